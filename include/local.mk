@@ -1,0 +1,9 @@
+include_HEADERS += include/tributary.h
+tributaryincludedir = $(includedir)/tributary
+tributaryinclude_HEADERS = \
+	include/tributary/coll.h \
+	include/tributary/comm.h \
+	include/tributary/export.h \
+	include/tributary/info.h \
+	include/tributary/status.h \
+	include/tributary/types.h

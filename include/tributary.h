@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tributary: sums gradients, or any vectors, across processes.
+ *
+ *     #include <stdio.h>
+ *     #include <tributary.h>
+ *
+ *     int main(void)
+ *     {
+ *         trib_comm_t *comm;
+ *         if (trib_init(NULL, &comm) != TRIB_OK) {
+ *             fprintf(stderr, "%s\n", trib_last_error(NULL));
+ *             return 1;
+ *         }
+ *         float x[1000];
+ *         for (int i = 0; i < 1000; i++)
+ *             x[i] = trib_rank(comm);
+ *         if (trib_allreduce(comm, NULL, x, 1000, TRIB_F32, TRIB_SUM) != TRIB_OK)
+ *             fprintf(stderr, "%s\n", trib_last_error(comm));
+ *         else if (trib_rank(comm) == 0)
+ *             printf("%d ranks, sum of ranks %g\n", trib_size(comm), x[0]);
+ *         return trib_free_comm(comm) != TRIB_OK;
+ *     }
+ *
+ *     cc sum.c $(pkg-config --cflags --libs tributary) -o sum && trib-run -n 4 -- ./sum
+ */
+#ifndef TRIBUTARY_H
+#define TRIBUTARY_H
+
+#include <tributary/coll.h>
+#include <tributary/comm.h>
+#include <tributary/info.h>
+#include <tributary/status.h>
+#include <tributary/types.h>
+
+#endif

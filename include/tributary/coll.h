@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives: blocking calls, and plans that are made once and started often.
+ *
+ * Every rank calls the collectives of a communicator in the same order with the same
+ * count, dtype, op, codec and algorithm; ranks that disagree are named by
+ * TRIB_ERR_MISMATCH on all ranks. Operations of one communicator run one after the
+ * other in the order of their starts; trib_split makes a second lane.
+ */
+#ifndef TRIBUTARY_COLL_H
+#define TRIBUTARY_COLL_H
+
+#include <tributary/comm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The order in which trib_plan_ready will mark most of the vector. */
+typedef enum trib_feed {
+    TRIB_FEED_WHOLE,    /* all of it is ready at trib_plan_start */
+    TRIB_FEED_FORWARD,  /* piecewise, from the first element on */
+    TRIB_FEED_BACKWARD, /* piecewise, from the last element on, as back-propagation does */
+} trib_feed_t;
+
+/*
+ * What a plan does. count is in elements:
+ *
+ *   all-reduce      send[count] on every rank -> recv[count] on every rank
+ *   reduce          send[count]               -> recv[count] on root
+ *   broadcast       send[count] on root       -> recv[count] on every rank
+ *   all-gather      send[count]               -> recv[count * ranks], by rank
+ *   reduce-scatter  send[count * ranks]       -> recv[count], block `rank`
+ *   barrier         nothing
+ *
+ * send == NULL or send == recv means in place: the input is read from where the result
+ * goes (all-gather: from block `rank` of recv; reduce-scatter: recv holds
+ * count * ranks elements and block `rank` of it becomes the result).
+ */
+typedef struct trib_desc {
+    size_t size;           /* sizeof(trib_desc_t) */
+    const void *send;
+    void *recv;
+    size_t count;
+    trib_dtype_t dtype;
+    trib_op_t op;          /* ignored where nothing is summed */
+    int root;              /* of reduce and broadcast */
+    const char *codec;     /* NULL: the configuration's; "none", "topk:ratio=0.01", … */
+    const char *algorithm; /* NULL: the configuration's; "auto", "ring", "direct", … */
+    size_t chunk;          /* bytes of a chunk; 0: the configuration's */
+    trib_feed_t feed;
+} trib_desc_t;
+
+#define TRIB_DESC_INIT \
+    {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, 0, \
+     TRIB_FEED_WHOLE}
+
+/**
+ * trib_allreduce and its like - the blocking calls, on a cache of plans.
+ *
+ * owner    the caller keeps both buffers; they may be used again on return
+ * thread   the communicator's thread; drives the work itself
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_OVERLAP, TRIB_ERR_OVERFLOW (nothing happened);
+ *          TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT (comm has failed)
+ * paper    ring: Patarasuk & Yuan, JPDC 2009; halving-doubling: Rabenseifner, ICCS 2004
+ */
+TRIB_API trib_status_t trib_allreduce(trib_comm_t *comm, const void *send, void *recv,
+                                      size_t count, trib_dtype_t dtype, trib_op_t op);
+TRIB_API trib_status_t trib_reduce(trib_comm_t *comm, const void *send, void *recv,
+                                   size_t count, trib_dtype_t dtype, trib_op_t op,
+                                   int root);
+TRIB_API trib_status_t trib_broadcast(trib_comm_t *comm, void *buffer, size_t count,
+                                      trib_dtype_t dtype, int root);
+TRIB_API trib_status_t trib_allgather(trib_comm_t *comm, const void *send, void *recv,
+                                      size_t count, trib_dtype_t dtype);
+TRIB_API trib_status_t trib_reduce_scatter(trib_comm_t *comm, const void *send,
+                                           void *recv, size_t count,
+                                           trib_dtype_t dtype, trib_op_t op);
+TRIB_API trib_status_t trib_barrier(trib_comm_t *comm);
+
+/**
+ * trib_plan_create - compile a collective once, to start it many times.
+ *
+ * Local: no rank waits for another. Plans hold codec state (error feedback, step
+ * count), so a lossy codec with memory needs a plan of its own per vector.
+ * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
+ */
+TRIB_API trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
+                                        const trib_desc_t *desc,
+                                        trib_plan_t **plan_out);
+TRIB_API trib_status_t trib_plan_allreduce(trib_comm_t *comm, const trib_desc_t *desc,
+                                           trib_plan_t **plan_out);
+
+/** trib_plan_start - begin; the buffers belong to the library until the plan is done. */
+TRIB_API trib_status_t trib_plan_start(trib_plan_t *plan);
+
+/**
+ * trib_plan_ready - elements [first, first + count) of send are final.
+ *
+ * For plans with a feed other than WHOLE, between start and wait; any thread that is
+ * the communicator's. Each element once. For the best overlap mark pieces in the
+ * order that desc.feed says; any order is correct.
+ */
+TRIB_API trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count);
+
+/** trib_plan_test - TRIB_OK when done, TRIB_INPROGRESS when not yet. */
+TRIB_API trib_status_t trib_plan_test(trib_plan_t *plan);
+
+/** trib_plan_wait - block until done; drives the work itself. */
+TRIB_API trib_status_t trib_plan_wait(trib_plan_t *plan);
+
+/** trib_plan_free - NULL is allowed; TRIB_ERR_BUSY while it runs. */
+TRIB_API trib_status_t trib_plan_free(trib_plan_t *plan);
+
+/**
+ * trib_plan_explain - which algorithm, chunk and codec were chosen, and why.
+ *
+ * text     receives at most `bytes` bytes with the final zero
+ */
+TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
+                                         size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators: who takes part, memory that peers can reach, errors.
+ *
+ * Threads: a communicator may be used by one thread at a time; its own progress
+ * thread does not count. Two communicators know nothing of each other.
+ */
+#ifndef TRIBUTARY_COMM_H
+#define TRIBUTARY_COMM_H
+
+#include <tributary/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum trib_log_level {
+    TRIB_LOG_ERROR,
+    TRIB_LOG_WARN,
+    TRIB_LOG_INFO,
+    TRIB_LOG_DEBUG,
+} trib_log_level_t;
+
+/* Receives a finished line without a line feed. May be called from the progress thread. */
+typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line);
+
+/*
+ * Options of trib_init. Zero or NULL means: as the configuration says
+ * (TRIB_* environment, then its file, then the default).
+ */
+typedef struct trib_opts {
+    size_t size;         /* sizeof(trib_opts_t) */
+    int rank_plus_1;     /* 0: from TRIB_RANK */
+    int ranks;           /* 0: from TRIB_SIZE, or 1 where neither that nor a root is set */
+    const char *root;    /* NULL: from TRIB_ROOT; "host:port", or trib_local_root() */
+    const char *config;  /* settings "name=value,name=value" that override the rest */
+    trib_log_fn log;     /* NULL: standard error */
+    void *log_arg;
+} trib_opts_t;
+
+#define TRIB_OPTS_INIT {sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL}
+
+/**
+ * trib_init - join the other ranks and make a communicator of them all.
+ *
+ * opts     NULL for all defaults
+ * owner    the caller frees *comm_out with trib_free_comm, on every rank
+ * thread   any; blocks until all ranks have joined or boot_timeout_ms has passed
+ * errors   TRIB_ERR_BOOT, TRIB_ERR_CONFIG, TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST,
+ *          TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM; *comm_out is then NULL and
+ *          trib_last_error(NULL) is the sentence, of this thread
+ */
+TRIB_API trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out);
+
+/**
+ * trib_split - make a communicator of the ranks that give the same color.
+ *
+ * color    negative: take part in none, *comm_out becomes NULL
+ * key      orders the ranks of the new communicator; equal keys keep their order
+ * thread   collective over comm: every rank calls it, in the same order as other calls
+ */
+TRIB_API trib_status_t trib_split(trib_comm_t *comm, int color, int key,
+                                  trib_comm_t **comm_out);
+
+/**
+ * trib_free_comm - leave. NULL is allowed; memory of trib_alloc is freed with it.
+ *
+ * Waits until the peers need this rank no more, at most stop_timeout_ms.
+ * Plans of the communicator must be freed first: TRIB_ERR_BUSY says that one is not.
+ */
+TRIB_API trib_status_t trib_free_comm(trib_comm_t *comm);
+
+TRIB_API int trib_rank(const trib_comm_t *comm);
+TRIB_API int trib_size(const trib_comm_t *comm);
+
+/**
+ * trib_last_error - the sentence of the last failed call: what was wrong, where, the cure.
+ *
+ * comm     NULL: of the last trib_init of this thread
+ * owner    the library; valid until the next failing call on comm
+ */
+TRIB_API const char *trib_last_error(const trib_comm_t *comm);
+
+/**
+ * trib_alloc - memory that the peers reach without a copy.
+ *
+ * bytes    at least 1; the result is aligned to 4096 bytes and zero
+ * owner    free it with trib_free, at the latest trib_free_comm does
+ */
+TRIB_API trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out);
+TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
+
+/**
+ * trib_register - tell the library of memory that will be used often.
+ *
+ * Registered memory is sent from and received into directly where the transport
+ * can. It must stay valid until trib_deregister.
+ */
+TRIB_API trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes);
+TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);
+
+/**
+ * trib_progress - drive started plans, where the configuration says progress=caller.
+ *
+ * Never blocks. Allowed, and needless, with a progress thread.
+ */
+TRIB_API trib_status_t trib_progress(trib_comm_t *comm);
+
+/* What a communicator has done and holds. Counters only grow. */
+typedef struct trib_stats {
+    size_t size;              /* sizeof(trib_stats_t), set by the caller */
+    uint64_t operations;      /* finished collectives */
+    uint64_t wire_bytes;      /* frames and payloads sent to peers, also those read in place */
+    uint64_t payload_bytes;   /* of these, payloads */
+    uint64_t dense_bytes;     /* what the payloads would be without a codec */
+    uint64_t messages;        /* frames sent */
+    uint64_t shared_bytes;    /* memory now shared or pinned: slots and trib_alloc */
+    uint64_t slot_bytes;      /* of these, slots: edges * window * slot */
+    uint64_t wait_ns;         /* time that trib_wait and blocking calls waited */
+    uint64_t encode_ns;       /* time in codecs; 0 where the dense path ran */
+} trib_stats_t;
+
+TRIB_API trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats);
+
+/*
+ * Ranks of one host without a launcher: make a meeting place, pass its text to each
+ * rank (thread or process) as trib_opts_t.root, with its rank and the number of ranks.
+ */
+typedef struct trib_local trib_local_t;
+
+/** trib_local_create - a meeting place for `ranks` ranks on this host. */
+TRIB_API trib_status_t trib_local_create(int ranks, trib_local_t **local_out);
+/** trib_local_root - its text for trib_opts_t.root or TRIB_ROOT; valid until destroyed. */
+TRIB_API const char *trib_local_root(const trib_local_t *local);
+/** trib_local_set_pid - name the process that is to become `rank`, so that its death before trib_init is seen. */
+TRIB_API void trib_local_set_pid(trib_local_t *local, int rank, int pid);
+/** trib_local_destroy - free it once no rank is in trib_init any more; NULL is allowed. */
+TRIB_API void trib_local_destroy(trib_local_t *local);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Element types, reduction operators and the collectives by name.
+ */
+#ifndef TRIBUTARY_TYPES_H
+#define TRIBUTARY_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/export.h>
+#include <tributary/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_comm trib_comm_t;
+typedef struct trib_plan trib_plan_t;
+
+/* f16 is IEEE binary16, bf16 the upper half of binary32; both sum in float32. */
+typedef enum trib_dtype {
+    TRIB_F32,
+    TRIB_F64,
+    TRIB_F16,
+    TRIB_BF16,
+    TRIB_I8,
+    TRIB_I32,
+    TRIB_I64,
+    TRIB_DTYPE_COUNT,
+} trib_dtype_t;
+
+/*
+ * Integer sums and products wrap. The mean of integers is the wrapped sum divided
+ * by the number of ranks, rounded towards zero. min and max give NaN where any
+ * input is NaN.
+ */
+typedef enum trib_op {
+    TRIB_SUM,
+    TRIB_MEAN,
+    TRIB_MIN,
+    TRIB_MAX,
+    TRIB_PROD,
+    TRIB_OP_COUNT,
+} trib_op_t;
+
+typedef enum trib_coll {
+    TRIB_ALLREDUCE,
+    TRIB_REDUCE,
+    TRIB_BROADCAST,
+    TRIB_ALLGATHER,
+    TRIB_REDUCE_SCATTER,
+    TRIB_BARRIER,
+    TRIB_COLL_COUNT,
+} trib_coll_t;
+
+/** trib_dtype_size - bytes of one element; 0 for a value that is no dtype. */
+TRIB_API size_t trib_dtype_size(trib_dtype_t dtype);
+
+/** trib_dtype_name, trib_op_name, trib_coll_name - "f32", "sum", "allreduce"; "?" if unknown. */
+TRIB_API const char *trib_dtype_name(trib_dtype_t dtype);
+TRIB_API const char *trib_op_name(trib_op_t op);
+TRIB_API const char *trib_coll_name(trib_coll_t coll);
+
+/** trib_dtype_parse and its like - the value of a name; TRIB_ERR_INVALID if there is none. */
+TRIB_API trib_status_t trib_dtype_parse(const char *name, trib_dtype_t *dtype_out);
+TRIB_API trib_status_t trib_op_parse(const char *name, trib_op_t *op_out);
+TRIB_API trib_status_t trib_coll_parse(const char *name, trib_coll_t *coll_out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
