@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The algorithms: pure functions from a shape to a schedule, and the choice among them.
+ */
+#ifndef COLLECTIVES_COLLECTIVES_H
+#define COLLECTIVES_COLLECTIVES_H
+
+#include "pipeline/schedule.h"
+
+/* What the choice knows beside the shape. */
+struct trib_choice {
+    size_t bytes;        /* of the vector that is moved: count * dtype size (one block
+                          * for all-gather and reduce-scatter) */
+    bool load_store;     /* all peers are within load/store reach */
+    bool sparse;         /* the codec keeps few elements: merging grows them */
+    bool lossy;          /* code words are re-encoded at every hop that merges */
+    bool oversubscribed; /* more ranks on this host than cores */
+    size_t slot_bytes;   /* payload of one slot */
+};
+
+struct trib_algo {
+    const char *name;
+    const char *detail; /* one line: how, and what it is best for */
+    uint32_t colls;     /* bit 1 << trib_coll_t for each collective that it builds */
+    /* Can it build this shape? (such as a power of two) */
+    bool (*can)(const struct trib_shape *shape);
+    /* Estimated microseconds; the smallest wins. Model and constants: topo/cost.h,
+     * docs/algorithms.md. */
+    double (*cost)(const struct trib_shape *shape, const struct trib_choice *choice);
+    /* Fill an empty *out for rank shape->rank. */
+    trib_status_t (*build)(const struct trib_shape *shape, struct trib_schedule *out);
+};
+
+/** trib_algos - all of them, NULL at the end. */
+extern const struct trib_algo *const trib_algos[];
+
+/** trib_algo_find - by name; NULL if there is none. */
+const struct trib_algo *trib_algo_find(const char *name);
+
+/**
+ * trib_algo_choose - the algorithm with the smallest cost among those that can.
+ *
+ * why      receives one line: the choice and its runner-up with their estimates
+ */
+const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
+                                         const struct trib_choice *choice, char *why,
+                                         size_t bytes);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Codecs: float32 vectors to bytes and back. No I/O, no clock, no allocation per call.
+ *
+ *     transform -> select -> quantise -> pack
+ *
+ * A codec is a row of trib_codecs[] that names its four stages. Its text form, the same
+ * everywhere: name[:key=value[,key=value]...][+stage[:…]]..., such as "none", "bf16",
+ * "topk:ratio=0.01", "qsgd:bits=4,bucket=512", "topk:ratio=0.001+f16".
+ *
+ * The contract: trib_codec_bound(n) is the worst size in bytes; encoding n elements
+ * into that many never fails. A decoder treats its input as hostile: any bytes give a
+ * status, never a bad access.
+ */
+#ifndef COMPRESS_CODEC_H
+#define COMPRESS_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_error;
+struct trib_kernels;
+struct trib_codec; /* immutable after creation; may be used by several threads */
+
+enum {
+    TRIB_CODEC_IDENTITY = 1,   /* "none": the engine moves raw elements, never encodes */
+    TRIB_CODEC_LINEAR = 2,     /* code words may be added without decoding */
+    TRIB_CODEC_UNBIASED = 4,   /* E decode(encode(x)) = x */
+    TRIB_CODEC_SPARSE = 8,     /* contributions are selections; merged results are sent
+                                * whole (TRIB_ENCODE_EXACT) */
+    TRIB_CODEC_FEEDBACK = 16,  /* error feedback is on (a row's default, or ef=0/1) */
+    TRIB_CODEC_ANY_OP = 32,    /* also for min, max, prod (value-wise conversions) */
+};
+
+struct trib_codec_info {
+    const char *text;    /* canonical text with all parameters spelled out */
+    uint32_t flags;
+    double delta;        /* contraction: E|C(x)-x|^2 <= (1-1/delta)|x|^2; 0: none claimed */
+    uint32_t digest;     /* of the canonical text: ranks compare it */
+    const char *stages[4]; /* names of transform, select, quantise, pack */
+};
+
+enum trib_encode_mode {
+    TRIB_ENCODE_CONTRIBUTION, /* select and quantise */
+    TRIB_ENCODE_EXACT,        /* sparse codecs: all non-zero elements as they are, dense
+                               * where that is smaller. Others: as CONTRIBUTION */
+};
+
+/* Where the randomness of an encode comes from: counter-based, so it can be repeated. */
+struct trib_encode_key {
+    uint64_t seed;
+    uint32_t step;   /* start number of the plan */
+    uint32_t stream; /* rank */
+    uint64_t index;  /* number of the first element in the whole vector */
+};
+
+/**
+ * trib_codec_create - from its text.
+ *
+ * kernels  NULL: the fastest for this CPU
+ * errors   TRIB_ERR_CODEC with a sentence in err (what, where, the nearest name, the
+ *          range), TRIB_ERR_NO_MEMORY
+ * owner    trib_codec_destroy; NULL is allowed there
+ */
+trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,
+                                struct trib_error *err, struct trib_codec **out);
+void trib_codec_destroy(struct trib_codec *codec);
+const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec);
+
+/** trib_codec_bound - the largest encoding of n elements, in bytes, either mode. */
+size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
+
+/** trib_codec_scratch - bytes of scratch, 64-aligned, that encode or decode of n wants. */
+size_t trib_codec_scratch(const struct trib_codec *codec, size_t n);
+
+struct trib_encode {
+    const float *x;        /* n elements, any alignment of 4 */
+    size_t n;              /* 0 is allowed */
+    enum trib_encode_mode mode;
+    struct trib_encode_key key;
+    void *scratch;         /* trib_codec_scratch(n) bytes */
+};
+
+/**
+ * trib_codec_encode - n elements to at most trib_codec_bound(n) bytes at dst.
+ *
+ * NaN and Inf: each codec says in docs/codecs.md what it does with them.
+ */
+size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
+                         uint8_t *dst);
+
+/**
+ * trib_codec_decode - exactly n elements from len bytes, overwriting x.
+ *
+ * errors   TRIB_ERR_CODEC if the bytes are not an encoding of n elements
+ */
+trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
+                                size_t len, float *x, size_t n);
+
+/** trib_codec_decode_add - acc += weight * decode(src); otherwise as decode. */
+trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,
+                                    size_t len, float weight, float *acc, size_t n);
+
+/**
+ * trib_codec_encode_ef - encode with error feedback (EF14).
+ *
+ * p = x + residual; m = C(p); residual = p - decode(m). In CONTRIBUTION mode only;
+ * conserves sum(m) + residual = sum(x) to rounding.
+ * residual n elements, updated; work: n floats of scratch beside in->scratch
+ */
+size_t trib_codec_encode_ef(const struct trib_codec *codec, const struct trib_encode *in,
+                            float *residual, float *work, uint8_t *dst);
+
+/** trib_codec_each - name, stages, grammar and one line of each row, for trib-info. */
+struct trib_codec_row_info {
+    const char *name;
+    const char *grammar; /* "topk:ratio=R[,ef=0|1][+f16|+bf16]" */
+    const char *detail;
+    const char *stages[4];
+    uint32_t flags;
+};
+size_t trib_codec_rows(const struct trib_codec_row_info **rows_out);
+
+#endif

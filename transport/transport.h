@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The transport contract: one-sided, RDMA-shaped, bytes only.
+ *
+ * A transport connects this process (peer number `self`) with its peers, numbered
+ * 0..size-1. Peers write into each other's registered regions; the last word about
+ * a write is an event that carries 32 immediate bits.
+ *
+ * What every backend guarantees, and tests/transport checks on all of them:
+ *   - the bytes of a write are visible before its ARRIVED event
+ *   - writes to one peer arrive in the order in which they were posted
+ *   - back-pressure is TRIB_ERR_NO_RESOURCE, not a wait; poll, then try again
+ *   - a dead peer becomes one PEER_LOST event within about 100 ms of a clean death and
+ *     stop_timeout_ms of a stop, for every connected peer, also when nothing is posted
+ *   - an address outside its region is refused with TRIB_ERR_RANGE
+ *
+ * Threads: one thread at a time uses a transport; only wake() may be called by others.
+ */
+#ifndef TRANSPORT_TRANSPORT_H
+#define TRANSPORT_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_config;
+struct trib_error;
+struct trib_log;
+
+#define TRIB_BLOB_MAX 64
+
+/* An address or an exported region, to be carried to peers as it is. */
+struct trib_blob {
+    uint32_t len;
+    uint8_t bytes[TRIB_BLOB_MAX];
+};
+
+enum trib_event_kind {
+    TRIB_EVENT_WRITE_DONE, /* the source of a write may change; token is the write's */
+    TRIB_EVENT_ARRIVED,    /* a peer's write is here */
+    TRIB_EVENT_PEER_LOST,  /* nothing more comes from or goes to this peer */
+};
+
+struct trib_event {
+    enum trib_event_kind kind;
+    int peer;
+    uint32_t imm;   /* ARRIVED */
+    uint64_t len;   /* ARRIVED: bytes written */
+    uint64_t token; /* WRITE_DONE */
+    char why[96];   /* PEER_LOST: a clause, such as "process 4711 is stopped" */
+};
+
+struct trib_transport_opts {
+    int self;
+    int size;
+    const char *params;             /* text after "name:", "" for none */
+    const struct trib_config *cfg;  /* outlives the transport */
+    const struct trib_log *log;     /* may be NULL */
+    struct trib_error *err;         /* receives sentences; may be NULL */
+};
+
+/* Opaque; the first member of each backend's struct is struct trib_transport. */
+struct trib_transport {
+    const struct trib_transport_ops *ops;
+};
+struct trib_region; /* local registered memory */
+struct trib_remote; /* a peer's region, imported */
+
+struct trib_write {
+    const struct trib_region *local;
+    size_t local_off;
+    const struct trib_remote *remote;
+    size_t remote_off;
+    size_t len;     /* 0 is allowed: only the event; local and remote may then be NULL */
+    uint32_t imm;
+    bool quiet;     /* no ARRIVED event at the target */
+    bool signal;    /* wants a WRITE_DONE event with `token` */
+    uint64_t token;
+};
+
+/*
+ * Every slot is filled; trib_no_* below serve those that a backend cannot do.
+ *
+ * open       make a transport; nothing is connected yet
+ * address    what a peer needs to connect to this one
+ * connect    make `peer` reachable; idempotent; cheap when done before
+ * disconnect leave a peer cleanly: it gets PEER_LOST "has left" unless it has left, too
+ * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
+ * reg        register memory of the caller
+ * export     describe a region; the blob is valid while the region is
+ * import     make a peer's exported region a target; connect(peer) came before
+ * map        load/store reach: a pointer to the remote's first byte, or NULL
+ * write      post a write; returns at once
+ * poll       harvest up to max events, never blocks; also where liveness is looked at
+ * arm, wait  sleep: arm(), look once more for work, then wait(timeout); wait returns at
+ *            an arrival, a wake() or after timeout_us; spurious returns are allowed.
+ *            A wake that comes while arming may be missed: keep timeout_us <= 1000
+ * wake       end `peer`'s wait (after a store through map()); cheap when it does not sleep
+ */
+struct trib_transport_ops {
+    const char *name;
+    const char *detail; /* one line for trib-info */
+    trib_status_t (*open)(const struct trib_transport_opts *opts,
+                          struct trib_transport **out);
+    void (*close)(struct trib_transport *t);
+    trib_status_t (*address)(struct trib_transport *t, struct trib_blob *out);
+    trib_status_t (*connect)(struct trib_transport *t, int peer,
+                             const struct trib_blob *address);
+    void (*disconnect)(struct trib_transport *t, int peer);
+    trib_status_t (*alloc)(struct trib_transport *t, size_t len, void **ptr_out,
+                           struct trib_region **region_out);
+    trib_status_t (*reg)(struct trib_transport *t, void *ptr, size_t len,
+                         struct trib_region **out);
+    void (*dereg)(struct trib_transport *t, struct trib_region *region);
+    trib_status_t (*export_region)(struct trib_transport *t,
+                                   const struct trib_region *region,
+                                   struct trib_blob *out);
+    trib_status_t (*import_region)(struct trib_transport *t, int peer,
+                                   const struct trib_blob *blob,
+                                   struct trib_remote **out);
+    void (*release)(struct trib_transport *t, struct trib_remote *remote);
+    void *(*map)(struct trib_transport *t, const struct trib_remote *remote);
+    trib_status_t (*write)(struct trib_transport *t, int peer,
+                           const struct trib_write *write);
+    int (*poll)(struct trib_transport *t, struct trib_event *events, int max);
+    void (*arm)(struct trib_transport *t);
+    void (*wait)(struct trib_transport *t, int timeout_us);
+    void (*wake)(struct trib_transport *t, int peer);
+};
+
+/**
+ * trib_transports - the backends in order of preference, NULL at the end.
+ *
+ * The only place that knows which are built in.
+ */
+extern const struct trib_transport_ops *const trib_transports[];
+
+/**
+ * trib_transport_open - open a backend, wrapped by decorators, from its text.
+ *
+ * text     "shm", "loop", "shm+trace", "loop:group=NAME+delay:us=50+kill:after=3,signal=9";
+ *          "auto" is the first backend that opens
+ * errors   TRIB_ERR_CONFIG with a sentence in opts->err for unknown names or parameters
+ */
+trib_status_t trib_transport_open(const char *text, const struct trib_transport_opts *opts,
+                                  struct trib_transport **out);
+
+#endif
