@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/cpu.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+static const char *const level_names[] = {"c", "avx2", "avx512"};
+
+struct feature {
+    const char *name;
+    bool found;
+    enum trib_cpu_level level; /* the level that needs it */
+};
+
+#if defined(__x86_64__)
+/* The one feature that clang's __builtin_cpu_supports does not know. */
+static bool has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
+/* __builtin_cpu_supports also asks whether the system saves the registers. */
+#define FEATURE(name, level) {name, __builtin_cpu_supports(name) != 0, level}
+#define FEATURES \
+    {FEATURE("avx2", TRIB_CPU_AVX2), FEATURE("fma", TRIB_CPU_AVX2), \
+     {"f16c", has_f16c(), TRIB_CPU_AVX2}, FEATURE("bmi", TRIB_CPU_AVX2), \
+     FEATURE("bmi2", TRIB_CPU_AVX2), FEATURE("popcnt", TRIB_CPU_AVX2), \
+     FEATURE("avx512f", TRIB_CPU_AVX512), FEATURE("avx512bw", TRIB_CPU_AVX512), \
+     FEATURE("avx512vl", TRIB_CPU_AVX512), FEATURE("avx512dq", TRIB_CPU_AVX512), \
+     FEATURE("avx512cd", TRIB_CPU_AVX512)}
+#else
+#define FEATURES {{"", false, TRIB_CPU_AVX2}}
+#endif
+
+enum trib_cpu_level trib_cpu_best(void)
+{
+    const struct feature features[] = FEATURES;
+    enum trib_cpu_level best = TRIB_CPU_LEVELS - 1;
+
+    for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
+        if (!features[i].found && features[i].level <= best)
+            best = features[i].level - 1;
+    }
+    return best;
+}
+
+const char *trib_cpu_level_name(enum trib_cpu_level level)
+{
+    return (unsigned)level < TRIB_CPU_LEVELS ? level_names[level] : "?";
+}
+
+bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out)
+{
+    enum trib_cpu_level best = trib_cpu_best();
+
+    if (!name || !strcmp(name, "auto")) {
+        *level_out = best;
+        return true;
+    }
+    for (int level = 0; level <= (int)best; level++) {
+        if (!strcmp(name, level_names[level])) {
+            *level_out = (enum trib_cpu_level)level;
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t trib_cpu_features(char *text, size_t bytes)
+{
+    const struct feature features[] = FEATURES;
+    size_t len = 0;
+
+    if (bytes)
+        text[0] = '\0';
+    for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
+        size_t room = len < bytes ? bytes - len : 0;
+        if (features[i].found)
+            len += (size_t)snprintf(text + (room ? len : 0), room, "%s%s",
+                                    len ? " " : "", features[i].name);
+    }
+    return len;
+}
+
+int trib_cpu_count(void)
+{
+    cpu_set_t set;
+
+    if (!sched_getaffinity(0, sizeof(set), &set))
+        return CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}

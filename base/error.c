@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+trib_status_t trib_fail(struct trib_error *err, trib_status_t status, const char *fmt,
+                        ...)
+{
+    if (!err || err->status != TRIB_OK)
+        return status;
+
+    int saved_errno = errno;
+    va_list args;
+    err->status = status;
+    va_start(args, fmt);
+    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    va_end(args);
+    errno = saved_errno;
+    return status;
+}
+
+void trib_error_clear(struct trib_error *err)
+{
+    if (!err)
+        return;
+    err->status = TRIB_OK;
+    err->text[0] = '\0';
+}
+
+const char *trib_error_text(const struct trib_error *err)
+{
+    return err->text[0] ? err->text : trib_status_str(err->status);
+}

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libbase.la
+libtributary_all_la_LIBADD += libbase.la
+libbase_la_SOURCES = \
+	base/config.c base/config.def base/config.h \
+	base/cpu.c base/cpu.h \
+	base/digest.h \
+	base/error.c base/error.h \
+	base/log.c base/log.h \
+	base/pool.c base/pool.h \
+	base/ring.h \
+	base/rng.c base/rng.h \
+	base/status.c \
+	base/text.c base/text.h \
+	base/time.h \
+	base/trace.c base/trace.h
+libbase_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS) $(XXHASH_CFLAGS)

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Time. Every wait of the library has a deadline on this clock.
+ */
+#ifndef BASE_TIME_H
+#define BASE_TIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/** trib_now_ns - nanoseconds of a clock that only moves forward; about 20 ns a call. */
+static inline uint64_t trib_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/** trib_deadline_ms - the moment `ms` milliseconds from now; ms < 0 counts as 0. */
+static inline uint64_t trib_deadline_ms(int ms)
+{
+    return trib_now_ns() + (ms > 0 ? (uint64_t)ms * 1000000u : 0);
+}
+
+/** trib_deadline_passed - is it later than `deadline`? */
+static inline bool trib_deadline_passed(uint64_t deadline)
+{
+    return trib_now_ns() >= deadline;
+}
+
+/** trib_deadline_left_ms - milliseconds until `deadline`, rounded up; 0 if it has passed. */
+static inline int trib_deadline_left_ms(uint64_t deadline)
+{
+    uint64_t now = trib_now_ns();
+
+    return now >= deadline ? 0 : (int)((deadline - now + 999999u) / 1000000u);
+}
+
+/** trib_pause - tell the core that this is a spin loop. */
+static inline void trib_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

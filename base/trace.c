@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/trace.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *text;
+    const char *phase;
+} kinds[TRIB_TRACE_KINDS] = {
+#define KIND(name, text, phase) {text, phase},
+    TRIB_TRACE_MAP(KIND)
+#undef KIND
+};
+
+trib_status_t trib_trace_create(struct trib_trace *trace, size_t n, int rank)
+{
+    size_t capacity = 1;
+
+    *trace = (struct trib_trace){.rank = rank};
+    if (n == 0)
+        return TRIB_OK;
+    if (n > SIZE_MAX / (2 * sizeof(*trace->events)))
+        return TRIB_ERR_OVERFLOW;
+    while (capacity < n)
+        capacity *= 2;
+    trace->events = calloc(capacity, sizeof(*trace->events));
+    if (!trace->events)
+        return TRIB_ERR_NO_MEMORY;
+    trace->mask = capacity - 1;
+    return TRIB_OK;
+}
+
+void trib_trace_destroy(struct trib_trace *trace)
+{
+    free(trace->events);
+    *trace = (struct trib_trace){0};
+}
+
+const char *trib_trace_kind_text(uint32_t kind)
+{
+    return kind < TRIB_TRACE_KINDS ? kinds[kind].text : "?";
+}
+
+static void dump_event(const struct trib_trace *trace, const struct trib_trace_event *e,
+                       FILE *file)
+{
+    const char *phase = e->kind < TRIB_TRACE_KINDS ? kinds[e->kind].phase : "i";
+
+    fprintf(file,
+            "{\"name\":\"%s\",\"ph\":\"%s\",%s\"ts\":%" PRIu64 ".%03u,\"pid\":%d,"
+            "\"tid\":0,\"args\":{\"peer\":%" PRId32 ",\"chunk\":%" PRIu32
+            ",\"seq\":%" PRIu32 ",\"value\":%" PRIu64 "}}",
+            trib_trace_kind_text(e->kind), phase, phase[0] == 'i' ? "\"s\":\"t\"," : "",
+            e->time_ns / 1000, (unsigned)(e->time_ns % 1000), trace->rank, e->peer,
+            e->chunk, e->seq, e->value);
+}
+
+trib_status_t trib_trace_dump(const struct trib_trace *trace, FILE *file)
+{
+    uint64_t capacity = trace->events ? trace->mask + 1 : 0;
+    uint64_t first = trace->count > capacity ? trace->count - capacity : 0;
+
+    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file);
+    for (uint64_t i = first; i < trace->count; i++) {
+        fputs(i == first ? "\n" : ",\n", file);
+        dump_event(trace, &trace->events[i & trace->mask], file);
+    }
+    fputs("\n]}\n", file);
+    return fflush(file) || ferror(file) ? TRIB_ERR_SYSTEM : TRIB_OK;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+
+/* What the log said, and how often. */
+struct heard {
+    int lines;
+    char last[1024];
+};
+
+static void hear(void *arg, trib_log_level_t level, const char *line)
+{
+    struct heard *heard = arg;
+
+    (void)level;
+    heard->lines++;
+    snprintf(heard->last, sizeof(heard->last), "%s", line);
+}
+
+static int clear_environment(void **state)
+{
+    extern char **environ;
+
+    (void)state;
+    for (char **entry = environ; *entry;) {
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (!strncmp(name, "TRIB", 4) && !unsetenv(name))
+            entry = environ; /* the list has moved */
+        else
+            entry++;
+    }
+    return 0;
+}
+
+static void assert_fails(const char *overrides, const char *words)
+{
+    struct trib_config cfg;
+    struct trib_error err = {0};
+
+    assert_status(trib_config_load(&cfg, overrides, NULL, &err), TRIB_ERR_CONFIG);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+}
+
+static void test_defaults(void **state)
+{
+    struct trib_config cfg;
+
+    (void)state;
+    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
+    assert_int_equal(cfg.chunk, 131072);
+    assert_int_equal(cfg.rank, -1);
+    assert_string_equal(cfg.codec, "none");
+    assert_int_equal(cfg.log, TRIB_LOG_WARN);
+    assert_int_equal(cfg.progress, TRIB_PROGRESS_THREAD);
+    assert_true(cfg.deterministic);
+    for (int i = 0; i < TRIB_CONFIG_ROWS; i++)
+        assert_int_equal(cfg.origin[i], TRIB_ORIGIN_DEFAULT);
+}
+
+static void write_file(char path[64], const char *text)
+{
+    snprintf(path, 64, "/tmp/tribtest-config-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    setenv("TRIB_CONFIG_FILE", path, 1);
+}
+
+static void test_later_sources_win(void **state)
+{
+    struct trib_config cfg;
+    char path[64];
+
+    (void)state;
+    write_file(path, "# all three\nchunk = 64K\nwindow = 3 ; two\n[any]\nspin_us = 7\n");
+    setenv("TRIB_WINDOW", "4", 1);
+    setenv("TRIB_SPIN_US", "8", 1);
+    trib_status_t status = trib_config_load(&cfg, "spin_us=9", NULL, NULL);
+    unlink(path);
+    assert_status(status, TRIB_OK);
+    assert_int_equal(cfg.chunk, 65536);
+    assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_chunk], TRIB_ORIGIN_FILE);
+    assert_int_equal(cfg.window, 4);
+    assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_window], TRIB_ORIGIN_ENVIRONMENT);
+    assert_int_equal(cfg.spin_us, 9);
+    assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_spin_us], TRIB_ORIGIN_API);
+}
+
+static void test_bad_files(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *words;
+    } cases[] = {
+        {"chunk = 1\n", "must be a number in 4K..16M bytes"},
+        {"chnk = 64K\n", "did you mean \"chunk\"?"},
+        {"window = 2\nwindow = 3\n", "given twice"},
+        {"window = 2\n just words\n", "given twice"}, /* inih: a line continued */
+        {"window = 2\njust words\n", "line 2 is not"},
+    };
+    char path[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        write_file(path, cases[i].text);
+        assert_fails(NULL, cases[i].words);
+        unlink(path);
+    }
+    assert_fails(NULL, "No such file");
+}
+
+static void test_unknown_variable_warns_once_with_nearest(void **state)
+{
+    struct heard heard = {0};
+    struct trib_log log;
+    struct trib_config cfg;
+
+    (void)state;
+    trib_log_init(&log, TRIB_LOG_WARN, hear, &heard);
+    setenv("TRIB_TIMEOUT", "4", 1);
+    setenv("TRIBUNAL", "not ours", 1);
+    assert_status(trib_config_load(&cfg, NULL, &log, NULL), TRIB_OK);
+    assert_int_equal(heard.lines, 1);
+    assert_string_equal(heard.last, "tributary: warning: config: environment variable "
+                                    "TRIB_TIMEOUT has no meaning; did you mean "
+                                    "TRIB_TIMEOUT_MS?");
+}
+
+static void test_impossible_values(void **state)
+{
+    (void)state;
+    assert_fails("window=0", "setting window=0: must be a number in 1..256 chunks");
+    assert_fails("window=257", "1..256");
+    assert_fails("window=", "1..256");
+    assert_fails("window=8x", "1..256");
+    assert_fails("window=99999999999999999999", "1..256");
+    assert_fails("chunk=-4K", "4K..16M bytes");
+    assert_fails("chunk=64Q", "4K..16M bytes");
+    assert_fails("chunk=99999999999G", "4K..16M bytes");
+    assert_fails("progress=threads", "one of thread|caller");
+    assert_fails("progress=thr", "one of thread|caller");
+    assert_fails("deterministic=maybe", "one of 0|1");
+    assert_fails("winow=4", "did you mean \"window\"?");
+    assert_fails("qqqqqqqq=4", "no setting is called \"qqqqqqqq\"");
+    assert_fails("window", "is not name=value");
+    assert_fails("window=3,window=4", "given twice");
+    setenv("TRIB_CHUNK", "1", 1);
+    assert_fails(NULL, "TRIB_CHUNK=1 in the environment: must be a number in 4K..16M bytes");
+}
+
+static void test_text_too_long(void **state)
+{
+    char text[400] = "codec=";
+    struct trib_config cfg;
+
+    (void)state;
+    memset(text + 6, 'x', sizeof(text) - 7);
+    assert_fails(text, "longer than 255 bytes");
+    text[6 + 255] = '\0';
+    assert_status(trib_config_load(&cfg, text, NULL, NULL), TRIB_OK);
+    assert_int_equal(strlen(cfg.codec), 255);
+}
+
+static void test_semicolons_protect_commas(void **state)
+{
+    struct trib_config cfg;
+
+    (void)state;
+    assert_status(
+        trib_config_load(&cfg, "codec=qsgd:bits=4,bucket=512; window=4;", NULL, NULL),
+        TRIB_OK);
+    assert_string_equal(cfg.codec, "qsgd:bits=4,bucket=512");
+    assert_int_equal(cfg.window, 4);
+    assert_fails("codec=qsgd:bits=4,bucket=512", "separate settings by \";\"");
+}
+
+static void test_booleans(void **state)
+{
+    struct trib_config cfg;
+
+    (void)state;
+    assert_status(trib_config_load(&cfg, "deterministic=off,zero_copy=yes", NULL, NULL),
+                  TRIB_OK);
+    assert_false(cfg.deterministic);
+    assert_true(cfg.zero_copy);
+}
+
+static uint64_t digest_of(const char *overrides)
+{
+    struct trib_config cfg;
+
+    assert_status(trib_config_load(&cfg, overrides, NULL, NULL), TRIB_OK);
+    return trib_config_digest(&cfg);
+}
+
+static void test_digest_covers_same_rows_only(void **state)
+{
+    (void)state;
+    assert_int_equal(digest_of(NULL), digest_of("rank=3,root=a:1,timeout_ms=99"));
+    assert_int_equal(digest_of("chunk=65536"), digest_of("chunk=64K"));
+    assert_int_not_equal(digest_of(NULL), digest_of("chunk=64K"));
+    assert_int_not_equal(digest_of(NULL), digest_of("deterministic=0"));
+}
+
+static void test_same_text(void **state)
+{
+    struct trib_config cfg;
+    char text[512];
+    char small[8];
+
+    (void)state;
+    assert_status(trib_config_load(&cfg, "chunk=64K", NULL, NULL), TRIB_OK);
+    size_t need = trib_config_same_text(&cfg, text, sizeof(text));
+    assert_string_equal(text,
+                        "algorithm=auto codec=none chunk=64K window=8 deterministic=1");
+    assert_int_equal(need, strlen(text) + 1);
+    assert_int_equal(trib_config_same_text(&cfg, small, sizeof(small)), need);
+    assert_string_equal(small, "algorit");
+}
+
+static void check_item(void *arg, const struct trib_config_item *item)
+{
+    int *rows = arg;
+
+    ++*rows;
+    assert_true(item->doc[0] && item->name[0]);
+    if (!strcmp(item->name, "chunk")) {
+        assert_string_equal(item->variable, "TRIB_CHUNK");
+        assert_string_equal(item->value, "64K");
+        assert_string_equal(item->def, "128K");
+        assert_string_equal(item->range, "4K..16M");
+        assert_string_equal(item->unit, "bytes");
+        assert_string_equal(item->origin, "API");
+        assert_true(item->same);
+    } else {
+        assert_string_equal(item->value, item->def);
+        assert_string_equal(item->origin, "default");
+    }
+    if (!strcmp(item->name, "progress"))
+        assert_string_equal(item->range, "thread|caller");
+}
+
+static void test_each_prints_what_was_parsed(void **state)
+{
+    struct trib_config cfg;
+    int rows = 0;
+
+    (void)state;
+    assert_status(trib_config_load(&cfg, "chunk=64K", NULL, NULL), TRIB_OK);
+    trib_config_each(&cfg, check_item, &rows);
+    assert_int_equal(rows, TRIB_CONFIG_ROWS);
+}
+
+static void test_set_one(void **state)
+{
+    struct trib_config cfg;
+    struct trib_error err = {0};
+
+    (void)state;
+    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
+    assert_status(trib_config_set(&cfg, "rank", "5", &err), TRIB_OK);
+    assert_int_equal(cfg.rank, 5);
+    assert_status(trib_config_set(&cfg, "rank", "five", &err), TRIB_ERR_CONFIG);
+    assert_non_null(strstr(err.text, "setting rank=five"));
+}
+
+#define CASE(fn) cmocka_unit_test_setup(fn, clear_environment)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_defaults),
+        CASE(test_later_sources_win),
+        CASE(test_bad_files),
+        CASE(test_unknown_variable_warns_once_with_nearest),
+        CASE(test_impossible_values),
+        CASE(test_text_too_long),
+        CASE(test_semicolons_protect_commas),
+        CASE(test_booleans),
+        CASE(test_digest_covers_same_rows_only),
+        CASE(test_same_text),
+        CASE(test_each_prints_what_was_parsed),
+        CASE(test_set_one),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

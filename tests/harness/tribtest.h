@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every test binary needs: cmocka with its headers in order, a deadline, ranks as
+ * processes or threads, and a log that fails the test on an unexpected warning.
+ */
+#ifndef TESTS_HARNESS_TRIBTEST_H
+#define TESTS_HARNESS_TRIBTEST_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <tributary/comm.h>
+
+#define TRIBTEST_SKIPPED 77 /* exit status that automake counts as skipped */
+#define TRIBTEST_RANKS_MAX 64
+
+/* Skip the running case; the reason stands in the log of the test. */
+#define tribtest_skip(reason) \
+    do { \
+        printf("# skipped: %s: %s\n", __func__, reason); \
+        skip(); \
+    } while (0)
+
+/* Statuses compare by name, so that a failure can be read. */
+#define assert_status(status, expected) \
+    assert_string_equal(trib_status_name(status), trib_status_name(expected))
+
+/* Called first in main: the process dies by SIGALRM rather than hang. */
+static inline void tribtest_deadline(unsigned seconds)
+{
+    alarm(seconds);
+}
+
+/* A log callback (arg: NULL or an int that counts) for tests that expect silence. */
+static inline void tribtest_log(void *arg, trib_log_level_t level, const char *line)
+{
+    fprintf(stderr, "%s\n", line);
+    if (level <= TRIB_LOG_WARN && arg)
+        ++*(int *)arg;
+}
+
+/* What one rank does; the return value 0 means well. No cmocka asserts inside. */
+typedef int (*tribtest_rank_fn)(int rank, int size, void *arg);
+
+struct tribtest_thread {
+    tribtest_rank_fn fn;
+    int rank;
+    int size;
+    void *arg;
+    int result;
+};
+
+static inline void *tribtest_thread_main(void *arg)
+{
+    struct tribtest_thread *t = arg;
+
+    t->result = t->fn(t->rank, t->size, t->arg);
+    return NULL;
+}
+
+/* Runs fn as `size` threads; the number of ranks that did not return 0. */
+static inline int tribtest_threads(int size, tribtest_rank_fn fn, void *arg)
+{
+    struct tribtest_thread threads[TRIBTEST_RANKS_MAX];
+    pthread_t ids[TRIBTEST_RANKS_MAX];
+    int failed = 0;
+
+    assert_in_range(size, 1, TRIBTEST_RANKS_MAX);
+    for (int i = 0; i < size; i++) {
+        threads[i] = (struct tribtest_thread){fn, i, size, arg, -1};
+        assert_int_equal(pthread_create(&ids[i], NULL, tribtest_thread_main, &threads[i]), 0);
+    }
+    for (int i = 0; i < size; i++) {
+        pthread_join(ids[i], NULL);
+        failed += threads[i].result != 0;
+    }
+    return failed;
+}
+
+/* Runs fn as `size` child processes, each with a deadline; the number that failed. */
+static inline int tribtest_forks(int size, unsigned seconds, tribtest_rank_fn fn, void *arg)
+{
+    pid_t pids[TRIBTEST_RANKS_MAX];
+    int failed = 0;
+
+    assert_in_range(size, 1, TRIBTEST_RANKS_MAX);
+    fflush(NULL);
+    for (int i = 0; i < size; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            alarm(seconds);
+            _exit(fn(i, size, arg) ? 1 : 0);
+        }
+    }
+    for (int i = 0; i < size; i++) {
+        int status = -1;
+        waitpid(pids[i], &status, 0);
+        if (status != 0) {
+            failed++;
+            fprintf(stderr, "rank %d: %s %d\n", i,
+                    WIFSIGNALED(status) ? "signal" : "exit status",
+                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        }
+    }
+    return failed;
+}
+
+#endif
