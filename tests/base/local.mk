@@ -1,4 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-check_PROGRAMS += tests/base/test_config
-TESTS += tests/base/test_config
-tests_base_test_config_SOURCES = tests/base/test_config.c
+base_tests = \
+	tests/base/test_config \
+	tests/base/test_cpu \
+	tests/base/test_error \
+	tests/base/test_log \
+	tests/base/test_pool \
+	tests/base/test_ring \
+	tests/base/test_rng \
+	tests/base/test_status \
+	tests/base/test_text \
+	tests/base/test_time \
+	tests/base/test_trace
+check_PROGRAMS += $(base_tests)
+TESTS += $(base_tests)

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <sched.h>
+
+#include "base/cpu.h"
+
+/* The kernel's own list is the witness. */
+static bool kernel_says(const char *flag)
+{
+    char line[8192];
+    char word[40];
+    bool found = false;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+
+    snprintf(word, sizeof(word), " %s ", flag);
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = ' ';
+        found = !strncmp(line, "flags", 5) && strstr(line, word);
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void test_best_agrees_with_the_kernel(void **state)
+{
+    bool avx2 = kernel_says("avx2") && kernel_says("fma") && kernel_says("f16c");
+    bool avx512 = avx2 && kernel_says("avx512bw") && kernel_says("avx512vl") &&
+                  kernel_says("avx512dq") && kernel_says("avx512cd");
+
+    (void)state;
+    assert_int_equal(trib_cpu_best(),
+                     avx512 ? TRIB_CPU_AVX512 : (avx2 ? TRIB_CPU_AVX2 : TRIB_CPU_C));
+}
+
+static void test_features_agree_with_the_kernel(void **state)
+{
+    char text[256];
+    char *rest = text;
+    char *word;
+
+    (void)state;
+    assert_true(trib_cpu_features(text, sizeof(text)) < sizeof(text));
+    while ((word = strsep(&rest, " "))) {
+        const char *kernel = !strcmp(word, "bmi") ? "bmi1" : word;
+        if (*word && !kernel_says(kernel))
+            fail_msg("the kernel does not list %s", word);
+    }
+}
+
+static void test_features_are_cut(void **state)
+{
+    char text[4] = "zzz";
+    size_t need = trib_cpu_features(NULL, 0);
+
+    (void)state;
+    assert_int_equal(trib_cpu_features(text, sizeof(text)), need);
+    assert_int_equal(strlen(text), need < 3 ? need : 3);
+}
+
+static void test_levels_by_name(void **state)
+{
+    enum trib_cpu_level level;
+
+    (void)state;
+    assert_true(trib_cpu_level_parse("c", &level));
+    assert_int_equal(level, TRIB_CPU_C);
+    assert_true(trib_cpu_level_parse("auto", &level));
+    assert_int_equal(level, trib_cpu_best());
+    assert_true(trib_cpu_level_parse(NULL, &level));
+    assert_int_equal(level, trib_cpu_best());
+    assert_false(trib_cpu_level_parse("sse9", &level));
+    for (int i = 0; i < TRIB_CPU_LEVELS; i++) {
+        const char *name = trib_cpu_level_name((enum trib_cpu_level)i);
+        assert_int_equal(trib_cpu_level_parse(name, &level), i <= (int)trib_cpu_best());
+    }
+    assert_string_equal(trib_cpu_level_name(TRIB_CPU_LEVELS), "?");
+}
+
+static void test_count_follows_affinity(void **state)
+{
+    cpu_set_t before;
+    cpu_set_t one;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    assert_int_equal(trib_cpu_count(), CPU_COUNT(&before));
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++) {
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(trib_cpu_count(), 1);
+    sched_setaffinity(0, sizeof(before), &before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_agrees_with_the_kernel),
+        cmocka_unit_test(test_features_agree_with_the_kernel),
+        cmocka_unit_test(test_features_are_cut),
+        cmocka_unit_test(test_levels_by_name),
+        cmocka_unit_test(test_count_follows_affinity),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <limits.h>
+
+#include "base/digest.h"
+#include "base/time.h"
+
+static void test_clock_moves_forward(void **state)
+{
+    uint64_t before = trib_now_ns();
+
+    (void)state;
+    usleep(2000);
+    uint64_t after = trib_now_ns();
+    assert_true(after - before >= 2000000);
+    assert_true(after - before < 5000000000u);
+}
+
+static void test_deadlines(void **state)
+{
+    uint64_t far = trib_deadline_ms(1000000);
+    uint64_t near = trib_deadline_ms(3);
+
+    (void)state;
+    assert_false(trib_deadline_passed(far));
+    assert_in_range(trib_deadline_left_ms(far), 990000, 1000000);
+    usleep(5000);
+    assert_true(trib_deadline_passed(near));
+    assert_int_equal(trib_deadline_left_ms(near), 0);
+    assert_true(trib_deadline_passed(trib_deadline_ms(-5)));
+    assert_false(trib_deadline_passed(trib_deadline_ms(INT_MAX)));
+}
+
+static void test_digest(void **state)
+{
+    (void)state;
+    assert_int_equal(trib_digest("", 0), 0x2d06800538d394c2u); /* XXH3 of nothing */
+    assert_int_not_equal(trib_digest("a", 1), trib_digest("b", 1));
+    assert_int_not_equal(trib_digest_seeded("a", 1, 1), trib_digest_seeded("a", 1, 2));
+    assert_int_equal(trib_digest32("abc", 3), (uint32_t)trib_digest("abc", 3));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clock_moves_forward),
+        cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_digest),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
