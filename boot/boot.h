@@ -16,14 +16,16 @@ struct trib_error;
 struct trib_log;
 
 #define TRIB_BOOT_BLOB_MAX 1024
+#define TRIB_BOOT_PHASE_MAX 24 /* bytes of a phase's name with its NUL */
 
 struct trib_boot_opts {
     int rank;
     int size;
-    const char *root; /* what trib_boots[].accepts said yes to */
-    const struct trib_config *cfg;
-    const struct trib_log *log; /* may be NULL */
-    struct trib_error *err;     /* receives sentences that name rank, host, pid, phase */
+    const char *root; /* what trib_boots[].accepts said yes to; read in open only */
+    const struct trib_config *cfg; /* read in open only */
+    const struct trib_log *log;    /* may be NULL; outlives the boot */
+    struct trib_error *err;        /* receives sentences that name rank, host, process and
+                                      phase; outlives the boot */
 };
 
 struct trib_boot {
@@ -31,13 +33,19 @@ struct trib_boot {
 };
 
 /*
+ * One thread at a time uses a boot.
+ *
+ * open       join. May return before the others have come
  * allgather  every rank gives `bytes` (the same on all, <= TRIB_BOOT_BLOB_MAX) and gets
- *            size * bytes, by rank. `phase` names it in errors ("address", "ready").
- *            Never hangs: a rank that dies is reported within 2 s, one that is stopped or
- *            does not come within the time limits; on one rank's failure all ranks get an
- *            error that names it (rank, host, pid where known, phase)
- *            (boot_timeout_ms for the first exchange, stop_timeout_ms afterwards once
- *            every rank has joined).
+ *            size * bytes, by rank. `phase` names it in errors ("address", "ready") and
+ *            must be the same on all, too: TRIB_ERR_MISMATCH names who differs.
+ *            Never hangs: a rank that has died is reported within 2 s, one that is stopped
+ *            within stop_timeout_ms and a second, ranks that just do not come after
+ *            boot_timeout_ms: TRIB_ERR_PEER_LOST for the first two, TRIB_ERR_BOOT for the
+ *            third. All ranks get the same sentence. After an error only close is left.
+ * fail       say that this rank cannot go on: the present or next allgather of every
+ *            other rank gives an error that names this rank and carries `why`
+ * close      leave. Ranks that still wait for this one get an error that says so
  */
 struct trib_boot_ops {
     const char *name;
@@ -46,13 +54,24 @@ struct trib_boot_ops {
     trib_status_t (*open)(const struct trib_boot_opts *opts, struct trib_boot **out);
     trib_status_t (*allgather)(struct trib_boot *b, const char *phase, const void *in,
                                size_t bytes, void *out);
+    void (*fail)(struct trib_boot *b, const char *why);
     void (*close)(struct trib_boot *b);
 };
 
 /** trib_boots - in order of preference, NULL at the end. */
 extern const struct trib_boot_ops *const trib_boots[];
 
-/** trib_boot_open - the first that accepts opts->root; size 1 needs no root. */
+extern const struct trib_boot_ops trib_boot_local;
+extern const struct trib_boot_ops trib_boot_self;
+extern const struct trib_boot_ops trib_boot_tcp;
+
+/**
+ * trib_boot_open - the first that accepts opts->root; size 1 needs no root (NULL or "").
+ *
+ * errors   TRIB_ERR_CONFIG where rank, size and root cannot be right, TRIB_ERR_MISMATCH
+ *          where another rank was told something else, TRIB_ERR_BOOT, TRIB_ERR_SYSTEM,
+ *          TRIB_ERR_NO_MEMORY; the sentence is in opts->err
+ */
 trib_status_t trib_boot_open(const struct trib_boot_opts *opts, struct trib_boot **out);
 
 #endif

@@ -1,2 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += boot/boot.h
+noinst_LTLIBRARIES += libboot.la
+libtributary_all_la_LIBADD += libboot.la
+libboot_la_SOURCES = \
+	boot/board.c boot/board.h \
+	boot/boot.c boot/boot.h \
+	boot/local.c \
+	boot/meeting.c \
+	boot/process.c boot/process.h \
+	boot/who.c boot/who.h

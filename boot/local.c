@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ranks of one host, threads or processes, meet on a board in shared memory.
+ *
+ * Nobody serves: every rank waits for all others and watches that they live. Who finds
+ * out why the exchange cannot succeed writes it on the board, and all return that.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "boot/board.h"
+#include "boot/boot.h"
+#include "boot/who.h"
+
+#define PREFIX "local:"
+#define LOOK_MS 50       /* between two looks at the other processes */
+#define LOOKS_AT_ONCE 16 /* of them, in turn: 256 ranks are seen in 0.8 s */
+#define GAP_MS 1000      /* a pause of our own that no scheduler explains */
+
+struct local {
+    struct trib_boot boot;
+    struct trib_board board;
+    struct trib_who self;
+    int size;
+    uint32_t generation;
+    uint32_t exchange; /* the last one begun */
+    int boot_timeout_ms;
+    int stop_timeout_ms;
+    int next_look;           /* the rank to look at next */
+    uint64_t *stopped_since; /* per rank; 0: is not stopped */
+    bool *missing;           /* per rank, for the sentence after a time-out */
+    const struct trib_log *log;
+    struct trib_error *err;
+};
+
+/* One wait. Times are in nanoseconds of trib_now_ns. */
+struct wait {
+    const char *phase;
+    uint64_t ticket;
+    uint64_t deadline;
+    uint64_t looked; /* when the others were last looked at */
+    uint64_t now;
+    unsigned turns;
+};
+
+static bool local_accepts(const char *root)
+{
+    return strncmp(root, PREFIX, strlen(PREFIX)) == 0;
+}
+
+/* End this generation for all with what stands on the board then, ours or an earlier one. */
+static trib_status_t blame(struct local *l, trib_status_t status, const char *text)
+{
+    char stands[TRIB_BOARD_TEXT];
+
+    trib_board_blame(&l->board, l->generation, status, text);
+    trib_status_t theirs = trib_board_blamed(&l->board, l->generation, stands);
+    if (theirs != TRIB_OK)
+        return trib_fail(l->err, theirs, "%s", stands);
+    return trib_fail(l->err, status, "%s", text);
+}
+
+static void name_rank(const struct local *l, int rank, int pid, char text[TRIB_WHO_BYTES])
+{
+    struct trib_who who = l->self;
+
+    who.rank = rank;
+    who.pid = pid;
+    trib_who_format(&who, text);
+}
+
+static trib_status_t blame_dead(struct local *l, const struct wait *w, int rank, int pid,
+                                bool joined)
+{
+    char who[TRIB_WHO_BYTES];
+    char text[TRIB_BOARD_TEXT];
+
+    name_rank(l, rank, pid, who);
+    snprintf(text, sizeof(text), "%s %s, phase %s of the start", who,
+             joined ? "has died" : "ended before it called trib_init", w->phase);
+    return blame(l, TRIB_ERR_PEER_LOST, text);
+}
+
+static trib_status_t blame_stopped(struct local *l, const struct wait *w, int rank,
+                                   int pid)
+{
+    char who[TRIB_WHO_BYTES];
+    char text[TRIB_BOARD_TEXT];
+
+    name_rank(l, rank, pid, who);
+    snprintf(text, sizeof(text),
+             "%s has been stopped for %d ms, phase %s of the start: continue it sooner "
+             "(kill -CONT %d) or raise TRIB_STOP_TIMEOUT_MS",
+             who, l->stop_timeout_ms, w->phase, pid);
+    return blame(l, TRIB_ERR_PEER_LOST, text);
+}
+
+static trib_status_t blame_left(struct local *l, const struct wait *w, int rank, int pid)
+{
+    char who[TRIB_WHO_BYTES];
+    char text[TRIB_BOARD_TEXT];
+
+    name_rank(l, rank, pid, who);
+    snprintf(text, sizeof(text), "%s has left trib_init before phase %s", who, w->phase);
+    return blame(l, TRIB_ERR_PEER_LOST, text);
+}
+
+static trib_status_t blame_missing(struct local *l, const struct wait *w)
+{
+    char ranks[TRIB_BOARD_TEXT / 2];
+    char text[TRIB_BOARD_TEXT];
+
+    trib_ranks_format(l->missing, l->size, ranks, sizeof(ranks));
+    snprintf(text, sizeof(text),
+             "%s of %d did not come to phase %s of the start within %d ms: start as many "
+             "ranks as TRIB_SIZE says, or raise TRIB_BOOT_TIMEOUT_MS",
+             ranks, l->size, w->phase, l->boot_timeout_ms);
+    return blame(l, TRIB_ERR_BOOT, text);
+}
+
+/* Fills l->missing; the number of ranks that have not published yet. */
+static int count_missing(struct local *l, const struct wait *w)
+{
+    int count = 0;
+
+    for (int i = 0; i < l->size; i++) {
+        l->missing[i] = !trib_board_has(&l->board, i, w->ticket);
+        count += l->missing[i];
+    }
+    return count;
+}
+
+static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
+{
+    struct trib_process process;
+    enum trib_board_seat seat =
+        trib_board_seat(&l->board, rank, l->generation, &process);
+
+    if (seat == TRIB_SEAT_LEFT) {
+        if (trib_board_has(&l->board, rank, w->ticket))
+            return TRIB_OK; /* it has all it needs: everyone has published */
+        return blame_left(l, w, rank, process.pid);
+    }
+    if (process.pid == l->self.pid)
+        return TRIB_OK; /* a thread of ours */
+    switch (trib_process_look(&process)) {
+    case TRIB_PROCESS_DEAD:
+        /* What it did last counts: everyone may have published before it ended, and
+         * a shell may have ended whose child has joined. */
+        if (count_missing(l, w) == 0 ||
+            trib_board_seat(&l->board, rank, l->generation, &process) != seat)
+            return TRIB_OK;
+        return blame_dead(l, w, rank, process.pid, seat == TRIB_SEAT_TAKEN);
+    case TRIB_PROCESS_STOPPED:
+        if (!l->stopped_since[rank])
+            l->stopped_since[rank] = w->now;
+        if (w->now - l->stopped_since[rank] < (uint64_t)l->stop_timeout_ms * 1000000u)
+            return TRIB_OK;
+        return blame_stopped(l, w, rank, process.pid);
+    case TRIB_PROCESS_RUNS:
+        break;
+    }
+    l->stopped_since[rank] = 0;
+    return TRIB_OK;
+}
+
+static trib_status_t look_around(struct local *l, struct wait *w)
+{
+    trib_status_t status = TRIB_OK;
+
+    w->looked = w->now;
+    for (int i = 0; i < l->size && i < LOOKS_AT_ONCE && status == TRIB_OK; i++) {
+        int rank = l->next_look++ % l->size;
+        if (rank != l->self.rank)
+            status = look_at(l, w, rank);
+    }
+    l->next_look %= l->size;
+    return status;
+}
+
+/* Spin for some microseconds, then leave the core to the others. */
+static void rest(struct wait *w)
+{
+    unsigned turn = w->turns++;
+
+    if (turn < 200) {
+        trib_pause();
+    } else if (turn < 300) {
+        sched_yield();
+    } else {
+        long us = turn < 400 ? 50 : 1000;
+        nanosleep(&(struct timespec){0, us * 1000}, NULL);
+    }
+}
+
+/* While this process was stopped, so were perhaps the others: give them the time back. */
+static void forgive_gap(struct local *l, struct wait *w)
+{
+    uint64_t now = trib_now_ns();
+
+    if (now - w->now > GAP_MS * UINT64_C(1000000)) {
+        w->deadline += now - w->now;
+        memset(l->stopped_since, 0, (size_t)l->size * sizeof(*l->stopped_since));
+    }
+    w->now = now;
+}
+
+static trib_status_t wait_for_all(struct local *l, struct wait *w)
+{
+    char text[TRIB_BOARD_TEXT];
+    int rank = 0;
+
+    w->now = trib_now_ns();
+    w->looked = w->now;
+    w->deadline = trib_deadline_ms(l->boot_timeout_ms);
+    for (;;) {
+        while (rank < l->size && trib_board_has(&l->board, rank, w->ticket))
+            rank++;
+        if (rank == l->size)
+            return TRIB_OK;
+        trib_status_t status = trib_board_blamed(&l->board, l->generation, text);
+        if (status != TRIB_OK)
+            return trib_fail(l->err, status, "%s", text);
+        forgive_gap(l, w);
+        if (w->now >= w->deadline && count_missing(l, w) > 0)
+            return blame_missing(l, w);
+        if (w->now - w->looked >= LOOK_MS * UINT64_C(1000000))
+            status = look_around(l, w);
+        if (status != TRIB_OK)
+            return status;
+        rest(w);
+    }
+}
+
+static trib_status_t check_note(struct local *l, int rank, const struct trib_board_note *mine,
+                                const struct trib_board_note *note)
+{
+    char text[TRIB_BOARD_TEXT];
+    char who[TRIB_WHO_BYTES];
+    struct trib_process process;
+
+    if (note->bytes == mine->bytes && strcmp(note->phase, mine->phase) == 0)
+        return TRIB_OK;
+    trib_board_seat(&l->board, rank, l->generation, &process);
+    name_rank(l, rank, process.pid, who);
+    snprintf(text, sizeof(text),
+             "%s is in phase %s of the start with %u bytes, rank %d in phase %s with %u: "
+             "do all run the same version?",
+             who, note->phase, note->bytes, l->self.rank, mine->phase, mine->bytes);
+    return blame(l, TRIB_ERR_MISMATCH, text);
+}
+
+static trib_status_t collect(struct local *l, const struct wait *w,
+                             const struct trib_board_note *mine, uint8_t *out)
+{
+    struct trib_board_note note;
+
+    for (int i = 0; i < l->size; i++) {
+        if (!trib_board_get(&l->board, i, w->ticket, &note)) {
+            struct trib_process process;
+            trib_board_seat(&l->board, i, l->generation, &process);
+            return blame_left(l, w, i, process.pid);
+        }
+        trib_status_t status = check_note(l, i, mine, &note);
+        if (status != TRIB_OK)
+            return status;
+        memcpy(out + (size_t)i * mine->bytes, note.blob, mine->bytes);
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t local_allgather(struct trib_boot *b, const char *phase,
+                                     const void *in, size_t bytes, void *out)
+{
+    struct local *l = (struct local *)b;
+    struct trib_board_note note = {.bytes = (uint32_t)bytes};
+
+    snprintf(note.phase, sizeof(note.phase), "%s", phase);
+    if (bytes)
+        memcpy(note.blob, in, bytes);
+    struct wait w = {.phase = note.phase,
+                     .ticket = trib_ticket(l->generation, ++l->exchange)};
+    trib_board_put(&l->board, l->self.rank, w.ticket, &note);
+    trib_status_t status = wait_for_all(l, &w);
+    return status == TRIB_OK ? collect(l, &w, &note, out) : status;
+}
+
+static void local_fail(struct trib_boot *b, const char *why)
+{
+    struct local *l = (struct local *)b;
+    char who[TRIB_WHO_BYTES];
+    char text[TRIB_BOARD_TEXT];
+
+    trib_who_format(&l->self, who);
+    snprintf(text, sizeof(text), "%s failed during the start: %s", who, why);
+    trib_board_blame(&l->board, l->generation, TRIB_ERR_PEER_LOST, text);
+}
+
+static void local_close(struct trib_boot *b)
+{
+    struct local *l = (struct local *)b;
+
+    trib_board_leave(&l->board, l->self.rank, l->generation);
+    trib_board_close(&l->board);
+    free(l->stopped_since);
+    free(l->missing);
+    free(l);
+}
+
+static trib_status_t open_board(struct local *l, const char *root)
+{
+    const char *path = root + strlen(PREFIX);
+    trib_status_t status = trib_board_open(path, &l->board);
+
+    if (status == TRIB_ERR_SYSTEM)
+        return trib_fail(l->err, TRIB_ERR_BOOT,
+                         "cannot open the meeting place %s (TRIB_ROOT): %m; it lives as "
+                         "long as the process that made it, on that host",
+                         path);
+    if (status != TRIB_OK)
+        return trib_fail(l->err, TRIB_ERR_BOOT,
+                         "%s (TRIB_ROOT) is not a meeting place of this version of "
+                         "Tributary: take the text of trib-run or trib_local_root",
+                         path);
+    if (l->board.ranks != l->size) {
+        status = trib_fail(l->err, TRIB_ERR_MISMATCH,
+                           "rank %d was told of %d ranks, but the meeting place %s was "
+                           "made for %d: set TRIB_SIZE to %d",
+                           l->self.rank, l->size, path, l->board.ranks, l->board.ranks);
+        trib_board_close(&l->board);
+    }
+    return status;
+}
+
+static trib_status_t join_board(struct local *l)
+{
+    struct trib_process holder = {0};
+    char who[TRIB_WHO_BYTES];
+
+    if (trib_board_join(&l->board, l->self.rank, &l->generation, &holder) == TRIB_OK)
+        return TRIB_OK;
+    name_rank(l, l->self.rank, holder.pid, who);
+    return trib_fail(l->err, TRIB_ERR_MISMATCH,
+                     "%s has joined already, and process %d came with the same number: "
+                     "give each process a TRIB_RANK of its own",
+                     who, l->self.pid);
+}
+
+static trib_status_t local_open(const struct trib_boot_opts *opts, struct trib_boot **out)
+{
+    struct local *l = calloc(1, sizeof(*l));
+    if (!l)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
+
+    l->boot.ops = &trib_boot_local;
+    l->size = opts->size;
+    l->boot_timeout_ms = opts->cfg->boot_timeout_ms;
+    l->stop_timeout_ms = opts->cfg->stop_timeout_ms;
+    l->log = opts->log;
+    l->err = opts->err;
+    trib_who_self(opts->rank, &l->self);
+    l->stopped_since = calloc((size_t)opts->size, sizeof(*l->stopped_since));
+    l->missing = calloc((size_t)opts->size, sizeof(*l->missing));
+    trib_status_t status = TRIB_OK;
+    if (!l->stopped_since || !l->missing)
+        status = trib_fail(l->err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
+    if (status == TRIB_OK)
+        status = open_board(l, opts->root);
+    if (status != TRIB_OK)
+        goto err_free;
+    status = join_board(l);
+    if (status != TRIB_OK)
+        goto err_close;
+    trib_log(l->log, TRIB_LOG_DEBUG, "boot", "joined %s, generation %u", opts->root,
+             l->generation);
+    *out = &l->boot;
+    return TRIB_OK;
+
+err_close:
+    trib_board_close(&l->board);
+err_free:
+    free(l->stopped_since);
+    free(l->missing);
+    free(l);
+    return status;
+}
+
+const struct trib_boot_ops trib_boot_local = {
+    .name = "local",
+    .detail = "ranks of one host meet in shared memory (trib-run, trib_local_create)",
+    .accepts = local_accepts,
+    .open = local_open,
+    .allgather = local_allgather,
+    .fail = local_fail,
+    .close = local_close,
+};
