@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE /* memfd_create, F_ADD_SEALS */
 #include "boot/board.h"
 
 #include <assert.h>
