@@ -41,13 +41,16 @@ struct trib_kernels {
     const char *isa; /* "c", "avx2", "avx512" */
     /* op MEAN has the same function as SUM */
     trib_reduce_fn reduce[TRIB_DTYPE_COUNT][TRIB_OP_COUNT];
-    /* dtype <-> f32; f16 and bf16 round to nearest even; NaN stays NaN */
+    /* dtype <-> f32; f16 and bf16 round to nearest even; NaN stays NaN. To integers:
+     * nearest even, saturated, NaN gives 0 */
     void (*to_f32[TRIB_DTYPE_COUNT])(float *dst, const void *src, size_t n);
     void (*from_f32[TRIB_DTYPE_COUNT])(void *dst, const float *src, size_t n);
     /* copy that may bypass the cache; any alignment */
     void (*copy_stream)(void *dst, const void *src, size_t bytes);
-    /* codec kernels follow: added by the codecs' owner */
-    /* … */
+    /* acc += weight * src, src in f32, f16 or bf16; rounded after the product and the sum */
+    void (*axpy_f32)(float *acc, const void *src, float weight, size_t n);
+    void (*axpy_f16)(float *acc, const void *src, float weight, size_t n);
+    void (*axpy_bf16)(float *acc, const void *src, float weight, size_t n);
 };
 
 /**

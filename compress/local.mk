@@ -1,2 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += compress/codec.h compress/kernels.h
+# The kernels may not contract a * b + c: every instruction set gives the same bits.
+KERNEL_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+noinst_LTLIBRARIES += libcompress.la
+libtributary_all_la_LIBADD += libcompress.la
+libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
+libcompress_la_LIBADD =
+libcompress_la_SOURCES = \
+	compress/codec.h \
+	compress/kernels.c compress/kernels.h \
+	compress/kernels_c.c \
+	compress/kernels_scalar.h \
+	compress/kernels_tables.h \
+	compress/kernels_vec.h \
+	compress/vec256.h compress/vec512.h
+
+if TRIB_X86_64
+noinst_LTLIBRARIES += libkernels_avx2.la libkernels_avx512.la
+libcompress_la_LIBADD += libkernels_avx2.la libkernels_avx512.la
+libkernels_avx2_la_SOURCES = compress/kernels_avx2.c
+libkernels_avx2_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_AVX2_CFLAGS)
+libkernels_avx512_la_SOURCES = compress/kernels_avx512.c
+libkernels_avx512_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_AVX512_CFLAGS)
+endif

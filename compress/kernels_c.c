@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reference table: kernels_scalar.h as it stands. Used where the CPU has nothing
+ * better, and as the judge of the vector tables (tests/compress/check_kernels.c).
+ */
+#include "compress/kernels_scalar.h"
+#include "compress/kernels_tables.h"
+
+#define REDUCE_FLOAT(op, type) \
+    static void op##_##type(const struct trib_reduce *r) \
+    { reduce_float(r, op##_float, load_##type, save_##type); }
+#define REDUCE_DOUBLE(op) \
+    static void op##_f64(const struct trib_reduce *r) { reduce_double(r, op##_double); }
+#define REDUCE_INT(op, type) \
+    static void op##_##type(const struct trib_reduce *r) \
+    { reduce_int(r, op##_int, format_##type); }
+#define OPERATORS(kind, type) \
+    kind(add, type) kind(min, type) kind(max, type) kind(mul, type)
+
+OPERATORS(REDUCE_FLOAT, f32)
+OPERATORS(REDUCE_FLOAT, f16)
+OPERATORS(REDUCE_FLOAT, bf16)
+REDUCE_DOUBLE(add) REDUCE_DOUBLE(min) REDUCE_DOUBLE(max) REDUCE_DOUBLE(mul)
+OPERATORS(REDUCE_INT, i8)
+OPERATORS(REDUCE_INT, i32)
+OPERATORS(REDUCE_INT, i64)
+
+static void axpy_f32(float *acc, const void *src, float weight, size_t n)
+{
+    axpy_scalar(acc, src, weight, n, load_f32);
+}
+
+static void axpy_f16(float *acc, const void *src, float weight, size_t n)
+{
+    axpy_scalar(acc, src, weight, n, load_f16);
+}
+
+static void axpy_bf16(float *acc, const void *src, float weight, size_t n)
+{
+    axpy_scalar(acc, src, weight, n, load_bf16);
+}
+
+static void copy_stream(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+const struct trib_kernels trib_kernels_c = {
+    .isa = "c",
+    .reduce =
+        {
+            [TRIB_F32] = {add_f32, add_f32, min_f32, max_f32, mul_f32},
+            [TRIB_F64] = {add_f64, add_f64, min_f64, max_f64, mul_f64},
+            [TRIB_F16] = {add_f16, add_f16, min_f16, max_f16, mul_f16},
+            [TRIB_BF16] = {add_bf16, add_bf16, min_bf16, max_bf16, mul_bf16},
+            [TRIB_I8] = {add_i8, add_i8, min_i8, max_i8, mul_i8},
+            [TRIB_I32] = {add_i32, add_i32, min_i32, max_i32, mul_i32},
+            [TRIB_I64] = {add_i64, add_i64, min_i64, max_i64, mul_i64},
+        },
+    .to_f32 = {to_f32_scalar_f32, to_f32_scalar_f64, to_f32_scalar_f16, to_f32_scalar_bf16,
+               to_f32_scalar_i8, to_f32_scalar_i32, to_f32_scalar_i64},
+    .from_f32 = {from_f32_scalar_f32, from_f32_scalar_f64, from_f32_scalar_f16,
+                 from_f32_scalar_bf16, from_f32_scalar_i8, from_f32_scalar_i32,
+                 from_f32_scalar_i64},
+    .copy_stream = copy_stream,
+    .axpy_f32 = axpy_f32,
+    .axpy_f16 = axpy_f16,
+    .axpy_bf16 = axpy_bf16,
+};

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every vector kernel against the C reference, bit for bit: each instruction set of this
+ * CPU, lengths 0-67 and longer, any alignment, NaN, Inf, denormals, dst == src, and a
+ * page without access right behind every buffer. Only the payload of a NaN may differ.
+ *
+ *     check_kernels            test; skipped where the CPU has no vector level
+ *     check_kernels --bench    GB/s read and written, per instruction set
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "compress/kernels.h"
+
+enum { BUFFER_BYTES = 1 << 18, BUFFERS = TRIB_REDUCE_MAX_SRC + 2 * TRIB_REDUCE_MAX_DST };
+
+struct bench_case;
+
+static const char *const isa_names[] = {"avx2", "avx512"};
+enum { ISAS = 2 };
+
+static const char *const dtype_names[] = {"f32", "f64", "f16", "bf16", "i8", "i32", "i64"};
+static const char *const op_names[] = {"sum", "mean", "min", "max", "prod"};
+static const size_t dtype_bytes[] = {4, 8, 2, 2, 1, 4, 8};
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint32_t random_u32(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 32);
+}
+
+static uint32_t random_below(uint32_t n)
+{
+    return random_u32() % n;
+}
+
+/* A buffer whose last byte is followed by a page without access. */
+static unsigned char *guarded_new(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t whole = (bytes + page - 1) / page * page;
+    unsigned char *p = mmap(NULL, whole + page, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    assert_int_equal(mprotect(p + whole, page, PROT_NONE), 0);
+    return p + whole - bytes;
+}
+
+static unsigned char *buffers[BUFFERS];
+
+static int buffers_create(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BUFFERS; i++)
+        buffers[i] = guarded_new(BUFFER_BYTES);
+    return 0;
+}
+
+/* n bytes that end at the guard page, or up to 70 bytes before it */
+static unsigned char *place(int buffer, size_t bytes, size_t before)
+{
+    return buffers[buffer] + BUFFER_BYTES - bytes - before;
+}
+
+static float special_f32(void)
+{
+    static const float values[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f,
+                                   -0x1p-130f, 0x1.fffffep127f, 65504.0f, 65519.9f, 65520.0f,
+                                   0x1p-14f, 0x1p-24f, 0x1p-25f, 0x1.8p-25f, 1.0f};
+    return values[random_below(sizeof values / sizeof *values)];
+}
+
+static float random_f32(void)
+{
+    float v;
+    const uint32_t u = random_u32();
+    switch (random_below(8)) {
+    case 0:
+        return special_f32();
+    case 1: /* any bits */
+        memcpy(&v, &u, sizeof v);
+        return v;
+    case 2:
+        return ldexpf((float)(int32_t)u, (int)random_below(60) - 60);
+    default:
+        return (float)(int32_t)u * 0x1p-31f;
+    }
+}
+
+static void fill(trib_dtype_t dtype, unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float v = random_f32();
+        const double d = random_below(4) ? (double)v * (1.0 + 0x1p-30) : (double)v;
+        const uint64_t u = (uint64_t)random_u32() << 32 | random_u32();
+        if (dtype == TRIB_F32)
+            memcpy(p + 4 * i, &v, 4);
+        else if (dtype == TRIB_F64)
+            memcpy(p + 8 * i, &d, 8);
+        else if (dtype == TRIB_F16 || dtype == TRIB_BF16)
+            trib_kernels_get("c")->from_f32[dtype](p + 2 * i, &v, 1);
+        else
+            memcpy(p + dtype_bytes[dtype] * i, &u, dtype_bytes[dtype]);
+    }
+}
+
+static bool is_nan(trib_dtype_t dtype, const unsigned char *p)
+{
+    uint16_t h;
+    double d;
+    float f;
+    memcpy(&h, p, sizeof h);
+    switch (dtype) {
+    case TRIB_F32:
+        memcpy(&f, p, sizeof f);
+        return isnan(f);
+    case TRIB_F64:
+        memcpy(&d, p, sizeof d);
+        return isnan(d);
+    case TRIB_F16:
+        return (h & 0x7fff) > 0x7c00;
+    case TRIB_BF16:
+        return (h & 0x7fff) > 0x7f80;
+    default:
+        return false;
+    }
+}
+
+/* Index of the first element that differs, n if none. */
+static size_t differs(trib_dtype_t dtype, const unsigned char *a, const unsigned char *b,
+                      size_t n)
+{
+    const size_t w = dtype_bytes[dtype];
+    for (size_t i = 0; i < n; i++) {
+        if (memcmp(a + i * w, b + i * w, w) == 0)
+            continue;
+        if (!is_nan(dtype, a + i * w) || !is_nan(dtype, b + i * w))
+            return i;
+    }
+    return n;
+}
+
+struct reduce_case {
+    trib_dtype_t dtype;
+    trib_op_t op;
+    size_t n;
+    int n_src, n_dst, ranks;
+    bool stream;
+    int alias; /* dst[0] is src[alias]; -1: none */
+};
+
+static struct reduce_case random_case(trib_dtype_t dtype, trib_op_t op, size_t n)
+{
+    struct reduce_case c = {.dtype = dtype, .op = op, .n = n};
+    c.n_src = 1 + (int)random_below(random_below(2) ? 2 : TRIB_REDUCE_MAX_SRC);
+    c.n_dst = 1 + (int)random_below(random_below(2) ? 2 : TRIB_REDUCE_MAX_DST);
+    c.ranks = op == TRIB_MEAN ? 1 + (int)random_below(9) : 0;
+    c.stream = random_below(2);
+    c.alias = random_below(3) ? -1 : (int)random_below((uint32_t)c.n_src);
+    return c;
+}
+
+/* The same operands for both tables; an aliased source is copied for each. */
+static void check_case(const struct trib_kernels *isa, const struct reduce_case *c)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    const size_t bytes = c->n * dtype_bytes[c->dtype];
+    struct trib_reduce a = {.n_src = c->n_src, .n_dst = c->n_dst, .n = c->n,
+                            .ranks = c->ranks, .stream = c->stream};
+    for (int k = 0; k < c->n_src; k++) {
+        unsigned char *p = place(k, bytes, random_below(2) ? 0 : random_below(70));
+        fill(c->dtype, p, c->n);
+        a.src[k] = p;
+    }
+    struct trib_reduce b = a;
+    for (int j = 0; j < c->n_dst; j++) {
+        const size_t before = random_below(2) ? 64 * random_below(2) : random_below(70);
+        a.dst[j] = place(TRIB_REDUCE_MAX_SRC + j, bytes, before);
+        b.dst[j] = place(TRIB_REDUCE_MAX_SRC + TRIB_REDUCE_MAX_DST + j, bytes, before);
+    }
+    if (c->alias >= 0) {
+        a.src[c->alias] = memcpy(a.dst[0], a.src[c->alias], bytes);
+        b.src[c->alias] = memcpy(b.dst[0], b.src[c->alias], bytes);
+    }
+    ref->reduce[c->dtype][c->op](&a);
+    isa->reduce[c->dtype][c->op](&b);
+    for (int j = 0; j < c->n_dst; j++) {
+        const size_t at = differs(c->dtype, a.dst[j], b.dst[j], c->n);
+        if (at != c->n)
+            fail_msg("%s %s %s: n %zu, %d sources, %d destinations, ranks %d, stream %d, "
+                     "alias %d: destination %d differs at %zu", isa->isa,
+                     dtype_names[c->dtype], op_names[c->op], c->n, c->n_src, c->n_dst,
+                     c->ranks, c->stream, c->alias, j, at);
+    }
+}
+
+static const size_t long_sizes[] = {128, 255, 1000, 4099, 17001, 30011};
+
+static void check_reduce(const struct trib_kernels *isa)
+{
+    for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
+        for (int op = 0; op < TRIB_OP_COUNT; op++) {
+            for (size_t n = 0; n < 68 * 3; n++) {
+                const struct reduce_case c = random_case((trib_dtype_t)dtype, (trib_op_t)op,
+                                                         n % 68);
+                check_case(isa, &c);
+            }
+            for (size_t i = 0; i < sizeof long_sizes / sizeof *long_sizes; i++) {
+                const struct reduce_case c = random_case((trib_dtype_t)dtype, (trib_op_t)op,
+                                                         long_sizes[i]);
+                check_case(isa, &c);
+            }
+        }
+    }
+}
+
+static void check_conversions(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (int t = 0; t < TRIB_DTYPE_COUNT; t++) {
+        const trib_dtype_t dtype = (trib_dtype_t)t;
+        for (size_t n = 0; n < 140; n++) {
+            const size_t bytes = n * dtype_bytes[t];
+            unsigned char *x = place(0, 4 * n, 4 * random_below(9));
+            unsigned char *a = place(1, bytes, random_below(70));
+            unsigned char *b = place(2, bytes, random_below(2) ? 0 : random_below(70));
+            float *fa = (float *)place(3, 4 * n, 0);
+            float *fb = (float *)place(4, 4 * n, 4 * random_below(9));
+            fill(TRIB_F32, x, n);
+            ref->from_f32[t](a, (const float *)x, n);
+            isa->from_f32[t](b, (const float *)x, n);
+            assert_int_equal(differs(dtype, a, b, n), n);
+            fill(dtype, a, n);
+            memcpy(b, a, bytes);
+            ref->to_f32[t](fa, a, n);
+            isa->to_f32[t](fb, b, n);
+            assert_int_equal(differs(TRIB_F32, (unsigned char *)fa, (unsigned char *)fb, n), n);
+        }
+    }
+}
+
+/* every f16 and bf16 there is, both ways */
+static void check_halves(const struct trib_kernels *isa)
+{
+    static const trib_dtype_t halves[] = {TRIB_F16, TRIB_BF16};
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    float *x = malloc(65536 * sizeof *x), *y = malloc(65536 * sizeof *y);
+    uint16_t *h = malloc(65536 * sizeof *h), *back = malloc(65536 * sizeof *back);
+    for (int t = 0; t < 2; t++) {
+        for (int i = 0; i < 65536; i++)
+            h[i] = (uint16_t)i;
+        ref->to_f32[halves[t]](x, h, 65536);
+        isa->to_f32[halves[t]](y, h, 65536);
+        assert_memory_equal(x, y, 65536 * sizeof *x);
+        isa->from_f32[halves[t]](back, x, 65536);
+        assert_int_equal(differs(halves[t], (unsigned char *)h, (unsigned char *)back, 65536),
+                         65536);
+    }
+    free(x), free(y), free(h), free(back);
+}
+
+static void check_axpy(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 140; n++) {
+        float *a = (float *)place(1, 4 * n, 4 * random_below(9));
+        float *b = (float *)place(2, 4 * n, 0);
+        unsigned char *src = place(0, 4 * n, random_below(70));
+        const float weight = random_f32();
+        fill(TRIB_F32, (unsigned char *)a, n);
+        memcpy(b, a, 4 * n);
+        fill(TRIB_F32, src, n);
+        ref->axpy_f32(a, src, weight, n), isa->axpy_f32(b, src, weight, n);
+        ref->axpy_f16(a, src, weight, n), isa->axpy_f16(b, src, weight, n);
+        ref->axpy_bf16(a, src, weight, n), isa->axpy_bf16(b, src, weight, n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+    }
+}
+
+static void check_copy(const struct trib_kernels *isa)
+{
+    static const size_t sizes[] = {0, 1, 63, 64, 65, 4095, 16383, 16384, 16385, 70001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t before = 0; before < 70; before++) {
+            unsigned char *s = place(0, sizes[i], random_below(70));
+            unsigned char *d = place(1, sizes[i], before);
+            fill(TRIB_I8, s, sizes[i]);
+            d[-1] = 0x5a;
+            isa->copy_stream(d, s, sizes[i]);
+            assert_memory_equal(d, s, sizes[i]);
+            assert_int_equal(d[-1], 0x5a);
+        }
+    }
+}
+
+/* The reference itself, against what IEEE 754 and types.h say. */
+static void test_reference(void **state)
+{
+    (void)state;
+    const struct trib_kernels *c = trib_kernels_get("c");
+    const float x[] = {65519.0f, 65520.0f, 0x1p-25f, 0x1.8p-25f, 1.0f + 0x1p-11f,
+                       1.0f + 0x1.8p-10f, -INFINITY};
+    const uint16_t f16[] = {0x7bff, 0x7c00, 0x0000, 0x0001, 0x3c00, 0x3c02, 0xfc00};
+    uint16_t h[7];
+    c->from_f32[TRIB_F16](h, x, 7);
+    assert_memory_equal(h, f16, sizeof h);
+    const float y[] = {1.0f + 0x1p-8f, 1.0f + 0x1.8p-7f, 0x1.fffffep127f};
+    const uint16_t bf16[] = {0x3f80, 0x3f82, 0x7f80};
+    c->from_f32[TRIB_BF16](h, y, 3);
+    assert_memory_equal(h, bf16, sizeof bf16);
+
+    int8_t a = 100, b = 100, sum = 0;
+    struct trib_reduce r = {.src = {&a, &b}, .dst = {&sum}, .n_src = 2, .n_dst = 1, .n = 1};
+    c->reduce[TRIB_I8][TRIB_SUM](&r);
+    assert_int_equal(sum, -56);
+    r.ranks = 3;
+    c->reduce[TRIB_I8][TRIB_MEAN](&r);
+    assert_int_equal(sum, -18);
+
+    float p = NAN, q = 1.0f, low = 0;
+    struct trib_reduce m = {.src = {&p, &q}, .dst = {&low}, .n_src = 2, .n_dst = 1, .n = 1};
+    c->reduce[TRIB_F32][TRIB_MIN](&m);
+    assert_true(isnan(low));
+    m.src[0] = &q, m.src[1] = &p;
+    c->reduce[TRIB_F32][TRIB_MAX](&m);
+    assert_true(isnan(low));
+}
+
+static void test_isa(void (*check)(const struct trib_kernels *))
+{
+    for (int i = 0; i < ISAS; i++)
+        if (trib_kernels_get(isa_names[i]))
+            check(trib_kernels_get(isa_names[i]));
+}
+
+static void test_reduce(void **state) { (void)state; test_isa(check_reduce); }
+static void test_conversions(void **state) { (void)state; test_isa(check_conversions); }
+static void test_halves(void **state) { (void)state; test_isa(check_halves); }
+static void test_axpy(void **state) { (void)state; test_isa(check_axpy); }
+static void test_copy(void **state) { (void)state; test_isa(check_copy); }
+
+static void test_choice(void **state)
+{
+    (void)state;
+    assert_non_null(trib_kernels_get(NULL));
+    assert_ptr_equal(trib_kernels_get(NULL), trib_kernels_get("auto"));
+    assert_string_equal(trib_kernels_get("c")->isa, "c");
+    assert_null(trib_kernels_get("sse9"));
+}
+
+/* ---- --bench ------------------------------------------------------------------- */
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct bench_case {
+    const char *name;
+    trib_dtype_t dtype;
+    int n_src, n_dst;
+    bool stream;
+};
+
+static const struct bench_case bench_cases[] = {
+    {"sum f32 2 -> 1", TRIB_F32, 2, 1, false},
+    {"sum f32 2 -> 1 stream", TRIB_F32, 2, 1, true},
+    {"sum f32 2 -> 2", TRIB_F32, 2, 2, false},
+    {"sum f32 2 -> 2 stream", TRIB_F32, 2, 2, true},
+    {"sum f32 4 -> 4", TRIB_F32, 4, 4, false},
+    {"sum f32 4 -> 4 stream", TRIB_F32, 4, 4, true},
+    {"sum f32 8 -> 1", TRIB_F32, 8, 1, false},
+    {"sum f64 2 -> 1", TRIB_F64, 2, 1, false},
+    {"sum f16 2 -> 1", TRIB_F16, 2, 1, false},
+    {"sum bf16 2 -> 1", TRIB_BF16, 2, 1, false},
+    {"sum i8 2 -> 1", TRIB_I8, 2, 1, false},
+};
+
+static char *bench_memory(size_t bytes)
+{
+    char *p = aligned_alloc(1 << 21, (bytes + (1 << 21) - 1) >> 21 << 21);
+    madvise(p, bytes, MADV_HUGEPAGE);
+    memset(p, 0, bytes);
+    return p;
+}
+
+/* best of several times of about a millisecond each: GB/s of all bytes moved */
+static double bench_reduce(trib_reduce_fn fn, const struct bench_case *b, size_t bytes,
+                           char *memory)
+{
+    const size_t n = bytes / dtype_bytes[b->dtype];
+    struct trib_reduce r = {.n_src = b->n_src, .n_dst = b->n_dst, .n = n, .stream = b->stream};
+    for (int k = 0; k < b->n_src; k++)
+        r.src[k] = memory + (size_t)k * (bytes + 4096);
+    for (int j = 0; j < b->n_dst; j++)
+        r.dst[j] = memory + (size_t)(b->n_src + j) * (bytes + 4096);
+    const double moved = (double)bytes * (b->n_src + b->n_dst);
+    const int calls = (int)(2e7 / moved) + 1;
+    double best = 1e9;
+    for (int trial = 0; trial < 9; trial++) {
+        const double start = now_s();
+        for (int i = 0; i < calls; i++)
+            fn(&r);
+        const double t = (now_s() - start) / calls;
+        best = t < best ? t : best;
+    }
+    return bytes <= 4096 ? best * 1e9 : moved / best * 1e-9;
+}
+
+static void bench(void)
+{
+    static const size_t sizes[] = {8, 64, 256, 4096, 65536, 4 << 20, 32 << 20};
+    static const char *const isas[] = {"c", "avx2", "avx512"};
+    char *memory = bench_memory(((size_t)32 << 20) * 10 + (1 << 20));
+    printf("ns up to 4 KiB, then GB/s read and written\n%-24s %-7s", "kernel", "isa");
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        printf(" %8zu", sizes[s]);
+    printf("\n");
+    for (size_t i = 0; i < sizeof bench_cases / sizeof *bench_cases; i++) {
+        for (int a = 0; a < 3; a++) {
+            const struct trib_kernels *k = trib_kernels_get(isas[a]);
+            if (!k)
+                continue;
+            printf("%-24s %-7s", bench_cases[i].name, isas[a]);
+            for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+                printf(" %8.1f", bench_reduce(k->reduce[bench_cases[i].dtype][TRIB_SUM],
+                                              &bench_cases[i], sizes[s], memory));
+            printf("\n");
+        }
+    }
+    free(memory);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choice),      cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_reduce),      cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_conversions), cmocka_unit_test(test_axpy),
+        cmocka_unit_test(test_copy),
+    };
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
+        bench();
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, buffers_create, NULL);
+}
