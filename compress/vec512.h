@@ -26,7 +26,7 @@ VEC vec of_pd(__m512d v) { return _mm512_castpd_si512(v); }
 /* whole vectors, as they are in memory */
 VEC vec v_load(const void *p) { return _mm512_loadu_si512(p); }
 VEC void v_store(void *p, vec v) { _mm512_storeu_si512(p, v); }
-VEC void v_stream(void *p, vec v) { _mm512_stream_si512((__m512i *)p, v); }
+VEC void v_stream(void *p, vec v) { _mm512_stream_si512((void *)p, v); }
 VEC void v_fence(void) { _mm_sfence(); }
 VEC vec v_zero(void) { return _mm512_setzero_si512(); }
 VEC vec v_set_i32(uint32_t v) { return _mm512_set1_epi32((int)v); }
@@ -105,7 +105,7 @@ VEC vec v_xor(vec a, vec b) { return _mm512_xor_si512(a, b); }
 /* half-width elements, one per 32-bit lane; in memory they take VEC_BYTES / 2 */
 VEC vec v_load_f16(const void *p)
 {
-    return of_ps(_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)p)));
+    return of_ps(_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)));
 }
 
 VEC __m256i v_pack_f16(vec v)
@@ -115,7 +115,7 @@ VEC __m256i v_pack_f16(vec v)
 
 VEC vec v_load_bf16(const void *p)
 {
-    const __m256i h = _mm256_loadu_si256((const __m256i_u *)p);
+    const __m256i h = _mm256_loadu_si256((const void *)p);
     return _mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
 }
 
@@ -128,8 +128,8 @@ VEC __m256i v_pack_bf16(vec v)
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
 }
 
-VEC void v_store_half(void *p, __m256i h) { _mm256_storeu_si256((__m256i_u *)p, h); }
-VEC void v_stream_half(void *p, __m256i h) { _mm256_stream_si256((__m256i *)p, h); }
+VEC void v_store_half(void *p, __m256i h) { _mm256_storeu_si256((void *)p, h); }
+VEC void v_stream_half(void *p, __m256i h) { _mm256_stream_si256((void *)p, h); }
 
 VEC void v_store_f16(void *p, vec v) { v_store_half(p, v_pack_f16(v)); }
 VEC void v_store_bf16(void *p, vec v) { v_store_half(p, v_pack_bf16(v)); }
