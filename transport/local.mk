@@ -1,2 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += transport/transport.h
+noinst_LTLIBRARIES += libtransport.la
+libtributary_all_la_LIBADD += libtransport.la
+libtransport_la_SOURCES = \
+	transport/backends.h \
+	transport/decorators.h \
+	transport/loop.c \
+	transport/params.c transport/params.h \
+	transport/segment.c transport/segment.h \
+	transport/shm.c transport/shm.h \
+	transport/shm_layout.h \
+	transport/shm_peer.c \
+	transport/shm_region.c \
+	transport/transport.c transport/transport.h \
+	transport/watch.c transport/watch.h \
+	transport/wrap.c

@@ -40,7 +40,8 @@ struct trib_blob {
 enum trib_event_kind {
     TRIB_EVENT_WRITE_DONE, /* the source of a write may change; token is the write's */
     TRIB_EVENT_ARRIVED,    /* a peer's write is here */
-    TRIB_EVENT_PEER_LOST,  /* nothing more comes from or goes to this peer */
+    TRIB_EVENT_PEER_LOST,  /* nothing more comes from or goes to this peer; writes to it
+                            * that are not done are dropped, without a WRITE_DONE */
 };
 
 struct trib_event {
@@ -97,7 +98,8 @@ struct trib_write {
  * arm, wait  sleep: arm(), look once more for work, then wait(timeout); wait returns at
  *            an arrival, a wake() or after timeout_us; spurious returns are allowed.
  *            A wake that comes while arming may be missed: keep timeout_us <= 1000
- * wake       end `peer`'s wait (after a store through map()); cheap when it does not sleep
+ * wake       end `peer`'s wait (after a store through map()); cheap when it does not
+ *            sleep. peer == self ends the own wait, from another thread
  */
 struct trib_transport_ops {
     const char *name;
@@ -130,6 +132,12 @@ struct trib_transport_ops {
     void (*wake)(struct trib_transport *t, int peer);
 };
 
+/* What a backend puts into the slots that it has no use for. */
+void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
+void trib_no_arm(struct trib_transport *t);
+void trib_no_wait(struct trib_transport *t, int timeout_us); /* sleeps 50 us at most */
+void trib_no_wake(struct trib_transport *t, int peer);
+
 /**
  * trib_transports - the backends in order of preference, NULL at the end.
  *
@@ -140,7 +148,7 @@ extern const struct trib_transport_ops *const trib_transports[];
 /**
  * trib_transport_open - open a backend, wrapped by decorators, from its text.
  *
- * text     "shm", "loop", "shm+trace", "loop:group=NAME+delay:us=50+kill:after=3,signal=9";
+ * text     "shm", "loop", "shm+trace", "loop:depth=8+delay:us=50+kill:after=3,signal=9";
  *          "auto" is the first backend that opens
  * errors   TRIB_ERR_CONFIG with a sentence in opts->err for unknown names or parameters
  */

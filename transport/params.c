@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/params.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct word {
+    const char *text;
+    size_t len;
+};
+
+static trib_status_t unknown_name(const char *owner, struct word name,
+                                  const struct trib_param *params, size_t n,
+                                  struct trib_error *err)
+{
+    const char *names[TRIB_PARAMS_MAX];
+    char copy[64];
+
+    for (size_t i = 0; i < n; i++)
+        names[i] = params[i].name;
+    size_t len = name.len < sizeof(copy) ? name.len : sizeof(copy) - 1;
+    memcpy(copy, name.text, len);
+    copy[len] = '\0';
+    const char *nearest = trib_text_nearest(copy, names, n);
+    if (n == 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "%s takes no parameters, not \"%s\"", owner,
+                         copy);
+    return trib_fail(err, TRIB_ERR_CONFIG, "%s has no parameter \"%s\"%s%s%s", owner, copy,
+                     nearest ? "; is \"" : "", nearest ? nearest : "",
+                     nearest ? "\" meant?" : "");
+}
+
+static trib_status_t set_value(const char *owner, const struct trib_param *param,
+                               struct word value, struct trib_error *err)
+{
+    char digits[24];
+    char *end = digits;
+
+    if (value.len > 0 && value.len < sizeof(digits)) {
+        memcpy(digits, value.text, value.len);
+        digits[value.len] = '\0';
+        errno = 0;
+        long long number = strtoll(digits, &end, 10);
+        if (*end == '\0' && errno == 0 && number >= param->min && number <= param->max) {
+            *param->value = number;
+            return TRIB_OK;
+        }
+    }
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "%s: %s=%.*s is not a whole number from %" PRId64 " to %" PRId64, owner,
+                     param->name, (int)(value.len < 64 ? value.len : 64), value.text,
+                     param->min, param->max);
+}
+
+static trib_status_t parse_one(const char *owner, struct word item,
+                               const struct trib_param *params, size_t n,
+                               struct trib_error *err)
+{
+    const char *equals = memchr(item.text, '=', item.len);
+    struct word name = {item.text, equals ? (size_t)(equals - item.text) : item.len};
+
+    for (size_t i = 0; i < n; i++) {
+        if (strlen(params[i].name) != name.len ||
+            memcmp(params[i].name, name.text, name.len) != 0)
+            continue;
+        if (!equals)
+            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants a value, as in %s=%" PRId64,
+                             owner, params[i].name, params[i].name, *params[i].value);
+        return set_value(owner, &params[i],
+                         (struct word){equals + 1, item.len - name.len - 1}, err);
+    }
+    return unknown_name(owner, name, params, n, err);
+}
+
+trib_status_t trib_params_parse(const char *owner, const char *text,
+                                const struct trib_param *params, size_t n,
+                                struct trib_error *err)
+{
+    assert(n <= TRIB_PARAMS_MAX);
+    while (text && *text) {
+        size_t len = strcspn(text, ",");
+        trib_status_t status = parse_one(owner, (struct word){text, len}, params, n, err);
+        if (status != TRIB_OK)
+            return status;
+        text += len + (text[len] == ',');
+    }
+    return TRIB_OK;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Parameters in the text of a backend or decorator: "nth=3,us=50".
+ */
+#ifndef TRANSPORT_PARAMS_H
+#define TRANSPORT_PARAMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_error;
+
+struct trib_param {
+    const char *name;
+    int64_t min, max;
+    int64_t *value; /* holds the default before, the given value afterwards */
+};
+
+#define TRIB_PARAMS_MAX 8
+
+/**
+ * trib_params_parse - read "name=value,…" of `owner` into its parameters.
+ *
+ * text     "" or NULL for none
+ * errors   TRIB_ERR_CONFIG: unknown name (the nearest is told), no number, out of range
+ */
+trib_status_t trib_params_parse(const char *owner, const char *text,
+                                const struct trib_param *params, size_t n,
+                                struct trib_error *err);
+
+#endif

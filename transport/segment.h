@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments: anonymous files in memory (memfd) that other processes of this host map.
+ *
+ * A segment has no name in any file system: peers open /proc/PID/fd/N of its owner, and
+ * the kernel frees it with its last mapping, however the processes end. Its size is
+ * sealed, so no peer can cut it short under our feet (SIGBUS).
+ *
+ *     base                      base + len         map_len
+ *     | data, zero at first ... | trailer, 1 page  |
+ *
+ * The trailer carries a random key that proves that descriptor N of PID is still this
+ * segment. Threads of the owner's process share the owner's own mapping, counted by the
+ * trailer's refs: equal addresses for all is what lets ThreadSanitizer see their
+ * accesses, and the memory outlives an owner that goes first.
+ */
+#ifndef TRANSPORT_SEGMENT_H
+#define TRANSPORT_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_error;
+struct trib_ident;
+
+struct trib_segment_trailer;
+
+struct trib_segment {
+    uint8_t *base;
+    size_t len;     /* data bytes, a multiple of 4096 */
+    size_t map_len; /* data and trailer */
+    uint64_t key;
+    int fd; /* of the owner; -1 where attached */
+    struct trib_segment_trailer *trailer;
+    bool counted; /* this mapping is the owner's own: refs decides who unmaps it */
+};
+
+/* What a peer needs, besides the owner's process. Carried inside blobs. */
+struct trib_segment_id {
+    uint64_t key;
+    uint64_t map_len;
+    int32_t fd;
+    uint32_t reserved;
+};
+
+/**
+ * trib_segment_create - a new segment of at least len zero bytes.
+ *
+ * From 2 MiB on, base is aligned to 2 MiB and len a multiple of it, so that the kernel may
+ * use huge pages. Memory is taken when it is touched.
+ * errors   TRIB_ERR_OVERFLOW, TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM (open files, memfd)
+ */
+trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
+                                  struct trib_error *err);
+
+/** trib_segment_id - how peers find a segment that was created here. */
+struct trib_segment_id trib_segment_id(const struct trib_segment *seg);
+
+/**
+ * trib_segment_attach - map a segment that process `owner` created.
+ *
+ * self     the calling process: the same as `owner` when ranks are threads
+ * errors   TRIB_ERR_PEER_LOST (process gone), TRIB_ERR_INVALID (not this segment any
+ *          more), TRIB_ERR_UNSUPPORTED (access refused; the sentence says why)
+ */
+trib_status_t trib_segment_attach(const struct trib_segment_id *id,
+                                  const struct trib_ident *owner,
+                                  const struct trib_ident *self,
+                                  struct trib_segment *out, struct trib_error *err);
+
+/**
+ * trib_segment_release - undo create or attach. Does nothing the second time.
+ *
+ * in_child  a forked child gives up its copy: the parent's references stay
+ */
+void trib_segment_release(struct trib_segment *seg, bool in_child);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shm: ranks of one host, through memory that both sides map.
+ *
+ * A write is a copy into the peer's segment and one entry in its ring (shm_layout.h).
+ * Memory outside our segments is reached by process_vm_writev. See shm_peer.c for how
+ * peers are found and watched, shm_region.c for memory.
+ */
+#include "transport/shm.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "transport/backends.h"
+#include "transport/params.h"
+
+#define STOP_TIMEOUT_MS 3000 /* without a configuration */
+#define POLLS_PER_CLOCK 8u   /* a power of two; the clock costs as much as a poll */
+
+/* A clock that is read without touching hardware; 4 ms steps are fine enough. */
+static uint64_t coarse_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static trib_status_t parse_params(struct shm *shm, const char *text, bool *cma_out)
+{
+    int64_t ring = 256, cma = 1;
+    const struct trib_param params[] = {
+        {.name = "ring", .min = 4, .max = 65536, .value = &ring},
+        {.name = "cma", .min = 0, .max = 1, .value = &cma},
+    };
+    trib_status_t status = trib_params_parse("shm", text, params, 2, shm->err);
+
+    shm->ring_slots = 4;
+    while (shm->ring_slots < ring)
+        shm->ring_slots *= 2;
+    *cma_out = cma != 0;
+    return status;
+}
+
+static void set_timeouts(struct shm *shm, const struct trib_config *cfg)
+{
+    uint64_t ms = cfg ? (uint64_t)cfg->stop_timeout_ms : STOP_TIMEOUT_MS;
+    uint64_t check_ms = ms / 16;
+
+    if (check_ms < 10)
+        check_ms = 10;
+    if (check_ms > 200)
+        check_ms = 200;
+    shm->stop_timeout_ns = ms * 1000000u;
+    shm->stop_check_ns = check_ms * 1000000u;
+}
+
+static trib_status_t make_control(struct shm *shm)
+{
+    uint32_t size = (uint32_t)shm->size;
+    size_t len = trib_shm_control_len(size, shm->ring_slots);
+    trib_status_t status = trib_segment_create(len, &shm->control, shm->err);
+
+    if (status != TRIB_OK)
+        return status;
+    struct trib_shm_header *h = (struct trib_shm_header *)shm->control.base;
+    h->version = TRIB_SHM_VERSION;
+    h->size = size;
+    h->ring_slots = shm->ring_slots;
+    h->self = (uint32_t)shm->self;
+    h->magic = TRIB_SHM_MAGIC;
+    atomic_store(&h->state, TRIB_SHM_ALIVE);
+    shm->header = h;
+    for (uint32_t i = 0; i < size; i++)
+        shm->peers[i].in = trib_shm_ring_at(h, i, shm->ring_slots);
+    return TRIB_OK;
+}
+
+static trib_status_t make_tables(struct shm *shm)
+{
+    size_t n = (size_t)shm->size;
+
+    shm->peers = calloc(n, sizeof(*shm->peers));
+    shm->active = calloc(n, sizeof(*shm->active));
+    shm->pidfds = calloc(n, sizeof(*shm->pidfds));
+    shm->pidfd_peer = calloc(n, sizeof(*shm->pidfd_peer));
+    if (!shm->peers || !shm->active || !shm->pidfds || !shm->pidfd_peer)
+        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory for %zu peers", n);
+    for (size_t i = 0; i < n; i++) {
+        shm->peers[i].watch.pidfd = -1;
+        shm->peers[i].watch.stat_fd = -1;
+    }
+    return TRIB_OK;
+}
+
+static void free_tables(struct shm *shm)
+{
+    free(shm->peers);
+    free(shm->active);
+    free(shm->pidfds);
+    free(shm->pidfd_peer);
+    free(shm);
+}
+
+static trib_status_t shm_open_transport(const struct trib_transport_opts *opts,
+                                        struct trib_transport **out)
+{
+    struct shm *shm = calloc(1, sizeof(*shm));
+    trib_status_t status;
+
+    if (!shm)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    shm->base.ops = &trib_shm_ops;
+    shm->self = opts->self;
+    shm->size = opts->size;
+    shm->log = opts->log;
+    shm->err = opts->err;
+    set_timeouts(shm, opts->cfg);
+    status = parse_params(shm, opts->params, &shm->cma);
+    if (status == TRIB_OK)
+        status = trib_ident_self(&shm->me, shm->err);
+    if (status == TRIB_OK)
+        status = make_tables(shm);
+    if (status == TRIB_OK)
+        status = make_control(shm);
+    if (status != TRIB_OK) {
+        free_tables(shm);
+        return status;
+    }
+    *out = &shm->base;
+    return TRIB_OK;
+}
+
+/* A forked child that closes its copy must not tell the peers that we are gone. */
+static void shm_close(struct trib_transport *t)
+{
+    struct shm *shm = shm_of(t);
+    bool in_child = getpid() != shm->me.pid;
+
+    if (!in_child)
+        atomic_store(&shm->header->state, TRIB_SHM_CLOSED);
+    trib_shm_free_memory(shm, in_child);
+    for (int i = 0; i < shm->size; i++) {
+        struct shm_peer *p = &shm->peers[i];
+        if (!in_child && p->state == SHM_PEER_CONNECTED)
+            trib_shm_ring_bell(p->header);
+        trib_watch_close(&p->watch);
+        trib_segment_release(&p->control, in_child);
+    }
+    trib_segment_release(&shm->control, in_child);
+    free_tables(shm);
+}
+
+static bool ring_full(struct shm_peer *p)
+{
+    if (p->tail - p->head_seen < p->out_slots)
+        return false;
+    /* Acquire: the consumer has read the entry before we write it again. */
+    p->head_seen = atomic_load_explicit(&p->out->head, memory_order_acquire);
+    return p->tail - p->head_seen >= p->out_slots;
+}
+
+static void ring_push(struct shm_peer *p, uint64_t len, uint32_t imm)
+{
+    struct trib_shm_entry *e = &p->out->entries[p->tail & (p->out_slots - 1)];
+
+    e->len = len;
+    e->imm = imm;
+    p->tail++;
+    /* Release: who sees the entry sees the bytes copied before. */
+    atomic_store_explicit(&e->seq, p->tail, memory_order_release);
+}
+
+static trib_status_t shm_write(struct trib_transport *t, int peer,
+                               const struct trib_write *write)
+{
+    struct shm *shm = shm_of(t);
+
+    assert(peer >= 0 && peer < shm->size);
+    struct shm_peer *p = &shm->peers[peer];
+    if (p->state != SHM_PEER_CONNECTED)
+        return p->state == SHM_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    if (!write->quiet && ring_full(p))
+        return TRIB_ERR_NO_RESOURCE;
+    if (write->signal && shm->done_tail - shm->done_head == SHM_DONE_SLOTS)
+        return TRIB_ERR_NO_RESOURCE;
+    if (write->len) {
+        trib_status_t status = trib_shm_copy(shm, peer, write);
+        if (status != TRIB_OK)
+            return status;
+    }
+    if (!write->quiet) {
+        ring_push(p, write->len, write->imm);
+        trib_shm_ring_bell(p->header);
+    }
+    if (write->signal)
+        shm->done[shm->done_tail++ % SHM_DONE_SLOTS] =
+            (struct shm_done){.token = write->token, .peer = peer};
+    return TRIB_OK;
+}
+
+static int take_done(struct shm *shm, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    while (n < max && shm->done_head != shm->done_tail) {
+        const struct shm_done *done = &shm->done[shm->done_head++ % SHM_DONE_SLOTS];
+        events[n].kind = TRIB_EVENT_WRITE_DONE;
+        events[n].peer = done->peer;
+        events[n].token = done->token;
+        n++;
+    }
+    return n;
+}
+
+static bool ring_empty(const struct shm *shm, const struct shm_peer *p)
+{
+    const struct trib_shm_entry *e = &p->in->entries[p->head & (shm->ring_slots - 1)];
+
+    return atomic_load_explicit(&e->seq, memory_order_acquire) != p->head + 1;
+}
+
+static int drain(struct shm *shm, int peer, struct trib_event *events, int max)
+{
+    struct shm_peer *p = &shm->peers[peer];
+    int n = 0;
+
+    while (n < max && !ring_empty(shm, p)) {
+        const struct trib_shm_entry *e = &p->in->entries[p->head & (shm->ring_slots - 1)];
+        events[n].kind = TRIB_EVENT_ARRIVED;
+        events[n].peer = peer;
+        events[n].imm = e->imm;
+        events[n].len = e->len;
+        p->head++;
+        n++;
+    }
+    if (n)
+        atomic_store_explicit(&p->in->head, p->head, memory_order_release);
+    return n;
+}
+
+/* A lost peer is reported after everything that it sent. */
+static int report_losses(struct shm *shm, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int i = shm->n_active - 1; i >= 0 && n < max; i--) {
+        int peer = shm->active[i];
+        struct shm_peer *p = &shm->peers[peer];
+        if (p->state != SHM_PEER_GOING || !ring_empty(shm, p))
+            continue;
+        events[n].kind = TRIB_EVENT_PEER_LOST;
+        events[n].peer = peer;
+        memcpy(events[n].why, p->why, sizeof(p->why));
+        n++;
+        trib_shm_peer_lost(shm, peer);
+    }
+    return n;
+}
+
+static void find_attached(struct shm *shm, uint32_t attached)
+{
+    shm->attached_seen = attached;
+    for (int i = 0; i < shm->size; i++) {
+        if (atomic_load(&shm->peers[i].in->attached))
+            trib_shm_activate(shm, i);
+    }
+}
+
+static void disarm(struct shm *shm)
+{
+    shm->armed = false;
+    atomic_store_explicit(&shm->header->sleeping, 0, memory_order_relaxed);
+}
+
+static int shm_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct shm *shm = shm_of(t);
+    int n = take_done(shm, events, max);
+    uint32_t attached = atomic_load_explicit(&shm->header->attached, memory_order_acquire);
+
+    if (attached != shm->attached_seen)
+        find_attached(shm, attached);
+    if ((++shm->polls & (POLLS_PER_CLOCK - 1)) == 0 || shm->tick_at == 0)
+        trib_shm_liveness(shm, coarse_ns());
+    for (int left = shm->n_active; left > 0 && n < max; left--) {
+        n += drain(shm, shm->active[shm->next], events + n, max - n);
+        if (++shm->next >= shm->n_active)
+            shm->next = 0;
+    }
+    if (shm->n_going)
+        n += report_losses(shm, events + n, max - n);
+    if (n && shm->armed)
+        disarm(shm);
+    return n;
+}
+
+static void shm_arm(struct trib_transport *t)
+{
+    struct shm *shm = shm_of(t);
+
+    shm->bell_seen = atomic_load(&shm->header->doorbell);
+    shm->armed = true;
+    /* Sequentially consistent: the flag is out before the caller looks once more. */
+    atomic_store(&shm->header->sleeping, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void shm_wait(struct trib_transport *t, int timeout_us)
+{
+    struct shm *shm = shm_of(t);
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+
+    if (timeout_us <= 0)
+        return;
+    if (!shm->armed)
+        shm_arm(t);
+    syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, shm->bell_seen, &ts, NULL, 0);
+    disarm(shm);
+    shm->polls = POLLS_PER_CLOCK - 1; /* time has passed: the next poll looks */
+}
+
+static void shm_wake(struct trib_transport *t, int peer)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_header *h = shm->header;
+
+    assert(peer >= 0 && peer < shm->size);
+    if (peer != shm->self)
+        h = atomic_load_explicit(&shm->peers[peer].header, memory_order_acquire);
+    if (h)
+        trib_shm_ring_bell(h);
+}
+
+const struct trib_transport_ops trib_shm_ops = {
+    .name = "shm",
+    .detail = "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
+    .open = shm_open_transport,
+    .close = shm_close,
+    .address = trib_shm_address,
+    .connect = trib_shm_connect,
+    .disconnect = trib_shm_disconnect,
+    .alloc = trib_shm_alloc,
+    .reg = trib_shm_reg,
+    .dereg = trib_shm_dereg,
+    .export_region = trib_shm_export,
+    .import_region = trib_shm_import,
+    .release = trib_shm_release,
+    .map = trib_shm_map,
+    .write = shm_write,
+    .poll = shm_poll,
+    .arm = shm_arm,
+    .wait = shm_wait,
+    .wake = shm_wake,
+};

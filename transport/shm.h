@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the shm transport: what shm.c, shm_peer.c and shm_region.c share.
+ */
+#ifndef TRANSPORT_SHM_H
+#define TRANSPORT_SHM_H
+
+#include <poll.h>
+#include <stdbool.h>
+
+#include "transport/watch.h"
+#include "transport/segment.h"
+#include "transport/shm_layout.h"
+#include "transport/transport.h"
+
+enum shm_peer_state {
+    SHM_PEER_UNKNOWN,   /* not connected; its ring is read if it attached */
+    SHM_PEER_CONNECTED, /* watched */
+    SHM_PEER_GOING,     /* lost; what is in its ring is still delivered first */
+    SHM_PEER_LOST,      /* reported; nothing goes to it */
+    SHM_PEER_LEFT,      /* we left it */
+};
+
+/* A peer's segment, mapped once for all regions imported from it. */
+struct shm_attached {
+    struct trib_segment seg;
+    unsigned refs;
+    struct shm_attached *next;
+};
+
+struct shm_peer {
+    enum shm_peer_state state;
+    bool active;          /* in shm.active[] */
+    bool same_process;
+    /* producer: the ring for us in the peer's control segment */
+    struct trib_shm_ring *out;
+    uint32_t out_slots;
+    uint32_t tail;
+    uint32_t head_seen;   /* a copy of out->head, maybe old */
+    _Atomic(struct trib_shm_header *) header; /* the peer's; NULL until connected */
+    /* consumer: the ring for the peer in our control segment */
+    struct trib_shm_ring *in;
+    uint32_t head;
+
+    struct trib_segment control; /* the peer's */
+    struct shm_attached *attached;
+    struct trib_ident who;
+    struct trib_watch watch;
+    uint64_t stopped_ns;  /* watched in state "stopped" so far */
+    char why[96];         /* GOING: what the event will say */
+};
+
+/* A segment of ours out of which alloc() gives memory. */
+struct shm_owned {
+    struct trib_segment seg;
+    size_t used;
+    unsigned refs; /* regions inside; +1 while it is shm.arena */
+    struct shm_owned *next;
+};
+
+struct shm_region {
+    uint8_t *ptr;
+    size_t len;
+    struct shm_owned *owned; /* NULL: the memory is not ours */
+    bool allocated;          /* by alloc(), not reg() */
+    struct shm_region *prev, *next;
+};
+
+struct shm_remote {
+    int peer;
+    size_t len;
+    uint8_t *ptr;  /* NULL: not mappable, reached by process_vm_writev */
+    uint64_t addr; /* in the peer's process */
+    struct shm_attached *attached;
+    struct shm_remote *prev, *next;
+};
+
+struct shm_done {
+    uint64_t token;
+    int peer;
+};
+
+#define SHM_DONE_SLOTS 1024u
+
+struct shm {
+    struct trib_transport base;
+    int self;
+    int size;
+    uint32_t ring_slots;
+    const struct trib_log *log;
+    struct trib_error *err;
+    struct trib_ident me;
+    struct trib_segment control;
+    struct trib_shm_header *header;
+    struct shm_peer *peers;
+
+    /* poll */
+    int *active; /* peers that are connected or attached to us */
+    int n_active;
+    int next; /* index into active[]: where the next poll begins */
+    int n_going;
+    uint32_t attached_seen;
+    unsigned polls;
+    struct shm_done done[SHM_DONE_SLOTS]; /* WRITE_DONE events to come */
+    uint32_t done_head, done_tail;
+
+    /* sleep */
+    bool armed;
+    uint32_t bell_seen;
+
+    /* liveness */
+    uint64_t stop_timeout_ns;
+    uint64_t stop_check_ns; /* between two looks for stopped peers */
+    uint64_t tick_at;       /* coarse clock: next liveness tick; 0: now */
+    uint64_t stop_looked_at;
+    struct pollfd *pidfds;
+    int *pidfd_peer;
+
+    /* memory */
+    struct shm_owned *owned;
+    struct shm_owned *arena; /* takes small alloc()s */
+    struct shm_region *regions;
+    struct shm_remote *remotes;
+    bool cma; /* process_vm_writev: not switched off and not refused so far */
+};
+
+static inline struct shm *shm_of(struct trib_transport *t)
+{
+    return (struct shm *)t;
+}
+
+/* shm_peer.c */
+trib_status_t trib_shm_address(struct trib_transport *t, struct trib_blob *out);
+trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
+                               const struct trib_blob *address);
+void trib_shm_disconnect(struct trib_transport *t, int peer);
+
+/** trib_shm_activate - from now on poll() reads this peer's ring. */
+void trib_shm_activate(struct shm *shm, int peer);
+
+/** trib_shm_peer_going - the peer is lost: report it once its ring is empty. */
+void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** trib_shm_peer_lost - the loss of a going peer has been reported. */
+void trib_shm_peer_lost(struct shm *shm, int peer);
+
+/** trib_shm_liveness - look after the peers if it is time to; `now` in ns. */
+void trib_shm_liveness(struct shm *shm, uint64_t now);
+
+/** trib_shm_ring_bell - end the sleep of a header's owner, if it sleeps; any thread. */
+void trib_shm_ring_bell(struct trib_shm_header *header);
+
+/* shm_region.c */
+trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                             struct trib_region **region_out);
+trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
+                           struct trib_region **out);
+void trib_shm_dereg(struct trib_transport *t, struct trib_region *region);
+trib_status_t trib_shm_export(struct trib_transport *t, const struct trib_region *region,
+                              struct trib_blob *out);
+trib_status_t trib_shm_import(struct trib_transport *t, int peer,
+                              const struct trib_blob *blob, struct trib_remote **out);
+void trib_shm_release(struct trib_transport *t, struct trib_remote *remote);
+void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote);
+
+/** trib_shm_copy - the bytes of a write, bounds checked. */
+trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write);
+
+/** trib_shm_free_memory - all regions and mappings; in a forked child its copies only. */
+void trib_shm_free_memory(struct shm *shm, bool in_child);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shm: finding peers, leaving them, and noticing that they are gone.
+ */
+#include "transport/shm.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+#define TICK_NS 20000000u /* between two looks for dead peers */
+
+trib_status_t trib_shm_address(struct trib_transport *t, struct trib_blob *out)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_segment_id id = trib_segment_id(&shm->control);
+    struct trib_shm_address a = {
+        .magic = TRIB_SHM_ADDRESS_MAGIC,
+        .version = TRIB_SHM_VERSION,
+        .boot = shm->me.boot,
+        .pidns = shm->me.pidns,
+        .start = shm->me.start,
+        .pid = shm->me.pid,
+        .fd = id.fd,
+        .key = id.key,
+        .map_len = id.map_len,
+    };
+
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(a);
+    memcpy(out->bytes, &a, sizeof(a));
+    return TRIB_OK;
+}
+
+/* Can this process reach the address at all? The sentences say why not. */
+static trib_status_t address_check(struct shm *shm, int peer, const struct trib_blob *blob,
+                                   struct trib_shm_address *out)
+{
+    if (blob->len != sizeof(*out))
+        return trib_fail(shm->err, TRIB_ERR_INVALID,
+                         "peer %d: the address has %u bytes, shm's has %zu", peer,
+                         blob->len, sizeof(*out));
+    memcpy(out, blob->bytes, sizeof(*out));
+    if (out->magic != TRIB_SHM_ADDRESS_MAGIC)
+        return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d: not an address of shm",
+                         peer);
+    if (out->version != TRIB_SHM_VERSION)
+        return trib_fail(shm->err, TRIB_ERR_MISMATCH,
+                         "peer %d speaks version %u of shm, this process version %u",
+                         peer, out->version, TRIB_SHM_VERSION);
+    if (out->boot != shm->me.boot)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d (process %d) runs on another host: shm reaches one host "
+                         "only",
+                         peer, out->pid);
+    if (out->pidns != shm->me.pidns)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d (process %d) is in another pid namespace: let the "
+                         "containers share one",
+                         peer, out->pid);
+    return TRIB_OK;
+}
+
+static trib_status_t header_check(struct shm *shm, int peer, struct trib_segment *seg)
+{
+    const struct trib_shm_header *h = (const void *)seg->base;
+    uint32_t slots = seg->len >= sizeof(*h) ? h->ring_slots : 0;
+
+    if (slots == 0 || (slots & (slots - 1)) || h->magic != TRIB_SHM_MAGIC ||
+        h->version != TRIB_SHM_VERSION || h->self != (uint32_t)peer ||
+        h->size != (uint32_t)shm->size || slots > 1u << 20 ||
+        seg->len < trib_shm_control_len(h->size, slots))
+        return trib_fail(shm->err, TRIB_ERR_MISMATCH,
+                         "peer %d: its control segment does not fit: do all ranks count "
+                         "%d peers and run one version?",
+                         peer, shm->size);
+    return TRIB_OK;
+}
+
+void trib_shm_activate(struct shm *shm, int peer)
+{
+    struct shm_peer *p = &shm->peers[peer];
+
+    if (p->active || p->state == SHM_PEER_LEFT || p->state == SHM_PEER_LOST)
+        return;
+    p->active = true;
+    shm->active[shm->n_active++] = peer;
+}
+
+/* The rings of both directions, and the word to the peer that it should read ours. */
+static void wire(struct shm *shm, int peer)
+{
+    struct shm_peer *p = &shm->peers[peer];
+    struct trib_shm_header *h = (struct trib_shm_header *)p->control.base;
+
+    p->out_slots = h->ring_slots;
+    p->out = trib_shm_ring_at(h, (uint32_t)shm->self, h->ring_slots);
+    atomic_store_explicit(&p->header, h, memory_order_release);
+    p->state = SHM_PEER_CONNECTED;
+    atomic_store(&p->out->attached, 1);
+    atomic_fetch_add(&h->attached, 1);
+    trib_shm_activate(shm, peer);
+}
+
+trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
+                               const struct trib_blob *address)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_address a;
+    trib_status_t status;
+
+    if (peer < 0 || peer >= shm->size)
+        return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d of %d does not exist", peer,
+                         shm->size);
+    struct shm_peer *p = &shm->peers[peer];
+    if (p->state == SHM_PEER_CONNECTED || p->state == SHM_PEER_GOING)
+        return TRIB_OK;
+    if (p->state != SHM_PEER_UNKNOWN)
+        return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    status = address_check(shm, peer, address, &a);
+    if (status != TRIB_OK)
+        return status;
+
+    p->who = (struct trib_ident){
+        .boot = a.boot, .pidns = a.pidns, .start = a.start, .pid = a.pid};
+    p->same_process = trib_ident_same(&p->who, &shm->me);
+    if (!p->same_process) {
+        status = trib_watch_open(&p->watch, &p->who, shm->err);
+        if (status != TRIB_OK)
+            return status;
+    }
+    struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
+    status = trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
+    if (status != TRIB_OK)
+        goto err_unwatch;
+    status = header_check(shm, peer, &p->control);
+    if (status != TRIB_OK)
+        goto err_detach;
+    wire(shm, peer);
+    trib_log(shm->log, TRIB_LOG_DEBUG, "shm", "connected to peer %d, process %d%s", peer,
+             a.pid, p->same_process ? " (this one)" : "");
+    return TRIB_OK;
+
+err_detach:
+    trib_segment_release(&p->control, false);
+err_unwatch:
+    trib_watch_close(&p->watch);
+    return status;
+}
+
+/* The peer's segment stays mapped until close(): wake() may be looking at it. */
+static void deactivate(struct shm *shm, int peer)
+{
+    shm->peers[peer].active = false;
+    for (int i = 0; i < shm->n_active; i++) {
+        if (shm->active[i] == peer) {
+            shm->active[i] = shm->active[--shm->n_active];
+            break;
+        }
+    }
+    if (shm->next >= shm->n_active)
+        shm->next = 0;
+}
+
+void trib_shm_disconnect(struct trib_transport *t, int peer)
+{
+    struct shm *shm = shm_of(t);
+
+    if (peer < 0 || peer >= shm->size)
+        return;
+    struct shm_peer *p = &shm->peers[peer];
+    if (p->state == SHM_PEER_LEFT)
+        return;
+    atomic_store(&p->in->left, 1);
+    if (p->state == SHM_PEER_CONNECTED)
+        trib_shm_ring_bell(p->header);
+    if (p->state == SHM_PEER_GOING)
+        shm->n_going--;
+    if (p->active)
+        deactivate(shm, peer);
+    trib_watch_close(&p->watch);
+    p->state = SHM_PEER_LEFT;
+}
+
+void trib_shm_ring_bell(struct trib_shm_header *header)
+{
+    if (!atomic_load_explicit(&header->sleeping, memory_order_relaxed) ||
+        !atomic_exchange(&header->sleeping, 0))
+        return;
+    atomic_fetch_add(&header->doorbell, 1);
+    syscall(SYS_futex, &header->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+{
+    va_list args;
+
+    assert(peer->state == SHM_PEER_CONNECTED);
+    va_start(args, fmt);
+    vsnprintf(peer->why, sizeof(peer->why), fmt, args);
+    va_end(args);
+    peer->state = SHM_PEER_GOING;
+    trib_watch_close(&peer->watch);
+    shm->n_going++;
+}
+
+void trib_shm_peer_lost(struct shm *shm, int peer)
+{
+    struct shm_peer *p = &shm->peers[peer];
+
+    assert(p->state == SHM_PEER_GOING);
+    p->state = SHM_PEER_LOST;
+    shm->n_going--;
+    deactivate(shm, peer);
+}
+
+/* Closed as a whole, or left us alone. */
+static bool has_left(const struct shm_peer *p)
+{
+    return atomic_load(&p->header->state) == TRIB_SHM_CLOSED || atomic_load(&p->out->left);
+}
+
+/* A process that closes its transport does so before it ends: "left" beats "died". */
+static void peer_ended(struct shm *shm, struct shm_peer *p)
+{
+    if (has_left(p))
+        trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+    else
+        trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
+}
+
+/* One system call for all peers. */
+static void look_for_deaths(struct shm *shm)
+{
+    nfds_t n = 0;
+
+    for (int i = 0; i < shm->n_active; i++) {
+        struct shm_peer *p = &shm->peers[shm->active[i]];
+        if (p->state != SHM_PEER_CONNECTED)
+            continue;
+        if (has_left(p)) {
+            trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+        } else if (p->watch.pidfd >= 0) {
+            shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
+            shm->pidfd_peer[n++] = shm->active[i];
+        } else if (!p->same_process &&
+                   trib_watch_look(&p->watch) == TRIB_WATCH_DEAD) {
+            peer_ended(shm, p);
+        }
+    }
+    if (n == 0 || poll(shm->pidfds, n, 0) <= 0)
+        return;
+    for (nfds_t i = 0; i < n; i++) {
+        if (shm->pidfds[i].revents)
+            peer_ended(shm, &shm->peers[shm->pidfd_peer[i]]);
+    }
+}
+
+/*
+ * Only time during which somebody watched counts: a job that was suspended as a whole
+ * and goes on must not find all its peers lost.
+ */
+static void look_for_stops(struct shm *shm, uint64_t now)
+{
+    uint64_t elapsed = now - shm->stop_looked_at;
+
+    if (elapsed < shm->stop_check_ns)
+        return;
+    if (elapsed > 4 * shm->stop_check_ns)
+        elapsed = 4 * shm->stop_check_ns;
+    shm->stop_looked_at = now;
+    for (int i = 0; i < shm->n_active; i++) {
+        struct shm_peer *p = &shm->peers[shm->active[i]];
+        if (p->state != SHM_PEER_CONNECTED || p->same_process)
+            continue;
+        if (trib_watch_look(&p->watch) != TRIB_WATCH_STOPPED) {
+            p->stopped_ns = 0;
+            continue;
+        }
+        p->stopped_ns += p->stopped_ns ? elapsed : 1;
+        if (p->stopped_ns >= shm->stop_timeout_ns)
+            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s",
+                                p->who.pid, (double)p->stopped_ns / 1e9);
+    }
+}
+
+void trib_shm_liveness(struct shm *shm, uint64_t now)
+{
+    if (now < shm->tick_at)
+        return;
+    shm->tick_at = now + TICK_NS;
+    look_for_deaths(shm);
+    look_for_stops(shm, now);
+}
