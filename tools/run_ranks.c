@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What one rank is started with; -1: as in trib-run, or /dev/null for input. */
+struct plumbing {
+    int in;
+    int out[2];
+    int report; /* receives errno if the program cannot be executed */
+};
+
+/* Binding ----------------------------------------------------------------------------- */
+
+/* The lowest hardware thread of the core to which `cpu` belongs. */
+static int core_of(int cpu)
+{
+    char path[96];
+    int first = cpu;
+
+    snprintf(path, sizeof(path),
+             "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return cpu;
+    if (fscanf(file, "%d", &first) != 1)
+        first = cpu;
+    fclose(file);
+    return first;
+}
+
+/* The CPUs of the n-th core (modulo their number) on which this process may run. */
+static void nth_core(int n, cpu_set_t *out, int *cores_out)
+{
+    cpu_set_t allowed;
+    int cores[CPU_SETSIZE];
+    int count = 0;
+
+    CPU_ZERO(out);
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        int known = 0;
+        if (!CPU_ISSET(cpu, &allowed))
+            continue;
+        int core = core_of(cpu);
+        while (known < count && cores[known] != core)
+            known++;
+        if (known == count)
+            cores[count++] = core;
+    }
+    *cores_out = count;
+    for (int cpu = 0; count && cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && core_of(cpu) == cores[n % count])
+            CPU_SET(cpu, out);
+}
+
+static void bind_rank(int rank)
+{
+    cpu_set_t set;
+    int cores;
+
+    nth_core(rank, &set, &cores);
+    if (sched_setaffinity(0, sizeof(set), &set))
+        run_say("rank %d cannot be bound to a core: %s", rank, strerror(errno));
+}
+
+/* Starting ---------------------------------------------------------------------------- */
+
+static int open_output(const struct run_options *options, int rank, int which)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/rank-%d.%s", options->output_dir, rank,
+             which ? "err" : "out");
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        run_say("cannot write %s: %s", path, strerror(errno));
+    return fd;
+}
+
+static bool open_streams(struct run_job *job, int rank, struct plumbing *plumbing)
+{
+    for (int i = 0; i < 2; i++) {
+        struct run_stream *stream = &job->ranks[rank].streams[i];
+        int ends[2];
+        if (job->options->output_dir) {
+            plumbing->out[i] = open_output(job->options, rank, i);
+            if (plumbing->out[i] < 0)
+                return false;
+            continue;
+        }
+        if (pipe2(ends, O_CLOEXEC)) {
+            run_say("cannot make a pipe: %s", strerror(errno));
+            return false;
+        }
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        stream->fd = ends[0];
+        plumbing->out[i] = ends[1];
+        stream->sink = &job->sinks[i];
+        if (job->options->prefix)
+            snprintf(stream->prefix, sizeof(stream->prefix), "[%d] ", rank);
+    }
+    return true;
+}
+
+/*
+ * Input is for rank 0. A terminal's goes through a pipe: the ranks are process groups
+ * of their own, which may not read from it.
+ */
+static bool open_input(struct run_job *job, int rank, struct plumbing *plumbing)
+{
+    int ends[2];
+
+    if (rank == 0 && !isatty(STDIN_FILENO))
+        return true;
+    if (rank > 0) {
+        plumbing->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        return plumbing->in >= 0;
+    }
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    plumbing->in = ends[0];
+    job->stdin_fd = ends[1];
+    fcntl(job->stdin_fd, F_SETFL, O_NONBLOCK);
+    return true;
+}
+
+static void set_environment(const struct run_job *job, int rank)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", rank);
+    setenv("TRIB_RANK", number, 1);
+    snprintf(number, sizeof(number), "%d", job->options->ranks);
+    setenv("TRIB_SIZE", number, 1);
+    setenv("TRIB_ROOT", job->options->root ? job->options->root
+                                           : trib_local_root(job->local), 1);
+}
+
+/* In the child. */
+static void __attribute__((noreturn))
+become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing,
+            pid_t parent)
+{
+    /* A group of its own: a signal then reaches what the program has started, too. */
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(RUN_EXIT_SELF);
+    if (job->options->bind)
+        bind_rank(rank);
+    set_environment(job, rank);
+    if (plumbing->in >= 0)
+        dup2(plumbing->in, STDIN_FILENO);
+    dup2(plumbing->out[0], STDOUT_FILENO);
+    dup2(plumbing->out[1], STDERR_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
+    execvp(job->options->program[0], job->options->program);
+    int error = errno;
+    if (write(plumbing->report, &error, sizeof(error)) < 0)
+        _exit(RUN_EXIT_SELF);
+    _exit(RUN_EXIT_NOT_FOUND);
+}
+
+static void close_plumbing(struct plumbing *plumbing)
+{
+    int *fds[] = {&plumbing->in, &plumbing->out[0], &plumbing->out[1], &plumbing->report};
+
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+        *fds[i] = -1;
+    }
+}
+
+/* Does the program run? The pipe closes when it is executed. */
+static int await_exec(const struct run_options *options, int fd)
+{
+    int error = 0;
+    ssize_t n;
+
+    do
+        n = read(fd, &error, sizeof(error));
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof(error))
+        return 0;
+    run_say("cannot run %s: %s", options->program[0], strerror(error));
+    return error == ENOENT || error == ENOTDIR ? RUN_EXIT_NOT_FOUND
+                                               : RUN_EXIT_CANNOT_EXECUTE;
+}
+
+static int start_rank(struct run_job *job, int rank)
+{
+    struct run_rank *r = &job->ranks[rank];
+    struct plumbing plumbing = {-1, {-1, -1}, -1};
+    int report[2];
+    int code = RUN_EXIT_SELF;
+    pid_t self = getpid();
+
+    if (pipe2(report, O_CLOEXEC)) {
+        run_say("cannot make a pipe: %s", strerror(errno));
+        return code;
+    }
+    plumbing.report = report[1];
+    if (!open_input(job, rank, &plumbing) || !open_streams(job, rank, &plumbing))
+        goto out;
+    r->pid = fork();
+    if (r->pid == 0)
+        become_rank(job, rank, &plumbing, self);
+    if (r->pid < 0) {
+        run_say("cannot start rank %d: %s", rank, strerror(errno));
+        goto out;
+    }
+    setpgid(r->pid, r->pid); /* also here, so that it is done before either goes on */
+    if (job->local)
+        trib_local_set_pid(job->local, rank, r->pid);
+    job->started++;
+    close_plumbing(&plumbing);
+    code = await_exec(job->options, report[0]);
+out:
+    close_plumbing(&plumbing);
+    close(report[0]);
+    return code;
+}
+
+/*
+ * The keeper kills the ranks' groups when trib-run dies without a word (kill -9):
+ * the ranks themselves die by PR_SET_PDEATHSIG, but not the program in a shell.
+ */
+static int start_keeper(struct run_job *job)
+{
+    int ends[2];
+    char byte;
+
+    if (pipe2(ends, O_CLOEXEC)) {
+        run_say("cannot make a pipe: %s", strerror(errno));
+        return RUN_EXIT_SELF;
+    }
+    job->keeper = fork();
+    if (job->keeper == 0) {
+        setsid();
+        close(ends[1]);
+        while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+            continue;
+        run_kill(job, SIGKILL);
+        _exit(0);
+    }
+    close(ends[0]); /* ends[1] closes when trib-run ends */
+    if (job->keeper < 0) {
+        run_say("cannot fork: %s", strerror(errno));
+        return RUN_EXIT_SELF;
+    }
+    return 0;
+}
+
+static int prepare(struct run_job *job)
+{
+    const struct run_options *options = job->options;
+
+    job->stdin_fd = -1;
+    job->sinks[0].fd = STDOUT_FILENO;
+    job->sinks[1].fd = STDERR_FILENO;
+    job->ranks = calloc((size_t)options->ranks, sizeof(*job->ranks));
+    if (!job->ranks) {
+        run_say("out of memory");
+        return RUN_EXIT_SELF;
+    }
+    for (int i = 0; i < options->ranks; i++)
+        job->ranks[i].streams[0].fd = job->ranks[i].streams[1].fd = -1;
+    if (!options->root) {
+        trib_status_t status = trib_local_create(options->ranks, &job->local);
+        if (status != TRIB_OK) {
+            run_say("cannot make a meeting place: %s", trib_status_str(status));
+            return RUN_EXIT_SELF;
+        }
+    }
+    if (options->output_dir && mkdir(options->output_dir, 0777) && errno != EEXIST) {
+        run_say("cannot make the folder %s: %s", options->output_dir, strerror(errno));
+        return RUN_EXIT_SELF;
+    }
+    return 0;
+}
+
+int run_start(struct run_job *job)
+{
+    int code = prepare(job);
+
+    if (code == 0 && job->options->bind) {
+        cpu_set_t set;
+        int cores;
+        nth_core(0, &set, &cores);
+        if (job->options->ranks > cores)
+            run_say("%d ranks on %d cores: ranks share cores", job->options->ranks, cores);
+    }
+    for (int rank = 0; rank < job->options->ranks && code == 0; rank++)
+        code = start_rank(job, rank);
+    return code ? code : start_keeper(job);
+}
+
+void run_kill(const struct run_job *job, int signal)
+{
+    for (int rank = 0; rank < job->started; rank++)
+        if (!job->ranks[rank].ended)
+            kill(-job->ranks[rank].pid, signal);
+}
+
+void run_finish(struct run_job *job)
+{
+    if (job->keeper > 0) {
+        kill(job->keeper, SIGKILL);
+        waitpid(job->keeper, NULL, 0);
+    }
+    for (int rank = 0; job->ranks && rank < job->options->ranks; rank++)
+        for (int i = 0; i < 2; i++)
+            run_stream_close(&job->ranks[rank].streams[i]);
+    free(job->ranks);
+    free(job->sinks[0].text);
+    free(job->sinks[1].text);
+    trib_local_destroy(job->local);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib-run: start ranks on this host, see to their output, signals and ends.
+ */
+#include "tools/run.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KILL_AFTER_MS 5000  /* between SIGTERM and SIGKILL */
+#define DRAIN_AFTER_MS 1000 /* for output of processes that outlive their rank */
+#define NEVER INT64_MAX
+
+static const char help[] =
+    "trib-run - start ranks of a program on this host\n"
+    "\n"
+    "    trib-run -n RANKS [options] [--] program [arguments]\n"
+    "\n"
+    "  -n, --ranks N        number of ranks\n"
+    "      --prefix         begin each line with its rank, \"[2] \" (the default)\n"
+    "      --tag none       lines as they are; whole lines stay whole\n"
+    "  -o, --output DIR     write DIR/rank-N.out and DIR/rank-N.err instead\n"
+    "      --bind core      give each rank a core of its own, in turn; default: none\n"
+    "      --timeout S      end all ranks after S seconds; exit code 124\n"
+    "      --grace S        once a rank has failed, the others have S seconds; default 10\n"
+    "      --root HOST:PORT meet over TCP there, not in shared memory\n"
+    "  -h, --help           this text\n"
+    "  -V, --version        the version\n"
+    "\n"
+    "Each rank finds TRIB_RANK, TRIB_SIZE and TRIB_ROOT in its environment. Rank 0 reads\n"
+    "standard input. Signals are passed on; a second SIGINT or SIGTERM kills. The exit\n"
+    "code is that of the rank that failed first, 128 + N if signal N ended it.\n";
+
+enum stage {
+    STAGE_RUN,  /* all is well */
+    STAGE_WAIT, /* a rank has failed: the others may end by themselves until next_at */
+    STAGE_TERM, /* SIGTERM has been sent: SIGKILL follows at next_at */
+    STAGE_KILL, /* SIGKILL has been sent */
+};
+
+struct supervisor {
+    struct run_job job;
+    enum stage stage;
+    int64_t next_at;    /* when the stage ends, ms */
+    int64_t timeout_at; /* ms */
+    int64_t drain_at;   /* when open pipes of ended ranks are given up, ms */
+    int live;
+    int code;    /* exit code; of the first failure */
+    int signals; /* SIGINT and SIGTERM received */
+    int signal_fd;
+    char input[4096]; /* of the terminal, on its way to rank 0 */
+    size_t input_len;
+    struct pollfd *polls;
+};
+
+void run_say(const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    fprintf(stderr, "trib-run: %s\n", line);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Options ----------------------------------------------------------------------------- */
+
+static bool parse_int(const char *text, int min, int max, int *out)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    *out = (int)value;
+    return end != text && !*end && value >= min && value <= max;
+}
+
+static bool parse_seconds(const char *text, double *out)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    return end != text && !*end && isfinite(*out) && *out >= 0 && *out <= 1e9;
+}
+
+static bool parse_choice(const char *text, const char *yes, const char *no, bool *out)
+{
+    *out = strcmp(text, yes) == 0;
+    return *out || strcmp(text, no) == 0;
+}
+
+enum option_key { KEY_PREFIX = 256, KEY_TAG, KEY_BIND, KEY_TIMEOUT, KEY_GRACE, KEY_ROOT };
+
+static const struct option long_options[] = {
+    {"ranks", required_argument, NULL, 'n'},
+    {"prefix", no_argument, NULL, KEY_PREFIX},
+    {"tag", required_argument, NULL, KEY_TAG},
+    {"output", required_argument, NULL, 'o'},
+    {"bind", required_argument, NULL, KEY_BIND},
+    {"timeout", required_argument, NULL, KEY_TIMEOUT},
+    {"grace", required_argument, NULL, KEY_GRACE},
+    {"root", required_argument, NULL, KEY_ROOT},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+/* NULL, or what is allowed. */
+static const char *take_option(int key, const char *value, struct run_options *o)
+{
+    switch (key) {
+    case 'n':
+        return parse_int(value, 1, RUN_RANKS_MAX, &o->ranks)
+                   ? NULL
+                   : "--ranks must be a number from 1 to 4096";
+    case KEY_PREFIX:
+        o->prefix = true;
+        return NULL;
+    case KEY_TAG:
+        return parse_choice(value, "prefix", "none", &o->prefix)
+                   ? NULL
+                   : "--tag must be prefix or none";
+    case 'o':
+        o->output_dir = value;
+        return NULL;
+    case KEY_BIND:
+        return parse_choice(value, "core", "none", &o->bind)
+                   ? NULL
+                   : "--bind must be core or none";
+    case KEY_TIMEOUT:
+        return parse_seconds(value, &o->timeout_s) && o->timeout_s > 0
+                   ? NULL
+                   : "--timeout must be a number of seconds above 0";
+    case KEY_GRACE:
+        return parse_seconds(value, &o->grace_s)
+                   ? NULL
+                   : "--grace must be a number of seconds";
+    default:
+        o->root = value;
+        return NULL;
+    }
+}
+
+/* -1: go on; else the exit code. */
+static int parse_options(int argc, char **argv, struct run_options *o)
+{
+    int key;
+
+    while ((key = getopt_long(argc, argv, "+n:o:hV", long_options, NULL)) != -1) {
+        if (key == 'h') {
+            fputs(help, stdout);
+            return 0;
+        }
+        if (key == 'V') {
+            printf("trib-run %s\n", trib_version());
+            return 0;
+        }
+        /* getopt has said what is wrong with '?' */
+        const char *wrong = key == '?' ? "see trib-run --help" : take_option(key, optarg, o);
+        if (wrong) {
+            run_say("%s", wrong);
+            return RUN_EXIT_USAGE;
+        }
+    }
+    if (!o->ranks) {
+        run_say("say how many ranks to start: trib-run -n 4 -- program");
+        return RUN_EXIT_USAGE;
+    }
+    if (optind >= argc) {
+        run_say("say which program to run: trib-run -n %d -- program", o->ranks);
+        return RUN_EXIT_USAGE;
+    }
+    o->program = argv + optind;
+    return -1;
+}
+
+/* Ends -------------------------------------------------------------------------------- */
+
+static void enter(struct supervisor *s, enum stage stage)
+{
+    s->stage = stage;
+    switch (stage) {
+    case STAGE_RUN:
+        break;
+    case STAGE_WAIT:
+        s->next_at = now_ms() + (int64_t)(s->job.options->grace_s * 1000);
+        break;
+    case STAGE_TERM:
+        s->next_at = now_ms() + KILL_AFTER_MS;
+        run_kill(&s->job, SIGTERM);
+        run_kill(&s->job, SIGCONT); /* a stopped process does not see SIGTERM */
+        break;
+    case STAGE_KILL:
+        s->next_at = NEVER;
+        run_kill(&s->job, SIGKILL);
+        break;
+    }
+}
+
+static void say_end(const struct supervisor *s, int rank)
+{
+    const struct run_rank *r = &s->job.ranks[rank];
+    char others[64] = "";
+
+    if (s->stage == STAGE_RUN && s->live > 0)
+        snprintf(others, sizeof(others), "; the others have %g s to end",
+                 s->job.options->grace_s);
+    if (WIFSIGNALED(r->status))
+        run_say("rank %d (process %d) was ended by signal %d (%s)%s", rank, (int)r->pid,
+                WTERMSIG(r->status), strsignal(WTERMSIG(r->status)), others);
+    else
+        run_say("rank %d (process %d) exited with %d%s", rank, (int)r->pid,
+                WEXITSTATUS(r->status), others);
+}
+
+static void rank_ended(struct supervisor *s, int rank)
+{
+    int status = s->job.ranks[rank].status;
+
+    s->live--;
+    if (s->live == 0)
+        s->drain_at = now_ms() + DRAIN_AFTER_MS;
+    if (status == 0)
+        return;
+    say_end(s, rank);
+    if (!s->code)
+        s->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (s->stage == STAGE_RUN)
+        enter(s, STAGE_WAIT);
+}
+
+static int find_rank(const struct supervisor *s, pid_t pid)
+{
+    for (int i = 0; i < s->job.started; i++)
+        if (!s->job.ranks[i].ended && s->job.ranks[i].pid == pid)
+            return i;
+    return -1;
+}
+
+static void reap(struct supervisor *s)
+{
+    for (;;) {
+        siginfo_t info = {0};
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
+            return;
+        int rank = find_rank(s, info.si_pid);
+        int status = 0;
+        /* What the rank leaves behind goes with it. Before it is reaped, while its
+         * number cannot be given to a stranger. */
+        if (rank >= 0)
+            kill(-info.si_pid, SIGKILL);
+        waitpid(info.si_pid, &status, 0);
+        if (info.si_pid == s->job.keeper)
+            s->job.keeper = 0;
+        if (rank < 0)
+            continue; /* an orphan that has come to us */
+        s->job.ranks[rank].ended = true;
+        s->job.ranks[rank].status = status;
+        rank_ended(s, rank);
+    }
+}
+
+/* Signals ----------------------------------------------------------------------------- */
+
+static void handle_signal(struct supervisor *s, int signal)
+{
+    switch (signal) {
+    case SIGCHLD:
+        reap(s);
+        return;
+    case SIGTSTP:
+        run_kill(&s->job, SIGSTOP);
+        raise(SIGSTOP);
+        run_kill(&s->job, SIGCONT);
+        return;
+    case SIGINT:
+    case SIGTERM:
+        if (++s->signals > 1) {
+            enter(s, STAGE_KILL);
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    run_kill(&s->job, signal);
+}
+
+static void read_signals(struct supervisor *s)
+{
+    struct signalfd_siginfo info;
+
+    while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        handle_signal(s, (int)info.ssi_signo);
+}
+
+/* Signals that trib-run was told to ignore (nohup) stay ignored, in the ranks, too. */
+static int open_signals(struct run_job *job)
+{
+    static const int wanted[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,
+                                 SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP};
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        struct sigaction old;
+        if (wanted[i] == SIGCHLD)
+            signal(SIGCHLD, SIG_DFL);
+        if (sigaction(wanted[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaddset(&set, wanted[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, &job->old_mask);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* The loop ---------------------------------------------------------------------------- */
+
+static void check_clock(struct supervisor *s)
+{
+    int64_t now = now_ms();
+
+    if (now >= s->timeout_at && s->live > 0) {
+        run_say("%g s have passed: ending the ranks", s->job.options->timeout_s);
+        s->timeout_at = NEVER;
+        if (!s->code)
+            s->code = RUN_EXIT_TIMEOUT;
+        if (s->stage < STAGE_TERM)
+            enter(s, STAGE_TERM);
+    }
+    if (now < s->next_at || s->live == 0)
+        return;
+    if (s->stage == STAGE_WAIT)
+        enter(s, STAGE_TERM);
+    else if (s->stage == STAGE_TERM)
+        enter(s, STAGE_KILL);
+}
+
+static int poll_timeout(const struct supervisor *s)
+{
+    int64_t at = s->next_at < s->timeout_at ? s->next_at : s->timeout_at;
+
+    if (s->live == 0)
+        at = s->drain_at;
+    if (at == NEVER)
+        return s->job.stdin_fd >= 0 ? 1000 : -1; /* the foreground may change */
+    int64_t left = at - now_ms();
+    return left < 0 ? 0 : left > 60000 ? 60000 : (int)left;
+}
+
+static bool may_read_terminal(const struct supervisor *s)
+{
+    return s->job.stdin_fd >= 0 && s->input_len == 0 &&
+           tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+static void end_input(struct supervisor *s)
+{
+    close(s->job.stdin_fd);
+    s->job.stdin_fd = -1;
+}
+
+static void pass_input(struct supervisor *s)
+{
+    if (s->input_len == 0) {
+        ssize_t n = read(STDIN_FILENO, s->input, sizeof(s->input));
+        if (n <= 0) {
+            end_input(s);
+            return;
+        }
+        s->input_len = (size_t)n;
+    }
+    ssize_t n = write(s->job.stdin_fd, s->input, s->input_len);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        end_input(s);
+    } else if (n > 0) {
+        s->input_len -= (size_t)n;
+        memmove(s->input, s->input + n, s->input_len);
+    }
+}
+
+/* Fixed places in s->polls; the streams follow, two for each rank. */
+enum { POLL_SIGNALS, POLL_SINK0, POLL_SINK1, POLL_INPUT, POLL_STREAMS };
+
+static int fill_polls(struct supervisor *s)
+{
+    struct run_job *job = &s->job;
+    int n = POLL_STREAMS;
+
+    s->polls[POLL_SIGNALS] = (struct pollfd){s->signal_fd, POLLIN, 0};
+    for (int i = 0; i < 2; i++)
+        s->polls[POLL_SINK0 + i] =
+            (struct pollfd){job->sinks[i].len ? job->sinks[i].fd : -1, POLLOUT, 0};
+    s->polls[POLL_INPUT] = (struct pollfd){-1, 0, 0};
+    if (may_read_terminal(s))
+        s->polls[POLL_INPUT] = (struct pollfd){STDIN_FILENO, POLLIN, 0};
+    else if (job->stdin_fd >= 0 && s->input_len)
+        s->polls[POLL_INPUT] = (struct pollfd){job->stdin_fd, POLLOUT, 0};
+    for (int i = 0; i < job->started * 2; i++) {
+        struct run_stream *stream = &job->ranks[i / 2].streams[i % 2];
+        s->polls[n++] =
+            (struct pollfd){run_stream_wants(stream) ? stream->fd : -1, POLLIN, 0};
+    }
+    return n;
+}
+
+static bool streams_open(const struct run_job *job)
+{
+    for (int i = 0; i < job->started * 2; i++)
+        if (job->ranks[i / 2].streams[i % 2].fd >= 0)
+            return true;
+    return false;
+}
+
+/* Output that is not written yet keeps trib-run alive; pipes that strangers hold do not. */
+static bool finished(const struct supervisor *s)
+{
+    const struct run_job *job = &s->job;
+
+    if (s->live > 0 || job->sinks[0].len || job->sinks[1].len)
+        return false;
+    return !streams_open(job) || now_ms() >= s->drain_at;
+}
+
+static void supervise(struct supervisor *s)
+{
+    struct run_job *job = &s->job;
+
+    while (!finished(s) && (s->live > 0 || s->signals < 2)) {
+        int n = fill_polls(s);
+        if (poll(s->polls, (nfds_t)n, poll_timeout(s)) < 0 && errno != EINTR)
+            return;
+        if (s->polls[POLL_INPUT].revents)
+            pass_input(s);
+        for (int i = POLL_STREAMS; i < n; i++) {
+            int k = i - POLL_STREAMS;
+            if (s->polls[i].fd >= 0 && s->polls[i].revents &&
+                !run_stream_read(&job->ranks[k / 2].streams[k % 2])) {
+                run_say("out of memory");
+                enter(s, STAGE_KILL);
+            }
+        }
+        run_sink_write(&job->sinks[0]);
+        run_sink_write(&job->sinks[1]);
+        if (s->polls[POLL_SIGNALS].revents)
+            read_signals(s);
+        check_clock(s);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct run_options options = {.prefix = true, .grace_s = 10};
+    struct supervisor s = {.job = {.options = &options, .stdin_fd = -1},
+                           .next_at = NEVER, .timeout_at = NEVER, .drain_at = NEVER};
+    int code = parse_options(argc, argv, &options);
+
+    if (code >= 0)
+        return code;
+    s.polls = calloc(POLL_STREAMS + 2 * (size_t)options.ranks, sizeof(*s.polls));
+    s.signal_fd = open_signals(&s.job);
+    if (!s.polls || s.signal_fd < 0) {
+        run_say("cannot begin: %s", strerror(errno));
+        return RUN_EXIT_SELF;
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a rank leaves behind comes to us */
+    if (options.timeout_s > 0)
+        s.timeout_at = now_ms() + (int64_t)(options.timeout_s * 1000);
+    s.code = run_start(&s.job);
+    s.live = s.job.started;
+    if (s.live == 0)
+        s.drain_at = now_ms();
+    if (s.code)
+        enter(&s, STAGE_KILL);
+    supervise(&s);
+    run_finish(&s.job);
+    free(s.polls);
+    close(s.signal_fd);
+    return s.code;
+}
