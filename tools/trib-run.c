@@ -2,6 +2,7 @@
 /*
  * trib-run: start ranks on this host, see to their output, signals and ends.
  */
+#include "build-config.h"
 #include "tools/run.h"
 
 #include <errno.h>
@@ -41,6 +42,8 @@ static const char help[] =
     "Each rank finds TRIB_RANK, TRIB_SIZE and TRIB_ROOT in its environment. Rank 0 reads\n"
     "standard input. Signals are passed on; a second SIGINT or SIGTERM kills. The exit\n"
     "code is that of the rank that failed first, 128 + N if signal N ended it.\n";
+
+static char program_name[] = "trib-run";
 
 enum stage {
     STAGE_RUN,  /* all is well */
@@ -165,13 +168,15 @@ static int parse_options(int argc, char **argv, struct run_options *o)
 {
     int key;
 
+    if (argc > 0)
+        argv[0] = program_name; /* for getopt's complaints: no path */
     while ((key = getopt_long(argc, argv, "+n:o:hV", long_options, NULL)) != -1) {
         if (key == 'h') {
             fputs(help, stdout);
             return 0;
         }
         if (key == 'V') {
-            printf("trib-run %s\n", trib_version());
+            printf("trib-run %s\n", PACKAGE_VERSION);
             return 0;
         }
         /* getopt has said what is wrong with '?' */
@@ -239,8 +244,8 @@ static void rank_ended(struct supervisor *s, int rank)
     s->live--;
     if (s->live == 0)
         s->drain_at = now_ms() + DRAIN_AFTER_MS;
-    if (status == 0)
-        return;
+    if (status == 0 || s->job.started < s->job.options->ranks)
+        return; /* well, or the job did not start, which has been said */
     say_end(s, rank);
     if (!s->code)
         s->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
