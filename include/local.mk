@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 include_HEADERS += include/tributary.h
 tributaryincludedir = $(includedir)/tributary
 tributaryinclude_HEADERS = \

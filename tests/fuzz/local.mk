@@ -1,1 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
+#
+# fuzz_x.c defines LLVMFuzzerTestOneInput; its corpus is tests/fuzz/corpus/fuzz_x/. With
+# --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
+# To add a target: append it to fuzz_targets, give it the three lines and a corpus.
+fuzz_targets = tests/fuzz/fuzz_config
+
+tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
+tests_fuzz_fuzz_config_LDADD = $(FUZZ_LDADD)
+tests_fuzz_fuzz_config_LDFLAGS = $(FUZZ_LDFLAGS)
+
+check_PROGRAMS += $(fuzz_targets)
+if TRIB_FUZZ
+FUZZ_LDADD = $(LDADD)
+FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+else
+check_LTLIBRARIES += libreplay.la
+libreplay_la_SOURCES = tests/fuzz/replay.c
+FUZZ_LDADD = libreplay.la $(LDADD)
+FUZZ_LDFLAGS = $(AM_LDFLAGS)
+TESTS += $(fuzz_targets)
+endif
+
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/corpus

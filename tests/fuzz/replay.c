@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A fuzz target without a fuzzer: runs it over its corpus, then over damaged copies of
+ * each input, the same ones every time. The sanitizer builds make this sharp.
+ *
+ *     fuzz_config FILE-or-FOLDER...    default: tests/fuzz/corpus/<name> of the sources
+ */
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+
+#define INPUT_MAX_BYTES 65536
+#define DAMAGED_COPIES 200
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int inputs;
+
+/* A copy of exactly `size` bytes, so that reading one more is seen. */
+static void run(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size ? size : 1);
+
+    if (!copy)
+        exit(1);
+    if (size)
+        memcpy(copy, data, size);
+    LLVMFuzzerTestOneInput(copy, size);
+    free(copy);
+}
+
+/* Cuts, flips a bit, or overwrites a byte with an edge value: 1 to 4 times. */
+static size_t damage(uint8_t *data, size_t size, uint32_t number)
+{
+    static const uint8_t edges[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+    struct trib_rng rng = {.seed = 1, .step = number};
+    uint32_t times = 1 + trib_rng_u32(rng, 0) % 4;
+
+    for (uint32_t i = 1; i <= times && size; i++) {
+        uint32_t at = trib_rng_u32(rng, 3 * i) % (uint32_t)size;
+        uint32_t how = trib_rng_u32(rng, 3 * i + 1);
+        uint32_t what = trib_rng_u32(rng, 3 * i + 2);
+        if (how % 3 == 0)
+            size = at;
+        else if (how % 3 == 1)
+            data[at] ^= (uint8_t)(1u << what % 8);
+        else
+            data[at] = edges[what % sizeof(edges)];
+    }
+    return size;
+}
+
+static bool run_file(const char *path)
+{
+    static uint8_t input[INPUT_MAX_BYTES];
+    static uint8_t copy[INPUT_MAX_BYTES];
+    FILE *file = fopen(path, "re");
+
+    if (!file)
+        return false;
+    size_t size = fread(input, 1, sizeof(input), file);
+    fclose(file);
+    run(input, size);
+    for (uint32_t i = 0; i < DAMAGED_COPIES; i++) {
+        memcpy(copy, input, size);
+        run(copy, damage(copy, size, i));
+    }
+    inputs++;
+    return true;
+}
+
+static bool run_path(const char *path)
+{
+    char name[4096];
+    struct stat info;
+    struct dirent *entry;
+    bool good = true;
+
+    if (stat(path, &info))
+        return false;
+    if (!S_ISDIR(info.st_mode))
+        return run_file(path);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return false;
+    while ((entry = readdir(folder))) {
+        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        if (entry->d_name[0] != '.')
+            good &= run_file(name);
+    }
+    closedir(folder);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    const char *base = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
+    const char *top = getenv("abs_top_srcdir");
+    char corpus[4096];
+    bool good = true;
+
+    if (!strncmp(base, "lt-", 3))
+        base += 3;
+    alarm(120);
+    snprintf(corpus, sizeof(corpus), "%s/tests/fuzz/corpus/%s", top ? top : ".", base);
+    run(NULL, 0);
+    if (argc < 2)
+        good = run_path(corpus);
+    for (int i = 1; i < argc; i++)
+        good &= run_path(argv[i]);
+    printf("1..1\n%s 1 - %s: %d inputs, %d damaged copies of each\n",
+           good && inputs ? "ok" : "not ok", base, inputs, DAMAGED_COPIES);
+    return good && inputs ? 0 : 1;
+}
