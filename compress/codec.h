@@ -95,7 +95,8 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
 /**
  * trib_codec_decode - exactly n elements from len bytes, overwriting x.
  *
- * errors   TRIB_ERR_CODEC if the bytes are not an encoding of n elements
+ * errors   TRIB_ERR_CODEC if the bytes are not an encoding of n elements; x is then
+ *          partly written, never outside its n elements
  */
 trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
                                 size_t len, float *x, size_t n);
@@ -108,8 +109,11 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
  * trib_codec_encode_ef - encode with error feedback (EF14).
  *
  * p = x + residual; m = C(p); residual = p - decode(m). In CONTRIBUTION mode only;
- * conserves sum(m) + residual = sum(x) to rounding.
- * residual n elements, updated; work: n floats of scratch beside in->scratch
+ * conserves sum(m) + residual = sum(x) to rounding. Elements of the residual that come
+ * out NaN or Inf become 0, so that one bad gradient does not stay for ever.
+ *
+ * residual n elements, updated
+ * work     NULL, or n floats that receive p
  */
 size_t trib_codec_encode_ef(const struct trib_codec *codec, const struct trib_encode *in,
                             float *residual, float *work, uint8_t *dst);

@@ -35,6 +35,23 @@ struct trib_reduce {
     bool stream;
 };
 
+/*
+ * Random rounding to levels. Element i of a bucket becomes the code
+ *     min(floor(|x| * scale + u), highest) | (x negative ? sign : 0)
+ * with u in [0, 1), a multiple of 2^-24 made of the upper bits of h:
+ *     h = i * 0x9e3779b9 + key[0];  h ^= h >> 16;  h *= 0x7feb352d;  h ^= h >> 15;
+ *     h += key[1];                  h *= 0x846ca68b;  h ^= h >> 16
+ * and the code becomes  (level / highest) * norm, for levels_add times weight after that.
+ */
+struct trib_levels {
+    float scale; /* highest / norm */
+    float norm;
+    float weight;
+    uint32_t highest;
+    uint32_t sign; /* the bit above the level's */
+    uint32_t key[2];
+};
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -51,6 +68,24 @@ struct trib_kernels {
     void (*axpy_f32)(float *acc, const void *src, float weight, size_t n);
     void (*axpy_f16)(float *acc, const void *src, float weight, size_t n);
     void (*axpy_bf16)(float *acc, const void *src, float weight, size_t n);
+
+    /* magnitude: the bits of |x|. They order as |x| does, NaN above Inf. */
+    uint32_t (*max_magnitude)(const float *x, size_t n); /* 0 for n = 0 */
+    /* sum of x[i]^2 in 16 lanes, lane i % 16, then lanes pairwise by halves */
+    float (*sum_squares)(const float *x, size_t n);
+    /* Positions with magnitude >= threshold, rising; returns how many. Room for n + 16:
+     * writes up to 16 beyond what it returns. */
+    size_t (*select_at_least)(const float *x, size_t n, uint32_t threshold,
+                              uint32_t *positions_out);
+    /* elements that are NaN or Inf become 0 */
+    void (*drop_not_finite)(float *x, size_t n);
+    /* one code a byte, from n elements, and back */
+    void (*levels_encode)(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_levels *l);
+    void (*levels_decode)(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_levels *l);
+    void (*levels_add)(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_levels *l);
 };
 
 /**

@@ -45,6 +45,45 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
+static uint32_t max_magnitude(const float *x, size_t n)
+{
+    return max_magnitude_scalar(x, n);
+}
+
+static float sum_squares(const float *x, size_t n)
+{
+    return sum_squares_scalar(x, n);
+}
+
+static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
+                              uint32_t *positions_out)
+{
+    return select_at_least_scalar(x, n, threshold, positions_out);
+}
+
+static void drop_not_finite(float *x, size_t n)
+{
+    drop_not_finite_scalar(x, n);
+}
+
+static void levels_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_levels *l)
+{
+    levels_encode_scalar(codes, x, n, 0, l);
+}
+
+static void levels_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_levels *l)
+{
+    levels_decode_scalar(x, codes, n, l);
+}
+
+static void levels_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_levels *l)
+{
+    levels_add_scalar(acc, codes, n, l);
+}
+
 const struct trib_kernels trib_kernels_c = {
     .isa = "c",
     .reduce =
@@ -66,4 +105,11 @@ const struct trib_kernels trib_kernels_c = {
     .axpy_f32 = axpy_f32,
     .axpy_f16 = axpy_f16,
     .axpy_bf16 = axpy_bf16,
+    .max_magnitude = max_magnitude,
+    .sum_squares = sum_squares,
+    .select_at_least = select_at_least,
+    .drop_not_finite = drop_not_finite,
+    .levels_encode = levels_encode,
+    .levels_decode = levels_decode,
+    .levels_add = levels_add,
 };

@@ -318,6 +318,8 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
     v_fence();
 }
 
+#include "compress/kernels_vec_codec.h"
+
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
     .reduce =
@@ -338,4 +340,11 @@ const struct trib_kernels VEC_TABLE = {
     .axpy_f32 = axpy_f32,
     .axpy_f16 = axpy_f16,
     .axpy_bf16 = axpy_bf16,
+    .max_magnitude = max_magnitude,
+    .sum_squares = sum_squares,
+    .select_at_least = select_at_least,
+    .drop_not_finite = drop_not_finite,
+    .levels_encode = levels_encode,
+    .levels_decode = levels_decode,
+    .levels_add = levels_add,
 };

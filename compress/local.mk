@@ -6,12 +6,21 @@ libtributary_all_la_LIBADD += libcompress.la
 libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 libcompress_la_LIBADD =
 libcompress_la_SOURCES = \
-	compress/codec.h \
+	compress/bitpack.h \
+	compress/codec.c compress/codec.h \
+	compress/codec_text.c \
+	compress/gaps.c compress/gaps.h \
+	compress/half.c \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h \
 	compress/kernels_tables.h \
-	compress/kernels_vec.h \
+	compress/kernels_vec.h compress/kernels_vec_codec.h \
+	compress/qsgd.c \
+	compress/select.c \
+	compress/sparse.c \
+	compress/stages.h \
+	compress/topk.c \
 	compress/vec256.h compress/vec512.h
 
 if TRIB_X86_64

@@ -168,4 +168,46 @@ VEC void v_store1_half(void *p, __m128i h)
 VEC void v_store1_f16(void *p, vec v) { v_store1_half(p, v_pack_f16(v)); }
 VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
+/* ---- for codecs ---------------------------------------------------------------- */
+
+VEC vec v_to_f32(vec v) { return of_ps(_mm256_cvtepi32_ps(v)); }
+VEC vec v_truncate(vec v) { return _mm256_cvttps_epi32(ps(v)); }
+/* all ones where negative */
+VEC vec v_sign_i32(vec v) { return _mm256_srai_epi32(v, 31); }
+VEC vec v_shl_any_i32(vec v, int bits) { return _mm256_sll_epi32(v, _mm_cvtsi32_si128(bits)); }
+
+/* one bit a lane where a >= b, signed */
+VEC uint32_t v_at_least_i32(vec a, vec b)
+{
+    return 0xffu & ~(uint32_t)_mm256_movemask_ps(ps(_mm256_cmpgt_epi32(b, a)));
+}
+
+/* v where key < limit, else 0 */
+VEC vec v_keep_below_i32(vec v, vec key, vec limit)
+{
+    return _mm256_and_si256(v, _mm256_cmpgt_epi32(limit, key));
+}
+
+/* the lanes of v named by mask, in order; writes a whole vec */
+VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
+{
+    const uint64_t lanes = _pdep_u64(mask, 0x0101010101010101u) * 0xff;
+    const uint64_t order = _pext_u64(0x0706050403020100u, lanes);
+    const vec from = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)order));
+    v_store(p, _mm256_permutevar8x32_epi32(v, from));
+}
+
+/* the lowest byte of each lane */
+VEC void v_store_u8(uint8_t *p, vec v)
+{
+    const __m128i h = _mm_packus_epi32(_mm256_castsi256_si128(v),
+                                       _mm256_extracti128_si256(v, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(h, h));
+}
+
+VEC vec v_load_u8(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+
 #endif

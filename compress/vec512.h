@@ -159,4 +159,39 @@ VEC void v_store1_half(void *p, __m256i h)
 VEC void v_store1_f16(void *p, vec v) { v_store1_half(p, v_pack_f16(v)); }
 VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
+/* ---- for codecs ---------------------------------------------------------------- */
+
+VEC vec v_to_f32(vec v) { return of_ps(_mm512_cvtepi32_ps(v)); }
+VEC vec v_truncate(vec v) { return _mm512_cvttps_epi32(ps(v)); }
+/* all ones where negative */
+VEC vec v_sign_i32(vec v) { return _mm512_srai_epi32(v, 31); }
+VEC vec v_shl_any_i32(vec v, int bits) { return _mm512_sll_epi32(v, _mm_cvtsi32_si128(bits)); }
+
+/* one bit a lane where a >= b, signed */
+VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
+
+/* v where key < limit, else 0 */
+VEC vec v_keep_below_i32(vec v, vec key, vec limit)
+{
+    return _mm512_maskz_mov_epi32(_mm512_cmplt_epi32_mask(key, limit), v);
+}
+
+/* the lanes of v named by mask, in order; writes a whole vec */
+VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
+{
+    /* to a register first: the form with a memory operand is slow on Zen 4 */
+    v_store(p, _mm512_maskz_compress_epi32((__mmask16)mask, v));
+}
+
+/* the lowest byte of each lane */
+VEC void v_store_u8(uint8_t *p, vec v)
+{
+    _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v));
+}
+
+VEC vec v_load_u8(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p));
+}
+
 #endif

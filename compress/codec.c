@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of codecs, and the contract of codec.h on top of the stages.
+ */
+#include "compress/codec.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "compress/stages.h"
+
+static const float *apply_none(const struct trib_codec *c, const float *x, size_t n,
+                               void *scratch)
+{
+    (void)c, (void)n, (void)scratch;
+    return x;
+}
+
+static size_t choose_all(const struct trib_codec *c, const float *x, size_t n,
+                         uint32_t *positions_out, uint32_t *work)
+{
+    (void)c, (void)x, (void)work;
+    for (size_t i = 0; i < n; i++)
+        positions_out[i] = (uint32_t)i;
+    return n;
+}
+
+static double delta_all(const struct trib_codec *c)
+{
+    (void)c;
+    return 1.0;
+}
+
+const struct trib_transform trib_transform_none = {.name = "none", .apply = apply_none};
+const struct trib_select trib_select_all = {
+    .name = "all", .choose = choose_all, .delta = delta_all};
+const struct trib_pack trib_pack_raw = {.name = "raw"};
+const struct trib_pack trib_pack_bits = {.name = "bits"};
+const struct trib_pack trib_pack_gaps = {.name = "gaps"};
+
+/* name, grammar, detail, transform, select, quantise, pack, flags */
+/* clang-format off */
+#define ROWS(X) \
+    X("none", "none", "elements as they are, any dtype", \
+      none, all, f32, raw, \
+      TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR | TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP) \
+    X("f16", "f16[:ef=0|1]", "IEEE half precision, to nearest even", \
+      none, all, f16, raw, TRIB_CODEC_ANY_OP) \
+    X("bf16", "bf16[:ef=0|1]", "upper half of float32, to nearest even", \
+      none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
+    X("topk", "topk[:ratio=R|k=N][,ef=0|1]", "the k largest magnitudes, values in f32", \
+      none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("topk+f16", "topk[:ratio=R|k=N][,ef=0|1]+f16", \
+      "the k largest magnitudes, values in f16", \
+      none, topk, f16, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("topk+bf16", "topk[:ratio=R|k=N][,ef=0|1]+bf16", \
+      "the k largest magnitudes, values in bf16", \
+      none, topk, bf16, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=l2|max][,ef=0|1]", \
+      "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
+      none, all, levels, bits, TRIB_CODEC_UNBIASED)
+/* clang-format on */
+
+#define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \
+    {name, &trib_transform_##transform, &trib_select_##select, \
+     &trib_quantise_##quantise, &trib_pack_##pack, flags},
+const struct trib_codec_row trib_codecs[] = {ROWS(ROW)};
+const size_t trib_codecs_count = sizeof trib_codecs / sizeof *trib_codecs;
+
+#define ROW_INFO(name, grammar, detail, transform, select, quantise, pack, flags) \
+    {name, grammar, detail, {#transform, #select, #quantise, #pack}, flags},
+static const struct trib_codec_row_info row_infos[] = {ROWS(ROW_INFO)};
+
+/* A selection of δ1 then a quantiser of δ2: known only if one of them is exact. */
+static double row_delta(const struct trib_codec *c)
+{
+    const double select = c->row->select->delta(c);
+    const double quantise = c->row->quantise->delta(c);
+    return select == 1.0 ? quantise : quantise == 1.0 ? select : 0.0;
+}
+
+trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,
+                                struct trib_error *err, struct trib_codec **out)
+{
+    struct trib_codec *c = calloc(1, sizeof *c);
+    if (!c)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a codec");
+    c->kernels = kernels ? kernels : trib_kernels_get(NULL);
+    const trib_status_t status = trib_codec_parse(c, text, err);
+    if (status != TRIB_OK) {
+        free(c);
+        return status;
+    }
+    trib_codec_print(c);
+    const struct trib_codec_row *row = c->row;
+    c->info.text = c->text;
+    c->info.flags = row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (c->param[TRIB_PARAM_EF] > 0)
+        c->info.flags |= TRIB_CODEC_FEEDBACK;
+    c->info.delta = row_delta(c);
+    c->info.digest = trib_digest32(c->text, strlen(c->text));
+    c->info.stages[0] = row->transform->name;
+    c->info.stages[1] = row->select->name;
+    c->info.stages[2] = row->quantise->name;
+    c->info.stages[3] = row->pack->name;
+    *out = c;
+    return TRIB_OK;
+}
+
+void trib_codec_destroy(struct trib_codec *codec)
+{
+    free(codec);
+}
+
+const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec)
+{
+    return &codec->info;
+}
+
+size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
+{
+    if (codec->row->select->sparse)
+        return trib_sparse_bound(codec, n);
+    return codec->row->quantise->bytes(codec, n);
+}
+
+size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
+{
+    return codec->row->select->sparse ? trib_sparse_scratch(codec, n) : 0;
+}
+
+size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
+                         uint8_t *dst)
+{
+    if (codec->row->select->sparse)
+        return trib_sparse_encode(codec, in, dst);
+    const float *x = codec->row->transform->apply(codec, in->x, in->n, in->scratch);
+    codec->row->quantise->encode(codec, x, in->n, &in->key, dst);
+    return codec->row->quantise->bytes(codec, in->n);
+}
+
+trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
+                                size_t len, float *x, size_t n)
+{
+    if (codec->row->select->sparse) {
+        const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true};
+        return trib_sparse_decode(codec, &d);
+    }
+    if (len != codec->row->quantise->bytes(codec, n))
+        return TRIB_ERR_CODEC;
+    const struct trib_code code = {src, n, 0, n};
+    codec->row->quantise->decode(codec, &code, x);
+    return TRIB_OK;
+}
+
+trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,
+                                    size_t len, float weight, float *acc, size_t n)
+{
+    if (codec->row->select->sparse) {
+        const struct trib_sparse_decode d = {src, len, acc, n, weight, false};
+        return trib_sparse_decode(codec, &d);
+    }
+    if (len != codec->row->quantise->bytes(codec, n))
+        return TRIB_ERR_CODEC;
+    const struct trib_code code = {src, n, 0, n};
+    codec->row->quantise->decode_add(codec, &code, weight, acc);
+    return TRIB_OK;
+}
+
+size_t trib_codec_encode_ef(const struct trib_codec *codec, const struct trib_encode *in,
+                            float *residual, float *work, uint8_t *dst)
+{
+    assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
+    const struct trib_kernels *k = codec->kernels;
+    const struct trib_reduce sum = {.src = {residual, in->x},
+                                    .dst = {residual, work},
+                                    .n_src = 2,
+                                    .n_dst = work ? 2 : 1,
+                                    .n = in->n};
+    struct trib_encode p = *in;
+    p.x = residual;
+    k->reduce[TRIB_F32][TRIB_SUM](&sum);
+    const size_t len = trib_codec_encode(codec, &p, dst);
+    const trib_status_t status =
+        trib_codec_decode_add(codec, dst, len, -1.0f, residual, in->n);
+    assert(status == TRIB_OK); /* our own encoding */
+    (void)status;
+    k->drop_not_finite(residual, in->n);
+    return len;
+}
+
+size_t trib_codec_rows(const struct trib_codec_row_info **rows_out)
+{
+    *rows_out = row_infos;
+    return trib_codecs_count;
+}

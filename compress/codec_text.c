@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Codec text: from characters to a row and parameters, and back to the canonical text.
+ *
+ *     text    = segment *("+" segment)
+ *     segment = name [":" key "=" value *("," key "=" value)]
+ *
+ * The names joined by "+" are the name of a row. A key stands in the segment of the stage
+ * that reads it: of two segments the first selects, the second quantises.
+ */
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "compress/stages.h"
+
+enum { SEGMENTS_MAX = 4, NAMES_MAX = 64 };
+
+struct param {
+    const char *key;
+    double lowest;
+    double highest;
+    double fallback;
+    unsigned multiple; /* whole multiples of this; 0: any number */
+    const char *const *names; /* the values' names, from 0, NULL-terminated; or NULL */
+};
+
+/* No parameter may be negative. */
+#define UNSET (-1.0)
+
+static const char *const norm_names[] = {"l2", "max", NULL};
+
+static const struct param params[TRIB_PARAM_COUNT] = {
+    [TRIB_PARAM_RATIO] = {"ratio", 1e-9, 1.0, UNSET, 0, NULL},
+    [TRIB_PARAM_K] = {"k", 1.0, 4294967295.0, UNSET, 1, NULL},
+    [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
+    [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
+    [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_L2, 1, norm_names},
+    [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
+};
+
+#define DEFAULT_RATIO 0.01
+
+struct segment {
+    char *name;
+    char *params; /* NULL: none */
+};
+
+struct parsing {
+    struct trib_codec *codec;
+    struct trib_error *err;
+    const char *text; /* as given, for messages */
+    char copy[TRIB_CODEC_TEXT_MAX];
+    struct segment segments[SEGMENTS_MAX];
+    size_t n_segments;
+    uint32_t given; /* TRIB_PARAM_BITs */
+};
+
+/* ---- segments and the row ------------------------------------------------------ */
+
+static trib_status_t split(struct parsing *p)
+{
+    const size_t len = strlen(p->text);
+    if (len >= sizeof p->copy)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%.40s…\" has %zu characters, the limit is %zu", p->text,
+                         len, sizeof p->copy - 1);
+    memcpy(p->copy, p->text, len + 1);
+    char *rest = p->copy;
+    while (rest) {
+        if (p->n_segments == SEGMENTS_MAX)
+            return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\" has more than %d parts",
+                             p->text, SEGMENTS_MAX);
+        struct segment *s = &p->segments[p->n_segments++];
+        char *plus = strchr(rest, '+');
+        s->name = rest;
+        rest = plus ? plus + 1 : NULL;
+        if (plus)
+            *plus = '\0';
+        s->params = strchr(s->name, ':');
+        if (s->params)
+            *s->params++ = '\0';
+    }
+    return TRIB_OK;
+}
+
+static const struct trib_codec_row *row_find(const char *name)
+{
+    for (size_t i = 0; i < trib_codecs_count; i++)
+        if (strcmp(trib_codecs[i].name, name) == 0)
+            return &trib_codecs[i];
+    return NULL;
+}
+
+static void join_names(char *out, size_t bytes, const char *const *names, size_t n,
+                       const char *between)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < n && len < bytes; i++)
+        len += (size_t)snprintf(out + len, bytes - len, "%s%s", i ? between : "", names[i]);
+}
+
+static trib_status_t find_row(struct parsing *p)
+{
+    const char *segment_names[SEGMENTS_MAX];
+    const char *row_names[NAMES_MAX];
+    char name[TRIB_CODEC_TEXT_MAX + SEGMENTS_MAX], all[256];
+    for (size_t i = 0; i < p->n_segments; i++)
+        segment_names[i] = p->segments[i].name;
+    join_names(name, sizeof name, segment_names, p->n_segments, "+");
+    p->codec->row = row_find(name);
+    if (p->codec->row)
+        return TRIB_OK;
+    for (size_t i = 0; i < trib_codecs_count; i++)
+        row_names[i] = trib_codecs[i].name;
+    const char *nearest = trib_text_nearest(name, row_names, trib_codecs_count);
+    if (nearest)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": there is no \"%s\"; did you mean \"%s\"?", p->text,
+                         name, nearest);
+    join_names(all, sizeof all, row_names, trib_codecs_count, ", ");
+    return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": there is no \"%s\", only %s",
+                     p->text, name, all);
+}
+
+/* Parameters that may stand in a segment. */
+static uint32_t segment_params(const struct trib_codec_row *row, size_t n_segments,
+                               size_t segment)
+{
+    uint32_t bits = 0;
+    if (row->flags & TRIB_CODEC_IDENTITY)
+        return 0;
+    if (segment == 0)
+        bits |= row->select->params | TRIB_PARAM_BIT(EF);
+    if (segment + 1 == n_segments)
+        bits |= row->quantise->params;
+    return bits;
+}
+
+/* ---- values --------------------------------------------------------------------- */
+
+static trib_status_t fail_value(struct parsing *p, const struct param *param,
+                                const char *value)
+{
+    char names[64];
+    if (param->names) {
+        size_t n = 0;
+        while (param->names[n])
+            n++;
+        join_names(names, sizeof names, param->names, n, " or ");
+        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s is \"%s\", it must be %s",
+                         p->text, param->key, value, names);
+    }
+    if (param->multiple > 1)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": %s is \"%s\", it must be a multiple of %u from %.10g "
+                         "to %.10g",
+                         p->text, param->key, value, param->multiple, param->lowest,
+                         param->highest);
+    return trib_fail(p->err, TRIB_ERR_CODEC,
+                     "codec \"%s\": %s is \"%s\", it must be a %snumber from %.10g to %.10g",
+                     p->text, param->key, value, param->multiple ? "whole " : "",
+                     param->lowest, param->highest);
+}
+
+static bool value_parse(const struct param *param, const char *value, double *out)
+{
+    if (param->names) {
+        for (int i = 0; param->names[i]; i++) {
+            if (strcmp(param->names[i], value) == 0) {
+                *out = i;
+                return true;
+            }
+        }
+        return false;
+    }
+    /* no "nan", "inf", "0x1p3" or blanks, and a + begins the next segment */
+    if (value[0] == '\0' || value[strspn(value, "0123456789.eE-")] != '\0')
+        return false;
+    char *end;
+    const double v = strtod(value, &end);
+    if (*end != '\0' || !(v >= param->lowest) || !(v <= param->highest))
+        return false;
+    if (param->multiple && fmod(v, (double)param->multiple) != 0.0)
+        return false;
+    *out = v;
+    return true;
+}
+
+static trib_status_t fail_key(struct parsing *p, const char *key, uint32_t allowed,
+                              const char *name)
+{
+    const char *keys[TRIB_PARAM_COUNT];
+    char all[128];
+    size_t n = 0;
+    for (int id = 0; id < TRIB_PARAM_COUNT; id++)
+        if (allowed >> id & 1u)
+            keys[n++] = params[id].key;
+    if (n == 0)
+        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": \"%s\" has no parameters",
+                         p->text, name);
+    const char *nearest = trib_text_nearest(key, keys, n);
+    if (nearest)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": \"%s\" has no parameter \"%s\"; did you mean "
+                         "\"%s\"?",
+                         p->text, name, key, nearest);
+    join_names(all, sizeof all, keys, n, ", ");
+    return trib_fail(p->err, TRIB_ERR_CODEC,
+                     "codec \"%s\": \"%s\" has no parameter \"%s\", only %s", p->text, name,
+                     key, all);
+}
+
+static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
+                                 const char *name)
+{
+    char *value = strchr(key, '=');
+    int id = 0;
+    if (value)
+        *value++ = '\0';
+    while (id < TRIB_PARAM_COUNT &&
+           !(allowed >> id & 1u && strcmp(params[id].key, key) == 0))
+        id++;
+    if (id == TRIB_PARAM_COUNT)
+        return fail_key(p, key, allowed, name);
+    if (!value)
+        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s has no value", p->text,
+                         key);
+    if (p->given >> id & 1u)
+        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s is given twice", p->text,
+                         key);
+    p->given |= 1u << id;
+    if (!value_parse(&params[id], value, &p->codec->param[id]))
+        return fail_value(p, &params[id], value);
+    return TRIB_OK;
+}
+
+static trib_status_t parse_segment(struct parsing *p, size_t segment)
+{
+    const struct segment *s = &p->segments[segment];
+    const uint32_t allowed = segment_params(p->codec->row, p->n_segments, segment);
+    char *at = s->params;
+    while (at) {
+        char *comma = strchr(at, ',');
+        if (comma)
+            *comma++ = '\0';
+        const trib_status_t status = parse_param(p, at, allowed, s->name);
+        if (status != TRIB_OK)
+            return status;
+        at = comma;
+    }
+    return TRIB_OK;
+}
+
+static void set_defaults(struct trib_codec *c)
+{
+    for (int id = 0; id < TRIB_PARAM_COUNT; id++)
+        c->param[id] = params[id].fallback;
+    c->param[TRIB_PARAM_EF] = c->row->flags & TRIB_CODEC_FEEDBACK ? 1.0 : 0.0;
+}
+
+static trib_status_t parse(struct parsing *p)
+{
+    trib_status_t status = split(p);
+    if (status == TRIB_OK)
+        status = find_row(p);
+    if (status != TRIB_OK)
+        return status;
+    set_defaults(p->codec);
+    for (size_t i = 0; i < p->n_segments && status == TRIB_OK; i++)
+        status = parse_segment(p, i);
+    if (status != TRIB_OK)
+        return status;
+    const uint32_t both = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K);
+    if ((p->given & both) == both)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": give ratio or k, not both", p->text);
+    if (!(p->given & both))
+        p->codec->param[TRIB_PARAM_RATIO] = DEFAULT_RATIO;
+    return TRIB_OK;
+}
+
+/* Numbers are written with a point whatever the language of the program. */
+static locale_t locale_enter(locale_t *plain)
+{
+    *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return *plain ? uselocale(*plain) : (locale_t)0;
+}
+
+static void locale_leave(locale_t plain, locale_t before)
+{
+    if (!plain)
+        return;
+    uselocale(before);
+    freelocale(plain);
+}
+
+trib_status_t trib_codec_parse(struct trib_codec *c, const char *text, struct trib_error *err)
+{
+    struct parsing p = {.codec = c, .err = err, .text = text};
+    locale_t plain;
+    if (!text)
+        return trib_fail(err, TRIB_ERR_CODEC, "the codec text is NULL; \"none\" is none");
+    const locale_t before = locale_enter(&plain);
+    const trib_status_t status = parse(&p);
+    locale_leave(plain, before);
+    return status;
+}
+
+/* ---- canonical text -------------------------------------------------------------- */
+
+/* the shortest decimal that reads back as v, without a + */
+static void number_print(char *out, size_t bytes, double v)
+{
+    if (v >= 1) {
+        snprintf(out, bytes, "%.0f", v);
+        return;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, bytes, "%.*g", digits, v);
+        if (strtod(out, NULL) == v)
+            return;
+    }
+}
+
+static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *out,
+                            size_t bytes)
+{
+    size_t len = 0;
+    for (int id = 0; id < TRIB_PARAM_COUNT; id++) {
+        char value[32];
+        if (!(shown >> id & 1u) || c->param[id] < 0)
+            continue;
+        if (params[id].names)
+            snprintf(value, sizeof value, "%s", params[id].names[(int)c->param[id]]);
+        else
+            number_print(value, sizeof value, c->param[id]);
+        len += (size_t)snprintf(out + len, bytes - len, "%c%s=%s", len ? ',' : ':',
+                                params[id].key, value);
+    }
+    return len;
+}
+
+void trib_codec_print(struct trib_codec *c)
+{
+    locale_t plain;
+    const locale_t before = locale_enter(&plain);
+    const char *name = c->row->name, *plus;
+    size_t n_segments = 1, segment = 0, len = 0;
+    for (const char *s = name; *s; s++)
+        n_segments += *s == '+';
+    for (; name; name = plus ? plus + 1 : NULL, segment++) {
+        plus = strchr(name, '+');
+        const int name_len = (int)(plus ? (size_t)(plus - name) : strlen(name));
+        len += (size_t)snprintf(c->text + len, sizeof c->text - len, "%s%.*s",
+                                segment ? "+" : "", name_len, name);
+        len += segment_print(c, segment_params(c->row, n_segments, segment), c->text + len,
+                             sizeof c->text - len);
+    }
+    locale_leave(plain, before);
+}

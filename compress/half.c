@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Value-wise quantisers: f32 (as it is), f16 (IEEE binary16), bf16.
+ *
+ *     wire     n values of 4 or 2 bytes, little-endian
+ *     error    f32 none; to nearest even: |C(x) - x| <= 2^-11 |x| (f16, from 2^-14 to
+ *              65504; below 2^-25 to 0, from 65520 to Inf) and 2^-9 |x| (bf16)
+ *     bias     deterministic, so not unbiased for a given x; symmetric
+ *     state    none. NaN stays NaN, Inf stays Inf
+ */
+#include "compress/stages.h"
+
+static size_t bytes_f32(const struct trib_codec *c, size_t n)
+{
+    (void)c;
+    return n * sizeof(float);
+}
+
+static size_t bytes_half(const struct trib_codec *c, size_t n)
+{
+    (void)c;
+    return n * sizeof(uint16_t);
+}
+
+static void encode_f32(const struct trib_codec *c, const float *x, size_t n,
+                       const struct trib_encode_key *key, uint8_t *dst)
+{
+    (void)key;
+    c->kernels->from_f32[TRIB_F32](dst, x, n);
+}
+
+static void encode_f16(const struct trib_codec *c, const float *x, size_t n,
+                       const struct trib_encode_key *key, uint8_t *dst)
+{
+    (void)key;
+    c->kernels->from_f32[TRIB_F16](dst, x, n);
+}
+
+static void encode_bf16(const struct trib_codec *c, const float *x, size_t n,
+                        const struct trib_encode_key *key, uint8_t *dst)
+{
+    (void)key;
+    c->kernels->from_f32[TRIB_BF16](dst, x, n);
+}
+
+static void decode_f32(const struct trib_codec *c, const struct trib_code *code, float *x)
+{
+    c->kernels->to_f32[TRIB_F32](x, code->src + code->first * sizeof(float), code->count);
+}
+
+static void decode_f16(const struct trib_codec *c, const struct trib_code *code, float *x)
+{
+    c->kernels->to_f32[TRIB_F16](x, code->src + code->first * 2, code->count);
+}
+
+static void decode_bf16(const struct trib_codec *c, const struct trib_code *code, float *x)
+{
+    c->kernels->to_f32[TRIB_BF16](x, code->src + code->first * 2, code->count);
+}
+
+static void add_f32(const struct trib_codec *c, const struct trib_code *code, float weight,
+                    float *acc)
+{
+    c->kernels->axpy_f32(acc, code->src + code->first * sizeof(float), weight, code->count);
+}
+
+static void add_f16(const struct trib_codec *c, const struct trib_code *code, float weight,
+                    float *acc)
+{
+    c->kernels->axpy_f16(acc, code->src + code->first * 2, weight, code->count);
+}
+
+static void add_bf16(const struct trib_codec *c, const struct trib_code *code, float weight,
+                     float *acc)
+{
+    c->kernels->axpy_bf16(acc, code->src + code->first * 2, weight, code->count);
+}
+
+static double delta_exact(const struct trib_codec *c)
+{
+    (void)c;
+    return 1.0;
+}
+
+/* The relative error is bounded only while nothing under- or overflows. */
+static double delta_none(const struct trib_codec *c)
+{
+    (void)c;
+    return 0.0;
+}
+
+const struct trib_quantise trib_quantise_f32 = {
+    .name = "f32",
+    .bytes = bytes_f32,
+    .encode = encode_f32,
+    .decode = decode_f32,
+    .decode_add = add_f32,
+    .delta = delta_exact,
+};
+
+const struct trib_quantise trib_quantise_f16 = {
+    .name = "f16",
+    .bytes = bytes_half,
+    .encode = encode_f16,
+    .decode = decode_f16,
+    .decode_add = add_f16,
+    .delta = delta_none,
+};
+
+const struct trib_quantise trib_quantise_bf16 = {
+    .name = "bf16",
+    .bytes = bytes_half,
+    .encode = encode_bf16,
+    .decode = decode_bf16,
+    .decode_add = add_bf16,
+    .delta = delta_none,
+};

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The four stages of a codec, and what a codec is made of. Private to compress/.
+ *
+ *     x ──transform──▶ x' ──select──▶ (positions, values) ──quantise──▶ ──pack──▶ bytes
+ *
+ * A stage is a const row of functions with every slot filled; a codec (codec.c) names one
+ * of each. A dense codec (select "all") is its quantiser's bytes and nothing else; a
+ * sparse one is the block of sparse.c.
+ */
+#ifndef COMPRESS_STAGES_H
+#define COMPRESS_STAGES_H
+
+#include "compress/codec.h"
+#include "compress/kernels.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "code words are little-endian and written without swapping"
+#endif
+
+enum trib_param_id {
+    TRIB_PARAM_RATIO,
+    TRIB_PARAM_K,
+    TRIB_PARAM_BITS,
+    TRIB_PARAM_BUCKET,
+    TRIB_PARAM_NORM,
+    TRIB_PARAM_EF,
+    TRIB_PARAM_COUNT,
+};
+
+enum { TRIB_NORM_L2, TRIB_NORM_MAX }; /* values of TRIB_PARAM_NORM */
+
+#define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
+
+/* A range of quantised values. src comes from the wire: any bytes, the right length. */
+struct trib_code {
+    const uint8_t *src;
+    size_t n;     /* values at src */
+    size_t first; /* range asked for */
+    size_t count;
+};
+
+struct trib_transform {
+    const char *name;
+    /* the vector to select from: x itself, or n floats in scratch */
+    const float *(*apply)(const struct trib_codec *c, const float *x, size_t n,
+                          void *scratch);
+};
+
+struct trib_select {
+    const char *name;
+    uint32_t params; /* TRIB_PARAM_BITs it reads */
+    bool sparse;
+    /* Positions of the selected elements, rising, at most n; room for n + 64. work: as
+     * much again. */
+    size_t (*choose)(const struct trib_codec *c, const float *x, size_t n,
+                     uint32_t *positions_out, uint32_t *work);
+    double (*delta)(const struct trib_codec *c); /* contraction; 0: none */
+};
+
+struct trib_quantise {
+    const char *name;
+    uint32_t params;
+    size_t (*bytes)(const struct trib_codec *c, size_t n); /* exact, for n values */
+    void (*encode)(const struct trib_codec *c, const float *x, size_t n,
+                   const struct trib_encode_key *key, uint8_t *dst);
+    void (*decode)(const struct trib_codec *c, const struct trib_code *code, float *x);
+    void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
+                       float weight, float *acc);
+    double (*delta)(const struct trib_codec *c);
+};
+
+/* How the positions of a sparse block, or the bits of a dense one, are laid out. */
+struct trib_pack {
+    const char *name;
+};
+
+struct trib_codec_row {
+    const char *name;
+    const struct trib_transform *transform;
+    const struct trib_select *select;
+    const struct trib_quantise *quantise;
+    const struct trib_pack *pack;
+    uint32_t flags; /* with FEEDBACK: its default */
+};
+
+enum { TRIB_CODEC_TEXT_MAX = 160 };
+
+struct trib_codec {
+    const struct trib_codec_row *row;
+    const struct trib_kernels *kernels;
+    double param[TRIB_PARAM_COUNT];
+    struct trib_codec_info info;
+    char text[TRIB_CODEC_TEXT_MAX];
+};
+
+extern const struct trib_transform trib_transform_none;
+extern const struct trib_select trib_select_all;
+extern const struct trib_select trib_select_topk;
+extern const struct trib_quantise trib_quantise_f32;
+extern const struct trib_quantise trib_quantise_f16;
+extern const struct trib_quantise trib_quantise_bf16;
+extern const struct trib_quantise trib_quantise_levels;
+extern const struct trib_pack trib_pack_raw;
+extern const struct trib_pack trib_pack_bits;
+extern const struct trib_pack trib_pack_gaps;
+
+/** trib_codecs - the table, in the order in which it is shown. */
+extern const struct trib_codec_row trib_codecs[];
+extern const size_t trib_codecs_count;
+
+/* codec_text.c: row and parameters from a text; the canonical text of a codec */
+trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
+                               struct trib_error *err);
+void trib_codec_print(struct trib_codec *c);
+
+/* sparse.c: the block of a sparse codec */
+size_t trib_sparse_bound(const struct trib_codec *c, size_t n);
+size_t trib_sparse_scratch(const struct trib_codec *c, size_t n);
+size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
+                          uint8_t *dst);
+/* overwrite: x = decode(src); otherwise x += weight * decode(src) */
+struct trib_sparse_decode {
+    const uint8_t *src;
+    size_t len;
+    float *x;
+    size_t n;
+    float weight;
+    bool overwrite;
+};
+trib_status_t trib_sparse_decode(const struct trib_codec *c,
+                                 const struct trib_sparse_decode *d);
+
+/* select.c: positions of the k elements largest in magnitude; ties: the first ones.
+ * Zeros are never among them. NaN counts as larger than Inf. */
+size_t trib_select_largest(const struct trib_kernels *kernels, const float *x, size_t n,
+                           size_t k, uint32_t *positions_out, uint32_t *work);
+
+#endif
