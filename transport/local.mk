@@ -4,7 +4,8 @@ libtributary_all_la_LIBADD += libtransport.la
 libtransport_la_SOURCES = \
 	transport/backends.h \
 	transport/decorators.h \
-	transport/loop.c \
+	transport/loop.c transport/loop.h \
+	transport/loop_region.c \
 	transport/params.c transport/params.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \
