@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += pipeline/schedule.h
+noinst_LTLIBRARIES += libpipeline.la
+libtributary_all_la_LIBADD += libpipeline.la
+libpipeline_la_SOURCES = \
+	pipeline/schedule.c pipeline/schedule.h
