@@ -1,1 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libtopo.la
+libtributary_all_la_LIBADD += libtopo.la
+libtopo_la_SOURCES = \
+	topo/cost.c topo/cost.h

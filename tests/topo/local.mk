@@ -1,1 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+topo_tests = \
+	tests/topo/test_cost
+check_PROGRAMS += $(topo_tests)
+TESTS += $(topo_tests)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "topo/cost.h"
+
+static const struct trib_cost_model model = {
+    .hop_us = 2,
+    .switch_us = 10,
+    .message_us = 0.5,
+    .wire_Bps = 1e9,
+    .sum_Bps = 4e9,
+};
+
+static void assert_us(struct trib_cost_work work, bool oversubscribed, double us)
+{
+    double got = trib_cost_us(&model, &work, oversubscribed);
+
+    if (fabs(got - us) > 1e-9)
+        fail_msg("%g us, not %g", got, us);
+}
+
+static void test_terms(void **state)
+{
+    (void)state;
+    assert_us((struct trib_cost_work){0}, false, 0);
+    assert_us((struct trib_cost_work){.hops = 3}, false, 6);
+    assert_us((struct trib_cost_work){.hops = 3}, true, 36);
+    assert_us((struct trib_cost_work){.messages = 4}, true, 2);
+    assert_us((struct trib_cost_work){.up = 1000, .down = 2000}, false, 3);
+    assert_us((struct trib_cost_work){.summed = 4000}, false, 1);
+}
+
+static void test_defaults(void **state)
+{
+    const struct trib_cost_model *near = trib_cost_default(true);
+    const struct trib_cost_model *far = trib_cost_default(false);
+
+    (void)state;
+    assert_true(near->hop_us > 0 && near->hop_us < far->hop_us);
+    assert_true(near->message_us > 0 && near->message_us < far->message_us);
+    assert_true(near->wire_Bps > far->wire_Bps && far->wire_Bps > 0);
+    assert_true(near->sum_Bps > 0 && far->sum_Bps > 0);
+    assert_true(near->switch_us > 0 && far->switch_us > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_defaults),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a collective costs: pure functions from counted work to microseconds.
+ *
+ *   time = hops * hop_us + messages * message_us + wire / wire_Bps + summed / sum_Bps
+ *
+ * It is the Hockney model (a start-up time and a rate) with the work of the CPU for a
+ * message apart from the delay of the wire, as in LogP. Only the order of two estimates
+ * matters, not their size.
+ */
+#ifndef TOPO_COST_H
+#define TOPO_COST_H
+
+#include <stdbool.h>
+
+/* What one machine or network takes. */
+struct trib_cost_model {
+    double hop_us; /* from a send to its sight at the receiver, 0 bytes */
+    double switch_us; /* added to each hop where ranks outnumber cores: a yield */
+    double message_us; /* of a rank's CPU for one message, sent or received */
+    double wire_Bps; /* bytes a second into one rank, or out of it */
+    double sum_Bps; /* bytes a second of contributions that one rank sums */
+};
+
+/*
+ * What the busiest rank does, and the longest chain of hops. Ranks send and receive at
+ * the same time, so a rank's bytes are the larger of the two.
+ */
+struct trib_cost_work {
+    double hops; /* messages of which each waits for the one before */
+    double messages; /* sent or received by one rank, the larger number */
+    double up; /* bytes of contributions and partial sums on the wire */
+    double down; /* bytes of results on the wire */
+    double summed; /* bytes that a rank reads to sum */
+};
+
+/** trib_cost_default - constants for load/store reach, or for a network. */
+const struct trib_cost_model *trib_cost_default(bool load_store);
+
+/** trib_cost_us - the estimate in microseconds. */
+double trib_cost_us(const struct trib_cost_model *model,
+                    const struct trib_cost_work *work, bool oversubscribed);
+
+#endif
