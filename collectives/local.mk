@@ -1,2 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += collectives/collectives.h
+noinst_LTLIBRARIES += libcollectives.la
+libtributary_all_la_LIBADD += libcollectives.la
+libcollectives_la_SOURCES = \
+	collectives/barrier.c \
+	collectives/builder.c collectives/builder.h \
+	collectives/collectives.c collectives/collectives.h \
+	collectives/direct.c \
+	collectives/flat.c \
+	collectives/halving_doubling.c \
+	collectives/ring.c \
+	collectives/tree.c

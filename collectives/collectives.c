@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collectives/collectives.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "collectives/builder.h"
+
+/* In the order of preference where estimates are equal. */
+const struct trib_algo *const trib_algos[] = {
+    &trib_algo_flat,
+    &trib_algo_direct,
+    &trib_algo_halving_doubling,
+    &trib_algo_ring,
+    &trib_algo_tree,
+    &trib_algo_dissemination,
+    NULL,
+};
+
+const struct trib_algo *trib_algo_find(const char *name)
+{
+    assert(name);
+    for (size_t i = 0; trib_algos[i]; i++)
+        if (strcmp(trib_algos[i]->name, name) == 0)
+            return trib_algos[i];
+    return NULL;
+}
+
+struct ranked {
+    const struct trib_algo *algo;
+    double cost_us;
+};
+
+static void rank_in(struct ranked best[2], const struct trib_algo *algo, double cost_us)
+{
+    if (!best[0].algo || cost_us < best[0].cost_us) {
+        best[1] = best[0];
+        best[0] = (struct ranked){algo, cost_us};
+    } else if (!best[1].algo || cost_us < best[1].cost_us) {
+        best[1] = (struct ranked){algo, cost_us};
+    }
+}
+
+static void explain(const struct ranked best[2], char *why, size_t bytes)
+{
+    if (!why || bytes == 0)
+        return;
+    if (!best[0].algo)
+        snprintf(why, bytes, "no algorithm can do it");
+    else if (!best[1].algo)
+        snprintf(why, bytes, "%s, estimated %.3g us; there is no other",
+                 best[0].algo->name, best[0].cost_us);
+    else
+        snprintf(why, bytes, "%s, estimated %.3g us; next is %s, %.3g us",
+                 best[0].algo->name, best[0].cost_us, best[1].algo->name,
+                 best[1].cost_us);
+}
+
+const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
+                                         const struct trib_choice *choice, char *why,
+                                         size_t bytes)
+{
+    struct ranked best[2] = {{NULL, 0.0}, {NULL, 0.0}};
+
+    for (size_t i = 0; trib_algos[i]; i++) {
+        const struct trib_algo *algo = trib_algos[i];
+        double cost_us;
+
+        if (!algo->can(shape) || !(algo->colls & TRIB_COLL_BIT(shape->coll)))
+            continue;
+        cost_us = algo->cost(shape, choice);
+        /* Infinite: it can, but must not be chosen for this codec. */
+        if (isfinite(cost_us))
+            rank_in(best, algo, cost_us);
+    }
+    explain(best, why, bytes);
+    return best[0].algo;
+}

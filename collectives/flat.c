@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flat: one hop, no relays. For short vectors, where only the number of hops counts.
+ *
+ * All-reduce: every rank sends its contribution to all others and sums what it gets in
+ * the order of ranks, so that all have the same bits without a word about the result.
+ *
+ *     0   1   2   3
+ *     |\ /|\ /|\ /|      each to each
+ *     0   1   2   3      each sums 0 + 1 + 2 + 3
+ */
+#include "collectives/builder.h"
+
+#include <assert.h>
+#include <math.h>
+
+/*
+ * The sum overwrites the contribution here while peers may not have read theirs yet, so
+ * no send is STABLE, and the run waits for the last send; they form a chain because a
+ * step has one dep.
+ */
+static void build_allreduce(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    for (int i = 1; i < shape->size; i++)
+        dep = trib_build_send(s, trib_shape_peer(shape, i), 0, 0, dep);
+    trib_build_finish(s, shape, 0, dep);
+}
+
+static void build_reduce(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    if (shape->rank == shape->root)
+        trib_build_finish(s, shape, 0, TRIB_STEP_NO_DEP);
+    else
+        trib_build_send(s, (uint32_t)shape->root, 0, TRIB_STEP_STABLE,
+                        TRIB_STEP_NO_DEP);
+}
+
+static void build_broadcast(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    if (shape->rank != shape->root) {
+        trib_build_recv_copy(s, (uint32_t)shape->root, 0, TRIB_STEP_NO_DEP);
+        return;
+    }
+    for (int i = 1; i < shape->size; i++)
+        trib_build_send(s, trib_shape_peer(shape, i), 0,
+                        TRIB_STEP_FINAL | TRIB_STEP_STABLE, TRIB_STEP_NO_DEP);
+    trib_build_copy(s, shape, 0);
+}
+
+static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
+{
+    assert(trib_shape_valid(shape));
+    if (shape->size == 1)
+        return trib_build_alone(shape, out);
+    trib_schedule_init(out, 1);
+    if (shape->coll == TRIB_ALLREDUCE)
+        build_allreduce(shape, out);
+    else if (shape->coll == TRIB_REDUCE)
+        build_reduce(shape, out);
+    else if (shape->coll == TRIB_BROADCAST)
+        build_broadcast(shape, out);
+    else
+        return TRIB_ERR_UNSUPPORTED;
+    return trib_build_end(out);
+}
+
+static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
+{
+    double n = (double)choice->bytes;
+    double peers = shape->size - 1;
+    struct trib_cost_work work = {
+        .hops = 1,
+        .messages = peers * trib_choice_rounds(choice, n, 1),
+    };
+
+    if (shape->coll == TRIB_BROADCAST) {
+        /* Within load/store reach the receivers read at the same time. */
+        work.down = choice->load_store ? n : peers * n;
+    } else {
+        work.up = peers * n;
+        work.summed = shape->size * n;
+    }
+    /* Every rank would decode every contribution, and the own one as the others do. */
+    if (shape->coll == TRIB_ALLREDUCE && (choice->sparse || choice->lossy))
+        return HUGE_VAL;
+    return trib_choice_cost(choice, &work, 1);
+}
+
+const struct trib_algo trib_algo_flat = {
+    .name = "flat",
+    .detail = "one hop, every rank sums all contributions; short vectors, few ranks",
+    .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
+             TRIB_COLL_BIT(TRIB_BROADCAST),
+    .can = trib_shape_valid,
+    .cost = cost,
+    .build = build,
+};

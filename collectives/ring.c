@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ring: each rank talks to its two neighbours only and sends the fewest bytes.
+ *
+ *     chunk c, up:     c+1 -> c+2 -> … -> c-1 -> c     partial sums
+ *     chunk c, down:   c -> c+1 -> … -> c-1            the result, relayed
+ *
+ * Reduce-scatter is the first half, all-gather the second. Reduce and broadcast are a
+ * chain that ends or begins at the root: one chunk, and the rounds fill the pipeline.
+ *
+ * P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations", J. Parallel and Distributed Computing 69, 2009.
+ */
+#include "collectives/builder.h"
+
+#include <assert.h>
+
+/*
+ * In step i this rank sends chunk rank-1-i and receives rank-2-i, at last its own.
+ * Sends are STABLE: the result that comes back contains what was sent.
+ */
+static uint32_t reduce_scatter(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    uint32_t next = trib_shape_peer(shape, 1);
+    uint32_t previous = trib_shape_peer(shape, -1);
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    for (int i = 0; i < shape->size - 1; i++) {
+        trib_build_send(s, next, trib_shape_peer(shape, -1 - i), TRIB_STEP_STABLE, dep);
+        dep = trib_build_recv_reduce(s, previous, trib_shape_peer(shape, -2 - i),
+                                     TRIB_STEP_NO_DEP);
+    }
+    return trib_build_scale(s, shape, (uint32_t)shape->rank, dep);
+}
+
+/* Send the own chunk, once dep is done, and relay all but the next rank's. */
+static void allgather(const struct trib_shape *shape, struct trib_schedule *s,
+                      uint32_t dep, uint8_t flags)
+{
+    uint32_t next = trib_shape_peer(shape, 1);
+    uint32_t previous = trib_shape_peer(shape, -1);
+
+    trib_build_send(s, next, (uint32_t)shape->rank, flags, dep);
+    for (int i = 1; i < shape->size; i++) {
+        uint32_t chunk = trib_shape_peer(shape, -i);
+        uint32_t got = trib_build_recv_copy(s, previous, chunk, TRIB_STEP_NO_DEP);
+
+        if (chunk != next)
+            trib_build_send(s, next, chunk, flags | TRIB_STEP_FORWARD, got);
+    }
+}
+
+static void build_reduce(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    bool first = trib_shape_peer(shape, -1) == (uint32_t)shape->root;
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    if (!first)
+        dep = trib_build_recv_reduce(s, trib_shape_peer(shape, -1), 0, dep);
+    if (shape->rank == shape->root)
+        trib_build_scale(s, shape, 0, dep);
+    else
+        trib_build_send(s, trib_shape_peer(shape, 1), 0, TRIB_STEP_STABLE, dep);
+}
+
+static void build_broadcast(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    uint32_t next = trib_shape_peer(shape, 1);
+    uint8_t flags = TRIB_STEP_FINAL | TRIB_STEP_STABLE;
+    uint32_t got;
+
+    if (shape->rank == shape->root) {
+        trib_build_send(s, next, 0, flags, TRIB_STEP_NO_DEP);
+        trib_build_copy(s, shape, 0);
+        return;
+    }
+    got = trib_build_recv_copy(s, trib_shape_peer(shape, -1), 0, TRIB_STEP_NO_DEP);
+    if (next != (uint32_t)shape->root)
+        trib_build_send(s, next, 0, flags | TRIB_STEP_FORWARD, got);
+}
+
+static bool is_chain(const struct trib_shape *shape)
+{
+    return shape->coll == TRIB_REDUCE || shape->coll == TRIB_BROADCAST;
+}
+
+static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
+{
+    assert(trib_shape_valid(shape));
+    if (shape->size == 1)
+        return trib_build_alone(shape, out);
+    trib_schedule_init(out, is_chain(shape) ? 1 : (uint32_t)shape->size);
+    switch (shape->coll) {
+    case TRIB_ALLREDUCE:
+        allgather(shape, out, reduce_scatter(shape, out), TRIB_STEP_FINAL);
+        break;
+    case TRIB_REDUCE_SCATTER:
+        reduce_scatter(shape, out);
+        break;
+    case TRIB_ALLGATHER:
+        trib_build_copy(out, shape, (uint32_t)shape->rank);
+        allgather(shape, out, TRIB_STEP_NO_DEP, TRIB_STEP_FINAL | TRIB_STEP_STABLE);
+        break;
+    case TRIB_REDUCE:
+        build_reduce(shape, out);
+        break;
+    case TRIB_BROADCAST:
+        build_broadcast(shape, out);
+        break;
+    default:
+        return TRIB_ERR_UNSUPPORTED;
+    }
+    return trib_build_end(out);
+}
+
+/* The last rank of a chain waits for the pipeline to fill: one slot a hop. */
+static double chain_cost(const struct trib_shape *shape,
+                         const struct trib_choice *choice)
+{
+    double n = (double)choice->bytes;
+    double rounds = trib_choice_rounds(choice, n, 1);
+    double bytes = n + (shape->size - 2) * n / rounds;
+    struct trib_cost_work work = {
+        .hops = shape->size - 2 + rounds,
+        .messages = rounds,
+    };
+
+    if (shape->coll == TRIB_BROADCAST) {
+        work.down = bytes;
+    } else {
+        work.up = bytes;
+        work.summed = 2 * n;
+    }
+    return trib_choice_cost(choice, &work, shape->size - 1);
+}
+
+static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
+{
+    double p = shape->size;
+    double n = (double)choice->bytes;
+    struct trib_cost_work work = {.hops = p - 1};
+
+    if (shape->size == 1)
+        return 0.0;
+    if (is_chain(shape))
+        return chain_cost(shape, choice);
+    if (shape->coll != TRIB_ALLREDUCE)
+        n *= p;
+    work.messages = (p - 1) * trib_choice_rounds(choice, n, p);
+    if (shape->coll != TRIB_ALLGATHER) {
+        work.up = n * (p - 1) / p;
+        work.summed = 2 * work.up;
+    }
+    if (shape->coll != TRIB_REDUCE_SCATTER)
+        work.down = n * (p - 1) / p;
+    if (shape->coll == TRIB_ALLREDUCE) {
+        work.hops *= 2;
+        work.messages *= 2;
+    }
+    return trib_choice_cost(choice, &work, shape->size - 1);
+}
+
+const struct trib_algo trib_algo_ring = {
+    .name = "ring",
+    .detail = "neighbours only, fewest bytes, most hops; long vectors over slow links",
+    .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
+             TRIB_COLL_BIT(TRIB_BROADCAST) | TRIB_COLL_BIT(TRIB_ALLGATHER) |
+             TRIB_COLL_BIT(TRIB_REDUCE_SCATTER),
+    .can = trib_shape_valid,
+    .cost = cost,
+    .build = build,
+};

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Binomial tree: few messages, each of the whole vector. Place v of a rank is its
+ * distance from the root; its parent is v without its lowest set bit.
+ *
+ *     up:    1 -> 0   3 -> 2   5 -> 4   7 -> 6
+ *            2 -> 0   6 -> 4   4 -> 0             down: the same edges, backwards
+ *
+ * R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
+ * operations in MPICH", Int. J. High Performance Computing Applications 19, 2005.
+ */
+#include "collectives/builder.h"
+
+#include <assert.h>
+
+struct place {
+    int v; /* distance from the root */
+    int below; /* children are v + 1, v + 2, v + 4 … v + below/2 as far as they exist */
+    int root;
+    int size;
+};
+
+static struct place place_of(const struct trib_shape *shape)
+{
+    struct place at = {.size = shape->size, .below = 1};
+
+    at.root = shape->coll == TRIB_ALLREDUCE ? 0 : shape->root;
+    at.v = (shape->rank - at.root + at.size) % at.size;
+    while (at.below < at.size && !(at.v & at.below))
+        at.below *= 2;
+    return at;
+}
+
+static uint32_t rank_at(const struct place *at, int v)
+{
+    return (uint32_t)((v + at->root) % at->size);
+}
+
+static uint32_t parent_of(const struct place *at)
+{
+    return rank_at(at, at->v - at->below);
+}
+
+/* Sum the children in the order of ranks, then pass on or finish; the last dep. */
+static uint32_t go_up(const struct trib_shape *shape, const struct place *at,
+                      struct trib_schedule *s)
+{
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    /* Places after the end of the ranks come first: they are the ranks from 0 on. */
+    for (int wrapped = 1; wrapped >= 0; wrapped--) {
+        for (int d = 1; d < at->below && at->v + d < at->size; d *= 2) {
+            if ((at->v + d + at->root >= at->size) == wrapped)
+                dep = trib_build_recv_reduce(s, rank_at(at, at->v + d), 0, dep);
+        }
+    }
+    if (at->v == 0)
+        return trib_build_scale(s, shape, 0, dep);
+    trib_build_send(s, parent_of(at), 0, TRIB_STEP_STABLE, dep);
+    return TRIB_STEP_NO_DEP;
+}
+
+/* The child with the most ranks below it first. */
+static void go_down(const struct place *at, struct trib_schedule *s, uint32_t dep,
+                    uint8_t flags)
+{
+    if (at->v != 0) {
+        dep = trib_build_recv_copy(s, parent_of(at), 0, TRIB_STEP_NO_DEP);
+        flags |= TRIB_STEP_FORWARD;
+    }
+    for (int d = at->below / 2; d >= 1; d /= 2)
+        if (at->v + d < at->size)
+            trib_build_send(s, rank_at(at, at->v + d), 0, flags, dep);
+}
+
+static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
+{
+    struct place at = place_of(shape);
+
+    assert(trib_shape_valid(shape));
+    if (shape->size == 1)
+        return trib_build_alone(shape, out);
+    trib_schedule_init(out, 1);
+    switch (shape->coll) {
+    case TRIB_ALLREDUCE:
+        go_down(&at, out, go_up(shape, &at, out), TRIB_STEP_FINAL);
+        break;
+    case TRIB_REDUCE:
+        go_up(shape, &at, out);
+        break;
+    case TRIB_BROADCAST:
+        go_down(&at, out, TRIB_STEP_NO_DEP, TRIB_STEP_FINAL | TRIB_STEP_STABLE);
+        if (at.v == 0)
+            trib_build_copy(out, shape, 0);
+        break;
+    default:
+        return TRIB_ERR_UNSUPPORTED;
+    }
+    return trib_build_end(out);
+}
+
+static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
+{
+    double n = (double)choice->bytes;
+    double rounds = trib_choice_rounds(choice, n, 1);
+    struct trib_cost_work work = {0};
+    int levels = 0;
+
+    while (1 << levels < shape->size)
+        levels++;
+    if (shape->coll != TRIB_BROADCAST) {
+        work.up = levels * n;
+        work.summed = (levels + 1) * n;
+        work.hops += levels;
+    }
+    if (shape->coll != TRIB_REDUCE) {
+        work.down = levels * n;
+        work.hops += levels;
+    }
+    work.messages = work.hops * rounds;
+    return trib_choice_cost(choice, &work, levels);
+}
+
+const struct trib_algo trib_algo_tree = {
+    .name = "tree",
+    .detail = "binomial tree, log2(ranks) hops up and down; short vectors, many ranks",
+    .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
+             TRIB_COLL_BIT(TRIB_BROADCAST),
+    .can = trib_shape_valid,
+    .cost = cost,
+    .build = build,
+};
