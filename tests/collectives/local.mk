@@ -1,1 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
+collectives_tests = \
+	tests/collectives/test_barrier \
+	tests/collectives/test_collectives \
+	tests/collectives/test_direct \
+	tests/collectives/test_flat \
+	tests/collectives/test_halving_doubling \
+	tests/collectives/test_ring \
+	tests/collectives/test_simschedule \
+	tests/collectives/test_tree
+check_PROGRAMS += $(collectives_tests)
+TESTS += $(collectives_tests)
+
+# The simulator and the sweep over all shapes.
+check_LTLIBRARIES += libsimschedule.la
+libsimschedule_la_SOURCES = \
+	tests/collectives/sweep.c tests/collectives/sweep.h \
+	tests/harness/simgraph.c tests/harness/simgraph.h \
+	tests/harness/simprove.c \
+	tests/harness/simschedule.c tests/harness/simschedule.h \
+	tests/harness/simvalues.c tests/harness/simvalues.h
+sim_ldadd = libsimschedule.la $(LDADD)
+tests_collectives_test_barrier_LDADD = $(sim_ldadd)
+tests_collectives_test_direct_LDADD = $(sim_ldadd)
+tests_collectives_test_flat_LDADD = $(sim_ldadd)
+tests_collectives_test_halving_doubling_LDADD = $(sim_ldadd)
+tests_collectives_test_ring_LDADD = $(sim_ldadd)
+tests_collectives_test_simschedule_LDADD = $(sim_ldadd)
+tests_collectives_test_tree_LDADD = $(sim_ldadd)

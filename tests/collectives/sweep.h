@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One algorithm under every number of ranks, root, size and slot count that a test can
+ * afford.
+ */
+#ifndef COLLECTIVES_SWEEP_H
+#define COLLECTIVES_SWEEP_H
+
+#include "tests/harness/simschedule.h"
+
+/* Elements that a rank must send, as docs/algorithms.md says. */
+typedef void (*sweep_formula)(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                              uint64_t *down);
+
+struct sweep {
+    const char *algo;
+    trib_coll_t coll;
+    bool rank_order; /* sums have the bits of a sum in the order of ranks */
+    sweep_formula formula;
+};
+
+/** sweep_run - fail the cmocka test with a sentence at the first case that is wrong. */
+void sweep_run(const struct sweep *sweep);
+
+/** sweep_all - elements of all chunks. */
+uint64_t sweep_all(const struct trib_sim *sim);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "tests/collectives/sweep.h"
+
+/* The engine moves no bytes; what the simulator counts is the messages' stand-in. */
+static void barrier_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                          uint64_t *down)
+{
+    (void)rank;
+    *up = 0;
+    *down = 0;
+    for (int d = 1; d < sim->shape.size; d *= 2)
+        *down += sim->count;
+}
+
+static void test_barrier(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"dissemination", TRIB_BARRIER, false, barrier_bytes});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_barrier),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "collectives/collectives.h"
+
+static void test_table(void **state)
+{
+    uint32_t colls = 0;
+
+    (void)state;
+    for (size_t i = 0; trib_algos[i]; i++) {
+        const struct trib_algo *a = trib_algos[i];
+
+        assert_ptr_equal(trib_algo_find(a->name), a);
+        assert_true(a->detail && a->detail[0]);
+        assert_true(a->can && a->cost && a->build && a->colls);
+        colls |= a->colls;
+    }
+    assert_int_equal(colls, (1 << TRIB_COLL_COUNT) - 1);
+    assert_null(trib_algo_find("rings"));
+    assert_null(trib_algo_find(""));
+}
+
+/* What a table row claims is what its builder does. */
+static void test_claims(void **state)
+{
+    (void)state;
+    for (size_t i = 0; trib_algos[i]; i++)
+        for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
+            struct trib_shape shape = {(trib_coll_t)coll, TRIB_SUM, 0, 3, 0};
+            struct trib_schedule s = {0};
+            trib_status_t status = trib_algos[i]->build(&shape, &s);
+
+            if (trib_algos[i]->colls & 1u << coll)
+                assert_int_equal(status, TRIB_OK);
+            else
+                assert_int_equal(status, TRIB_ERR_UNSUPPORTED);
+            trib_schedule_free(&s);
+        }
+}
+
+static void test_can(void **state)
+{
+    const struct trib_shape wrong[] = {
+        {TRIB_ALLREDUCE, TRIB_SUM, 0, 0, 0},   {TRIB_ALLREDUCE, TRIB_SUM, 4, 4, 0},
+        {TRIB_ALLREDUCE, TRIB_SUM, -1, 4, 0},  {TRIB_REDUCE, TRIB_SUM, 0, 4, 4},
+        {TRIB_REDUCE, TRIB_SUM, 0, 4, -1},     {TRIB_COLL_COUNT, TRIB_SUM, 0, 4, 0},
+        {TRIB_REDUCE, TRIB_OP_COUNT, 0, 4, 0},
+    };
+    struct trib_choice choice = {.bytes = 64};
+    char why[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_false(trib_algos[0]->can(&wrong[i]));
+        assert_null(trib_algo_choose(&wrong[i], &choice, why, sizeof(why)));
+        assert_string_equal(why, "no algorithm can do it");
+    }
+}
+
+static const char *chosen(trib_coll_t coll, int size, struct trib_choice choice)
+{
+    struct trib_shape shape = {coll, TRIB_SUM, 0, size, 0};
+    char why[200] = "";
+    const struct trib_algo *algo;
+
+    choice.slot_bytes = 64 << 10;
+    algo = trib_algo_choose(&shape, &choice, why, sizeof(why));
+    assert_non_null(algo);
+    assert_int_equal(strncmp(why, algo->name, strlen(algo->name)), 0);
+    assert_non_null(strstr(why, " us; "));
+    return algo->name;
+}
+
+static void test_choice_within_reach(void **state)
+{
+    struct trib_choice c = {.load_store = true};
+
+    (void)state;
+    for (int p = 2; p <= 8; p += 2) {
+        c.bytes = 8;
+        assert_string_equal(chosen(TRIB_ALLREDUCE, p, c), "flat");
+        c.bytes = 512;
+        assert_string_equal(chosen(TRIB_ALLREDUCE, p, c), "flat");
+        c.bytes = 64 << 10;
+        assert_string_equal(chosen(TRIB_ALLREDUCE, p, c), "direct");
+        c.bytes = 64 << 20;
+        assert_string_equal(chosen(TRIB_ALLREDUCE, p, c), "direct");
+        c.bytes = 32 << 10;
+        assert_string_equal(chosen(TRIB_BROADCAST, p, c), "flat");
+    }
+}
+
+static void test_choice_on_network(void **state)
+{
+    struct trib_choice c = {.load_store = false};
+
+    (void)state;
+    c.bytes = 8;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 256, c), "tree");
+    c.bytes = 64 << 20;
+    assert_string_not_equal(chosen(TRIB_ALLREDUCE, 8, c), "flat");
+    assert_string_not_equal(chosen(TRIB_ALLREDUCE, 8, c), "tree");
+    assert_string_equal(chosen(TRIB_BARRIER, 8, c), "dissemination");
+}
+
+/* Each contribution encoded once, each result once. */
+static void test_choice_of_lossy(void **state)
+{
+    (void)state;
+    for (int sparse = 0; sparse < 2; sparse++)
+        for (int reach = 0; reach < 2; reach++)
+            for (size_t bytes = 8; bytes <= 64 << 20; bytes *= 8) {
+                struct trib_choice c = {.bytes = bytes,
+                                        .load_store = reach,
+                                        .sparse = sparse,
+                                        .lossy = true};
+
+                assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
+            }
+}
+
+/* Where ranks wait for a core, one hop is worth many bytes. */
+static void test_choice_oversubscribed(void **state)
+{
+    struct trib_choice c = {.bytes = 8 << 10, .load_store = true};
+
+    (void)state;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
+    c.oversubscribed = true;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "flat");
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
+        struct trib_shape shape = {(trib_coll_t)coll, TRIB_MEAN, 0, 1, 0};
+        struct trib_choice choice = {.bytes = 64};
+        const struct trib_algo *algo = trib_algo_choose(&shape, &choice, NULL, 0);
+        struct trib_schedule s = {0};
+
+        assert_non_null(algo);
+        assert_int_equal(algo->build(&shape, &s), TRIB_OK);
+        assert_int_equal(s.n_steps, coll == TRIB_BARRIER ? 0 : 1);
+        if (s.n_steps == 1)
+            assert_int_equal(s.steps[0].op, TRIB_STEP_COPY);
+        trib_schedule_free(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_can),
+        cmocka_unit_test(test_choice_within_reach),
+        cmocka_unit_test(test_choice_on_network),
+        cmocka_unit_test(test_choice_of_lossy),
+        cmocka_unit_test(test_choice_oversubscribed),
+        cmocka_unit_test(test_alone),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

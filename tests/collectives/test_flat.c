@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "tests/collectives/sweep.h"
+
+static void allreduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                            uint64_t *down)
+{
+    (void)rank;
+    *up = (uint64_t)(sim->shape.size - 1) * sim->count;
+    *down = 0;
+}
+
+static void reduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                         uint64_t *down)
+{
+    *up = rank == (uint32_t)sim->shape.root ? 0 : sim->count;
+    *down = 0;
+}
+
+static void broadcast_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                            uint64_t *down)
+{
+    bool root = rank == (uint32_t)sim->shape.root;
+
+    *up = 0;
+    *down = root ? (uint64_t)(sim->shape.size - 1) * sim->count : 0;
+}
+
+static void test_allreduce(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"flat", TRIB_ALLREDUCE, true, allreduce_bytes});
+}
+
+static void test_reduce(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"flat", TRIB_REDUCE, true, reduce_bytes});
+}
+
+static void test_broadcast(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"flat", TRIB_BROADCAST, true, broadcast_bytes});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_allreduce),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_broadcast),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

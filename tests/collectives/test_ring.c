@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "tests/collectives/sweep.h"
+
+static uint32_t after(const struct trib_sim *sim, uint32_t rank)
+{
+    return (rank + 1) % (uint32_t)sim->shape.size;
+}
+
+/* All contributions but the own chunk's go up, all results but the next rank's down. */
+static void allreduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                            uint64_t *down)
+{
+    *up = sweep_all(sim) - trib_sim_chunk(sim, rank);
+    *down = sweep_all(sim) - trib_sim_chunk(sim, after(sim, rank));
+}
+
+static void reduce_scatter_bytes(const struct trib_sim *sim, uint32_t rank,
+                                 uint64_t *up, uint64_t *down)
+{
+    (void)rank;
+    *up = (uint64_t)(sim->shape.size - 1) * sim->count;
+    *down = 0;
+}
+
+static void allgather_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                            uint64_t *down)
+{
+    reduce_scatter_bytes(sim, rank, down, up);
+}
+
+static void reduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                         uint64_t *down)
+{
+    *up = rank == (uint32_t)sim->shape.root ? 0 : sim->count;
+    *down = 0;
+}
+
+static void broadcast_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                            uint64_t *down)
+{
+    *up = 0;
+    *down = after(sim, rank) == (uint32_t)sim->shape.root ? 0 : sim->count;
+}
+
+static void test_allreduce(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"ring", TRIB_ALLREDUCE, false, allreduce_bytes});
+}
+
+static void test_reduce_scatter(void **state)
+{
+    (void)state;
+    sweep_run(
+        &(struct sweep){"ring", TRIB_REDUCE_SCATTER, false, reduce_scatter_bytes});
+}
+
+static void test_allgather(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"ring", TRIB_ALLGATHER, false, allgather_bytes});
+}
+
+static void test_reduce(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"ring", TRIB_REDUCE, false, reduce_bytes});
+}
+
+static void test_broadcast(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"ring", TRIB_BROADCAST, false, broadcast_bytes});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_allreduce), cmocka_unit_test(test_reduce_scatter),
+        cmocka_unit_test(test_allgather), cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_broadcast),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "tests/collectives/sweep.h"
+
+/* Children of place v: v + 2^k below the lowest set bit of v, as far as ranks go. */
+static uint64_t children(const struct trib_sim *sim, uint32_t rank, int root)
+{
+    int size = sim->shape.size;
+    int v = ((int)rank - root + size) % size;
+    uint64_t n = 0;
+
+    for (int d = 1; v + d < size && (v & d) == 0; d *= 2)
+        n++;
+    return n;
+}
+
+static void reduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                         uint64_t *down)
+{
+    *up = rank == (uint32_t)sim->shape.root ? 0 : sim->count;
+    *down = 0;
+}
+
+static void broadcast_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                            uint64_t *down)
+{
+    *up = 0;
+    *down = children(sim, rank, sim->shape.root) * sim->count;
+}
+
+static void allreduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                            uint64_t *down)
+{
+    *up = rank == 0 ? 0 : sim->count;
+    *down = children(sim, rank, 0) * sim->count;
+}
+
+static void test_allreduce(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"tree", TRIB_ALLREDUCE, false, allreduce_bytes});
+}
+
+static void test_reduce(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"tree", TRIB_REDUCE, false, reduce_bytes});
+}
+
+static void test_broadcast(void **state)
+{
+    (void)state;
+    sweep_run(&(struct sweep){"tree", TRIB_BROADCAST, false, broadcast_bytes});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_allreduce),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_broadcast),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
