@@ -13,5 +13,6 @@ libbase_la_SOURCES = \
 	base/status.c \
 	base/text.c base/text.h \
 	base/time.h \
-	base/trace.c base/trace.h
+	base/trace.c base/trace.h \
+	base/types.c
 libbase_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS) $(XXHASH_CFLAGS)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Names and sizes of dtypes, ops and collectives.
+ */
+#include <string.h>
+
+#include <tributary/types.h>
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[TRIB_DTYPE_COUNT] = {
+    [TRIB_F32] = {"f32", 4}, [TRIB_F64] = {"f64", 8}, [TRIB_F16] = {"f16", 2},
+    [TRIB_BF16] = {"bf16", 2}, [TRIB_I8] = {"i8", 1}, [TRIB_I32] = {"i32", 4},
+    [TRIB_I64] = {"i64", 8},
+};
+
+static const char *const ops[TRIB_OP_COUNT] = {
+    [TRIB_SUM] = "sum", [TRIB_MEAN] = "mean", [TRIB_MIN] = "min",
+    [TRIB_MAX] = "max", [TRIB_PROD] = "prod",
+};
+
+static const char *const colls[TRIB_COLL_COUNT] = {
+    [TRIB_ALLREDUCE] = "allreduce", [TRIB_REDUCE] = "reduce",
+    [TRIB_BROADCAST] = "broadcast", [TRIB_ALLGATHER] = "allgather",
+    [TRIB_REDUCE_SCATTER] = "reduce-scatter", [TRIB_BARRIER] = "barrier",
+};
+
+size_t trib_dtype_size(trib_dtype_t dtype)
+{
+    return (unsigned)dtype < TRIB_DTYPE_COUNT ? dtypes[dtype].bytes : 0;
+}
+
+const char *trib_dtype_name(trib_dtype_t dtype)
+{
+    return (unsigned)dtype < TRIB_DTYPE_COUNT ? dtypes[dtype].name : "?";
+}
+
+const char *trib_op_name(trib_op_t op)
+{
+    return (unsigned)op < TRIB_OP_COUNT ? ops[op] : "?";
+}
+
+const char *trib_coll_name(trib_coll_t coll)
+{
+    return (unsigned)coll < TRIB_COLL_COUNT ? colls[coll] : "?";
+}
+
+trib_status_t trib_dtype_parse(const char *name, trib_dtype_t *dtype_out)
+{
+    for (unsigned i = 0; name && i < TRIB_DTYPE_COUNT; i++) {
+        if (strcmp(name, dtypes[i].name) == 0) {
+            *dtype_out = (trib_dtype_t)i;
+            return TRIB_OK;
+        }
+    }
+    return TRIB_ERR_INVALID;
+}
+
+static int find_name(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; name && i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+trib_status_t trib_op_parse(const char *name, trib_op_t *op_out)
+{
+    int i = find_name(ops, TRIB_OP_COUNT, name);
+
+    if (i < 0)
+        return TRIB_ERR_INVALID;
+    *op_out = (trib_op_t)i;
+    return TRIB_OK;
+}
+
+trib_status_t trib_coll_parse(const char *name, trib_coll_t *coll_out)
+{
+    int i = find_name(colls, TRIB_COLL_COUNT, name);
+
+    if (i < 0)
+        return TRIB_ERR_INVALID;
+    *coll_out = (trib_coll_t)i;
+    return TRIB_OK;
+}
