@@ -2,4 +2,20 @@
 noinst_LTLIBRARIES += libpipeline.la
 libtributary_all_la_LIBADD += libpipeline.la
 libpipeline_la_SOURCES = \
-	pipeline/schedule.c pipeline/schedule.h
+	pipeline/engine.c \
+	pipeline/engine.h \
+	pipeline/frame.c \
+	pipeline/frame.h \
+	pipeline/link.c \
+	pipeline/link.h \
+	pipeline/memory.c \
+	pipeline/memory.h \
+	pipeline/move.c \
+	pipeline/move.h \
+	pipeline/move_coded.c \
+	pipeline/program.c \
+	pipeline/program.h \
+	pipeline/schedule.c \
+	pipeline/schedule.h \
+	pipeline/watch.c \
+	pipeline/watch.h

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Why this cannot dead-lock. Take the one order of all steps of all ranks that
+ * schedule.h demands, repeated round after round, and in it the first step that is not
+ * done. Its dep is before it, so done. If it receives, its SEND is before it, so the
+ * frame is there, and all earlier frames of its lane were taken. If it sends, the frames
+ * before it on its lane were all taken by RECVs that are before it (a SEND is matched in
+ * order), so at least one of the W >= 1 slots is free, and its credit is on its way. A
+ * k-ary task waits for several RECVs at once: they stand next to each other in the list,
+ * and every SEND that they match is before the first of them or, at another rank, does
+ * not depend on them. So the first step that is not done can always run.
+ * A user who feeds a vector piecewise only delays own contributions, which depend on
+ * nothing; chunks are taken in the same order of rounds on all ranks.
+ */
+#include "pipeline/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "pipeline/move.h"
+#include "pipeline/watch.h"
+
+trib_status_t trib_engine_open(struct trib_engine *e)
+{
+    e->arena.transport = e->transport;
+    e->arena.self = e->rank;
+    e->arena.size = e->size;
+    e->arena.window = (uint32_t)e->cfg->window;
+    e->arena.slot_bytes = e->cfg->chunk;
+    e->memories.transport = e->transport;
+    e->all_mapped = true;
+    e->links = calloc((size_t)e->size, sizeof(*e->links));
+    e->peers = calloc((size_t)e->size, sizeof(*e->peers));
+    if (!e->links || !e->peers) {
+        free(e->links);
+        free(e->peers);
+        return trib_fail(e->err, TRIB_ERR_NO_MEMORY, "no memory for %d links", e->size);
+    }
+    trib_status_t st = trib_arena_create(&e->arena);
+    if (st != TRIB_OK) {
+        free(e->links);
+        free(e->peers);
+        e->links = NULL;
+    }
+    return st;
+}
+
+void trib_engine_close(struct trib_engine *e)
+{
+    assert(!e->head);
+    if (!e->links)
+        return;
+    for (int p = 0; p < e->size; p++)
+        trib_link_close(&e->links[p], &e->arena);
+    trib_memory_remove_all(&e->memories);
+    trib_arena_destroy(&e->arena);
+    free(e->links);
+    free(e->peers);
+    e->links = NULL;
+}
+
+/* A SEND takes its word from the store if the same word has another use. */
+static void mark_stored(struct trib_program *p)
+{
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        struct trib_task *t = &p->tasks[i];
+        if (t->kind != TRIB_TASK_SEND)
+            continue;
+        if (t->flags & (TRIB_TASK_FINAL | TRIB_TASK_FORWARD))
+            t->flags |= TRIB_TASK_STORED;
+        for (uint32_t j = 0; j < p->n_tasks; j++) {
+            const struct trib_task *u = &p->tasks[j];
+            bool same_word = u->kind == TRIB_TASK_SEND
+                                 ? u->flags & t->flags & TRIB_TASK_OWN
+                                 : u->flags & TRIB_TASK_OWN_SENT;
+            if (i != j && u->chunk == t->chunk && (t->flags & TRIB_TASK_OWN) && same_word)
+                t->flags |= TRIB_TASK_STORED;
+        }
+    }
+}
+
+static trib_status_t prepare_codec(struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    size_t floats = (d->piece ? d->piece : 1) * sizeof(float);
+    size_t bound = trib_codec_bound(d->codec, d->piece);
+    uint32_t n_chunks = run->program.n_chunks;
+    bool feedback = trib_codec_info(d->codec)->flags & TRIB_CODEC_FEEDBACK;
+
+    mark_stored(&run->program);
+    run->acc = malloc(floats);
+    run->stage = malloc(floats);
+    run->work = malloc(floats);
+    run->word = malloc(bound + 1);
+    run->codec_scratch =
+        aligned_alloc(64, (trib_codec_scratch(d->codec, d->piece) + 64) / 64 * 64);
+    run->stores = calloc(n_chunks, sizeof(*run->stores));
+    if (feedback)
+        run->residual = calloc(d->total ? d->total : 1, sizeof(float));
+    if (!run->acc || !run->stage || !run->work || !run->word || !run->codec_scratch ||
+        !run->stores || (feedback && !run->residual))
+        return TRIB_ERR_NO_MEMORY;
+    for (uint32_t c = 0; c < n_chunks; c++) {
+        run->stores[c].bytes = malloc(bound + 1);
+        if (!run->stores[c].bytes)
+            return TRIB_ERR_NO_MEMORY;
+    }
+    return TRIB_OK;
+}
+
+/* Sums of chunks that end up elsewhere need a place of their own. */
+static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
+                   (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
+
+    for (uint32_t i = 0; foreign && i < run->program.n_tasks; i++) {
+        const struct trib_task *t = &run->program.tasks[i];
+        bool elsewhere =
+            d->op.coll == TRIB_REDUCE || t->chunk != (uint32_t)e->rank;
+        if (t->kind == TRIB_TASK_REDUCE && elsewhere && !run->scratch_value) {
+            run->scratch_value = malloc(d->total * trib_dtype_size(d->op.dtype) + 64);
+            if (!run->scratch_value)
+                return TRIB_ERR_NO_MEMORY;
+        }
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_program *p = &run->program;
+    trib_status_t st = TRIB_OK;
+
+    for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++) {
+        int peer = p->edges[i].peer;
+        st = trib_link_connect(&e->links[peer], &e->arena, peer,
+                               &e->peers[peer].address, &e->peers[peer].arena);
+        if (st == TRIB_OK && !e->links[peer].mapped)
+            e->all_mapped = false;
+    }
+    if (st != TRIB_OK)
+        return st;
+    st = prepare_scratch(e, run);
+    if (st == TRIB_OK && run->desc.codec)
+        st = prepare_codec(run);
+    if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE) {
+        run->unfed = calloc((size_t)run->desc.rounds * p->n_chunks, sizeof(*run->unfed));
+        if (!run->unfed)
+            st = TRIB_ERR_NO_MEMORY;
+    }
+    if (st == TRIB_ERR_NO_MEMORY)
+        return trib_fail(e->err, st, "no memory for a plan of %zu elements",
+                         run->desc.count);
+    return st;
+}
+
+void trib_run_dispose(struct trib_run *run)
+{
+    for (uint32_t c = 0; run->stores && c < run->program.n_chunks; c++)
+        free(run->stores[c].bytes);
+    free(run->stores);
+    free(run->acc);
+    free(run->stage);
+    free(run->work);
+    free(run->word);
+    free(run->codec_scratch);
+    free(run->residual);
+    free(run->scratch_value);
+    free((void *)run->unfed);
+    trib_program_free(&run->program);
+}
+
+/* Where the vector's elements are in the buffers of this rank. */
+static void bind_buffers(struct trib_engine *e, struct trib_run *run, const void *send,
+                         void *recv)
+{
+    const struct trib_run_desc *d = &run->desc;
+    bool in_place = !send || send == recv;
+    size_t mine = (size_t)e->rank * d->count;
+
+    run->recv = recv;
+    run->own = in_place ? recv : send;
+    run->own_first = d->op.coll == TRIB_ALLGATHER && !in_place ? mine : 0;
+    run->recv_first = d->op.coll == TRIB_REDUCE_SCATTER ? mine : 0;
+    run->no_result = d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank;
+    if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
+        run->recv += mine * trib_dtype_size(d->op.dtype);
+}
+
+static void open_buffers(struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    size_t size = trib_dtype_size(d->op.dtype), lo = run->own_first * size;
+    size_t hi = d->op.coll == TRIB_ALLGATHER && lo + run->own_first
+                    ? lo + d->count * size
+                    : d->total * size;
+
+    memset(&run->open, 0, sizeof(run->open));
+    if (d->op.coll == TRIB_ALLGATHER && run->own != run->recv)
+        hi = lo + d->count * size;
+    run->open.send = trib_memory_ref(&e->memories, run->own, lo, hi);
+    if (run->no_result)
+        return;
+    lo = run->recv_first * size;
+    hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;
+    run->open.recv = trib_memory_ref(&e->memories, run->recv, lo, hi);
+}
+
+static void refill_feed(struct trib_run *run)
+{
+    for (uint32_t r = 0; run->unfed && r < run->desc.rounds; r++) {
+        for (uint32_t k = 0; k < run->program.n_chunks; k++) {
+            struct trib_chunk c = trib_run_chunk(run, r, k);
+            atomic_store_explicit(&run->unfed[c.index], (uint32_t)c.n,
+                                  memory_order_relaxed);
+        }
+    }
+}
+
+void trib_run_feed(struct trib_run *run, size_t first, size_t count)
+{
+    size_t piece = run->desc.piece, end = first + count;
+
+    while (run->unfed && first < end) {
+        size_t index = first / piece, to = (index + 1) * piece;
+        size_t n = (end < to ? end : to) - first;
+        atomic_fetch_sub_explicit(&run->unfed[index], (uint32_t)n, memory_order_release);
+        first += n;
+    }
+}
+
+static void activate(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_program *p = &run->program;
+
+    run->frame.seq = ++e->seq;
+    run->remaining = p->n_tasks;
+    run->moved = 0;
+    for (uint32_t i = 0; i < p->n_tasks; i++)
+        p->tasks[i].done = p->tasks[i].placed = 0;
+    for (uint32_t i = 0; run->stores && i < p->n_chunks; i++)
+        run->stores[i].round = 0;
+    for (uint32_t i = 0; i < p->n_edges; i++) {
+        struct trib_edge *edge = &p->edges[i];
+        struct trib_link *l = &e->links[edge->peer];
+        edge->open_out = edge->open_in = run->desc.zero_copy && l->mapped;
+        edge->refs = false;
+        edge->peer_send.base = edge->peer_recv.base = NULL;
+        for (int lane = 0; lane < TRIB_LANES; lane++) {
+            uint32_t open = lane == TRIB_LANE_UP && edge->open_out;
+            edge->send_base[lane] = l->send[lane].next + open;
+            edge->recv_base[lane] = l->recv[lane].next + open;
+        }
+    }
+    if (run->desc.zero_copy)
+        open_buffers(e, run);
+    atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
+}
+
+static void finish(struct trib_engine *e, trib_status_t status)
+{
+    struct trib_run *run = e->head;
+
+    e->head = run->next;
+    if (!e->head)
+        e->tail = NULL;
+    run->status = status;
+    if (status == TRIB_OK)
+        e->stats.operations++;
+    atomic_store_explicit(&run->state, TRIB_RUN_DONE, memory_order_release);
+    if (e->head && !e->failed)
+        activate(e, e->head);
+}
+
+void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
+                    void *recv)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    assert(run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
+    bind_buffers(e, run, send, recv);
+    run->frame.magic = TRIB_FRAME_MAGIC;
+    run->frame.count = d->count;
+    run->frame.signature = trib_frame_signature(&d->op);
+    run->frame.digest = d->digest;
+    run->next = NULL;
+    run->step++;
+    if (run->unfed)
+        refill_feed(run);
+    atomic_store_explicit(&run->state, TRIB_RUN_QUEUED, memory_order_relaxed);
+    if (e->tail)
+        e->tail->next = run;
+    else
+        e->head = run;
+    e->tail = run;
+    if (e->failed) {
+        while (e->head)
+            finish(e, e->failed);
+    } else if (e->head == run) {
+        activate(e, run);
+    }
+}
+
+void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text)
+{
+    if (e->failed)
+        return;
+    e->failed = trib_fail(e->err, status, "%s", text);
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
+    size_t len = strlen(text);
+    memcpy(n.text, text, len < sizeof(n.text) ? len : sizeof(n.text) - 1);
+    for (int p = 0; p < e->size; p++)
+        if (e->links[p].connected)
+            trib_link_notify(&e->links[p], &e->arena, &n);
+    while (e->head)
+        finish(e, status);
+}
+
+static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
+                           const struct trib_cell *cell, uint32_t chunk)
+{
+    const struct trib_frame *f = &cell->frame;
+    char text[400];
+
+    if (trib_frame_same(&run->frame, f) && f->chunk == chunk)
+        return false;
+    trib_status_t st =
+        trib_frame_check(&run->frame, f, e->rank, peer, text, sizeof(text));
+    if (st == TRIB_OK) {
+        trib_watch_protocol(e, run, peer, "a chunk that is not due");
+        return true;
+    }
+    trib_engine_fail(e, st, text);
+    return true;
+}
+
+static void count_frame(struct trib_engine *e, struct trib_run *run,
+                        const struct trib_frame *f)
+{
+    run->moved++;
+    e->stats.messages++;
+    e->stats.wire_bytes += sizeof(*f) + f->bytes;
+}
+
+static bool send_open(struct trib_engine *e, struct trib_run *run,
+                      struct trib_edge *edge)
+{
+    struct trib_link *l = &e->links[edge->peer];
+
+    if (!trib_link_can_send(l, &e->arena, TRIB_LANE_UP))
+        return false;
+    struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_UP);
+    cell->frame = run->frame;
+    cell->frame.kind = TRIB_FRAME_OPEN;
+    cell->frame.bytes = sizeof(run->open);
+    memcpy(trib_cell_payload(cell, sizeof(run->open)), &run->open, sizeof(run->open));
+    if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
+        return false;
+    count_frame(e, run, &cell->frame);
+    edge->open_out = false;
+    return true;
+}
+
+static struct trib_view view_of(struct trib_link *l, const struct trib_ref *ref)
+{
+    struct trib_import *im = trib_link_import(l, &ref->blob);
+
+    if (!im || !im->base)
+        return (struct trib_view){.base = NULL};
+    return (struct trib_view){
+        .base = im->base + ref->origin, .lo = ref->lo, .hi = ref->hi};
+}
+
+static bool take_open(struct trib_engine *e, struct trib_run *run,
+                      struct trib_edge *edge)
+{
+    struct trib_link *l = &e->links[edge->peer];
+    struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
+
+    if (!cell || frame_is_wrong(e, run, edge->peer, cell, 0))
+        return false;
+    if (cell->frame.kind != TRIB_FRAME_OPEN ||
+        cell->frame.bytes != sizeof(struct trib_open)) {
+        trib_watch_protocol(e, run, edge->peer, "no OPEN frame first");
+        return false;
+    }
+    struct trib_open open;
+    memcpy(&open, trib_cell_payload(cell, sizeof(open)), sizeof(open));
+    edge->peer_send = view_of(l, &open.send);
+    edge->peer_recv = view_of(l, &open.recv);
+    trib_link_release(l, &e->arena, TRIB_LANE_UP);
+    edge->open_in = false;
+    run->moved++;
+    return true;
+}
+
+static bool fed(const struct trib_run *run, const struct trib_task *t)
+{
+    if (!run->unfed || !(t->flags & TRIB_TASK_OWN))
+        return true;
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    return atomic_load_explicit(&run->unfed[c.index], memory_order_acquire) == 0;
+}
+
+static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    struct trib_edge *edge = &run->program.edges[t->edge];
+    struct trib_link *l = &e->links[edge->peer];
+    uint32_t turn =
+        edge->send_base[t->lane] + t->done * edge->sends[t->lane] + t->ordinal;
+
+    bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
+
+    if (l->send[t->lane].next != turn || unopened ||
+        !trib_link_can_send(l, &e->arena, t->lane) || !fed(run, t))
+        return false;
+    struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
+    if (!l->send[t->lane].filled) {
+        if (run->desc.codec)
+            trib_coded_fill(e, run, t, cell);
+        else
+            trib_raw_fill(e, run, t, cell);
+    }
+    struct trib_frame f = cell->frame;
+    if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
+        return false;
+    count_frame(e, run, &f);
+    return true;
+}
+
+/* The cell of a frame whose turn it is, or NULL. */
+static struct trib_cell *due_cell(struct trib_engine *e, struct trib_edge *edge,
+                                  int lane, uint32_t round, uint32_t ordinal)
+{
+    struct trib_link *l = &e->links[edge->peer];
+    uint32_t turn = edge->recv_base[lane] + round * edge->recvs[lane] + ordinal;
+
+    if (edge->open_in || l->recv[lane].next != turn)
+        return NULL;
+    return trib_link_peek(l, &e->arena, lane);
+}
+
+static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    struct trib_program *p = &run->program;
+    struct trib_member *m = &p->members[t->member];
+
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        struct trib_edge *edge = &p->edges[m[i].edge];
+        if (!due_cell(e, edge, m[i].lane, t->done, m[i].ordinal))
+            return false;
+    }
+    if (!fed(run, t) ||
+        (run->stores && !trib_coded_store_free(run, t->chunk, t->done)))
+        return false;
+    uint32_t index = trib_run_chunk(run, t->done, t->chunk).index;
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        int peer = p->edges[m[i].edge].peer;
+        struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
+        if (frame_is_wrong(e, run, peer, cell, index))
+            return false;
+    }
+    trib_status_t st = run->desc.codec ? trib_coded_reduce(e, run, t)
+                                       : trib_raw_reduce(e, run, t);
+    if (st != TRIB_OK) {
+        trib_watch_protocol(e, run, p->edges[m->edge].peer,
+                            "a contribution that is not valid");
+        return false;
+    }
+    for (uint32_t i = 0; i < t->n_members; i++)
+        trib_link_release(&e->links[p->edges[m[i].edge].peer], &e->arena, m[i].lane);
+    run->moved += t->n_members;
+    return true;
+}
+
+static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
+                        struct trib_task *t)
+{
+    struct trib_edge *edge = &run->program.edges[t->edge];
+    struct trib_cell *cell = due_cell(e, edge, t->lane, t->done, t->ordinal);
+
+    if (!cell || ((t->flags & TRIB_TASK_RELAYED) && run->stores &&
+                  !trib_coded_store_free(run, t->chunk, t->done)))
+        return false;
+    uint32_t index = trib_run_chunk(run, t->done, t->chunk).index;
+    if (frame_is_wrong(e, run, edge->peer, cell, index))
+        return false;
+    trib_status_t st = run->desc.codec ? trib_coded_copy_in(e, run, t, cell)
+                                       : trib_raw_copy_in(run, t, cell);
+    if (st != TRIB_OK) {
+        trib_watch_protocol(e, run, edge->peer, "a result that is not valid");
+        return false;
+    }
+    trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
+    run->moved++;
+    return true;
+}
+
+static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    if (!fed(run, t))
+        return false;
+    if (!run->desc.codec)
+        trib_raw_copy(run, t);
+    else if (trib_coded_copy(e, run, t) != TRIB_OK)
+        trib_watch_protocol(e, run, e->rank, "an own code word that is not valid");
+    return true;
+}
+
+static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    const struct trib_task *tasks = run->program.tasks;
+
+    if (t->dep != TRIB_STEP_NO_DEP && tasks[t->dep].done <= t->done)
+        return false;
+    switch ((enum trib_task_kind)t->kind) {
+    case TRIB_TASK_SEND:
+        return run_send(e, run, t);
+    case TRIB_TASK_REDUCE:
+        return run_reduce(e, run, t);
+    case TRIB_TASK_COPY_IN:
+        return run_copy_in(e, run, t);
+    case TRIB_TASK_COPY:
+        return run_copy(e, run, t);
+    }
+    return false;
+}
+
+/* Peers read from buffers that REF frames named: not done before they have. */
+static bool refs_pending(struct trib_engine *e, struct trib_run *run)
+{
+    for (uint32_t i = 0; i < run->program.n_edges; i++) {
+        struct trib_edge *edge = &run->program.edges[i];
+        struct trib_link *l = &e->links[edge->peer];
+        for (int lane = 0; edge->refs && lane < TRIB_LANES; lane++)
+            if (atomic_load_explicit(&l->my_credits[lane], memory_order_acquire) !=
+                l->send[lane].next)
+                return true;
+        edge->refs = false;
+    }
+    return false;
+}
+
+static bool exchange_opens(struct trib_engine *e, struct trib_run *run)
+{
+    bool moved = false;
+
+    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
+        struct trib_edge *edge = &run->program.edges[i];
+        if (edge->open_out)
+            moved |= send_open(e, run, edge);
+        if (edge->open_in)
+            moved |= take_open(e, run, edge);
+    }
+    return moved;
+}
+
+bool trib_engine_progress(struct trib_engine *e)
+{
+    struct trib_run *run = e->head;
+    bool moved = false;
+
+    if (!e->all_mapped)
+        moved = trib_watch_events(e);
+    if (!run || e->failed)
+        return moved;
+    if (run->desc.zero_copy)
+        moved |= exchange_opens(e, run);
+    for (uint32_t i = 0; i < run->program.n_tasks; i++) {
+        struct trib_task *t = &run->program.tasks[i];
+        while (t->done < run->desc.rounds && !e->failed && run_task(e, run, t)) {
+            moved = true;
+            if (++t->done == run->desc.rounds)
+                run->remaining--;
+        }
+    }
+    if (!e->failed && run->remaining == 0 && !refs_pending(e, run)) {
+        finish(e, TRIB_OK);
+        moved = true;
+    }
+    return moved;
+}

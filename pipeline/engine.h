@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine: runs any schedule over any transport with any codec.
+ *
+ * Operations of one engine run one after the other, in the order of their starts. It is
+ * not locked: core/ sees to it that one thread at a time calls it; the one exception is
+ * trib_run_feed.
+ */
+#ifndef PIPELINE_ENGINE_H
+#define PIPELINE_ENGINE_H
+
+#include <stdatomic.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "compress/codec.h"
+#include "compress/kernels.h"
+#include "pipeline/memory.h"
+#include "pipeline/program.h"
+
+/* How the chunks of round r lie in the vector. */
+enum trib_cut {
+    TRIB_CUT_INTERLEAVED, /* chunk k of round r is piece r * n_chunks + k */
+    TRIB_CUT_BLOCKED,     /* chunk k is in block k of `count` elements, piece r of it */
+};
+
+/* Everything about an operation that does not change from start to start. */
+struct trib_run_desc {
+    struct trib_frame_op op; /* coll, dtype, op, feed, root */
+    uint32_t digest;         /* codec, algorithm, chunk size: see frame.h */
+    size_t count;            /* elements, as in trib_desc_t */
+    size_t total;            /* elements of the whole vector that is cut */
+    size_t piece;            /* elements of a chunk at most */
+    uint32_t rounds;
+    enum trib_cut cut;
+    bool zero_copy; /* exchange OPEN frames; read and place in peers' memory */
+    bool stream;    /* results are too large for the cache */
+    const struct trib_codec *codec; /* NULL: raw elements */
+    uint64_t seed;
+};
+
+/* A code word that is sent several times: of the chunk's result, or of the own
+ * contribution where that is both sent and summed. */
+struct trib_store {
+    uint8_t *bytes;
+    uint32_t len;
+    uint32_t round; /* rounds filled */
+};
+
+enum trib_run_state {
+    TRIB_RUN_IDLE,
+    TRIB_RUN_QUEUED,
+    TRIB_RUN_ACTIVE,
+    TRIB_RUN_DONE,
+};
+
+struct trib_run {
+    struct trib_run_desc desc;
+    struct trib_program program;
+    const char *name;    /* of the algorithm, for sentences */
+    _Atomic int state;   /* enum trib_run_state */
+    trib_status_t status; /* when DONE */
+    struct trib_run *next;
+
+    /* of the running operation */
+    const uint8_t *own; /* the own contribution to vector element own_first */
+    uint8_t *recv;      /* vector element recv_first */
+    size_t own_first;
+    size_t recv_first;
+    bool no_result; /* recv is not for this rank: values go to scratch_value */
+    struct trib_frame frame; /* template */
+    uint32_t step;           /* number of starts, for codecs */
+    uint32_t remaining;      /* tasks not finished */
+    uint64_t moved;          /* frames sent and received, for sentences */
+    struct trib_open open;   /* what peers are told */
+
+    /* state of the plan */
+    struct trib_store *stores;  /* [n_chunks], codec only */
+    uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
+    float *residual;            /* error feedback [total], or NULL */
+    float *acc;                 /* [piece] accumulator, codec only */
+    float *stage;               /* [piece] elements as float32, codec only */
+    float *work;                /* [piece] of trib_codec_encode_ef */
+    uint8_t *word;              /* one code word, codec only */
+    void *codec_scratch;
+    _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or NULL */
+};
+
+/* What is known of a peer from the start. */
+struct trib_peer {
+    char host[64];
+    int pid;
+    struct trib_blob address;
+    struct trib_blob arena;
+};
+
+struct trib_engine_stats {
+    uint64_t operations, wire_bytes, payload_bytes, dense_bytes, messages;
+    uint64_t wait_ns, encode_ns;
+};
+
+struct trib_engine {
+    const struct trib_config *cfg;
+    const struct trib_log *log;
+    struct trib_error *err;
+    const struct trib_kernels *kernels;
+    struct trib_transport *transport;
+    int rank;
+    int size;
+    bool oversubscribed;
+    bool all_mapped; /* no connected link needs transport events */
+    struct trib_arena arena;
+    struct trib_memories memories;
+    struct trib_link *links; /* [size] */
+    struct trib_peer *peers; /* [size] */
+    struct trib_run *head;   /* active; the others wait behind it */
+    struct trib_run *tail;
+    uint32_t seq;
+    trib_status_t failed;   /* the communicator has failed: err has the sentence */
+    uint32_t idle;          /* passes without progress */
+    uint64_t last_progress; /* ns; 0: not looked at since */
+    uint64_t last_notice;   /* ns */
+    uint64_t last_poll;
+    struct trib_engine_stats stats;
+};
+
+/**
+ * trib_engine_open - make the arena; peers[] is filled by the caller before a run.
+ *
+ * Sets up e from its cfg, log, err, kernels, transport, rank, size.
+ */
+trib_status_t trib_engine_open(struct trib_engine *e);
+
+/** trib_engine_close - leave all links. No run may be queued. */
+void trib_engine_close(struct trib_engine *e);
+
+/**
+ * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.
+ *
+ * run      zero but for desc, program and name
+ * errors   TRIB_ERR_NO_MEMORY, and what connecting gives
+ */
+trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run);
+
+/** trib_run_dispose - free what prepare made, and the program. */
+void trib_run_dispose(struct trib_run *run);
+
+/** trib_run_start - queue it; send == recv or NULL is in place. */
+void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
+                    void *recv);
+
+/**
+ * trib_run_feed - elements [first, first + count) of the input are final.
+ *
+ * thread   any, also while another drives the engine
+ */
+void trib_run_feed(struct trib_run *run, size_t first, size_t count);
+
+/**
+ * trib_engine_progress - do what can be done now; never blocks.
+ *
+ * returns  true if anything moved
+ */
+bool trib_engine_progress(struct trib_engine *e);
+
+/** trib_engine_idle - nothing moved: spin or yield; true: it is time to sleep. */
+bool trib_engine_idle(struct trib_engine *e);
+
+/**
+ * trib_engine_look - look after peers, notices and deadlines; never blocks.
+ *
+ * returns  true: nothing has moved for milliseconds, sleeping is right
+ */
+bool trib_engine_look(struct trib_engine *e);
+
+/** trib_engine_sleep - until somebody writes, at most half a millisecond. */
+void trib_engine_sleep(struct trib_engine *e);
+
+/** trib_engine_awake - something moved: begin to spin anew, deadlines start again. */
+void trib_engine_awake(struct trib_engine *e);
+
+/** trib_engine_wait - progress until the run is done; its status. */
+trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
+
+/**
+ * trib_engine_fail - the communicator has failed: tell all peers, end all runs.
+ *
+ * The first failure wins; its sentence goes to e->err.
+ */
+void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text);
+
+#endif

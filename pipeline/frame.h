@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The frame header: 32 bytes in front of everything that one rank sends to another.
+ *
+ *   0        2    3      4       8        12      16             24          28      32
+ *   | magic  |kind|source| seq   | chunk  | bytes | count        | signature | digest |
+ *   | "TB"   | u8 | u8   | u32   | u32    | u32   | u64          | u32       | u32    |
+ *
+ * Little-endian; magic's second byte is the version. Every frame describes the whole
+ * operation (count, signature, digest), so that two ranks which disagree find out at
+ * the first frame that they exchange, whatever it was meant for.
+ */
+#ifndef PIPELINE_FRAME_H
+#define PIPELINE_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/coll.h>
+
+#define TRIB_FRAME_MAGIC 0x0154u /* 'T', version 1 */
+#define TRIB_ROOT_NONE 0xffffu
+
+enum trib_frame_kind {
+    TRIB_FRAME_DATA = 1, /* payload follows: raw elements or a code word */
+    TRIB_FRAME_OPEN,     /* payload: struct trib_open, where the sender's buffers are */
+    TRIB_FRAME_REF,      /* no payload: read the elements from the opened buffer */
+    TRIB_FRAME_PLACED,   /* no payload: the elements are already in the receive buffer */
+    TRIB_FRAME_KIND_END,
+};
+
+struct trib_frame {
+    uint16_t magic;
+    uint8_t kind;
+    uint8_t source; /* REF: enum trib_source, which of the opened buffers */
+    uint32_t seq;       /* number of the operation on this communicator */
+    uint32_t chunk;     /* number of the chunk in the whole vector */
+    uint32_t bytes;     /* of payload */
+    uint64_t count;     /* elements, as in trib_desc_t */
+    uint32_t signature; /* coll, dtype, op, feed, root: trib_frame_signature */
+    uint32_t digest;    /* codec (16 bits), algorithm (8), chunk size (8) */
+};
+
+enum trib_source {
+    TRIB_SOURCE_SEND,
+    TRIB_SOURCE_RECV,
+};
+
+_Static_assert(sizeof(struct trib_frame) == 32, "the frame header is 32 bytes");
+
+/* Packs what ranks must agree on; leaving a communicator counts as an operation. */
+struct trib_frame_op {
+    trib_coll_t coll;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    trib_feed_t feed;
+    uint32_t root; /* TRIB_ROOT_NONE where there is none */
+    int leaving;   /* the barrier of trib_free_comm */
+};
+
+uint32_t trib_frame_signature(const struct trib_frame_op *op);
+struct trib_frame_op trib_frame_op(uint32_t signature);
+
+/**
+ * trib_frame_check - does a received frame belong to the operation described by mine?
+ *
+ * mine     the template of the local operation: magic, seq, count, signature, digest
+ * peer     the rank that sent it, for the sentence
+ * self     the local rank, for the sentence
+ * text     receives who differs and how, when it does
+ * returns  TRIB_OK, TRIB_ERR_MISMATCH, TRIB_ERR_PROTOCOL (not a frame of this version)
+ */
+trib_status_t trib_frame_check(const struct trib_frame *mine,
+                               const struct trib_frame *theirs, int self, int peer,
+                               char *text, size_t bytes);
+
+/** trib_frame_same - the fast question: is it exactly the operation of mine? */
+static inline int trib_frame_same(const struct trib_frame *mine,
+                                  const struct trib_frame *theirs)
+{
+    return mine->magic == theirs->magic && mine->seq == theirs->seq &&
+           mine->count == theirs->count && mine->signature == theirs->signature &&
+           mine->digest == theirs->digest;
+}
+
+#endif

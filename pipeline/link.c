@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/link.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The immediate bits of a transport write: what it was, and for frames which lane.
+ * Credits and notices are memory writes that need no reaction, but an event, so that a
+ * sleeping peer wakes.
+ */
+enum {
+    IMM_FRAME = 1,
+    IMM_MEMORY = 2,
+};
+
+static uint32_t imm(uint32_t kind, int lane)
+{
+    return kind << 24 | (uint32_t)lane;
+}
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static size_t lane_bytes(const struct trib_arena *a)
+{
+    return trib_slot_stride(a) * a->window;
+}
+
+#define CREDITS_OFF 0
+#define NOTICE_OFF sizeof(struct trib_credits)
+#define LANES_OFF (NOTICE_OFF + sizeof(struct trib_notice))
+
+static size_t lane_off(const struct trib_arena *a, int lane)
+{
+    return LANES_OFF + (size_t)lane * lane_bytes(a);
+}
+
+trib_status_t trib_arena_create(struct trib_arena *a)
+{
+    a->slot_bytes = round_up(a->slot_bytes, 64);
+    a->block_bytes = round_up(lane_off(a, TRIB_LANES), 4096);
+    void *base;
+    trib_status_t st = a->transport->ops->alloc(
+        a->transport, a->block_bytes * (size_t)a->size, &base, &a->region);
+    a->base = st == TRIB_OK ? base : NULL;
+    return st;
+}
+
+void trib_arena_destroy(struct trib_arena *a)
+{
+    if (a->staging)
+        a->transport->ops->dereg(a->transport, a->staging_region);
+    if (a->base)
+        a->transport->ops->dereg(a->transport, a->region);
+    a->staging = NULL;
+    a->base = NULL;
+}
+
+size_t trib_arena_bytes(const struct trib_arena *a)
+{
+    return a->block_bytes * (size_t)a->size * (a->staging ? 2 : 1);
+}
+
+static trib_status_t make_staging(struct trib_arena *a)
+{
+    if (a->staging)
+        return TRIB_OK;
+    void *base;
+    trib_status_t st = a->transport->ops->alloc(
+        a->transport, a->block_bytes * (size_t)a->size, &base, &a->staging_region);
+    if (st == TRIB_OK)
+        a->staging = base;
+    return st;
+}
+
+/* Both directions use the same offsets: block `self` in the peer's arena is mine. */
+static void lay_out(struct trib_link *l, const struct trib_arena *a, uint8_t *remote)
+{
+    uint8_t *in = a->base + (size_t)l->peer * a->block_bytes;
+    size_t out = (size_t)a->self * a->block_bytes;
+    uint8_t *staging =
+        a->staging ? a->staging + (size_t)l->peer * a->block_bytes : NULL;
+
+    for (int lane = 0; lane < TRIB_LANES; lane++) {
+        l->recv[lane].slots = in + lane_off(a, lane);
+        l->send[lane].remote = remote ? remote + out + lane_off(a, lane) : NULL;
+        l->send[lane].staging = staging ? staging + lane_off(a, lane) : NULL;
+    }
+    l->my_credits = ((struct trib_credits *)(in + CREDITS_OFF))->released;
+    l->notice_in = (struct trib_notice *)(in + NOTICE_OFF);
+    l->peer_credits =
+        remote ? ((struct trib_credits *)(remote + out + CREDITS_OFF))->released : NULL;
+    l->notice_out = remote ? (struct trib_notice *)(remote + out + NOTICE_OFF) : NULL;
+}
+
+trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
+                                const struct trib_blob *address,
+                                const struct trib_blob *blob)
+{
+    if (l->connected)
+        return TRIB_OK;
+    struct trib_transport *t = a->transport;
+    l->peer = peer;
+    l->transport = t;
+    trib_status_t st = t->ops->connect(t, peer, address);
+    if (st != TRIB_OK)
+        return st;
+    st = t->ops->import_region(t, peer, blob, &l->arena);
+    if (st != TRIB_OK)
+        return st;
+    uint8_t *remote = t->ops->map(t, l->arena);
+    if (!remote)
+        st = make_staging(a);
+    if (st != TRIB_OK) {
+        t->ops->release(t, l->arena);
+        return st;
+    }
+    l->mapped = remote != NULL;
+    lay_out(l, a, remote);
+    l->connected = true;
+    return TRIB_OK;
+}
+
+void trib_link_close(struct trib_link *l, struct trib_arena *a)
+{
+    if (!l->connected)
+        return;
+    struct trib_transport *t = a->transport;
+    for (int i = 0; i < TRIB_IMPORTS; i++)
+        if (l->imports[i].remote)
+            t->ops->release(t, l->imports[i].remote);
+    t->ops->release(t, l->arena);
+    t->ops->disconnect(t, l->peer);
+    memset(l, 0, sizeof(*l));
+}
+
+struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob)
+{
+    struct trib_import *oldest = &l->imports[0];
+
+    for (int i = 0; i < TRIB_IMPORTS; i++) {
+        struct trib_import *im = &l->imports[i];
+        if (im->remote && im->blob.len == blob->len &&
+            memcmp(im->blob.bytes, blob->bytes, blob->len) == 0) {
+            im->used = ++l->clock;
+            return im;
+        }
+        if (im->used < oldest->used)
+            oldest = im;
+    }
+    if (blob->len == 0 || blob->len > TRIB_BLOB_MAX)
+        return NULL;
+    const struct trib_transport_ops *ops = l->transport->ops;
+    if (oldest->remote)
+        ops->release(l->transport, oldest->remote);
+    memset(oldest, 0, sizeof(*oldest));
+    if (ops->import_region(l->transport, l->peer, blob, &oldest->remote) != TRIB_OK) {
+        oldest->remote = NULL;
+        return NULL;
+    }
+    oldest->blob = *blob;
+    oldest->base = ops->map(l->transport, oldest->remote);
+    oldest->used = ++l->clock;
+    return oldest;
+}
+
+static trib_status_t write_memory(struct trib_link *l, const struct trib_arena *a,
+                                  size_t block_off, size_t len, uint32_t bits)
+{
+    struct trib_write w = {
+        .local = a->staging_region,
+        .local_off = (size_t)l->peer * a->block_bytes + block_off,
+        .remote = l->arena,
+        .remote_off = (size_t)a->self * a->block_bytes + block_off,
+        .len = len,
+        .imm = bits,
+    };
+    return l->transport->ops->write(l->transport, l->peer, &w);
+}
+
+trib_status_t trib_link_publish(struct trib_link *l, const struct trib_arena *a,
+                                int lane)
+{
+    struct trib_send_lane *s = &l->send[lane];
+    struct trib_cell *c = trib_link_cell(l, a, lane);
+
+    if (l->mapped) {
+        atomic_store_explicit(&c->position, s->next + 1, memory_order_release);
+        s->next++;
+        l->transport->ops->wake(l->transport, l->peer);
+        return TRIB_OK;
+    }
+    size_t len = sizeof(*c);
+    if (c->frame.bytes > TRIB_CELL_PAYLOAD)
+        len += c->frame.bytes;
+    size_t off = lane_off(a, lane) + (s->next % a->window) * trib_slot_stride(a);
+    atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
+    trib_status_t st = write_memory(l, a, off, len, imm(IMM_FRAME, lane));
+    s->filled = st != TRIB_OK;
+    if (st == TRIB_OK)
+        s->next++;
+    return st;
+}
+
+/*
+ * Without load/store reach a credit costs a write, so it is returned when half of the
+ * window is used up, or, if the transport is full, by a later release. At least one
+ * credit is returned per half window, hence a sender that waits always gets one as long
+ * as the receiver goes on consuming.
+ */
+void trib_link_release(struct trib_link *l, const struct trib_arena *a, int lane)
+{
+    struct trib_recv_lane *r = &l->recv[lane];
+
+    r->next++;
+    if (l->mapped) {
+        atomic_store_explicit(&l->peer_credits[lane], r->next, memory_order_release);
+        return;
+    }
+    if (r->next - r->returned < (a->window + 1) / 2)
+        return;
+    struct trib_credits *out =
+        (struct trib_credits *)(a->staging + (size_t)l->peer * a->block_bytes);
+    atomic_store_explicit(&out->released[lane], r->next, memory_order_relaxed);
+    size_t off = CREDITS_OFF + (size_t)lane * sizeof(out->released[0]);
+    if (write_memory(l, a, off, sizeof(out->released[0]), imm(IMM_MEMORY, lane)) ==
+        TRIB_OK)
+        r->returned = r->next;
+}
+
+void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
+                      const struct trib_notice *notice)
+{
+    struct trib_notice *out = l->notice_out;
+
+    if (!l->connected || l->lost)
+        return;
+    if (!out)
+        out = (struct trib_notice *)(a->staging + (size_t)l->peer * a->block_bytes +
+                                     NOTICE_OFF);
+    uint32_t version = atomic_load_explicit(&out->version, memory_order_relaxed);
+    atomic_store_explicit(&out->version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    out->kind = notice->kind;
+    out->status = notice->status;
+    out->frame = notice->frame;
+    memcpy(out->text, notice->text, sizeof(out->text));
+    atomic_store_explicit(&out->version_end, version + 2, memory_order_release);
+    atomic_store_explicit(&out->version, version + 2, memory_order_release);
+    if (l->mapped)
+        l->transport->ops->wake(l->transport, l->peer);
+    else
+        (void)write_memory(l, a, NOTICE_OFF, sizeof(*out), imm(IMM_MEMORY, 0));
+}
+
+bool trib_link_notice(struct trib_link *l, struct trib_notice *out)
+{
+    const struct trib_notice *in = l->notice_in;
+    uint32_t version = atomic_load_explicit(&in->version, memory_order_acquire);
+
+    if (version == l->notice_seen || version % 2 != 0 ||
+        atomic_load_explicit(&in->version_end, memory_order_acquire) != version)
+        return false;
+    out->kind = in->kind;
+    out->status = in->status;
+    out->frame = in->frame;
+    memcpy(out->text, in->text, sizeof(out->text));
+    out->text[sizeof(out->text) - 1] = 0;
+    atomic_thread_fence(memory_order_acquire);
+    if (atomic_load_explicit(&in->version, memory_order_relaxed) != version)
+        return false;
+    l->notice_seen = version;
+    return true;
+}
+
+void trib_link_event(struct trib_link *l, const struct trib_event *event)
+{
+    uint32_t lane = event->imm & 0xffffff;
+
+    if (event->imm >> 24 == IMM_FRAME && lane < TRIB_LANES)
+        l->recv[lane].arrived++;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A link: what one rank shares with one peer. Two lanes of W slots each way, the
+ * credits for them, and one notice each way.
+ *
+ * All of it lives in the receiver's arena, one region that every rank exports at start:
+ *
+ *   arena of rank r = size blocks, block p is written by rank p only:
+ *     | credits from p (64) | notice from p (256) | lane 0: slot 0 … W-1 | lane 1: … |
+ *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
+ *
+ * A sender writes a slot and then its position: with load/store reach by plain stores
+ * (the receiver polls the cell), else by one transport write whose immediate says
+ * which lane (the receiver counts arrivals). Both have the same layout.
+ *
+ * Credits. Position n of a lane may be written once the receiver has released
+ * position n - W. The receiver writes the number of released positions into the
+ * sender's arena.
+ */
+#ifndef PIPELINE_LINK_H
+#define PIPELINE_LINK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "pipeline/frame.h"
+#include "pipeline/schedule.h"
+#include "transport/transport.h"
+
+#define TRIB_CELL_PAYLOAD 24
+#define TRIB_NOTICE_TEXT 200
+
+/* The first line of a slot. position is stored last and read first. */
+struct trib_cell {
+    struct trib_frame frame;
+    uint8_t payload[TRIB_CELL_PAYLOAD];
+    uint32_t unused;
+    _Atomic uint32_t position; /* number of the frame on this lane, from 1 */
+};
+_Static_assert(sizeof(struct trib_cell) == 64, "a cell is one cache line");
+
+struct trib_credits {
+    _Atomic uint32_t released[TRIB_LANES];
+    uint32_t unused[14];
+};
+_Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
+
+enum trib_notice_kind {
+    TRIB_NOTICE_WAITING = 1, /* "I wait, in this operation" */
+    TRIB_NOTICE_FAILED,      /* "my communicator has failed, because of text" */
+};
+
+/* Written rarely, outside of any lane; needs no credit. version is odd during a write. */
+struct trib_notice {
+    _Atomic uint32_t version;
+    uint32_t kind;
+    int32_t status;
+    uint32_t unused;
+    struct trib_frame frame;
+    char text[TRIB_NOTICE_TEXT];
+    _Atomic uint32_t version_end;
+    uint32_t unused2;
+};
+_Static_assert(sizeof(struct trib_notice) == 256, "a notice is four cache lines");
+
+/* Where a buffer of an operation can be read or written in place. Offsets are in bytes
+ * of the whole vector: vector byte v is at region byte origin + v, for lo <= v < hi. */
+struct trib_ref {
+    struct trib_blob blob; /* len 0: the memory cannot be reached */
+    uint32_t unused;
+    int64_t origin;
+    uint64_t lo;
+    uint64_t hi;
+};
+
+/* Payload of OPEN. */
+struct trib_open {
+    struct trib_ref send;
+    struct trib_ref recv;
+};
+
+#define TRIB_IMPORTS 16 /* regions of one peer that stay imported */
+
+struct trib_import {
+    struct trib_blob blob;
+    struct trib_remote *remote;
+    uint8_t *base; /* NULL: no load/store reach */
+    uint64_t used;
+};
+
+struct trib_send_lane {
+    uint32_t next;     /* position of the next frame, from 0 */
+    uint32_t released; /* last credit seen */
+    bool filled;       /* the next cell is filled, only its publishing has to be done */
+    uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
+    uint8_t *staging;  /* own copy of the slots, source of transport writes */
+};
+
+struct trib_recv_lane {
+    uint32_t next;     /* position of the next frame to look at, from 0 */
+    uint32_t arrived;  /* counted by events; without load/store reach */
+    uint32_t returned; /* last credit given */
+    uint8_t *slots;
+};
+
+struct trib_link {
+    int peer;
+    bool connected;
+    bool mapped; /* load/store reach to the peer's arena */
+    bool lost;
+    struct trib_transport *transport;
+    struct trib_remote *arena; /* the peer's */
+    struct trib_send_lane send[TRIB_LANES];
+    struct trib_recv_lane recv[TRIB_LANES];
+    _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
+    _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
+    const struct trib_notice *notice_in; /* written by the peer */
+    struct trib_notice *notice_out;      /* in the peer's arena, or NULL */
+    uint32_t notice_seen;
+    uint64_t clock; /* of imports */
+    struct trib_import imports[TRIB_IMPORTS];
+};
+
+/* What all links of an engine share. */
+struct trib_arena {
+    struct trib_transport *transport;
+    int self;
+    int size;
+    uint32_t window;
+    size_t slot_bytes;  /* payload of a slot, a multiple of 64 */
+    size_t block_bytes; /* of one peer */
+    uint8_t *base;
+    struct trib_region *region;
+    uint8_t *staging; /* same layout, for transports without load/store reach */
+    struct trib_region *staging_region;
+};
+
+/** trib_arena_create - allocate the receive side of all links; zero. */
+trib_status_t trib_arena_create(struct trib_arena *a);
+void trib_arena_destroy(struct trib_arena *a);
+
+/** trib_arena_bytes - what it holds of shared or pinned memory. */
+size_t trib_arena_bytes(const struct trib_arena *a);
+
+/**
+ * trib_link_connect - bring a link up; nothing happens when it is.
+ *
+ * address, blob   what the peer exported at start: transport address and arena
+ */
+trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
+                                const struct trib_blob *address,
+                                const struct trib_blob *blob);
+void trib_link_close(struct trib_link *l, struct trib_arena *a);
+
+/** trib_link_import - the peer's region of a blob, from the link's cache; NULL: none. */
+struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob);
+
+/** trib_link_can_send - is there a free slot? */
+static inline bool trib_link_can_send(struct trib_link *l, const struct trib_arena *a,
+                                      int lane)
+{
+    struct trib_send_lane *s = &l->send[lane];
+    if (s->next - s->released < a->window)
+        return true;
+    s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
+    return s->next - s->released < a->window;
+}
+
+static inline size_t trib_slot_stride(const struct trib_arena *a)
+{
+    return sizeof(struct trib_cell) + a->slot_bytes;
+}
+
+/** trib_link_cell - the cell to fill for the next frame: the peer's own, or staging. */
+static inline struct trib_cell *trib_link_cell(struct trib_link *l,
+                                               const struct trib_arena *a, int lane)
+{
+    struct trib_send_lane *s = &l->send[lane];
+    uint8_t *slots = s->remote ? s->remote : s->staging;
+    return (struct trib_cell *)(slots + (s->next % a->window) * trib_slot_stride(a));
+}
+
+/** trib_cell_payload - where `bytes` of payload of a cell begin. */
+static inline uint8_t *trib_cell_payload(struct trib_cell *c, size_t bytes)
+{
+    return bytes <= TRIB_CELL_PAYLOAD ? c->payload : (uint8_t *)(c + 1);
+}
+
+/**
+ * trib_link_publish - send the filled cell: its frame, and frame.bytes of payload.
+ *
+ * returns  TRIB_ERR_NO_RESOURCE: the transport is full, publish again later
+ */
+trib_status_t trib_link_publish(struct trib_link *l, const struct trib_arena *a,
+                                int lane);
+
+/** trib_link_peek - the next received cell of a lane, or NULL. */
+static inline struct trib_cell *trib_link_peek(const struct trib_link *l,
+                                               const struct trib_arena *a, int lane)
+{
+    const struct trib_recv_lane *r = &l->recv[lane];
+    struct trib_cell *c =
+        (struct trib_cell *)(r->slots + (r->next % a->window) * trib_slot_stride(a));
+    if (l->mapped)
+        return atomic_load_explicit(&c->position, memory_order_acquire) == r->next + 1
+                   ? c
+                   : NULL;
+    return (int32_t)(r->arrived - r->next) > 0 ? c : NULL;
+}
+
+/** trib_link_release - the cell that peek gave is used up; return its credit. */
+void trib_link_release(struct trib_link *l, const struct trib_arena *a, int lane);
+
+/** trib_link_notify - write a notice to the peer; its text is cut to fit. */
+void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
+                      const struct trib_notice *notice);
+
+/** trib_link_notice - a new notice of the peer, copied whole; false: none. */
+bool trib_link_notice(struct trib_link *l, struct trib_notice *out);
+
+/** trib_link_event - what an ARRIVED event means for this link. */
+void trib_link_event(struct trib_link *l, const struct trib_event *event);
+
+#endif

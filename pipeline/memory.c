@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static trib_status_t reserve(struct trib_memories *m)
+{
+    if (m->n < m->capacity)
+        return TRIB_OK;
+    size_t capacity = m->capacity ? 2 * m->capacity : 8;
+    struct trib_memory *list = realloc(m->list, capacity * sizeof(*list));
+    if (!list)
+        return TRIB_ERR_NO_MEMORY;
+    m->list = list;
+    m->capacity = capacity;
+    return TRIB_OK;
+}
+
+static trib_status_t keep(struct trib_memories *m, struct trib_memory e)
+{
+    trib_status_t st =
+        m->transport->ops->export_region(m->transport, e.region, &e.blob);
+    if (st != TRIB_OK) {
+        m->transport->ops->dereg(m->transport, e.region);
+        return st;
+    }
+    if (e.allocated)
+        m->allocated_bytes += e.bytes;
+    m->list[m->n++] = e;
+    return TRIB_OK;
+}
+
+trib_status_t trib_memory_alloc(struct trib_memories *m, size_t bytes, void **ptr_out)
+{
+    struct trib_memory e = {.bytes = bytes, .allocated = true};
+    void *ptr;
+    trib_status_t st = reserve(m);
+    if (st != TRIB_OK)
+        return st;
+    st = m->transport->ops->alloc(m->transport, bytes, &ptr, &e.region);
+    if (st != TRIB_OK)
+        return st;
+    e.ptr = ptr;
+    st = keep(m, e);
+    if (st == TRIB_OK)
+        *ptr_out = ptr;
+    return st;
+}
+
+trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t bytes)
+{
+    struct trib_memory e = {.ptr = ptr, .bytes = bytes};
+    trib_status_t st = reserve(m);
+    if (st != TRIB_OK)
+        return st;
+    st = m->transport->ops->reg(m->transport, ptr, bytes, &e.region);
+    if (st != TRIB_OK)
+        return st;
+    return keep(m, e);
+}
+
+static void drop(struct trib_memories *m, size_t i)
+{
+    if (m->list[i].allocated)
+        m->allocated_bytes -= m->list[i].bytes;
+    m->transport->ops->dereg(m->transport, m->list[i].region);
+    memmove(&m->list[i], &m->list[i + 1], (m->n - i - 1) * sizeof(m->list[0]));
+    m->n--;
+}
+
+trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated)
+{
+    for (size_t i = m->n; i-- > 0;) {
+        if (m->list[i].ptr == ptr && m->list[i].allocated == allocated) {
+            drop(m, i);
+            return TRIB_OK;
+        }
+    }
+    return TRIB_ERR_INVALID;
+}
+
+void trib_memory_remove_all(struct trib_memories *m)
+{
+    while (m->n)
+        drop(m, m->n - 1);
+    free(m->list);
+    m->list = NULL;
+    m->capacity = 0;
+}
+
+struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
+                                size_t lo, size_t hi)
+{
+    struct trib_ref ref = {.lo = lo, .hi = hi};
+    const uint8_t *p = ptr;
+
+    for (size_t i = m->n; ptr && i-- > 0;) {
+        const struct trib_memory *e = &m->list[i];
+        if (p < e->ptr || (size_t)(p - e->ptr) > e->bytes ||
+            hi - lo > e->bytes - (size_t)(p - e->ptr))
+            continue;
+        ref.blob = e->blob;
+        ref.origin = (int64_t)(p - e->ptr) - (int64_t)lo;
+        break;
+    }
+    return ref;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory that peers may reach: what trib_alloc and trib_register made.
+ */
+#ifndef PIPELINE_MEMORY_H
+#define PIPELINE_MEMORY_H
+
+#include "pipeline/link.h"
+
+struct trib_memory {
+    uint8_t *ptr;
+    size_t bytes;
+    struct trib_region *region;
+    struct trib_blob blob;
+    bool allocated; /* by the library; else registered by the caller */
+};
+
+/* A few entries: looked through from the newest. */
+struct trib_memories {
+    struct trib_transport *transport;
+    struct trib_memory *list;
+    size_t n;
+    size_t capacity;
+    size_t allocated_bytes;
+};
+
+trib_status_t trib_memory_alloc(struct trib_memories *m, size_t bytes, void **ptr_out);
+trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t bytes);
+
+/**
+ * trib_memory_remove - free or deregister what begins at ptr.
+ *
+ * errors   TRIB_ERR_INVALID: nothing of this kind begins there
+ */
+trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated);
+void trib_memory_remove_all(struct trib_memories *m);
+
+/**
+ * trib_memory_ref - how peers reach the part [lo, hi) of a vector.
+ *
+ * ptr      where vector byte lo is
+ * returns  blob.len 0 if they cannot
+ */
+struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
+                                size_t lo, size_t hi);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Moving a chunk: the only file where numbers meet bytes. move.c has the raw elements,
+ * move_coded.c the code words. Both are called by engine.c once a task may run.
+ */
+#ifndef PIPELINE_MOVE_H
+#define PIPELINE_MOVE_H
+
+#include "pipeline/engine.h"
+
+/* A chunk of one round. */
+struct trib_chunk {
+    uint32_t index; /* in the whole vector; what frames carry */
+    size_t first;   /* element of the vector */
+    size_t n;       /* elements, 0 at the end of a vector that does not divide */
+};
+
+struct trib_chunk trib_run_chunk(const struct trib_run *run, uint32_t round,
+                                 uint32_t chunk);
+
+/** trib_run_own, trib_run_value - where the own contribution and the value of a chunk are. */
+const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c);
+uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c);
+
+/** trib_run_source - bytes that a received raw frame stands for; NULL: not valid. */
+const uint8_t *trib_run_source(const struct trib_run *run, const struct trib_edge *edge,
+                               struct trib_cell *cell, const struct trib_chunk *c);
+
+/** trib_raw_fill - make the frame of a SEND in its cell (all but the publishing). */
+void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                   struct trib_cell *cell);
+/** trib_raw_reduce - the k-ary sum; all members' frames are there and were checked. */
+trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
+                              struct trib_task *t);
+trib_status_t trib_raw_copy_in(struct trib_run *run, struct trib_task *t,
+                               struct trib_cell *cell);
+void trib_raw_copy(struct trib_run *run, struct trib_task *t);
+
+/* The same for code words. */
+void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                     struct trib_cell *cell);
+trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
+                                struct trib_task *t);
+trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, struct trib_cell *cell);
+trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
+                              struct trib_task *t);
+
+/** trib_coded_store_free - may the store of a chunk be filled for this round? */
+bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round);
+
+#endif

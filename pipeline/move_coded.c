@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chunks as code words.
+ *
+ * Who is encoded when. A rank encodes each element at most once per operation with
+ * error feedback, so one residual per element suffices:
+ *   - sparse codecs select from the own contribution, whether it is sent or stays here;
+ *     sums and results are sent whole (TRIB_ENCODE_EXACT)
+ *   - other codecs quantise what is sent: a contribution, a partial sum or, at the
+ *     finisher, the result; the contribution of the finisher itself stays exact, except
+ *     where others decode it, too (OWN_SENT): then it counts as they see it
+ * The finisher decodes its own result word as all others do: the same bits everywhere.
+ *
+ * Contributions are added in the order of ranks, so a sum does not depend on arrival.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "pipeline/move.h"
+
+static uint32_t codec_flags(const struct trib_run *run)
+{
+    return trib_codec_info(run->desc.codec)->flags;
+}
+
+/* n elements at p as float32: in place where they are that, else staged. */
+static const float *as_f32(const struct trib_engine *e, const struct trib_run *run,
+                           const void *p, size_t n, float *stage)
+{
+    if (run->desc.op.dtype == TRIB_F32 && (uintptr_t)p % sizeof(float) == 0)
+        return p;
+    e->kernels->to_f32[run->desc.op.dtype](stage, p, n);
+    return stage;
+}
+
+enum feedback {
+    NO_FEEDBACK,
+    WITH_FEEDBACK,
+};
+
+static uint32_t encode(struct trib_engine *e, struct trib_run *run,
+                       const struct trib_chunk *c, const float *x, bool exact,
+                       enum feedback feedback, uint8_t *dst)
+{
+    struct trib_encode in = {
+        .x = x,
+        .n = c->n,
+        .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
+        .key = {.seed = run->desc.seed,
+                .step = run->step,
+                .stream = (uint32_t)e->rank,
+                .index = c->first},
+        .scratch = run->codec_scratch,
+    };
+    uint64_t begin = trib_now_ns();
+    size_t len = run->residual && !exact && feedback == WITH_FEEDBACK
+                     ? trib_codec_encode_ef(run->desc.codec, &in,
+                                            run->residual + c->first, run->work, dst)
+                     : trib_codec_encode(run->desc.codec, &in, dst);
+    e->stats.encode_ns += trib_now_ns() - begin;
+    assert(len <= e->arena.slot_bytes);
+    return (uint32_t)len;
+}
+
+bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round)
+{
+    const struct trib_program *p = &run->program;
+
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        const struct trib_task *t = &p->tasks[i];
+        if (t->kind == TRIB_TASK_SEND && t->chunk == chunk &&
+            (t->flags & TRIB_TASK_STORED) && t->done < round)
+            return false;
+    }
+    return true;
+}
+
+/* The own contribution's code word, made by whoever needs it first. */
+static struct trib_store *store_own(struct trib_engine *e, struct trib_run *run,
+                                    const struct trib_task *t, bool final)
+{
+    struct trib_store *s = &run->stores[t->chunk];
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+
+    if (s->round == t->done + 1)
+        return s;
+    const float *x = as_f32(e, run, trib_run_own(run, &c), c.n, run->stage);
+    bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
+    s->len = encode(e, run, &c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
+    s->round = t->done + 1;
+    return s;
+}
+
+void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                     struct trib_cell *cell)
+{
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    bool own = t->flags & TRIB_TASK_OWN;
+    uint8_t *payload = (uint8_t *)(cell + 1);
+    uint32_t len;
+
+    cell->frame = run->frame;
+    cell->frame.chunk = c.index;
+    cell->frame.kind = TRIB_FRAME_DATA;
+    if (t->flags & TRIB_TASK_STORED) {
+        struct trib_store *s = own ? store_own(e, run, t, t->flags & TRIB_TASK_FINAL)
+                                   : &run->stores[t->chunk];
+        assert(s->round == t->done + 1);
+        len = s->len;
+        memcpy(trib_cell_payload(cell, len), s->bytes, len);
+    } else {
+        const void *p = own ? trib_run_own(run, &c) : trib_run_value(run, &c);
+        const float *x = as_f32(e, run, p, c.n, run->stage);
+        bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
+        len = encode(e, run, &c, x, exact, WITH_FEEDBACK, payload);
+        if (len <= TRIB_CELL_PAYLOAD)
+            memcpy(cell->payload, payload, len);
+    }
+    cell->frame.bytes = len;
+    e->stats.dense_bytes += c.n * trib_dtype_size(run->desc.op.dtype);
+    e->stats.payload_bytes += len;
+}
+
+/* acc = acc op what a code word says; the first one sets acc. */
+static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
+                                const uint8_t *word, size_t len, size_t n, bool first)
+{
+    trib_op_t op = run->desc.op.op;
+
+    if (first)
+        return trib_codec_decode(run->desc.codec, word, len, run->acc, n);
+    if (op == TRIB_SUM || op == TRIB_MEAN)
+        return trib_codec_decode_add(run->desc.codec, word, len, 1.0f, run->acc, n);
+    trib_status_t st = trib_codec_decode(run->desc.codec, word, len, run->stage, n);
+    struct trib_reduce r = {
+        .src = {run->acc, run->stage}, .n_src = 2, .dst = {run->acc}, .n_dst = 1, .n = n};
+    if (st == TRIB_OK)
+        e->kernels->reduce[TRIB_F32][op](&r);
+    return st;
+}
+
+static void merge_elements(struct trib_engine *e, struct trib_run *run, const void *p,
+                           size_t n, bool first)
+{
+    const float *x = as_f32(e, run, p, n, run->stage);
+    struct trib_reduce r = {.dst = {run->acc}, .n_dst = 1, .n = n};
+
+    r.src[r.n_src++] = first ? (const void *)x : run->acc;
+    if (!first)
+        r.src[r.n_src++] = x;
+    e->kernels->reduce[TRIB_F32][run->desc.op.op](&r);
+}
+
+static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
+                               const struct trib_task *t, const struct trib_chunk *c,
+                               bool first)
+{
+    const uint8_t *own = trib_run_own(run, c);
+
+    if (t->flags & TRIB_TASK_OWN_SENT) {
+        struct trib_store *s = store_own(e, run, t, false);
+        return merge_word(e, run, s->bytes, s->len, c->n, first);
+    }
+    if (codec_flags(run) & TRIB_CODEC_SPARSE) {
+        const float *x = as_f32(e, run, own, c->n, run->stage);
+        uint32_t len = encode(e, run, c, x, false, WITH_FEEDBACK, run->word);
+        return merge_word(e, run, run->word, len, c->n, first);
+    }
+    merge_elements(e, run, own, c->n, first);
+    return TRIB_OK;
+}
+
+static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
+                               const struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_program *p = &run->program;
+    bool own_due = t->flags & TRIB_TASK_OWN, first = own_due;
+    trib_status_t st = TRIB_OK;
+
+    if (!own_due)
+        merge_elements(e, run, trib_run_value(run, c), c->n, true);
+    for (uint32_t i = 0; i < t->n_members && st == TRIB_OK; i++) {
+        struct trib_member *m = &p->members[t->member + i];
+        int peer = p->edges[m->edge].peer;
+        if (own_due && peer > e->rank) {
+            st = merge_own(e, run, t, c, first);
+            own_due = first = false;
+        }
+        struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m->lane);
+        uint32_t len = cell->frame.bytes;
+        if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
+            return TRIB_ERR_PROTOCOL;
+        if (st == TRIB_OK)
+            st = merge_word(e, run, trib_cell_payload(cell, len), len, c->n, first);
+        first = false;
+    }
+    if (own_due && st == TRIB_OK)
+        st = merge_own(e, run, t, c, first);
+    return st;
+}
+
+static trib_status_t value_from_word(struct trib_engine *e, struct trib_run *run,
+                                     const struct trib_chunk *c, const uint8_t *word,
+                                     size_t len)
+{
+    uint8_t *value = trib_run_value(run, c);
+    bool direct =
+        run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
+    float *x = direct ? (float *)value : run->acc;
+    trib_status_t st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
+
+    if (st == TRIB_OK && !direct)
+        e->kernels->from_f32[run->desc.op.dtype](value, x, c->n);
+    return st;
+}
+
+static bool has_stored_sends(const struct trib_run *run, uint32_t chunk)
+{
+    return !trib_coded_store_free(run, chunk, UINT32_MAX);
+}
+
+trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
+                                struct trib_task *t)
+{
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    trib_status_t st = merge_all(e, run, t, &c);
+
+    if (st != TRIB_OK)
+        return st;
+    if (t->flags & TRIB_TASK_MEAN) {
+        struct trib_reduce r = {.src = {run->acc},
+                                .n_src = 1,
+                                .dst = {run->acc},
+                                .n_dst = 1,
+                                .n = c.n,
+                                .ranks = e->size};
+        e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
+    }
+    struct trib_store *s = &run->stores[t->chunk];
+    if ((t->flags & TRIB_TASK_FINISH) && !(t->flags & TRIB_TASK_OWN_SENT) &&
+        has_stored_sends(run, t->chunk)) {
+        bool exact = codec_flags(run) & TRIB_CODEC_SPARSE;
+        s->len = encode(e, run, &c, run->acc, exact, WITH_FEEDBACK, s->bytes);
+        s->round = t->done + 1;
+        return value_from_word(e, run, &c, s->bytes, s->len);
+    }
+    e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, &c), run->acc, c.n);
+    return TRIB_OK;
+}
+
+trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, struct trib_cell *cell)
+{
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    uint32_t len = cell->frame.bytes;
+
+    if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
+        return TRIB_ERR_PROTOCOL;
+    const uint8_t *word = trib_cell_payload(cell, len);
+    if (t->flags & TRIB_TASK_RELAYED) {
+        struct trib_store *s = &run->stores[t->chunk];
+        memcpy(s->bytes, word, len);
+        s->len = len;
+        s->round = t->done + 1;
+    }
+    return value_from_word(e, run, &c, word, len);
+}
+
+trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
+                              struct trib_task *t)
+{
+    if (!has_stored_sends(run, t->chunk)) {
+        trib_raw_copy(run, t);
+        return TRIB_OK;
+    }
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    struct trib_store *s = store_own(e, run, t, true);
+    return run->no_result ? TRIB_OK : value_from_word(e, run, &c, s->bytes, s->len);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A schedule, lowered to what the engine runs: tasks, and the edges that they use.
+ *
+ * Lowering joins a run of RECV_REDUCE (and the SCALE behind it) to one k-ary task, finds
+ * out whether a SEND takes the own contribution or the value that was made of it, and
+ * numbers the frames of each (peer, lane) so that the engine knows whose turn it is.
+ */
+#ifndef PIPELINE_PROGRAM_H
+#define PIPELINE_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/schedule.h"
+
+enum trib_task_kind {
+    TRIB_TASK_SEND,    /* waits for: dep, a credit, its turn on the lane */
+    TRIB_TASK_REDUCE,  /* waits for: dep, the frames of all its members */
+    TRIB_TASK_COPY_IN, /* waits for: dep, its frame */
+    TRIB_TASK_COPY,    /* waits for: dep, the own contribution */
+};
+
+enum {
+    TRIB_TASK_FINAL = 1,
+    TRIB_TASK_FORWARD = 2,
+    TRIB_TASK_STABLE = 4,
+    TRIB_TASK_OWN = 8,        /* takes the own contribution, not a value made before */
+    TRIB_TASK_MEAN = 16,      /* REDUCE: divide by the number of ranks */
+    TRIB_TASK_FINISH = 32,    /* REDUCE: makes the finished result of its chunk */
+    TRIB_TASK_RELAYED = 64,   /* COPY_IN: its bytes are sent on by FORWARDs */
+    TRIB_TASK_STORED = 256,   /* SEND: its code word comes from the chunk's store */
+    TRIB_TASK_OWN_SENT = 128, /* REDUCE: the own contribution goes to others as well, so
+                               * it counts here as they decode it */
+};
+
+struct trib_task {
+    uint8_t kind;
+    uint8_t lane;
+    uint16_t flags;
+    uint16_t edge;      /* SEND, COPY_IN: index into edges */
+    uint16_t n_members; /* REDUCE */
+    uint32_t member;    /* REDUCE: index of the first */
+    uint32_t chunk;
+    uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
+    uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
+    uint32_t done;    /* rounds finished in this operation */
+    uint32_t placed;  /* SEND: rounds whose elements already are at the peer */
+};
+
+/* One contribution of a k-ary task, in the order of ranks. */
+struct trib_member {
+    uint16_t edge;
+    uint8_t lane;
+    uint32_t ordinal;
+};
+
+/* A peer's buffer within load/store reach: vector bytes [lo, hi) are at base + lo. */
+struct trib_view {
+    uint8_t *base; /* NULL: not within reach */
+    size_t lo;
+    size_t hi;
+};
+
+/* A peer that this rank exchanges frames with. */
+struct trib_edge {
+    int peer;
+    uint32_t sends[TRIB_LANES]; /* frames of one round */
+    uint32_t recvs[TRIB_LANES];
+    /* of the running operation */
+    uint32_t send_base[TRIB_LANES]; /* position of its first round's first frame */
+    uint32_t recv_base[TRIB_LANES];
+    bool open_out; /* an OPEN frame is still to be sent */
+    bool open_in;  /* an OPEN frame is still to come */
+    bool refs;     /* REF frames were sent: their credits end the operation */
+    struct trib_view peer_send;
+    struct trib_view peer_recv;
+};
+
+struct trib_program {
+    uint32_t n_chunks;
+    uint32_t n_tasks;
+    uint32_t n_members;
+    uint32_t n_edges;
+    struct trib_task *tasks;
+    struct trib_member *members;
+    struct trib_edge *edges;
+};
+
+/**
+ * trib_program_create - lower a checked schedule for rank `rank` of `size`.
+ *
+ * errors   TRIB_ERR_NO_MEMORY
+ */
+trib_status_t trib_program_create(const struct trib_schedule *schedule, int rank,
+                                  int size, struct trib_program *out);
+void trib_program_free(struct trib_program *p);
+
+#endif

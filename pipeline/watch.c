@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/watch.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/time.h"
+
+enum {
+    EVENTS = 16,
+    PAUSES_PER_US = 25,      /* of trib_pause, about */
+    BUSY_PAUSES = 40,        /* before a yield, with more ranks than cores */
+    LOOK_EVERY = 16,         /* yields between two looks at the clock */
+    POLL_NS = 5000000,       /* between two looks at a transport that need not be polled */
+    SLEEP_AFTER_NS = 3000000,
+    SLEEP_US = 500,          /* a wake-up that is missed costs this much */
+    NOTICE_NS = 100000000,
+};
+
+static void name_rank(const struct trib_engine *e, int rank, char *text, size_t bytes)
+{
+    const struct trib_peer *p = &e->peers[rank];
+
+    snprintf(text, bytes, "rank %d (host %s, process %d)", rank, p->host, p->pid);
+}
+
+void trib_watch_describe(const struct trib_engine *e, char *text, size_t bytes)
+{
+    const struct trib_run *run = e->head;
+
+    if (!run) {
+        snprintf(text, bytes, "after operation %u, phase idle", e->seq);
+        return;
+    }
+    if (run->desc.op.leaving) {
+        snprintf(text, bytes, "trib_free_comm, operation %u, phase free",
+                 run->frame.seq);
+        return;
+    }
+    snprintf(text, bytes, "%s (%s), operation %u, phase %s",
+             trib_coll_name(run->desc.op.coll), run->name ? run->name : "?",
+             run->frame.seq, run->moved ? "transfer" : "start");
+}
+
+void trib_watch_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
+                         const char *what)
+{
+    char who[128], where[128], text[400];
+
+    (void)run;
+    name_rank(e, peer, who, sizeof(who));
+    trib_watch_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s sent %s to rank %d in %s", who, what, e->rank,
+             where);
+    trib_engine_fail(e, TRIB_ERR_PROTOCOL, text);
+}
+
+/* In the last barrier a peer that has what it needs may leave before this rank. */
+static bool may_leave(const struct trib_engine *e)
+{
+    return e->head && e->head->desc.op.leaving;
+}
+
+static void peer_lost(struct trib_engine *e, const struct trib_event *event)
+{
+    struct trib_link *l = &e->links[event->peer];
+    char who[128], where[128], text[400];
+
+    l->lost = true;
+    if (may_leave(e) && strstr(event->why, "has left"))
+        return;
+    name_rank(e, event->peer, who, sizeof(who));
+    trib_watch_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s is lost: %s; seen by rank %d in %s", who,
+             event->why, e->rank, where);
+    trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
+}
+
+bool trib_watch_events(struct trib_engine *e)
+{
+    struct trib_event events[EVENTS];
+    bool moved = false;
+    int n = e->transport->ops->poll(e->transport, events, EVENTS);
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].kind == TRIB_EVENT_ARRIVED) {
+            trib_link_event(&e->links[events[i].peer], &events[i]);
+            moved = true;
+        } else if (events[i].kind == TRIB_EVENT_PEER_LOST) {
+            peer_lost(e, &events[i]);
+        }
+    }
+    return moved;
+}
+
+static void take_notice(struct trib_engine *e, int peer)
+{
+    struct trib_notice n;
+    char text[400];
+
+    if (!trib_link_notice(&e->links[peer], &n))
+        return;
+    if (n.kind == TRIB_NOTICE_FAILED) {
+        trib_engine_fail(e, (trib_status_t)n.status, n.text);
+        return;
+    }
+    if (!e->head || n.frame.seq != e->head->frame.seq)
+        return;
+    n.frame.kind = TRIB_FRAME_DATA;
+    trib_status_t st = trib_frame_check(&e->head->frame, &n.frame, e->rank, peer, text,
+                                        sizeof(text));
+    if (st != TRIB_OK)
+        trib_engine_fail(e, st, text);
+}
+
+static void tell_waiting(struct trib_engine *e)
+{
+    struct trib_notice n = {.kind = TRIB_NOTICE_WAITING, .frame = e->head->frame};
+
+    for (uint32_t i = 0; i < e->head->program.n_edges; i++)
+        trib_link_notify(&e->links[e->head->program.edges[i].peer], &e->arena, &n);
+}
+
+/* The peer that the first unfinished task waits for, or -1: for the caller's data. */
+static int waits_for(const struct trib_engine *e, const char **what_out)
+{
+    const struct trib_program *p = &e->head->program;
+
+    for (uint32_t i = 0; i < p->n_edges; i++) {
+        if (p->edges[i].open_in) {
+            *what_out = "its call";
+            return p->edges[i].peer;
+        }
+    }
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        const struct trib_task *t = &p->tasks[i];
+        if (t->done == e->head->desc.rounds)
+            continue;
+        if (t->kind == TRIB_TASK_COPY_IN || t->kind == TRIB_TASK_SEND) {
+            const struct trib_link *l = &e->links[p->edges[t->edge].peer];
+            bool full = l->send[t->lane].next - l->send[t->lane].released >=
+                        e->arena.window;
+            *what_out = t->kind == TRIB_TASK_SEND ? "room in its slots" : "a result";
+            if (t->kind == TRIB_TASK_COPY_IN || full)
+                return l->peer;
+        }
+        for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_members; k++) {
+            const struct trib_member *m = &p->members[t->member + k];
+            int peer = p->edges[m->edge].peer;
+            *what_out = "a contribution";
+            if (!trib_link_peek(&e->links[peer], &e->arena, m->lane))
+                return peer;
+        }
+    }
+    *what_out = "elements that trib_plan_ready has not named";
+    return -1;
+}
+
+static void time_out(struct trib_engine *e)
+{
+    const char *what = "";
+    char who[128] = "this rank's own", where[128], text[500];
+    int peer = waits_for(e, &what);
+
+    if (peer >= 0)
+        name_rank(e, peer, who, sizeof(who));
+    trib_watch_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text),
+             "rank %d made no progress for %d ms in %s: it waits for %s of %s "
+             "(raise TRIB_TIMEOUT_MS if that is expected)",
+             e->rank, e->cfg->timeout_ms, where, what, who);
+    trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
+}
+
+bool trib_engine_look(struct trib_engine *e)
+{
+    uint64_t now = trib_now_ns();
+
+    if (!e->last_progress) {
+        e->last_progress = e->last_notice = now;
+        return false;
+    }
+    if (now - e->last_poll > POLL_NS) {
+        e->last_poll = now;
+        (void)trib_watch_events(e);
+        for (int p = 0; p < e->size && !e->failed; p++)
+            if (e->links[p].connected)
+                take_notice(e, p);
+    }
+    if (e->failed || !e->head)
+        return false;
+    if (now - e->last_notice > NOTICE_NS) {
+        e->last_notice = now;
+        tell_waiting(e);
+    }
+    if (now - e->last_progress > (uint64_t)e->cfg->timeout_ms * 1000000u)
+        time_out(e);
+    return now - e->last_progress > SLEEP_AFTER_NS;
+}
+
+/*
+ * Spin while an answer can be near; then give the core to others, most of all with more
+ * ranks than cores; after milliseconds it is time to sleep.
+ */
+bool trib_engine_idle(struct trib_engine *e)
+{
+    uint32_t spins = e->oversubscribed ? BUSY_PAUSES
+                                       : (uint32_t)e->cfg->spin_us * PAUSES_PER_US;
+
+    if (++e->idle < spins) {
+        trib_pause();
+        return false;
+    }
+    if ((e->idle - spins) % LOOK_EVERY == 0 && trib_engine_look(e))
+        return true;
+    sched_yield();
+    return false;
+}
+
+void trib_engine_sleep(struct trib_engine *e)
+{
+    e->transport->ops->arm(e->transport);
+    if (!trib_engine_progress(e))
+        e->transport->ops->wait(e->transport, SLEEP_US);
+    else
+        trib_engine_awake(e);
+}
+
+void trib_engine_awake(struct trib_engine *e)
+{
+    e->idle = 0;
+    e->last_progress = 0;
+}
+
+trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run)
+{
+    trib_engine_awake(e);
+    while (atomic_load_explicit(&run->state, memory_order_acquire) != TRIB_RUN_DONE) {
+        if (trib_engine_progress(e))
+            trib_engine_awake(e);
+        else if (trib_engine_idle(e))
+            trib_engine_sleep(e);
+    }
+    return run->status;
+}
