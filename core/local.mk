@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libcore.la
+libtributary_all_la_LIBADD += libcore.la
+libcore_la_SOURCES = \
+	core/coll.c \
+	core/comm.c \
+	core/comm.h \
+	core/driver.c \
+	core/info.c \
+	core/memory.c \
+	core/plan.c

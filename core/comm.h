@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of a communicator and of a plan, for the files of core/.
+ */
+#ifndef CORE_COMM_H
+#define CORE_COMM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <tributary.h>
+
+#include "collectives/collectives.h"
+#include "pipeline/engine.h"
+
+#define TRIB_PLAN_CACHE 64
+
+struct trib_plan {
+    struct trib_comm *comm;
+    struct trib_run run;
+    struct trib_codec *codec;
+    const void *send;
+    void *recv;
+    size_t lengths[2]; /* elements of send and recv, for checks */
+    bool alone;        /* nothing to exchange: size 1 */
+    char why[256];     /* of the algorithm */
+};
+
+/* What the blocking calls look their plan up by. */
+struct trib_plan_key {
+    trib_coll_t coll;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    int root;
+    size_t count;
+    const void *vector; /* with error feedback: whose residual it is */
+};
+
+struct trib_cached_plan {
+    struct trib_plan_key key;
+    struct trib_plan *plan;
+    uint64_t used;
+};
+
+/* Drives started plans. Made at the first trib_plan_start. */
+struct trib_driver {
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t mutex;
+    pthread_cond_t work;
+    bool stop;           /* under mutex */
+    _Atomic int active;  /* plans started and not seen done by the driver */
+    _Atomic int callers; /* threads in trib_plan_wait: they drive by themselves */
+};
+
+struct trib_comm {
+    struct trib_config cfg;
+    struct trib_log log;
+    struct trib_error err;
+    struct trib_engine engine;
+    _Atomic int lock; /* of engine */
+    struct trib_driver driver;
+    int n_plans; /* of the caller */
+    bool shares_host; /* all ranks are on one host */
+    size_t cache_bytes; /* last-level cache of this host; 0: not known */
+    struct trib_cached_plan *newest;
+    struct trib_cached_plan cache[TRIB_PLAN_CACHE];
+    uint64_t clock; /* of cache */
+};
+
+/** trib_comm_fail - the sentence of an operation that was refused; nothing was harmed. */
+trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
+                             const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Waits for the driver to end its pass. */
+void trib_comm_lock_slow(struct trib_comm *comm);
+
+static inline void trib_comm_lock(struct trib_comm *comm)
+{
+    if (atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire))
+        trib_comm_lock_slow(comm);
+}
+
+static inline bool trib_comm_try_lock(struct trib_comm *comm)
+{
+    return !atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire);
+}
+
+static inline void trib_comm_unlock(struct trib_comm *comm)
+{
+    atomic_store_explicit(&comm->lock, 0, memory_order_release);
+}
+
+/** trib_driver_start - somebody has started a plan: see that it goes on. */
+trib_status_t trib_driver_start(struct trib_comm *comm);
+void trib_driver_stop(struct trib_comm *comm);
+
+/** trib_plan_make - a plan that is not counted as the caller's. */
+trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
+                             const trib_desc_t *desc, bool leaving,
+                             struct trib_plan **plan_out);
+void trib_plan_destroy(struct trib_plan *plan);
+
+/** trib_plan_run - start and wait, on the caller's thread. */
+trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv);
+
+/** trib_cache_clear - destroy the plans of the blocking calls. */
+void trib_cache_clear(struct trib_comm *comm);
+
+#endif

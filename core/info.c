@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of what this build and this machine can do.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/cpu.h"
+#include "boot/boot.h"
+#include "core/comm.h"
+#include "topo/machine.h"
+
+const char *trib_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+struct sink {
+    trib_item_fn fn;
+    void *arg;
+};
+
+static void give(const struct sink *s, const char *name, const char *value,
+                 const char *detail)
+{
+    trib_item_t item = {
+        .name = name, .value = value, .detail = detail, .origin = "", .unit = ""};
+
+    s->fn(s->arg, &item);
+}
+
+static void list_transports(const struct sink *s)
+{
+    for (int i = 0; trib_transports[i]; i++)
+        give(s, trib_transports[i]->name, "", trib_transports[i]->detail);
+}
+
+static void list_algorithms(const struct sink *s)
+{
+    for (int i = 0; trib_algos[i]; i++) {
+        char colls[128] = "";
+        for (int c = 0; c < TRIB_COLL_COUNT; c++) {
+            size_t n = strlen(colls);
+            if (trib_algos[i]->colls >> c & 1)
+                snprintf(colls + n, sizeof(colls) - n, "%s%s", n ? " " : "",
+                         trib_coll_name((trib_coll_t)c));
+        }
+        give(s, trib_algos[i]->name, colls, trib_algos[i]->detail);
+    }
+}
+
+static void list_codecs(const struct sink *s)
+{
+    const struct trib_codec_row_info *rows;
+    size_t n = trib_codec_rows(&rows);
+
+    for (size_t i = 0; i < n; i++)
+        give(s, rows[i].name, rows[i].grammar, rows[i].detail);
+}
+
+static void list_boots(const struct sink *s)
+{
+    for (int i = 0; trib_boots[i]; i++)
+        give(s, trib_boots[i]->name, "", trib_boots[i]->detail);
+}
+
+static void give_setting(void *arg, const struct trib_config_item *c)
+{
+    const struct sink *s = arg;
+    trib_item_t item = {.name = c->variable,
+                        .value = c->value,
+                        .detail = c->doc,
+                        .origin = c->origin,
+                        .unit = c->unit};
+
+    s->fn(s->arg, &item);
+}
+
+static trib_status_t list_config(struct sink *s)
+{
+    struct trib_config cfg;
+    struct trib_error err = {0};
+    trib_status_t st = trib_config_load(&cfg, NULL, NULL, &err);
+
+    if (st == TRIB_OK)
+        trib_config_each(&cfg, give_setting, s);
+    else
+        give(s, "error", trib_status_name(st), trib_error_text(&err));
+    return st;
+}
+
+static void list_cpu(const struct sink *s)
+{
+    char features[256];
+
+    trib_cpu_features(features, sizeof(features));
+    give(s, "vector instructions", features, "found on this CPU");
+    give(s, "kernels", trib_kernels_get("auto")->isa, "used unless TRIB_CPU says else");
+}
+
+static void give_machine(void *arg, const char *name, const char *value)
+{
+    give(arg, name, value, "");
+}
+
+trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg)
+{
+    struct sink s = {fn, arg};
+
+    if (!fn)
+        return TRIB_ERR_INVALID;
+    switch (list) {
+    case TRIB_LIST_TRANSPORTS:
+        list_transports(&s);
+        return TRIB_OK;
+    case TRIB_LIST_ALGORITHMS:
+        list_algorithms(&s);
+        return TRIB_OK;
+    case TRIB_LIST_CODECS:
+        list_codecs(&s);
+        return TRIB_OK;
+    case TRIB_LIST_CONFIG:
+        return list_config(&s);
+    case TRIB_LIST_TOPOLOGY:
+        return trib_machine_each(give_machine, &s);
+    case TRIB_LIST_CPU:
+        list_cpu(&s);
+        return TRIB_OK;
+    case TRIB_LIST_BOOTS:
+        list_boots(&s);
+        return TRIB_OK;
+    }
+    return TRIB_ERR_INVALID;
+}
+
+trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes)
+{
+    struct trib_codec *c;
+    struct trib_error err = {0};
+
+    if (!codec || !text || !bytes)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = trib_codec_create(codec, NULL, &err, &c);
+    snprintf(text, bytes, "%s",
+             st == TRIB_OK ? trib_codec_info(c)->text : trib_error_text(&err));
+    if (st == TRIB_OK)
+        trib_codec_destroy(c);
+    return st;
+}

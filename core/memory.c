@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib_alloc, trib_register, and what a communicator holds.
+ */
+#include "core/comm.h"
+
+trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out)
+{
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!ptr_out || bytes == 0)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_alloc: %s",
+                              ptr_out ? "0 bytes" : "ptr_out is NULL");
+    *ptr_out = NULL;
+    trib_comm_lock(comm);
+    trib_status_t st = trib_memory_alloc(&comm->engine.memories, bytes, ptr_out);
+    trib_comm_unlock(comm);
+    return st == TRIB_OK ? st
+                         : trib_comm_fail(comm, st, "trib_alloc: no %zu bytes: %s",
+                                          bytes, trib_status_str(st));
+}
+
+trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
+{
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!ptr || bytes == 0)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_register: %s",
+                              ptr ? "0 bytes" : "ptr is NULL");
+    trib_comm_lock(comm);
+    trib_status_t st = trib_memory_register(&comm->engine.memories, ptr, bytes);
+    trib_comm_unlock(comm);
+    return st == TRIB_OK ? st
+                         : trib_comm_fail(comm, st,
+                                          "trib_register: %zu bytes at %p: %s", bytes,
+                                          ptr, trib_status_str(st));
+}
+
+static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
+                          const char *call, const char *maker)
+{
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    trib_comm_lock(comm);
+    trib_status_t st = comm->engine.head
+                           ? TRIB_ERR_BUSY
+                           : trib_memory_remove(&comm->engine.memories, ptr, allocated);
+    trib_comm_unlock(comm);
+    if (st == TRIB_ERR_BUSY)
+        return trib_comm_fail(comm, st, "%s while a plan runs: wait for it first", call);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s: %p did not come from %s of this "
+                              "communicator", call, ptr, maker);
+    return TRIB_OK;
+}
+
+trib_status_t trib_free(trib_comm_t *comm, void *ptr)
+{
+    return ptr ? drop(comm, ptr, true, "trib_free", "trib_alloc") : TRIB_OK;
+}
+
+trib_status_t trib_deregister(trib_comm_t *comm, void *ptr)
+{
+    return drop(comm, ptr, false, "trib_deregister", "trib_register");
+}
+
+trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
+{
+    if (!comm || !stats || stats->size != sizeof(*stats))
+        return TRIB_ERR_INVALID;
+    const struct trib_engine *e = &comm->engine;
+    const struct trib_engine_stats *s = &e->stats;
+    size_t slots = trib_arena_bytes(&e->arena);
+
+    *stats = (trib_stats_t){
+        .size = sizeof(*stats),
+        .operations = s->operations,
+        .wire_bytes = s->wire_bytes,
+        .payload_bytes = s->payload_bytes,
+        .dense_bytes = s->dense_bytes,
+        .messages = s->messages,
+        .shared_bytes = slots + e->memories.allocated_bytes,
+        .slot_bytes = slots,
+        .wait_ns = s->wait_ns,
+        .encode_ns = s->encode_ns,
+    };
+    return TRIB_OK;
+}

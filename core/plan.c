@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans: check what is asked for, choose an algorithm, cut the vector, compile.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "core/comm.h"
+
+enum {
+    ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
+};
+
+static bool sums(trib_coll_t coll)
+{
+    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
+}
+
+static bool blocked(trib_coll_t coll)
+{
+    return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
+}
+
+static bool has_root(trib_coll_t coll)
+{
+    return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
+}
+
+static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
+                                const trib_desc_t *d)
+{
+    int size = comm->engine.size;
+    size_t bytes = trib_dtype_size(d->dtype), whole;
+
+    if ((unsigned)coll >= TRIB_COLL_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "collective %d does not exist",
+                              (int)coll);
+    if (d->size != sizeof(*d))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "trib_desc_t.size is %zu, it must be %zu: begin with "
+                              "TRIB_DESC_INIT",
+                              d->size, sizeof(*d));
+    if (!bytes)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "dtype %d does not exist",
+                              (int)d->dtype);
+    if (sums(coll) && (unsigned)d->op >= TRIB_OP_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
+                              (int)d->op);
+    if (has_root(coll) && (d->root < 0 || d->root >= size))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "root is %d, it must be a rank: 0 to %d", d->root,
+                              size - 1);
+    if ((unsigned)d->feed > TRIB_FEED_BACKWARD || (d->feed && !sums(coll)) ||
+        (d->feed && blocked(coll)))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "feed %d is not for %s: only all-reduce and reduce are "
+                              "fed piecewise",
+                              (int)d->feed, trib_coll_name(coll));
+    if (d->chunk && (d->chunk < 64 || d->chunk > comm->cfg.chunk))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "chunk is %zu bytes, it must be 64 to %zu, the size of a "
+                              "slot (raise TRIB_CHUNK)",
+                              d->chunk, comm->cfg.chunk);
+    if (__builtin_mul_overflow(d->count, bytes, &whole) ||
+        __builtin_mul_overflow(whole, blocked(coll) ? (size_t)size : 1, &whole) ||
+        whole > PTRDIFF_MAX)
+        return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
+                              "%zu elements of %zu bytes%s do not fit into memory",
+                              d->count, bytes, blocked(coll) ? " for each rank" : "");
+    return TRIB_OK;
+}
+
+static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
+                                const trib_desc_t *d)
+{
+    struct trib_comm *comm = plan->comm;
+    const char *text = d->codec ? d->codec : comm->cfg.codec;
+
+    if (coll == TRIB_BARRIER || strcmp(text, "none") == 0)
+        return TRIB_OK;
+    struct trib_error err = {0};
+    trib_status_t st =
+        trib_codec_create(text, comm->engine.kernels, &err, &plan->codec);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    const struct trib_codec_info *info = trib_codec_info(plan->codec);
+    if (info->flags & TRIB_CODEC_IDENTITY) {
+        trib_codec_destroy(plan->codec);
+        plan->codec = NULL;
+        return TRIB_OK;
+    }
+    if (d->dtype > TRIB_BF16)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s is for floating-point elements, dtype is %s: "
+                              "use codec none",
+                              info->text, trib_dtype_name(d->dtype));
+    if (sums(coll) && d->op != TRIB_SUM && d->op != TRIB_MEAN &&
+        !(info->flags & TRIB_CODEC_ANY_OP))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s is for sum and mean, op is %s: use codec none, "
+                              "f16 or bf16",
+                              info->text, trib_op_name(d->op));
+    return TRIB_OK;
+}
+
+static const struct trib_algo *find_algorithm(struct trib_plan *plan, const char *name,
+                                              const struct trib_shape *shape)
+{
+    const struct trib_algo *a = trib_algo_find(name);
+    const char *names[32], *near;
+    size_t n = 0;
+
+    if (a && (a->colls >> shape->coll & 1) && a->can(shape)) {
+        snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", name);
+        return a;
+    }
+    if (a) {
+        trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                       "algorithm %s cannot do %s with %d ranks (trib-info lists what "
+                       "each can do)",
+                       name, trib_coll_name(shape->coll), shape->size);
+        return NULL;
+    }
+    for (; trib_algos[n] && n < 32; n++)
+        names[n] = trib_algos[n]->name;
+    near = trib_text_nearest(name, names, n);
+    trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s",
+                   name, near ? ": did you mean \"" : " (trib-info lists them)",
+                   near ? near : "", near ? "\"?" : "");
+    return NULL;
+}
+
+static const struct trib_algo *choose(struct trib_plan *plan,
+                                      const struct trib_shape *shape,
+                                      const trib_desc_t *d)
+{
+    struct trib_comm *comm = plan->comm;
+    const char *name = d->algorithm ? d->algorithm : comm->cfg.algorithm;
+    uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
+    struct trib_choice choice = {
+        .bytes = d->count * trib_dtype_size(d->dtype),
+        .load_store = comm->engine.all_mapped,
+        .sparse = flags & TRIB_CODEC_SPARSE,
+        .lossy = plan->codec != NULL,
+        .oversubscribed = comm->engine.oversubscribed,
+        .slot_bytes = comm->cfg.chunk,
+    };
+
+    if (strcmp(name, "auto") != 0 &&
+        !(shape->coll == TRIB_BARRIER && !d->algorithm))
+        return find_algorithm(plan, name, shape);
+    const struct trib_algo *a =
+        trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
+    if (!a)
+        trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED, "no algorithm for %s with %d ranks",
+                       trib_coll_name(shape->coll), shape->size);
+    return a;
+}
+
+/* The most elements of which a code word fits into a slot: a multiple of 64. */
+static size_t piece_max(const struct trib_plan *plan, size_t slot_bytes,
+                        size_t element_bytes)
+{
+    if (!plan->codec)
+        return slot_bytes / element_bytes;
+    size_t n = slot_bytes / sizeof(float) / 64 * 64;
+    while (n > 64 && trib_codec_bound(plan->codec, n) > slot_bytes)
+        n -= 64;
+    return n;
+}
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* All ranks cut alike: only what they must agree on may be used here. */
+static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    const struct trib_comm *comm = plan->comm;
+    size_t size = trib_dtype_size(d->dtype);
+    size_t slot = d->chunk ? d->chunk : comm->cfg.chunk;
+    size_t most = piece_max(plan, slot, size);
+    size_t parts = blocked(r->op.coll) ? 1 : plan->run.program.n_chunks;
+    size_t line = 64 / size;
+
+    r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.size : 1);
+    r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+    size_t rounds = divide_up(d->count, parts * most);
+    rounds = rounds ? rounds : 1;
+    if (rounds * plan->run.program.n_chunks > UINT32_MAX / 2)
+        return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
+                              "%zu elements are more chunks of %zu bytes than can be "
+                              "numbered (raise TRIB_CHUNK)",
+                              d->count, slot);
+    r->piece = divide_up(d->count, parts * rounds);
+    if (r->piece > line && divide_up(r->piece, line) * line <= most)
+        r->piece = divide_up(r->piece, line) * line;
+    r->rounds = (uint32_t)rounds;
+    r->zero_copy = !plan->codec && comm->cfg.zero_copy && comm->engine.size > 1 &&
+                   r->piece * size >= ZERO_COPY_MIN;
+    r->stream = r->total * size > comm->cache_bytes;
+    return TRIB_OK;
+}
+
+static uint32_t run_digest(const struct trib_plan *plan, const char *algorithm)
+{
+    uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
+    uint32_t algo = trib_digest32(algorithm, strlen(algorithm));
+    uint64_t piece = plan->run.desc.piece;
+
+    return (codec ^ codec >> 16) << 16 | (algo & 0xff) << 8 |
+           (trib_digest32(&piece, sizeof(piece)) & 0xff);
+}
+
+static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)
+{
+    struct trib_engine *e = &plan->comm->engine;
+    struct trib_run_desc *r = &plan->run.desc;
+    struct trib_shape shape = {.coll = r->op.coll,
+                               .op = d->op,
+                               .rank = e->rank,
+                               .size = e->size,
+                               .root = has_root(r->op.coll) ? d->root : 0};
+    struct trib_schedule schedule = {0};
+    char wrong[200] = "";
+
+    const struct trib_algo *algo = choose(plan, &shape, d);
+    if (!algo)
+        return plan->comm->err.status;
+    plan->run.name = algo->name;
+    trib_status_t st = algo->build(&shape, &schedule);
+    if (st == TRIB_OK)
+        st = trib_schedule_check(&schedule, &shape, wrong, sizeof(wrong));
+    if (st == TRIB_OK)
+        st = trib_program_create(&schedule, e->rank, e->size, &plan->run.program);
+    trib_schedule_free(&schedule);
+    if (st != TRIB_OK)
+        return trib_comm_fail(plan->comm, st, "cannot build %s for %s: %s", algo->name,
+                              trib_coll_name(shape.coll), wrong);
+    r->op.leaving = leaving;
+    r->seed = 0x7472696275746172u;
+    r->codec = plan->codec;
+    st = cut(plan, d);
+    if (st == TRIB_OK) {
+        r->digest = run_digest(plan, algo->name);
+        trib_comm_lock(plan->comm);
+        st = trib_run_prepare(e, &plan->run);
+        trib_comm_unlock(plan->comm);
+    }
+    return st;
+}
+
+trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
+                             const trib_desc_t *desc, bool leaving,
+                             struct trib_plan **plan_out)
+{
+    trib_status_t st = check_desc(comm, coll, desc);
+
+    *plan_out = NULL;
+    if (st != TRIB_OK)
+        return st;
+    struct trib_plan *plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    plan->comm = comm;
+    plan->send = desc->send;
+    plan->recv = desc->recv;
+    plan->run.desc.count = desc->count;
+    plan->run.desc.op = (struct trib_frame_op){
+        .coll = coll,
+        .dtype = desc->dtype,
+        .op = sums(coll) ? desc->op : TRIB_SUM,
+        .feed = desc->feed,
+        .root = has_root(coll) ? (uint32_t)desc->root : TRIB_ROOT_NONE,
+    };
+    size_t size = (size_t)comm->engine.size, n = desc->count;
+    plan->lengths[0] = coll == TRIB_REDUCE_SCATTER ? n * size : n;
+    plan->lengths[1] = coll == TRIB_ALLGATHER ? n * size : n;
+    st = make_codec(plan, coll, desc);
+    if (st == TRIB_OK)
+        st = compile(plan, desc, leaving);
+    if (st != TRIB_OK) {
+        trib_plan_destroy(plan);
+        return st;
+    }
+    *plan_out = plan;
+    return TRIB_OK;
+}
+
+void trib_plan_destroy(struct trib_plan *plan)
+{
+    if (!plan)
+        return;
+    trib_run_dispose(&plan->run);
+    trib_codec_destroy(plan->codec);
+    free(plan);
+}
+
+trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
+                               const trib_desc_t *desc, trib_plan_t **plan_out)
+{
+    if (plan_out)
+        *plan_out = NULL;
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!desc || !plan_out)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "trib_plan_create needs a description and a place for "
+                              "the plan, %s is NULL",
+                              desc ? "plan_out" : "desc");
+    trib_status_t st = trib_plan_make(comm, coll, desc, false, plan_out);
+    if (st == TRIB_OK)
+        comm->n_plans++;
+    return st;
+}
+
+trib_status_t trib_plan_allreduce(trib_comm_t *comm, const trib_desc_t *desc,
+                                  trib_plan_t **plan_out)
+{
+    return trib_plan_create(comm, TRIB_ALLREDUCE, desc, plan_out);
+}
+
+static bool disjoint(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return x + a_bytes <= y || y + b_bytes <= x;
+}
+
+/* Whether the buffers of this start will do. */
+static trib_status_t check_buffers(struct trib_plan *plan, const void *send, void *recv)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    struct trib_comm *comm = plan->comm;
+    bool sends = r->op.coll != TRIB_BROADCAST || (int)r->op.root == comm->engine.rank;
+    bool receives = r->op.coll != TRIB_REDUCE || (int)r->op.root == comm->engine.rank;
+    size_t bytes = trib_dtype_size(r->op.dtype);
+
+    if (r->count == 0)
+        return TRIB_OK;
+    if (receives ? !recv : sends && !send && !recv)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s of %zu elements: %s is NULL",
+                              trib_coll_name(r->op.coll), r->count,
+                              receives ? "recv" : "send");
+    if (sends && receives && send && send != recv &&
+        !disjoint(send, plan->lengths[0] * bytes, recv, plan->lengths[1] * bytes))
+        return trib_comm_fail(comm, TRIB_ERR_OVERLAP,
+                              "%s: send (%zu bytes at %p) and recv (%zu bytes at %p) "
+                              "overlap; give the same pointer for in place",
+                              trib_coll_name(r->op.coll), plan->lengths[0] * bytes, send,
+                              plan->lengths[1] * bytes, recv);
+    return TRIB_OK;
+}
+
+/* Common ways to say "in place" that differ from send == NULL. */
+static const void *normal_send(const struct trib_plan *plan, const void *send,
+                               void *recv)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    size_t mine = (size_t)plan->comm->engine.rank * r->count;
+
+    if (r->op.coll == TRIB_ALLGATHER && send && recv &&
+        send == (char *)recv + mine * trib_dtype_size(r->op.dtype))
+        return NULL;
+    return send;
+}
+
+trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_comm *comm = plan->comm;
+    struct trib_engine *e = &comm->engine;
+
+    if (e->failed)
+        return e->failed;
+    send = normal_send(plan, send, recv);
+    trib_status_t st = check_buffers(plan, send, recv);
+    if (st != TRIB_OK)
+        return st;
+    trib_comm_lock(comm);
+    trib_run_start(e, &plan->run, send, recv);
+    st = trib_engine_wait(e, &plan->run);
+    trib_comm_unlock(comm);
+    return st;
+}
+
+trib_status_t trib_plan_start(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load(&plan->run.state);
+    if (comm->engine.failed)
+        return comm->engine.failed;
+    if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
+        return trib_comm_fail(comm, TRIB_ERR_BUSY,
+                              "the plan was started before and is not done: wait first");
+    const void *send = normal_send(plan, plan->send, plan->recv);
+    trib_status_t st = check_buffers(plan, send, plan->recv);
+    if (st != TRIB_OK)
+        return st;
+    trib_comm_lock(comm);
+    st = trib_driver_start(comm);
+    if (st == TRIB_OK) {
+        trib_run_start(&comm->engine, &plan->run, send, plan->recv);
+        trib_engine_awake(&comm->engine);
+        (void)trib_engine_progress(&comm->engine);
+    }
+    trib_comm_unlock(comm);
+    return st;
+}
+
+trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const struct trib_run_desc *r = &plan->run.desc;
+    if (r->op.feed == TRIB_FEED_WHOLE)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "the plan is not fed piecewise: set trib_desc_t.feed");
+    if (first > r->count || count > r->count - first)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "elements %zu to %zu are not in a vector of %zu", first,
+                              first + count, r->count);
+    if (plan->comm->engine.failed)
+        return plan->comm->engine.failed;
+    trib_run_feed(&plan->run, first, count);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_test(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+
+    if (state == TRIB_RUN_IDLE)
+        return TRIB_OK;
+    if (state != TRIB_RUN_DONE && trib_comm_try_lock(comm)) {
+        if (trib_engine_progress(&comm->engine))
+            trib_engine_awake(&comm->engine);
+        else
+            (void)trib_engine_look(&comm->engine);
+        trib_comm_unlock(comm);
+        state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    }
+    return state == TRIB_RUN_DONE ? plan->run.status : TRIB_INPROGRESS;
+}
+
+trib_status_t trib_plan_wait(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+
+    if (state == TRIB_RUN_IDLE)
+        return TRIB_OK;
+    if (state != TRIB_RUN_DONE) {
+        uint64_t begin = trib_now_ns();
+        atomic_fetch_add(&comm->driver.callers, 1);
+        trib_comm_lock(comm);
+        (void)trib_engine_wait(&comm->engine, &plan->run);
+        comm->engine.stats.wait_ns += trib_now_ns() - begin;
+        trib_comm_unlock(comm);
+        atomic_fetch_sub(&comm->driver.callers, 1);
+    }
+    return plan->run.status;
+}
+
+trib_status_t trib_plan_free(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_OK;
+    int state = atomic_load(&plan->run.state);
+    if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
+        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                              "the plan still runs: wait for it before trib_plan_free");
+    plan->comm->n_plans--;
+    trib_plan_destroy(plan);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t bytes)
+{
+    if (!plan || !text || !bytes)
+        return TRIB_ERR_INVALID;
+    const struct trib_run_desc *r = &plan->run.desc;
+    size_t size = trib_dtype_size(r->op.dtype);
+
+    snprintf(text, bytes,
+             "%s of %zu %s\n"
+             "algorithm  %s\n"
+             "codec      %s\n"
+             "chunks     %" PRIu32 " rounds of %" PRIu32 ", up to %zu bytes each\n"
+             "memory     %s\n",
+             trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
+             plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
+             r->rounds, plan->run.program.n_chunks, r->piece * size,
+             r->zero_copy ? "peers read and write trib_alloc memory in place"
+                          : "through slots");
+    return TRIB_OK;
+}
