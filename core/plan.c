@@ -273,6 +273,7 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
     plan->send = desc->send;
     plan->recv = desc->recv;
     plan->run.desc.count = desc->count;
+    plan->run.desc.element = trib_dtype_size(desc->dtype);
     plan->run.desc.op = (struct trib_frame_op){
         .coll = coll,
         .dtype = desc->dtype,
@@ -341,7 +342,7 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
     struct trib_comm *comm = plan->comm;
     bool sends = r->op.coll != TRIB_BROADCAST || (int)r->op.root == comm->engine.rank;
     bool receives = r->op.coll != TRIB_REDUCE || (int)r->op.root == comm->engine.rank;
-    size_t bytes = trib_dtype_size(r->op.dtype);
+    size_t bytes = r->element;
 
     if (r->count == 0)
         return TRIB_OK;
@@ -367,7 +368,7 @@ static const void *normal_send(const struct trib_plan *plan, const void *send,
     size_t mine = (size_t)plan->comm->engine.rank * r->count;
 
     if (r->op.coll == TRIB_ALLGATHER && send && recv &&
-        send == (char *)recv + mine * trib_dtype_size(r->op.dtype))
+        send == (char *)recv + mine * r->element)
         return NULL;
     return send;
 }
@@ -493,7 +494,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     if (!plan || !text || !bytes)
         return TRIB_ERR_INVALID;
     const struct trib_run_desc *r = &plan->run.desc;
-    size_t size = trib_dtype_size(r->op.dtype);
+    size_t size = r->element;
 
     snprintf(text, bytes,
              "%s of %zu %s\n"

@@ -122,7 +122,7 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
         bool elsewhere =
             d->op.coll == TRIB_REDUCE || t->chunk != (uint32_t)e->rank;
         if (t->kind == TRIB_TASK_REDUCE && elsewhere && !run->scratch_value) {
-            run->scratch_value = malloc(d->total * trib_dtype_size(d->op.dtype) + 64);
+            run->scratch_value = malloc(d->total * d->element + 64);
             if (!run->scratch_value)
                 return TRIB_ERR_NO_MEMORY;
         }
@@ -188,13 +188,13 @@ static void bind_buffers(struct trib_engine *e, struct trib_run *run, const void
     run->recv_first = d->op.coll == TRIB_REDUCE_SCATTER ? mine : 0;
     run->no_result = d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank;
     if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
-        run->recv += mine * trib_dtype_size(d->op.dtype);
+        run->recv += mine * d->element;
 }
 
 static void open_buffers(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    size_t size = trib_dtype_size(d->op.dtype), lo = run->own_first * size;
+    size_t size = d->element, lo = run->own_first * size;
     size_t hi = d->op.coll == TRIB_ALLGATHER && lo + run->own_first
                     ? lo + d->count * size
                     : d->total * size;
@@ -398,12 +398,11 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-static bool fed(const struct trib_run *run, const struct trib_task *t)
+static bool fed(const struct trib_run *run, const struct trib_task *t,
+                const struct trib_chunk *c)
 {
-    if (!run->unfed || !(t->flags & TRIB_TASK_OWN))
-        return true;
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
-    return atomic_load_explicit(&run->unfed[c.index], memory_order_acquire) == 0;
+    return !run->unfed || !(t->flags & TRIB_TASK_OWN) ||
+           atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
 }
 
 static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
@@ -416,14 +415,17 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
 
     if (l->send[t->lane].next != turn || unopened ||
-        !trib_link_can_send(l, &e->arena, t->lane) || !fed(run, t))
+        !trib_link_can_send(l, &e->arena, t->lane))
+        return false;
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    if (!fed(run, t, &c))
         return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
     if (!l->send[t->lane].filled) {
         if (run->desc.codec)
-            trib_coded_fill(e, run, t, cell);
+            trib_coded_fill(e, run, t, &c, cell);
         else
-            trib_raw_fill(e, run, t, cell);
+            trib_raw_fill(e, run, t, &c, cell);
     }
     struct trib_frame f = cell->frame;
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
@@ -454,18 +456,18 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
         if (!due_cell(e, edge, m[i].lane, t->done, m[i].ordinal))
             return false;
     }
-    if (!fed(run, t) ||
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    if (!fed(run, t, &c) ||
         (run->stores && !trib_coded_store_free(run, t->chunk, t->done)))
         return false;
-    uint32_t index = trib_run_chunk(run, t->done, t->chunk).index;
     for (uint32_t i = 0; i < t->n_members; i++) {
         int peer = p->edges[m[i].edge].peer;
         struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
-        if (frame_is_wrong(e, run, peer, cell, index))
+        if (frame_is_wrong(e, run, peer, cell, c.index))
             return false;
     }
-    trib_status_t st = run->desc.codec ? trib_coded_reduce(e, run, t)
-                                       : trib_raw_reduce(e, run, t);
+    trib_status_t st = run->desc.codec ? trib_coded_reduce(e, run, t, &c)
+                                       : trib_raw_reduce(e, run, t, &c);
     if (st != TRIB_OK) {
         trib_watch_protocol(e, run, p->edges[m->edge].peer,
                             "a contribution that is not valid");
@@ -486,11 +488,11 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
     if (!cell || ((t->flags & TRIB_TASK_RELAYED) && run->stores &&
                   !trib_coded_store_free(run, t->chunk, t->done)))
         return false;
-    uint32_t index = trib_run_chunk(run, t->done, t->chunk).index;
-    if (frame_is_wrong(e, run, edge->peer, cell, index))
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    if (frame_is_wrong(e, run, edge->peer, cell, c.index))
         return false;
-    trib_status_t st = run->desc.codec ? trib_coded_copy_in(e, run, t, cell)
-                                       : trib_raw_copy_in(run, t, cell);
+    trib_status_t st = run->desc.codec ? trib_coded_copy_in(e, run, t, &c, cell)
+                                       : trib_raw_copy_in(run, t, &c, cell);
     if (st != TRIB_OK) {
         trib_watch_protocol(e, run, edge->peer, "a result that is not valid");
         return false;
@@ -502,11 +504,13 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
 
 static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
-    if (!fed(run, t))
+    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+
+    if (!fed(run, t, &c))
         return false;
     if (!run->desc.codec)
-        trib_raw_copy(run, t);
-    else if (trib_coded_copy(e, run, t) != TRIB_OK)
+        trib_raw_copy(run, &c);
+    else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
         trib_watch_protocol(e, run, e->rank, "an own code word that is not valid");
     return true;
 }

@@ -29,6 +29,7 @@ enum trib_cut {
 struct trib_run_desc {
     struct trib_frame_op op; /* coll, dtype, op, feed, root */
     uint32_t digest;         /* codec, algorithm, chunk size: see frame.h */
+    size_t element;          /* bytes of one */
     size_t count;            /* elements, as in trib_desc_t */
     size_t total;            /* elements of the whole vector that is cut */
     size_t piece;            /* elements of a chunk at most */

@@ -4,41 +4,14 @@
 #include <assert.h>
 #include <string.h>
 
-struct trib_chunk trib_run_chunk(const struct trib_run *run, uint32_t round,
-                                 uint32_t chunk)
-{
-    const struct trib_run_desc *d = &run->desc;
-    uint32_t n_chunks = run->program.n_chunks;
-    size_t end = d->total;
-    struct trib_chunk c;
-
-    if (d->cut == TRIB_CUT_BLOCKED) {
-        c.index = round * n_chunks + chunk;
-        c.first = (size_t)chunk * d->count + (size_t)round * d->piece;
-        end = (size_t)(chunk + 1) * d->count;
-    } else {
-        if (d->op.feed == TRIB_FEED_BACKWARD)
-            round = d->rounds - 1 - round;
-        c.index = round * n_chunks + chunk;
-        c.first = (size_t)c.index * d->piece;
-    }
-    c.n = c.first >= end ? 0 : end - c.first < d->piece ? end - c.first : d->piece;
-    return c;
-}
-
-static size_t element_bytes(const struct trib_run *run)
-{
-    return trib_dtype_size(run->desc.op.dtype);
-}
-
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c)
 {
-    return run->own + (c->first - run->own_first) * element_bytes(run);
+    return run->own + (c->first - run->own_first) * run->desc.element;
 }
 
 uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
 {
-    size_t size = element_bytes(run);
+    size_t size = run->desc.element;
     bool in_recv = !run->no_result;
 
     if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
@@ -53,9 +26,9 @@ uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
 static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view,
                         const struct trib_chunk *c)
 {
-    size_t lo = c->first * element_bytes(run);
+    size_t lo = c->first * run->desc.element;
 
-    if (!view->base || lo < view->lo || lo + c->n * element_bytes(run) > view->hi)
+    if (!view->base || lo < view->lo || lo + c->n * run->desc.element > view->hi)
         return NULL;
     return view->base + lo;
 }
@@ -63,7 +36,7 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
 const uint8_t *trib_run_source(const struct trib_run *run, const struct trib_edge *edge,
                                struct trib_cell *cell, const struct trib_chunk *c)
 {
-    size_t bytes = c->n * element_bytes(run);
+    size_t bytes = c->n * run->desc.element;
 
     if (cell->frame.bytes != (cell->frame.kind == TRIB_FRAME_DATA ? bytes : 0))
         return NULL;
@@ -81,18 +54,17 @@ const uint8_t *trib_run_source(const struct trib_run *run, const struct trib_edg
  * through a slot.
  */
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                   struct trib_cell *cell)
+                   const struct trib_chunk *c, struct trib_cell *cell)
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
-    size_t bytes = c.n * element_bytes(run);
+    size_t bytes = c->n * run->desc.element;
     bool own = t->flags & TRIB_TASK_OWN, final = t->flags & TRIB_TASK_FINAL;
-    const uint8_t *src = own ? trib_run_own(run, &c) : trib_run_value(run, &c);
+    const uint8_t *src = own ? trib_run_own(run, c) : trib_run_value(run, c);
     const struct trib_ref *ref = own ? &run->open.send : &run->open.recv;
     bool in_scratch = !own && run->scratch_value && src >= run->scratch_value;
 
     cell->frame = run->frame;
-    cell->frame.chunk = c.index;
+    cell->frame.chunk = c->index;
     e->stats.dense_bytes += bytes;
     e->stats.payload_bytes += bytes;
     if (t->placed == t->done + 1) {
@@ -102,8 +74,8 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
         cell->frame.kind = TRIB_FRAME_REF;
         cell->frame.source = own ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
         edge->refs = true;
-    } else if (bytes && final && peer_at(run, &edge->peer_recv, &c)) {
-        e->kernels->copy_stream(peer_at(run, &edge->peer_recv, &c), src, bytes);
+    } else if (bytes && final && peer_at(run, &edge->peer_recv, c)) {
+        e->kernels->copy_stream(peer_at(run, &edge->peer_recv, c), src, bytes);
         cell->frame.kind = TRIB_FRAME_PLACED;
     } else {
         cell->frame.kind = TRIB_FRAME_DATA;
@@ -156,12 +128,11 @@ static void add_places(struct trib_run *run, const struct trib_task *t,
 #define MANY 512 /* sources that fit on the stack; more are summed in several goes */
 
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
-                              struct trib_task *t)
+                              struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_program *p = &run->program;
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
     const uint8_t *src[MANY];
-    uint8_t *value = trib_run_value(run, &c);
+    uint8_t *value = trib_run_value(run, c);
     bool own_due = t->flags & TRIB_TASK_OWN;
     int n = 0;
 
@@ -172,55 +143,52 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         struct trib_member *m = &p->members[t->member + i];
         struct trib_edge *edge = &p->edges[m->edge];
         if (own_due && edge->peer > e->rank) {
-            src[n++] = trib_run_own(run, &c);
+            src[n++] = trib_run_own(run, c);
             own_due = false;
         }
         struct trib_cell *cell =
             trib_link_peek(&e->links[edge->peer], &e->arena, m->lane);
-        src[n] = trib_run_source(run, edge, cell, &c);
+        src[n] = trib_run_source(run, edge, cell, c);
         if (!src[n++])
             return TRIB_ERR_PROTOCOL;
     }
     if (own_due)
-        src[n++] = trib_run_own(run, &c);
+        src[n++] = trib_run_own(run, c);
     struct trib_reduce r = {
-        .n = c.n,
+        .n = c->n,
         .dst[0] = value,
         .n_dst = 1,
         .ranks = t->flags & TRIB_TASK_MEAN ? e->size : 0,
         .stream = run->desc.stream,
     };
-    if (run->desc.zero_copy && c.n)
-        add_places(run, t, &c, &r);
-    if (c.n)
+    if (run->desc.zero_copy && c->n)
+        add_places(run, t, c, &r);
+    if (c->n)
         reduce_all(e, run, src, n, &r);
     return TRIB_OK;
 }
 
 trib_status_t trib_raw_copy_in(struct trib_run *run, struct trib_task *t,
-                               struct trib_cell *cell)
+                               const struct trib_chunk *c, struct trib_cell *cell)
 {
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
-
     if (cell->frame.kind == TRIB_FRAME_PLACED)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
     const uint8_t *src =
-        trib_run_source(run, &run->program.edges[t->edge], cell, &c);
+        trib_run_source(run, &run->program.edges[t->edge], cell, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
-    if (c.n)
-        memcpy(trib_run_value(run, &c), src, c.n * element_bytes(run));
+    if (c->n)
+        memcpy(trib_run_value(run, c), src, c->n * run->desc.element);
     return TRIB_OK;
 }
 
-void trib_raw_copy(struct trib_run *run, struct trib_task *t)
+void trib_raw_copy(struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
-    const uint8_t *src = trib_run_own(run, &c);
+    const uint8_t *src = trib_run_own(run, c);
 
-    if (run->no_result || c.n == 0)
+    if (run->no_result || c->n == 0)
         return;
-    uint8_t *dst = trib_run_value(run, &c);
+    uint8_t *dst = trib_run_value(run, c);
     if (dst != src)
-        memcpy(dst, src, c.n * element_bytes(run));
+        memcpy(dst, src, c->n * run->desc.element);
 }

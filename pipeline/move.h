@@ -15,8 +15,27 @@ struct trib_chunk {
     size_t n;       /* elements, 0 at the end of a vector that does not divide */
 };
 
-struct trib_chunk trib_run_chunk(const struct trib_run *run, uint32_t round,
-                                 uint32_t chunk);
+static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
+                                               uint32_t round, uint32_t chunk)
+{
+    const struct trib_run_desc *d = &run->desc;
+    uint32_t n_chunks = run->program.n_chunks;
+    size_t end = d->total;
+    struct trib_chunk c;
+
+    if (d->cut == TRIB_CUT_BLOCKED) {
+        c.index = round * n_chunks + chunk;
+        c.first = (size_t)chunk * d->count + (size_t)round * d->piece;
+        end = (size_t)(chunk + 1) * d->count;
+    } else {
+        if (d->op.feed == TRIB_FEED_BACKWARD)
+            round = d->rounds - 1 - round;
+        c.index = round * n_chunks + chunk;
+        c.first = (size_t)c.index * d->piece;
+    }
+    c.n = c.first >= end ? 0 : end - c.first < d->piece ? end - c.first : d->piece;
+    return c;
+}
 
 /** trib_run_own, trib_run_value - where the own contribution and the value of a chunk are. */
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c);
@@ -28,23 +47,24 @@ const uint8_t *trib_run_source(const struct trib_run *run, const struct trib_edg
 
 /** trib_raw_fill - make the frame of a SEND in its cell (all but the publishing). */
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                   struct trib_cell *cell);
+                   const struct trib_chunk *c, struct trib_cell *cell);
 /** trib_raw_reduce - the k-ary sum; all members' frames are there and were checked. */
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
-                              struct trib_task *t);
+                              struct trib_task *t, const struct trib_chunk *c);
 trib_status_t trib_raw_copy_in(struct trib_run *run, struct trib_task *t,
-                               struct trib_cell *cell);
-void trib_raw_copy(struct trib_run *run, struct trib_task *t);
+                               const struct trib_chunk *c, struct trib_cell *cell);
+void trib_raw_copy(struct trib_run *run, const struct trib_chunk *c);
 
 /* The same for code words. */
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                     struct trib_cell *cell);
+                     const struct trib_chunk *c, struct trib_cell *cell);
 trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
-                                struct trib_task *t);
+                                struct trib_task *t, const struct trib_chunk *c);
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
-                                 struct trib_task *t, struct trib_cell *cell);
+                                 struct trib_task *t, const struct trib_chunk *c,
+                                 struct trib_cell *cell);
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
-                              struct trib_task *t);
+                              struct trib_task *t, const struct trib_chunk *c);
 
 /** trib_coded_store_free - may the store of a chunk be filled for this round? */
 bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round);

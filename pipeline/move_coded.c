@@ -78,47 +78,46 @@ bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t 
 
 /* The own contribution's code word, made by whoever needs it first. */
 static struct trib_store *store_own(struct trib_engine *e, struct trib_run *run,
-                                    const struct trib_task *t, bool final)
+                                    const struct trib_task *t,
+                                    const struct trib_chunk *c, bool final)
 {
     struct trib_store *s = &run->stores[t->chunk];
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
 
     if (s->round == t->done + 1)
         return s;
-    const float *x = as_f32(e, run, trib_run_own(run, &c), c.n, run->stage);
+    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
     bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
-    s->len = encode(e, run, &c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
+    s->len = encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
     s->round = t->done + 1;
     return s;
 }
 
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                     struct trib_cell *cell)
+                     const struct trib_chunk *c, struct trib_cell *cell)
 {
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
     bool own = t->flags & TRIB_TASK_OWN;
     uint8_t *payload = (uint8_t *)(cell + 1);
     uint32_t len;
 
     cell->frame = run->frame;
-    cell->frame.chunk = c.index;
+    cell->frame.chunk = c->index;
     cell->frame.kind = TRIB_FRAME_DATA;
     if (t->flags & TRIB_TASK_STORED) {
-        struct trib_store *s = own ? store_own(e, run, t, t->flags & TRIB_TASK_FINAL)
+        struct trib_store *s = own ? store_own(e, run, t, c, t->flags & TRIB_TASK_FINAL)
                                    : &run->stores[t->chunk];
         assert(s->round == t->done + 1);
         len = s->len;
         memcpy(trib_cell_payload(cell, len), s->bytes, len);
     } else {
-        const void *p = own ? trib_run_own(run, &c) : trib_run_value(run, &c);
-        const float *x = as_f32(e, run, p, c.n, run->stage);
+        const void *p = own ? trib_run_own(run, c) : trib_run_value(run, c);
+        const float *x = as_f32(e, run, p, c->n, run->stage);
         bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
-        len = encode(e, run, &c, x, exact, WITH_FEEDBACK, payload);
+        len = encode(e, run, c, x, exact, WITH_FEEDBACK, payload);
         if (len <= TRIB_CELL_PAYLOAD)
             memcpy(cell->payload, payload, len);
     }
     cell->frame.bytes = len;
-    e->stats.dense_bytes += c.n * trib_dtype_size(run->desc.op.dtype);
+    e->stats.dense_bytes += c->n * run->desc.element;
     e->stats.payload_bytes += len;
 }
 
@@ -159,7 +158,7 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
     const uint8_t *own = trib_run_own(run, c);
 
     if (t->flags & TRIB_TASK_OWN_SENT) {
-        struct trib_store *s = store_own(e, run, t, false);
+        struct trib_store *s = store_own(e, run, t, c, false);
         return merge_word(e, run, s->bytes, s->len, c->n, first);
     }
     if (codec_flags(run) & TRIB_CODEC_SPARSE) {
@@ -221,10 +220,9 @@ static bool has_stored_sends(const struct trib_run *run, uint32_t chunk)
 }
 
 trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
-                                struct trib_task *t)
+                                struct trib_task *t, const struct trib_chunk *c)
 {
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
-    trib_status_t st = merge_all(e, run, t, &c);
+    trib_status_t st = merge_all(e, run, t, c);
 
     if (st != TRIB_OK)
         return st;
@@ -233,7 +231,7 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
                                 .n_src = 1,
                                 .dst = {run->acc},
                                 .n_dst = 1,
-                                .n = c.n,
+                                .n = c->n,
                                 .ranks = e->size};
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
     }
@@ -241,18 +239,18 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
     if ((t->flags & TRIB_TASK_FINISH) && !(t->flags & TRIB_TASK_OWN_SENT) &&
         has_stored_sends(run, t->chunk)) {
         bool exact = codec_flags(run) & TRIB_CODEC_SPARSE;
-        s->len = encode(e, run, &c, run->acc, exact, WITH_FEEDBACK, s->bytes);
+        s->len = encode(e, run, c, run->acc, exact, WITH_FEEDBACK, s->bytes);
         s->round = t->done + 1;
-        return value_from_word(e, run, &c, s->bytes, s->len);
+        return value_from_word(e, run, c, s->bytes, s->len);
     }
-    e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, &c), run->acc, c.n);
+    e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc, c->n);
     return TRIB_OK;
 }
 
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
-                                 struct trib_task *t, struct trib_cell *cell)
+                                 struct trib_task *t, const struct trib_chunk *c,
+                                 struct trib_cell *cell)
 {
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
     uint32_t len = cell->frame.bytes;
 
     if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
@@ -264,17 +262,16 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
         s->len = len;
         s->round = t->done + 1;
     }
-    return value_from_word(e, run, &c, word, len);
+    return value_from_word(e, run, c, word, len);
 }
 
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
-                              struct trib_task *t)
+                              struct trib_task *t, const struct trib_chunk *c)
 {
     if (!has_stored_sends(run, t->chunk)) {
-        trib_raw_copy(run, t);
+        trib_raw_copy(run, c);
         return TRIB_OK;
     }
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
-    struct trib_store *s = store_own(e, run, t, true);
-    return run->no_result ? TRIB_OK : value_from_word(e, run, &c, s->bytes, s->len);
+    struct trib_store *s = store_own(e, run, t, c, true);
+    return run->no_result ? TRIB_OK : value_from_word(e, run, c, s->bytes, s->len);
 }
