@@ -20,7 +20,7 @@
 
 #include "base/time.h"
 #include "pipeline/move.h"
-#include "pipeline/watch.h"
+#include "pipeline/idle.h"
 
 trib_status_t trib_engine_open(struct trib_engine *e)
 {
@@ -331,7 +331,7 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     trib_status_t st =
         trib_frame_check(&run->frame, f, e->rank, peer, text, sizeof(text));
     if (st == TRIB_OK) {
-        trib_watch_protocol(e, run, peer, "a chunk that is not due");
+        trib_engine_protocol(e, run, peer, "a chunk that is not due");
         return true;
     }
     trib_engine_fail(e, st, text);
@@ -385,7 +385,7 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
         return false;
     if (cell->frame.kind != TRIB_FRAME_OPEN ||
         cell->frame.bytes != sizeof(struct trib_open)) {
-        trib_watch_protocol(e, run, edge->peer, "no OPEN frame first");
+        trib_engine_protocol(e, run, edge->peer, "no OPEN frame first");
         return false;
     }
     struct trib_open open;
@@ -469,7 +469,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     trib_status_t st = run->desc.codec ? trib_coded_reduce(e, run, t, &c)
                                        : trib_raw_reduce(e, run, t, &c);
     if (st != TRIB_OK) {
-        trib_watch_protocol(e, run, p->edges[m->edge].peer,
+        trib_engine_protocol(e, run, p->edges[m->edge].peer,
                             "a contribution that is not valid");
         return false;
     }
@@ -494,7 +494,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
     trib_status_t st = run->desc.codec ? trib_coded_copy_in(e, run, t, &c, cell)
                                        : trib_raw_copy_in(run, t, &c, cell);
     if (st != TRIB_OK) {
-        trib_watch_protocol(e, run, edge->peer, "a result that is not valid");
+        trib_engine_protocol(e, run, edge->peer, "a result that is not valid");
         return false;
     }
     trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
@@ -511,7 +511,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!run->desc.codec)
         trib_raw_copy(run, &c);
     else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
-        trib_watch_protocol(e, run, e->rank, "an own code word that is not valid");
+        trib_engine_protocol(e, run, e->rank, "an own code word that is not valid");
     return true;
 }
 
@@ -569,7 +569,7 @@ bool trib_engine_progress(struct trib_engine *e)
     bool moved = false;
 
     if (!e->all_mapped)
-        moved = trib_watch_events(e);
+        moved = trib_engine_events(e);
     if (!run || e->failed)
         return moved;
     if (run->desc.zero_copy)

@@ -17,5 +17,5 @@ libpipeline_la_SOURCES = \
 	pipeline/program.h \
 	pipeline/schedule.c \
 	pipeline/schedule.h \
-	pipeline/watch.c \
-	pipeline/watch.h
+	pipeline/idle.c \
+	pipeline/idle.h

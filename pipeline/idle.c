@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pipeline/watch.h"
+#include "pipeline/idle.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void name_rank(const struct trib_engine *e, int rank, char *text, size_t 
     snprintf(text, bytes, "rank %d (host %s, process %d)", rank, p->host, p->pid);
 }
 
-void trib_watch_describe(const struct trib_engine *e, char *text, size_t bytes)
+static void describe(const struct trib_engine *e, char *text, size_t bytes)
 {
     const struct trib_run *run = e->head;
 
@@ -43,14 +43,14 @@ void trib_watch_describe(const struct trib_engine *e, char *text, size_t bytes)
              run->frame.seq, run->moved ? "transfer" : "start");
 }
 
-void trib_watch_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
+void trib_engine_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
                          const char *what)
 {
     char who[128], where[128], text[400];
 
     (void)run;
     name_rank(e, peer, who, sizeof(who));
-    trib_watch_describe(e, where, sizeof(where));
+    describe(e, where, sizeof(where));
     snprintf(text, sizeof(text), "%s sent %s to rank %d in %s", who, what, e->rank,
              where);
     trib_engine_fail(e, TRIB_ERR_PROTOCOL, text);
@@ -71,13 +71,13 @@ static void peer_lost(struct trib_engine *e, const struct trib_event *event)
     if (may_leave(e) && strstr(event->why, "has left"))
         return;
     name_rank(e, event->peer, who, sizeof(who));
-    trib_watch_describe(e, where, sizeof(where));
+    describe(e, where, sizeof(where));
     snprintf(text, sizeof(text), "%s is lost: %s; seen by rank %d in %s", who,
              event->why, e->rank, where);
     trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
 }
 
-bool trib_watch_events(struct trib_engine *e)
+bool trib_engine_events(struct trib_engine *e)
 {
     struct trib_event events[EVENTS];
     bool moved = false;
@@ -165,7 +165,7 @@ static void time_out(struct trib_engine *e)
 
     if (peer >= 0)
         name_rank(e, peer, who, sizeof(who));
-    trib_watch_describe(e, where, sizeof(where));
+    describe(e, where, sizeof(where));
     snprintf(text, sizeof(text),
              "rank %d made no progress for %d ms in %s: it waits for %s of %s "
              "(raise TRIB_TIMEOUT_MS if that is expected)",
@@ -183,7 +183,7 @@ bool trib_engine_look(struct trib_engine *e)
     }
     if (now - e->last_poll > POLL_NS) {
         e->last_poll = now;
-        (void)trib_watch_events(e);
+        (void)trib_engine_events(e);
         for (int p = 0; p < e->size && !e->failed; p++)
             if (e->links[p].connected)
                 take_notice(e, p);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the engine does when nothing moves: wait cheaply, look after the peers, and turn
+ * what went wrong into a sentence that names rank, host, operation and phase.
+ */
+#ifndef PIPELINE_IDLE_H
+#define PIPELINE_IDLE_H
+
+#include "pipeline/engine.h"
+
+/** trib_engine_events - take the transport's events; true if a frame arrived. */
+bool trib_engine_events(struct trib_engine *e);
+
+/** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
+void trib_engine_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
+                         const char *what);
+
+#endif
