@@ -432,6 +432,10 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
     if (plan->comm->engine.failed)
         return plan->comm->engine.failed;
     trib_run_feed(&plan->run, first, count);
+    if (plan->comm->cfg.progress == TRIB_PROGRESS_CALLER)
+        return trib_progress(plan->comm);
+    struct trib_engine *e = &plan->comm->engine;
+    e->transport->ops->wake(e->transport, e->rank);
     return TRIB_OK;
 }
 

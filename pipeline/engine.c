@@ -15,6 +15,7 @@
 #include "pipeline/engine.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,18 +131,36 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
     return TRIB_OK;
 }
 
+static trib_status_t connect_edge(struct trib_engine *e, int peer)
+{
+    struct trib_link *l = &e->links[peer];
+    const struct trib_peer *p = &e->peers[peer];
+    trib_status_t st =
+        trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+
+    if (st == TRIB_OK) {
+        if (!l->mapped)
+            e->all_mapped = false;
+        return TRIB_OK;
+    }
+    char text[500];
+    l->lost = true;
+    snprintf(text, sizeof(text),
+             "rank %d (host %s, process %d) cannot be reached from rank %d, phase "
+             "connect: %.300s",
+             peer, p->host, p->pid, e->rank, trib_error_text(e->err));
+    trib_error_clear(e->err);
+    trib_engine_fail(e, st, text);
+    return st;
+}
+
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;
     trib_status_t st = TRIB_OK;
 
-    for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++) {
-        int peer = p->edges[i].peer;
-        st = trib_link_connect(&e->links[peer], &e->arena, peer,
-                               &e->peers[peer].address, &e->peers[peer].arena);
-        if (st == TRIB_OK && !e->links[peer].mapped)
-            e->all_mapped = false;
-    }
+    for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
+        st = connect_edge(e, p->edges[i].peer);
     if (st != TRIB_OK)
         return st;
     st = prepare_scratch(e, run);
@@ -313,9 +332,13 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
     struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
     size_t len = strlen(text);
     memcpy(n.text, text, len < sizeof(n.text) ? len : sizeof(n.text) - 1);
-    for (int p = 0; p < e->size; p++)
-        if (e->links[p].connected)
-            trib_link_notify(&e->links[p], &e->arena, &n);
+    for (int p = 0; p < e->size; p++) {
+        struct trib_link *l = &e->links[p];
+        if (p != e->rank && !l->lost &&
+            trib_link_connect(l, &e->arena, p, &e->peers[p].address,
+                              &e->peers[p].arena) == TRIB_OK)
+            trib_link_notify(l, &e->arena, &n);
+    }
     while (e->head)
         finish(e, status);
 }

@@ -99,7 +99,7 @@ static void take_notice(struct trib_engine *e, int peer)
     struct trib_notice n;
     char text[400];
 
-    if (!trib_link_notice(&e->links[peer], &n))
+    if (!trib_link_notice(&e->links[peer], &e->arena, peer, &n))
         return;
     if (n.kind == TRIB_NOTICE_FAILED) {
         trib_engine_fail(e, (trib_status_t)n.status, n.text);
@@ -185,7 +185,7 @@ bool trib_engine_look(struct trib_engine *e)
         e->last_poll = now;
         (void)trib_engine_events(e);
         for (int p = 0; p < e->size && !e->failed; p++)
-            if (e->links[p].connected)
+            if (p != e->rank)
                 take_notice(e, p);
     }
     if (e->failed || !e->head)

@@ -91,7 +91,6 @@ static void lay_out(struct trib_link *l, const struct trib_arena *a, uint8_t *re
         l->send[lane].staging = staging ? staging + lane_off(a, lane) : NULL;
     }
     l->my_credits = ((struct trib_credits *)(in + CREDITS_OFF))->released;
-    l->notice_in = (struct trib_notice *)(in + NOTICE_OFF);
     l->peer_credits =
         remote ? ((struct trib_credits *)(remote + out + CREDITS_OFF))->released : NULL;
     l->notice_out = remote ? (struct trib_notice *)(remote + out + NOTICE_OFF) : NULL;
@@ -257,9 +256,11 @@ void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
         (void)write_memory(l, a, NOTICE_OFF, sizeof(*out), imm(IMM_MEMORY, 0));
 }
 
-bool trib_link_notice(struct trib_link *l, struct trib_notice *out)
+bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
+                      struct trib_notice *out)
 {
-    const struct trib_notice *in = l->notice_in;
+    const struct trib_notice *in =
+        (struct trib_notice *)(a->base + (size_t)peer * a->block_bytes + NOTICE_OFF);
     uint32_t version = atomic_load_explicit(&in->version, memory_order_acquire);
 
     if (version == l->notice_seen || version % 2 != 0 ||

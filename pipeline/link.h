@@ -114,7 +114,6 @@ struct trib_link {
     struct trib_recv_lane recv[TRIB_LANES];
     _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
-    const struct trib_notice *notice_in; /* written by the peer */
     struct trib_notice *notice_out;      /* in the peer's arena, or NULL */
     uint32_t notice_seen;
     uint64_t clock; /* of imports */
@@ -215,8 +214,13 @@ void trib_link_release(struct trib_link *l, const struct trib_arena *a, int lane
 void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
                       const struct trib_notice *notice);
 
-/** trib_link_notice - a new notice of the peer, copied whole; false: none. */
-bool trib_link_notice(struct trib_link *l, struct trib_notice *out);
+/**
+ * trib_link_notice - a new notice of rank `peer`, copied whole; false: none.
+ *
+ * Also from peers to which this rank has not connected.
+ */
+bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
+                      struct trib_notice *out);
 
 /** trib_link_event - what an ARRIVED event means for this link. */
 void trib_link_event(struct trib_link *l, const struct trib_event *event);
