@@ -2,6 +2,8 @@
 /*
  * Lists of what this build and this machine can do.
  */
+#include "build-config.h"
+
 #include <stdio.h>
 #include <string.h>
 
