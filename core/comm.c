@@ -197,6 +197,8 @@ static trib_status_t meet(struct trib_comm *comm, int rank, int size,
         st = x->allgather(x->arg, "connect", &mine, sizeof(mine), all);
     if (st == TRIB_OK)
         st = learn_peers(comm, all);
+    if (st == TRIB_OK && size > 1)
+        st = trib_engine_connect(e, (rank + 1) % size);
     free(all);
     return st;
 }

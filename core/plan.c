@@ -116,7 +116,7 @@ static const struct trib_algo *find_algorithm(struct trib_plan *plan, const char
     size_t n = 0;
 
     if (a && (a->colls >> shape->coll & 1) && a->can(shape)) {
-        snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", name);
+        snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
         return a;
     }
     if (a) {

@@ -131,7 +131,7 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
     return TRIB_OK;
 }
 
-static trib_status_t connect_edge(struct trib_engine *e, int peer)
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
@@ -160,7 +160,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     trib_status_t st = TRIB_OK;
 
     for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
-        st = connect_edge(e, p->edges[i].peer);
+        st = trib_engine_connect(e, p->edges[i].peer);
     if (st != TRIB_OK)
         return st;
     st = prepare_scratch(e, run);
@@ -361,12 +361,13 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     return true;
 }
 
+/* in_place: payload that the peer reads, or finds, where it is. */
 static void count_frame(struct trib_engine *e, struct trib_run *run,
-                        const struct trib_frame *f)
+                        const struct trib_frame *f, size_t in_place)
 {
     run->moved++;
     e->stats.messages++;
-    e->stats.wire_bytes += sizeof(*f) + f->bytes;
+    e->stats.wire_bytes += sizeof(*f) + f->bytes + in_place;
 }
 
 static bool send_open(struct trib_engine *e, struct trib_run *run,
@@ -383,7 +384,7 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
     memcpy(trib_cell_payload(cell, sizeof(run->open)), &run->open, sizeof(run->open));
     if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
         return false;
-    count_frame(e, run, &cell->frame);
+    count_frame(e, run, &cell->frame, 0);
     edge->open_out = false;
     return true;
 }
@@ -453,7 +454,7 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     struct trib_frame f = cell->frame;
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
         return false;
-    count_frame(e, run, &f);
+    count_frame(e, run, &f, f.kind == TRIB_FRAME_DATA ? 0 : c.n * run->desc.element);
     return true;
 }
 

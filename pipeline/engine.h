@@ -137,6 +137,15 @@ trib_status_t trib_engine_open(struct trib_engine *e);
 void trib_engine_close(struct trib_engine *e);
 
 /**
+ * trib_engine_connect - bring up the link to a peer; nothing happens when it is.
+ *
+ * Runs do it for their edges. One at the start tells whether load/store reach is to be
+ * had (all_mapped), which all ranks have to know alike before they choose.
+ * errors   those of connecting; the communicator has then failed
+ */
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer);
+
+/**
  * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.
  *
  * run      zero but for desc, program and name
