@@ -11,7 +11,6 @@
 #include "base/cpu.h"
 #include "boot/boot.h"
 #include "core/comm.h"
-#include "topo/machine.h"
 
 const char *trib_version(void)
 {
@@ -101,9 +100,12 @@ static void list_cpu(const struct sink *s)
     give(s, "kernels", trib_kernels_get("auto")->isa, "used unless TRIB_CPU says else");
 }
 
-static void give_machine(void *arg, const char *name, const char *value)
+static void list_topology(const struct sink *s)
 {
-    give(arg, name, value, "");
+    char cores[16];
+
+    snprintf(cores, sizeof(cores), "%d", trib_cpu_count());
+    give(s, "cores", cores, "that this process may use");
 }
 
 trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg)
@@ -125,7 +127,8 @@ trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg)
     case TRIB_LIST_CONFIG:
         return list_config(&s);
     case TRIB_LIST_TOPOLOGY:
-        return trib_machine_each(give_machine, &s);
+        list_topology(&s);
+        return TRIB_OK;
     case TRIB_LIST_CPU:
         list_cpu(&s);
         return TRIB_OK;
