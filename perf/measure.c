@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Warm-up, batch size, samples, check: one size of a sweep.
+ *
+ * All ranks take the same decisions, from numbers that they have combined: the number
+ * of calls in a sample, of samples, and where they meet. Samples follow one another
+ * without a barrier, as nccl-tests do it, so that collectives with a root may overlap;
+ * --sync puts a barrier before each.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "perf/perf.h"
+
+#define AUTO_SECONDS 0.5
+#define AUTO_LEAST 20
+#define AUTO_MOST 1000
+#define GROUP_SECONDS 0.25 /* between two progress lines */
+#define MAX_BATCH 1000000
+
+double perf_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+static trib_status_t run_calls(struct perf_operation *op, long calls)
+{
+    trib_status_t status = TRIB_OK;
+    for (long i = 0; i < calls && status == TRIB_OK; i++)
+        status = op->run(op);
+    return status;
+}
+
+/* --- check --- */
+
+struct check {
+    double nmse;
+    double wrong;
+};
+
+/* Ranks that share a result must share its bits: max(h) == -max(-h) for all. */
+static bool shares_result(trib_coll_t coll)
+{
+    return coll == TRIB_ALLREDUCE || coll == TRIB_BROADCAST || coll == TRIB_ALLGATHER;
+}
+
+static bool input_survived(const struct perf_operation *op)
+{
+    struct perf_oracle o = op->oracle;
+    unsigned char want[1024];
+    size_t total = perf_oracle_inputs(&o), element = trib_dtype_size(o.dtype);
+    size_t step = sizeof want / element;
+    const unsigned char *have = op->input;
+
+    for (size_t first = 0; first < total; first += step) {
+        size_t n = total - first < step ? total - first : step;
+        perf_oracle_fill(&o, o.rank, first, n, want);
+        if (memcmp(have + first * element, want, n * element) != 0)
+            return false;
+    }
+    return true;
+}
+
+static trib_status_t check(struct perf_operation *op, struct check *out)
+{
+    struct perf_verdict verdict;
+    perf_operation_refill(op, false);
+    trib_status_t status = op->run(op);
+    if (status != TRIB_OK)
+        return status;
+
+    perf_oracle_compare(&op->oracle, op->output, &verdict);
+    double hash = (double)(verdict.hash >> 11);
+    double wrong = (double)verdict.wrong + (double)perf_operation_guards(op);
+    if (op->desc.send != NULL && !input_survived(op))
+        wrong++;
+    double nmse = verdict.error2 == 0.0 ? 0 : verdict.error2 / verdict.reference2;
+    double most[3] = {hash, -hash, nmse};
+    status = perf_combine(op->comm, TRIB_MAX, most, 3);
+    if (status != TRIB_OK)
+        return status;
+    status = perf_combine(op->comm, TRIB_SUM, &wrong, 1);
+    if (status != TRIB_OK)
+        return status;
+    if (shares_result(op->desc.count == 0 ? TRIB_BARRIER : op->args->coll) &&
+        most[0] != -most[1])
+        wrong++;
+    out->nmse = most[2];
+    out->wrong += wrong;
+    return TRIB_OK;
+}
+
+/* --- timing --- */
+
+struct timing {
+    struct perf_operation *op;
+    const struct perf_args *args;
+    long batch;
+    long samples;
+    double *seconds; /* of each sample */
+    double dirty;    /* 1: in place and lossy, hence inputs are put back each time */
+    double cpu_s;
+};
+
+static trib_status_t decide(struct timing *t)
+{
+    struct perf_operation *op = t->op;
+    long warmup = t->args->warmup;
+    if (warmup < 0)
+        warmup = op->bytes > (1 << 20) ? 2 : 20;
+    trib_status_t status = run_calls(op, warmup);
+    if (status != TRIB_OK)
+        return status;
+
+    /* Doubles until the clock's own cost and the ranks' skew no longer count. */
+    long calls = 1;
+    double took = 0;
+    for (;;) {
+        status = trib_barrier(op->comm);
+        double start = perf_now();
+        if (status == TRIB_OK)
+            status = run_calls(op, calls);
+        took = perf_now() - start;
+        if (status == TRIB_OK)
+            status = perf_combine(op->comm, TRIB_MAX, &took, 1);
+        if (status != TRIB_OK)
+            return status;
+        if (took >= 20e-6 || calls >= 1024)
+            break;
+        calls *= 4;
+    }
+    /* `took` is combined, so every rank comes to the same numbers from here on. */
+    double call = took / (double)calls;
+    if (call < 1e-9)
+        call = 1e-9;
+    double batch = t->dirty != 0.0 ? 1 : ceil(t->args->sample_s / call);
+    t->batch = batch < 1 ? 1 : batch > MAX_BATCH ? MAX_BATCH : (long)batch;
+    t->samples = t->args->iters;
+    if (t->samples == 0) {
+        double fit = AUTO_SECONDS / (call * (double)t->batch);
+        t->samples = fit < AUTO_LEAST ? AUTO_LEAST : fit > AUTO_MOST ? AUTO_MOST : (long)fit;
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t take_samples(struct timing *t, long first, long n)
+{
+    struct perf_operation *op = t->op;
+    trib_status_t status = trib_barrier(op->comm);
+    double cpu = cpu_seconds();
+    double before = perf_now();
+    for (long i = first; i < first + n && status == TRIB_OK; i++) {
+        if (t->dirty != 0.0)
+            perf_operation_refill(op, false);
+        if (t->args->sync || t->dirty != 0.0) {
+            status = trib_barrier(op->comm);
+            before = perf_now();
+            if (status != TRIB_OK)
+                break;
+        }
+        status = run_calls(op, t->batch);
+        double now = perf_now();
+        t->seconds[i] = now - before;
+        before = now;
+    }
+    t->cpu_s += cpu_seconds() - cpu;
+    return status;
+}
+
+static trib_status_t take_all(struct timing *t, perf_progress_fn progress, void *arg)
+{
+    struct perf_operation *op = t->op;
+    long group = 1;
+    double start = perf_now();
+    for (long done = 0; done < t->samples; done += group) {
+        /* Groups are agreed on, since ranks meet between them. */
+        double rest = (double)(t->samples - done);
+        if (done > 0) {
+            double pace = (perf_now() - start) / (double)done;
+            rest = fmin(rest, fmax(1, GROUP_SECONDS / pace));
+            trib_status_t status = perf_combine(op->comm, TRIB_MIN, &rest, 1);
+            if (status != TRIB_OK)
+                return status;
+        }
+        group = done == 0 ? 1 : (long)rest;
+        trib_status_t status = take_samples(t, done, group);
+        if (status != TRIB_OK)
+            return status;
+        if (progress != NULL && op->oracle.rank == 0)
+            progress(arg, op->bytes, done + group, t->samples);
+    }
+    return TRIB_OK;
+}
+
+/* --- results --- */
+
+struct traffic {
+    double wire_bytes, payload_bytes, dense_bytes;
+};
+
+static trib_status_t traffic(trib_comm_t *comm, struct traffic *out)
+{
+    trib_stats_t stats = {.size = sizeof stats};
+    trib_status_t status = trib_stats(comm, &stats);
+    out->wire_bytes = (double)stats.wire_bytes;
+    out->payload_bytes = (double)stats.payload_bytes;
+    out->dense_bytes = (double)stats.dense_bytes;
+    return status;
+}
+
+/* One operation alone between two readings: nothing of ours is counted with it. */
+static trib_status_t count_traffic(struct perf_operation *op, struct perf_result *out)
+{
+    struct traffic a, b;
+    trib_status_t status = traffic(op->comm, &a);
+    if (status == TRIB_OK)
+        status = op->run(op);
+    if (status == TRIB_OK)
+        status = traffic(op->comm, &b);
+    if (status != TRIB_OK)
+        return status;
+    double sums[3] = {
+        b.wire_bytes - a.wire_bytes,
+        b.payload_bytes - a.payload_bytes,
+        b.dense_bytes - a.dense_bytes,
+    };
+    status = perf_combine(op->comm, TRIB_SUM, sums, 3);
+    out->wire_bytes = sums[0] / op->oracle.ranks;
+    out->ratio = sums[1] > 0 ? sums[2] / sums[1] : 1;
+    return status;
+}
+
+static trib_status_t summarise(struct timing *t, struct perf_result *out)
+{
+    struct perf_operation *op = t->op;
+    double cpu = t->cpu_s;
+    trib_status_t status = perf_combine(op->comm, TRIB_MAX, t->seconds,
+                                        (size_t)t->samples);
+    if (status == TRIB_OK)
+        status = perf_combine(op->comm, TRIB_SUM, &cpu, 1);
+    if (status != TRIB_OK)
+        return status;
+
+    double us = 1e6 / (double)t->batch;
+    for (long i = 0; i < t->samples; i++)
+        t->seconds[i] *= us;
+    perf_summarise(t->seconds, (size_t)t->samples, &out->us);
+    int ranks = op->oracle.ranks;
+    double calls = (double)t->batch * (double)t->samples;
+    out->bytes = op->bytes;
+    out->count = op->desc.count;
+    out->batch = t->batch;
+    out->cpu_us = 1e6 * cpu / calls / ranks;
+    out->algbw_GBps = out->us.p50 > 0 ? (double)op->bytes / out->us.p50 * 1e-3 : 0;
+    out->busbw_GBps = out->algbw_GBps * perf_bus_factor(op->args->coll, ranks);
+    return TRIB_OK;
+}
+
+static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn progress,
+                                  void *arg, struct perf_result *out)
+{
+    struct check verdict = {0};
+    struct timing t = {.op = op, .args = op->args};
+    bool lossy = !op->oracle.exact;
+    bool in_place = op->args->in_place && op->args->coll != TRIB_BARRIER;
+    trib_status_t status = TRIB_OK;
+
+    t.dirty = in_place && lossy;
+    if (op->args->check)
+        status = check(op, &verdict);
+    /* In place sums grow with each call: zeros stay finite. */
+    perf_operation_refill(op, in_place && !lossy);
+    if (status == TRIB_OK)
+        status = decide(&t);
+    if (status != TRIB_OK)
+        return status;
+    t.seconds = calloc((size_t)t.samples, sizeof *t.seconds);
+    if (t.seconds == NULL)
+        return TRIB_ERR_NO_MEMORY;
+    status = take_all(&t, progress, arg);
+    if (status == TRIB_OK)
+        status = summarise(&t, out);
+    free(t.seconds);
+    if (status == TRIB_OK)
+        status = count_traffic(op, out);
+    /* Once more after thousands of operations; error feedback would colour the nmse. */
+    double nmse = verdict.nmse;
+    if (status == TRIB_OK && op->args->check)
+        status = check(op, &verdict);
+    out->nmse = op->args->check ? nmse : (double)NAN;
+    out->wrong = op->args->check ? verdict.wrong : (double)NAN;
+    return status;
+}
+
+/* Blocking calls show what a plan with their settings would do. */
+static void explain(struct perf_operation *op, struct perf_result *out)
+{
+    trib_plan_t *plan = op->plan;
+    if (plan == NULL &&
+        trib_plan_create(op->comm, op->args->coll, &op->desc, &plan) != TRIB_OK)
+        return;
+    if (trib_plan_explain(plan, out->explain, sizeof out->explain) != TRIB_OK)
+        out->explain[0] = '\0';
+    if (op->plan == NULL)
+        trib_plan_free(plan);
+}
+
+trib_status_t perf_measure(trib_comm_t *comm, const struct perf_args *args,
+                           size_t bytes, perf_progress_fn progress, void *arg,
+                           struct perf_result *out)
+{
+    struct perf_operation op;
+    memset(out, 0, sizeof *out);
+    trib_status_t status = perf_operation_open(comm, args, bytes, &op);
+    if (status != TRIB_OK)
+        return status;
+    status = measure_open(&op, progress, arg, out);
+    if (status == TRIB_OK)
+        explain(&op, out);
+    perf_operation_close(&op);
+    return status;
+}

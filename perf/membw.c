@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * membw - how fast this machine copies memory.
+ *
+ *     membw [SIZES]     such as 256K,16M,256M: bytes that each core reads and writes
+ *
+ * Prints csv: bytes,cores,kernel,GBps,min_GBps,max_GBps. GB/s (1e9 bytes) count what is
+ * read and what is written; what the caches fetch in order to write is not counted.
+ * Each thread stays on its own core and copies a block of its own. Kernels: libc
+ * (memcpy), cached (16-byte stores), streaming (16-byte non-temporal stores).
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "perf/perf.h"
+
+#define MAX_CORES 64
+#define REPEATS 7
+#define REPEAT_SECONDS 0.02
+#define LINE 64
+
+typedef void (*copy_fn)(char *to, const char *from, size_t bytes);
+
+static void copy_libc(char *to, const char *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    __asm__ volatile("" ::: "memory"); /* a copy that nobody reads is still made */
+}
+
+#if defined(__SSE2__)
+static void copy_cached(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += LINE) {
+        const __m128i *in = (const __m128i *)(const void *)(from + i);
+        __m128i *out = (__m128i *)(void *)(to + i);
+        __m128i a = _mm_load_si128(in), b = _mm_load_si128(in + 1);
+        __m128i c = _mm_load_si128(in + 2), d = _mm_load_si128(in + 3);
+        _mm_store_si128(out, a);
+        _mm_store_si128(out + 1, b);
+        _mm_store_si128(out + 2, c);
+        _mm_store_si128(out + 3, d);
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+static void copy_streaming(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += LINE) {
+        const __m128i *in = (const __m128i *)(const void *)(from + i);
+        __m128i *out = (__m128i *)(void *)(to + i);
+        __m128i a = _mm_load_si128(in), b = _mm_load_si128(in + 1);
+        __m128i c = _mm_load_si128(in + 2), d = _mm_load_si128(in + 3);
+        _mm_stream_si128(out, a);
+        _mm_stream_si128(out + 1, b);
+        _mm_stream_si128(out + 2, c);
+        _mm_stream_si128(out + 3, d);
+    }
+    _mm_sfence();
+}
+#endif
+
+static const struct {
+    const char *name;
+    copy_fn copy;
+} kernels[] = {
+    {"libc", copy_libc},
+#if defined(__SSE2__)
+    {"cached", copy_cached},
+    {"streaming", copy_streaming},
+#endif
+};
+
+struct team {
+    pthread_barrier_t barrier;
+    copy_fn copy;
+    size_t bytes;
+    int cores;
+    long rounds;        /* copies in a repeat; set by core 0 between barriers */
+    double *rates;      /* REPEATS of them, in GB/s */
+    bool out_of_memory; /* some core could not get its blocks */
+};
+
+struct member {
+    struct team *team;
+    int core;
+};
+
+/* The whole team's time for `rounds` copies each. */
+static double team_time(struct team *team, char *to, const char *from)
+{
+    pthread_barrier_wait(&team->barrier);
+    double start = perf_now();
+    for (long i = 0; i < team->rounds; i++)
+        team->copy(to, from, team->bytes);
+    pthread_barrier_wait(&team->barrier);
+    return perf_now() - start;
+}
+
+static void measure(const struct member *member, char *to, const char *from)
+{
+    struct team *team = member->team;
+    double took = team_time(team, to, from);
+    took = team_time(team, to, from);
+    if (member->core == 0) {
+        double rounds = REPEAT_SECONDS / took;
+        team->rounds = rounds < 1 ? 1 : rounds > 1e7 ? 10000000 : (long)rounds;
+    }
+    for (int i = 0; i < REPEATS; i++) {
+        took = team_time(team, to, from);
+        double moved = 2.0 * (double)team->bytes * team->cores * (double)team->rounds;
+        if (member->core == 0)
+            team->rates[i] = moved / took * 1e-9;
+    }
+}
+
+static void *work(void *arg)
+{
+    const struct member *member = arg;
+    struct team *team = member->team;
+    void *to = NULL, *from = NULL;
+
+    perf_bind_core(member->core);
+    if (posix_memalign(&to, 4096, team->bytes) != 0 ||
+        posix_memalign(&from, 4096, team->bytes) != 0)
+        __atomic_store_n(&team->out_of_memory, true, __ATOMIC_RELAXED);
+    else {
+        memset(to, 1, team->bytes);
+        memset(from, 2, team->bytes);
+    }
+    pthread_barrier_wait(&team->barrier);
+    if (!__atomic_load_n(&team->out_of_memory, __ATOMIC_RELAXED))
+        measure(member, to, from);
+    free(to);
+    free(from);
+    return NULL;
+}
+
+static bool run_team(size_t bytes, int cores, size_t kernel)
+{
+    double rates[REPEATS];
+    pthread_t threads[MAX_CORES];
+    struct member members[MAX_CORES];
+    struct perf_summary summary;
+    struct team team = {
+        .copy = kernels[kernel].copy,
+        .bytes = bytes,
+        .cores = cores,
+        .rounds = 1,
+        .rates = rates,
+    };
+    pthread_barrier_init(&team.barrier, NULL, (unsigned)cores);
+    for (int i = 0; i < cores; i++) {
+        members[i] = (struct member){&team, i};
+        if (pthread_create(&threads[i], NULL, work, &members[i]) != 0) {
+            fputs("membw: cannot start a thread.\n", stderr);
+            exit(1); /* those started wait at a barrier that never fills */
+        }
+    }
+    for (int i = 0; i < cores; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&team.barrier);
+    if (team.out_of_memory) {
+        fprintf(stderr, "membw: no memory for 2 blocks of %zu bytes on %d cores.\n",
+                bytes, cores);
+        return false;
+    }
+    perf_summarise(rates, REPEATS, &summary);
+    printf("%zu,%d,%s,%.2f,%.2f,%.2f\n", bytes, cores, kernels[kernel].name, summary.p50,
+           summary.min, summary.max);
+    fflush(stdout);
+    return true;
+}
+
+static int count_cores(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n < MAX_CORES ? n : MAX_CORES;
+}
+
+int main(int argc, char **argv)
+{
+    size_t *sizes, n;
+    char why[256];
+    int cores = count_cores();
+    if (argc > 2 || !perf_sizes_parse(argc == 2 ? argv[1] : "16K,256K,4M,64M", &sizes, &n,
+                                      why, sizeof why)) {
+        fprintf(stderr, "membw: %s\nusage: membw [SIZES], such as membw 256K,64M\n",
+                argc > 2 ? "too many arguments" : why);
+        return 2;
+    }
+    bool good = true;
+    puts("bytes,cores,kernel,GBps,min_GBps,max_GBps");
+    for (size_t i = 0; i < n && good; i++) {
+        /* Whole cache lines, and something to copy. */
+        size_t bytes = sizes[i] < LINE ? LINE : sizes[i] / LINE * LINE;
+        for (size_t k = 0; k < sizeof kernels / sizeof kernels[0] && good; k++)
+            good = run_team(bytes, 1, k) && (cores == 1 || run_team(bytes, cores, k));
+    }
+    free(sizes);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One collective of one size: its buffers, its plan, its call.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/perf.h"
+
+/* Bytes behind each buffer that nobody may touch. */
+#define GUARD_BYTES 64
+#define GUARD_VALUE 0xa5
+
+static trib_status_t block_open(struct perf_operation *op, int which, size_t bytes,
+                                void **out)
+{
+    void *block = NULL;
+    enum perf_memory memory = op->args->memory;
+    trib_status_t status = TRIB_OK;
+
+    if (memory == PERF_MEMORY_ALLOC)
+        status = trib_alloc(op->comm, bytes + GUARD_BYTES, &block);
+    else if (posix_memalign(&block, 4096, bytes + GUARD_BYTES) != 0)
+        status = TRIB_ERR_NO_MEMORY;
+    if (status != TRIB_OK)
+        return status;
+    memset(block, 0, bytes);
+    memset((char *)block + bytes, GUARD_VALUE, GUARD_BYTES);
+    if (memory == PERF_MEMORY_REGISTER) {
+        status = trib_register(op->comm, block, bytes + GUARD_BYTES);
+        if (status != TRIB_OK) {
+            free(block);
+            return status;
+        }
+    }
+    op->blocks[which] = block;
+    op->block_bytes[which] = bytes;
+    *out = block;
+    return TRIB_OK;
+}
+
+static void block_close(struct perf_operation *op, int which)
+{
+    void *block = op->blocks[which];
+    if (block == NULL)
+        return;
+    op->blocks[which] = NULL;
+    if (op->args->memory == PERF_MEMORY_ALLOC) {
+        trib_free(op->comm, block);
+        return;
+    }
+    if (op->args->memory == PERF_MEMORY_REGISTER)
+        trib_deregister(op->comm, block);
+    free(block);
+}
+
+static trib_status_t run_plan(struct perf_operation *op)
+{
+    trib_status_t status = trib_plan_start(op->plan);
+    return status == TRIB_OK ? trib_plan_wait(op->plan) : status;
+}
+
+static trib_status_t run_allreduce(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_allreduce(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
+}
+
+static trib_status_t run_reduce(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_reduce(op->comm, d->send, d->recv, d->count, d->dtype, d->op, d->root);
+}
+
+static trib_status_t run_broadcast(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_broadcast(op->comm, d->recv, d->count, d->dtype, d->root);
+}
+
+static trib_status_t run_allgather(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_allgather(op->comm, d->send, d->recv, d->count, d->dtype);
+}
+
+static trib_status_t run_reduce_scatter(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_reduce_scatter(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
+}
+
+static trib_status_t run_barrier(struct perf_operation *op)
+{
+    return trib_barrier(op->comm);
+}
+
+static trib_status_t (*const blocking[TRIB_COLL_COUNT])(struct perf_operation *) = {
+    [TRIB_ALLREDUCE] = run_allreduce,
+    [TRIB_REDUCE] = run_reduce,
+    [TRIB_BROADCAST] = run_broadcast,
+    [TRIB_ALLGATHER] = run_allgather,
+    [TRIB_REDUCE_SCATTER] = run_reduce_scatter,
+    [TRIB_BARRIER] = run_barrier,
+};
+
+static bool spans_ranks(trib_coll_t coll)
+{
+    return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
+}
+
+static void describe(struct perf_operation *op, size_t bytes)
+{
+    const struct perf_args *args = op->args;
+    size_t element = trib_dtype_size(args->dtype);
+    size_t ranks = (size_t)trib_size(op->comm);
+    size_t count = bytes / element;
+
+    if (spans_ranks(args->coll))
+        count = (count + ranks - 1) / ranks;
+    op->bytes = spans_ranks(args->coll) ? count * ranks * element : count * element;
+    op->desc = (trib_desc_t)TRIB_DESC_INIT;
+    op->desc.count = count;
+    op->desc.dtype = args->dtype;
+    op->desc.op = args->op;
+    op->desc.root = args->root;
+    op->desc.codec = args->codec;
+    op->desc.algorithm = args->algorithm;
+    op->desc.chunk = args->chunk;
+    op->oracle = (struct perf_oracle){
+        .coll = args->coll,
+        .dtype = args->dtype,
+        .op = args->op,
+        .count = count,
+        .rank = trib_rank(op->comm),
+        .ranks = trib_size(op->comm),
+        .root = args->root,
+        .exact = strcmp(perf_codec_text(args), "none") == 0,
+        .seed = bytes + 1,
+    };
+}
+
+static trib_status_t open_blocks(struct perf_operation *op)
+{
+    size_t element = trib_dtype_size(op->desc.dtype);
+    size_t block = op->desc.count * element;
+    size_t mine = (size_t)op->oracle.rank * block;
+    bool in_place = op->args->in_place;
+    bool gather = op->args->coll == TRIB_ALLGATHER;
+    bool scatter = op->args->coll == TRIB_REDUCE_SCATTER;
+    size_t whole = spans_ranks(op->args->coll) ? op->bytes : block;
+    size_t recv_bytes = scatter && !in_place ? block : whole;
+
+    trib_status_t status = block_open(op, 0, recv_bytes, &op->desc.recv);
+    if (status != TRIB_OK)
+        return status;
+    op->output = (char *)op->desc.recv + (scatter && in_place ? mine : 0);
+    op->input = (char *)op->desc.recv + (gather ? mine : 0);
+    if (in_place)
+        return TRIB_OK;
+    status = block_open(op, 1, gather ? block : whole, &op->input);
+    op->desc.send = op->input;
+    return status;
+}
+
+trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *args,
+                                  size_t bytes, struct perf_operation *op)
+{
+    trib_status_t status = TRIB_OK;
+    memset(op, 0, sizeof *op);
+    op->comm = comm;
+    op->args = args;
+    describe(op, bytes);
+    op->run = blocking[args->coll];
+    if (args->coll != TRIB_BARRIER)
+        status = open_blocks(op);
+    if (status == TRIB_OK && args->call == PERF_CALL_PLAN) {
+        op->run = run_plan;
+        status = trib_plan_create(comm, args->coll, &op->desc, &op->plan);
+    }
+    if (status != TRIB_OK)
+        perf_operation_close(op);
+    return status;
+}
+
+void perf_operation_close(struct perf_operation *op)
+{
+    trib_plan_free(op->plan);
+    op->plan = NULL;
+    block_close(op, 1);
+    block_close(op, 0);
+}
+
+void perf_operation_refill(struct perf_operation *op, bool zeros)
+{
+    if (op->input == NULL)
+        return;
+    size_t n = perf_oracle_inputs(&op->oracle);
+    if (zeros)
+        memset(op->input, 0, n * trib_dtype_size(op->desc.dtype));
+    else
+        perf_oracle_fill(&op->oracle, op->oracle.rank, 0, n, op->input);
+}
+
+size_t perf_operation_guards(const struct perf_operation *op)
+{
+    size_t damaged = 0;
+    for (int which = 0; which < 2; which++) {
+        const unsigned char *block = op->blocks[which];
+        for (size_t i = 0; block != NULL && i < GUARD_BYTES; i++)
+            damaged += block[op->block_bytes[which] + i] != GUARD_VALUE;
+    }
+    return damaged;
+}
+
+trib_status_t perf_combine(trib_comm_t *comm, trib_op_t op, double *values, size_t n)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    desc.recv = values;
+    desc.count = n;
+    desc.dtype = TRIB_F64;
+    desc.op = op;
+    desc.codec = "none";
+    trib_status_t status = trib_plan_allreduce(comm, &desc, &plan);
+    if (status != TRIB_OK)
+        return status;
+    status = trib_plan_start(plan);
+    if (status == TRIB_OK)
+        status = trib_plan_wait(plan);
+    trib_status_t freed = trib_plan_free(plan);
+    return status == TRIB_OK ? freed : status;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a collective must give, reckoned on each rank without the library.
+ *
+ * Inputs come from a counter-based generator, hence any rank can make the inputs of
+ * all. Floats are about normal (the sum of four uniform numbers), as gradients are
+ * nearer to that than to uniform; factors of a product stay near 1; integers use their
+ * whole range, so that sums wrap.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "perf/perf.h"
+
+#define BLOCK 1024 /* elements that are made, reduced and compared at a time */
+
+union number {
+    double f;
+    uint64_t i; /* two's complement, so that sums wrap */
+};
+
+static bool is_integer(trib_dtype_t dtype)
+{
+    return dtype == TRIB_I8 || dtype == TRIB_I32 || dtype == TRIB_I64;
+}
+
+/* --- element types: bit by bit, on purpose unlike the library's kernels --- */
+
+static uint32_t bits_of_f32(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static double f16_value(uint16_t half)
+{
+    int exponent = (half >> 10) & 31;
+    double fraction = half & 1023;
+    double value;
+    if (exponent == 31)
+        value = fraction == 0 ? (double)INFINITY : (double)NAN;
+    else if (exponent == 0)
+        value = ldexp(fraction, -24);
+    else
+        value = ldexp(fraction + 1024, exponent - 25);
+    return half & 0x8000 ? -value : value;
+}
+
+/* Nearest, ties to even; finite inputs of ordinary size only. */
+static uint16_t f16_bits(double value)
+{
+    uint16_t sign = value < 0 ? 0x8000 : 0;
+    int exponent;
+    double magnitude = fabs(value);
+    if (magnitude == 0.0)
+        return sign;
+    frexp(magnitude, &exponent);
+    if (exponent < -13)
+        exponent = -13; /* subnormal: the grid grows no finer */
+    long steps = lrint(ldexp(magnitude, 11 - exponent));
+    assert(steps <= 2048 && exponent < 16);
+    /* A carry out of the fraction raises the exponent field by itself. */
+    return (uint16_t)(sign + (unsigned)((exponent + 13) << 10) + (unsigned)steps);
+}
+
+static double bf16_value(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return (double)value;
+}
+
+static uint16_t bf16_bits(double value)
+{
+    uint32_t bits = bits_of_f32((float)value);
+    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+/* memcpy: blocks of bytes have no type of their own. */
+static void store(trib_dtype_t dtype, void *out, size_t i, union number number)
+{
+    size_t size = trib_dtype_size(dtype);
+    float f32 = (float)number.f;
+    uint16_t half;
+    const void *from = &number.i; /* the low bytes: little endian */
+    if (dtype == TRIB_F32) {
+        from = &f32;
+    } else if (dtype == TRIB_F16 || dtype == TRIB_BF16) {
+        half = dtype == TRIB_F16 ? f16_bits(number.f) : bf16_bits(number.f);
+        from = &half;
+    }
+    memcpy((unsigned char *)out + i * size, from, size);
+}
+
+static union number load(trib_dtype_t dtype, const void *in, size_t i)
+{
+    union number number = {.i = 0};
+    const unsigned char *at = (const unsigned char *)in + i * trib_dtype_size(dtype);
+    float f32;
+    uint16_t half;
+    int8_t i8;
+    int32_t i32;
+    switch (dtype) {
+    case TRIB_F32:
+        memcpy(&f32, at, sizeof f32);
+        number.f = (double)f32;
+        break;
+    case TRIB_F16:
+    case TRIB_BF16:
+        memcpy(&half, at, sizeof half);
+        number.f = dtype == TRIB_F16 ? f16_value(half) : bf16_value(half);
+        break;
+    case TRIB_I8:
+        memcpy(&i8, at, sizeof i8);
+        number.i = (uint64_t)(int64_t)i8;
+        break;
+    case TRIB_I32:
+        memcpy(&i32, at, sizeof i32);
+        number.i = (uint64_t)(int64_t)i32;
+        break;
+    default:
+        memcpy(&number, at, sizeof number);
+        break;
+    }
+    return number;
+}
+
+/* The spacing of floats at 1. */
+static double epsilon(trib_dtype_t dtype)
+{
+    switch (dtype) {
+    case TRIB_F32: return 0x1p-23;
+    case TRIB_F64: return 0x1p-52;
+    case TRIB_F16: return 0x1p-10;
+    default: return 0x1p-7;
+    }
+}
+
+/* --- inputs --- */
+
+/* A bijective mixer: multiply and fold, enough to make counters look random. */
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    return x;
+}
+
+static double about_normal(uint64_t bits)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += (int64_t)((bits >> (16 * i)) & 0xffff);
+    /* Four uniform numbers on [0, 1): mean 2, variance 1/3. */
+    return ((double)sum / 65536 - 2) * 1.7320508;
+}
+
+void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
+                      void *out)
+{
+    uint64_t key = mix(o->seed * 0x10001u + (uint64_t)rank + 1);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = mix(key + first + i);
+        union number number = {.i = bits};
+        if (!is_integer(o->dtype)) {
+            number.f = about_normal(bits);
+            if (o->op == TRIB_PROD)
+                number.f = 1 + number.f / 8;
+        }
+        store(o->dtype, out, i, number);
+    }
+}
+
+size_t perf_oracle_inputs(const struct perf_oracle *o)
+{
+    bool all = o->coll == TRIB_REDUCE_SCATTER;
+    return all ? o->count * (size_t)o->ranks : o->count;
+}
+
+size_t perf_oracle_outputs(const struct perf_oracle *o)
+{
+    if (o->coll == TRIB_BARRIER || (o->coll == TRIB_REDUCE && o->rank != o->root))
+        return 0;
+    return o->coll == TRIB_ALLGATHER ? o->count * (size_t)o->ranks : o->count;
+}
+
+/* --- expectation --- */
+
+static union number combine(const struct perf_oracle *o, union number a, union number b)
+{
+    union number out = a;
+    if (is_integer(o->dtype)) {
+        bool less = (int64_t)b.i < (int64_t)a.i;
+        switch (o->op) {
+        case TRIB_MIN: out.i = less ? b.i : a.i; break;
+        case TRIB_MAX: out.i = less ? a.i : b.i; break;
+        case TRIB_PROD: out.i = a.i * b.i; break;
+        default: out.i = a.i + b.i; break;
+        }
+        return out;
+    }
+    switch (o->op) {
+    case TRIB_MIN: out.f = b.f < a.f ? b.f : a.f; break;
+    case TRIB_MAX: out.f = b.f > a.f ? b.f : a.f; break;
+    case TRIB_PROD: out.f = a.f * b.f; break;
+    default: out.f = a.f + b.f; break;
+    }
+    return out;
+}
+
+/* Wraps a 64-bit sum to the dtype, then divides it where the op is a mean. */
+static union number finish(const struct perf_oracle *o, union number sum)
+{
+    if (is_integer(o->dtype)) {
+        int64_t wrapped;
+        store(o->dtype, &wrapped, 0, sum);
+        sum = load(o->dtype, &wrapped, 0);
+        if (o->op == TRIB_MEAN)
+            sum.i = (uint64_t)((int64_t)sum.i / o->ranks);
+    } else if (o->op == TRIB_MEAN) {
+        sum.f /= o->ranks;
+    }
+    return sum;
+}
+
+struct expectation {
+    union number value[BLOCK];
+    double magnitude[BLOCK]; /* sum of |x|: rounding errors are relative to it */
+};
+
+static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
+                           struct expectation *e)
+{
+    uint64_t block[BLOCK];
+    for (int rank = 0; rank < o->ranks; rank++) {
+        perf_oracle_fill(o, rank, first, n, block);
+        for (size_t i = 0; i < n; i++) {
+            union number x = load(o->dtype, block, i);
+            e->value[i] = rank == 0 ? x : combine(o, e->value[i], x);
+            e->magnitude[i] = rank == 0 ? fabs(x.f) : e->magnitude[i] + fabs(x.f);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        e->value[i] = finish(o, e->value[i]);
+        if (o->op == TRIB_MEAN)
+            e->magnitude[i] /= o->ranks;
+        else if (o->op == TRIB_PROD)
+            e->magnitude[i] = fabs(e->value[i].f);
+        else if (o->op == TRIB_MIN || o->op == TRIB_MAX)
+            e->magnitude[i] = 0;
+    }
+}
+
+/* Elements first … first + n of the result; they stem from one rank's block. */
+static void expect(const struct perf_oracle *o, size_t first, size_t n,
+                   struct expectation *e)
+{
+    if (o->coll == TRIB_REDUCE_SCATTER)
+        first += (size_t)o->rank * o->count;
+    if (o->coll != TRIB_BROADCAST && o->coll != TRIB_ALLGATHER) {
+        expect_reduced(o, first, n, e);
+        return;
+    }
+    uint64_t block[BLOCK];
+    int from = o->root;
+    if (o->coll == TRIB_ALLGATHER) {
+        from = (int)(first / o->count);
+        first %= o->count;
+    }
+    perf_oracle_fill(o, from, first, n, block);
+    for (size_t i = 0; i < n; i++) {
+        e->value[i] = load(o->dtype, block, i);
+        e->magnitude[i] = 0;
+    }
+}
+
+static void compare_one(const struct perf_oracle *o, union number got,
+                        union number want, double magnitude, struct perf_verdict *out)
+{
+    if (is_integer(o->dtype)) {
+        double error = (double)(int64_t)(got.i - want.i);
+        out->error2 += error * error;
+        out->reference2 += (double)(int64_t)want.i * (double)(int64_t)want.i;
+        out->wrong += o->exact && got.i != want.i;
+        return;
+    }
+    double error = got.f - want.f;
+    out->error2 += error * error;
+    out->reference2 += want.f * want.f;
+    if (!o->exact) {
+        out->wrong += !isfinite(got.f);
+        return;
+    }
+    /* Each of ranks sums rounds once, by half a spacing; twice that is allowed. */
+    double tolerance = (o->ranks + 1) * epsilon(o->dtype) * magnitude;
+    out->wrong += !(fabs(error) <= tolerance);
+}
+
+void perf_oracle_compare(const struct perf_oracle *o, const void *result,
+                         struct perf_verdict *out)
+{
+    struct expectation e;
+    size_t total = perf_oracle_outputs(o), bytes = trib_dtype_size(o->dtype), n;
+    memset(out, 0, sizeof *out);
+    out->hash = o->seed;
+    for (size_t first = 0; first < total; first += n) {
+        n = total - first < BLOCK ? total - first : BLOCK;
+        if (o->coll == TRIB_ALLGATHER && n > o->count - first % o->count)
+            n = o->count - first % o->count;
+        expect(o, first, n, &e);
+        const unsigned char *at = (const unsigned char *)result + first * bytes;
+        for (size_t i = 0; i < n; i++) {
+            union number got = load(o->dtype, at, i);
+            compare_one(o, got, e.value[i], e.magnitude[i], out);
+        }
+        for (size_t i = 0; i < n * bytes; i++)
+            out->hash = (out->hash ^ at[i]) * 0x100000001b3u;
+    }
+}

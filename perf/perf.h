@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the parts of trib-perf share.
+ *
+ *     arguments.c  command line -> struct perf_args       sizes.c    "8,64K,1M:64M:4"
+ *     names.c      the nearest name, settings
+ *     launch.c     ranks on this host by fork             operation.c buffers and the call
+ *     measure.c    warm-up, samples -> struct perf_result samples.c  percentiles
+ *     oracle.c     inputs, and what must come out         writer.c   table, csv, json
+ *
+ * A sample is the time of one call, or of a batch of calls where one call is too short
+ * for the clock, taken from the rank that needed longest.
+ */
+#ifndef PERF_PERF_H
+#define PERF_PERF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <tributary.h>
+
+enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
+enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };
+enum perf_bind { PERF_BIND_NONE, PERF_BIND_CORE };
+
+/* The finished command line. Texts point into argv; sizes is freed by perf_args_free. */
+struct perf_args {
+    int argc;
+    char **argv;
+    trib_coll_t coll;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    size_t *sizes; /* bytes */
+    size_t n_sizes;
+    long iters;      /* samples a size; 0: as many as fit half a second */
+    long warmup;     /* calls; -1: by size */
+    double sample_s; /* a sample lasts at least so long */
+    const char *codec;     /* NULL: the configuration's */
+    const char *algorithm; /* NULL: the configuration's */
+    char configured_codec[128];
+    char configured_algorithm[64];
+    size_t chunk;          /* bytes; 0: the configuration's */
+    int root;
+    int ranks; /* started here; 0: a launcher has started this one */
+    enum perf_memory memory;
+    enum perf_call call;
+    enum perf_bind bind;
+    bool in_place;
+    bool sync;
+    bool check;
+    bool explain;
+    const char *csv; /* file or "-" */
+    const char *json;
+};
+
+/**
+ * perf_args_parse - read the command line.
+ *
+ * err      receives a sentence where an argument is wrong, and only then
+ * returns  -1: go on with *args_out; else the exit code (0 after --help, 2: wrong)
+ */
+int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out);
+void perf_args_free(struct perf_args *args);
+
+/** perf_codec_text, perf_algorithm_text - as asked for, else the configuration's. */
+const char *perf_codec_text(const struct perf_args *args);
+const char *perf_algorithm_text(const struct perf_args *args);
+
+/* --- names.c --- */
+
+/** perf_name_nearest - the nearest of n names within 3 edits, or NULL. */
+const char *perf_name_nearest(const char *text, const char *const *names, size_t n);
+
+/** perf_setting - copy a setting's value; false: there is none, or it is the default. */
+bool perf_setting(const char *name, char *value, size_t bytes);
+
+/* --- sizes.c --- */
+
+/** perf_size_parse - bytes of "64", "64K", "1M", "2GiB" (powers of 1024); false: no size. */
+bool perf_size_parse(const char *text, size_t *bytes_out);
+
+/**
+ * perf_sizes_parse - a list of sizes and of ranges from:to:factor.
+ *
+ * owner    the caller frees *sizes_out with free()
+ * errors   false: why[] has the sentence, nothing to free
+ */
+bool perf_sizes_parse(const char *text, size_t **sizes_out, size_t *n_out, char *why,
+                      size_t why_bytes);
+
+/** perf_time_parse - seconds of "10us", "50ms", "1s". */
+bool perf_time_parse(const char *text, double *seconds_out);
+
+/** perf_size_text - "64 KiB" where it is whole, else "1000 B"; returns text. */
+char *perf_size_text(size_t bytes, char *text, size_t text_bytes);
+
+/* --- samples.c --- */
+
+struct perf_summary {
+    size_t n;
+    double p50, p99, p999, min, max, mean;
+};
+
+/**
+ * perf_summarise - sort the values and take percentiles by nearest rank.
+ *
+ * Below 100 samples p99 is the maximum, below 1000 p99.9 is; n == 0 gives zeros.
+ */
+void perf_summarise(double *values, size_t n, struct perf_summary *out);
+
+/**
+ * perf_bus_factor - bus bandwidth over algorithm bandwidth, as nccl-tests define it.
+ *
+ * The bytes of all-gather and reduce-scatter are those of the whole vector.
+ */
+double perf_bus_factor(trib_coll_t coll, int ranks);
+
+/* --- oracle.c --- */
+
+/* Inputs are a function of (seed, rank, element): each rank can make all of them. */
+struct perf_oracle {
+    trib_coll_t coll;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    size_t count; /* as in trib_desc_t */
+    int rank;
+    int ranks;
+    int root;
+    bool exact; /* codec none: an element may be off by rounding only */
+    uint64_t seed;
+};
+
+struct perf_verdict {
+    double error2;     /* sum of squared errors */
+    double reference2; /* sum of squared expected values */
+    uint64_t wrong;    /* elements; with a lossy codec those that are not finite */
+    uint64_t hash;     /* of the result's bytes */
+};
+
+/** perf_oracle_inputs, _outputs - elements of the input and result of o->rank. */
+size_t perf_oracle_inputs(const struct perf_oracle *o);
+size_t perf_oracle_outputs(const struct perf_oracle *o);
+
+/** perf_oracle_fill - elements first … first + n of the input of `rank`. */
+void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
+                      void *out);
+
+/** perf_oracle_compare - the result of o->rank against what it must be. */
+void perf_oracle_compare(const struct perf_oracle *o, const void *result,
+                         struct perf_verdict *out);
+
+/* --- operation.c --- */
+
+/* One collective of one size with its buffers. */
+struct perf_operation {
+    trib_comm_t *comm;
+    const struct perf_args *args;
+    struct perf_oracle oracle;
+    trib_desc_t desc;
+    trib_plan_t *plan; /* NULL: blocking calls */
+    void *input;       /* where inputs are written: send, or inside recv */
+    void *output;      /* where the result appears */
+    size_t bytes;      /* of the whole vector, as reported */
+    void *blocks[2];   /* what perf_operation_close gives back */
+    size_t block_bytes[2];
+    trib_status_t (*run)(struct perf_operation *op);
+};
+
+/**
+ * perf_operation_open - allocate the buffers of `bytes` and make the plan.
+ *
+ * errors   those of trib_alloc, trib_register, trib_plan_create; nothing to close then
+ */
+trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *args,
+                                  size_t bytes, struct perf_operation *op);
+void perf_operation_close(struct perf_operation *op);
+
+/** perf_operation_refill - write this rank's inputs, or zeros. */
+void perf_operation_refill(struct perf_operation *op, bool zeros);
+
+/** perf_operation_guards - damaged bytes behind the buffers; 0 is right. */
+size_t perf_operation_guards(const struct perf_operation *op);
+
+/** perf_combine - values[i] over all ranks, exact whatever codec is configured. */
+trib_status_t perf_combine(trib_comm_t *comm, trib_op_t op, double *values, size_t n);
+
+/* --- measure.c --- */
+
+struct perf_result {
+    size_t bytes;
+    size_t count;
+    long batch; /* calls in a sample */
+    struct perf_summary us;
+    double algbw_GBps;
+    double busbw_GBps;
+    double wire_bytes; /* sent by a rank in one operation, mean over ranks */
+    double ratio;      /* dense over coded payload; 1 without a codec */
+    double cpu_us;     /* processor time of a rank in one operation, mean over ranks */
+    double nmse;       /* greatest of all ranks; NAN: not checked */
+    double wrong;      /* elements, over all ranks; NAN: not checked */
+    char explain[512];
+};
+
+/* Called on rank 0 between groups of samples. */
+typedef void (*perf_progress_fn)(void *arg, size_t bytes, long done, long samples);
+
+/** perf_measure - all of one size; collective; *out is whole on rank 0 only. */
+trib_status_t perf_measure(trib_comm_t *comm, const struct perf_args *args,
+                           size_t bytes, perf_progress_fn progress, void *arg,
+                           struct perf_result *out);
+
+/* --- writer.c --- */
+
+struct perf_writer;
+
+/**
+ * perf_writer_open - the outputs that args asks for.
+ *
+ * Files are written beside their place and renamed when whole.
+ * errors   NULL: why[] has the sentence
+ */
+struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, char *why,
+                                     size_t why_bytes);
+void perf_writer_add(struct perf_writer *w, const struct perf_result *result);
+/** perf_writer_finish - memory line, files in place; false: why[] has the sentence. */
+bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *why,
+                        size_t why_bytes);
+/** perf_writer_free - NULL is allowed; unfinished files leave nothing behind. */
+void perf_writer_free(struct perf_writer *w);
+
+/* --- launch.c --- */
+
+/** perf_rank_fn - what a started rank does; returns its exit code. */
+typedef int (*perf_rank_fn)(const struct perf_args *args, int rank, const char *root);
+
+/**
+ * perf_launch - run fn in args->ranks processes of this host.
+ *
+ * returns  0, or the exit code of the first rank that failed
+ */
+int perf_launch(const struct perf_args *args, perf_rank_fn fn);
+
+/** perf_bind_core - let the calling process run only on the core that is its turn. */
+void perf_bind_core(int rank);
+
+/** perf_now - seconds of the monotonic clock. */
+double perf_now(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Percentiles of samples, and bandwidths.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/perf.h"
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+/* Nearest rank: the least value that at least permille / 1000 of them do not exceed. */
+static double percentile(const double *sorted, size_t n, size_t permille)
+{
+    size_t rank = (n * permille + 999) / 1000;
+    assert(rank >= 1 && rank <= n);
+    return sorted[rank - 1];
+}
+
+void perf_summarise(double *values, size_t n, struct perf_summary *out)
+{
+    memset(out, 0, sizeof *out);
+    if (n == 0)
+        return;
+    qsort(values, n, sizeof *values, by_value);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    out->n = n;
+    out->mean = sum / (double)n;
+    out->p50 = percentile(values, n, 500);
+    out->p99 = percentile(values, n, 990);
+    out->p999 = percentile(values, n, 999);
+    out->min = values[0];
+    out->max = values[n - 1];
+}
+
+double perf_bus_factor(trib_coll_t coll, int ranks)
+{
+    double share = (ranks - 1) / (double)ranks;
+    switch (coll) {
+    case TRIB_ALLREDUCE:
+        return 2 * share;
+    case TRIB_ALLGATHER:
+    case TRIB_REDUCE_SCATTER:
+        return share;
+    default:
+        return 1;
+    }
+}

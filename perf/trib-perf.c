@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib-perf - latency and bandwidth sweeps of the collectives.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "perf/perf.h"
+
+/* --- progress line --- */
+
+struct progress {
+    bool on;
+    bool shown;
+    double start;
+    double last;
+    size_t at; /* of sizes */
+    size_t sizes;
+};
+
+static void progress_clear(struct progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
+}
+
+/* Nothing for runs below two seconds, then five lines a second at most. */
+static void progress_show(void *arg, size_t bytes, long done, long samples)
+{
+    struct progress *p = arg;
+    double now = perf_now();
+    char size[32];
+    if (!p->on || now - p->start < 2 || now - p->last < 0.2)
+        return;
+    p->last = now;
+    p->shown = true;
+    fprintf(stderr, "\r\033[Ksize %zu of %zu (%s), sample %ld of %ld, %.0f s", p->at + 1,
+            p->sizes, perf_size_text(bytes, size, sizeof size), done, samples,
+            now - p->start);
+    fflush(stderr);
+}
+
+/* --- one rank --- */
+
+struct run {
+    const struct perf_args *args;
+    trib_comm_t *comm;
+    struct perf_writer *writer; /* on rank 0 */
+    double wrong;
+};
+
+/* The rank that decides tells whether it could; all others end quietly with it. */
+static trib_status_t open_writer(struct run *run, double *failed_out)
+{
+    char why[4352];
+    *failed_out = 0;
+    if (trib_rank(run->comm) == 0) {
+        run->writer = perf_writer_open(run->args, trib_size(run->comm), why, sizeof why);
+        if (run->writer == NULL) {
+            fprintf(stderr, "trib-perf: %s.\n", why);
+            *failed_out = 1;
+        }
+    }
+    return perf_combine(run->comm, TRIB_MAX, failed_out, 1);
+}
+
+static trib_status_t sweep(struct run *run)
+{
+    const struct perf_args *args = run->args;
+    struct progress progress = {
+        .on = trib_rank(run->comm) == 0 && isatty(STDERR_FILENO),
+        .start = perf_now(),
+        .sizes = args->n_sizes,
+    };
+    trib_status_t status = TRIB_OK;
+    for (size_t i = 0; i < args->n_sizes && status == TRIB_OK; i++) {
+        struct perf_result result;
+        progress.at = i;
+        status = perf_measure(run->comm, args, args->sizes[i], progress_show, &progress,
+                              &result);
+        progress_clear(&progress);
+        if (status != TRIB_OK)
+            break;
+        if (args->check)
+            run->wrong += result.wrong;
+        if (run->writer != NULL)
+            perf_writer_add(run->writer, &result);
+    }
+    return status;
+}
+
+static int finish(struct run *run)
+{
+    char why[4352];
+    trib_stats_t stats = {.size = sizeof stats};
+    trib_stats(run->comm, &stats);
+    if (run->writer != NULL &&
+        !perf_writer_finish(run->writer, &stats, why, sizeof why)) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        return 1;
+    }
+    if (run->wrong > 0 && trib_rank(run->comm) == 0)
+        fprintf(stderr, "trib-perf: %.0f elements are wrong.\n", run->wrong);
+    return run->wrong > 0;
+}
+
+static int run_all(struct run *run)
+{
+    double failed;
+    trib_status_t status = open_writer(run, &failed);
+    if (status == TRIB_OK && failed > 0)
+        return 2;
+    if (status == TRIB_OK)
+        status = sweep(run);
+    if (status == TRIB_OK)
+        return finish(run);
+    fprintf(stderr, "trib-perf: rank %d: %s\n", trib_rank(run->comm),
+            trib_last_error(run->comm));
+    return 1;
+}
+
+static int rank_main(const struct perf_args *args, int rank, const char *root)
+{
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    struct run run = {.args = args};
+    if (root != NULL) {
+        opts.rank_plus_1 = rank + 1;
+        opts.ranks = args->ranks;
+        opts.root = root;
+    }
+    if (trib_init(&opts, &run.comm) != TRIB_OK) {
+        fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
+        return 1;
+    }
+    if (root == NULL && args->bind == PERF_BIND_CORE)
+        perf_bind_core(trib_rank(run.comm));
+    int code = 2;
+    if (args->root < trib_size(run.comm))
+        code = run_all(&run);
+    else if (trib_rank(run.comm) == 0)
+        fprintf(stderr, "trib-perf: --root %d: the ranks are 0 to %d.\n", args->root,
+                trib_size(run.comm) - 1);
+    perf_writer_free(run.writer);
+    if (trib_free_comm(run.comm) != TRIB_OK && code == 0)
+        code = 1;
+    return code;
+}
+
+/* Under a launcher only rank 0 speaks of wrong arguments. */
+static FILE *argument_errors(void)
+{
+    char rank[16];
+    bool other = perf_setting("rank", rank, sizeof rank) && atoi(rank) > 0;
+    return other ? fopen("/dev/null", "w") : stderr;
+}
+
+int main(int argc, char **argv)
+{
+    struct perf_args args;
+    char rank[16];
+    FILE *err = argument_errors();
+    int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
+    if (code < 0 && args.ranks > 0 && perf_setting("rank", rank, sizeof rank)) {
+        fputs("trib-perf: -n starts ranks, and so has the launcher: leave out -n.\n",
+              err != NULL ? err : stderr);
+        perf_args_free(&args);
+        code = 2;
+    }
+    if (err != NULL && err != stderr)
+        fclose(err);
+    if (code >= 0)
+        return code;
+    code = args.ranks > 0 ? perf_launch(&args, rank_main) : rank_main(&args, 0, NULL);
+    perf_args_free(&args);
+    return code;
+}
