@@ -2,7 +2,6 @@
 /*
  * Ranks of one host without a launcher: one process each, by fork.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>

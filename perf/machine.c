@@ -2,7 +2,6 @@
 /*
  * What a figure was taken on.
  */
-#define _GNU_SOURCE
 #include "perf/machine.h"
 
 #include <sched.h>

@@ -2,14 +2,16 @@
 /*
  * membw - how fast this machine copies memory.
  *
- *     membw [SIZES]     such as 256K,16M,256M: bytes that each core reads and writes
+ *     membw [SIZES [CORES]]
+ *
+ * SIZES such as 256K,16M: bytes that each core reads, and writes. CORES: how many of them
+ * at once; without it one, then all.
  *
  * Prints csv: bytes,cores,kernel,GBps,min_GBps,max_GBps. GB/s (1e9 bytes) count what is
  * read and what is written; what the caches fetch in order to write is not counted.
  * Each thread stays on its own core and copies a block of its own. Kernels: libc
  * (memcpy), cached (16-byte stores), streaming (16-byte non-temporal stores).
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -184,15 +186,30 @@ static int count_cores(void)
     return n < MAX_CORES ? n : MAX_CORES;
 }
 
+static bool run_size(size_t bytes, int cores)
+{
+    for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++) {
+        if (!run_team(bytes, cores, k))
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     size_t *sizes, n;
-    char why[256];
-    int cores = count_cores();
-    if (argc > 2 || !perf_sizes_parse(argc == 2 ? argv[1] : "16K,256K,4M,64M", &sizes, &n,
+    char why[256] = "too many arguments";
+    int all = count_cores();
+    int cores = argc == 3 ? atoi(argv[2]) : 0;
+    if (argc > 3 || !perf_sizes_parse(argc >= 2 ? argv[1] : "16K,256K,4M,64M", &sizes, &n,
                                       why, sizeof why)) {
-        fprintf(stderr, "membw: %s\nusage: membw [SIZES], such as membw 256K,64M\n",
-                argc > 2 ? "too many arguments" : why);
+        fprintf(stderr, "membw: %s\nusage: membw [SIZES [CORES]], such as membw 256K,64M\n",
+                why);
+        return 2;
+    }
+    if (argc == 3 && (cores < 1 || cores > all)) {
+        fprintf(stderr, "membw: '%s': this process may use 1 to %d cores.\n", argv[2], all);
+        free(sizes);
         return 2;
     }
     bool good = true;
@@ -200,8 +217,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < n && good; i++) {
         /* Whole cache lines, and something to copy. */
         size_t bytes = sizes[i] < LINE ? LINE : sizes[i] / LINE * LINE;
-        for (size_t k = 0; k < sizeof kernels / sizeof kernels[0] && good; k++)
-            good = run_team(bytes, 1, k) && (cores == 1 || run_team(bytes, cores, k));
+        good = run_size(bytes, cores > 0 ? cores : 1);
+        if (good && cores == 0 && all > 1)
+            good = run_size(bytes, all);
     }
     free(sizes);
     return good ? 0 : 1;

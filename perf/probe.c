@@ -13,7 +13,6 @@
  *     mixed  between near and far
  *     busy   above: somebody else uses these cores
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench.awk limit.csv runs.csv: Markdown tables of what bench.sh measured.
+#
+# Each cell is the median over launches of the launch's p50, with the least and the
+# greatest launch. A ratio is the best peer's time over Tributary's: 2 is twice as fast.
+
+BEGIN { FS = "," }
+
+FNR == 1 { file++; next }
+
+# Best copy kernel of each size, GB/s read and written.
+file == 1 {
+    if ($4 > limit[$1]) limit[$1] = $4
+    next
+}
+
+{
+    state = $2 == $3 ? $2 : "mixed"
+    add("all")
+    if (state == "near" || state == "far") { add(state); seen[state] = 1 }
+    launches[state]++
+    if (!($4 in known_name)) { known_name[$4] = 1; name[++names] = $4 }
+    if (!($5 in known_ranks)) { known_ranks[$5] = 1; ranks[++n_ranks] = $5 }
+    if (!($6 in known_size)) { known_size[$6] = 1; size[++sizes] = $6 }
+}
+
+function add(group,    key) {
+    key = group SUBSEP $4 SUBSEP $5 SUBSEP $6
+    value[key, ++count[key]] = $9 + 0
+}
+
+# Sorts value[key, 1 … n] in place and leaves low, middle, high.
+function summarise(key,    n, i, j, v) {
+    n = count[key]
+    for (i = 2; i <= n; i++) {
+        v = value[key, i]
+        for (j = i - 1; j >= 1 && value[key, j] > v; j--) value[key, j + 1] = value[key, j]
+        value[key, j + 1] = v
+    }
+    low = value[key, 1]
+    high = value[key, n]
+    middle = n % 2 ? value[key, (n + 1) / 2] : (value[key, n / 2] + value[key, n / 2 + 1]) / 2
+}
+
+function number(us) {
+    return sprintf(us < 10 ? "%.2f" : us < 1000 ? "%.1f" : "%.0f", us)
+}
+
+function size_text(b) {
+    if (b >= 1048576 && b % 1048576 == 0) return b / 1048576 " MiB"
+    if (b >= 1024 && b % 1024 == 0) return b / 1024 " KiB"
+    return b " B"
+}
+
+function is_ours(label) { return label ~ /^trib-/ }
+
+function ratio(best, ours) { return ours > 0 && best > 0 ? sprintf("%.2f", best / ours) : "-" }
+
+# What the project promises, for 2 and 4 ranks up to 32 KiB, beyond that for 2.
+function goal(memory, n, b) {
+    if (b <= 32768) return 1
+    if (n != 2) return 0
+    if (b < 1048576) return 1
+    return memory == "alloc" ? 2 : 1.2
+}
+
+function ratio_cell(best, ours, want,    text) {
+    text = ratio(best, ours)
+    if (text == "-" || want == 0) return text
+    return text (best / ours >= want ? " ✓" : " ✗") " (" want ")"
+}
+
+function row(group, n, b,    i, key, line, best, mid) {
+    line = "| " size_text(b) " |"
+    best = 0
+    for (i = 1; i <= names; i++) {
+        key = group SUBSEP name[i] SUBSEP n SUBSEP b
+        if (!(key in count)) { line = line " - |"; continue }
+        summarise(key)
+        mid[name[i]] = middle
+        line = line " " number(middle) " [" number(low) "-" number(high) "] |"
+        if (!is_ours(name[i]) && (best == 0 || middle < best)) best = middle
+    }
+    line = line " " ratio_cell(best, mid["trib-alloc"], goal("alloc", n, b)) " |"
+    line = line " " ratio_cell(best, mid["trib-malloc"], goal("malloc", n, b)) " |"
+    if (n == 2) {
+        # 2 ranks must read two vectors and write two.
+        if (limit[b] > 0 && mid["trib-alloc"] > 0)
+            line = line sprintf(" %.2f |", 4 * b / (limit[b] * 1e3) / mid["trib-alloc"])
+        else
+            line = line " - |"
+    }
+    print line
+}
+
+function table(group, n,    i, head, rule) {
+    printf "\n**%d ranks, %s: µs, median of launches [least-greatest]**\n\n", n, \
+        group == "all" ? "all launches" : "launches with the cores " group
+    head = "| size |"
+    rule = "|---|"
+    for (i = 1; i <= names; i++) { head = head " " name[i] " |"; rule = rule "--:|" }
+    head = head " best peer / alloc (goal) | best peer / malloc (goal) |"
+    rule = rule "--:|--:|"
+    if (n == 2) { head = head " alloc, share of the limit |"; rule = rule "--:|" }
+    print head
+    print rule
+    for (i = 1; i <= sizes; i++) row(group, n, size[i])
+}
+
+END {
+    printf "Core probe around the rows:"
+    for (state in launches) printf " %s %d", state, launches[state]
+    print "."
+    for (i = 1; i <= n_ranks; i++) {
+        table("all", ranks[i])
+        if (seen["near"] && seen["far"]) {
+            table("near", ranks[i])
+            table("far", ranks[i])
+        }
+    }
+    print "\nCopy bandwidth of 2 cores, best kernel, GB/s read and written:"
+    for (i = 1; i <= sizes; i++)
+        if (limit[size[i]] > 0) printf "%s %.1f; ", size_text(size[i]), limit[size[i]]
+    print "\nShare of the limit: 4 vectors (2 read, 2 written) over that bandwidth, over p50."
+}

@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench.sh - Tributary beside Open MPI, MPICH and Gloo on this host, interleaved.
+#
+#   perf/bench.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           3 rounds, few sizes, short samples
+#   --rounds N        launches of each program [5]
+#   --ranks LIST      such as "2 4" [2 4]; above the cores all run unbound and yield
+#   --sizes LIST      bytes, with commas
+#   --sample MS       a sample is as many calls as fit this time [50]
+#   --samples N       samples a size and launch [7]
+#   --out-of-place    input and result in buffers of their own [in place]
+#   --only LIST       contenders, with commas
+#
+# BUILD_DIR has perf/trib-perf, perf/membw and perf/probe. A round launches every
+# contender once, each with the core probe before and behind it. Into OUT_DIR go
+# runs.csv (all launches), limit.csv (copy bandwidth), bench.md (tables), errors.log.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only=
+sizes=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864
+
+die() {
+    echo "bench: $*" >&2
+    exit 2
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) rounds=3 sizes=8,4096,262144,2097152,16777216 sample_ms=20 samples=5 ;;
+    --rounds | --ranks | --sizes | --sample | --samples | --only)
+        [ $# -ge 2 ] || die "$1 needs a value"
+        case $1 in
+        --rounds) rounds=$2 ;;
+        --ranks) ranks_list=$2 ;;
+        --sizes) sizes=$2 ;;
+        --sample) sample_ms=$2 ;;
+        --samples) samples=$2 ;;
+        --only) only=,$2, ;;
+        esac
+        shift
+        ;;
+    --out-of-place) place=out ;;
+    --help | -h)
+        sed -n '4,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        exit 0
+        ;;
+    -*) die "there is no option '$1'; --help lists them" ;;
+    *) break ;;
+    esac
+    shift
+done
+[ $# -eq 2 ] || die "BUILD_DIR and OUT_DIR are needed; --help tells more"
+[ -x "$1/perf/trib-perf" ] || die "$1/perf/trib-perf is missing: build first"
+build=$(cd "$1" && pwd)
+mkdir -p "$2/peers"
+out=$(cd "$2" && pwd)
+runs=$out/runs.csv
+errors=$out/errors.log
+cores=$(nproc)
+: >"$errors"
+[ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# --- peers ------------------------------------------------------------------------
+
+contenders=(trib-alloc trib-malloc)
+missing=()
+
+build_peer() { # NAME COMPILER ARGUMENT…
+    local name=$1
+    shift
+    if command -v "$1" >/dev/null && "$@" -o "$out/peers/$name" 2>>"$errors"; then
+        return 0
+    fi
+    missing+=("$name")
+    return 1
+}
+
+if build_peer openmpi mpicc.openmpi -O2 "$here/peers/mpi_allreduce.c"; then
+    contenders+=(openmpi openmpi-ucx)
+fi
+build_peer mpich mpicc.mpich -O2 "$here/peers/mpi_allreduce.c" && contenders+=(mpich)
+build_peer gloo g++ -O3 "$here/peers/gloo_allreduce.cc" -lgloo -lpthread &&
+    contenders+=(gloo)
+
+# --- one launch -------------------------------------------------------------------
+
+# Rows "contender,ranks,bytes,samples,batch,p50,min,max" on standard output.
+
+trib() { # RANKS MEMORY
+    local place_option=() bind=core
+    [ "$place" = out ] || place_option=(--in-place)
+    [ "$1" -le "$cores" ] || bind=none
+    env -u TRIB_CODEC "$build/perf/trib-perf" allreduce -n "$1" --sizes "$sizes" --memory "$2" \
+        --iters "$samples" --sample "${sample_ms}ms" --sync --bind "$bind" --csv - \
+        "${place_option[@]}" |
+        awk -F, -v label="trib-$2" '
+            NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+            { print label "," $column["ranks"] "," $column["bytes"] "," \
+                  $column["iters"] "," $column["batch"] "," $column["p50_us"] "," \
+                  $column["min_us"] "," $column["max_us"] }'
+}
+
+peer_options() { # LABEL
+    printf '%s\n' -l "$1" -s "$sizes" -n "$samples" -t "0$(printf .%03d "$sample_ms")"
+    [ "$place" = in ] || echo -o
+}
+
+openmpi() { # RANKS LABEL MCA_OPTION…
+    local n=$1 label=$2 binding=(--bind-to core) options
+    shift 2
+    [ "$n" -le "$cores" ] ||
+        binding=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+    mapfile -t options < <(peer_options "$label")
+    mpirun.openmpi -np "$n" "${binding[@]}" "$@" "$out/peers/openmpi" "${options[@]}"
+}
+
+mpich() { # RANKS
+    local binding=(-bind-to core) options
+    [ "$1" -le "$cores" ] || binding=()
+    mapfile -t options < <(peer_options mpich)
+    mpirun.mpich -n "$1" "${binding[@]}" "$out/peers/mpich" "${options[@]}"
+}
+
+gloo() { # RANKS
+    local options store rank pids=() failed=0
+    mapfile -t options < <(peer_options gloo)
+    store=$(mktemp -d)
+    for ((rank = 0; rank < $1; rank++)); do
+        "$out/peers/gloo" "${options[@]}" -x "$rank:$1:$store:lo" &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    rm -rf "$store"
+    return "$failed"
+}
+
+launch() { # CONTENDER RANKS
+    case $1 in
+    trib-alloc) trib "$2" alloc ;;
+    trib-malloc) trib "$2" malloc ;;
+    openmpi) openmpi "$2" openmpi ;;
+    openmpi-ucx)
+        openmpi "$2" openmpi-ucx --mca pml ucx --mca pml_ucx_tls any \
+            --mca pml_ucx_devices any
+        ;;
+    mpich) mpich "$2" ;;
+    gloo) gloo "$2" ;;
+    esac
+}
+
+# A launch that hangs is ended with its whole process group.
+guarded() { # CONTENDER RANKS
+    export build out place sizes samples sample_ms cores
+    export -f trib peer_options openmpi mpich gloo launch
+    # shellcheck disable=SC2016 # the inner shell expands them
+    timeout -k 5 300 bash -c 'set -euo pipefail; launch "$1" "$2"' launch "$1" "$2"
+}
+
+# --- limits, rounds, tables -------------------------------------------------------
+
+say() {
+    if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; else echo "$*" >&2; fi
+}
+
+say "copy bandwidth of this machine"
+big=$(tr , '\n' <<<"$sizes" | awk '$1 >= 262144' | paste -sd, -)
+if [ -n "$big" ]; then
+    both=2
+    [ "$cores" -ge 2 ] || both=1
+    "$build/perf/membw" "$big" "$both" >"$out/limit.csv"
+else
+    echo "bytes,cores,kernel,GBps,min_GBps,max_GBps" >"$out/limit.csv"
+fi
+
+echo "round,before,after,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us" >"$runs"
+for ((round = 1; round <= rounds; round++)); do
+    for ranks in $ranks_list; do
+        for contender in "${contenders[@]}"; do
+            [ -z "$only" ] || [[ $only == *,$contender,* ]] || continue
+            before=$("$build/perf/probe")
+            say "round $round of $rounds, $ranks ranks, $contender (cores: $before)"
+            echo "## round $round, $ranks ranks, $contender" >>"$errors"
+            rows=$(guarded "$contender" "$ranks" 2>>"$errors") ||
+                echo "## $contender with $ranks ranks failed: exit $?" | tee -a "$errors" >&2
+            after=$("$build/perf/probe")
+            [ -z "$rows" ] ||
+                awk -v head="$round,${before#* },${after#* }" '{ print head "," $0 }' \
+                    <<<"$rows" >>"$runs"
+        done
+    done
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+model=$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)
+{
+    echo "Machine: ${model:-unknown processor}, $cores cores, Linux $(uname -r)."
+    echo "float32 sum, $place place, $rounds launches of each program, interleaved;"
+    echo "a launch takes $samples samples a size, each as many calls as fit $sample_ms ms"
+    echo "(at least one), timed on the slowest rank."
+    for name in "${missing[@]}"; do echo "Not built here, hence not measured: $name."; done
+    echo
+    awk -f "$here/bench.awk" "$out/limit.csv" "$runs"
+} >"$out/bench.md"
+cat "$out/bench.md"
+echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2
