@@ -27,15 +27,15 @@ struct names {
     size_t n;
 };
 
-/* "--dtype f23: no such dtype; nearest is f32 (f32, f64, …)" */
 static bool wrong_name(FILE *err, const char *what, const char *text,
                        const struct names *names)
 {
     const char *nearest = perf_name_nearest(text, names->item, names->n);
     fprintf(err, "trib-perf: there is no %s '%s'", what, text);
     if (nearest != NULL)
-        fprintf(err, "; did you mean %s?", nearest);
-    fputs(" Choose from", err);
+        fprintf(err, "; did you mean %s? Choose from", nearest);
+    else
+        fputs(". Choose from", err);
     for (size_t i = 0; i < names->n; i++)
         fprintf(err, "%s %s", i == 0 ? "" : ",", names->item[i]);
     fputs(".\n", err);
@@ -77,7 +77,7 @@ static bool set_sizes(struct perf_args *args, const char *value, FILE *err)
     char why[256];
     free(args->sizes);
     args->sizes = NULL;
-    if (perf_sizes_parse(value, &args->sizes, &args->n_sizes, why, sizeof why))
+    if (perf_sizes_parse(value, &args->sizes, &args->n_sizes, why, sizeof(why)))
         return true;
     fprintf(err, "trib-perf: --sizes %s.\n", why);
     return false;
@@ -138,7 +138,7 @@ static bool set_codec(struct perf_args *args, const char *value, FILE *err)
     char why[512] = "";
     args->codec = value;
     if (strcmp(value, "auto") == 0 ||
-        trib_codec_check(value, why, sizeof why) == TRIB_OK)
+        trib_codec_check(value, why, sizeof(why)) == TRIB_OK)
         return true;
     fprintf(err, "trib-perf: --codec %s: %s\n", value, why);
     return false;
@@ -296,7 +296,7 @@ static const struct option options[] = {
     {"--json", "FILE", set_json, "results with a description of the machine; - likewise"},
 };
 
-#define N_OPTIONS (sizeof options / sizeof options[0])
+#define N_OPTIONS (sizeof(options) / sizeof(options[0]))
 
 static void print_help(void)
 {
@@ -468,9 +468,9 @@ int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out
         .configured_codec = "none",
         .configured_algorithm = "auto",
     };
-    perf_setting("codec", args.configured_codec, sizeof args.configured_codec);
+    perf_setting("codec", args.configured_codec, sizeof(args.configured_codec));
     perf_setting("algorithm", args.configured_algorithm,
-                 sizeof args.configured_algorithm);
+                 sizeof(args.configured_algorithm));
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help();

@@ -20,7 +20,7 @@
 void perf_bind_core(int rank)
 {
     cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
         return;
     int turn = rank % CPU_COUNT(&allowed);
     for (int core = 0; core < CPU_SETSIZE; core++) {
@@ -28,7 +28,7 @@ void perf_bind_core(int rank)
             continue;
         CPU_ZERO(&one);
         CPU_SET(core, &one);
-        sched_setaffinity(0, sizeof one, &one);
+        sched_setaffinity(0, sizeof(one), &one);
         return;
     }
 }
@@ -114,7 +114,7 @@ int perf_launch(const struct perf_args *args, perf_rank_fn fn)
         fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
         return 1;
     }
-    ranks.pids = calloc((size_t)args->ranks, sizeof *ranks.pids);
+    ranks.pids = calloc((size_t)args->ranks, sizeof(*ranks.pids));
     fflush(stdout);
     for (int rank = 0; ranks.pids != NULL && rank < args->ranks; rank++) {
         pid_t pid = fork();

@@ -1,1 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
+bin_PROGRAMS += perf/trib-perf
+noinst_PROGRAMS += perf/membw perf/probe
+noinst_LTLIBRARIES += libperf.la
+
+# Not part of libtributary: what trib-perf, the probes and their tests share.
+libperf_la_SOURCES = \
+	perf/arguments.c \
+	perf/launch.c \
+	perf/machine.c perf/machine.h \
+	perf/measure.c \
+	perf/names.c \
+	perf/operation.c \
+	perf/oracle.c \
+	perf/perf.h \
+	perf/samples.c \
+	perf/sizes.c \
+	perf/writer.c
+libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+
+PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
+perf_trib_perf_SOURCES = perf/trib-perf.c
+perf_trib_perf_LDADD = $(PERF_LIBS)
+perf_membw_SOURCES = perf/membw.c
+perf_membw_LDADD = $(PERF_LIBS)
+perf_probe_SOURCES = perf/probe.c
+perf_probe_LDADD = $(PERF_LIBS)
+
+# The peers are built by bench.sh, each with its own compiler, where they are installed.
+EXTRA_DIST += \
+	perf/bench.awk \
+	perf/bench.sh \
+	perf/peers/gloo_allreduce.cc \
+	perf/peers/mpi_allreduce.c \
+	perf/peers/timing.h

@@ -20,7 +20,7 @@ static void cpu_model(char *model, size_t bytes)
     FILE *f = fopen("/proc/cpuinfo", "r");
     if (f == NULL)
         return;
-    while (fgets(line, sizeof line, f) != NULL) {
+    while (fgets(line, sizeof(line), f) != NULL) {
         char *colon = strchr(line, ':');
         if (strncmp(line, "model name", 10) != 0 || colon == NULL)
             continue;
@@ -34,7 +34,7 @@ static void cpu_model(char *model, size_t bytes)
 static int allowed_cores(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
 json_t *perf_machine_json(void)
@@ -43,7 +43,7 @@ json_t *perf_machine_json(void)
     struct utsname name;
     if (uname(&name) != 0)
         return json_object();
-    cpu_model(model, sizeof model);
+    cpu_model(model, sizeof(model));
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     return json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:s}", "host", name.nodename,
                      "cpu", model, "cores", (int)sysconf(_SC_NPROCESSORS_ONLN),

@@ -62,7 +62,7 @@ static bool input_survived(const struct perf_operation *op)
     struct perf_oracle o = op->oracle;
     unsigned char want[1024];
     size_t total = perf_oracle_inputs(&o), element = trib_dtype_size(o.dtype);
-    size_t step = sizeof want / element;
+    size_t step = sizeof(want) / element;
     const unsigned char *have = op->input;
 
     for (size_t first = 0; first < total; first += step) {
@@ -213,7 +213,7 @@ struct traffic {
 
 static trib_status_t traffic(trib_comm_t *comm, struct traffic *out)
 {
-    trib_stats_t stats = {.size = sizeof stats};
+    trib_stats_t stats = {.size = sizeof(stats)};
     trib_status_t status = trib_stats(comm, &stats);
     out->wire_bytes = (double)stats.wire_bytes;
     out->payload_bytes = (double)stats.payload_bytes;
@@ -287,7 +287,7 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
         status = decide(&t);
     if (status != TRIB_OK)
         return status;
-    t.seconds = calloc((size_t)t.samples, sizeof *t.seconds);
+    t.seconds = calloc((size_t)t.samples, sizeof(*t.seconds));
     if (t.seconds == NULL)
         return TRIB_ERR_NO_MEMORY;
     status = take_all(&t, progress, arg);
@@ -312,7 +312,7 @@ static void explain(struct perf_operation *op, struct perf_result *out)
     if (plan == NULL &&
         trib_plan_create(op->comm, op->args->coll, &op->desc, &plan) != TRIB_OK)
         return;
-    if (trib_plan_explain(plan, out->explain, sizeof out->explain) != TRIB_OK)
+    if (trib_plan_explain(plan, out->explain, sizeof(out->explain)) != TRIB_OK)
         out->explain[0] = '\0';
     if (op->plan == NULL)
         trib_plan_free(plan);
@@ -323,7 +323,7 @@ trib_status_t perf_measure(trib_comm_t *comm, const struct perf_args *args,
                            struct perf_result *out)
 {
     struct perf_operation op;
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     trib_status_t status = perf_operation_open(comm, args, bytes, &op);
     if (status != TRIB_OK)
         return status;

@@ -182,13 +182,13 @@ static bool run_team(size_t bytes, int cores, size_t kernel)
 static int count_cores(void)
 {
     cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
     return n < MAX_CORES ? n : MAX_CORES;
 }
 
 static bool run_size(size_t bytes, int cores)
 {
-    for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++) {
+    for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
         if (!run_team(bytes, cores, k))
             return false;
     }
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
     int all = count_cores();
     int cores = argc == 3 ? atoi(argv[2]) : 0;
     if (argc > 3 || !perf_sizes_parse(argc >= 2 ? argv[1] : "16K,256K,4M,64M", &sizes, &n,
-                                      why, sizeof why)) {
+                                      why, sizeof(why))) {
         fprintf(stderr, "membw: %s\nusage: membw [SIZES [CORES]], such as membw 256K,64M\n",
                 why);
         return 2;

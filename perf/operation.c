@@ -168,7 +168,7 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
                                   size_t bytes, struct perf_operation *op)
 {
     trib_status_t status = TRIB_OK;
-    memset(op, 0, sizeof *op);
+    memset(op, 0, sizeof(*op));
     op->comm = comm;
     op->args = args;
     describe(op, bytes);

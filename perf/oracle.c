@@ -30,7 +30,7 @@ static bool is_integer(trib_dtype_t dtype)
 static uint32_t bits_of_f32(float value)
 {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
 
@@ -69,7 +69,7 @@ static double bf16_value(uint16_t bits)
 {
     uint32_t wide = (uint32_t)bits << 16;
     float value;
-    memcpy(&value, &wide, sizeof value);
+    memcpy(&value, &wide, sizeof(value));
     return (double)value;
 }
 
@@ -105,24 +105,24 @@ static union number load(trib_dtype_t dtype, const void *in, size_t i)
     int32_t i32;
     switch (dtype) {
     case TRIB_F32:
-        memcpy(&f32, at, sizeof f32);
+        memcpy(&f32, at, sizeof(f32));
         number.f = (double)f32;
         break;
     case TRIB_F16:
     case TRIB_BF16:
-        memcpy(&half, at, sizeof half);
+        memcpy(&half, at, sizeof(half));
         number.f = dtype == TRIB_F16 ? f16_value(half) : bf16_value(half);
         break;
     case TRIB_I8:
-        memcpy(&i8, at, sizeof i8);
+        memcpy(&i8, at, sizeof(i8));
         number.i = (uint64_t)(int64_t)i8;
         break;
     case TRIB_I32:
-        memcpy(&i32, at, sizeof i32);
+        memcpy(&i32, at, sizeof(i32));
         number.i = (uint64_t)(int64_t)i32;
         break;
     default:
-        memcpy(&number, at, sizeof number);
+        memcpy(&number, at, sizeof(number));
         break;
     }
     return number;
@@ -157,8 +157,10 @@ static double about_normal(uint64_t bits)
     int64_t sum = 0;
     for (int i = 0; i < 4; i++)
         sum += (int64_t)((bits >> (16 * i)) & 0xffff);
+    /* Between the steps of the sum, so that hardly two elements are the same. */
+    double fraction = (double)(mix(bits) >> 40) / 0x1p24;
     /* Four uniform numbers on [0, 1): mean 2, variance 1/3. */
-    return ((double)sum / 65536 - 2) * 1.7320508;
+    return (((double)sum + fraction) / 65536 - 2) * 1.7320508;
 }
 
 void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
@@ -307,7 +309,7 @@ void perf_oracle_compare(const struct perf_oracle *o, const void *result,
 {
     struct expectation e;
     size_t total = perf_oracle_outputs(o), bytes = trib_dtype_size(o->dtype), n;
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     out->hash = o->seed;
     for (size_t first = 0; first < total; first += n) {
         n = total - first < BLOCK ? total - first : BLOCK;

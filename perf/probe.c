@@ -105,7 +105,7 @@ int main(int argc, char **argv)
               stderr);
         return 2;
     }
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2) {
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2) {
         puts("0 single");
         return 0;
     }

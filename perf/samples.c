@@ -24,10 +24,10 @@ static double percentile(const double *sorted, size_t n, size_t permille)
 
 void perf_summarise(double *values, size_t n, struct perf_summary *out)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     if (n == 0)
         return;
-    qsort(values, n, sizeof *values, by_value);
+    qsort(values, n, sizeof(*values), by_value);
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += values[i];

@@ -24,7 +24,7 @@ static bool unit_shift(const char *unit, unsigned *shift_out)
         {"", 0},    {"b", 0},   {"k", 10},   {"kb", 10}, {"kib", 10}, {"m", 20},
         {"mb", 20}, {"mib", 20}, {"g", 30}, {"gb", 30}, {"gib", 30},
     };
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcasecmp(unit, units[i].name) == 0) {
             *shift_out = units[i].shift;
             return true;
@@ -57,7 +57,7 @@ static bool append(struct size_list *list, size_t bytes)
     if (list->n == MAX_SIZES)
         return false;
     if (list->items == NULL)
-        list->items = malloc(MAX_SIZES * sizeof *list->items);
+        list->items = malloc(MAX_SIZES * sizeof(*list->items));
     if (list->items == NULL)
         return false;
     list->items[list->n++] = bytes;
@@ -108,15 +108,15 @@ bool perf_sizes_parse(const char *text, size_t **sizes_out, size_t *n_out, char 
 
     for (const char *p = text; wrong == NULL; p++) {
         size_t length = strcspn(p, ",");
-        if (length == 0 || length >= sizeof item) {
-            snprintf(item, sizeof item, "%s", text);
+        if (length == 0 || length >= sizeof(item)) {
+            snprintf(item, sizeof(item), "%s", text);
             wrong = "a list of sizes is such as 8,64K,16M";
             break;
         }
-        char copy[sizeof item];
+        char copy[sizeof(item)];
         memcpy(item, p, length);
         item[length] = '\0';
-        memcpy(copy, item, sizeof copy);
+        memcpy(copy, item, sizeof(copy));
         wrong = append_item(&list, copy);
         p += length;
         if (*p == '\0')
@@ -143,7 +143,7 @@ bool perf_time_parse(const char *text, double *seconds_out)
     if (!isdigit((unsigned char)text[0]))
         return false;
     double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(end, units[i].name) == 0 && isfinite(value)) {
             *seconds_out = value * units[i].seconds;
             return true;

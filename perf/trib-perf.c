@@ -37,7 +37,7 @@ static void progress_show(void *arg, size_t bytes, long done, long samples)
     p->last = now;
     p->shown = true;
     fprintf(stderr, "\r\033[Ksize %zu of %zu (%s), sample %ld of %ld, %.0f s", p->at + 1,
-            p->sizes, perf_size_text(bytes, size, sizeof size), done, samples,
+            p->sizes, perf_size_text(bytes, size, sizeof(size)), done, samples,
             now - p->start);
     fflush(stderr);
 }
@@ -57,7 +57,7 @@ static trib_status_t open_writer(struct run *run, double *failed_out)
     char why[4352];
     *failed_out = 0;
     if (trib_rank(run->comm) == 0) {
-        run->writer = perf_writer_open(run->args, trib_size(run->comm), why, sizeof why);
+        run->writer = perf_writer_open(run->args, trib_size(run->comm), why, sizeof(why));
         if (run->writer == NULL) {
             fprintf(stderr, "trib-perf: %s.\n", why);
             *failed_out = 1;
@@ -94,10 +94,10 @@ static trib_status_t sweep(struct run *run)
 static int finish(struct run *run)
 {
     char why[4352];
-    trib_stats_t stats = {.size = sizeof stats};
+    trib_stats_t stats = {.size = sizeof(stats)};
     trib_stats(run->comm, &stats);
     if (run->writer != NULL &&
-        !perf_writer_finish(run->writer, &stats, why, sizeof why)) {
+        !perf_writer_finish(run->writer, &stats, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 1;
     }
@@ -152,7 +152,7 @@ static int rank_main(const struct perf_args *args, int rank, const char *root)
 static FILE *argument_errors(void)
 {
     char rank[16];
-    bool other = perf_setting("rank", rank, sizeof rank) && atoi(rank) > 0;
+    bool other = perf_setting("rank", rank, sizeof(rank)) && atoi(rank) > 0;
     return other ? fopen("/dev/null", "w") : stderr;
 }
 
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
     char rank[16];
     FILE *err = argument_errors();
     int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
-    if (code < 0 && args.ranks > 0 && perf_setting("rank", rank, sizeof rank)) {
+    if (code < 0 && args.ranks > 0 && perf_setting("rank", rank, sizeof(rank))) {
         fputs("trib-perf: -n starts ranks, and so has the launcher: leave out -n.\n",
               err != NULL ? err : stderr);
         perf_args_free(&args);

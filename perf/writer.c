@@ -73,7 +73,7 @@ static bool file_try(const char *path, char *why, size_t why_bytes)
     char name[4096];
     if (is_special(path))
         return access(path, W_OK) == 0 || fail(path, why, why_bytes);
-    FILE *f = temporary_open(path, name, sizeof name);
+    FILE *f = temporary_open(path, name, sizeof(name));
     if (f == NULL)
         return fail(path, why, why_bytes);
     fclose(f);
@@ -86,7 +86,7 @@ static bool file_write(const char *path, const char *text, size_t bytes, char *w
 {
     char name[4096];
     bool special = is_special(path);
-    FILE *f = special ? fopen(path, "w") : temporary_open(path, name, sizeof name);
+    FILE *f = special ? fopen(path, "w") : temporary_open(path, name, sizeof(name));
     if (f == NULL)
         return fail(path, why, why_bytes);
     bool whole = fwrite(text, 1, bytes, f) == bytes && fflush(f) == 0;
@@ -160,7 +160,7 @@ static void print_us(double us)
 static void table_row(const struct perf_writer *w, const struct perf_result *r)
 {
     char size[32];
-    printf("%10s %7zu %6ld", perf_size_text(r->bytes, size, sizeof size), r->us.n,
+    printf("%10s %7zu %6ld", perf_size_text(r->bytes, size, sizeof(size)), r->us.n,
            r->batch);
     print_us(r->us.p50);
     print_us(r->us.p99);
@@ -247,7 +247,7 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
     char when[32];
     time_t now = time(NULL);
     struct tm utc;
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     json_t *run = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b}", "collective",
         trib_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype), "op",
@@ -295,7 +295,7 @@ struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, ch
         !file_try(args->json, why, why_bytes))
         return NULL;
 
-    struct perf_writer *w = calloc(1, sizeof *w);
+    struct perf_writer *w = calloc(1, sizeof(*w));
     if (w == NULL)
         goto err_none;
     w->args = args;
@@ -349,8 +349,8 @@ bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *
     char shared[32], slots[32];
     if (w->table)
         printf("memory of rank 0: %s shared or pinned, of it %s slots\n",
-               perf_size_text(stats->shared_bytes, shared, sizeof shared),
-               perf_size_text(stats->slot_bytes, slots, sizeof slots));
+               perf_size_text(stats->shared_bytes, shared, sizeof(shared)),
+               perf_size_text(stats->slot_bytes, slots, sizeof(slots)));
     if (w->csv != NULL && !csv_finish(w, why, why_bytes))
         return false;
     return w->results == NULL || json_finish(w, stats, why, why_bytes);

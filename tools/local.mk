@@ -6,3 +6,8 @@ tools_trib_run_SOURCES = \
 	tools/run_ranks.c \
 	tools/trib-run.c
 tools_trib_run_LDADD = libtributary.la
+
+bin_PROGRAMS += tools/trib-info
+tools_trib_info_SOURCES = tools/trib-info.c
+tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tools_trib_info_LDADD = libtributary.la $(JANSSON_LIBS)

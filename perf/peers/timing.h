@@ -133,7 +133,7 @@ static inline void peer_time(const struct peer_run *run, const struct peer_args 
         us[i] = 1e6 * peer_sample(run, batch);
     if (run->peer->rank != 0)
         return;
-    qsort(us, (size_t)args->samples, sizeof us[0], peer_by_value);
+    qsort(us, (size_t)args->samples, sizeof(us[0]), peer_by_value);
     printf("%s,%d,%zu,%d,%ld,%.4f,%.4f,%.4f\n", args->label, run->peer->ranks,
            run->count * sizeof(float), args->samples, batch, us[(args->samples - 1) / 2],
            us[0], us[args->samples - 1]);

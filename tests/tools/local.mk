@@ -1,1 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
+check_PROGRAMS += \
+	tests/tools/test_arguments \
+	tests/tools/test_oracle \
+	tests/tools/test_samples \
+	tests/tools/test_sizes \
+	tests/tools/test_writer
+TESTS += \
+	tests/tools/test_arguments \
+	tests/tools/test_oracle \
+	tests/tools/test_samples \
+	tests/tools/test_sizes \
+	tests/tools/test_writer
+
+PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
+tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c
+tests_tools_test_arguments_LDADD = $(PERF_TEST_LIBS)
+tests_tools_test_oracle_SOURCES = tests/tools/test_oracle.c
+tests_tools_test_oracle_LDADD = $(PERF_TEST_LIBS)
+tests_tools_test_samples_SOURCES = tests/tools/test_samples.c
+tests_tools_test_samples_LDADD = $(PERF_TEST_LIBS)
+tests_tools_test_sizes_SOURCES = tests/tools/test_sizes.c
+tests_tools_test_sizes_LDADD = $(PERF_TEST_LIBS)
+tests_tools_test_writer_SOURCES = tests/tools/test_writer.c
+tests_tools_test_writer_LDADD = $(PERF_TEST_LIBS)

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "perf/perf.h"
+
+#define WORDS 32
+
+/* Parses "allreduce -n 2"; returns the code and what was said on err. */
+static int parse(const char *line, struct perf_args *args, char *said, size_t bytes)
+{
+    static char copy[512];
+    static char *argv[WORDS + 1];
+    int argc = 0;
+
+    snprintf(copy, sizeof(copy), "trib-perf %s", line);
+    for (char *word = strtok(copy, " "); word && argc < WORDS; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    memset(said, 0, bytes);
+    FILE *err = fmemopen(said, bytes - 1, "w");
+    assert_non_null(err);
+    int code = perf_args_parse(argc, argv, err, args);
+    fclose(err);
+    return code;
+}
+
+static void assert_refused(const char *line, const char *words)
+{
+    struct perf_args args;
+    char said[1024];
+    int code = parse(line, &args, said, sizeof(said));
+
+    if (code != 2)
+        fail_msg("'%s' gave %d", line, code);
+    if (strstr(said, words) == NULL)
+        fail_msg("'%s': \"%s\" does not say \"%s\"", line, said, words);
+    /* One line: a sentence. */
+    assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+}
+
+static void test_defaults(void **state)
+{
+    struct perf_args args;
+    char said[1024];
+
+    (void)state;
+    assert_int_equal(parse("allreduce", &args, said, sizeof(said)), -1);
+    assert_string_equal(said, "");
+    assert_int_equal(args.coll, TRIB_ALLREDUCE);
+    assert_int_equal(args.dtype, TRIB_F32);
+    assert_int_equal(args.op, TRIB_SUM);
+    assert_int_equal(args.n_sizes, 12);
+    assert_int_equal(args.sizes[11], 32 << 20);
+    assert_int_equal(args.call, PERF_CALL_BLOCKING);
+    assert_int_equal(args.ranks, 0);
+    assert_string_equal(perf_codec_text(&args), "none");
+    perf_args_free(&args);
+}
+
+static void test_all(void **state)
+{
+    struct perf_args args;
+    char said[1024];
+
+    (void)state;
+    assert_int_equal(parse("reduce-scatter -n 3 --sizes=16,32 --dtype f64 --op max "
+                           "--iters 7 --warmup 0 --memory register --in-place --check",
+                           &args, said, sizeof(said)),
+                     -1);
+    assert_string_equal(said, "");
+    assert_int_equal(args.coll, TRIB_REDUCE_SCATTER);
+    assert_int_equal(args.ranks, 3);
+    assert_int_equal(args.n_sizes, 2);
+    assert_int_equal(args.sizes[1], 32);
+    assert_int_equal(args.dtype, TRIB_F64);
+    assert_int_equal(args.op, TRIB_MAX);
+    assert_int_equal(args.iters, 7);
+    assert_int_equal(args.warmup, 0);
+    assert_int_equal(args.memory, PERF_MEMORY_REGISTER);
+    assert_true(args.in_place && args.check && !args.sync);
+    perf_args_free(&args);
+}
+
+/* Blocking calls know no codec: naming one makes it a plan. */
+static void test_plan(void **state)
+{
+    struct perf_args args;
+    char said[1024];
+
+    (void)state;
+    assert_int_equal(parse("allreduce --codec none --bind core", &args, said, 1024), -1);
+    assert_int_equal(args.call, PERF_CALL_PLAN);
+    assert_int_equal(args.bind, PERF_BIND_CORE);
+    perf_args_free(&args);
+    assert_int_equal(parse("barrier", &args, said, 1024), -1);
+    assert_int_equal(args.n_sizes, 1);
+    assert_int_equal(args.sizes[0], 0);
+    perf_args_free(&args);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_refused("", "say which collective");
+    assert_refused("allreduc", "did you mean allreduce?");
+    assert_refused("allreduce reduce", "one collective at a time");
+    assert_refused("allreduce --size 8", "did you mean --sizes?");
+    assert_refused("allreduce --zzzzzzzz", "--help lists them");
+    assert_refused("allreduce --dtype f33", "did you mean f32?");
+    assert_refused("allreduce --dtype quaternion", "Choose from f32, f64");
+    assert_refused("allreduce --op summ", "did you mean sum?");
+    assert_refused("allreduce --memory mallox", "did you mean malloc?");
+    assert_refused("allreduce --algorithm rink", "there is no algorithm 'rink'");
+    assert_refused("allreduce --codec nonsense", "--codec nonsense: ");
+    assert_refused("allreduce --sizes 10", "10 bytes are not a whole number of f32");
+    assert_refused("allreduce --sizes 8,y", "'y': a size is");
+    assert_refused("allreduce --iters 0", "at least 1");
+    assert_refused("allreduce --iters many", "whole number");
+    assert_refused("allreduce --iters", "needs a value: N");
+    assert_refused("allreduce --check=yes", "takes no value");
+    assert_refused("allreduce --sample 10", "such as 10us");
+    assert_refused("allreduce --chunk 0", "such as 256K");
+    assert_refused("allreduce -n 0", "at least 1");
+    assert_refused("reduce -n 2 --root 2", "the ranks are 0 to 1");
+    assert_refused("barrier --sizes 8", "a barrier moves no data");
+    assert_refused("allreduce --codec none --call blocking", "use --call plan");
+    assert_refused("allreduce --csv - --json -", "cannot both write");
+}
+
+static void test_nearest(void **state)
+{
+    const char *const names[] = {"ring", "direct", "halving-doubling"};
+
+    (void)state;
+    assert_string_equal(perf_name_nearest("rnig", names, 3), "ring");
+    assert_string_equal(perf_name_nearest("halvingdoubling", names, 3), "halving-doubling");
+    assert_null(perf_name_nearest("xxxx", names, 3));
+    assert_null(perf_name_nearest("", names, 3));
+    /* Longer than any name of ours. */
+    assert_null(perf_name_nearest("0123456789012345678901234567890123456789"
+                                  "0123456789012345678901234567890123456789",
+                                  names, 3));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
+        cmocka_unit_test(test_plan),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nearest),
+    };
+
+    tribtest_deadline(30);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib-info - what this build of Tributary and this machine can do.
+ */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary.h>
+
+struct section {
+    trib_list_t list;
+    const char *option; /* "--codecs" */
+    const char *title;
+    bool summary; /* part of the output without options */
+    const char *help;
+};
+
+static const struct section sections[] = {
+    {TRIB_LIST_TOPOLOGY, "--topology", "machine", true,
+     "packages, caches, NUMA nodes and cores"},
+    {TRIB_LIST_CPU, "--cpu", "vector instructions", true, "found and used"},
+    {TRIB_LIST_TRANSPORTS, "--transports", "transports", true, "and their devices"},
+    {TRIB_LIST_BOOTS, "--boots", "how ranks meet", true, "bootstrap methods"},
+    {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", true, "and their collectives"},
+    {TRIB_LIST_CODECS, "--codecs", "codecs", true, "names and options"},
+    {TRIB_LIST_CONFIG, "--config", "settings", false,
+     "every setting: value, unit, origin, meaning"},
+};
+
+#define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
+
+static void print_help(void)
+{
+    puts("usage: trib-info [OPTION]…\n"
+         "\n"
+         "Shows what this build of Tributary and this machine can do: a summary, or the\n"
+         "parts asked for.\n");
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
+               sections[i].help);
+    puts("  --json        the same as json\n"
+         "  --help, --version\n"
+         "\n"
+         "example: TRIB_CHUNK=64K trib-info --config\n"
+         "exit code: 0 done; 1 failed; 2 wrong arguments");
+}
+
+/* --- text --- */
+
+#define NAME_COLUMN 16
+#define VALUE_COLUMN 20
+
+/* What is left of the column, at least two blanks. */
+static void pad(size_t used, size_t column)
+{
+    printf("%*s", used + 2 > column ? 2 : (int)(column - used), "");
+}
+
+static void print_item(void *arg, const trib_item_t *item)
+{
+    (void)arg;
+    printf("  %s", item->name);
+    if (item->value[0] != '\0' || item->detail[0] != '\0')
+        pad(strlen(item->name), NAME_COLUMN);
+    printf("%s", item->value);
+    if (item->value[0] != '\0' && item->detail[0] != '\0')
+        pad(strlen(item->value), VALUE_COLUMN);
+    printf("%s\n", item->detail);
+}
+
+/* The unit of an enum lists its choices: they belong to the meaning. */
+static void print_setting(void *arg, const trib_item_t *item)
+{
+    char value[160];
+    bool choices = strchr(item->unit, '|') != NULL;
+    (void)arg;
+    snprintf(value, sizeof(value), "%s%s%s", item->value[0] != '\0' ? item->value : "-",
+             choices || item->unit[0] == '\0' ? "" : " ", choices ? "" : item->unit);
+    printf("  %-16s", item->name);
+    printf("%s", value);
+    pad(strlen(value), VALUE_COLUMN);
+    printf("%-12s  %s", item->origin, item->detail);
+    printf(choices ? " (%s)\n" : "\n", item->unit);
+}
+
+static void print_changed(void *arg, const trib_item_t *item)
+{
+    int *changed = arg;
+    if (strcmp(item->origin, "default") == 0)
+        return;
+    if ((*changed)++ == 0)
+        puts("settings that are not the default");
+    print_setting(NULL, item);
+}
+
+struct edge {
+    unsigned long long window; /* chunks */
+    unsigned long long chunk;  /* bytes */
+};
+
+/* "8", "128K", "1M". */
+static unsigned long long read_number(const char *text)
+{
+    char *end;
+    unsigned long long number = strtoull(text, &end, 10);
+    return number << (*end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0);
+}
+
+static void read_edge(void *arg, const trib_item_t *item)
+{
+    struct edge *edge = arg;
+    if (strcmp(item->name, "window") == 0)
+        edge->window = read_number(item->value);
+    else if (strcmp(item->name, "chunk") == 0)
+        edge->chunk = read_number(item->value);
+}
+
+/* Slots are all that grows with the number of peers, hence the one bound to know. */
+static trib_status_t print_memory(void)
+{
+    struct edge edge = {0, 0};
+    trib_status_t status = trib_list_each(TRIB_LIST_CONFIG, read_edge, &edge);
+    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0)
+        printf("memory\n  slots of an edge: window %llu × chunk %llu KiB = %llu KiB, "
+               "each way\n",
+               edge.window, edge.chunk / 1024, edge.window * edge.chunk / 1024);
+    return status;
+}
+
+static trib_status_t print_section(const struct section *section)
+{
+    bool settings = section->list == TRIB_LIST_CONFIG;
+    puts(section->title);
+    if (settings)
+        printf("  %-16s%-20s%-12s  %s\n", "name", "value", "origin", "meaning");
+    return trib_list_each(section->list, settings ? print_setting : print_item, NULL);
+}
+
+static trib_status_t print_summary(void)
+{
+    int changed = 0;
+    printf("tributary %s\n", trib_version());
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        if (!sections[i].summary)
+            continue;
+        trib_status_t status = print_section(&sections[i]);
+        if (status != TRIB_OK)
+            return status;
+    }
+    trib_status_t status = print_memory();
+    if (status == TRIB_OK)
+        status = trib_list_each(TRIB_LIST_CONFIG, print_changed, &changed);
+    if (status == TRIB_OK && changed == 0)
+        puts("settings: all default; trib-info --config lists them");
+    return status;
+}
+
+/* --- json --- */
+
+static void add_item(void *arg, const trib_item_t *item)
+{
+    json_t *list = arg;
+    json_t *o = json_object();
+    const struct {
+        const char *key;
+        const char *text;
+    } fields[] = {
+        {"name", item->name},     {"value", item->value}, {"detail", item->detail},
+        {"origin", item->origin}, {"unit", item->unit},
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (i < 2 || fields[i].text[0] != '\0')
+            json_object_set_new(o, fields[i].key, json_string(fields[i].text));
+    }
+    json_array_append_new(list, o);
+}
+
+/* "--how-ranks" would be no key: the option without its dashes is. */
+static trib_status_t add_section(json_t *all, const struct section *section)
+{
+    json_t *list = json_array();
+    trib_status_t status = trib_list_each(section->list, add_item, list);
+    json_object_set_new(all, section->option + 2, list);
+    return status;
+}
+
+/* --- the whole --- */
+
+struct request {
+    bool json;
+    bool any;
+    bool wanted[N_SECTIONS];
+};
+
+static trib_status_t show_text(const struct request *request)
+{
+    trib_status_t status = TRIB_OK;
+    if (!request->any)
+        return print_summary();
+    for (size_t i = 0; i < N_SECTIONS && status == TRIB_OK; i++) {
+        if (request->wanted[i])
+            status = print_section(&sections[i]);
+    }
+    return status;
+}
+
+static trib_status_t show_json(const struct request *request)
+{
+    trib_status_t status = TRIB_OK;
+    json_t *all = json_pack("{s:s}", "tributary", trib_version());
+    for (size_t i = 0; i < N_SECTIONS && status == TRIB_OK; i++) {
+        if (request->wanted[i] || !request->any)
+            status = add_section(all, &sections[i]);
+    }
+    char *text = status == TRIB_OK ? json_dumps(all, JSON_INDENT(2)) : NULL;
+    if (text != NULL)
+        puts(text);
+    else if (status == TRIB_OK)
+        status = TRIB_ERR_NO_MEMORY;
+    free(text);
+    json_decref(all);
+    return status;
+}
+
+static size_t find_section(const char *option)
+{
+    size_t i = 0;
+    while (i < N_SECTIONS && strcmp(sections[i].option, option) != 0)
+        i++;
+    return i;
+}
+
+/* The section that begins the same for more than half of the word: enough for seven. */
+static const char *nearest_option(const char *text)
+{
+    const char *nearest = NULL;
+    size_t most = 2 + strlen(text) / 2; /* the dashes do not count */
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        size_t same = 0;
+        while (text[same] != '\0' && text[same] == sections[i].option[same])
+            same++;
+        if (same >= most) {
+            most = same + 1;
+            nearest = sections[i].option;
+        }
+    }
+    return nearest;
+}
+
+static int refuse(const char *text)
+{
+    const char *nearest = nearest_option(text);
+    fprintf(stderr, "trib-info: there is no option '%s'", text);
+    if (nearest != NULL)
+        fprintf(stderr, "; did you mean %s?", nearest);
+    fputs(nearest != NULL ? "\n" : "; trib-info --help lists them.\n", stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct request request = {0};
+    for (int i = 1; i < argc; i++) {
+        size_t section = find_section(argv[i]);
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help();
+            return 0;
+        } else if (strcmp(argv[i], "--version") == 0) {
+            printf("trib-info %s\n", trib_version());
+            return 0;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            request.json = true;
+        } else if (section < N_SECTIONS) {
+            request.any = request.wanted[section] = true;
+        } else {
+            return refuse(argv[i]);
+        }
+    }
+    trib_status_t status = request.json ? show_json(&request) : show_text(&request);
+    if (status != TRIB_OK) {
+        const char *why = trib_last_error(NULL);
+        fprintf(stderr, "trib-info: %s\n",
+                why != NULL && why[0] != '\0' ? why : trib_status_str(status));
+        return 1;
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("trib-info: cannot write to standard output");
+        return 1;
+    }
+    return 0;
+}
