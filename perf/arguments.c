@@ -468,8 +468,8 @@ int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out
         .configured_codec = "none",
         .configured_algorithm = "auto",
     };
-    perf_setting("codec", args.configured_codec, sizeof(args.configured_codec));
-    perf_setting("algorithm", args.configured_algorithm,
+    perf_setting("TRIB_CODEC", args.configured_codec, sizeof(args.configured_codec));
+    perf_setting("TRIB_ALGORITHM", args.configured_algorithm,
                  sizeof(args.configured_algorithm));
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {

@@ -73,7 +73,7 @@ const char *perf_algorithm_text(const struct perf_args *args);
 /** perf_name_nearest - the nearest of n names within 3 edits, or NULL. */
 const char *perf_name_nearest(const char *text, const char *const *names, size_t n);
 
-/** perf_setting - copy a setting's value; false: there is none, or it is the default. */
+/** perf_setting - copy the value of "TRIB_CODEC"; false: none such, or its default. */
 bool perf_setting(const char *name, char *value, size_t bytes);
 
 /* --- sizes.c --- */

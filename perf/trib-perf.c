@@ -152,7 +152,7 @@ static int rank_main(const struct perf_args *args, int rank, const char *root)
 static FILE *argument_errors(void)
 {
     char rank[16];
-    bool other = perf_setting("rank", rank, sizeof(rank)) && atoi(rank) > 0;
+    bool other = perf_setting("TRIB_RANK", rank, sizeof(rank)) && atoi(rank) > 0;
     return other ? fopen("/dev/null", "w") : stderr;
 }
 
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
     char rank[16];
     FILE *err = argument_errors();
     int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
-    if (code < 0 && args.ranks > 0 && perf_setting("rank", rank, sizeof(rank))) {
+    if (code < 0 && args.ranks > 0 && perf_setting("TRIB_RANK", rank, sizeof(rank))) {
         fputs("trib-perf: -n starts ranks, and so has the launcher: leave out -n.\n",
               err != NULL ? err : stderr);
         perf_args_free(&args);

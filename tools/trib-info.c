@@ -79,8 +79,7 @@ static void print_setting(void *arg, const trib_item_t *item)
     (void)arg;
     snprintf(value, sizeof(value), "%s%s%s", item->value[0] != '\0' ? item->value : "-",
              choices || item->unit[0] == '\0' ? "" : " ", choices ? "" : item->unit);
-    printf("  %-16s", item->name);
-    printf("%s", value);
+    printf("  %-22s%s", item->name, value);
     pad(strlen(value), VALUE_COLUMN);
     printf("%-12s  %s", item->origin, item->detail);
     printf(choices ? " (%s)\n" : "\n", item->unit);
@@ -112,9 +111,9 @@ static unsigned long long read_number(const char *text)
 static void read_edge(void *arg, const trib_item_t *item)
 {
     struct edge *edge = arg;
-    if (strcmp(item->name, "window") == 0)
+    if (strcmp(item->name, "TRIB_WINDOW") == 0)
         edge->window = read_number(item->value);
-    else if (strcmp(item->name, "chunk") == 0)
+    else if (strcmp(item->name, "TRIB_CHUNK") == 0)
         edge->chunk = read_number(item->value);
 }
 
@@ -135,7 +134,7 @@ static trib_status_t print_section(const struct section *section)
     bool settings = section->list == TRIB_LIST_CONFIG;
     puts(section->title);
     if (settings)
-        printf("  %-16s%-20s%-12s  %s\n", "name", "value", "origin", "meaning");
+        printf("  %-22s%-20s%-12s  %s\n", "name", "value", "origin", "meaning");
     return trib_list_each(section->list, settings ? print_setting : print_item, NULL);
 }
 
