@@ -51,8 +51,8 @@ static bool set_long(const char *name, const char *value, long least, long *out,
     errno = 0;
     long number = strtol(value, &end, 10);
     if (errno != 0 || end == value || *end != '\0' || number < least) {
-        fprintf(err, "trib-perf: %s '%s' is not a whole number of at least %ld.\n", name,
-                value, least);
+        fprintf(err, "trib-perf: %s '%s' is not a whole number of at least %ld.\n",
+                name, value, least);
         return false;
     }
     *out = number;
@@ -97,8 +97,7 @@ static bool set_sample(struct perf_args *args, const char *value, FILE *err)
 {
     if (perf_time_parse(value, &args->sample_s) && args->sample_s <= 60)
         return true;
-    fprintf(err,
-            "trib-perf: --sample '%s' is not a time up to 60 s, such as 10us or 50ms.\n",
+    fprintf(err, "trib-perf: --sample '%s' is not a time up to 60 s, such as 50ms.\n",
             value);
     return false;
 }
@@ -273,27 +272,34 @@ static bool set_explain(struct perf_args *args, const char *value, FILE *err)
 }
 
 static const struct option options[] = {
-    {"-n", "RANKS", set_ranks, "start so many ranks on this host; without it, trib-run has"},
+    {"-n", "RANKS", set_ranks,
+     "start so many ranks on this host; without it a launcher has"},
     {"--sizes", "LIST", set_sizes, "bytes: 8,64K,16M or from:to:factor [8:64M:4]"},
     {"--dtype", "NAME", set_dtype, "f32 f64 f16 bf16 i8 i32 i64 [f32]"},
     {"--op", "NAME", set_op, "sum mean min max prod [sum]"},
     {"--root", "RANK", set_root, "of reduce and broadcast [0]"},
-    {"--codec", "TEXT", set_codec, "such as topk:ratio=0.01; trib-info --codecs lists them"},
-    {"--algorithm", "NAME", set_algorithm, "such as ring; trib-info --algorithms lists them"},
+    {"--codec", "TEXT", set_codec,
+     "such as topk:ratio=0.01; trib-info --codecs lists them"},
+    {"--algorithm", "NAME", set_algorithm,
+     "such as ring; trib-info --algorithms lists them"},
     {"--chunk", "SIZE", set_chunk, "bytes of a chunk"},
     {"--memory", "KIND", set_memory, "alloc (trib_alloc), malloc, register [alloc]"},
     {"--in-place", NULL, set_in_place, "input and result share a buffer"},
-    {"--call", "KIND", set_call, "blocking, plan, auto: plan where a codec, algorithm or "
-                                 "chunk is given [auto]"},
+    {"--call", "KIND", set_call,
+     "blocking, plan, auto: plan if codec, algorithm or chunk is given [auto]"},
     {"--iters", "N", set_iters, "samples a size [as many as fit 0.5 s, 20 to 1000]"},
-    {"--sample", "TIME", set_sample, "calls shorter than this are timed in batches [10us]"},
+    {"--sample", "TIME", set_sample,
+     "calls shorter than this are timed in batches [10us]"},
     {"--warmup", "N", set_warmup, "calls before the first sample [20; 2 above 1 MiB]"},
     {"--sync", NULL, set_sync, "a barrier before each sample, outside its time"},
     {"--bind", "HOW", set_bind, "core: one core a rank, in turn; none [none]"},
-    {"--check", NULL, set_check, "compare with an oracle; exit code 1 if an element is wrong"},
-    {"--explain", NULL, set_explain, "say which algorithm, chunk and codec were chosen"},
+    {"--check", NULL, set_check,
+     "compare with an oracle; exit code 1 if an element is wrong"},
+    {"--explain", NULL, set_explain,
+     "say which algorithm, chunk and codec were chosen"},
     {"--csv", "FILE", set_csv, "one row a size; - is standard output"},
-    {"--json", "FILE", set_json, "results with a description of the machine; - likewise"},
+    {"--json", "FILE", set_json,
+     "results with a description of the machine; - likewise"},
 };
 
 #define N_OPTIONS (sizeof(options) / sizeof(options[0]))
@@ -303,12 +309,12 @@ static void print_help(void)
     puts("usage: trib-perf COLLECTIVE [OPTION]…\n"
          "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
          "\n"
-         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter or\n"
-         "barrier. A size is that of the whole vector, also for allgather and\n"
-         "reduce-scatter. A sample counts as long as the slowest rank took. Times are in\n"
-         "µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as nccl-tests\n"
-         "define it. wire is what a rank sends in one operation, in bytes, mean over ranks.\n"
-         "nmse is the squared error over the squared expected values.\n");
+         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
+         "or barrier. A size is that of the whole vector, also for allgather and\n"
+         "reduce-scatter. A sample counts as long as the slowest rank took. Times\n"
+         "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
+         "nccl-tests define it. wire is what a rank sends in one operation, in bytes,\n"
+         "mean over ranks. nmse is the squared error over the squared expected values.\n");
     for (size_t i = 0; i < N_OPTIONS; i++)
         printf("  %-12s %-6s %s\n", options[i].name,
                options[i].value == NULL ? "" : options[i].value, options[i].help);

@@ -80,8 +80,9 @@ static void wait_all(struct ranks *ranks)
             return;
         } else if (pid == 0) {
             if (!ended && perf_now() - failed > GRACE_SECONDS) {
-                fprintf(stderr, "trib-perf: %d ranks did not end by themselves within "
-                                "%d s of the first failure: killed.\n",
+                fprintf(stderr,
+                        "trib-perf: %d ranks did not end by themselves within "
+                        "%d s of the first failure: killed.\n",
                         ranks->left, GRACE_SECONDS);
                 end_all(ranks);
                 ended = true;

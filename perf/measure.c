@@ -151,7 +151,7 @@ static trib_status_t decide(struct timing *t)
     t->samples = t->args->iters;
     if (t->samples == 0) {
         double fit = AUTO_SECONDS / (call * (double)t->batch);
-        t->samples = fit < AUTO_LEAST ? AUTO_LEAST : fit > AUTO_MOST ? AUTO_MOST : (long)fit;
+        t->samples = (long)fmin(fmax(fit, AUTO_LEAST), AUTO_MOST);
     }
     return TRIB_OK;
 }
@@ -247,8 +247,8 @@ static trib_status_t summarise(struct timing *t, struct perf_result *out)
 {
     struct perf_operation *op = t->op;
     double cpu = t->cpu_s;
-    trib_status_t status = perf_combine(op->comm, TRIB_MAX, t->seconds,
-                                        (size_t)t->samples);
+    trib_status_t status =
+        perf_combine(op->comm, TRIB_MAX, t->seconds, (size_t)t->samples);
     if (status == TRIB_OK)
         status = perf_combine(op->comm, TRIB_SUM, &cpu, 1);
     if (status != TRIB_OK)

@@ -4,8 +4,8 @@
  *
  *     membw [SIZES [CORES]]
  *
- * SIZES such as 256K,16M: bytes that each core reads, and writes. CORES: how many of them
- * at once; without it one, then all.
+ * SIZES such as 256K,16M: bytes that each core reads, and writes. CORES: how many of
+ * them at once; without it one, then all.
  *
  * Prints csv: bytes,cores,kernel,GBps,min_GBps,max_GBps. GB/s (1e9 bytes) count what is
  * read and what is written; what the caches fetch in order to write is not counted.
@@ -173,8 +173,8 @@ static bool run_team(size_t bytes, int cores, size_t kernel)
         return false;
     }
     perf_summarise(rates, REPEATS, &summary);
-    printf("%zu,%d,%s,%.2f,%.2f,%.2f\n", bytes, cores, kernels[kernel].name, summary.p50,
-           summary.min, summary.max);
+    printf("%zu,%d,%s,%.2f,%.2f,%.2f\n", bytes, cores, kernels[kernel].name,
+           summary.p50, summary.min, summary.max);
     fflush(stdout);
     return true;
 }
@@ -201,14 +201,16 @@ int main(int argc, char **argv)
     char why[256] = "too many arguments";
     int all = count_cores();
     int cores = argc == 3 ? atoi(argv[2]) : 0;
-    if (argc > 3 || !perf_sizes_parse(argc >= 2 ? argv[1] : "16K,256K,4M,64M", &sizes, &n,
-                                      why, sizeof(why))) {
-        fprintf(stderr, "membw: %s\nusage: membw [SIZES [CORES]], such as membw 256K,64M\n",
+    if (argc > 3 || !perf_sizes_parse(argc >= 2 ? argv[1] : "16K,256K,4M,64M", &sizes,
+                                      &n, why, sizeof(why))) {
+        fprintf(stderr,
+                "membw: %s\nusage: membw [SIZES [CORES]], such as membw 256K,64M\n",
                 why);
         return 2;
     }
     if (argc == 3 && (cores < 1 || cores > all)) {
-        fprintf(stderr, "membw: '%s': this process may use 1 to %d cores.\n", argv[2], all);
+        fprintf(stderr, "membw: '%s': this process may use 1 to %d cores.\n", argv[2],
+                all);
         free(sizes);
         return 2;
     }

@@ -121,9 +121,7 @@ static union number load(trib_dtype_t dtype, const void *in, size_t i)
         memcpy(&i32, at, sizeof(i32));
         number.i = (uint64_t)(int64_t)i32;
         break;
-    default:
-        memcpy(&number, at, sizeof(number));
-        break;
+    default: memcpy(&number, at, sizeof(number)); break;
     }
     return number;
 }

@@ -2,11 +2,15 @@
 /*
  * What the parts of trib-perf share.
  *
- *     arguments.c  command line -> struct perf_args       sizes.c    "8,64K,1M:64M:4"
+ *     arguments.c  command line -> struct perf_args
  *     names.c      the nearest name, settings
- *     launch.c     ranks on this host by fork             operation.c buffers and the call
- *     measure.c    warm-up, samples -> struct perf_result samples.c  percentiles
- *     oracle.c     inputs, and what must come out         writer.c   table, csv, json
+ *     sizes.c      "8,64K,1M:64M:4"
+ *     launch.c     ranks on this host by fork
+ *     operation.c  buffers and the call
+ *     measure.c    warm-up, samples -> struct perf_result
+ *     samples.c    percentiles
+ *     oracle.c     inputs, and what must come out
+ *     writer.c     table, csv, json
  *
  * A sample is the time of one call, or of a batch of calls where one call is too short
  * for the clock, taken from the rank that needed longest.
@@ -25,7 +29,7 @@ enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER }
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };
 enum perf_bind { PERF_BIND_NONE, PERF_BIND_CORE };
 
-/* The finished command line. Texts point into argv; sizes is freed by perf_args_free. */
+/* The finished command line. Texts point into argv. */
 struct perf_args {
     int argc;
     char **argv;
@@ -34,14 +38,14 @@ struct perf_args {
     trib_op_t op;
     size_t *sizes; /* bytes */
     size_t n_sizes;
-    long iters;      /* samples a size; 0: as many as fit half a second */
-    long warmup;     /* calls; -1: by size */
-    double sample_s; /* a sample lasts at least so long */
+    long iters;            /* samples a size; 0: as many as fit half a second */
+    long warmup;           /* calls; -1: by size */
+    double sample_s;       /* a sample lasts at least so long */
     const char *codec;     /* NULL: the configuration's */
     const char *algorithm; /* NULL: the configuration's */
     char configured_codec[128];
     char configured_algorithm[64];
-    size_t chunk;          /* bytes; 0: the configuration's */
+    size_t chunk; /* bytes; 0: the configuration's */
     int root;
     int ranks; /* started here; 0: a launcher has started this one */
     enum perf_memory memory;
@@ -78,7 +82,7 @@ bool perf_setting(const char *name, char *value, size_t bytes);
 
 /* --- sizes.c --- */
 
-/** perf_size_parse - bytes of "64", "64K", "1M", "2GiB" (powers of 1024); false: no size. */
+/** perf_size_parse - bytes of "64", "64K", "2GiB" (powers of 1024); false: no size. */
 bool perf_size_parse(const char *text, size_t *bytes_out);
 
 /**

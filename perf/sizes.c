@@ -21,7 +21,7 @@ static bool unit_shift(const char *unit, unsigned *shift_out)
         const char *name;
         unsigned shift;
     } units[] = {
-        {"", 0},    {"b", 0},   {"k", 10},   {"kb", 10}, {"kib", 10}, {"m", 20},
+        {"", 0},    {"b", 0},    {"k", 10}, {"kb", 10}, {"kib", 10}, {"m", 20},
         {"mb", 20}, {"mib", 20}, {"g", 30}, {"gb", 30}, {"gib", 30},
     };
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {

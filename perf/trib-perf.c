@@ -36,9 +36,9 @@ static void progress_show(void *arg, size_t bytes, long done, long samples)
         return;
     p->last = now;
     p->shown = true;
-    fprintf(stderr, "\r\033[Ksize %zu of %zu (%s), sample %ld of %ld, %.0f s", p->at + 1,
-            p->sizes, perf_size_text(bytes, size, sizeof(size)), done, samples,
-            now - p->start);
+    fprintf(stderr, "\r\033[Ksize %zu of %zu (%s), sample %ld of %ld, %.0f s",
+            p->at + 1, p->sizes, perf_size_text(bytes, size, sizeof(size)), done,
+            samples, now - p->start);
     fflush(stderr);
 }
 
@@ -57,7 +57,8 @@ static trib_status_t open_writer(struct run *run, double *failed_out)
     char why[4352];
     *failed_out = 0;
     if (trib_rank(run->comm) == 0) {
-        run->writer = perf_writer_open(run->args, trib_size(run->comm), why, sizeof(why));
+        run->writer =
+            perf_writer_open(run->args, trib_size(run->comm), why, sizeof(why));
         if (run->writer == NULL) {
             fprintf(stderr, "trib-perf: %s.\n", why);
             *failed_out = 1;

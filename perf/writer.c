@@ -135,9 +135,10 @@ static void table_open(const struct perf_writer *w)
     const struct perf_args *args = w->args;
     printf("%s", trib_coll_name(args->coll));
     if (args->coll != TRIB_BARRIER)
-        printf(" %s %s, codec %s, algorithm %s, memory %s, %s", trib_dtype_name(args->dtype),
-               op_text(args), perf_codec_text(args), perf_algorithm_text(args),
-               memory_text(args), args->in_place ? "in place" : "out of place");
+        printf(" %s %s, codec %s, algorithm %s, memory %s, %s",
+               trib_dtype_name(args->dtype), op_text(args), perf_codec_text(args),
+               perf_algorithm_text(args), memory_text(args),
+               args->in_place ? "in place" : "out of place");
     printf(", %s, %d rank%s, tributary %s\n",
            args->call == PERF_CALL_PLAN ? "plan" : "blocking calls", w->ranks,
            w->ranks == 1 ? "" : "s", trib_version());
@@ -147,8 +148,8 @@ static void table_open(const struct perf_writer *w)
            "batch", "p50", "p99", "p99.9", "min", "max", "algbw", "busbw", "wire");
     printf("%s%s\n", has_codec(args) ? "    ratio" : "",
            args->check ? "     nmse      wrong" : "");
-    printf("%10s %7s %6s %10s %10s %10s %10s %10s %8s %8s %10s\n", "", "", "", "µs ", "µs ",
-           "µs ", "µs ", "µs ", "GB/s", "GB/s", "B");
+    printf("%10s %7s %6s %10s %10s %10s %10s %10s %8s %8s %10s\n", "", "", "", "µs ",
+           "µs ", "µs ", "µs ", "µs ", "GB/s", "GB/s", "B");
 }
 
 /* Four digits that count, as far as a column goes. */
@@ -255,9 +256,9 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
         perf_algorithm_text(args), "ranks", w->ranks, "memory", memory_text(args),
         "in_place", args->in_place, "call",
         args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync);
-    json_t *memory = json_pack("{s:I, s:I}", "shared_bytes",
-                               (json_int_t)stats->shared_bytes, "slot_bytes",
-                               (json_int_t)stats->slot_bytes);
+    json_t *memory =
+        json_pack("{s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
+                  "slot_bytes", (json_int_t)stats->slot_bytes);
     return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:O, s:o}", "format", 1,
                      "tributary", trib_version(), "time", when, "argv", json_argv(args),
                      "machine", perf_machine_json(), "settings", perf_settings_json(),
@@ -268,7 +269,8 @@ static bool json_finish(struct perf_writer *w, const trib_stats_t *stats, char *
                         size_t why_bytes)
 {
     json_t *all = json_all(w, stats);
-    char *text = all == NULL ? NULL : json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    char *text =
+        all == NULL ? NULL : json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     bool done = false;
     if (text == NULL)
         snprintf(why, why_bytes, "cannot make the json: out of memory");

@@ -36,8 +36,8 @@ static void print_help(void)
 {
     puts("usage: trib-info [OPTION]…\n"
          "\n"
-         "Shows what this build of Tributary and this machine can do: a summary, or the\n"
-         "parts asked for.\n");
+         "Shows what this build of Tributary and this machine can do: a summary, or\n"
+         "the parts asked for.\n");
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);

@@ -22,7 +22,8 @@
 
 #include "timing.h"
 
-namespace {
+namespace
+{
 
 using Context = std::shared_ptr<gloo::Context>;
 

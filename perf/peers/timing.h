@@ -135,8 +135,8 @@ static inline void peer_time(const struct peer_run *run, const struct peer_args 
         return;
     qsort(us, (size_t)args->samples, sizeof(us[0]), peer_by_value);
     printf("%s,%d,%zu,%d,%ld,%.4f,%.4f,%.4f\n", args->label, run->peer->ranks,
-           run->count * sizeof(float), args->samples, batch, us[(args->samples - 1) / 2],
-           us[0], us[args->samples - 1]);
+           run->count * sizeof(float), args->samples, batch,
+           us[(args->samples - 1) / 2], us[0], us[args->samples - 1]);
     fflush(stdout);
 }
 

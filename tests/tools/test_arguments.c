@@ -88,7 +88,8 @@ static void test_plan(void **state)
     char said[1024];
 
     (void)state;
-    assert_int_equal(parse("allreduce --codec none --bind core", &args, said, 1024), -1);
+    assert_int_equal(parse("allreduce --codec none --bind core", &args, said, 1024),
+                     -1);
     assert_int_equal(args.call, PERF_CALL_PLAN);
     assert_int_equal(args.bind, PERF_BIND_CORE);
     perf_args_free(&args);
@@ -118,7 +119,7 @@ static void test_refused(void **state)
     assert_refused("allreduce --iters many", "whole number");
     assert_refused("allreduce --iters", "needs a value: N");
     assert_refused("allreduce --check=yes", "takes no value");
-    assert_refused("allreduce --sample 10", "such as 10us");
+    assert_refused("allreduce --sample 10", "such as 50ms");
     assert_refused("allreduce --chunk 0", "such as 256K");
     assert_refused("allreduce -n 0", "at least 1");
     assert_refused("reduce -n 2 --root 2", "the ranks are 0 to 1");
@@ -133,7 +134,8 @@ static void test_nearest(void **state)
 
     (void)state;
     assert_string_equal(perf_name_nearest("rnig", names, 3), "ring");
-    assert_string_equal(perf_name_nearest("halvingdoubling", names, 3), "halving-doubling");
+    assert_string_equal(perf_name_nearest("halvingdoubling", names, 3),
+                        "halving-doubling");
     assert_null(perf_name_nearest("xxxx", names, 3));
     assert_null(perf_name_nearest("", names, 3));
     /* Longer than any name of ours. */

@@ -9,7 +9,7 @@
 
 #include "perf/perf.h"
 
-#define COUNT 2500 /* more than two blocks of the oracle, and no whole number of them */
+#define COUNT 2500 /* two blocks of the oracle and a part of a third */
 #define RANKS 3
 
 static struct perf_oracle oracle(trib_coll_t coll, trib_dtype_t dtype, trib_op_t op)
@@ -123,7 +123,8 @@ static void test_half_formats(void **state)
     for (int i = 0; i < COUNT; i++) {
         int exponent = (half[i] >> 10) & 31;
         double fraction = (half[i] & 1023) / 1024.0;
-        double back = exponent == 0 ? ldexp(fraction, -14) : ldexp(1 + fraction, exponent - 15);
+        double back =
+            exponent == 0 ? ldexp(fraction, -14) : ldexp(1 + fraction, exponent - 15);
         if (half[i] & 0x8000)
             back = -back;
         double spacing = ldexp(1, (exponent == 0 ? 1 : exponent) - 15 - 10);

@@ -104,13 +104,14 @@ static void test_text(void **state)
     assert_string_equal(perf_size_text(0, text, sizeof(text)), "0 B");
     assert_string_equal(perf_size_text(1000, text, sizeof(text)), "1000 B");
     assert_string_equal(perf_size_text(65536, text, sizeof(text)), "64 KiB");
-    assert_string_equal(perf_size_text((size_t)1 << 40, text, sizeof(text)), "1024 GiB");
+    assert_string_equal(perf_size_text((size_t)1 << 40, text, sizeof(text)),
+                        "1024 GiB");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size), cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_size),    cmocka_unit_test(test_lists),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_time),
         cmocka_unit_test(test_text),
     };

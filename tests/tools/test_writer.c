@@ -60,7 +60,8 @@ static const struct perf_result result = {
     .bytes = 1024,
     .count = 256,
     .batch = 3,
-    .us = {.n = 100, .p50 = 1.5, .p99 = 2, .p999 = 2.5, .min = 1, .max = 3, .mean = 1.6},
+    .us =
+        {.n = 100, .p50 = 1.5, .p99 = 2, .p999 = 2.5, .min = 1, .max = 3, .mean = 1.6},
     .algbw_GBps = 0.5,
     .busbw_GBps = 0.75,
     .wire_bytes = 768,
@@ -82,7 +83,8 @@ static char *contents(const char *path)
 
 static void write_all(const struct perf_args *args)
 {
-    trib_stats_t stats = {.size = sizeof(stats), .shared_bytes = 4096, .slot_bytes = 1024};
+    trib_stats_t stats = {
+        .size = sizeof(stats), .shared_bytes = 4096, .slot_bytes = 1024};
     char why[256] = "";
     struct perf_writer *w = perf_writer_open(args, 4, why, sizeof(why));
 
@@ -101,13 +103,15 @@ static void test_csv(void **state)
     write_all(&args);
     char *text = contents(args.csv);
     char *row = strchr(text, '\n') + 1;
-    assert_ptr_equal(strstr(text, "collective,algorithm,codec,dtype,op,ranks,bytes,iters,"
-                                  "p50_us,p99_us,p999_us,min_us,max_us,algbw_GBps,"
-                                  "busbw_GBps,wire_bytes,nmse,wrong,"),
+    assert_ptr_equal(strstr(text,
+                            "collective,algorithm,codec,dtype,op,ranks,bytes,iters,"
+                            "p50_us,p99_us,p999_us,min_us,max_us,algbw_GBps,"
+                            "busbw_GBps,wire_bytes,nmse,wrong,"),
                      text);
-    assert_ptr_equal(strstr(row, "allreduce,ring,\"qsgd:bits=4,bucket=512\",f32,sum,4,1024,"
-                                 "100,1.5000,2.0000,2.5000,1.0000,3.0000,0.5000,0.7500,"
-                                 "768.0,0.01,2,"),
+    assert_ptr_equal(strstr(row,
+                            "allreduce,ring,\"qsgd:bits=4,bucket=512\",f32,sum,4,1024,"
+                            "100,1.5000,2.0000,2.5000,1.0000,3.0000,0.5000,0.7500,"
+                            "768.0,0.01,2,"),
                      row);
     assert_ptr_equal(strchr(row, '\n'), row + strlen(row) - 1); /* one row */
     struct stat st;
@@ -129,11 +133,11 @@ static void test_json(void **state)
     const char *cpu = "", *codec = "", *word = "";
     double p50 = 0, nmse = 0;
     int ranks = 0;
-    assert_int_equal(json_unpack(all, "{s:{s:s}, s:{s:s, s:i}, s:[{s:f, s:f}], s:[s, s]}",
-                                 "machine", "cpu", &cpu, "run", "codec", &codec, "ranks",
-                                 &ranks, "results", "p50_us", &p50, "nmse", &nmse, "argv",
-                                 &word, &word),
-                     0);
+    assert_int_equal(
+        json_unpack(all, "{s:{s:s}, s:{s:s, s:i}, s:[{s:f, s:f}], s:[s, s]}", "machine",
+                    "cpu", &cpu, "run", "codec", &codec, "ranks", &ranks, "results",
+                    "p50_us", &p50, "nmse", &nmse, "argv", &word, &word),
+        0);
     assert_true(strlen(cpu) > 0);
     assert_string_equal(codec, "qsgd:bits=4,bucket=512");
     assert_string_equal(word, "allreduce");
