@@ -37,14 +37,17 @@ struct ranks {
     pid_t *pids; /* 0: has ended */
     int n;
     int left;
-    int code; /* of the first that failed */
+    int code;         /* of the first that failed, or 128 + the signal to end */
+    double failed_at; /* 0: all is well */
+    bool killed;
+    sigset_t old_mask;
 };
 
-static void end_all(struct ranks *ranks)
+static void signal_all(const struct ranks *ranks, int number)
 {
     for (int i = 0; i < ranks->n; i++) {
         if (ranks->pids[i] > 0)
-            kill(ranks->pids[i], SIGKILL);
+            kill(ranks->pids[i], number);
     }
 }
 
@@ -57,38 +60,52 @@ static void note_end(struct ranks *ranks, pid_t pid, int how)
         return;
     ranks->pids[rank] = 0;
     ranks->left--;
-    if (WIFSIGNALED(how) && ranks->code == 0)
+    if (how == 0 || ranks->code != 0)
+        return;
+    ranks->code = WIFEXITED(how) ? WEXITSTATUS(how) : 1;
+    ranks->failed_at = perf_now();
+    if (WIFSIGNALED(how))
         fprintf(stderr, "trib-perf: rank %d was ended by signal %d (%s).\n", rank,
                 WTERMSIG(how), strsignal(WTERMSIG(how)));
-    if (ranks->code == 0)
-        ranks->code = WIFEXITED(how) ? WEXITSTATUS(how) : 1;
 }
 
-static void wait_all(struct ranks *ranks)
+static void note_signal(struct ranks *ranks, int number)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
-    double failed = 0;
-    bool ended = false;
+    if (number <= 0 || number == SIGCHLD)
+        return;
+    ranks->code = 128 + number;
+    ranks->failed_at = perf_now();
+    signal_all(ranks, number);
+}
+
+static void kill_late(struct ranks *ranks)
+{
+    if (ranks->code == 0 || ranks->killed ||
+        perf_now() - ranks->failed_at < GRACE_SECONDS)
+        return;
+    fprintf(stderr,
+            "trib-perf: %d of the ranks did not end by themselves within %d s of the "
+            "first failure: killed.\n",
+            ranks->left, GRACE_SECONDS);
+    signal_all(ranks, SIGKILL);
+    ranks->killed = true;
+}
+
+/* Sleeps until a rank ends: a parent that polls would disturb the samples. */
+static void wait_all(struct ranks *ranks, const sigset_t *mask)
+{
+    const struct timespec second = {.tv_sec = 1};
     while (ranks->left > 0) {
-        /* While all is well sleep: a parent that polls would disturb the samples. */
         int how;
-        pid_t pid = waitpid(-1, &how, ranks->code == 0 ? 0 : WNOHANG);
+        pid_t pid = waitpid(-1, &how, WNOHANG);
         if (pid > 0) {
             note_end(ranks, pid, how);
-            failed = ranks->code != 0 && failed == 0.0 ? perf_now() : failed;
-        } else if (pid < 0 && errno != EINTR) {
-            return;
-        } else if (pid == 0) {
-            if (!ended && perf_now() - failed > GRACE_SECONDS) {
-                fprintf(stderr,
-                        "trib-perf: %d ranks did not end by themselves within "
-                        "%d s of the first failure: killed.\n",
-                        ranks->left, GRACE_SECONDS);
-                end_all(ranks);
-                ended = true;
-            }
-            nanosleep(&pause, NULL);
+            continue;
         }
+        if (pid < 0 && errno != EINTR)
+            return;
+        kill_late(ranks);
+        note_signal(ranks, sigtimedwait(mask, NULL, &second));
     }
 }
 
@@ -106,35 +123,55 @@ static void be_rank(const struct perf_args *args, perf_rank_fn fn, int rank,
     _exit(code);
 }
 
+static void start_all(struct ranks *ranks, const struct perf_args *args,
+                      perf_rank_fn fn, trib_local_t *local)
+{
+    pid_t parent = getpid();
+    fflush(stdout);
+    for (int rank = 0; rank < ranks->n; rank++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            sigprocmask(SIG_SETMASK, &ranks->old_mask, NULL);
+            be_rank(args, fn, rank, trib_local_root(local), parent);
+        }
+        if (pid < 0) {
+            fprintf(stderr, "trib-perf: cannot start rank %d: %s.\n", rank,
+                    strerror(errno));
+            ranks->code = 1;
+            signal_all(ranks, SIGKILL);
+            return;
+        }
+        ranks->pids[rank] = pid;
+        ranks->left++;
+        trib_local_set_pid(local, rank, pid);
+    }
+}
+
 int perf_launch(const struct perf_args *args, perf_rank_fn fn)
 {
     trib_local_t *local;
+    sigset_t mask;
     struct ranks ranks = {.n = args->ranks};
-    pid_t parent = getpid();
     if (trib_local_create(args->ranks, &local) != TRIB_OK) {
         fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
         return 1;
     }
     ranks.pids = calloc((size_t)args->ranks, sizeof(*ranks.pids));
-    fflush(stdout);
-    for (int rank = 0; ranks.pids != NULL && rank < args->ranks; rank++) {
-        pid_t pid = fork();
-        if (pid == 0)
-            be_rank(args, fn, rank, trib_local_root(local), parent);
-        if (pid < 0) {
-            fprintf(stderr, "trib-perf: cannot start rank %d: %s.\n", rank,
-                    strerror(errno));
-            ranks.code = 1;
-            end_all(&ranks);
-            break;
-        }
-        ranks.pids[rank] = pid;
-        ranks.left++;
-        trib_local_set_pid(local, rank, pid);
+    if (ranks.pids == NULL) {
+        trib_local_destroy(local);
+        fputs("trib-perf: out of memory.\n", stderr);
+        return 1;
     }
-    if (ranks.pids == NULL)
-        ranks.code = 1;
-    wait_all(&ranks);
+    /* Waited for, not handled: a rank that ends, and what tells this process to end. */
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCHLD);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGHUP);
+    sigprocmask(SIG_BLOCK, &mask, &ranks.old_mask);
+    start_all(&ranks, args, fn, local);
+    wait_all(&ranks, &mask);
+    sigprocmask(SIG_SETMASK, &ranks.old_mask, NULL);
     free(ranks.pids);
     trib_local_destroy(local);
     return ranks.code;

@@ -28,7 +28,7 @@ expect() {
     result $? "$name (exit code $got)"
 }
 
-quick=(--iters 3 --warmup 1 --sizes 8,4K,384K)
+quick=(--iters 3 --warmup 1 --sizes "8,4K,384K")
 for coll in allreduce reduce broadcast allgather reduce-scatter; do
     for ranks in 1 2 3; do
         expect "$coll of $ranks ranks" 0 "384 KiB" \
