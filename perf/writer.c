@@ -89,7 +89,7 @@ static bool file_write(const char *path, const char *text, size_t bytes, char *w
     FILE *f = special ? fopen(path, "w") : temporary_open(path, name, sizeof(name));
     if (f == NULL)
         return fail(path, why, why_bytes);
-    bool whole = fwrite(text, 1, bytes, f) == bytes && fflush(f) == 0;
+    bool whole = fwrite(text, 1, bytes, f) == bytes;
     int saved = errno;
     if (fclose(f) != 0 && whole) {
         whole = false;

@@ -137,6 +137,7 @@ static void test_nearest(void **state)
     assert_string_equal(perf_name_nearest("halvingdoubling", names, 3),
                         "halving-doubling");
     assert_null(perf_name_nearest("xxxx", names, 3));
+    assert_null(perf_name_nearest("rxyz", names, 3)); /* 3 edits of 4 letters */
     assert_null(perf_name_nearest("", names, 3));
     /* Longer than any name of ours. */
     assert_null(perf_name_nearest("0123456789012345678901234567890123456789"
