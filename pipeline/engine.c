@@ -3,12 +3,11 @@
  * Why this cannot dead-lock. Take the one order of all steps of all ranks that
  * schedule.h demands, repeated round after round, and in it the first step that is not
  * done. Its dep is before it, so done. If it receives, its SEND is before it, so the
- * frame is there, and all earlier frames of its lane were taken. If it sends, the frames
- * before it on its lane were all taken by RECVs that are before it (a SEND is matched in
- * order), so at least one of the W >= 1 slots is free, and its credit is on its way. A
- * k-ary task waits for several RECVs at once: they stand next to each other in the list,
- * and every SEND that they match is before the first of them or, at another rank, does
- * not depend on them. So the first step that is not done can always run.
+ * frame is there, and all earlier frames of its lane were taken. If it sends, the RECV of
+ * the frame before it on its lane is before it, too, so all W >= 1 slots are free, and
+ * their credits are on the way. A k-ary task waits for several RECVs at once: they
+ * stand next to each other in the list, and no SEND that they match depends on one of
+ * them. So the first step that is not done can always run.
  * A user who feeds a vector piecewise only delays own contributions, which depend on
  * nothing; chunks are taken in the same order of rounds on all ranks.
  */

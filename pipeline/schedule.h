@@ -19,8 +19,9 @@
  * ranks must list them in the same order. A step may run once the step `dep` of this
  * rank and round is done; besides, the steps of one rank on one (peer, lane, direction)
  * run in list order. There must be ONE order of all steps of all ranks in which every
- * step comes after its dep, its matching SEND and its predecessors on its lane: then the
- * engine cannot dead-lock, with one slot per lane or more (argument in engine.c).
+ * step comes after its dep, its matching SEND and its predecessors on its lane, and the
+ * k-th SEND on a lane after the (k-1)-th RECV there: then the engine cannot dead-lock,
+ * with one slot per lane or more (argument in engine.c).
  *
  * Runs of RECV_REDUCE on the same chunk that follow each other in the list, each with
  * the previous as dep, are one k-ary sum for the engine: contributions are added in
@@ -48,8 +49,9 @@ enum trib_step_op {
 enum {
     TRIB_STEP_FINAL = 1,   /* SEND, RECV_COPY: the value is finished (out-tree) */
     TRIB_STEP_FORWARD = 2, /* SEND: relay the very bytes that RECV_COPY of this chunk got */
-    TRIB_STEP_STABLE = 4,  /* SEND: nobody writes this chunk here before the receiver has
-                            * read it, so it may be read in place */
+    TRIB_STEP_STABLE = 4,  /* SEND: no later step of this list writes the chunk before the
+                            * receiver has read it, so it may be read in place; the
+                            * operation stays open until it has been read */
 };
 
 #define TRIB_STEP_NO_DEP UINT32_MAX
