@@ -9,6 +9,7 @@
 
 const struct trib_boot_ops *const trib_boots[] = {
     &trib_boot_local,
+    &trib_boot_tcp,
     &trib_boot_self,
     NULL,
 };

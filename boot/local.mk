@@ -7,4 +7,8 @@ libboot_la_SOURCES = \
 	boot/local.c \
 	boot/meeting.c \
 	boot/process.c boot/process.h \
+	boot/tcp.c \
+	boot/tcp_net.c boot/tcp_net.h \
+	boot/tcp_proto.c boot/tcp_proto.h \
+	boot/tcp_server.c boot/tcp_server.h \
 	boot/who.c boot/who.h

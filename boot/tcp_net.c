@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/tcp_net.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/time.h"
+
+#define CONNECT_MS 2000      /* for one address */
+#define PORT_IN_USE_MS 1000  /* the last job may be about to leave it */
+
+bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
+{
+    const char *colon = strrchr(text, ':');
+    const char *host = text;
+    char *end;
+
+    if (!colon || strlen(colon + 1) >= sizeof(out->port) || colon[1] < '0' ||
+        colon[1] > '9')
+        return false;
+    long port = strtol(colon + 1, &end, 10);
+    if (*end || port < 1 || port > 65535)
+        return false;
+    size_t len = (size_t)(colon - text);
+    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
+        host++;
+        len -= 2;
+    } else if (memchr(text, ':', len)) {
+        return false; /* an IPv6 address needs its brackets */
+    }
+    if (len == 0 || len >= sizeof(out->host) || memchr(host, '/', len) ||
+        memchr(host, ' ', len))
+        return false;
+    memcpy(out->host, host, len);
+    out->host[len] = '\0';
+    snprintf(out->port, sizeof(out->port), "%ld", port);
+    return true;
+}
+
+static int resolve(const struct trib_tcp_root *root, int flags, struct addrinfo **out)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = flags | AI_NUMERICSERV};
+
+    return getaddrinfo(flags & AI_PASSIVE ? NULL : root->host, root->port, &hints, out);
+}
+
+/* Listening --------------------------------------------------------------------------- */
+
+/* `both`: an IPv6 socket that takes IPv4, too. -1 with errno. */
+static int listen_at(const struct addrinfo *address, bool both)
+{
+    int only = !both;
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (address->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+    if (bind(fd, address->ai_addr, address->ai_addrlen) || listen(fd, SOMAXCONN)) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Listen at all of a list; 0 or the errno that stands in the way. */
+static int listen_each(const struct addrinfo *list, int *fds_out, int *n_out)
+{
+    int error = 0;
+
+    *n_out = 0;
+    for (const struct addrinfo *a = list; a && *n_out < TRIB_TCP_LISTENERS_MAX;
+         a = a->ai_next) {
+        int fd = listen_at(a, false);
+        if (fd >= 0) {
+            fds_out[(*n_out)++] = fd;
+            continue;
+        }
+        error = errno;
+        if (error == EADDRINUSE)
+            break; /* half of the ranks would go to the other program */
+    }
+    if (*n_out > 0 && error != EADDRINUSE)
+        return 0; /* a host without IPv6 still resolves ::1 */
+    while (*n_out > 0)
+        close(fds_out[--*n_out]);
+    return error ? error : EADDRNOTAVAIL;
+}
+
+static int listen_everywhere(const struct addrinfo *list, int *fds_out, int *n_out)
+{
+    int error = EADDRNOTAVAIL;
+
+    *n_out = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        int family = pass == 0 ? AF_INET6 : AF_INET;
+        for (const struct addrinfo *a = list; a; a = a->ai_next) {
+            if (a->ai_family != family)
+                continue;
+            fds_out[0] = listen_at(a, true);
+            if (fds_out[0] >= 0) {
+                *n_out = 1;
+                return 0;
+            }
+            error = errno;
+            if (error == EADDRINUSE)
+                return error;
+        }
+    }
+    return error;
+}
+
+static trib_status_t listen_failed(const struct trib_tcp_root *root,
+                                   struct trib_error *err, int error)
+{
+    char host[64] = "this host";
+
+    gethostname(host, sizeof(host) - 1);
+    if (error == EADDRINUSE)
+        return trib_fail(err, TRIB_ERR_BOOT,
+                         "port %s (TRIB_ROOT) is in use on %s, where rank 0 runs: choose "
+                         "another, or end the program that has it (ss -ltnp \"sport = :%s\")",
+                         root->port, host, root->port);
+    if (error == EADDRNOTAVAIL)
+        return trib_fail(err, TRIB_ERR_BOOT,
+                         "%s (TRIB_ROOT) is no address of %s, where rank 0 runs: give an "
+                         "address of rank 0's host",
+                         root->host, host);
+    errno = error;
+    return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at %s port %s on %s: %m",
+                     root->host, root->port, host);
+}
+
+trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
+                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+{
+    struct addrinfo *list = NULL;
+    uint64_t deadline = trib_deadline_ms(PORT_IN_USE_MS);
+    bool exact = resolve(root, AI_NUMERICHOST, &list) == 0;
+    int error = 0;
+
+    if (!exact && strcmp(root->host, "localhost") == 0)
+        exact = resolve(root, 0, &list) == 0;
+    if (!exact && (error = resolve(root, AI_PASSIVE, &list)) != 0)
+        return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at port %s: %s",
+                         root->port, gai_strerror(error));
+    for (;;) {
+        error = exact ? listen_each(list, fds_out, n_out)
+                      : listen_everywhere(list, fds_out, n_out);
+        if (error != EADDRINUSE || trib_deadline_passed(deadline))
+            break;
+        nanosleep(&(struct timespec){0, 50000000}, NULL);
+    }
+    freeaddrinfo(list);
+    return error ? listen_failed(root, err, error) : TRIB_OK;
+}
+
+/* Connecting -------------------------------------------------------------------------- */
+
+/*
+ * While nobody listens at a port from which the kernel also gives outgoing ports, an
+ * attempt may meet itself.
+ */
+static bool met_itself(int fd)
+{
+    struct sockaddr_storage here;
+    struct sockaddr_storage there;
+    socklen_t here_bytes = sizeof(here);
+    socklen_t there_bytes = sizeof(there);
+
+    memset(&here, 0, sizeof(here));
+    memset(&there, 0, sizeof(there));
+    return getsockname(fd, (struct sockaddr *)&here, &here_bytes) == 0 &&
+           getpeername(fd, (struct sockaddr *)&there, &there_bytes) == 0 &&
+           here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0;
+}
+
+/* 0, or why the connection that was begun did not come about. */
+static int finish_connect(int fd, uint64_t deadline)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t bytes = sizeof(error);
+    int left = trib_deadline_left_ms(deadline);
+    int n;
+
+    do
+        n = poll(&ready, 1, left < CONNECT_MS ? left : CONNECT_MS);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return ETIMEDOUT;
+    if (n < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
+        return errno;
+    return error ? error : met_itself(fd) ? ECONNREFUSED : 0;
+}
+
+static int connect_to(const struct addrinfo *address, uint64_t deadline)
+{
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    /* Lest this socket, by chance at the very port, keep rank 0 from listening. */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    int error = 0;
+    if (connect(fd, address->ai_addr, address->ai_addrlen))
+        error = errno;
+    if (error == 0 || error == EINPROGRESS)
+        error = finish_connect(fd, deadline);
+    if (!error)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
+                     size_t bytes)
+{
+    struct addrinfo *list = NULL;
+    int fd = -1;
+    int failed = resolve(root, 0, &list);
+
+    if (failed) {
+        snprintf(why, bytes, "the name cannot be resolved: %s", gai_strerror(failed));
+        errno = 0;
+        return -1;
+    }
+    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+        fd = connect_to(a, deadline);
+    int error = errno;
+    if (fd < 0)
+        snprintf(why, bytes, "%s", strerror(error));
+    freeaddrinfo(list);
+    errno = error;
+    return fd;
+}
+
+bool trib_tcp_sent(int fd)
+{
+    int left = 0;
+
+    return ioctl(fd, SIOCOUTQ, &left) != 0 || left == 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sockets of the TCP boot: where to listen, how to connect.
+ */
+#ifndef BOOT_TCP_NET_H
+#define BOOT_TCP_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_error;
+
+#define TRIB_TCP_LISTENERS_MAX 4
+
+struct trib_tcp_root {
+    char host[256];
+    char port[8];
+};
+
+/** trib_tcp_root_parse - "host:port", "1.2.3.4:port", "[::1]:port"; false: not so. */
+bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out);
+
+/**
+ * trib_tcp_listen - what rank 0 does.
+ *
+ * A numeric address and "localhost" are listened at as they are. Other names mean every
+ * address of this host, because /etc/hosts often maps a host's own name to 127.0.1.1.
+ *
+ * fds_out   non-blocking; *n_out of them
+ * errors    TRIB_ERR_BOOT with a sentence: port in use, not an address of this host, …
+ */
+trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
+                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
+
+/**
+ * trib_tcp_connect - one attempt at each address of the root.
+ *
+ * deadline  on the clock of trib_now_ns; at most 2 s are spent on one address
+ * why       receives why it failed, at least 128 bytes
+ * returns   a non-blocking socket, or -1 with the last address' errno (0: the name could
+ *           not be resolved)
+ */
+int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
+                     size_t bytes);
+
+/** trib_tcp_sent - has the peer's kernel all that was written to the socket? */
+bool trib_tcp_sent(int fd);
+
+#endif

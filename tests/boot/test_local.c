@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/boot/boottest.h"
+
+#include <fcntl.h>
+
+#include "boot/board.h"
+
+/* A start on a board of its own; free it with boottest_free and trib_local_destroy. */
+static struct start new_start(int size)
+{
+    struct start s = {.size = size, .boot_ms = 10000, .stop_ms = 500};
+
+    assert_status(trib_local_create(size, &s.local), TRIB_OK);
+    s.root = trib_local_root(s.local);
+    return s;
+}
+
+static void end_start(struct start *s)
+{
+    boottest_free(s);
+    trib_local_destroy(s->local);
+}
+
+static void test_meets(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= BOOTTEST_RANKS; size++) {
+        struct start s = new_start(size);
+        s.delay_ms[size / 2] = 30;
+        boottest_run(&s);
+        boottest_all_well(&s);
+        end_start(&s);
+    }
+}
+
+static int thread_rank(int rank, int size, void *arg)
+{
+    struct start *s = arg;
+    struct trib_error err = {0};
+
+    (void)size;
+    for (int i = 0; i < 20; i++) {
+        trib_status_t status = boottest_rank(s, rank, &err);
+        if (status != TRIB_OK) {
+            fprintf(stderr, "rank %d, start %d: %s\n", rank, i, err.text);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Threads meet, and the same ranks meet again on the same board. */
+static void test_threads_again(void **state)
+{
+    struct start s = new_start(6);
+
+    (void)state;
+    assert_int_equal(tribtest_threads(6, thread_rank, &s), 0);
+    trib_local_destroy(s.local);
+}
+
+static void test_processes_again(void **state)
+{
+    struct start s = new_start(4);
+
+    (void)state;
+    assert_int_equal(tribtest_forks(4, 20, thread_rank, &s), 0);
+    trib_local_destroy(s.local);
+}
+
+/* After a start that failed the same board serves for the next. */
+static void test_again_after_failure(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.fault = FAULT_KILL;
+    s.victim = 1;
+    s.point = POINT_READY;
+    boottest_run(&s);
+    boottest_victim_named(&s, 2000);
+    boottest_free(&s);
+    s.fault = FAULT_NONE;
+    boottest_run(&s);
+    boottest_all_well(&s);
+    end_start(&s);
+}
+
+static void test_death(void **state)
+{
+    static const enum fault faults[] = {FAULT_KILL, FAULT_EXIT, FAULT_CLOSE};
+
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        for (enum point point = POINT_START; point <= POINT_READY; point++) {
+            struct start s = new_start(3);
+            s.fault = faults[i / 3];
+            s.victim = i % 3;
+            s.point = point;
+            boottest_run(&s);
+            boottest_victim_named(&s, 2000);
+            if (point == POINT_START)
+                boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "ended before it called", 2000);
+            end_start(&s);
+        }
+    }
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 3; victim++) {
+        for (enum point point = POINT_START; point <= POINT_READY; point++) {
+            struct start s = new_start(3);
+            s.fault = FAULT_STOP;
+            s.victim = victim;
+            s.point = point;
+            boottest_run(&s);
+            boottest_victim_named(&s, 1500);
+            boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "has been stopped for 500 ms", 1500);
+            end_start(&s);
+        }
+    }
+}
+
+static void test_stop_with_defaults(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.boot_ms = s.stop_ms = 0;
+    s.fault = FAULT_STOP;
+    s.victim = 2;
+    s.point = POINT_OPEN;
+    boottest_run(&s);
+    boottest_victim_named(&s, 5000);
+    end_start(&s);
+}
+
+/* A rank that runs, however slowly, is no stopped one. */
+static void test_slow_rank(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.pause_ms = 1200;
+    boottest_run(&s);
+    boottest_all_well(&s);
+    end_start(&s);
+}
+
+static void test_failure_is_told(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.fault = FAULT_SAY;
+    s.victim = 1;
+    s.point = POINT_OPEN;
+    boottest_run(&s);
+    boottest_victim_named(&s, 1000);
+    boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "no device is up", 1000);
+    end_start(&s);
+}
+
+static void test_missing(void **state)
+{
+    struct start s = new_start(4);
+
+    (void)state;
+    s.boot_ms = 300;
+    s.delay_ms[1] = s.delay_ms[2] = 500;
+    boottest_run(&s);
+    /* Those that come too late are told the same. */
+    boottest_all_failed(&s, TRIB_ERR_BOOT, "ranks 1-2 of 4 did not come to phase address", 0);
+    end_start(&s);
+}
+
+static void test_duplicate(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.told_rank[2] = 1 + 1;
+    s.delay_ms[2] = 50;
+    s.boot_ms = 600;
+    boottest_run(&s);
+    assert_status(s.seen[2].status, TRIB_ERR_MISMATCH);
+    assert_non_null(strstr(s.seen[2].text, "has joined already"));
+    assert_status(s.seen[0].status, TRIB_ERR_PEER_LOST);
+    assert_string_equal(s.seen[0].text, s.seen[1].text);
+    end_start(&s);
+}
+
+static void test_wrong_size(void **state)
+{
+    struct start s = new_start(2);
+
+    (void)state;
+    s.told_size[0] = s.told_size[1] = 3;
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_MISMATCH, "made for 2: set TRIB_SIZE to 2", 0);
+    end_start(&s);
+}
+
+static int differ_rank(int rank, int size, void *arg)
+{
+    struct start *s = arg;
+    struct trib_config cfg = {.boot_timeout_ms = 5000, .stop_timeout_ms = 500};
+    struct trib_error err = {0};
+    struct trib_boot_opts opts = {
+        .rank = rank, .size = size, .root = s->root, .cfg = &cfg, .err = &err};
+    struct trib_boot *b;
+    char in[8] = "";
+    char out[64];
+
+    if (trib_boot_open(&opts, &b) != TRIB_OK)
+        return 1;
+    trib_status_t status =
+        b->ops->allgather(b, rank == 1 ? "ready" : "address", in, 8, out);
+    b->ops->close(b);
+    return status != TRIB_ERR_MISMATCH || !strstr(err.text, "rank 1 (process");
+}
+
+static void test_ranks_that_differ(void **state)
+{
+    struct start s = new_start(2);
+
+    (void)state;
+    assert_int_equal(tribtest_forks(2, 10, differ_rank, &s), 0);
+    trib_local_destroy(s.local);
+}
+
+/* Roots that are no boards. */
+static void test_bad_roots(void **state)
+{
+    static const char *const roots[] = {"local:/proc/1/fd/9999", "local:/dev/null", "local:",
+                                        "local:/proc/self/exe", "local:/proc/self/fd/0"};
+    struct trib_config cfg = {.boot_timeout_ms = 100, .stop_timeout_ms = 100};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+        struct trib_error err = {0};
+        struct trib_boot *b;
+        struct trib_boot_opts opts = {
+            .rank = 0, .size = 2, .root = roots[i], .cfg = &cfg, .err = &err};
+        assert_status(trib_boot_open(&opts, &b), TRIB_ERR_BOOT);
+        assert_null(b);
+        assert_non_null(strstr(err.text, "meeting place"));
+    }
+}
+
+static void test_public_functions(void **state)
+{
+    trib_local_t *local = NULL;
+
+    (void)state;
+    assert_status(trib_local_create(0, &local), TRIB_ERR_INVALID);
+    assert_status(trib_local_create(1 << 30, &local), TRIB_ERR_INVALID);
+    assert_status(trib_local_create(2, NULL), TRIB_ERR_INVALID);
+    assert_string_equal(trib_local_root(NULL), "");
+    trib_local_set_pid(NULL, 0, 1);
+    trib_local_destroy(NULL);
+    assert_status(trib_local_create(2, &local), TRIB_OK);
+    trib_local_set_pid(local, 2, 1);
+    trib_local_set_pid(local, -1, 1);
+    assert_int_equal(strncmp(trib_local_root(local), "local:/proc/", 12), 0);
+    trib_local_destroy(local);
+}
+
+/* Nobody can shrink the board under the others. */
+static void test_board_is_sealed(void **state)
+{
+    struct trib_board board;
+    int fd;
+
+    (void)state;
+    assert_status(trib_board_create(3, &fd, &board), TRIB_OK);
+    assert_int_equal(ftruncate(fd, 0), -1);
+    assert_int_equal(ftruncate(fd, 1 << 20), -1);
+    trib_board_close(&board);
+    close(fd);
+}
+
+static void test_process_states(void **state)
+{
+    struct trib_process process;
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    trib_process_find(pid, &process);
+    assert_true(process.start > 0);
+    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_RUNS);
+    kill(pid, SIGSTOP);
+    waitpid(pid, NULL, WUNTRACED);
+    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_STOPPED);
+    process.start++; /* the pid has been given to another */
+    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD);
+    process.start--;
+    process.space++; /* not ours to look at */
+    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_RUNS);
+    process.space--;
+    kill(pid, SIGKILL);
+    siginfo_t info;
+    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD); /* a zombie */
+    waitpid(pid, NULL, 0);
+    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meets),
+        cmocka_unit_test(test_threads_again),
+        cmocka_unit_test(test_processes_again),
+        cmocka_unit_test(test_again_after_failure),
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_with_defaults),
+        cmocka_unit_test(test_slow_rank),
+        cmocka_unit_test(test_failure_is_told),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_duplicate),
+        cmocka_unit_test(test_wrong_size),
+        cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_bad_roots),
+        cmocka_unit_test(test_public_functions),
+        cmocka_unit_test(test_board_is_sealed),
+        cmocka_unit_test(test_process_states),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

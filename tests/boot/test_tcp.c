@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/boot/boottest.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+
+static char root_text[64];
+
+/* A start at a port of its own. */
+static struct start new_start(int size)
+{
+    struct start s = {.root = root_text, .size = size, .boot_ms = 10000, .stop_ms = 1000};
+
+    snprintf(root_text, sizeof(root_text), "127.0.0.1:%d", boottest_port());
+    return s;
+}
+
+static int connect_stranger(const char *bytes, size_t n)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    uint64_t deadline = trib_deadline_ms(5000);
+    int fd = -1;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)atoi(strrchr(root_text, ':') + 1));
+    while (fd < 0 && !trib_deadline_passed(deadline)) {
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+            break;
+        close(fd);
+        fd = -1;
+        boottest_sleep(2);
+    }
+    if (fd >= 0 && n)
+        send(fd, bytes, n, MSG_NOSIGNAL);
+    return fd;
+}
+
+static void test_meets(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 5; size += 2) {
+        struct start s = new_start(size);
+        boottest_run(&s);
+        boottest_all_well(&s);
+        boottest_free(&s);
+    }
+}
+
+static void test_any_order(void **state)
+{
+    static const int orders[][3] = {{0, 40, 80}, {0, 80, 40}, {40, 0, 80},
+                                    {80, 0, 40}, {40, 80, 0}, {80, 40, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        struct start s = new_start(3);
+        memcpy(s.delay_ms, orders[i], sizeof(orders[i]));
+        boottest_run(&s);
+        boottest_all_well(&s);
+        boottest_free(&s);
+    }
+}
+
+static void test_names_and_ipv6(void **state)
+{
+    static const char *const hosts[] = {"localhost", "[::1]"};
+    char text[64];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct start s = new_start(2);
+        struct addrinfo hints = {.ai_family = AF_INET6, .ai_flags = AI_NUMERICHOST};
+        struct addrinfo *list;
+        int fd = socket(AF_INET6, SOCK_STREAM, 0);
+        struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+        bool ipv6 = fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0 &&
+                    getaddrinfo("::1", NULL, &hints, &list) == 0;
+        close(fd);
+        if (i == 1 && !ipv6)
+            tribtest_skip("this host has no IPv6");
+        if (ipv6)
+            freeaddrinfo(list);
+        snprintf(text, sizeof(text), "%s%s", hosts[i], strrchr(root_text, ':'));
+        s.root = text;
+        boottest_run(&s);
+        boottest_all_well(&s);
+        boottest_free(&s);
+    }
+}
+
+/* A rank that takes longer than stop_timeout_ms, but lives, is waited for. */
+static void test_slow_rank(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.pause_ms = 2200;
+    boottest_run(&s);
+    boottest_all_well(&s);
+    boottest_free(&s);
+}
+
+static void test_port_used_again(void **state)
+{
+    struct start s = new_start(2);
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        boottest_run(&s);
+        boottest_all_well(&s);
+        boottest_free(&s);
+    }
+}
+
+static void test_death(void **state)
+{
+    static const int victims[] = {0, 1, 2};
+    static const enum fault faults[] = {FAULT_KILL, FAULT_EXIT, FAULT_CLOSE};
+
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        for (enum point point = POINT_OPEN; point <= POINT_READY; point++) {
+            struct start s = new_start(3);
+            s.fault = faults[i / 3];
+            s.victim = victims[i % 3];
+            s.point = point;
+            boottest_run(&s);
+            /* Rank 0 may go before the others have heard who it is. */
+            if (s.victim == 0 && point == POINT_OPEN)
+                boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "rank 0", 2000);
+            else
+                boottest_victim_named(&s, 2000);
+            boottest_free(&s);
+        }
+    }
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 3; victim += 2) {
+        for (enum point point = POINT_OPEN; point <= POINT_READY; point++) {
+            struct start s = new_start(3);
+            s.fault = FAULT_STOP;
+            s.victim = victim;
+            s.point = point;
+            boottest_run(&s);
+            if (victim == 0 && point == POINT_OPEN)
+                boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "rank 0", 2500);
+            else
+                boottest_victim_named(&s, 2500);
+            boottest_free(&s);
+        }
+    }
+}
+
+static void test_stop_with_defaults(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.boot_ms = s.stop_ms = 0;
+    s.fault = FAULT_STOP;
+    s.victim = 1;
+    s.point = POINT_READY;
+    boottest_run(&s);
+    boottest_victim_named(&s, 5000);
+    boottest_free(&s);
+}
+
+static void test_failure_is_told(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 3; victim++) {
+        struct start s = new_start(3);
+        s.fault = FAULT_SAY;
+        s.victim = victim;
+        s.point = POINT_READY;
+        boottest_run(&s);
+        boottest_victim_named(&s, 2000);
+        boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "no device is up", 2000);
+        boottest_free(&s);
+    }
+}
+
+static void test_missing(void **state)
+{
+    struct start s = new_start(5);
+
+    (void)state;
+    s.boot_ms = 600;
+    s.delay_ms[1] = s.delay_ms[3] = s.delay_ms[4] = 900;
+    boottest_run(&s);
+    for (int i = 0; i < 3; i += 2) {
+        assert_status(s.seen[i].status, TRIB_ERR_BOOT);
+        assert_non_null(strstr(s.seen[i].text, "ranks 1, 3-4 of 5 did not come"));
+    }
+    boottest_free(&s);
+}
+
+static void test_no_root(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.boot_ms = 500;
+    s.fault = FAULT_KILL;
+    s.point = POINT_START;
+    s.victim = 0;
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_BOOT, "found no rank 0 at 127.0.0.1 port", 2000);
+    boottest_free(&s);
+}
+
+static void test_unknown_host(void **state)
+{
+    struct start s = new_start(2);
+
+    (void)state;
+    s.boot_ms = 300;
+    s.root = "no-such-host.invalid:4711";
+    s.fault = FAULT_KILL;
+    s.point = POINT_START;
+    s.victim = 0;
+    boottest_run(&s);
+    assert_status(s.seen[1].status, TRIB_ERR_BOOT);
+    assert_non_null(strstr(s.seen[1].text, "cannot be resolved"));
+    boottest_free(&s);
+}
+
+static void test_wrong_size(void **state)
+{
+    struct start s = new_start(3);
+
+    (void)state;
+    s.told_size[1] = 4;
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_MISMATCH, "was told of 4 ranks, rank 0", 2000);
+    boottest_free(&s);
+
+    s = new_start(3);
+    s.told_size[2] = 9;
+    s.told_rank[2] = 7 + 1;
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_MISMATCH, "rank 7 (process", 2000);
+    boottest_free(&s);
+}
+
+static void test_duplicate(void **state)
+{
+    struct start s = new_start(4);
+
+    (void)state;
+    s.told_rank[3] = 1 + 1;
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_MISMATCH, "has joined already as process", 2000);
+    boottest_free(&s);
+}
+
+static void test_port_taken(void **state)
+{
+    struct start s = new_start(1);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)atoi(strrchr(root_text, ':') + 1));
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_BOOT, "is in use on", 0);
+    boottest_free(&s);
+    close(fd);
+}
+
+static void test_foreign_address(void **state)
+{
+    struct start s = new_start(1);
+
+    (void)state;
+    s.root = "192.0.2.1:4711"; /* reserved for documentation: nobody's */
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_BOOT, "is no address of", 0);
+    boottest_free(&s);
+}
+
+/* Strangers: port scanners, browsers, half a hello, many at once. */
+static void test_strangers(void **state)
+{
+    static const char http[] = "GET / HTTP/1.1\r\n\r\n";
+    static const char half[] = "Trib\1\1\0\0\0";
+    static const char huge[] = "Trib\1\4\0\0\0\0\0\0\377\377\377\377";
+    static const char tick[] = "Trib\1\6\0\0\0\0\0\0\0\0\0\0";
+    struct start s = new_start(2);
+    pid_t pid;
+
+    (void)state;
+    s.delay_ms[1] = 300;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 25; i++) {
+            connect_stranger("", 0);
+            connect_stranger(http, sizeof(http) - 1);
+            connect_stranger(half, sizeof(half) - 1);
+            connect_stranger(huge, sizeof(huge) - 1);
+            close(connect_stranger(tick, sizeof(tick) - 1));
+        }
+        pause();
+    }
+    boottest_run(&s);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    boottest_all_well(&s);
+    boottest_free(&s);
+}
+
+static void test_other_version(void **state)
+{
+    static const char bytes[] = "Trib\7\1\0\0\0\0\0\0\0\0\0\0";
+    struct start s = new_start(2);
+    pid_t pid;
+
+    (void)state;
+    s.delay_ms[1] = 200;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        connect_stranger(bytes, sizeof(bytes) - 1);
+        pause();
+    }
+    boottest_run(&s);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_status(s.seen[0].status, TRIB_ERR_MISMATCH);
+    assert_non_null(strstr(s.seen[0].text, "a rank speaks version 7"));
+    boottest_free(&s);
+}
+
+/* At the port something else answers: rank 1 says so. */
+static void test_foreign_server(void **state)
+{
+    struct start s = new_start(2);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    pid_t pid;
+
+    (void)state;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)atoi(strrchr(root_text, ':') + 1));
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        int peer = accept(fd, NULL, NULL);
+        send(peer, "SSH-2.0-OpenSSH\r\n", 17, MSG_NOSIGNAL);
+        pause();
+    }
+    s.fault = FAULT_EXIT;
+    s.victim = 0;
+    s.point = POINT_START;
+    boottest_run(&s);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(fd);
+    boottest_all_failed(&s, TRIB_ERR_BOOT, "is not rank 0 of Tributary", 2000);
+    boottest_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meets),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_names_and_ipv6),
+        cmocka_unit_test(test_slow_rank),
+        cmocka_unit_test(test_port_used_again),
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_with_defaults),
+        cmocka_unit_test(test_failure_is_told),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_no_root),
+        cmocka_unit_test(test_unknown_host),
+        cmocka_unit_test(test_wrong_size),
+        cmocka_unit_test(test_duplicate),
+        cmocka_unit_test(test_port_taken),
+        cmocka_unit_test(test_foreign_address),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_other_version),
+        cmocka_unit_test(test_foreign_server),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
