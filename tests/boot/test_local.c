@@ -8,7 +8,7 @@
 /* A start on a board of its own; free it with boottest_free and trib_local_destroy. */
 static struct start new_start(int size)
 {
-    struct start s = {.size = size, .boot_ms = 10000, .stop_ms = 500};
+    struct start s = {.size = size, .boot_ms = 10000, .stop_ms = 300};
 
     assert_status(trib_local_create(size, &s.local), TRIB_OK);
     s.root = trib_local_root(s.local);
@@ -117,7 +117,7 @@ static void test_stop(void **state)
             s.point = point;
             boottest_run(&s);
             boottest_victim_named(&s, 1500);
-            boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "has been stopped for 500 ms", 1500);
+            boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "has been stopped for 300 ms", 1500);
             end_start(&s);
         }
     }
