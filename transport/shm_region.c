@@ -295,6 +295,10 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
         remote->ptr = remote->attached->seg.base + x->off;
         return TRIB_OK;
     }
+    if (x->kind != TRIB_SHM_FOREIGN)
+        return trib_fail(shm->err, TRIB_ERR_INVALID,
+                         "peer %d: an exported region of kind %u is not known",
+                         remote->peer, x->kind);
     if (p->same_process) {
         remote->ptr = (uint8_t *)(uintptr_t)x->addr;
         return TRIB_OK;

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The conformance suite: what every backend must do, decorated or not. A new backend
+ * adds rows to test_conformance.c and nothing else.
+ *
+ * Every case is a function that all ranks run. Each rank has a transport that is
+ * connected with all others and one region of RIG_LEN bytes, which all have imported.
+ */
+#ifndef TESTS_TRANSPORT_CONFORMANCE_H
+#define TESTS_TRANSPORT_CONFORMANCE_H
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "tests/harness/spawn.h"
+#include "transport/transport.h"
+
+#define RIG_RANKS_MAX 4
+#define RIG_LEN ((size_t)64 << 10)
+#define RIG_STOP_MS 300 /* stop_timeout_ms of all transports */
+
+enum {
+    ROW_THREADS = 1,  /* ranks are threads, else processes */
+    ROW_MAPS = 2,     /* map() of alloc memory gives a pointer */
+    ROW_FOREIGN = 4,  /* memory that is not the transport's can be imported */
+    ROW_DECORATED = 8,
+};
+
+struct row {
+    const char *text;
+    int flags;
+};
+
+struct check {
+    const char *name;
+    void (*fn)(struct spawn *s, const struct row *row);
+    int ranks;
+    int needs; /* flags that the row must have … */
+    int not;   /* … and must not have */
+};
+
+extern const struct check data_checks[];
+extern const struct check life_checks[];
+
+struct rig {
+    struct spawn *s;
+    const struct row *row;
+    struct trib_config cfg;
+    struct trib_log log;
+    struct trib_error err;
+    struct trib_transport *t;
+    uint8_t *mem;
+    struct trib_region *region;
+    struct trib_remote *remote[RIG_RANKS_MAX];
+};
+
+/** rig_open - open, exchange addresses, connect, allocate, import; false: give up. */
+bool rig_open(struct rig *rig, struct spawn *s, const struct row *row);
+
+/** rig_open_len - the same with a region of `len` bytes. */
+bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len);
+
+/** rig_close - wait for all ranks, then close. */
+void rig_close(struct rig *rig);
+
+/** rig_drop - close without waiting for anybody. */
+void rig_drop(struct rig *rig);
+
+/** rig_swap - export a region, import the same of all others into remote[]. */
+bool rig_swap(struct rig *rig, const struct trib_region *region,
+              struct trib_remote *remote[RIG_RANKS_MAX]);
+
+/** rig_next - the next event, of any kind; false when the deadline is over. */
+bool rig_next(struct rig *rig, struct trib_event *event);
+
+/** rig_expect - the next event, which must be of this kind and peer. */
+bool rig_expect(struct rig *rig, enum trib_event_kind kind, int peer,
+                struct trib_event *event);
+
+/**
+ * rig_write - post a write; polls for events while there is no room.
+ *
+ * Events that come meanwhile are handed to `seen`; NULL: there must be none.
+ */
+bool rig_write(struct rig *rig, int peer, const struct trib_write *write,
+               void (*seen)(void *arg, const struct trib_event *event), void *arg);
+
+/** rig_note - a zero-length write: only the event. */
+bool rig_note(struct rig *rig, int peer, uint32_t imm);
+
+/** fill, filled - a pattern that depends on seed and place. */
+void fill(uint8_t *bytes, size_t len, uint32_t seed);
+bool filled(const uint8_t *bytes, size_t len, uint32_t seed);
+
+#endif

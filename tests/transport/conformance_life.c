@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Conformance: peers that go, sleep and wake-up, what is left behind.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "tests/transport/conformance.h"
+
+static double ms_since(uint64_t start)
+{
+    return (double)(trib_now_ns() - start) / 1e6;
+}
+
+/* Waits for the loss of a peer, through sleeps as an idle engine does. */
+static bool expect_loss(struct rig *rig, int peer, const char *why)
+{
+    struct trib_event e = {0};
+    const struct trib_transport_ops *ops = rig->t->ops;
+
+    while (ops->poll(rig->t, &e, 1) == 0) {
+        if (spawn_expired(rig->s))
+            return SPAWN_CHECK(rig->s, !"the loss is noticed");
+        ops->arm(rig->t);
+        ops->wait(rig->t, 1000);
+    }
+    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why)) {
+        fprintf(stderr, "  event %d of peer %d: %s\n", (int)e.kind, e.peer,
+                e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
+        return SPAWN_CHECK(rig->s, !"the peer is lost for the right reason");
+    }
+    SPAWN_CHECK(rig->s, ops->write(rig->t, peer, &(struct trib_write){0}) ==
+                            TRIB_ERR_PEER_LOST);
+    return true;
+}
+
+/* Once and never again. */
+static void expect_silence(struct rig *rig, int ms)
+{
+    struct trib_event e;
+    uint64_t until = trib_deadline_ms(ms);
+
+    while (!trib_deadline_passed(until)) {
+        SPAWN_CHECK(rig->s, rig->t->ops->poll(rig->t, &e, 1) == 0);
+        rig->t->ops->wait(rig->t, 1000);
+    }
+}
+
+static void check_kill(struct spawn *s, const struct row *row)
+{
+    struct rig rig;
+    struct trib_event e;
+    int victim = s->size - 1;
+    uint64_t start = trib_now_ns();
+
+    if (!rig_open(&rig, s, row))
+        goto out;
+    if (s->rank == victim) {
+        /* What it sent before it died still arrives. */
+        rig_note(&rig, 0, 77);
+        while (rig_next(&rig, &e))
+            continue;
+    }
+    if (s->rank == 0) {
+        usleep(1000);
+        start = trib_now_ns();
+        spawn_signal(s, victim, SIGKILL);
+        if (!rig_expect(&rig, TRIB_EVENT_ARRIVED, victim, &e))
+            goto out;
+    }
+    char why[64];
+    snprintf(why, sizeof(why), "process %d has died", (int)spawn_pid(s, victim));
+    expect_loss(&rig, victim, why);
+    SPAWN_CHECK(s, s->rank != 0 || ms_since(start) < 250);
+    expect_silence(&rig, 50);
+    spawn_meet(s, s->size - 1);
+out:
+    rig_drop(&rig);
+}
+
+static void check_stop(struct spawn *s, const struct row *row)
+{
+    struct rig rig;
+    int victim = s->size - 1;
+
+    if (!rig_open(&rig, s, row) || !spawn_barrier(s))
+        goto out;
+    if (s->rank == victim) {
+        while (!spawn_expired(s))
+            usleep(1000);
+    }
+    uint64_t start = trib_now_ns();
+    if (s->rank == 0)
+        spawn_signal(s, victim, SIGSTOP);
+    expect_loss(&rig, victim, "has been stopped for");
+    SPAWN_CHECK(s, ms_since(start) > RIG_STOP_MS - 50);
+    SPAWN_CHECK(s, ms_since(start) < 3 * RIG_STOP_MS);
+    spawn_meet(s, s->size - 1);
+    if (s->rank == 0)
+        spawn_signal(s, victim, SIGKILL);
+out:
+    rig_drop(&rig);
+}
+
+/* A short stop is no loss. */
+static void check_short_stop(struct spawn *s, const struct row *row)
+{
+    struct rig rig;
+    struct trib_event e;
+
+    if (!rig_open(&rig, s, row) || !spawn_barrier(s))
+        goto out;
+    if (s->rank == 0) {
+        spawn_signal(s, 1, SIGSTOP);
+        expect_silence(&rig, RIG_STOP_MS / 3);
+        spawn_signal(s, 1, SIGCONT);
+        expect_silence(&rig, RIG_STOP_MS);
+        rig_note(&rig, 1, 3);
+    } else if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e)) {
+        SPAWN_CHECK(s, e.imm == 3);
+    }
+out:
+    rig_close(&rig);
+}
+
+/* close() and disconnect(): peers get all that was sent, then "has left". */
+static void check_leave(struct spawn *s, const struct row *row)
+{
+    enum { COUNT = 3 };
+    struct rig rig;
+    struct trib_event e;
+    int leaver = s->size - 1;
+
+    if (!rig_open(&rig, s, row))
+        goto out;
+    if (s->rank == leaver) {
+        fill(rig.mem, 100, 5);
+        struct trib_write w = {.local = rig.region, .remote = rig.remote[0], .len = 100};
+        rig_write(&rig, 0, &w, NULL, NULL);
+        rig_drop(&rig);
+        spawn_barrier(s);
+        spawn_barrier(s);
+        return;
+    }
+    if (!spawn_barrier(s))
+        goto out;
+    uint64_t start = trib_now_ns();
+    if (s->rank == 0) {
+        if (!rig_expect(&rig, TRIB_EVENT_ARRIVED, leaver, &e))
+            goto out;
+        SPAWN_CHECK(s, filled(rig.mem, 100, 5));
+    }
+    expect_loss(&rig, leaver, "has left");
+    SPAWN_CHECK(s, ms_since(start) < 250);
+    spawn_barrier(s);
+    /* The two that remain part one from the other only. */
+    if (s->rank == 0) {
+        rig.t->ops->disconnect(rig.t, 1);
+        SPAWN_CHECK(s, rig.t->ops->write(rig.t, 1, &(struct trib_write){0}) ==
+                           TRIB_ERR_PEER_LOST);
+        expect_silence(&rig, 30);
+    } else {
+        expect_loss(&rig, 0, "has left");
+    }
+out:
+    rig_drop(&rig);
+}
+
+/* A forked child that closes its copy does not speak for its parent. */
+static void check_fork(struct spawn *s, const struct row *row)
+{
+    struct rig rig;
+    struct trib_event e;
+    int status = -1;
+
+    if (!rig_open(&rig, s, row))
+        goto out;
+    if (s->rank == 0) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            rig_drop(&rig);
+            _exit(0);
+        }
+        SPAWN_CHECK(s, waitpid(pid, &status, 0) == pid && status == 0);
+        expect_silence(&rig, 60);
+        rig_note(&rig, 1, 9);
+    } else if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e)) {
+        SPAWN_CHECK(s, e.imm == 9);
+    }
+out:
+    rig_close(&rig);
+}
+
+/* A write and a wake() end a sleep long before its time is over. */
+static void check_sleep(struct spawn *s, const struct row *row)
+{
+    enum { ROUNDS = 12, SLEEP_MS = 200 };
+    struct rig rig;
+    struct trib_event e;
+    int early = 0;
+
+    if (!rig_open(&rig, s, row))
+        goto out;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        if (!spawn_barrier(s))
+            goto out;
+        if (s->rank == 1) {
+            usleep(3000);
+            if (i % 2)
+                rig.t->ops->wake(rig.t, 0);
+            else
+                rig_note(&rig, 0, i);
+            continue;
+        }
+        uint64_t start = trib_now_ns();
+        rig.t->ops->arm(rig.t);
+        if (rig.t->ops->poll(rig.t, &e, 1) == 0)
+            rig.t->ops->wait(rig.t, SLEEP_MS * 1000);
+        early += ms_since(start) < SLEEP_MS / 2;
+        if (i % 2 == 0)
+            rig_expect(&rig, TRIB_EVENT_ARRIVED, 1, &e);
+    }
+    SPAWN_CHECK(s, s->rank == 1 || early >= ROUNDS - 1);
+    /* With nothing to come it ends by itself. */
+    uint64_t start = trib_now_ns();
+    rig.t->ops->arm(rig.t);
+    rig.t->ops->wait(rig.t, 2000);
+    SPAWN_CHECK(s, ms_since(start) < SLEEP_MS);
+out:
+    rig_close(&rig);
+}
+
+static void *wake_self(void *arg)
+{
+    struct rig *rig = arg;
+
+    usleep(5000);
+    rig->t->ops->wake(rig->t, rig->s->rank);
+    return NULL;
+}
+
+static void check_wake_self(struct spawn *s, const struct row *row)
+{
+    struct rig rig;
+    pthread_t thread;
+
+    if (!rig_open(&rig, s, row))
+        goto out;
+    uint64_t start = trib_now_ns();
+    rig.t->ops->arm(rig.t);
+    if (!SPAWN_CHECK(s, pthread_create(&thread, NULL, wake_self, &rig) == 0))
+        goto out;
+    rig.t->ops->wait(rig.t, 1000000);
+    SPAWN_CHECK(s, ms_since(start) < 500);
+    pthread_join(thread, NULL);
+out:
+    rig_close(&rig);
+}
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static long resident_kib(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file) {
+        if (fscanf(file, "%*d %ld", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    return pages * 4;
+}
+
+static bool maps_mention(const char *text)
+{
+    char line[512];
+    bool found = false;
+    FILE *file = fopen("/proc/self/maps", "r");
+
+    while (file && fgets(line, sizeof(line), file))
+        found = found || strstr(line, text);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* 10 000 times alloc, reg, export, import, release, dereg: no file, no memory more. */
+static void check_no_growth(struct spawn *s, const struct row *row)
+{
+    static const size_t lens[] = {100, 8192, 300000, (size_t)3 << 20};
+    struct rig rig;
+    struct trib_region *region, *part;
+    struct trib_blob blob;
+    long before = 0;
+    int files = 0;
+    void *p;
+
+    if (!rig_open(&rig, s, row))
+        goto out;
+    for (int i = 0; s->rank == 0 && i < 10000; i++) {
+        if (i == 1000) {
+            before = resident_kib();
+            files = open_files();
+        }
+        size_t len = lens[i % 50 ? i % 3 : 3];
+        if (rig.t->ops->alloc(rig.t, len, &p, &region) != TRIB_OK ||
+            rig.t->ops->reg(rig.t, p, len / 2, &part) != TRIB_OK ||
+            rig.t->ops->export_region(rig.t, part, &blob) != TRIB_OK) {
+            SPAWN_CHECK(s, !"memory is there");
+            break;
+        }
+        ((uint8_t *)p)[len - 1] = 1;
+        ((uint8_t *)p)[0] = 1;
+        rig.t->ops->dereg(rig.t, part);
+        rig.t->ops->dereg(rig.t, region);
+    }
+    if (s->rank == 0) {
+        SPAWN_CHECK(s, open_files() <= files);
+        SPAWN_CHECK(s, resident_kib() < before + 4096);
+        SPAWN_CHECK(s, !maps_mention("/dev/shm"));
+    }
+    /* The same from the importer's side. */
+    struct trib_remote *again[RIG_RANKS_MAX];
+    for (int i = 0; i < 300; i++) {
+        if (!rig_swap(&rig, rig.region, again))
+            goto out;
+        rig.t->ops->release(rig.t, again[!s->rank]);
+        if (i == 10)
+            files = open_files();
+    }
+    SPAWN_CHECK(s, s->threads || open_files() <= files);
+out:
+    rig_close(&rig);
+}
+
+const struct check life_checks[] = {
+    {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED},
+    {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED},
+    {"short stop", check_short_stop, 2, 0, ROW_THREADS | ROW_DECORATED},
+    {"leave", check_leave, 3, 0, 0},
+    {"fork", check_fork, 2, 0, ROW_THREADS},
+    {"sleep", check_sleep, 2, 0, ROW_DECORATED},
+    {"wake self", check_wake_self, 2, 0, 0},
+    {"no growth", check_no_growth, 2, 0, ROW_DECORATED},
+    {NULL, NULL, 0, 0, 0},
+};

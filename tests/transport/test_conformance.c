@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All checks on all backends, plain and decorated. A new backend adds its rows here.
+ */
+#include "tests/harness/tribtest.h"
+#include "tests/transport/conformance.h"
+
+#define CASE_MS 8000
+#define CASES_MAX 512
+
+static const struct row rows[] = {
+    {"shm", ROW_MAPS | ROW_FOREIGN},
+    {"shm", ROW_MAPS | ROW_FOREIGN | ROW_THREADS},
+    {"shm:ring=4", ROW_MAPS | ROW_FOREIGN},
+    {"shm+nomap+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+    {"shm+trace+nomap", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
+    {"loop", ROW_FOREIGN | ROW_THREADS},
+    {"loop:depth=2", ROW_FOREIGN | ROW_THREADS},
+    {"loop+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
+};
+
+struct pair {
+    const struct row *row;
+    const struct check *check;
+};
+
+static void run_rank(struct spawn *s)
+{
+    const struct pair *pair = s->arg;
+
+    pair->check->fn(s, pair->row);
+}
+
+static void run_pair(void **state)
+{
+    const struct pair *pair = *state;
+    const struct spawn_opts opts = {
+        .size = pair->check->ranks,
+        .threads = pair->row->flags & ROW_THREADS,
+        .timeout_ms = CASE_MS,
+        .fn = run_rank,
+        .arg = *state,
+    };
+    struct spawn_result results[SPAWN_RANKS_MAX];
+
+    spawn_run(&opts, results);
+    for (int i = 0; i < opts.size; i++) {
+        assert_int_equal(results[i].failures, 0);
+        assert_false(results[i].timed_out);
+        /* A check that kills a rank kills the last one. */
+        assert_true(results[i].signal == 0 ||
+                    (results[i].signal == SIGKILL && i == opts.size - 1));
+    }
+}
+
+static size_t add_checks(const struct check *checks, struct CMUnitTest *tests,
+                         struct pair *pairs, char (*names)[96], size_t n)
+{
+    for (const struct check *c = checks; c->name; c++) {
+        for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+            if ((rows[r].flags & c->needs) != c->needs || (rows[r].flags & c->not))
+                continue;
+            assert_true(n < CASES_MAX);
+            pairs[n] = (struct pair){.row = &rows[r], .check = c};
+            snprintf(names[n], sizeof(names[n]), "%s [%s, %s]", c->name, rows[r].text,
+                     rows[r].flags & ROW_THREADS ? "threads" : "processes");
+            tests[n] = (struct CMUnitTest){
+                .name = names[n], .test_func = run_pair, .initial_state = &pairs[n]};
+            n++;
+        }
+    }
+    return n;
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[CASES_MAX];
+    static struct pair pairs[CASES_MAX];
+    static char names[CASES_MAX][96];
+    size_t n = add_checks(data_checks, tests, pairs, names, 0);
+
+    n = add_checks(life_checks, tests, pairs, names, n);
+    tribtest_deadline(120);
+    return _cmocka_run_group_tests("conformance", tests, n, NULL, NULL);
+}
