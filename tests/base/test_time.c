@@ -25,6 +25,7 @@ static void test_deadlines(void **state)
     (void)state;
     assert_false(trib_deadline_passed(far));
     assert_in_range(trib_deadline_left_ms(far), 990000, 1000000);
+    assert_int_equal(trib_deadline_left_ms(trib_now_ns() + 900000), 1); /* rounded up */
     usleep(5000);
     assert_true(trib_deadline_passed(near));
     assert_int_equal(trib_deadline_left_ms(near), 0);
