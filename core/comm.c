@@ -45,6 +45,11 @@ struct exchange {
 /* The sentence of this thread's last trib_init that failed: there is no comm to ask. */
 static _Thread_local char init_error[512];
 
+void trib_say_error(const char *text)
+{
+    snprintf(init_error, sizeof(init_error), "%s", text);
+}
+
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
                              const char *fmt, ...)
 {

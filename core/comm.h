@@ -72,6 +72,9 @@ struct trib_comm {
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
                              const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/** trib_say_error - the sentence where there is no communicator: trib_last_error(NULL). */
+void trib_say_error(const char *text);
+
 /* Waits for the driver to end its pass. */
 void trib_comm_lock_slow(struct trib_comm *comm);
 

@@ -87,7 +87,7 @@ static trib_status_t list_config(struct sink *s)
     if (st == TRIB_OK)
         trib_config_each(&cfg, give_setting, s);
     else
-        give(s, "error", trib_status_name(st), trib_error_text(&err));
+        trib_say_error(trib_error_text(&err));
     return st;
 }
 

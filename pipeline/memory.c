@@ -97,7 +97,7 @@ struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
 
     for (size_t i = m->n; ptr && i-- > 0;) {
         const struct trib_memory *e = &m->list[i];
-        if (p < e->ptr || (size_t)(p - e->ptr) > e->bytes ||
+        if (!e->blob.mappable || p < e->ptr || (size_t)(p - e->ptr) > e->bytes ||
             hi - lo > e->bytes - (size_t)(p - e->ptr))
             continue;
         ref.blob = e->blob;

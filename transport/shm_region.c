@@ -187,6 +187,7 @@ trib_status_t trib_shm_export(struct trib_transport *t, const struct trib_region
     }
     memset(out, 0, sizeof(*out));
     out->len = sizeof(x);
+    out->mappable = region->owned != NULL;
     memcpy(out->bytes, &x, sizeof(x));
     return TRIB_OK;
 }

@@ -33,7 +33,8 @@ struct trib_log;
 
 /* An address or an exported region, to be carried to peers as it is. */
 struct trib_blob {
-    uint32_t len;
+    uint16_t len;
+    uint16_t mappable; /* a region that peers within load/store reach can map */
     uint8_t bytes[TRIB_BLOB_MAX];
 };
 

@@ -35,7 +35,11 @@ typedef enum trib_list {
     TRIB_LIST_BOOTS,
 } trib_list_t;
 
-/** trib_list_each - call fn for each item of a list, in order of preference. */
+/**
+ * trib_list_each - call fn for each item of a list, in order of preference.
+ *
+ * errors   TRIB_ERR_CONFIG: a setting is impossible; trib_last_error(NULL) says which
+ */
 TRIB_API trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg);
 
 /**
