@@ -306,15 +306,16 @@ static const struct option options[] = {
 
 static void print_help(void)
 {
-    puts("usage: trib-perf COLLECTIVE [OPTION]…\n"
-         "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
-         "\n"
-         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
-         "or barrier. A size is that of the whole vector, also for allgather and\n"
-         "reduce-scatter. A sample counts as long as the slowest rank took. Times\n"
-         "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
-         "nccl-tests define it. wire is what a rank sends in one operation, in bytes,\n"
-         "mean over ranks. nmse is the squared error over the squared expected values.\n");
+    puts(
+        "usage: trib-perf COLLECTIVE [OPTION]…\n"
+        "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
+        "\n"
+        "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
+        "or barrier. A size is that of the whole vector, also for allgather and\n"
+        "reduce-scatter. A sample counts as long as the slowest rank took. Times\n"
+        "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
+        "nccl-tests define it. wire is what a rank sends in one operation, in bytes,\n"
+        "mean over ranks. nmse is the squared error over the squared expected values.\n");
     for (size_t i = 0; i < N_OPTIONS; i++)
         printf("  %-12s %-6s %s\n", options[i].name,
                options[i].value == NULL ? "" : options[i].value, options[i].help);

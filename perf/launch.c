@@ -37,7 +37,7 @@ struct ranks {
     pid_t *pids; /* 0: has ended */
     int n;
     int left;
-    int code;         /* of the first that failed, or 128 + the signal to end */
+    int code; /* of the first that failed, or 128 + the signal to end */
     double failed_at; /* 0: all is well */
     bool killed;
     sigset_t old_mask;

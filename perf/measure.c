@@ -111,43 +111,56 @@ struct timing {
     long batch;
     long samples;
     double *seconds; /* of each sample */
-    double dirty;    /* 1: in place and lossy, hence inputs are put back each time */
+    double dirty; /* 1: in place and lossy, hence inputs are put back each time */
     double cpu_s;
 };
+
+/* Seconds of `calls` calls behind a barrier, on the slowest rank. */
+static trib_status_t time_calls(struct perf_operation *op, long calls, double *took_out)
+{
+    trib_status_t status = trib_barrier(op->comm);
+    double start = perf_now();
+    if (status == TRIB_OK)
+        status = run_calls(op, calls);
+    *took_out = perf_now() - start;
+    return status == TRIB_OK ? perf_combine(op->comm, TRIB_MAX, took_out, 1) : status;
+}
+
+/* Seconds of one call, the same number on every rank. */
+static trib_status_t estimate(struct perf_operation *op, double *call_out)
+{
+    /* Enough calls that the clock's own cost and the ranks' skew no longer count. */
+    for (long calls = 1;; calls *= 4) {
+        double least = INFINITY;
+        /* The least of three: one that lost its core would spoil the batch size. */
+        for (int i = 0; i < 3 && least > 1e-3; i++) {
+            double took;
+            trib_status_t status = time_calls(op, calls, &took);
+            if (status != TRIB_OK)
+                return status;
+            least = fmin(least, took);
+        }
+        *call_out = fmax(least / (double)calls, 1e-9);
+        if (least >= 20e-6 || calls >= 1024)
+            return TRIB_OK;
+    }
+}
 
 static trib_status_t decide(struct timing *t)
 {
     struct perf_operation *op = t->op;
     long warmup = t->args->warmup;
+    double call;
     if (warmup < 0)
         warmup = op->bytes > (1 << 20) ? 2 : 20;
     trib_status_t status = run_calls(op, warmup);
+    if (status == TRIB_OK)
+        status = estimate(op, &call);
     if (status != TRIB_OK)
         return status;
 
-    /* Doubles until the clock's own cost and the ranks' skew no longer count. */
-    long calls = 1;
-    double took = 0;
-    for (;;) {
-        status = trib_barrier(op->comm);
-        double start = perf_now();
-        if (status == TRIB_OK)
-            status = run_calls(op, calls);
-        took = perf_now() - start;
-        if (status == TRIB_OK)
-            status = perf_combine(op->comm, TRIB_MAX, &took, 1);
-        if (status != TRIB_OK)
-            return status;
-        if (took >= 20e-6 || calls >= 1024)
-            break;
-        calls *= 4;
-    }
-    /* `took` is combined, so every rank comes to the same numbers from here on. */
-    double call = took / (double)calls;
-    if (call < 1e-9)
-        call = 1e-9;
     double batch = t->dirty != 0.0 ? 1 : ceil(t->args->sample_s / call);
-    t->batch = batch < 1 ? 1 : batch > MAX_BATCH ? MAX_BATCH : (long)batch;
+    t->batch = (long)fmin(fmax(batch, 1), MAX_BATCH);
     t->samples = t->args->iters;
     if (t->samples == 0) {
         double fit = AUTO_SECONDS / (call * (double)t->batch);

@@ -83,8 +83,8 @@ struct team {
     copy_fn copy;
     size_t bytes;
     int cores;
-    long rounds;        /* copies in a repeat; set by core 0 between barriers */
-    double *rates;      /* REPEATS of them, in GB/s */
+    long rounds; /* copies in a repeat; set by core 0 between barriers */
+    double *rates; /* REPEATS of them, in GB/s */
     bool out_of_memory; /* some core could not get its blocks */
 };
 

@@ -97,12 +97,9 @@ static trib_status_t run_barrier(struct perf_operation *op)
 }
 
 static trib_status_t (*const blocking[TRIB_COLL_COUNT])(struct perf_operation *) = {
-    [TRIB_ALLREDUCE] = run_allreduce,
-    [TRIB_REDUCE] = run_reduce,
-    [TRIB_BROADCAST] = run_broadcast,
-    [TRIB_ALLGATHER] = run_allgather,
-    [TRIB_REDUCE_SCATTER] = run_reduce_scatter,
-    [TRIB_BARRIER] = run_barrier,
+    [TRIB_ALLREDUCE] = run_allreduce,           [TRIB_REDUCE] = run_reduce,
+    [TRIB_BROADCAST] = run_broadcast,           [TRIB_ALLGATHER] = run_allgather,
+    [TRIB_REDUCE_SCATTER] = run_reduce_scatter, [TRIB_BARRIER] = run_barrier,
 };
 
 static bool spans_ranks(trib_coll_t coll)

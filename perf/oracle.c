@@ -121,7 +121,9 @@ static union number load(trib_dtype_t dtype, const void *in, size_t i)
         memcpy(&i32, at, sizeof(i32));
         number.i = (uint64_t)(int64_t)i32;
         break;
-    default: memcpy(&number, at, sizeof(number)); break;
+    default:
+        memcpy(&number, at, sizeof(number));
+        break;
     }
     return number;
 }
@@ -130,10 +132,14 @@ static union number load(trib_dtype_t dtype, const void *in, size_t i)
 static double epsilon(trib_dtype_t dtype)
 {
     switch (dtype) {
-    case TRIB_F32: return 0x1p-23;
-    case TRIB_F64: return 0x1p-52;
-    case TRIB_F16: return 0x1p-10;
-    default: return 0x1p-7;
+    case TRIB_F32:
+        return 0x1p-23;
+    case TRIB_F64:
+        return 0x1p-52;
+    case TRIB_F16:
+        return 0x1p-10;
+    default:
+        return 0x1p-7;
     }
 }
 
@@ -198,18 +204,34 @@ static union number combine(const struct perf_oracle *o, union number a, union n
     if (is_integer(o->dtype)) {
         bool less = (int64_t)b.i < (int64_t)a.i;
         switch (o->op) {
-        case TRIB_MIN: out.i = less ? b.i : a.i; break;
-        case TRIB_MAX: out.i = less ? a.i : b.i; break;
-        case TRIB_PROD: out.i = a.i * b.i; break;
-        default: out.i = a.i + b.i; break;
+        case TRIB_MIN:
+            out.i = less ? b.i : a.i;
+            break;
+        case TRIB_MAX:
+            out.i = less ? a.i : b.i;
+            break;
+        case TRIB_PROD:
+            out.i = a.i * b.i;
+            break;
+        default:
+            out.i = a.i + b.i;
+            break;
         }
         return out;
     }
     switch (o->op) {
-    case TRIB_MIN: out.f = b.f < a.f ? b.f : a.f; break;
-    case TRIB_MAX: out.f = b.f > a.f ? b.f : a.f; break;
-    case TRIB_PROD: out.f = a.f * b.f; break;
-    default: out.f = a.f + b.f; break;
+    case TRIB_MIN:
+        out.f = b.f < a.f ? b.f : a.f;
+        break;
+    case TRIB_MAX:
+        out.f = b.f > a.f ? b.f : a.f;
+        break;
+    case TRIB_PROD:
+        out.f = a.f * b.f;
+        break;
+    default:
+        out.f = a.f + b.f;
+        break;
     }
     return out;
 }

@@ -38,10 +38,10 @@ struct perf_args {
     trib_op_t op;
     size_t *sizes; /* bytes */
     size_t n_sizes;
-    long iters;            /* samples a size; 0: as many as fit half a second */
-    long warmup;           /* calls; -1: by size */
-    double sample_s;       /* a sample lasts at least so long */
-    const char *codec;     /* NULL: the configuration's */
+    long iters; /* samples a size; 0: as many as fit half a second */
+    long warmup; /* calls; -1: by size */
+    double sample_s; /* a sample lasts at least so long */
+    const char *codec; /* NULL: the configuration's */
     const char *algorithm; /* NULL: the configuration's */
     char configured_codec[128];
     char configured_algorithm[64];
@@ -137,10 +137,10 @@ struct perf_oracle {
 };
 
 struct perf_verdict {
-    double error2;     /* sum of squared errors */
+    double error2; /* sum of squared errors */
     double reference2; /* sum of squared expected values */
-    uint64_t wrong;    /* elements; with a lossy codec those that are not finite */
-    uint64_t hash;     /* of the result's bytes */
+    uint64_t wrong; /* elements; with a lossy codec those that are not finite */
+    uint64_t hash; /* of the result's bytes */
 };
 
 /** perf_oracle_inputs, _outputs - elements of the input and result of o->rank. */
@@ -164,10 +164,10 @@ struct perf_operation {
     struct perf_oracle oracle;
     trib_desc_t desc;
     trib_plan_t *plan; /* NULL: blocking calls */
-    void *input;       /* where inputs are written: send, or inside recv */
-    void *output;      /* where the result appears */
-    size_t bytes;      /* of the whole vector, as reported */
-    void *blocks[2];   /* what perf_operation_close gives back */
+    void *input; /* where inputs are written: send, or inside recv */
+    void *output; /* where the result appears */
+    size_t bytes; /* of the whole vector, as reported */
+    void *blocks[2]; /* what perf_operation_close gives back */
     size_t block_bytes[2];
     trib_status_t (*run)(struct perf_operation *op);
 };
@@ -200,10 +200,10 @@ struct perf_result {
     double algbw_GBps;
     double busbw_GBps;
     double wire_bytes; /* sent by a rank in one operation, mean over ranks */
-    double ratio;      /* dense over coded payload; 1 without a codec */
-    double cpu_us;     /* processor time of a rank in one operation, mean over ranks */
-    double nmse;       /* greatest of all ranks; NAN: not checked */
-    double wrong;      /* elements, over all ranks; NAN: not checked */
+    double ratio; /* dense over coded payload; 1 without a codec */
+    double cpu_us; /* processor time of a rank in one operation, mean over ranks */
+    double nmse; /* greatest of all ranks; NAN: not checked */
+    double wrong; /* elements, over all ranks; NAN: not checked */
     char explain[512];
 };
 

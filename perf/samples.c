@@ -44,9 +44,12 @@ double perf_bus_factor(trib_coll_t coll, int ranks)
 {
     double share = (ranks - 1) / (double)ranks;
     switch (coll) {
-    case TRIB_ALLREDUCE: return 2 * share;
+    case TRIB_ALLREDUCE:
+        return 2 * share;
     case TRIB_ALLGATHER:
-    case TRIB_REDUCE_SCATTER: return share;
-    default: return 1;
+    case TRIB_REDUCE_SCATTER:
+        return share;
+    default:
+        return 1;
     }
 }

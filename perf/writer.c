@@ -21,8 +21,8 @@
 struct perf_writer {
     const struct perf_args *args;
     int ranks;
-    bool table;     /* on standard output, unless csv or json goes there */
-    FILE *csv;      /* standard output, or csv_text */
+    bool table; /* on standard output, unless csv or json goes there */
+    FILE *csv; /* standard output, or csv_text */
     char *csv_text; /* of open_memstream */
     size_t csv_bytes;
     json_t *results; /* NULL: no json */
@@ -158,6 +158,16 @@ static void print_us(double us)
     printf(" %10.*f", us < 10 ? 3 : us < 100 ? 2 : us < 10000 ? 1 : 0, us);
 }
 
+/* Each line of a text, indented. */
+static void print_lines(const char *text)
+{
+    while (*text != '\0') {
+        int length = (int)strcspn(text, "\n");
+        printf("           %.*s\n", length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
 static void table_row(const struct perf_writer *w, const struct perf_result *r)
 {
     char size[32];
@@ -175,7 +185,7 @@ static void table_row(const struct perf_writer *w, const struct perf_result *r)
         printf(" %8.2g %10.0f", r->nmse, r->wrong);
     putchar('\n');
     if (w->args->explain)
-        printf("           %s\n", r->explain);
+        print_lines(r->explain);
     fflush(stdout);
 }
 

@@ -14,19 +14,20 @@ struct section {
     trib_list_t list;
     const char *option; /* "--codecs" */
     const char *title;
-    bool summary; /* part of the output without options */
+    enum { FULL, BRIEF, NONE } summary; /* in the output without options */
     const char *help;
 };
 
 static const struct section sections[] = {
-    {TRIB_LIST_TOPOLOGY, "--topology", "machine", true,
+    {TRIB_LIST_TOPOLOGY, "--topology", "machine", FULL,
      "packages, caches, NUMA nodes and cores"},
-    {TRIB_LIST_CPU, "--cpu", "vector instructions", true, "found and used"},
-    {TRIB_LIST_TRANSPORTS, "--transports", "transports", true, "and their devices"},
-    {TRIB_LIST_BOOTS, "--boots", "how ranks meet", true, "bootstrap methods"},
-    {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", true, "and their collectives"},
-    {TRIB_LIST_CODECS, "--codecs", "codecs", true, "names and options"},
-    {TRIB_LIST_CONFIG, "--config", "settings", false,
+    {TRIB_LIST_CPU, "--cpu", "processor", FULL, "vector instructions, found and used"},
+    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL, "and their devices"},
+    {TRIB_LIST_BOOTS, "--boots", "how ranks meet", FULL, "bootstrap methods"},
+    {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", BRIEF,
+     "and their collectives"},
+    {TRIB_LIST_CODECS, "--codecs", "codecs", BRIEF, "names and options"},
+    {TRIB_LIST_CONFIG, "--config", "settings", NONE,
      "every setting: value, unit, origin, meaning"},
 };
 
@@ -50,25 +51,59 @@ static void print_help(void)
 
 /* --- text --- */
 
-#define NAME_COLUMN 16
-#define VALUE_COLUMN 20
+/* Columns are as wide as their longest text, found in a pass of their own. */
+struct columns {
+    int name;
+    int value; /* 0: values are left out */
+};
 
-/* What is left of the column, at least two blanks. */
-static void pad(size_t used, size_t column)
+static void widen(int *column, const char *text)
 {
-    printf("%*s", used + 2 > column ? 2 : (int)(column - used), "");
+    int width = (int)strlen(text) + 2;
+    if (width > *column)
+        *column = width;
 }
+
+static void measure_item(void *arg, const trib_item_t *item)
+{
+    struct columns *columns = arg;
+    widen(&columns->name, item->name);
+    if (item->value[0] != '\0')
+        widen(&columns->value, item->value);
+}
+
+/* Where both do not fit into a line, the detail goes below. */
+#define WIDEST_VALUE 32
 
 static void print_item(void *arg, const trib_item_t *item)
 {
-    (void)arg;
-    printf("  %s", item->name);
-    if (item->value[0] != '\0' || item->detail[0] != '\0')
-        pad(strlen(item->name), NAME_COLUMN);
-    printf("%s", item->value);
-    if (item->value[0] != '\0' && item->detail[0] != '\0')
-        pad(strlen(item->value), VALUE_COLUMN);
-    printf("%s\n", item->detail);
+    const struct columns *columns = arg;
+    const char *value = columns->value > 0 ? item->value : "";
+    if (item->value[0] == '\0' && item->detail[0] == '\0')
+        printf("  %s\n", item->name);
+    else if (item->detail[0] == '\0')
+        printf("  %-*s%s\n", columns->name, item->name, value);
+    else if (columns->value <= WIDEST_VALUE)
+        printf("  %-*s%-*s%s\n", columns->name, item->name, columns->value, value,
+               item->detail);
+    else
+        printf("  %-*s%s\n  %*s%s\n", columns->name, item->name, value, columns->name,
+               "", item->detail);
+}
+
+/* Where the configuration is not valid the list has one item, which says why. */
+static bool is_error(const trib_item_t *item)
+{
+    return item->origin[0] == '\0' && strcmp(item->name, "error") == 0;
+}
+
+static void print_error(void *arg, const trib_item_t *item)
+{
+    bool *said = arg;
+    if (!is_error(item))
+        return;
+    fprintf(stderr, "trib-info: %s\n", item->detail);
+    *said = true;
 }
 
 /* The unit of an enum lists its choices: they belong to the meaning. */
@@ -77,18 +112,18 @@ static void print_setting(void *arg, const trib_item_t *item)
     char value[160];
     bool choices = strchr(item->unit, '|') != NULL;
     (void)arg;
+    if (is_error(item))
+        return;
     snprintf(value, sizeof(value), "%s%s%s", item->value[0] != '\0' ? item->value : "-",
              choices || item->unit[0] == '\0' ? "" : " ", choices ? "" : item->unit);
-    printf("  %-22s%s", item->name, value);
-    pad(strlen(value), VALUE_COLUMN);
-    printf("%-12s  %s", item->origin, item->detail);
+    printf("  %-22s%-18s %-12s %s", item->name, value, item->origin, item->detail);
     printf(choices ? " (%s)\n" : "\n", item->unit);
 }
 
 static void print_changed(void *arg, const trib_item_t *item)
 {
     int *changed = arg;
-    if (strcmp(item->origin, "default") == 0)
+    if (strcmp(item->origin, "default") == 0 || is_error(item))
         return;
     if ((*changed)++ == 0)
         puts("settings that are not the default");
@@ -97,7 +132,7 @@ static void print_changed(void *arg, const trib_item_t *item)
 
 struct edge {
     unsigned long long window; /* chunks */
-    unsigned long long chunk;  /* bytes */
+    unsigned long long chunk; /* bytes */
 };
 
 /* "8", "128K", "1M". */
@@ -129,13 +164,19 @@ static trib_status_t print_memory(void)
     return status;
 }
 
-static trib_status_t print_section(const struct section *section)
+static trib_status_t print_section(const struct section *section, bool brief)
 {
-    bool settings = section->list == TRIB_LIST_CONFIG;
+    struct columns columns = {0, 0};
     puts(section->title);
-    if (settings)
-        printf("  %-22s%-20s%-12s  %s\n", "name", "value", "origin", "meaning");
-    return trib_list_each(section->list, settings ? print_setting : print_item, NULL);
+    if (section->list == TRIB_LIST_CONFIG) {
+        printf("  %-22s%-18s %-12s %s\n", "name", "value", "origin", "meaning");
+        return trib_list_each(section->list, print_setting, NULL);
+    }
+    trib_status_t status = trib_list_each(section->list, measure_item, &columns);
+    if (brief)
+        columns.value = 0;
+    return status == TRIB_OK ? trib_list_each(section->list, print_item, &columns)
+                             : status;
 }
 
 static trib_status_t print_summary(void)
@@ -143,9 +184,10 @@ static trib_status_t print_summary(void)
     int changed = 0;
     printf("tributary %s\n", trib_version());
     for (size_t i = 0; i < N_SECTIONS; i++) {
-        if (!sections[i].summary)
+        if (sections[i].summary == NONE)
             continue;
-        trib_status_t status = print_section(&sections[i]);
+        trib_status_t status =
+            print_section(&sections[i], sections[i].summary == BRIEF);
         if (status != TRIB_OK)
             return status;
     }
@@ -201,7 +243,7 @@ static trib_status_t show_text(const struct request *request)
         return print_summary();
     for (size_t i = 0; i < N_SECTIONS && status == TRIB_OK; i++) {
         if (request->wanted[i])
-            status = print_section(&sections[i]);
+            status = print_section(&sections[i], false);
     }
     return status;
 }
@@ -280,9 +322,11 @@ int main(int argc, char **argv)
     }
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
-        const char *why = trib_last_error(NULL);
-        fprintf(stderr, "trib-info: %s\n",
-                why != NULL && why[0] != '\0' ? why : trib_status_str(status));
+        bool said = false;
+        if (status == TRIB_ERR_CONFIG)
+            trib_list_each(TRIB_LIST_CONFIG, print_error, &said);
+        if (!said)
+            fprintf(stderr, "trib-info: %s\n", trib_status_str(status));
         return 1;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -55,13 +55,27 @@ static inline int peer_args_parse(int argc, char **argv, struct peer_args *args)
     args->out_of_place = 0;
     while ((option = getopt(argc, argv, "l:s:n:t:ox:")) != -1) {
         switch (option) {
-        case 'l': args->label = optarg; break;
-        case 's': args->sizes = optarg; break;
-        case 'n': args->samples = atoi(optarg); break;
-        case 't': args->seconds = atof(optarg); break;
-        case 'o': args->out_of_place = 1; break;
-        case 'x': args->extra = optarg; break;
-        default: fprintf(stderr, "usage: %s %s\n", argv[0], peer_usage); return 2;
+        case 'l':
+            args->label = optarg;
+            break;
+        case 's':
+            args->sizes = optarg;
+            break;
+        case 'n':
+            args->samples = atoi(optarg);
+            break;
+        case 't':
+            args->seconds = atof(optarg);
+            break;
+        case 'o':
+            args->out_of_place = 1;
+            break;
+        case 'x':
+            args->extra = optarg;
+            break;
+        default:
+            fprintf(stderr, "usage: %s %s\n", argv[0], peer_usage);
+            return 2;
         }
     }
     if (args->samples < 1 || args->samples > PEER_MAX_SAMPLES) {
