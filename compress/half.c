@@ -4,7 +4,7 @@
  *
  *     wire     n values of 4 or 2 bytes, little-endian
  *     error    f32 none; to nearest even: |C(x) - x| <= 2^-11 |x| (f16, from 2^-14 to
- *              65504; below 2^-25 to 0, from 65520 to Inf) and 2^-9 |x| (bf16)
+ *              65504; below 2^-25 to 0, from 65520 to Inf) and 2^-8 |x| (bf16)
  *     bias     deterministic, so not unbiased for a given x; symmetric
  *     state    none. NaN stays NaN, Inf stays Inf
  */

@@ -60,7 +60,7 @@ static uint8_t choose_kind(const uint32_t *positions, size_t m, size_t n,
     const size_t sparse = gaps < bitmap ? gaps : bitmap;
     if (q->bytes(c, n) <= sparse)
         return KIND_DENSE;
-    return gaps < bitmap ? KIND_GAPS : KIND_BITMAP;
+    return gaps <= bitmap ? KIND_GAPS : KIND_BITMAP;
 }
 
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,

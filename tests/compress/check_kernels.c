@@ -26,8 +26,6 @@
 
 enum { BUFFER_BYTES = 1 << 18, BUFFERS = TRIB_REDUCE_MAX_SRC + 2 * TRIB_REDUCE_MAX_DST };
 
-struct bench_case;
-
 static const char *const isa_names[] = {"avx2", "avx512"};
 enum { ISAS = 2 };
 
@@ -310,6 +308,68 @@ static void check_copy(const struct trib_kernels *isa)
     }
 }
 
+static void random_levels(struct trib_levels *l, const float *x, size_t n)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    const uint32_t largest = ref->max_magnitude(x, n), bits = 2 + random_below(7);
+    memcpy(&l->norm, &largest, sizeof largest);
+    l->norm = fmaxf(l->norm * (1.0f + (float)random_below(4)), 0x1p-100f);
+    l->sign = 1u << (bits - 1);
+    l->highest = l->sign - 1;
+    l->scale = (float)l->highest / l->norm;
+    l->weight = random_f32();
+    l->key[0] = random_u32(), l->key[1] = random_u32();
+}
+
+static void check_levels(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 300; n++) {
+        struct trib_levels l = {0};
+        float *x = (float *)place(0, 4 * n, 4 * random_below(9));
+        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
+        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
+        fill(TRIB_F32, (unsigned char *)x, n);
+        ref->drop_not_finite(x, n);
+        for (size_t i = 0; i < n; i++) /* a bucket's norm is finite */
+            x[i] *= 0x1p-4f;
+        random_levels(&l, x, n);
+        ref->levels_encode(p, x, n, &l), isa->levels_encode(q, x, n, &l);
+        assert_memory_equal(p, q, n);
+        fill(TRIB_I8, p, n);
+        memcpy(q, p, n);
+        ref->levels_decode(a, p, n, &l), isa->levels_decode(b, q, n, &l);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        ref->levels_add(a, p, n, &l), isa->levels_add(b, q, n, &l);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+    }
+}
+
+static void check_scans(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    static const uint32_t thresholds[] = {0, 1, 0x3f000000, 0x7f800000, 0x7f800001};
+    static uint32_t a[400], b[400];
+    for (size_t n = 0; n < 300; n++) {
+        float *x = (float *)place(0, 4 * n, 4 * random_below(9)), s, t;
+        float *y = (float *)place(1, 4 * n, 0);
+        fill(TRIB_F32, (unsigned char *)x, n);
+        assert_int_equal(ref->max_magnitude(x, n), isa->max_magnitude(x, n));
+        for (int i = 0; i < 5; i++) {
+            const size_t m = ref->select_at_least(x, n, thresholds[i], a);
+            assert_int_equal(isa->select_at_least(x, n, thresholds[i], b), m);
+            assert_memory_equal(a, b, m * sizeof *a);
+        }
+        s = ref->sum_squares(x, n), t = isa->sum_squares(x, n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)&s, (unsigned char *)&t, 1), 1);
+        memcpy(y, x, 4 * n);
+        ref->drop_not_finite(x, n), isa->drop_not_finite(y, n);
+        assert_memory_equal(x, y, 4 * n);
+        s = ref->sum_squares(x, n), t = isa->sum_squares(x, n);
+        assert_memory_equal(&s, &t, sizeof s);
+    }
+}
+
 /* The reference itself, against what IEEE 754 and types.h say. */
 static void test_reference(void **state)
 {
@@ -355,6 +415,8 @@ static void test_conversions(void **state) { (void)state; test_isa(check_convers
 static void test_halves(void **state) { (void)state; test_isa(check_halves); }
 static void test_axpy(void **state) { (void)state; test_isa(check_axpy); }
 static void test_copy(void **state) { (void)state; test_isa(check_copy); }
+static void test_levels(void **state) { (void)state; test_isa(check_levels); }
+static void test_scans(void **state) { (void)state; test_isa(check_scans); }
 
 static void test_choice(void **state)
 {
@@ -456,11 +518,16 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_choice),      cmocka_unit_test(test_reference),
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_halves),
         cmocka_unit_test(test_conversions), cmocka_unit_test(test_axpy),
-        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_copy),        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_scans),
     };
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         bench();
         return 0;
+    }
+    if (!trib_kernels_get("avx2")) {
+        printf("skipped: this CPU has no instruction set beyond the reference\n");
+        return 77;
     }
     return cmocka_run_group_tests(tests, buffers_create, NULL);
 }

@@ -1,3 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-check_PROGRAMS += tests/compress/check_kernels
-TESTS += tests/compress/check_kernels
+compress_tests = \
+	tests/compress/check_kernels \
+	tests/compress/test_bitpack \
+	tests/compress/test_codec \
+	tests/compress/test_codec_text \
+	tests/compress/test_contract \
+	tests/compress/test_gaps \
+	tests/compress/test_half \
+	tests/compress/test_qsgd \
+	tests/compress/test_select \
+	tests/compress/test_sparse \
+	tests/compress/test_topk
+check_PROGRAMS += $(compress_tests)
+TESTS += $(compress_tests)
+EXTRA_DIST += tests/compress/vectors.h

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/compress/vectors.h"
+
+#include "compress/stages.h"
+
+/* The rows shown are the rows used, and each can be made from its name alone. */
+static void test_rows(void **state)
+{
+    const struct trib_codec_row_info *rows;
+    (void)state;
+    const size_t n = trib_codec_rows(&rows);
+    assert_int_equal(n, trib_codecs_count);
+    for (size_t i = 0; i < n; i++) {
+        const struct trib_codec_row *row = &trib_codecs[i];
+        struct trib_codec *c = codec_new(rows[i].name, NULL);
+        const struct trib_codec_info *info = trib_codec_info(c);
+        assert_string_equal(rows[i].name, row->name);
+        const char *const stages[] = {row->transform->name, row->select->name,
+                                      row->quantise->name, row->pack->name};
+        for (int s = 0; s < 4; s++) {
+            assert_string_equal(rows[i].stages[s], stages[s]);
+            assert_string_equal(info->stages[s], stages[s]);
+        }
+        assert_int_equal(info->flags, rows[i].flags);
+        assert_true(strlen(rows[i].grammar) > 0 && strlen(rows[i].detail) > 0);
+        trib_codec_destroy(c);
+    }
+}
+
+/* no hole for a codec to fall through */
+static void test_slots_filled(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < trib_codecs_count; i++) {
+        const struct trib_codec_row *row = &trib_codecs[i];
+        assert_non_null(row->transform->apply);
+        assert_non_null(row->select->choose);
+        assert_non_null(row->select->delta);
+        assert_non_null(row->quantise->bytes);
+        assert_non_null(row->quantise->encode);
+        assert_non_null(row->quantise->decode);
+        assert_non_null(row->quantise->decode_add);
+        assert_non_null(row->quantise->delta);
+    }
+}
+
+static uint32_t flags_of(const char *text)
+{
+    struct trib_codec *c = codec_new(text, NULL);
+    const uint32_t flags = trib_codec_info(c)->flags;
+    trib_codec_destroy(c);
+    return flags;
+}
+
+static double delta_of(const char *text)
+{
+    struct trib_codec *c = codec_new(text, NULL);
+    const double delta = trib_codec_info(c)->delta;
+    trib_codec_destroy(c);
+    return delta;
+}
+
+static void test_flags(void **state)
+{
+    (void)state;
+    assert_int_equal(flags_of("none"), TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR |
+                                           TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP);
+    assert_int_equal(flags_of("bf16"), TRIB_CODEC_ANY_OP);
+    assert_int_equal(flags_of("bf16:ef=1"), TRIB_CODEC_ANY_OP | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("qsgd"), TRIB_CODEC_UNBIASED);
+}
+
+static void test_delta(void **state)
+{
+    (void)state;
+    assert_true(delta_of("none") == 1.0);
+    assert_true(delta_of("topk:ratio=0.01") == 100.0);
+    assert_true(delta_of("topk:k=5") == 0.0);
+    assert_true(delta_of("topk+f16") == 0.0);
+    assert_true(delta_of("qsgd:bits=4") == 0.0);
+    assert_true(fabs(delta_of("qsgd:bits=8") - 1.008) < 1e-3);
+}
+
+static void test_digest(void **state)
+{
+    (void)state;
+    struct trib_codec *a = codec_new("topk:ratio=0.01", NULL);
+    struct trib_codec *b = codec_new("topk", NULL);
+    struct trib_codec *c = codec_new("topk:ratio=0.02", NULL);
+    assert_int_equal(trib_codec_info(a)->digest, trib_codec_info(b)->digest);
+    assert_int_not_equal(trib_codec_info(a)->digest, trib_codec_info(c)->digest);
+    trib_codec_destroy(a), trib_codec_destroy(b), trib_codec_destroy(c);
+    trib_codec_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),  cmocka_unit_test(test_slots_filled),
+        cmocka_unit_test(test_flags), cmocka_unit_test(test_delta),
+        cmocka_unit_test(test_digest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

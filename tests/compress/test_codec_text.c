@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Codec text: canonical forms, and a sentence for every mistake.
+ */
+#include "tests/compress/vectors.h"
+
+#include <locale.h>
+
+static const struct { const char *text, *canonical; } good[] = {
+    {"none", "none"},
+    {"f16", "f16:ef=0"},
+    {"bf16:ef=1", "bf16:ef=1"},
+    {"topk", "topk:ratio=0.01,ef=1"},
+    {"topk:ratio=1e-3", "topk:ratio=0.001,ef=1"},
+    {"topk:ratio=0.1", "topk:ratio=0.1,ef=1"},
+    {"topk:ratio=1", "topk:ratio=1,ef=1"},
+    {"topk:ratio=0.333333333333", "topk:ratio=0.333333333333,ef=1"},
+    {"topk:ef=0,k=1000000", "topk:k=1000000,ef=0"},
+    {"topk:ratio=0.001+f16", "topk:ratio=0.001,ef=1+f16"},
+    {"qsgd", "qsgd:bits=4,bucket=512,norm=l2,ef=0"},
+    {"qsgd:norm=max,bits=8,ef=1", "qsgd:bits=8,bucket=512,norm=max,ef=1"},
+    {"qsgd:bucket=65536", "qsgd:bits=4,bucket=65536,norm=l2,ef=0"},
+};
+
+static const struct { const char *text, *says; } bad[] = {
+    {"", "there is no \"\""},
+    {"tpok", "did you mean \"topk\"?"},
+    {"f17", "did you mean \"f16\"?"},
+    {"zstandard", "only none, f16, bf16, topk, topk+f16, topk+bf16, qsgd"},
+    {"none+f16", "there is no \"none+f16\""},
+    {"topk+f16+f16", "there is no \"topk+f16+f16\""},
+    {"topk++", "there is no"},
+    {"+", "there is no"},
+    {"a+b+c+d+e", "more than 4 parts"},
+    {"none:ef=1", "\"none\" has no parameters"},
+    {"topk:", "has no parameter \"\""},
+    {"topk:ratio", "ratio has no value"},
+    {"topk:ratio=", "it must be a number from 1e-09 to 1"},
+    {"topk:ration=1", "did you mean \"ratio\"?"},
+    {"topk:zzz=1", "only ratio, k, ef"},
+    {"topk:bits=4", "has no parameter \"bits\""},
+    {"topk:ratio=0.1+f16:ef=1", "\"f16\" has no parameters"},
+    {"topk:ratio=0", "ratio is \"0\""},
+    {"topk:ratio=-0.1", "ratio is \"-0.1\""},
+    {"topk:ratio=1.5", "ratio is \"1.5\""},
+    {"topk:ratio=nan", "ratio is \"nan\""},
+    {"topk:ratio=inf", "ratio is \"inf\""},
+    {"topk:ratio=1e-400", "ratio is \"1e-400\""},
+    {"topk:ratio=0.1x", "ratio is \"0.1x\""},
+    {"topk:ratio= 0.1", "ratio is \" 0.1\""},
+    {"topk:ratio=0.1,ratio=0.1", "ratio is given twice"},
+    {"topk:ratio=0.1,k=3", "give ratio or k, not both"},
+    {"topk:k=0", "k is \"0\", it must be a whole number from 1 to 4294967295"},
+    {"topk:k=4294967296", "k is \"4294967296\""},
+    {"topk:k=1.5", "k is \"1.5\""},
+    {"qsgd:bits=1", "bits is \"1\", it must be a whole number from 2 to 8"},
+    {"qsgd:bits=9", "bits is \"9\""},
+    {"qsgd:bucket=12", "bucket is \"12\", it must be a multiple of 8 from 8 to 65536"},
+    {"qsgd:norm=l3", "norm is \"l3\", it must be l2 or max"},
+    {"qsgd:ef=2", "ef is \"2\""},
+};
+
+static void test_good(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct trib_codec *c = codec_new(good[i].text, NULL);
+        assert_string_equal(trib_codec_info(c)->text, good[i].canonical);
+        /* the canonical text is a text, and its own canonical text */
+        struct trib_codec *again = codec_new(trib_codec_info(c)->text, NULL);
+        assert_string_equal(trib_codec_info(again)->text, good[i].canonical);
+        assert_int_equal(trib_codec_info(again)->digest, trib_codec_info(c)->digest);
+        trib_codec_destroy(again);
+        trib_codec_destroy(c);
+    }
+}
+
+static void test_bad(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct trib_error err = {0};
+        struct trib_codec *c = NULL;
+        assert_status(trib_codec_create(bad[i].text, NULL, &err, &c), TRIB_ERR_CODEC);
+        assert_null(c);
+        if (!strstr(trib_error_text(&err), bad[i].says))
+            fail_msg("%s: \"%s\" does not say %s", bad[i].text, trib_error_text(&err),
+                     bad[i].says);
+        assert_status(trib_codec_create(bad[i].text, NULL, NULL, &c), TRIB_ERR_CODEC);
+    }
+}
+
+static void test_null_and_long(void **state)
+{
+    (void)state;
+    struct trib_error err = {0};
+    struct trib_codec *c = NULL;
+    char text[1000];
+    assert_status(trib_codec_create(NULL, NULL, &err, &c), TRIB_ERR_CODEC);
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    trib_error_clear(&err);
+    assert_status(trib_codec_create(text, NULL, &err, &c), TRIB_ERR_CODEC);
+    assert_non_null(strstr(trib_error_text(&err), "999 characters"));
+}
+
+/* A program that writes 0,5 for a half must not change what a codec is called. */
+static void test_locale(void **state)
+{
+    static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", NULL};
+    int i = 0;
+    (void)state;
+    while (commas[i] && !setlocale(LC_ALL, commas[i]))
+        i++;
+    if (!commas[i])
+        tribtest_skip("no locale with a decimal comma is installed");
+    test_good(NULL);
+    setlocale(LC_ALL, "C");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_null_and_long),
+        cmocka_unit_test(test_locale),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

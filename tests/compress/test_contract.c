@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What codec.h promises, for every codec: bound, round trip, determinism on every
+ * instruction set, error feedback, unbiasedness, contraction, hostile bytes.
+ */
+#include "tests/compress/vectors.h"
+
+static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 63, 257, 1000, 4099, 20011};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+static void test_bound_and_round_trip(void **state)
+{
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        for (int l = 0; l < LENGTHS; l++) {
+            const size_t n = lengths[l];
+            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            float *y = malloc(n * sizeof *y), *z = malloc(n * sizeof *z);
+            for (int kind = 0; kind < VECTOR_KINDS; kind++) {
+                float *x = vector_new((enum vector_kind)kind, 5, n);
+                for (int mode = 0; mode < 2; mode++) {
+                    encode(&b, x, (enum trib_encode_mode)mode, 0);
+                    decode(&b, y);
+                    /* decode_add is decode, weighted */
+                    memset(z, 0, n * sizeof *z);
+                    assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, z, n),
+                                  TRIB_OK);
+                    for (size_t i = 0; i < n; i++)
+                        assert_true(y[i] == z[i]);
+                    if (kind == VECTOR_ZERO)
+                        assert_true(square_sum(y, n) == 0);
+                }
+                free(x);
+            }
+            free(y), free(z);
+            buffers_free(&b);
+        }
+    }
+}
+
+/* A sparse codec's merged result loses nothing. */
+static void test_exact(void **state)
+{
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        for (int l = 0; l < LENGTHS; l++) {
+            const size_t n = lengths[l];
+            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            float *x = vector_new(VECTOR_POWER_LAW, 9, n), *y = malloc(n * sizeof *y);
+            for (int keep = 1; keep < 400 &&
+                               trib_codec_info(b.codec)->flags & TRIB_CODEC_SPARSE;
+                 keep *= 7) {
+                for (size_t i = 0; i < n; i++)
+                    x[i] = i % (size_t)keep ? 0.0f : x[i];
+                encode(&b, x, TRIB_ENCODE_EXACT, 0);
+                decode(&b, y);
+                for (size_t i = 0; i < n; i++)
+                    assert_true(x[i] == y[i]);
+            }
+            free(x), free(y);
+            buffers_free(&b);
+        }
+    }
+}
+
+static void test_same_bytes_everywhere(void **state)
+{
+    static const char *const isas[] = {"c", "avx2", "avx512"};
+    enum { N = 20011 };
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        struct codec_buffers ref = buffers_new(codec_texts[t], "c", N);
+        float *y = malloc(N * sizeof *y), *z = malloc(N * sizeof *z);
+        for (int kind = 0; kind < VECTOR_KINDS; kind++) {
+            float *x = vector_new((enum vector_kind)kind, 3, N);
+            encode(&ref, x, TRIB_ENCODE_CONTRIBUTION, 8);
+            decode(&ref, y);
+            for (int i = 0; i < 3; i++) {
+                if (!trib_kernels_get(isas[i]))
+                    continue;
+                struct codec_buffers b = buffers_new(codec_texts[t], isas[i], N);
+                encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 8);
+                assert_int_equal(b.len, ref.len);
+                assert_memory_equal(b.code, ref.code, ref.len);
+                decode(&b, z);
+                assert_memory_equal(y, z, N * sizeof *y);
+                buffers_free(&b);
+            }
+            free(x);
+        }
+        free(y), free(z);
+        buffers_free(&ref);
+    }
+}
+
+/* Other keys draw other numbers; the same key the same. */
+static void test_keys(void **state)
+{
+    enum { N = 2000 };
+    (void)state;
+    struct codec_buffers a = buffers_new("qsgd", NULL, N), b = buffers_new("qsgd", NULL, N);
+    float *x = vector_new(VECTOR_NORMAL, 3, N);
+    struct trib_encode in = {.x = x, .n = N, .key = {1, 2, 3, 0}};
+    const size_t len = trib_codec_encode(a.codec, &in, a.code);
+    trib_codec_encode(b.codec, &in, b.code);
+    assert_memory_equal(a.code, b.code, len);
+    const struct trib_encode_key other[] = {{9, 2, 3, 0}, {1, 9, 3, 0}, {1, 2, 9, 0}, {1, 2, 3, 512}};
+    for (int i = 0; i < 4; i++) {
+        in.key = other[i];
+        trib_codec_encode(b.codec, &in, b.code);
+        assert_memory_not_equal(a.code, b.code, len);
+    }
+    free(x);
+    buffers_free(&a), buffers_free(&b);
+}
+
+static void test_unbiased(void **state)
+{
+    enum { N = 96, DRAWS = 10000 };
+    static const enum vector_kind kinds[] = {VECTOR_NORMAL, VECTOR_POWER_LAW, VECTOR_TINY};
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        const uint32_t flags = trib_codec_info(b.codec)->flags;
+        for (int k = 0; k < 3 && flags & TRIB_CODEC_UNBIASED; k++) {
+            float *x = vector_new(kinds[k], 77, N), y[N];
+            double sum[N] = {0}, squares[N] = {0};
+            for (uint32_t draw = 0; draw < DRAWS; draw++) {
+                encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
+                decode(&b, y);
+                for (int i = 0; i < N; i++) {
+                    sum[i] += (double)y[i];
+                    squares[i] += (double)y[i] * (double)y[i];
+                }
+            }
+            double worst = 0, total = 0;
+            for (int i = 0; i < N; i++) {
+                const double mean = sum[i] / DRAWS;
+                const double variance = fmax(squares[i] / DRAWS - mean * mean, 0);
+                const double sigma = sqrt(variance / DRAWS) + 1e-6 * fabs((double)x[i]);
+                const double score = sigma > 0 ? fabs(mean - (double)x[i]) / sigma : 0;
+                worst = fmax(worst, score);
+                total += score * score;
+            }
+            if (worst > 5 || total / N > 2)
+                fail_msg("%s: mean is %.1f sigma off, chi^2 %.2f", codec_texts[t], worst,
+                         total / N);
+            free(x);
+        }
+        buffers_free(&b);
+    }
+}
+
+static void test_contraction(void **state)
+{
+    enum { N = 5000, DRAWS = 20 };
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        const double delta = trib_codec_info(b.codec)->delta;
+        float *y = malloc(N * sizeof *y);
+        for (int kind = 0; kind < VECTOR_KINDS && delta > 0; kind++) {
+            float *x = vector_new((enum vector_kind)kind, 21, N);
+            double error = 0;
+            for (uint32_t draw = 0; draw < DRAWS; draw++) {
+                encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
+                decode(&b, y);
+                error += square_distance(x, y, N) / DRAWS;
+            }
+            assert_true(error <= (1 - 1 / delta) * square_sum(x, N) * (1 + 1e-5));
+            free(x);
+        }
+        free(y);
+        buffers_free(&b);
+    }
+}
+
+/* sum of what was sent + what is kept = sum of what came */
+static void test_feedback_conserves(void **state)
+{
+    enum { N = 3000, STEPS = 40 };
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        float *residual = calloc(N, sizeof *residual), *y = malloc(N * sizeof *y);
+        float *p = malloc(N * sizeof *p);
+        double *balance = calloc(N, sizeof *balance), largest = 0;
+        for (uint32_t step = 0; step < STEPS; step++) {
+            float *x = vector_new(VECTOR_NORMAL, 100 + step, N);
+            const struct trib_encode in = {
+                .x = x, .n = N, .key = {1, step, 0, 0}, .scratch = b.scratch};
+            b.len = trib_codec_encode_ef(b.codec, &in, residual, step % 2 ? p : NULL, b.code);
+            decode(&b, y);
+            for (int i = 0; i < N; i++) {
+                balance[i] += (double)x[i] - (double)y[i];
+                largest = fmax(largest, fabs((double)y[i]) + fabs((double)residual[i]));
+                if (step % 2) /* p is what was encoded */
+                    assert_true(fabsf(p[i] - y[i] - residual[i]) <= 1e-6f * fabsf(p[i]) + 1e-6f);
+            }
+            free(x);
+        }
+        for (int i = 0; i < N; i++)
+            assert_true(fabs(balance[i] - (double)residual[i]) <= largest * STEPS * 1e-7);
+        free(residual), free(y), free(p), free(balance);
+        buffers_free(&b);
+    }
+}
+
+/* One bad gradient is seen once and then forgotten. */
+static void test_feedback_recovers(void **state)
+{
+    enum { N = 600 };
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        float *residual = calloc(N, sizeof *residual), *y = malloc(N * sizeof *y);
+        float *x = vector_new(VECTOR_NORMAL, 4, N);
+        for (int i = 0; i < 3; i++) {
+            x[5] = bad[i];
+            const struct trib_encode in = {.x = x, .n = N, .scratch = b.scratch};
+            b.len = trib_codec_encode_ef(b.codec, &in, residual, NULL, b.code);
+            decode(&b, y);
+            assert_false(isfinite(y[5]));
+            for (int j = 0; j < N; j++)
+                assert_true(isfinite(residual[j]));
+        }
+        free(residual), free(x), free(y);
+        buffers_free(&b);
+    }
+}
+
+/* NaN and Inf reach the other side: as they are, or as NaN. */
+static void test_not_finite(void **state)
+{
+    enum { N = 700 };
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        float *x = vector_new(VECTOR_NORMAL, 4, N), *y = malloc(N * sizeof *y);
+        for (int i = 0; i < 3; i++) {
+            x[123] = bad[i];
+            encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+            decode(&b, y);
+            assert_true(isnan(y[123]) || y[123] == x[123]);
+            assert_true(!isnan(x[123]) || isnan(y[123]));
+        }
+        free(x), free(y);
+        buffers_free(&b);
+    }
+}
+
+/* Cut at every byte, every bit of every byte turned over, lengths that do not fit. */
+static void test_hostile_bytes(void **state)
+{
+    static const size_t sizes[] = {0, 1, 9, 70, 300};
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        for (int s = 0; s < 5; s++) {
+            const size_t n = sizes[s];
+            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            float *x = vector_new(VECTOR_POWER_LAW, 6, n), *y = calloc(n, sizeof *y);
+            for (int mode = 0; mode < 2; mode++) {
+                for (size_t i = 0; mode && i < n; i++)
+                    x[i] = i % 9 ? 0.0f : x[i];
+                const size_t len = encode(&b, x, (enum trib_encode_mode)mode, 0);
+                for (size_t cut = 0; cut < len; cut++) {
+                    uint8_t *code = malloc(cut);
+                    memcpy(code, b.code, cut);
+                    assert_status(trib_codec_decode(b.codec, code, cut, y, n),
+                                  TRIB_ERR_CODEC);
+                    free(code);
+                }
+                for (size_t bit = 0; bit < 8 * len; bit++) {
+                    uint8_t *code = malloc(len);
+                    memcpy(code, b.code, len);
+                    code[bit / 8] ^= (uint8_t)(1u << bit % 8);
+                    trib_codec_decode(b.codec, code, len, y, n);
+                    trib_codec_decode_add(b.codec, code, len, 0.5f, y, n);
+                    free(code);
+                }
+                uint8_t *longer = calloc(1, len + 1);
+                memcpy(longer, b.code, len);
+                assert_status(trib_codec_decode(b.codec, longer, len + 1, y, n),
+                              TRIB_ERR_CODEC);
+                free(longer);
+            }
+            free(x), free(y);
+            buffers_free(&b);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bound_and_round_trip),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_same_bytes_everywhere),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_unbiased),
+        cmocka_unit_test(test_contraction),
+        cmocka_unit_test(test_feedback_conserves),
+        cmocka_unit_test(test_feedback_recovers),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_hostile_bytes),
+    };
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

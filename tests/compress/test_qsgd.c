@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/compress/vectors.h"
+
+#include <math.h>
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    struct codec_buffers b = buffers_new("qsgd:bits=4,bucket=512", NULL, 1025);
+    assert_int_equal(trib_codec_bound(b.codec, 1025), 3 * 4 + 513);
+    assert_int_equal(trib_codec_bound(b.codec, 0), 0);
+    assert_int_equal(trib_codec_bound(b.codec, 1), 5);
+    buffers_free(&b);
+}
+
+/* a one-hot bucket comes back exactly; so do its zeros */
+static void test_one_hot(void **state)
+{
+    static const char *const texts[] = {"qsgd", "qsgd:bits=2", "qsgd:bits=8,norm=max"};
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        struct codec_buffers b = buffers_new(texts[t], NULL, 600);
+        float x[600] = {0}, y[600];
+        for (int i = 0; i < 600; i += 7) {
+            memset(x, 0, sizeof x);
+            x[i] = normal_at(3, (uint64_t)i) * 1e5f;
+            encode(&b, x, TRIB_ENCODE_CONTRIBUTION, (uint32_t)i);
+            decode(&b, y);
+            assert_memory_equal(x, y, sizeof x);
+        }
+        buffers_free(&b);
+    }
+}
+
+/* every value is a multiple of norm / s within one level of the element */
+static void test_levels(void **state)
+{
+    enum { N = 3000, BUCKET = 128 };
+    (void)state;
+    struct codec_buffers b = buffers_new("qsgd:bits=5,bucket=128", NULL, N);
+    float *x = vector_new(VECTOR_NORMAL, 5, N), *y = malloc(N * sizeof *y);
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    for (int first = 0; first < N; first += BUCKET) {
+        const int n = first + BUCKET < N ? BUCKET : N - first;
+        const double norm = sqrt(square_sum(x + first, (size_t)n));
+        for (int i = first; i < first + n; i++) {
+            const double level = (double)y[i] * 15 / norm;
+            assert_true(fabs(level - nearbyint(level)) < 1e-4);
+            assert_true(fabs((double)x[i] - (double)y[i]) <= norm / 15 * (1 + 1e-5));
+            assert_true(y[i] == 0 || signbit(x[i]) == signbit(y[i]));
+        }
+    }
+    free(x), free(y);
+    buffers_free(&b);
+}
+
+/* E|C(x) - x|^2 <= min(bucket / 4s^2, sqrt(bucket) / s) |x|^2 */
+static void test_variance(void **state)
+{
+    enum { N = 512, DRAWS = 400 };
+    (void)state;
+    for (int bits = 2; bits <= 8; bits++) {
+        char text[64];
+        snprintf(text, sizeof text, "qsgd:bits=%d", bits);
+        struct codec_buffers b = buffers_new(text, NULL, N);
+        const double s = (1 << (bits - 1)) - 1;
+        const double bound = fmin(512 / (4 * s * s), sqrt(512.0) / s);
+        for (int kind = VECTOR_NORMAL; kind < VECTOR_KINDS; kind++) {
+            float *x = vector_new((enum vector_kind)kind, 31, N), y[N];
+            double error = 0;
+            for (uint32_t draw = 0; draw < DRAWS; draw++) {
+                encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
+                decode(&b, y);
+                error += square_distance(x, y, N) / DRAWS;
+            }
+            assert_true(error <= bound * square_sum(x, N) * 1.05);
+            free(x);
+        }
+        buffers_free(&b);
+    }
+}
+
+/* beyond the range of f32 squares, and where there is hardly anything left */
+static void test_extremes(void **state)
+{
+    enum { N = 512 };
+    (void)state;
+    struct codec_buffers b = buffers_new("qsgd:bits=8", NULL, N);
+    float x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = i % 2 ? FLT_MAX : -FLT_MAX;
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    for (int i = 0; i < N; i++)
+        assert_true(isfinite(y[i]) && (y[i] == 0 || signbit(y[i]) == signbit(x[i])));
+    for (int i = 0; i < N; i++)
+        x[i] = 0x1p-149f;
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    for (int i = 0; i < N; i++)
+        assert_true(fabsf(y[i]) <= 0x1p-100f);
+    for (int i = 0; i < N; i++)
+        x[i] = 0x1p-75f; /* squares are denormal or 0 */
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    float norm;
+    memcpy(&norm, b.code, sizeof norm);
+    assert_true(fabsf(norm / (0x1p-75f * sqrtf(N)) - 1) < 1e-6f);
+    buffers_free(&b);
+}
+
+/* one bad element spoils its bucket, no other */
+static void test_not_finite(void **state)
+{
+    enum { N = 1536 };
+    (void)state;
+    struct codec_buffers b = buffers_new("qsgd", NULL, N);
+    float *x = vector_new(VECTOR_NORMAL, 5, N), y[N];
+    x[600] = -INFINITY;
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(isnan(y[i]) != 0, i / 512 == 1);
+    free(x);
+    buffers_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_one_hot),
+        cmocka_unit_test(test_levels),   cmocka_unit_test(test_variance),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_not_finite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

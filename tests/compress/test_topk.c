@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/compress/vectors.h"
+
+static size_t sent(const char *text, enum vector_kind kind, size_t n)
+{
+    struct codec_buffers b = buffers_new(text, NULL, n);
+    float *x = vector_new(kind, 12, n), *y = malloc(n * sizeof *y);
+    size_t count = 0;
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    for (size_t i = 0; i < n; i++)
+        count += y[i] != 0;
+    free(x), free(y);
+    buffers_free(&b);
+    return count;
+}
+
+static void test_count(void **state)
+{
+    (void)state;
+    assert_int_equal(sent("topk:ratio=0.01", VECTOR_NORMAL, 10000), 100);
+    assert_int_equal(sent("topk:ratio=0.01", VECTOR_NORMAL, 10001), 101);
+    assert_int_equal(sent("topk:ratio=0.29", VECTOR_NORMAL, 100), 29);
+    assert_int_equal(sent("topk:ratio=0.001", VECTOR_NORMAL, 5), 1);
+    assert_int_equal(sent("topk:k=17", VECTOR_NORMAL, 1000), 17);
+    assert_int_equal(sent("topk:k=17", VECTOR_NORMAL, 9), 9);
+    assert_int_equal(sent("topk:k=17", VECTOR_ONE_HOT, 1000), 1);
+    assert_int_equal(sent("topk:k=17", VECTOR_ZERO, 1000), 0);
+    assert_int_equal(sent("topk", VECTOR_NORMAL, 1000), 10);
+}
+
+/* ties: the first ones; the error is the energy of the rest, and |C|^2 = <C, x> */
+static void test_values(void **state)
+{
+    enum { N = 5000 };
+    (void)state;
+    struct codec_buffers b = buffers_new("topk:k=40", NULL, N);
+    float *x = vector_new(VECTOR_ALTERNATING, 12, N), *y = malloc(N * sizeof *y);
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    for (int i = 0; i < N; i++)
+        assert_true(y[i] == (i < 40 ? x[i] : 0.0f));
+    free(x);
+    x = vector_new(VECTOR_NORMAL, 12, N);
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    float smallest = FLT_MAX;
+    for (int i = 0; i < N; i++)
+        smallest = y[i] != 0 ? fminf(smallest, fabsf(y[i])) : smallest;
+    for (int i = 0; i < N; i++)
+        assert_true(y[i] != 0 ? y[i] == x[i] : fabsf(x[i]) <= smallest);
+    free(x), free(y);
+    buffers_free(&b);
+}
+
+static void test_composed_values(void **state)
+{
+    enum { N = 5000 };
+    (void)state;
+    struct codec_buffers b = buffers_new("topk:k=40+bf16", NULL, N);
+    struct codec_buffers plain = buffers_new("topk:k=40", NULL, N);
+    float *x = vector_new(VECTOR_NORMAL, 12, N), *y = malloc(N * sizeof *y);
+    float *z = malloc(N * sizeof *z);
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0), decode(&b, y);
+    encode(&plain, x, TRIB_ENCODE_CONTRIBUTION, 0), decode(&plain, z);
+    assert_int_equal(plain.len - b.len, 80);
+    for (int i = 0; i < N; i++)
+        assert_true(fabsf(y[i] - z[i]) <= 0x1p-8f * fabsf(z[i]));
+    free(x), free(y), free(z);
+    buffers_free(&b), buffers_free(&plain);
+}
+
+/* n = d = 3, one-element top-k: without feedback each step multiplies x, with it x
+ * goes to 0 (Beznosikov et al., arXiv 2002.12410, example 1) */
+static double descend(bool feedback, int steps)
+{
+    static const float a[3][3] = {{-3, 2, 2}, {2, -3, 2}, {2, 2, -3}};
+    const float rate = 0.01f;
+    struct codec_buffers b = buffers_new("topk:k=1", NULL, 3);
+    float x[3] = {1, 1, 1}, residual[3][3] = {{0}};
+    for (int step = 0; step < steps; step++) {
+        float sum[3] = {0};
+        for (int w = 0; w < 3; w++) {
+            const float dot = a[w][0] * x[0] + a[w][1] * x[1] + a[w][2] * x[2];
+            float g[3];
+            for (int i = 0; i < 3; i++)
+                g[i] = rate * (2 * dot * a[w][i] + 0.5f * x[i]);
+            const struct trib_encode in = {.x = g, .n = 3, .scratch = b.scratch};
+            b.len = feedback ? trib_codec_encode_ef(b.codec, &in, residual[w], NULL, b.code)
+                             : trib_codec_encode(b.codec, &in, b.code);
+            assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f / 3, sum, 3),
+                          TRIB_OK);
+        }
+        for (int i = 0; i < 3; i++)
+            x[i] -= sum[i];
+    }
+    buffers_free(&b);
+    return square_sum(x, 3);
+}
+
+static void test_feedback_is_needed(void **state)
+{
+    (void)state;
+    const double factor = 1 + 11 * 0.01 / 6; /* per step, of x */
+    assert_true(fabs(descend(false, 50) / (3 * pow(factor, 100)) - 1) < 1e-3);
+    assert_true(descend(true, 4000) < 1e-10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_composed_values),
+        cmocka_unit_test(test_feedback_is_needed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
