@@ -12,14 +12,15 @@
  *             fprintf(stderr, "%s\n", trib_last_error(NULL));
  *             return 1;
  *         }
- *         float x[1000];
- *         for (int i = 0; i < 1000; i++)
+ *         float x[64];
+ *         for (int i = 0; i < 64; i++)
  *             x[i] = trib_rank(comm);
- *         if (trib_allreduce(comm, NULL, x, 1000, TRIB_F32, TRIB_SUM) != TRIB_OK)
+ *         trib_status_t status = trib_allreduce(comm, NULL, x, 64, TRIB_F32, TRIB_SUM);
+ *         if (status != TRIB_OK)
  *             fprintf(stderr, "%s\n", trib_last_error(comm));
  *         else if (trib_rank(comm) == 0)
- *             printf("%d ranks, sum of ranks %g\n", trib_size(comm), x[0]);
- *         return trib_free_comm(comm) != TRIB_OK;
+ *             printf("%d ranks, sum of ranks %g\n", trib_size(comm), (double)x[0]);
+ *         return trib_free_comm(comm) != TRIB_OK || status != TRIB_OK;
  *     }
  *
  *     cc sum.c $(pkg-config --cflags --libs tributary) -o sum && trib-run -n 4 -- ./sum

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <tributary.h>
+
+int main(void)
+{
+    trib_comm_t *comm;
+    if (trib_init(NULL, &comm) != TRIB_OK) {
+        fprintf(stderr, "%s\n", trib_last_error(NULL));
+        return 1;
+    }
+    float x[64];
+    for (int i = 0; i < 64; i++)
+        x[i] = trib_rank(comm);
+    trib_status_t status = trib_allreduce(comm, NULL, x, 64, TRIB_F32, TRIB_SUM);
+    if (status != TRIB_OK)
+        fprintf(stderr, "%s\n", trib_last_error(comm));
+    else if (trib_rank(comm) == 0)
+        printf("%d ranks, sum of ranks %g\n", trib_size(comm), (double)x[0]);
+    return trib_free_comm(comm) != TRIB_OK || status != TRIB_OK;
+}
