@@ -1,1 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_PROGRAMS += examples/sum
+examples_sum_SOURCES = examples/sum.c
+examples_sum_LDADD = libtributary.la
+
+EXTRA_DIST += examples/demo.gp examples/demo.sh
+
+if TRIB_EXAMPLES
+noinst_PROGRAMS += examples/train
+examples_train_SOURCES = \
+	examples/draw.h \
+	examples/mlp.c examples/mlp.h \
+	examples/mnist.c examples/mnist.h \
+	examples/report.c examples/report.h \
+	examples/train.c \
+	examples/train_options.c examples/train_options.h
+examples_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(ZLIB_CFLAGS)
+examples_train_LDADD = libtributary.la $(OPENBLAS_LIBS) $(ZLIB_LIBS) -lm
+endif
