@@ -57,7 +57,7 @@ struct loop_endpoint {
     uint64_t next_key;
     struct loop_region *regions;
     struct loop_sender {
-        _Atomic uint32_t taken;   /* its writes that are done: counts up */
+        _Alignas(64) _Atomic uint32_t taken; /* its writes that are done: counts up */
         _Atomic uint32_t refused; /* it wrote to what is not registered */
         _Atomic uint32_t left;    /* the owner left this peer */
     } senders[];

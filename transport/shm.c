@@ -38,12 +38,12 @@ static trib_status_t parse_params(struct shm *shm, const char *text, bool *cma_o
 {
     int64_t ring = 256, cma = 1;
     const struct trib_param params[] = {
-        {.name = "ring", .min = 4, .max = 65536, .value = &ring},
+        {.name = "ring", .min = TRIB_SHM_RING_SLOTS_MIN, .max = 65536, .value = &ring},
         {.name = "cma", .min = 0, .max = 1, .value = &cma},
     };
     trib_status_t status = trib_params_parse("shm", text, params, 2, shm->err);
 
-    shm->ring_slots = 4;
+    shm->ring_slots = TRIB_SHM_RING_SLOTS_MIN;
     while (shm->ring_slots < ring)
         shm->ring_slots *= 2;
     *cma_out = cma != 0;

@@ -76,8 +76,10 @@ static_assert(offsetof(struct trib_shm_header, doorbell) == 512, "header layout"
 static_assert(offsetof(struct trib_shm_ring, entries) == 384, "ring layout");
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics must work between processes");
 
-/* Bytes from one ring to the next; not a multiple of 4096, lest all rings meet in the
- * same sets of the cache. */
+#define TRIB_SHM_RING_SLOTS_MIN 8u
+
+/* Bytes from one ring to the next: a multiple of its alignment from 8 slots on, and never
+ * of 4096, lest all rings meet in the same sets of the cache. */
 static inline size_t trib_shm_ring_stride(uint32_t ring_slots)
 {
     return offsetof(struct trib_shm_ring, entries) +

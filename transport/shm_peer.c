@@ -73,7 +73,7 @@ static trib_status_t header_check(struct shm *shm, int peer, struct trib_segment
     const struct trib_shm_header *h = (const void *)seg->base;
     uint32_t slots = seg->len >= sizeof(*h) ? h->ring_slots : 0;
 
-    if (slots == 0 || (slots & (slots - 1)) || h->magic != TRIB_SHM_MAGIC ||
+    if (slots < TRIB_SHM_RING_SLOTS_MIN || (slots & (slots - 1)) || h->magic != TRIB_SHM_MAGIC ||
         h->version != TRIB_SHM_VERSION || h->self != (uint32_t)peer ||
         h->size != (uint32_t)shm->size || slots > 1u << 20 ||
         seg->len < trib_shm_control_len(h->size, slots))

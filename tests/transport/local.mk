@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 transport_tests = \
-	tests/transport/test_conformance
+	tests/transport/test_conformance \
+	tests/transport/test_shm \
+	tests/transport/test_transport \
+	tests/transport/test_wrap
 check_PROGRAMS += $(transport_tests)
 TESTS += $(transport_tests)
 tests_transport_test_conformance_SOURCES = \
@@ -9,3 +12,9 @@ tests_transport_test_conformance_SOURCES = \
 	tests/transport/conformance_data.c \
 	tests/transport/conformance_life.c \
 	tests/harness/spawn.c tests/harness/spawn.h
+tests_transport_test_shm_SOURCES = \
+	tests/transport/test_shm.c tests/transport/pair.h \
+	tests/harness/spawn.c tests/harness/spawn.h
+tests_transport_test_transport_SOURCES = \
+	tests/transport/test_transport.c tests/transport/pair.h
+tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two transports in one thread that reach each other: enough for whatever does not need
+ * ranks that run by themselves.
+ */
+#ifndef TESTS_TRANSPORT_PAIR_H
+#define TESTS_TRANSPORT_PAIR_H
+
+#include "tests/harness/tribtest.h"
+
+#include <tributary/status.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "transport/transport.h"
+
+#define PAIR_LEN 4096
+
+struct pair {
+    struct trib_transport *t[2];
+    struct trib_config cfg;
+    struct trib_log log;
+    struct trib_error err;
+    char logged[1024]; /* the last line */
+    int lines;
+    uint8_t *mem[2];
+    struct trib_region *region[2];
+    struct trib_remote *remote[2]; /* [i]: i's import of the other's region */
+};
+
+static inline void pair_log(void *arg, trib_log_level_t level, const char *line)
+{
+    struct pair *pair = arg;
+
+    (void)level;
+    snprintf(pair->logged, sizeof(pair->logged), "%s", line);
+    pair->lines++;
+}
+
+static inline struct trib_transport_opts pair_opts(struct pair *pair, int self)
+{
+    pair->cfg.stop_timeout_ms = 300;
+    trib_log_init(&pair->log, TRIB_LOG_INFO, pair_log, pair);
+    return (struct trib_transport_opts){
+        .self = self,
+        .size = 2,
+        .params = "",
+        .cfg = &pair->cfg,
+        .log = &pair->log,
+        .err = &pair->err,
+    };
+}
+
+static inline void pair_open(struct pair *pair, const char *text0, const char *text1)
+{
+    struct trib_blob address[2], region[2];
+
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        void *mem;
+        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair->t[i]), TRIB_OK);
+        const struct trib_transport_ops *ops = pair->t[i]->ops;
+        assert_status(ops->address(pair->t[i], &address[i]), TRIB_OK);
+        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]), TRIB_OK);
+        pair->mem[i] = mem;
+        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]), TRIB_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair->t[i]->ops;
+        assert_status(ops->connect(pair->t[i], !i, &address[!i]), TRIB_OK);
+        assert_status(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
+                      TRIB_OK);
+    }
+}
+
+static inline void pair_close(struct pair *pair)
+{
+    for (int i = 0; i < 2; i++)
+        pair->t[i]->ops->close(pair->t[i]);
+}
+
+/* A write of `len` bytes of side 0 to side 1. */
+static inline trib_status_t pair_write(struct pair *pair, size_t len, uint32_t imm)
+{
+    struct trib_write w = {
+        .local = pair->region[0],
+        .remote = pair->remote[0],
+        .len = len,
+        .imm = imm,
+        .signal = true,
+        .token = imm,
+    };
+
+    return pair->t[0]->ops->write(pair->t[0], 1, &w);
+}
+
+/* The next event of a side; 0 after `ms` without one. */
+static inline int pair_poll(struct pair *pair, int side, int ms, struct trib_event *event)
+{
+    for (int i = 0; i <= ms * 10; i++) {
+        if (pair->t[side]->ops->poll(pair->t[side], event, 1))
+            return 1;
+        usleep(100);
+    }
+    return 0;
+}
+
+#endif

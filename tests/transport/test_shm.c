@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is special about shm: whom it refuses, and where its memory lies.
+ */
+#include "tests/harness/spawn.h"
+#include "tests/transport/pair.h"
+
+#include "transport/shm_layout.h"
+
+/* One field of an address changed; the sentence that connect() gives. */
+static void refuses(void (*change)(struct trib_shm_address *), trib_status_t expected,
+                    const char *sentence)
+{
+    struct pair pair;
+    struct trib_blob blob;
+    struct trib_shm_address a;
+    struct trib_transport *t;
+
+    pair_open(&pair, "shm", "shm");
+    assert_status(pair.t[1]->ops->address(pair.t[1], &blob), TRIB_OK);
+    memcpy(&a, blob.bytes, sizeof(a));
+    change(&a);
+    memcpy(blob.bytes, &a, sizeof(a));
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    trib_error_clear(&pair.err);
+    assert_status(t->ops->connect(t, 1, &blob), expected);
+    if (!strstr(pair.err.text, sentence))
+        fail_msg("\"%s\", not \"%s\"", pair.err.text, sentence);
+    t->ops->close(t);
+    pair_close(&pair);
+}
+
+static void other_host(struct trib_shm_address *a)
+{
+    a->boot++;
+}
+
+static void other_space(struct trib_shm_address *a)
+{
+    a->pidns++;
+}
+
+static void other_version(struct trib_shm_address *a)
+{
+    a->version++;
+}
+
+static void other_backend(struct trib_shm_address *a)
+{
+    a->magic++;
+}
+
+static void earlier_process(struct trib_shm_address *a)
+{
+    a->start--;
+}
+
+static void no_process(struct trib_shm_address *a)
+{
+    a->pid = 0x3fffff;
+}
+
+static void other_key(struct trib_shm_address *a)
+{
+    a->key++;
+}
+
+static void other_file(struct trib_shm_address *a)
+{
+    a->fd = 0;
+}
+
+static void other_len(struct trib_shm_address *a)
+{
+    a->map_len += 4096;
+}
+
+static void absurd_len(struct trib_shm_address *a)
+{
+    a->map_len = UINT64_MAX - 4095;
+}
+
+static void test_refuses(void **state)
+{
+    (void)state;
+    refuses(other_host, TRIB_ERR_UNSUPPORTED, "runs on another host: shm reaches one host");
+    refuses(other_space, TRIB_ERR_UNSUPPORTED, "is in another pid namespace");
+    refuses(other_version, TRIB_ERR_MISMATCH, "speaks version 2 of shm");
+    refuses(other_backend, TRIB_ERR_INVALID, "peer 1: not an address of shm");
+    refuses(earlier_process, TRIB_ERR_PEER_LOST, "has died");
+    refuses(no_process, TRIB_ERR_PEER_LOST, "process 4194303 has died");
+    refuses(other_key, TRIB_ERR_INVALID, "is not the segment it was");
+    refuses(other_file, TRIB_ERR_INVALID, "is not the segment it was");
+    refuses(other_len, TRIB_ERR_INVALID, "is not the segment it was");
+    refuses(absurd_len, TRIB_ERR_INVALID, "cannot be");
+}
+
+static void test_other_size(void **state)
+{
+    struct pair pair;
+    struct trib_blob blob;
+    struct trib_transport *t;
+
+    (void)state;
+    pair_open(&pair, "shm", "shm");
+    assert_status(pair.t[1]->ops->address(pair.t[1], &blob), TRIB_OK);
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    opts.size = 3;
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    assert_status(t->ops->connect(t, 1, &blob), TRIB_ERR_MISMATCH);
+    assert_non_null(strstr(pair.err.text, "do all ranks count 3 peers"));
+    t->ops->close(t);
+    pair_close(&pair);
+}
+
+/* Malloc memory of another process without process_vm_writev: a status, no event. */
+static void no_cma_rank(struct spawn *s)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, s->rank);
+    struct trib_blob address[2], region[2], own;
+    struct trib_transport *t;
+    struct trib_region *r;
+    struct trib_remote *remote;
+    static uint8_t mem[100];
+
+    if (!SPAWN_CHECK(s, trib_transport_open("shm:cma=0", &opts, &t) == TRIB_OK))
+        return;
+    t->ops->address(t, &own);
+    if (!spawn_allgather(s, &own, sizeof(own), address))
+        return;
+    SPAWN_CHECK(s, t->ops->connect(t, !s->rank, &address[!s->rank]) == TRIB_OK);
+    SPAWN_CHECK(s, t->ops->reg(t, mem, sizeof(mem), &r) == TRIB_OK);
+    t->ops->export_region(t, r, &own);
+    if (!spawn_allgather(s, &own, sizeof(own), region))
+        return;
+    SPAWN_CHECK(s, t->ops->import_region(t, !s->rank, &region[!s->rank], &remote) ==
+                       TRIB_ERR_UNSUPPORTED);
+    spawn_barrier(s);
+    t->ops->close(t);
+}
+
+static void test_no_cma(void **state)
+{
+    const struct spawn_opts opts = {.size = 2, .timeout_ms = 5000, .fn = no_cma_rank};
+
+    (void)state;
+    assert_int_equal(spawn_run(&opts, NULL), 0);
+}
+
+/* Small regions share a segment and do not overlap; large ones begin at 2 MiB. */
+static void test_memory(void **state)
+{
+    struct pair pair;
+    struct trib_region *region[100];
+    uint8_t *mem[100];
+    void *p;
+
+    (void)state;
+    pair_open(&pair, "shm", "shm");
+    struct trib_transport *t = pair.t[0];
+    for (int i = 0; i < 100; i++) {
+        size_t len = 1 + (size_t)i * 3000;
+        assert_status(t->ops->alloc(t, len, &p, &region[i]), TRIB_OK);
+        mem[i] = p;
+        for (size_t k = 0; k < len; k++)
+            assert_int_equal(mem[i][k], 0);
+        memset(p, i + 1, len);
+    }
+    for (int i = 0; i < 100; i++) {
+        size_t len = 1 + (size_t)i * 3000;
+        assert_int_equal(mem[i][0], i + 1);
+        assert_int_equal(mem[i][len - 1], i + 1);
+    }
+    for (int i = 0; i < 100; i += 2)
+        t->ops->dereg(t, region[i]);
+    assert_int_equal(mem[1][0], 2);
+    assert_status(t->ops->alloc(t, (size_t)5 << 20, &p, &region[0]), TRIB_OK);
+    assert_int_equal((uintptr_t)p % ((uintptr_t)2 << 20), 0);
+    assert_status(t->ops->alloc(t, 0, &p, &region[0]), TRIB_ERR_OVERFLOW);
+    trib_error_clear(&pair.err);
+    assert_status(t->ops->alloc(t, SIZE_MAX - 5, &p, &region[0]), TRIB_ERR_OVERFLOW);
+    assert_non_null(strstr(pair.err.text, "cannot allocate 18446744073709551610 bytes"));
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_other_size),
+        cmocka_unit_test(test_no_cma),
+        cmocka_unit_test(test_memory),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

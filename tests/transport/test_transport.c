@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/transport/pair.h"
+
+static void fails(const char *text, trib_status_t expected, const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    struct trib_transport *t = NULL;
+
+    assert_status(trib_transport_open(text, &opts, &t), expected);
+    assert_null(t);
+    if (!strstr(pair.err.text, sentence))
+        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
+}
+
+static void test_wrong_texts(void **state)
+{
+    static const struct {
+        const char *text, *sentence;
+    } wrong[] = {
+        {"", "no transport is called \"\""},
+        {"shn", "no transport is called \"shn\"; is \"shm\" meant?"},
+        {"infiniband", "there are auto, shm, loop"},
+        {"shm+trce", "no transport decorator is called \"trce\"; is \"trace\" meant?"},
+        {"shm+", "no transport decorator is called \"\""},
+        {"shm:rings=8", "shm has no parameter \"rings\"; is \"ring\" meant?"},
+        {"shm:ring", "shm: ring wants a value, as in ring=256"},
+        {"shm:ring=", "ring= is not a whole number from 8 to 65536"},
+        {"shm:ring=7", "ring=7 is not a whole number from 8 to 65536"},
+        {"shm:ring=8x", "ring=8x is not a whole number"},
+        {"shm:ring=99999999999999999999", "is not a whole number"},
+        {"shm:ring=16,cm=0", "is \"cma\" meant?"},
+        {"loop:group=a", "loop has no parameter \"group\""},
+        {"shm+nomap:x=1", "nomap takes no parameters, not \"x\""},
+        {"auto:x=1", "auto takes no parameters, not \"x=1\""},
+        {"shm+delay:us=-1", "us=-1 is not a whole number from 0"},
+        {"shm+kill:signal=65", "signal=65 is not a whole number from 1 to 64"},
+    };
+    char endless[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        fails(wrong[i].text, TRIB_ERR_CONFIG, wrong[i].sentence);
+    memset(endless, 'x', sizeof(endless));
+    endless[sizeof(endless) - 1] = '\0';
+    fails(endless, TRIB_ERR_CONFIG, "has 599 characters");
+}
+
+static void test_wrong_numbers(void **state)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 2);
+    struct trib_transport *t = NULL;
+
+    (void)state;
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_ERR_INVALID);
+    assert_string_equal(pair.err.text, "peer 2 of 2 cannot be");
+}
+
+/* All slots are filled, in every backend and under every decorator. */
+static void all_slots(const struct trib_transport_ops *ops)
+{
+    assert_non_null(ops->name);
+    assert_non_null(ops->detail);
+    assert_true(ops->open && ops->close && ops->address && ops->connect && ops->disconnect);
+    assert_true(ops->alloc && ops->reg && ops->dereg && ops->export_region);
+    assert_true(ops->import_region && ops->release && ops->map && ops->write && ops->poll);
+    assert_true(ops->arm && ops->wait && ops->wake);
+}
+
+static void test_slots(void **state)
+{
+    const char *text = "loop:depth=8+trace+delay:us=1+drop:nth=9+corrupt:nth=9+kill:after=9+nomap";
+    struct pair pair;
+
+    (void)state;
+    for (size_t i = 0; trib_transports[i]; i++)
+        all_slots(trib_transports[i]);
+    pair_open(&pair, text, "loop");
+    all_slots(pair.t[0]->ops);
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    pair_close(&pair);
+}
+
+static void test_auto(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "auto", "auto+nomap");
+    assert_string_equal(pair.t[0]->ops->name, trib_transports[0]->name);
+    all_slots(pair.t[1]->ops);
+    assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0]));
+    assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1]));
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_wrong_numbers),
+        cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_auto),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
