@@ -136,8 +136,7 @@ static bool set_codec(struct perf_args *args, const char *value, FILE *err)
 {
     char why[512] = "";
     args->codec = value;
-    if (strcmp(value, "auto") == 0 ||
-        trib_codec_check(value, why, sizeof(why)) == TRIB_OK)
+    if (trib_codec_check(value, why, sizeof(why)) == TRIB_OK)
         return true;
     fprintf(err, "trib-perf: --codec %s: %s\n", value, why);
     return false;

@@ -79,11 +79,11 @@ build_peer() { # NAME COMPILER ARGUMENT…
     return 1
 }
 
-if build_peer openmpi mpicc.openmpi -O2 "$here/peers/mpi_allreduce.c"; then
+if build_peer openmpi mpicc.openmpi -O2 -I"$here/.." "$here/peers/mpi_allreduce.c"; then
     contenders+=(openmpi openmpi-ucx)
 fi
-build_peer mpich mpicc.mpich -O2 "$here/peers/mpi_allreduce.c" && contenders+=(mpich)
-build_peer gloo g++ -O3 "$here/peers/gloo_allreduce.cc" -lgloo -lpthread &&
+build_peer mpich mpicc.mpich -O2 -I"$here/.." "$here/peers/mpi_allreduce.c" && contenders+=(mpich)
+build_peer gloo g++ -O3 -I"$here/.." "$here/peers/gloo_allreduce.cc" -lgloo -lpthread &&
     contenders+=(gloo)
 
 # --- one launch -------------------------------------------------------------------

@@ -11,7 +11,7 @@ libperf_la_SOURCES = \
 	perf/measure.c \
 	perf/names.c \
 	perf/operation.c \
-	perf/oracle.c \
+	perf/oracle.c perf/oracle.h \
 	perf/perf.h \
 	perf/samples.c \
 	perf/sizes.c \

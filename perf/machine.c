@@ -44,8 +44,8 @@ json_t *perf_machine_json(void)
     if (uname(&name) != 0)
         return json_object();
     cpu_model(model, sizeof(model));
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    return json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:s}", "host", name.nodename,
+    json_int_t memory = (json_int_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    return json_pack("{s:s, s:s, s:i, s:i, s:I, s:s, s:s, s:s}", "host", name.nodename,
                      "cpu", model, "cores", (int)sysconf(_SC_NPROCESSORS_ONLN),
                      "cores_allowed", allowed_cores(), "memory_bytes", memory, "kernel",
                      name.release, "architecture", name.machine, "compiler",

@@ -39,8 +39,11 @@ static double cpu_seconds(void)
 static trib_status_t run_calls(struct perf_operation *op, long calls)
 {
     trib_status_t status = TRIB_OK;
-    for (long i = 0; i < calls && status == TRIB_OK; i++)
+    for (long i = 0; i < calls && status == TRIB_OK; i++) {
+        if (op->pristine != NULL)
+            perf_operation_restore(op);
         status = op->run(op);
+    }
     return status;
 }
 
@@ -77,7 +80,7 @@ static bool input_survived(const struct perf_operation *op)
 static trib_status_t check(struct perf_operation *op, struct check *out)
 {
     struct perf_verdict verdict;
-    perf_operation_refill(op, false);
+    perf_operation_fill(op);
     trib_status_t status = op->run(op);
     if (status != TRIB_OK)
         return status;
@@ -111,7 +114,6 @@ struct timing {
     long batch;
     long samples;
     double *seconds; /* of each sample */
-    double dirty; /* 1: in place and lossy, hence inputs are put back each time */
     double cpu_s;
 };
 
@@ -159,7 +161,7 @@ static trib_status_t decide(struct timing *t)
     if (status != TRIB_OK)
         return status;
 
-    double batch = t->dirty != 0.0 ? 1 : ceil(t->args->sample_s / call);
+    double batch = op->pristine != NULL ? 1 : ceil(t->args->sample_s / call);
     t->batch = (long)fmin(fmax(batch, 1), MAX_BATCH);
     t->samples = t->args->iters;
     if (t->samples == 0) {
@@ -169,6 +171,18 @@ static trib_status_t decide(struct timing *t)
     return TRIB_OK;
 }
 
+/* One call on an input put back: neither that nor the waiting for it is in its time. */
+static trib_status_t sample_restored(struct perf_operation *op, double *seconds)
+{
+    perf_operation_restore(op);
+    trib_status_t status = trib_barrier(op->comm);
+    double before = perf_now();
+    if (status == TRIB_OK)
+        status = op->run(op);
+    *seconds = perf_now() - before;
+    return status;
+}
+
 static trib_status_t take_samples(struct timing *t, long first, long n)
 {
     struct perf_operation *op = t->op;
@@ -176,9 +190,11 @@ static trib_status_t take_samples(struct timing *t, long first, long n)
     double cpu = cpu_seconds();
     double before = perf_now();
     for (long i = first; i < first + n && status == TRIB_OK; i++) {
-        if (t->dirty != 0.0)
-            perf_operation_refill(op, false);
-        if (t->args->sync || t->dirty != 0.0) {
+        if (op->pristine != NULL) {
+            status = sample_restored(op, &t->seconds[i]);
+            continue;
+        }
+        if (t->args->sync) {
             status = trib_barrier(op->comm);
             before = perf_now();
             if (status != TRIB_OK)
@@ -291,11 +307,16 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
     bool in_place = op->args->in_place && op->args->coll != TRIB_BARRIER;
     trib_status_t status = TRIB_OK;
 
-    t.dirty = in_place && lossy;
     if (op->args->check)
         status = check(op, &verdict);
-    /* In place sums grow with each call: zeros stay finite. */
-    perf_operation_refill(op, in_place && !lossy);
+    /* In place sums grow with each call. Zeros stay finite, but codecs tell them from
+       gradients: those get their input back before every sample. */
+    if (in_place && !lossy)
+        perf_operation_zero(op);
+    else
+        perf_operation_fill(op);
+    if (in_place && lossy && status == TRIB_OK)
+        status = perf_operation_keep(op);
     if (status == TRIB_OK)
         status = decide(&t);
     if (status != TRIB_OK)

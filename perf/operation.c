@@ -185,19 +185,42 @@ void perf_operation_close(struct perf_operation *op)
 {
     trib_plan_free(op->plan);
     op->plan = NULL;
+    free(op->pristine);
+    op->pristine = NULL;
     block_close(op, 1);
     block_close(op, 0);
 }
 
-void perf_operation_refill(struct perf_operation *op, bool zeros)
+static size_t input_bytes(const struct perf_operation *op)
 {
-    if (op->input == NULL)
-        return;
-    size_t n = perf_oracle_inputs(&op->oracle);
-    if (zeros)
-        memset(op->input, 0, n * trib_dtype_size(op->desc.dtype));
-    else
-        perf_oracle_fill(&op->oracle, op->oracle.rank, 0, n, op->input);
+    return perf_oracle_inputs(&op->oracle) * trib_dtype_size(op->desc.dtype);
+}
+
+void perf_operation_fill(struct perf_operation *op)
+{
+    if (op->input != NULL)
+        perf_oracle_fill(&op->oracle, op->oracle.rank, 0,
+                         perf_oracle_inputs(&op->oracle), op->input);
+}
+
+void perf_operation_zero(struct perf_operation *op)
+{
+    if (op->input != NULL)
+        memset(op->input, 0, input_bytes(op));
+}
+
+trib_status_t perf_operation_keep(struct perf_operation *op)
+{
+    op->pristine = malloc(input_bytes(op) + 1); /* of nothing too */
+    if (op->pristine == NULL)
+        return TRIB_ERR_NO_MEMORY;
+    memcpy(op->pristine, op->input, input_bytes(op));
+    return TRIB_OK;
+}
+
+void perf_operation_restore(struct perf_operation *op)
+{
+    memcpy(op->input, op->pristine, input_bytes(op));
 }
 
 size_t perf_operation_guards(const struct perf_operation *op)

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "perf/perf.h"
+#include "perf/oracle.h"
 
 #define BLOCK 1024 /* elements that are made, reduced and compared at a time */
 

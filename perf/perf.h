@@ -9,7 +9,7 @@
  *     operation.c  buffers and the call
  *     measure.c    warm-up, samples -> struct perf_result
  *     samples.c    percentiles
- *     oracle.c     inputs, and what must come out
+ *     oracle.[ch]  inputs, and what must come out
  *     writer.c     table, csv, json
  *
  * A sample is the time of one call, or of a batch of calls where one call is too short
@@ -24,6 +24,8 @@
 #include <stdio.h>
 
 #include <tributary.h>
+
+#include "perf/oracle.h"
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };
@@ -121,40 +123,6 @@ void perf_summarise(double *values, size_t n, struct perf_summary *out);
  */
 double perf_bus_factor(trib_coll_t coll, int ranks);
 
-/* --- oracle.c --- */
-
-/* Inputs are a function of (seed, rank, element): each rank can make all of them. */
-struct perf_oracle {
-    trib_coll_t coll;
-    trib_dtype_t dtype;
-    trib_op_t op;
-    size_t count; /* as in trib_desc_t */
-    int rank;
-    int ranks;
-    int root;
-    bool exact; /* codec none: an element may be off by rounding only */
-    uint64_t seed;
-};
-
-struct perf_verdict {
-    double error2; /* sum of squared errors */
-    double reference2; /* sum of squared expected values */
-    uint64_t wrong; /* elements; with a lossy codec those that are not finite */
-    uint64_t hash; /* of the result's bytes */
-};
-
-/** perf_oracle_inputs, _outputs - elements of the input and result of o->rank. */
-size_t perf_oracle_inputs(const struct perf_oracle *o);
-size_t perf_oracle_outputs(const struct perf_oracle *o);
-
-/** perf_oracle_fill - elements first … first + n of the input of `rank`. */
-void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
-                      void *out);
-
-/** perf_oracle_compare - the result of o->rank against what it must be. */
-void perf_oracle_compare(const struct perf_oracle *o, const void *result,
-                         struct perf_verdict *out);
-
 /* --- operation.c --- */
 
 /* One collective of one size with its buffers. */
@@ -166,6 +134,7 @@ struct perf_operation {
     trib_plan_t *plan; /* NULL: blocking calls */
     void *input; /* where inputs are written: send, or inside recv */
     void *output; /* where the result appears */
+    void *pristine; /* a copy of the input; NULL: not kept */
     size_t bytes; /* of the whole vector, as reported */
     void *blocks[2]; /* what perf_operation_close gives back */
     size_t block_bytes[2];
@@ -181,8 +150,13 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
                                   size_t bytes, struct perf_operation *op);
 void perf_operation_close(struct perf_operation *op);
 
-/** perf_operation_refill - write this rank's inputs, or zeros. */
-void perf_operation_refill(struct perf_operation *op, bool zeros);
+/** perf_operation_fill, _zero - write this rank's inputs, or zeros. */
+void perf_operation_fill(struct perf_operation *op);
+void perf_operation_zero(struct perf_operation *op);
+
+/** perf_operation_keep, _restore - copy the input away, and back. */
+trib_status_t perf_operation_keep(struct perf_operation *op);
+void perf_operation_restore(struct perf_operation *op);
 
 /** perf_operation_guards - damaged bytes behind the buffers; 0 is right. */
 size_t perf_operation_guards(const struct perf_operation *op);

@@ -4,9 +4,9 @@
  *
  *     probe             prints "0.034 near": microseconds one way, and a word
  *
- * Two threads on two cores hand a flag in shared memory to and fro. Virtual machines
- * place their cores with or without a cache in common, and change that at any time,
- * which moves shared-memory latency by a factor of five: compare like with like.
+ * Two threads on two cores pass a flag in shared memory back and forth. Virtual
+ * machines place their cores with or without a cache in common, and change that at any
+ * time, which moves shared-memory latency by a factor of five: compare like with like.
  *
  *     near   below 0.08 µs: they share a cache
  *     far    0.12 to 1 µs: they do not

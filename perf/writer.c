@@ -280,7 +280,7 @@ static bool json_finish(struct perf_writer *w, const trib_stats_t *stats, char *
 {
     json_t *all = json_all(w, stats);
     char *text =
-        all == NULL ? NULL : json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        all == NULL ? NULL : json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     bool done = false;
     if (text == NULL)
         snprintf(why, why_bytes, "cannot make the json: out of memory");

@@ -2,7 +2,7 @@
 /*
  * Times Gloo's allreduce of float32 sums over its TCP transport; see timing.h.
  *
- *     g++ -O3 gloo_allreduce.cc -o gloo_allreduce -lgloo -lpthread
+ *     g++ -O3 -I. perf/peers/gloo_allreduce.cc -o gloo_allreduce -lgloo -lpthread
  *     ./gloo_allreduce -l gloo -x RANK:RANKS:DIRECTORY:INTERFACE
  *
  * Every rank names the same empty directory, in which they meet.
@@ -20,7 +20,7 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include "timing.h"
+#include "perf/peers/timing.h"
 
 namespace
 {

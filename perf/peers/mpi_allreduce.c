@@ -2,13 +2,13 @@
 /*
  * Times MPI_Allreduce of float32 sums; see timing.h.
  *
- *     mpicc.openmpi -O2 mpi_allreduce.c -o mpi_allreduce.openmpi
- *     mpicc.mpich -O2 mpi_allreduce.c -o mpi_allreduce.mpich
+ *     mpicc.openmpi -O2 -I. perf/peers/mpi_allreduce.c -o mpi_allreduce.openmpi
+ *     mpicc.mpich -O2 -I. perf/peers/mpi_allreduce.c -o mpi_allreduce.mpich
  *     mpirun.openmpi -np 2 ./mpi_allreduce.openmpi -l openmpi
  */
 #include <mpi.h>
 
-#include "timing.h"
+#include "perf/peers/timing.h"
 
 static void mpi_allreduce(void *state, const float *send, float *recv, size_t count)
 {

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes into a collective that is measured, and what must come out.
+ */
+#ifndef PERF_ORACLE_H
+#define PERF_ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary.h>
+
+/* Inputs are a function of (seed, rank, element): each rank can make all of them. */
+struct perf_oracle {
+    trib_coll_t coll;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    size_t count; /* as in trib_desc_t */
+    int rank;
+    int ranks;
+    int root;
+    bool exact; /* codec none: an element may be off by rounding only */
+    uint64_t seed;
+};
+
+struct perf_verdict {
+    double error2; /* sum of squared errors */
+    double reference2; /* sum of squared expected values */
+    uint64_t wrong; /* elements; with a lossy codec those that are not finite */
+    uint64_t hash; /* of the result's bytes */
+};
+
+/** perf_oracle_inputs, _outputs - elements of the input and result of o->rank. */
+size_t perf_oracle_inputs(const struct perf_oracle *o);
+size_t perf_oracle_outputs(const struct perf_oracle *o);
+
+/** perf_oracle_fill - elements first … first + n of the input of `rank`. */
+void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
+                      void *out);
+
+/** perf_oracle_compare - the result of o->rank against what it must be. */
+void perf_oracle_compare(const struct perf_oracle *o, const void *result,
+                         struct perf_verdict *out);
+
+#endif
