@@ -43,6 +43,8 @@ static const char help[] =
     "standard input. Signals are passed on; a second SIGINT or SIGTERM kills. The exit\n"
     "code is that of the rank that failed first, 128 + N if signal N ended it.\n";
 
+static char program_name[] = "trib-run";
+
 enum stage {
     STAGE_RUN,  /* all is well */
     STAGE_WAIT, /* a rank has failed: the others may end by themselves until next_at */
@@ -167,7 +169,7 @@ static int parse_options(int argc, char **argv, struct run_options *o)
     int key;
 
     if (argc > 0)
-        argv[0] = "trib-run"; /* for getopt's complaints: no path */
+        argv[0] = program_name; /* for getopt's complaints: no path */
     while ((key = getopt_long(argc, argv, "+n:o:hV", long_options, NULL)) != -1) {
         if (key == 'h') {
             fputs(help, stdout);
