@@ -10,7 +10,10 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define REAP_MS 200
 
 /* What one rank is started with; -1: as in trib-run, or /dev/null for input. */
 struct plumbing {
@@ -314,12 +317,28 @@ void run_kill(const struct run_job *job, int signal)
             kill(-job->ranks[rank].pid, signal);
 }
 
+/*
+ * What the ranks had started was killed with them and has come to us: reap it. Only a
+ * daemon, in a session of its own, lives on.
+ */
+static void reap_orphans(void)
+{
+    for (int ms = 0; ms < REAP_MS; ms++) {
+        pid_t pid;
+        do
+            pid = waitpid(-1, NULL, WNOHANG);
+        while (pid > 0);
+        if (pid < 0)
+            return; /* none is left */
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+}
+
 void run_finish(struct run_job *job)
 {
-    if (job->keeper > 0) {
+    if (job->keeper > 0)
         kill(job->keeper, SIGKILL);
-        waitpid(job->keeper, NULL, 0);
-    }
+    reap_orphans();
     for (int rank = 0; job->ranks && rank < job->options->ranks; rank++)
         for (int i = 0; i < 2; i++)
             run_stream_close(&job->ranks[rank].streams[i]);

@@ -3,7 +3,11 @@
 # fuzz_x.c defines LLVMFuzzerTestOneInput; its corpus is tests/fuzz/corpus/fuzz_x/. With
 # --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
 # To add a target: append it to fuzz_targets, give it the three lines and a corpus.
-fuzz_targets = tests/fuzz/fuzz_config
+fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_config
+
+tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
+tests_fuzz_fuzz_boot_LDADD = $(FUZZ_LDADD)
+tests_fuzz_fuzz_boot_LDFLAGS = $(FUZZ_LDFLAGS)
 
 tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
 tests_fuzz_fuzz_config_LDADD = $(FUZZ_LDADD)

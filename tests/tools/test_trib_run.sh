@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Scripts of ranks are expanded by the ranks; functions are called through within.
+# shellcheck disable=SC2016,SC2317
+# trib-run as a user runs it: output, exit codes, signals, no process left behind.
+set -u
+run=${abs_top_builddir:-.}/tools/trib-run
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+number=0 failed=0
+
+result() { # NAME, 0 for well
+    number=$((number + 1))
+    if [ "$2" -eq 0 ]; then
+        echo "ok $number - $1"
+    else
+        echo "not ok $number - $1"
+        sed 's/^/# /' "$dir/out" "$dir/err" | head -n 40
+        failed=1
+    fi
+}
+
+# NAME, expected exit code, words that must be said ("" for none), arguments
+expect() {
+    local name=$1 code=$2 words=$3
+    shift 3
+    timeout 20 "$run" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    local got=$?
+    echo "exit code $got" >>"$dir/err"
+    cat "$dir/out" "$dir/err" | grep -qF -- "$words" && [ "$got" -eq "$code" ]
+    result "$name" $?
+}
+
+# Seconds, command: until it succeeds
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.02
+    done
+}
+
+gone() { # pids: none of them lives, zombies neither
+    local pid
+    for pid in "$@"; do
+        [ ! -e "/proc/$pid" ] || return 1
+    done
+}
+
+has_lines() { # file, at least so many lines
+    [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+# Arguments and exit codes
+expect "help" 0 "start ranks of a program on this host" --help
+expect "version" 0 "trib-run " --version
+expect "no ranks" 2 "say how many ranks" -- true
+expect "no program" 2 "say which program" -n 2
+expect "no such number" 2 "from 1 to 4096" -n x -- true
+expect "no such option" 2 "--frob" -n 2 --frob -- true
+expect "no such tag" 2 "prefix or none" -n 2 --tag x -- true
+expect "no such binding" 2 "core or none" -n 2 --bind x -- true
+expect "no such time" 2 "number of seconds" -n 2 --timeout -1 -- true
+expect "a program that is not there" 127 "cannot run no-such-program: No such file" \
+    -n 3 -- no-such-program
+echo x >"$dir/data"
+expect "a file that is no program" 126 "Permission denied" -n 2 -- "$dir/data"
+expect "all is well" 0 "" -n 3 -- true
+expect "exit code of a rank" 7 "rank 2 (process" -n 3 -- \
+    sh -c '[ $TRIB_RANK != 2 ] || exit 7'
+expect "a signal ends a rank" 137 "was ended by signal 9 (Killed)" -n 2 -- \
+    sh -c '[ $TRIB_RANK != 1 ] || kill -9 $$'
+expect "the first failure counts" 5 "" -n 2 -- \
+    sh -c 'if [ $TRIB_RANK = 1 ]; then exit 5; else sleep 0.5; exit 6; fi'
+expect "others are ended after a grace" 4 "was ended by signal 15" -n 3 --grace 0.2 -- \
+    sh -c '[ $TRIB_RANK != 1 ] || exit 4; exec sleep 30'
+expect "others may end by themselves" 4 "exited with 4; the others have 10 s" -n 2 -- \
+    sh -c '[ $TRIB_RANK != 1 ] || exit 4; sleep 0.3'
+expect "time-out" 124 "0.3 s have passed" -n 2 --timeout 0.3 -- sleep 30
+expect "a stopped rank is ended, too" 124 "" -n 2 --timeout 0.3 -- \
+    sh -c '[ $TRIB_RANK != 1 ] || kill -STOP $$; exec sleep 30'
+
+# Environment
+expect "environment" 0 "[1] 1 of 2 local:/proc/" -n 2 -- \
+    sh -c 'echo $TRIB_RANK of $TRIB_SIZE $TRIB_ROOT'
+expect "meeting over TCP" 0 "[1] localhost:4711" -n 2 --root localhost:4711 -- \
+    sh -c 'echo $TRIB_ROOT'
+expect "a core for each rank" 0 "[1] bound" -n 2 --bind core -- \
+    sh -c 'taskset -p $$ | grep -q "mask: [1248]0*\$" && echo bound'
+
+# Output
+"$run" -n 4 -- sh -c '
+    i=0
+    while [ $i -lt 300 ]; do
+        printf "%s-" begin $i
+        printf "%060d" $i
+        printf " end\n"
+        i=$((i + 1))
+    done' >"$dir/out" 2>"$dir/err"
+[ "$(wc -l <"$dir/out")" -eq 1200 ] &&
+    [ "$(grep -cE '^\[[0-3]\] begin-[0-9]+-[0-9]{60} end$' "$dir/out")" -eq 1200 ]
+result "lines stay whole, each with its rank" $?
+expect "a last line without line feed" 0 "[0] unfinished" -n 1 -- printf unfinished
+expect "lines without a tag" 0 "plain" -n 2 --tag none -- echo plain
+[ "$(sort -u "$dir/out")" = plain ] && [ "$(wc -l <"$dir/out")" -eq 2 ]
+result "nothing is added to them" $?
+expect "files for each rank" 0 "" -n 2 --output "$dir/logs" -- \
+    sh -c 'echo out $TRIB_RANK; echo err $TRIB_RANK >&2'
+[ "$(cat "$dir/logs/rank-1.out")" = "out 1" ] && [ "$(cat "$dir/logs/rank-0.err")" = "err 0" ] &&
+    [ ! -s "$dir/out" ]
+result "hold what the ranks say" $?
+expect "a folder that cannot be made" 125 "cannot make the folder" \
+    -n 1 --output /proc/no/folder -- true
+"$run" -n 2 -- sh -c 'yes | head -c 3000000' 2>"$dir/err" | head -n 1 >"$dir/out"
+[ "${PIPESTATUS[0]}" -eq 0 ] && [ "$(wc -l <"$dir/out")" -eq 1 ]
+result "a reader that goes away" $?
+
+# Input
+echo hello | timeout 20 "$run" -n 3 -- cat >"$dir/out" 2>"$dir/err"
+[ "$(cat "$dir/out")" = "[0] hello" ]
+result "input is for rank 0" $?
+
+# Signals: each rank says its pid and what it gets. A shell starts background jobs with
+# SIGINT ignored, which trib-run would leave as it is.
+start() { # more of the script of each rank
+    : >"$dir/pids"
+    : >"$dir/got"
+    # shellcheck disable=SC2016
+    env --default-signal=INT "$run" -n 3 -- sh -c '
+        trap "echo USR1 >>$0/got" USR1
+        '"$1"'
+        echo $$ >>$0/pids
+        while :; do sleep 0.02; done' "$dir" >"$dir/out" 2>"$dir/err" &
+    job=$!
+    within 10 has_lines "$dir/pids" 3
+    mapfile -t pids <"$dir/pids"
+}
+
+start ""
+kill -USR1 $job
+within 5 has_lines "$dir/got" 3
+result "SIGUSR1 reaches all ranks" $?
+kill -TERM $job
+wait $job
+[ $? -eq 143 ] && gone "${pids[@]}"
+result "SIGTERM ends all ranks" $?
+
+start 'trap "echo INT >>$0/got" INT'
+kill -INT $job
+within 5 has_lines "$dir/got" 3
+result "SIGINT reaches all ranks" $?
+kill -INT $job
+wait $job
+[ $? -eq 137 ] && gone "${pids[@]}"
+result "a second SIGINT kills" $?
+
+start '(trap "" HUP TERM; exec sleep 60) & echo $! >>$0/pids'
+within 10 has_lines "$dir/pids" 6
+mapfile -t pids <"$dir/pids"
+kill -KILL $job
+wait $job 2>/dev/null
+within 5 gone "${pids[@]}"
+result "kill -9 of trib-run ends the ranks and what they started" $?
+
+expect "what a rank leaves behind is ended" 0 "" -n 2 -- \
+    sh -c "sleep 60 & echo \$! >>$dir/left"
+mapfile -t pids <"$dir/left"
+[ "${#pids[@]}" -eq 2 ] && gone "${pids[@]}"
+result "and is no zombie" $?
+
+# Ranks that meet, here and over TCP
+perf=${abs_top_builddir:-.}/tools/trib-perf
+[ -x "$perf" ] || perf=${abs_top_builddir:-.}/perf/trib-perf
+if [ -x "$perf" ]; then
+    expect "ranks meet" 0 "" -n 2 -- "$perf" allreduce --sizes 8 --iters 10
+    expect "ranks meet over TCP" 0 "" -n 2 --root "127.0.0.1:$((20000 + $$ % 10000))" -- \
+        "$perf" allreduce --sizes 8 --iters 10
+fi
+
+echo "1..$number"
+exit $failed
