@@ -2,4 +2,7 @@
 noinst_LTLIBRARIES += libtopo.la
 libtributary_all_la_LIBADD += libtopo.la
 libtopo_la_SOURCES = \
-	topo/cost.c topo/cost.h
+	topo/cost.c topo/cost.h \
+	topo/machine.c topo/machine.h \
+	topo/sysfs.c
+libtopo_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)

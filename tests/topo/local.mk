@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 topo_tests = \
-	tests/topo/test_cost
+	tests/topo/test_cost \
+	tests/topo/test_machine
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
