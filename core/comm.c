@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/digest.h"
 #include "base/time.h"
 #include "boot/boot.h"
+#include "topo/machine.h"
 
 #define HELLO_VERSION 1
 
@@ -26,6 +26,7 @@ struct hello {
     uint32_t version; /* HELLO_VERSION */
     uint64_t settings;
     uint64_t machine; /* boot id and pid namespace: equal within load/store reach */
+    cpu_set_t cpus;   /* where this rank may run */
     int32_t pid;
     char library[12];
     char host[64];
@@ -97,6 +98,8 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
     h->settings = trib_config_digest(&comm->cfg);
     h->machine = machine_id();
     h->pid = getpid();
+    if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
+        CPU_ZERO(&h->cpus);
     snprintf(h->library, sizeof(h->library), "%s", trib_version());
     if (gethostname(h->host, sizeof(h->host) - 1))
         snprintf(h->host, sizeof(h->host), "unknown");
@@ -149,7 +152,9 @@ static trib_status_t learn_peers(struct trib_comm *comm, const struct hello *all
 {
     struct trib_engine *e = &comm->engine;
     int neighbours = 0;
+    cpu_set_t cpus;
 
+    CPU_ZERO(&cpus);
     for (int r = 0; r < e->size; r++) {
         trib_status_t st = check_hello(comm, &all[0], &all[r], r);
         if (st != TRIB_OK)
@@ -160,9 +165,12 @@ static trib_status_t learn_peers(struct trib_comm *comm, const struct hello *all
         p->pid = all[r].pid;
         p->address = all[r].address;
         p->arena = all[r].arena;
-        neighbours += all[r].machine == all[e->rank].machine;
+        if (all[r].machine != all[e->rank].machine)
+            continue;
+        neighbours++;
+        CPU_OR(&cpus, &cpus, &all[r].cpus);
     }
-    e->oversubscribed = neighbours > trib_cpu_count();
+    e->oversubscribed = neighbours > CPU_COUNT(&cpus);
     return TRIB_OK;
 }
 
@@ -185,8 +193,9 @@ static trib_status_t meet(struct trib_comm *comm, int rank, int size,
     e->rank = rank;
     e->size = size;
     e->kernels = trib_kernels_get(isas[comm->cfg.cpu]);
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    comm->cache_bytes = cache > 0 ? (size_t)cache : 0;
+    struct trib_machine machine;
+    trib_machine_read_sysfs("", &machine);
+    comm->cache_bytes = machine.l3_bytes;
     if (!e->kernels)
         return trib_fail(&comm->err, TRIB_ERR_CONFIG,
                          "TRIB_CPU=%s: this CPU does not have it", isas[comm->cfg.cpu]);

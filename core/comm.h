@@ -61,7 +61,6 @@ struct trib_comm {
     _Atomic int lock; /* of engine */
     struct trib_driver driver;
     int n_plans; /* of the caller */
-    bool shares_host; /* all ranks are on one host */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];

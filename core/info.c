@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "boot/boot.h"
 #include "core/comm.h"
+#include "topo/machine.h"
 
 const char *trib_version(void)
 {
@@ -102,10 +103,10 @@ static void list_cpu(const struct sink *s)
 
 static void list_topology(const struct sink *s)
 {
-    char cores[16];
+    struct trib_machine machine;
 
-    snprintf(cores, sizeof(cores), "%d", trib_cpu_count());
-    give(s, "cores", cores, "that this process may use");
+    trib_machine_read(&machine);
+    trib_machine_list(&machine, s->fn, s->arg);
 }
 
 trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg)
