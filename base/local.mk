@@ -8,6 +8,7 @@ libbase_la_SOURCES = \
 	base/error.c base/error.h \
 	base/log.c base/log.h \
 	base/pool.c base/pool.h \
+	base/process.c base/process.h \
 	base/ring.h \
 	base/rng.c base/rng.h \
 	base/status.c \

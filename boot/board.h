@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "boot/boot.h"
-#include "boot/process.h"
+#include "base/process.h"
 
 #include <tributary/status.h>
 

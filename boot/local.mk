@@ -6,7 +6,6 @@ libboot_la_SOURCES = \
 	boot/boot.c boot/boot.h \
 	boot/local.c \
 	boot/meeting.c \
-	boot/process.c boot/process.h \
 	boot/tcp.c \
 	boot/tcp_net.c boot/tcp_net.h \
 	boot/tcp_proto.c boot/tcp_proto.h \

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/process.h"
 #include "base/time.h"
 #include "boot/boot.h"
 #include "topo/machine.h"
@@ -74,17 +74,10 @@ void trib_comm_lock_slow(struct trib_comm *comm)
 
 static uint64_t machine_id(void)
 {
-    char id[64] = "";
-    struct stat ns = {0};
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    struct trib_process self;
 
-    if (f) {
-        if (!fgets(id, sizeof(id), f))
-            id[0] = 0;
-        fclose(f);
-    }
-    (void)stat("/proc/self/ns/pid", &ns);
-    return trib_digest_seeded(id, strlen(id), (uint64_t)ns.st_ino);
+    trib_process_self(&self);
+    return trib_digest_seeded(&self.boot, sizeof(self.boot), self.space);
 }
 
 static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)

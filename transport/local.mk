@@ -13,5 +13,4 @@ libtransport_la_SOURCES = \
 	transport/shm_peer.c \
 	transport/shm_region.c \
 	transport/transport.c transport/transport.h \
-	transport/watch.c transport/watch.h \
 	transport/wrap.c

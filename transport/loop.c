@@ -79,7 +79,7 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
     if (!loop->peers)
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     if (status == TRIB_OK)
-        status = trib_ident_self(&loop->me, opts->err);
+        status = trib_segment_owner(&loop->me, opts->err);
     if (status == TRIB_OK)
         status = endpoint_make(loop);
     if (status != TRIB_OK) {
@@ -99,7 +99,7 @@ static trib_status_t loop_address(struct trib_transport *t, struct trib_blob *ou
         .magic = LOOP_MAGIC,
         .fd = id.fd,
         .boot = loop->me.boot,
-        .pidns = loop->me.pidns,
+        .space = loop->me.space,
         .start = loop->me.start,
         .key = id.key,
         .map_len = id.map_len,
@@ -131,12 +131,12 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
         return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
                          peer);
     memcpy(&a, address->bytes, sizeof(a));
-    struct trib_ident who = {
-        .boot = a.boot, .pidns = a.pidns, .start = a.start, .pid = a.pid};
+    struct trib_process who = {
+        .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
     if (a.magic != LOOP_MAGIC)
         return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
                          peer);
-    if (!trib_ident_same(&who, &loop->me))
+    if (!trib_process_same(&who, &loop->me))
         return trib_fail(loop->err, TRIB_ERR_UNSUPPORTED,
                          "peer %d is process %d: loop reaches threads of one process only",
                          peer, a.pid);

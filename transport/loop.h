@@ -12,7 +12,7 @@
 
 #include "transport/segment.h"
 #include "transport/transport.h"
-#include "transport/watch.h"
+#include "base/process.h"
 
 #define LOOP_MAGIC 0x706f6f6cu
 #define LOOP_DEPTH 64u
@@ -84,7 +84,7 @@ struct loop {
     int size;
     uint32_t depth;
     struct trib_error *err;
-    struct trib_ident me;
+    struct trib_process me;
     struct trib_segment seg;
     struct loop_endpoint *own;
     struct loop_peer *peers;
@@ -94,7 +94,7 @@ struct loop {
 struct loop_address {
     uint32_t magic;
     int32_t fd;
-    uint64_t boot, pidns, start;
+    uint64_t boot, space, start;
     uint64_t key, map_len;
     int32_t pid;
     uint32_t reserved;

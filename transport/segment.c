@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "transport/watch.h"
+#include "base/process.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008u
@@ -84,6 +84,16 @@ static trib_status_t random_key(uint64_t *out, struct trib_error *err)
     if (getrandom(out, sizeof(*out), 0) != (ssize_t)sizeof(*out))
         return trib_fail(err, TRIB_ERR_SYSTEM, "getrandom failed: %m");
     return TRIB_OK;
+}
+
+trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *err)
+{
+    trib_process_self(out);
+    if (out->boot && out->start)
+        return TRIB_OK;
+    return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                     "cannot read %s; is /proc mounted?",
+                     out->boot ? "/proc/self/stat" : "/proc/sys/kernel/random/boot_id");
 }
 
 trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
@@ -201,8 +211,8 @@ static bool join_owner(struct trib_segment *seg)
 }
 
 trib_status_t trib_segment_attach(const struct trib_segment_id *id,
-                                  const struct trib_ident *owner,
-                                  const struct trib_ident *self,
+                                  const struct trib_process *owner,
+                                  const struct trib_process *self,
                                   struct trib_segment *out, struct trib_error *err)
 {
     int fd = -1;
@@ -230,7 +240,7 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
     out->key = id->key;
     out->trailer = trailer_of(base, map_len);
     if (out->trailer->magic == SEGMENT_MAGIC && out->trailer->key == id->key &&
-        (!trib_ident_same(owner, self) || join_owner(out)))
+        (!trib_process_same(owner, self) || join_owner(out)))
         return TRIB_OK;
 
     munmap(base, map_len);

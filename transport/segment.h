@@ -24,7 +24,7 @@
 #include <tributary/status.h>
 
 struct trib_error;
-struct trib_ident;
+struct trib_process;
 
 struct trib_segment_trailer;
 
@@ -47,6 +47,13 @@ struct trib_segment_id {
 };
 
 /**
+ * trib_segment_owner - this process, as its peers will look for it in /proc.
+ *
+ * errors   TRIB_ERR_UNSUPPORTED: /proc does not tell
+ */
+trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *err);
+
+/**
  * trib_segment_create - a new segment of at least len zero bytes.
  *
  * From 2 MiB on, base is aligned to 2 MiB and len a multiple of it, so that the kernel may
@@ -67,8 +74,8 @@ struct trib_segment_id trib_segment_id(const struct trib_segment *seg);
  *          more), TRIB_ERR_UNSUPPORTED (access refused; the sentence says why)
  */
 trib_status_t trib_segment_attach(const struct trib_segment_id *id,
-                                  const struct trib_ident *owner,
-                                  const struct trib_ident *self,
+                                  const struct trib_process *owner,
+                                  const struct trib_process *self,
                                   struct trib_segment *out, struct trib_error *err);
 
 /**

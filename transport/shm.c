@@ -126,7 +126,7 @@ static trib_status_t shm_open_transport(const struct trib_transport_opts *opts,
     set_timeouts(shm, opts->cfg);
     status = parse_params(shm, opts->params, &shm->cma);
     if (status == TRIB_OK)
-        status = trib_ident_self(&shm->me, shm->err);
+        status = trib_segment_owner(&shm->me, shm->err);
     if (status == TRIB_OK)
         status = make_tables(shm);
     if (status == TRIB_OK)
@@ -152,7 +152,7 @@ static void shm_close(struct trib_transport *t)
         struct shm_peer *p = &shm->peers[i];
         if (!in_child && p->state == SHM_PEER_CONNECTED)
             trib_shm_ring_bell(p->header);
-        trib_watch_close(&p->watch);
+        trib_process_watch_close(&p->watch);
         trib_segment_release(&p->control, in_child);
     }
     trib_segment_release(&shm->control, in_child);

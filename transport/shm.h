@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <stdbool.h>
 
-#include "transport/watch.h"
+#include "base/process.h"
 #include "transport/segment.h"
 #include "transport/shm_layout.h"
 #include "transport/transport.h"
@@ -44,8 +44,8 @@ struct shm_peer {
 
     struct trib_segment control; /* the peer's */
     struct shm_attached *attached;
-    struct trib_ident who;
-    struct trib_watch watch;
+    struct trib_process who;
+    struct trib_process_watch watch;
     uint64_t stopped_ns;  /* watched in state "stopped" so far */
     char why[96];         /* GOING: what the event will say */
 };
@@ -89,7 +89,7 @@ struct shm {
     uint32_t ring_slots;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_ident me;
+    struct trib_process me;
     struct trib_segment control;
     struct trib_shm_header *header;
     struct shm_peer *peers;

@@ -102,8 +102,8 @@ static inline struct trib_shm_ring *trib_shm_ring_at(struct trib_shm_header *hea
 struct trib_shm_address {
     uint32_t magic;
     uint32_t version;
-    uint64_t boot; /* struct trib_ident */
-    uint64_t pidns;
+    uint64_t boot; /* struct trib_process */
+    uint64_t space;
     uint64_t start;
     int32_t pid;
     int32_t fd; /* struct trib_segment_id of the control segment */

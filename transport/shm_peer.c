@@ -25,7 +25,7 @@ trib_status_t trib_shm_address(struct trib_transport *t, struct trib_blob *out)
         .magic = TRIB_SHM_ADDRESS_MAGIC,
         .version = TRIB_SHM_VERSION,
         .boot = shm->me.boot,
-        .pidns = shm->me.pidns,
+        .space = shm->me.space,
         .start = shm->me.start,
         .pid = shm->me.pid,
         .fd = id.fd,
@@ -60,7 +60,7 @@ static trib_status_t address_check(struct shm *shm, int peer, const struct trib_
                          "peer %d (process %d) runs on another host: shm reaches one host "
                          "only",
                          peer, out->pid);
-    if (out->pidns != shm->me.pidns)
+    if (out->space != shm->me.space)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
                          "peer %d (process %d) is in another pid namespace: let the "
                          "containers share one",
@@ -129,11 +129,11 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     if (status != TRIB_OK)
         return status;
 
-    p->who = (struct trib_ident){
-        .boot = a.boot, .pidns = a.pidns, .start = a.start, .pid = a.pid};
-    p->same_process = trib_ident_same(&p->who, &shm->me);
+    p->who = (struct trib_process){
+        .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
+    p->same_process = trib_process_same(&p->who, &shm->me);
     if (!p->same_process) {
-        status = trib_watch_open(&p->watch, &p->who, shm->err);
+        status = trib_process_watch_open(&p->watch, &p->who, shm->err);
         if (status != TRIB_OK)
             return status;
     }
@@ -152,7 +152,7 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
 err_detach:
     trib_segment_release(&p->control, false);
 err_unwatch:
-    trib_watch_close(&p->watch);
+    trib_process_watch_close(&p->watch);
     return status;
 }
 
@@ -186,7 +186,7 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
         shm->n_going--;
     if (p->active)
         deactivate(shm, peer);
-    trib_watch_close(&p->watch);
+    trib_process_watch_close(&p->watch);
     p->state = SHM_PEER_LEFT;
 }
 
@@ -208,7 +208,7 @@ void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt
     vsnprintf(peer->why, sizeof(peer->why), fmt, args);
     va_end(args);
     peer->state = SHM_PEER_GOING;
-    trib_watch_close(&peer->watch);
+    trib_process_watch_close(&peer->watch);
     shm->n_going++;
 }
 
@@ -252,7 +252,7 @@ static void look_for_deaths(struct shm *shm)
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];
         } else if (!p->same_process &&
-                   trib_watch_look(&p->watch) == TRIB_WATCH_DEAD) {
+                   trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD) {
             peer_ended(shm, p);
         }
     }
@@ -281,7 +281,7 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         struct shm_peer *p = &shm->peers[shm->active[i]];
         if (p->state != SHM_PEER_CONNECTED || p->same_process)
             continue;
-        if (trib_watch_look(&p->watch) != TRIB_WATCH_STOPPED) {
+        if (trib_process_watch_look(&p->watch) != TRIB_PROCESS_STOPPED) {
             p->stopped_ns = 0;
             continue;
         }

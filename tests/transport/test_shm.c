@@ -38,7 +38,7 @@ static void other_host(struct trib_shm_address *a)
 
 static void other_space(struct trib_shm_address *a)
 {
-    a->pidns++;
+    a->space++;
 }
 
 static void other_version(struct trib_shm_address *a)

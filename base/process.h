@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes of this host, as /proc shows them: who are they, do they live.
+ */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_error;
+
+/* A process for good: a pid may be used again, but not with the same start time. */
+struct trib_process {
+    int pid;        /* 0: not known */
+    uint64_t start; /* clock ticks after the host's start; 0: not known */
+    uint64_t space; /* inode of the pid name space in which pid counts; 0: not known */
+    uint64_t boot;  /* of the boot id: the same on one running kernel only; 0: not known */
+};
+
+enum trib_process_state {
+    TRIB_PROCESS_RUNS,
+    TRIB_PROCESS_STOPPED, /* by SIGSTOP or a terminal; a debugger's stop counts as running */
+    TRIB_PROCESS_DEAD,    /* ended, also where its parent has not reaped it yet */
+};
+
+/** trib_process_self - this process; what /proc does not show stays 0. */
+void trib_process_self(struct trib_process *out);
+
+/** trib_process_find - another process of this name space; start is 0 if it has gone. */
+void trib_process_find(int pid, struct trib_process *out);
+
+/** trib_process_same - do both name one and the same process? */
+bool trib_process_same(const struct trib_process *a, const struct trib_process *b);
+
+/**
+ * trib_process_look - what is the process doing?
+ *
+ * RUNS also where nobody can tell: pid not known, or /proc not readable.
+ */
+enum trib_process_state trib_process_look(const struct trib_process *process);
+
+/* Looks at one process again and again; holds up to two descriptors. */
+struct trib_process_watch {
+    struct trib_process who;
+    int pidfd; /* -1 where the kernel or a sandbox has none: stat_fd tells then */
+    int stat_fd;
+};
+
+/**
+ * trib_process_watch_open - begin to watch a process of this host.
+ *
+ * errors   TRIB_ERR_PEER_LOST when it is gone already
+ *          TRIB_ERR_UNSUPPORTED when /proc does not show it
+ */
+trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
+                                      const struct trib_process *who,
+                                      struct trib_error *err);
+
+/** trib_process_watch_close - release the descriptors; harmless when done before. */
+void trib_process_watch_close(struct trib_process_watch *watch);
+
+/** trib_process_watch_look - one reading of /proc; a few microseconds. */
+enum trib_process_state trib_process_watch_look(const struct trib_process_watch *watch);
+
+#endif
