@@ -91,29 +91,12 @@ static void print_item(void *arg, const trib_item_t *item)
                "", item->detail);
 }
 
-/* Where the configuration is not valid the list has one item, which says why. */
-static bool is_error(const trib_item_t *item)
-{
-    return item->origin[0] == '\0' && strcmp(item->name, "error") == 0;
-}
-
-static void print_error(void *arg, const trib_item_t *item)
-{
-    bool *said = arg;
-    if (!is_error(item))
-        return;
-    fprintf(stderr, "trib-info: %s\n", item->detail);
-    *said = true;
-}
-
 /* The unit of an enum lists its choices: they belong to the meaning. */
 static void print_setting(void *arg, const trib_item_t *item)
 {
     char value[160];
     bool choices = strchr(item->unit, '|') != NULL;
     (void)arg;
-    if (is_error(item))
-        return;
     snprintf(value, sizeof(value), "%s%s%s", item->value[0] != '\0' ? item->value : "-",
              choices || item->unit[0] == '\0' ? "" : " ", choices ? "" : item->unit);
     printf("  %-22s%-18s %-12s %s", item->name, value, item->origin, item->detail);
@@ -123,7 +106,7 @@ static void print_setting(void *arg, const trib_item_t *item)
 static void print_changed(void *arg, const trib_item_t *item)
 {
     int *changed = arg;
-    if (strcmp(item->origin, "default") == 0 || is_error(item))
+    if (strcmp(item->origin, "default") == 0)
         return;
     if ((*changed)++ == 0)
         puts("settings that are not the default");
@@ -322,11 +305,9 @@ int main(int argc, char **argv)
     }
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
-        bool said = false;
-        if (status == TRIB_ERR_CONFIG)
-            trib_list_each(TRIB_LIST_CONFIG, print_error, &said);
-        if (!said)
-            fprintf(stderr, "trib-info: %s\n", trib_status_str(status));
+        const char *why = trib_last_error(NULL);
+        fprintf(stderr, "trib-info: %s\n",
+                why[0] != '\0' ? why : trib_status_str(status));
         return 1;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
