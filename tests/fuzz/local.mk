@@ -10,18 +10,18 @@ tests_fuzz_fuzz_boot_LDADD = $(FUZZ_LDADD)
 tests_fuzz_fuzz_boot_LDFLAGS = $(FUZZ_LDFLAGS)
 
 tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
-tests_fuzz_fuzz_config_LDADD = $(FUZZ_LDADD)
-tests_fuzz_fuzz_config_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_config_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_link_flags)
 
 check_PROGRAMS += $(fuzz_targets)
 if TRIB_FUZZ
-FUZZ_LDADD = $(LDADD)
-FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_link = $(LDADD)
+fuzz_link_flags = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 check_LTLIBRARIES += libreplay.la
 libreplay_la_SOURCES = tests/fuzz/replay.c
-FUZZ_LDADD = libreplay.la $(LDADD)
-FUZZ_LDFLAGS = $(AM_LDFLAGS)
+fuzz_link = libreplay.la $(LDADD)
+fuzz_link_flags = $(AM_LDFLAGS)
 TESTS += $(fuzz_targets)
 endif
 
