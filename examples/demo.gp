@@ -5,8 +5,9 @@ set terminal pngcairo size 1200,750 font "DejaVu Sans,14" background "#ffffff"
 set output out."/accuracy.png"
 set datafile separator ","
 
-set title "Fashion-MNIST on ".ranks." ranks: what a byte of gradient buys" \
-    font ",19" offset 0,0.3
+set title "{/=19 Fashion-MNIST on ".ranks." ranks: what a byte of gradient buys}\n" . \
+    "one seed, four codecs; up and to the left is better" \
+    font ",13" textcolor "#333333" offset 0,0.2
 set xlabel "gradient bytes that each rank has sent" offset 0,-0.3
 set ylabel "test accuracy (%)" offset -0.5,0
 set logscale x 10

@@ -16,7 +16,7 @@ out=$build/demo
 run=${DEMO_RUN:-$build/tools/trib-run}
 train=${DEMO_TRAIN:-$build/examples/train}
 ranks=${DEMO_RANKS:-4}
-epochs=${DEMO_EPOCHS:-4}
+epochs=${DEMO_EPOCHS:-3}
 codecs='none bf16 topk:ratio=0.01 qsgd:bits=4'
 
 # The ranks are the parallelism: OpenBLAS must not start threads beside them.
@@ -43,7 +43,7 @@ train_codec() {
 
 # One row for each summary file, the first of which is dense.
 print_table() {
-    awk -F '\t' '
+    awk -F '\t' -v cores="$(nproc)" '
         function size(bytes) {
             if (bytes < 1e6)
                 return sprintf("%.0f kB", bytes / 1e3)
@@ -52,8 +52,8 @@ print_table() {
         function row() {
             if (dense == 0) {
                 dense = v["bytes_per_step"]
-                printf "\nFashion-MNIST, %d parameters, %d ranks, %d steps, one seed\n\n",
-                    v["parameters"], v["ranks"], v["steps"]
+                printf "\nFashion-MNIST, %d parameters, %d steps, %d ranks on %d cores\n\n",
+                    v["parameters"], v["steps"], v["ranks"], cores
                 printf form, "", "test", "sent per step", "", "time per", "not hidden",
                     "weights on"
                 printf form, "codec", "accuracy", "and rank", "dense /", "step",
@@ -66,7 +66,7 @@ print_table() {
                 sprintf("%.0f %%", v["not_hidden_pct"]),
                 v["identical"] == "yes" ? "identical" : "DIFFERENT"
         }
-        BEGIN { form = "%-16s %9s %14s %9s %10s %11s %11s\n" }
+        BEGIN { form = "%-15s %9s %13s %7s %9s %10s %10s\n" }
         FNR == 1 && NR > 1 { row() }
         { v[$1] = $2 }
         END { row(); print "" }

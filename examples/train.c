@@ -156,7 +156,7 @@ static int evaluate(struct train *t)
 }
 
 /*
- * Evaluates at the end and, if anybody looks, at steps 1, 2, 3, 5, 7, …: evenly on the
+ * Evaluates at the end and, if anybody looks, at steps 1, 2, 4, 7, 11, …: evenly on the
  * logarithmic axis of the plot.
  */
 static int train_all(struct train *t)
@@ -168,7 +168,7 @@ static int train_all(struct train *t)
         if (train_step(t) != 0)
             return -1;
         if (t->state.step == next || t->state.step == t->state.steps) {
-            next += t->state.step / 3 + 1;
+            next += t->state.step / 2 + 1;
             if (evaluate(t) != 0)
                 return -1;
         }
