@@ -35,10 +35,10 @@ struct member {
 struct slot {
     alignas(64) struct member announced;
     struct member joined;
-    _Atomic uint64_t owner;     /* generation << 32 | pid; 0: never taken */
+    _Atomic uint64_t owner; /* generation << 32 | pid; 0: never taken */
     _Atomic uint32_t ready_gen; /* generation for which `joined` is written */
-    _Atomic uint32_t left_gen;  /* the last generation that this rank has left */
-    uint32_t turn;              /* the rank's own: the cell it writes next */
+    _Atomic uint32_t left_gen; /* the last generation that this rank has left */
+    uint32_t turn; /* the rank's own: the cell it writes next */
     struct cell cells[2];
 };
 
@@ -204,8 +204,8 @@ static uint32_t next_generation(const struct trib_board *board, uint64_t owner)
     return generation;
 }
 
-trib_status_t trib_board_join(struct trib_board *board, int rank, uint32_t *generation_out,
-                              struct trib_process *holder)
+trib_status_t trib_board_join(struct trib_board *board, int rank,
+                              uint32_t *generation_out, struct trib_process *holder)
 {
     struct slot *slot = slot_of(board, rank);
     struct trib_process self;
@@ -293,8 +293,8 @@ bool trib_board_get(const struct trib_board *board, int rank, uint64_t ticket,
     return atomic_load(&cell->tag) == ticket;
 }
 
-void trib_board_blame(struct trib_board *board, uint32_t generation, trib_status_t status,
-                      const char *text)
+void trib_board_blame(struct trib_board *board, uint32_t generation,
+                      trib_status_t status, const char *text)
 {
     struct trib_board_head *head = board->head;
     uint64_t seen = atomic_load(&head->blame);

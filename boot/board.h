@@ -2,9 +2,10 @@
 /*
  * The board: shared memory on which the ranks of one host meet.
  *
- * A memfd of fixed, sealed size: a head and one slot for each rank, written by that rank
- * alone. Ranks may meet on it again and again; each time is a *generation*, numbered from
- * 1, and within it exchanges are numbered from 1. Both together are a ticket.
+ * A memfd of fixed, sealed size: a head and one slot for each rank, written by that
+ * rank alone. Ranks may meet on it again and again; each time is a *generation*,
+ * numbered from 1, and within it exchanges are numbered from 1. Both together are a
+ * ticket.
  *
  * Functions are lock-free and never wait; boot/local.c waits and watches.
  */
@@ -44,15 +45,16 @@ static inline uint64_t trib_ticket(uint32_t generation, uint32_t exchange)
     return (uint64_t)generation << 32 | exchange;
 }
 
-/** trib_board_create - a new board; *fd_out keeps it alive. TRIB_ERR_SYSTEM with errno. */
+/** trib_board_create - a new board; *fd_out keeps it alive. TRIB_ERR_SYSTEM with errno.
+ */
 trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out);
 
 /**
  * trib_board_open - map the board that another process keeps.
  *
  * path     such as "/proc/4711/fd/5"
- * returns  TRIB_ERR_SYSTEM (see errno): cannot be opened; TRIB_ERR_PROTOCOL: is no board,
- *          or of another version. out->ranks is what it was made for
+ * returns  TRIB_ERR_SYSTEM (see errno): cannot be opened; TRIB_ERR_PROTOCOL: is no
+ * board, or of another version. out->ranks is what it was made for
  */
 trib_status_t trib_board_open(const char *path, struct trib_board *out);
 
@@ -67,16 +69,16 @@ void trib_board_announce(struct trib_board *board, int rank, int pid);
  *
  * returns  TRIB_ERR_MISMATCH if a living process has it; `holder` then names that
  */
-trib_status_t trib_board_join(struct trib_board *board, int rank, uint32_t *generation_out,
-                              struct trib_process *holder);
+trib_status_t trib_board_join(struct trib_board *board, int rank,
+                              uint32_t *generation_out, struct trib_process *holder);
 
 /** trib_board_leave - give the slot back: nothing more comes in this generation. */
 void trib_board_leave(struct trib_board *board, int rank, uint32_t generation);
 
 enum trib_board_seat {
-    TRIB_SEAT_EMPTY,     /* nobody has joined; *out is the announced process, if any */
-    TRIB_SEAT_TAKEN,     /* *out has joined */
-    TRIB_SEAT_LEFT,      /* *out was here in this generation and has left */
+    TRIB_SEAT_EMPTY, /* nobody has joined; *out is the announced process, if any */
+    TRIB_SEAT_TAKEN, /* *out has joined */
+    TRIB_SEAT_LEFT, /* *out was here in this generation and has left */
 };
 
 /** trib_board_seat - who is `rank` in this generation? */
@@ -99,8 +101,8 @@ bool trib_board_get(const struct trib_board *board, int rank, uint64_t ticket,
  *
  * The first blame stands. Whoever blames reads back what stands with trib_board_blamed.
  */
-void trib_board_blame(struct trib_board *board, uint32_t generation, trib_status_t status,
-                      const char *text);
+void trib_board_blame(struct trib_board *board, uint32_t generation,
+                      trib_status_t status, const char *text);
 
 /** trib_board_blamed - TRIB_OK, or the error of this generation and its sentence. */
 trib_status_t trib_board_blamed(const struct trib_board *board, uint32_t generation,

@@ -19,7 +19,8 @@ static bool self_accepts(const char *root)
     return root[0] == '\0';
 }
 
-static trib_status_t self_open(const struct trib_boot_opts *opts, struct trib_boot **out)
+static trib_status_t self_open(const struct trib_boot_opts *opts,
+                               struct trib_boot **out)
 {
     struct trib_boot *b = calloc(1, sizeof(*b));
 
@@ -31,8 +32,8 @@ static trib_status_t self_open(const struct trib_boot_opts *opts, struct trib_bo
     return TRIB_OK;
 }
 
-static trib_status_t self_allgather(struct trib_boot *b, const char *phase, const void *in,
-                                    size_t bytes, void *out)
+static trib_status_t self_allgather(struct trib_boot *b, const char *phase,
+                                    const void *in, size_t bytes, void *out)
 {
     (void)b;
     (void)phase;
@@ -74,11 +75,12 @@ static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *r
                          "TRIB_SIZE to the number of ranks",
                          opts->rank, opts->size, opts->size - 1);
     if (opts->size > 1 && !root[0])
-        return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "rank %d of %d does not know where to meet the others: start "
-                         "the ranks with trib-run, or set TRIB_ROOT=host:port to the host "
-                         "of rank 0 and a free port of it, the same for all ranks",
-                         opts->rank, opts->size);
+        return trib_fail(
+            opts->err, TRIB_ERR_CONFIG,
+            "rank %d of %d does not know where to meet the others: start "
+            "the ranks with trib-run, or set TRIB_ROOT=host:port to the host "
+            "of rank 0 and a free port of it, the same for all ranks",
+            opts->rank, opts->size);
     return TRIB_OK;
 }
 
@@ -94,8 +96,9 @@ trib_status_t trib_boot_open(const struct trib_boot_opts *opts, struct trib_boot
     for (size_t i = 0; trib_boots[i]; i++)
         if (trib_boots[i]->accepts(o.root))
             return trib_boots[i]->open(&o, out);
-    return trib_fail(o.err, TRIB_ERR_CONFIG,
-                     "TRIB_ROOT is \"%s\": it must be host:port, [address]:port, or the "
-                     "text that trib-run gives",
-                     o.root);
+    return trib_fail(
+        o.err, TRIB_ERR_CONFIG,
+        "TRIB_ROOT is \"%s\": it must be host:port, [address]:port, or the "
+        "text that trib-run gives",
+        o.root);
 }

@@ -23,9 +23,9 @@ struct trib_boot_opts {
     int size;
     const char *root; /* what trib_boots[].accepts said yes to; read in open only */
     const struct trib_config *cfg; /* read in open only */
-    const struct trib_log *log;    /* may be NULL; outlives the boot */
-    struct trib_error *err;        /* receives sentences that name rank, host, process and
-                                      phase; outlives the boot */
+    const struct trib_log *log; /* may be NULL; outlives the boot */
+    struct trib_error *err; /* receives sentences that name rank, host, process and
+                               phase; outlives the boot */
 };
 
 struct trib_boot {
@@ -39,13 +39,13 @@ struct trib_boot {
  * allgather  every rank gives `bytes` (the same on all, <= TRIB_BOOT_BLOB_MAX) and gets
  *            size * bytes, by rank. `phase` names it in errors ("address", "ready") and
  *            must be the same on all, too: TRIB_ERR_MISMATCH names who differs.
- *            Never hangs: a rank that has died is reported within 2 s, one that is stopped
- *            within stop_timeout_ms and a second, ranks that just do not come after
- *            boot_timeout_ms: TRIB_ERR_PEER_LOST for the first two, TRIB_ERR_BOOT for the
- *            third. All ranks get the same sentence. After an error only close is left.
- * fail       say that this rank cannot go on: the present or next allgather of every
- *            other rank gives an error that names this rank and carries `why`
- * close      leave. Ranks that still wait for this one get an error that says so
+ *            Never hangs: a rank that has died is reported within 2 s, one that is
+ * stopped within stop_timeout_ms and a second, ranks that just do not come after
+ *            boot_timeout_ms: TRIB_ERR_PEER_LOST for the first two, TRIB_ERR_BOOT for
+ * the third. All ranks get the same sentence. After an error only close is left. fail
+ * say that this rank cannot go on: the present or next allgather of every other rank
+ * gives an error that names this rank and carries `why` close      leave. Ranks that
+ * still wait for this one get an error that says so
  */
 struct trib_boot_ops {
     const char *name;
@@ -66,7 +66,8 @@ extern const struct trib_boot_ops trib_boot_self;
 extern const struct trib_boot_ops trib_boot_tcp;
 
 /**
- * trib_boot_open - the first that accepts opts->root; size 1 needs no root (NULL or "").
+ * trib_boot_open - the first that accepts opts->root; size 1 needs no root (NULL or
+ * "").
  *
  * errors   TRIB_ERR_CONFIG where rank, size and root cannot be right, TRIB_ERR_MISMATCH
  *          where another rank was told something else, TRIB_ERR_BOOT, TRIB_ERR_SYSTEM,

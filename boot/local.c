@@ -22,9 +22,9 @@
 #include "boot/who.h"
 
 #define PREFIX "local:"
-#define LOOK_MS 50       /* between two looks at the other processes */
+#define LOOK_MS 50 /* between two looks at the other processes */
 #define LOOKS_AT_ONCE 16 /* of them, in turn: 256 ranks are seen in 0.8 s */
-#define GAP_MS 1000      /* a pause of our own that no scheduler explains */
+#define GAP_MS 1000 /* a pause of our own that no scheduler explains */
 
 struct local {
     struct trib_boot boot;
@@ -35,9 +35,9 @@ struct local {
     uint32_t exchange; /* the last one begun */
     int boot_timeout_ms;
     int stop_timeout_ms;
-    int next_look;           /* the rank to look at next */
+    int next_look; /* the rank to look at next */
     uint64_t *stopped_since; /* per rank; 0: is not stopped */
-    bool *missing;           /* per rank, for the sentence after a time-out */
+    bool *missing; /* per rank, for the sentence after a time-out */
     const struct trib_log *log;
     struct trib_error *err;
 };
@@ -57,7 +57,8 @@ static bool local_accepts(const char *root)
     return strncmp(root, PREFIX, strlen(PREFIX)) == 0;
 }
 
-/* End this generation for all with what stands on the board then, ours or an earlier one. */
+/* End this generation for all with what stands on the board then, ours or an earlier
+ * one. */
 static trib_status_t blame(struct local *l, trib_status_t status, const char *text)
 {
     char stands[TRIB_BOARD_TEXT];
@@ -69,7 +70,8 @@ static trib_status_t blame(struct local *l, trib_status_t status, const char *te
     return trib_fail(l->err, status, "%s", text);
 }
 
-static void name_rank(const struct local *l, int rank, int pid, char text[TRIB_WHO_BYTES])
+static void name_rank(const struct local *l, int rank, int pid,
+                      char text[TRIB_WHO_BYTES])
 {
     struct trib_who who = l->self;
 
@@ -78,8 +80,8 @@ static void name_rank(const struct local *l, int rank, int pid, char text[TRIB_W
     trib_who_format(&who, text);
 }
 
-static trib_status_t blame_dead(struct local *l, const struct wait *w, int rank, int pid,
-                                bool joined)
+static trib_status_t blame_dead(struct local *l, const struct wait *w, int rank,
+                                int pid, bool joined)
 {
     char who[TRIB_WHO_BYTES];
     char text[TRIB_BOARD_TEXT];
@@ -104,13 +106,15 @@ static trib_status_t blame_stopped(struct local *l, const struct wait *w, int ra
     return blame(l, TRIB_ERR_PEER_LOST, text);
 }
 
-static trib_status_t blame_left(struct local *l, const struct wait *w, int rank, int pid)
+static trib_status_t blame_left(struct local *l, const struct wait *w, int rank,
+                                int pid)
 {
     char who[TRIB_WHO_BYTES];
     char text[TRIB_BOARD_TEXT];
 
     name_rank(l, rank, pid, who);
-    snprintf(text, sizeof(text), "%s has left trib_init before phase %s", who, w->phase);
+    snprintf(text, sizeof(text), "%s has left trib_init before phase %s", who,
+             w->phase);
     return blame(l, TRIB_ERR_PEER_LOST, text);
 }
 
@@ -120,10 +124,11 @@ static trib_status_t blame_missing(struct local *l, const struct wait *w)
     char text[TRIB_BOARD_TEXT];
 
     trib_ranks_format(l->missing, l->size, ranks, sizeof(ranks));
-    snprintf(text, sizeof(text),
-             "%s of %d did not come to phase %s of the start within %d ms: start as many "
-             "ranks as TRIB_SIZE says, or raise TRIB_BOOT_TIMEOUT_MS",
-             ranks, l->size, w->phase, l->boot_timeout_ms);
+    snprintf(
+        text, sizeof(text),
+        "%s of %d did not come to phase %s of the start within %d ms: start as many "
+        "ranks as TRIB_SIZE says, or raise TRIB_BOOT_TIMEOUT_MS",
+        ranks, l->size, w->phase, l->boot_timeout_ms);
     return blame(l, TRIB_ERR_BOOT, text);
 }
 
@@ -202,7 +207,8 @@ static void rest(struct wait *w)
     }
 }
 
-/* While this process was stopped, so were perhaps the others: give them the time back. */
+/* While this process was stopped, so were perhaps the others: give them the time back.
+ */
 static void forgive_gap(struct local *l, struct wait *w)
 {
     uint64_t now = trib_now_ns();
@@ -241,41 +247,53 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
     }
 }
 
-static trib_status_t check_note(struct local *l, int rank, const struct trib_board_note *mine,
+/* Rank 0 is the measure, so that all ranks name the same one. */
+static trib_status_t check_note(struct local *l, int rank,
+                                const struct trib_board_note *first,
                                 const struct trib_board_note *note)
 {
     char text[TRIB_BOARD_TEXT];
     char who[TRIB_WHO_BYTES];
     struct trib_process process;
 
-    if (note->bytes == mine->bytes && strcmp(note->phase, mine->phase) == 0)
+    if (note->bytes == first->bytes && strcmp(note->phase, first->phase) == 0)
         return TRIB_OK;
     trib_board_seat(&l->board, rank, l->generation, &process);
     name_rank(l, rank, process.pid, who);
-    snprintf(text, sizeof(text),
-             "%s is in phase %s of the start with %u bytes, rank %d in phase %s with %u: "
-             "do all run the same version?",
-             who, note->phase, note->bytes, l->self.rank, mine->phase, mine->bytes);
+    snprintf(
+        text, sizeof(text),
+        "%s is in phase %s of the start with %u bytes, rank 0 in phase %s with %u: "
+        "do all run the same version?",
+        who, note->phase, note->bytes, first->phase, first->bytes);
     return blame(l, TRIB_ERR_MISMATCH, text);
 }
 
-static trib_status_t collect(struct local *l, const struct wait *w,
-                             const struct trib_board_note *mine, uint8_t *out)
+static trib_status_t get_note(struct local *l, const struct wait *w, int rank,
+                              struct trib_board_note *out)
 {
-    struct trib_board_note note;
+    struct trib_process process;
 
-    for (int i = 0; i < l->size; i++) {
-        if (!trib_board_get(&l->board, i, w->ticket, &note)) {
-            struct trib_process process;
-            trib_board_seat(&l->board, i, l->generation, &process);
-            return blame_left(l, w, i, process.pid);
-        }
-        trib_status_t status = check_note(l, i, mine, &note);
-        if (status != TRIB_OK)
-            return status;
-        memcpy(out + (size_t)i * mine->bytes, note.blob, mine->bytes);
+    if (trib_board_get(&l->board, rank, w->ticket, out))
+        return TRIB_OK;
+    trib_board_seat(&l->board, rank, l->generation, &process);
+    return blame_left(l, w, rank, process.pid);
+}
+
+static trib_status_t collect(struct local *l, const struct wait *w, size_t bytes,
+                             uint8_t *out)
+{
+    struct trib_board_note first;
+    struct trib_board_note note;
+    trib_status_t status = get_note(l, w, 0, &first);
+
+    for (int i = 0; status == TRIB_OK && i < l->size; i++) {
+        status = get_note(l, w, i, &note);
+        if (status == TRIB_OK)
+            status = check_note(l, i, &first, &note);
+        if (status == TRIB_OK && bytes == note.bytes)
+            memcpy(out + (size_t)i * bytes, note.blob, bytes);
     }
-    return TRIB_OK;
+    return status;
 }
 
 static trib_status_t local_allgather(struct trib_boot *b, const char *phase,
@@ -291,7 +309,7 @@ static trib_status_t local_allgather(struct trib_boot *b, const char *phase,
                      .ticket = trib_ticket(l->generation, ++l->exchange)};
     trib_board_put(&l->board, l->self.rank, w.ticket, &note);
     trib_status_t status = wait_for_all(l, &w);
-    return status == TRIB_OK ? collect(l, &w, &note, out) : status;
+    return status == TRIB_OK ? collect(l, &w, bytes, out) : status;
 }
 
 static void local_fail(struct trib_boot *b, const char *why)
@@ -322,10 +340,11 @@ static trib_status_t open_board(struct local *l, const char *root)
     trib_status_t status = trib_board_open(path, &l->board);
 
     if (status == TRIB_ERR_SYSTEM)
-        return trib_fail(l->err, TRIB_ERR_BOOT,
-                         "cannot open the meeting place %s (TRIB_ROOT): %m; it lives as "
-                         "long as the process that made it, on that host",
-                         path);
+        return trib_fail(
+            l->err, TRIB_ERR_BOOT,
+            "cannot open the meeting place %s (TRIB_ROOT): %m; it lives as "
+            "long as the process that made it, on that host",
+            path);
     if (status != TRIB_OK)
         return trib_fail(l->err, TRIB_ERR_BOOT,
                          "%s (TRIB_ROOT) is not a meeting place of this version of "
@@ -355,7 +374,8 @@ static trib_status_t join_board(struct local *l)
                      who, l->self.pid);
 }
 
-static trib_status_t local_open(const struct trib_boot_opts *opts, struct trib_boot **out)
+static trib_status_t local_open(const struct trib_boot_opts *opts,
+                                struct trib_boot **out)
 {
     struct local *l = calloc(1, sizeof(*l));
     if (!l)

@@ -7,6 +7,7 @@ libboot_la_SOURCES = \
 	boot/local.c \
 	boot/meeting.c \
 	boot/tcp.c \
+	boot/tcp_job.c boot/tcp_job.h \
 	boot/tcp_net.c boot/tcp_net.h \
 	boot/tcp_proto.c boot/tcp_proto.h \
 	boot/tcp_server.c boot/tcp_server.h \

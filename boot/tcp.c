@@ -33,8 +33,9 @@
 #define MS UINT64_C(1000000)
 #define RETRY_FIRST_MS 20 /* between two attempts to connect; grows to: */
 #define RETRY_LAST_MS 1000
-#define REFUSED_MS 1000  /* rank 0 was there and now refuses: it has gone */
-#define MARGIN_MS 500    /* the server knows better who is to blame: let it speak first */
+#define REFUSED_MS 1000 /* rank 0 was there and now refuses: it has gone */
+#define MARGIN_MS 500 /* the server knows better who is to blame: let it speak first \
+                       */
 #define FAREWELL_MS 1000 /* to pass on why this rank fails */
 
 struct tcp {
@@ -49,10 +50,10 @@ struct tcp {
     const struct trib_log *log;
     struct trib_error *err;
     uint32_t exchange;
-    bool welcome;       /* the server has taken our hello */
-    bool said_failure;  /* fail() has been called */
-    uint64_t heard;     /* when rank 0 was last heard; since the connection */
-    uint64_t deadline;  /* the server decides before; this is the last resort */
+    bool welcome; /* the server has taken our hello */
+    bool said_failure; /* fail() has been called */
+    uint64_t heard; /* when rank 0 was last heard; since the connection */
+    uint64_t deadline; /* the server decides before; this is the last resort */
     uint64_t ticked;
     uint64_t now;
     uint64_t jitter;
@@ -86,7 +87,8 @@ static bool tcp_accepts(const char *root)
     return trib_tcp_root_parse(root, &parsed);
 }
 
-/* Output ------------------------------------------------------------------------------ */
+/* Output ------------------------------------------------------------------------------
+ */
 
 static uint8_t *out_end(struct tcp *t, size_t need)
 {
@@ -96,13 +98,14 @@ static uint8_t *out_end(struct tcp *t, size_t need)
 
 static void put_tick(struct tcp *t)
 {
-    t->out_len += trib_tcp_put_head(out_end(t, TRIB_TCP_HEAD_BYTES), TRIB_TCP_TICK, 0, 0);
+    t->out_len +=
+        trib_tcp_put_head(out_end(t, TRIB_TCP_HEAD_BYTES), TRIB_TCP_TICK, 0, 0);
 }
 
 static void put_hello(struct tcp *t)
 {
-    t->out_len += trib_tcp_put_hello(out_end(t, TRIB_TCP_SMALL_BYTES), TRIB_TCP_HELLO,
-                                     &t->hello);
+    t->out_len +=
+        trib_tcp_put_hello(out_end(t, TRIB_TCP_SMALL_BYTES), TRIB_TCP_HELLO, &t->hello);
 }
 
 /* Send what the socket takes; 0 or the errno of a lost connection. */
@@ -120,7 +123,8 @@ static int flush_out(struct tcp *t)
     return 0;
 }
 
-/* The ticker -------------------------------------------------------------------------- */
+/* The ticker --------------------------------------------------------------------------
+ */
 
 static void *tick(void *arg)
 {
@@ -178,7 +182,8 @@ static void set_busy(struct tcp *t, bool busy)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Connecting -------------------------------------------------------------------------- */
+/* Connecting --------------------------------------------------------------------------
+ */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -188,7 +193,8 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Wait before the next attempt, 50 % more or less, so that many ranks do not come as one. */
+/* Wait before the next attempt, 50 % more or less, so that many ranks do not come as
+ * one. */
 static void back_off(struct tcp *t, int *wait_ms)
 {
     int ms = *wait_ms / 2 + (int)(next_random(&t->jitter) % (uint64_t)*wait_ms);
@@ -202,10 +208,11 @@ static void back_off(struct tcp *t, int *wait_ms)
 
 static trib_status_t no_answer(struct tcp *t, const char *why)
 {
-    return trib_fail(t->err, TRIB_ERR_BOOT,
-                     "rank %d found no rank 0 at %s port %s within %d ms (%s): start rank 0 "
-                     "on that host, check TRIB_ROOT, or raise TRIB_BOOT_TIMEOUT_MS",
-                     t->hello.who.rank, t->root.host, t->root.port, t->boot_timeout_ms, why);
+    return trib_fail(
+        t->err, TRIB_ERR_BOOT,
+        "rank %d found no rank 0 at %s port %s within %d ms (%s): start rank 0 "
+        "on that host, check TRIB_ROOT, or raise TRIB_BOOT_TIMEOUT_MS",
+        t->hello.who.rank, t->root.host, t->root.port, t->boot_timeout_ms, why);
 }
 
 /*
@@ -223,11 +230,11 @@ static trib_status_t connect_root(struct tcp *t, bool again)
     while ((t->fd = trib_tcp_connect(&t->root, t->deadline, why, sizeof(why))) < 0) {
         int error = errno;
         if (again && error == ECONNREFUSED && trib_deadline_passed(refused))
-            return trib_fail(t->err, TRIB_ERR_PEER_LOST,
-                             "%s at %s port %s is gone: it closed the connection before "
-                             "it answered, phase join of the start",
-                             trib_who_format(&t->server_who, who), t->root.host,
-                             t->root.port);
+            return trib_fail(
+                t->err, TRIB_ERR_PEER_LOST,
+                "%s at %s port %s is gone: it closed the connection before "
+                "it answered, phase join of the start",
+                trib_who_format(&t->server_who, who), t->root.host, t->root.port);
         if (trib_deadline_passed(t->deadline))
             return no_answer(t, why);
         if (!warned && error == 0)
@@ -244,7 +251,8 @@ static trib_status_t connect_root(struct tcp *t, bool again)
     return TRIB_OK;
 }
 
-/* An exchange ------------------------------------------------------------------------- */
+/* An exchange -------------------------------------------------------------------------
+ */
 
 static trib_status_t lost_root(struct tcp *t, const struct quest *q)
 {
@@ -258,15 +266,16 @@ static trib_status_t lost_root(struct tcp *t, const struct quest *q)
 static trib_status_t not_ours(struct tcp *t, trib_status_t status)
 {
     if (status == TRIB_ERR_UNSUPPORTED)
-        return trib_fail(t->err, TRIB_ERR_MISMATCH,
-                         "rank 0 at %s port %s speaks version %d of the start's protocol, "
-                         "rank %d version %d: install the same version of Tributary",
-                         t->root.host, t->root.port, t->in[4], t->hello.who.rank,
-                         TRIB_TCP_VERSION);
-    return trib_fail(t->err, TRIB_ERR_BOOT,
-                     "what answers at %s port %s (TRIB_ROOT) is not rank 0 of Tributary: "
-                     "choose another port",
-                     t->root.host, t->root.port);
+        return trib_fail(
+            t->err, TRIB_ERR_MISMATCH,
+            "rank 0 at %s port %s speaks version %d of the start's protocol, "
+            "rank %d version %d: install the same version of Tributary",
+            t->root.host, t->root.port, t->in[4], t->hello.who.rank, TRIB_TCP_VERSION);
+    return trib_fail(
+        t->err, TRIB_ERR_BOOT,
+        "what answers at %s port %s (TRIB_ROOT) is not rank 0 of Tributary: "
+        "choose another port",
+        t->root.host, t->root.port);
 }
 
 static trib_status_t take_frame(struct tcp *t, const struct trib_tcp_frame *frame,
@@ -310,7 +319,8 @@ static trib_status_t parse_all(struct tcp *t, struct quest *q)
 
     /* What follows the result is for the next exchange. */
     while (status == TRIB_OK && !q->done) {
-        status = trib_tcp_parse(t->in + done, t->in_len - done, q->bytes, &frame, &used);
+        status =
+            trib_tcp_parse(t->in + done, t->in_len - done, q->bytes, &frame, &used);
         if (status == TRIB_INPROGRESS)
             break;
         if (status != TRIB_OK)
@@ -325,7 +335,8 @@ static trib_status_t parse_all(struct tcp *t, struct quest *q)
 
 static void put_gather(struct tcp *t, const struct trib_tcp_gather *mine)
 {
-    t->out_len += trib_tcp_put_gather(out_end(t, TRIB_TCP_SMALL_BYTES), t->exchange, mine);
+    t->out_len +=
+        trib_tcp_put_gather(out_end(t, TRIB_TCP_SMALL_BYTES), t->exchange, mine);
 }
 
 /*
@@ -339,8 +350,10 @@ static trib_status_t closed(struct tcp *t, const struct trib_tcp_gather *mine,
         return lost_root(t, q);
     close(t->fd);
     t->fd = -1;
-    trib_log(t->log, TRIB_LOG_DEBUG, "boot", "%s port %s closed the connection before it "
-             "answered; trying again", t->root.host, t->root.port);
+    trib_log(t->log, TRIB_LOG_DEBUG, "boot",
+             "%s port %s closed the connection before it "
+             "answered; trying again",
+             t->root.host, t->root.port);
     int wait_ms = RETRY_FIRST_MS * 4;
     back_off(t, &wait_ms);
     if (trib_deadline_passed(t->deadline))
@@ -391,8 +404,8 @@ static trib_status_t check_times(struct tcp *t, const struct quest *q)
                          "%s at %s port %s has been silent for %d ms, phase %s of the "
                          "start: it is stopped, its host cannot be reached, or another "
                          "program listens there",
-                         trib_who_format(&t->server_who, who), t->root.host, t->root.port,
-                         limit + MARGIN_MS, q->phase);
+                         trib_who_format(&t->server_who, who), t->root.host,
+                         t->root.port, limit + MARGIN_MS, q->phase);
     if (t->now >= t->deadline)
         return no_answer(t, "it did not complete the exchange");
     if (t->now - t->ticked >= TRIB_TCP_TICK_MS * MS && t->out_len == 0) {
@@ -442,8 +455,8 @@ static trib_status_t reserve_in(struct tcp *t, size_t result)
     return TRIB_OK;
 }
 
-static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase, const void *in,
-                                   size_t bytes, void *out)
+static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
+                                   const void *in, size_t bytes, void *out)
 {
     struct tcp *t = (struct tcp *)b;
     struct trib_tcp_gather mine = {.bytes = (uint32_t)bytes, .blob = in};
@@ -466,7 +479,8 @@ static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase, const
     return status;
 }
 
-/* Begin and end ----------------------------------------------------------------------- */
+/* Begin and end -----------------------------------------------------------------------
+ */
 
 static void tcp_fail(struct trib_boot *b, const char *why)
 {
@@ -570,7 +584,8 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     int error = start_ticker(t);
     if (error) {
         errno = error;
-        status = trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot start a thread of boot: %m");
+        status =
+            trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot start a thread of boot: %m");
         goto err_free;
     }
     *out = &t->boot;

@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "base/time.h"
 
-#define CONNECT_MS 2000      /* for one address */
-#define PORT_IN_USE_MS 1000  /* the last job may be about to leave it */
+#define CONNECT_MS 2000 /* for one address */
+#define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
 
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
 {
@@ -58,7 +58,8 @@ static int resolve(const struct trib_tcp_root *root, int flags, struct addrinfo 
     return getaddrinfo(flags & AI_PASSIVE ? NULL : root->host, root->port, &hints, out);
 }
 
-/* Listening --------------------------------------------------------------------------- */
+/* Listening ---------------------------------------------------------------------------
+ */
 
 /* `both`: an IPv6 socket that takes IPv4, too. -1 with errno. */
 static int listen_at(const struct addrinfo *address, bool both)
@@ -134,15 +135,17 @@ static trib_status_t listen_failed(const struct trib_tcp_root *root,
 
     gethostname(host, sizeof(host) - 1);
     if (error == EADDRINUSE)
-        return trib_fail(err, TRIB_ERR_BOOT,
-                         "port %s (TRIB_ROOT) is in use on %s, where rank 0 runs: choose "
-                         "another, or end the program that has it (ss -ltnp \"sport = :%s\")",
-                         root->port, host, root->port);
+        return trib_fail(
+            err, TRIB_ERR_BOOT,
+            "port %s (TRIB_ROOT) is in use on %s, where rank 0 runs: choose "
+            "another, or end the program that has it (ss -ltnp \"sport = :%s\")",
+            root->port, host, root->port);
     if (error == EADDRNOTAVAIL)
-        return trib_fail(err, TRIB_ERR_BOOT,
-                         "%s (TRIB_ROOT) is no address of %s, where rank 0 runs: give an "
-                         "address of rank 0's host",
-                         root->host, host);
+        return trib_fail(
+            err, TRIB_ERR_BOOT,
+            "%s (TRIB_ROOT) is no address of %s, where rank 0 runs: give an "
+            "address of rank 0's host",
+            root->host, host);
     errno = error;
     return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at %s port %s on %s: %m",
                      root->host, root->port, host);
@@ -172,7 +175,8 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
     return error ? listen_failed(root, err, error) : TRIB_OK;
 }
 
-/* Connecting -------------------------------------------------------------------------- */
+/* Connecting --------------------------------------------------------------------------
+ */
 
 /*
  * While nobody listens at a port from which the kernel also gives outgoing ports, an

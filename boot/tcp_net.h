@@ -40,8 +40,8 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
  *
  * deadline  on the clock of trib_now_ns; at most 2 s are spent on one address
  * why       receives why it failed, at least 128 bytes
- * returns   a non-blocking socket, or -1 with the last address' errno (0: the name could
- *           not be resolved)
+ * returns   a non-blocking socket, or -1 with the last address' errno (0: the name
+ * could not be resolved)
  */
 int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
                      size_t bytes);

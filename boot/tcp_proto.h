@@ -74,9 +74,9 @@ struct trib_tcp_failure {
  *
  * result_max  the longest payload of a RESULT that the caller can take; 0: none
  * used_out    bytes of the frame
- * returns     TRIB_INPROGRESS: more bytes are needed; TRIB_ERR_UNSUPPORTED: ours, but of
- *             another version; TRIB_ERR_PROTOCOL: anything else. A length is checked
- *             against its kind as soon as the head is there.
+ * returns     TRIB_INPROGRESS: more bytes are needed; TRIB_ERR_UNSUPPORTED: ours, but
+ * of another version; TRIB_ERR_PROTOCOL: anything else. A length is checked against its
+ * kind as soon as the head is there.
  */
 trib_status_t trib_tcp_parse(const uint8_t *bytes, size_t n, size_t result_max,
                              struct trib_tcp_frame *out, size_t *used_out);
@@ -85,7 +85,8 @@ trib_status_t trib_tcp_parse(const uint8_t *bytes, size_t n, size_t result_max,
  * trib_tcp_parse_hello and its like - read a payload.
  *
  * Texts are made printable and end. TRIB_ERR_PROTOCOL for a frame of another kind, and
- * for negative sizes, ranks and pids; whether a rank is in range is the server's to say.
+ * for negative sizes, ranks and pids; whether a rank is in range is the server's to
+ * say.
  */
 trib_status_t trib_tcp_parse_hello(const struct trib_tcp_frame *frame,
                                    struct trib_tcp_hello *out);

@@ -2,10 +2,10 @@
 /*
  * Where the ranks meet over TCP: a thread of rank 0 collects and hands out.
  *
- * It is a thread, not work inside rank 0's calls, so that it answers at any time: a rank
- * that joins is told at once what is wrong with it, and silence means that rank 0's process
- * is stopped, never that it is busy. It owns all its state; rank 0 itself is a client
- * like any other, over a pair of sockets.
+ * It is a thread, not work inside rank 0's calls, so that it answers at any time: a
+ * rank that joins is told at once what is wrong with it, and silence means that rank
+ * 0's process is stopped, never that it is busy. It owns all its state; rank 0 itself
+ * is a client like any other, over a pair of sockets.
  */
 #ifndef BOOT_TCP_SERVER_H
 #define BOOT_TCP_SERVER_H
@@ -17,9 +17,9 @@ struct trib_log;
 struct trib_error;
 struct trib_tcp_server;
 
-#define TRIB_TCP_TICK_MS 200    /* between two signs of life, on both sides */
+#define TRIB_TCP_TICK_MS 200 /* between two signs of life, on both sides */
 #define TRIB_TCP_SILENT_MS 1000 /* a shorter silence means nothing */
-#define TRIB_TCP_GAP_MS 1000    /* a pause of our own that no scheduler explains */
+#define TRIB_TCP_GAP_MS 1000 /* a pause of our own that no scheduler explains */
 
 struct trib_tcp_server_opts {
     struct trib_tcp_hello self; /* rank 0: what a WELCOME says */

@@ -49,7 +49,8 @@ char *trib_ranks_format(const bool *missing, int size, char *text, int bytes)
         if (last == first)
             n += snprintf(text + n, (size_t)(bytes - n), "%s %d", comma, first);
         else
-            n += snprintf(text + n, (size_t)(bytes - n), "%s %d-%d", comma, first, last);
+            n +=
+                snprintf(text + n, (size_t)(bytes - n), "%s %d-%d", comma, first, last);
         comma = ",";
         first = last;
     }

@@ -13,7 +13,7 @@
 /* Where a rank runs, as far as it is known. */
 struct trib_who {
     int rank;
-    int pid;                    /* 0: not known */
+    int pid; /* 0: not known */
     char host[TRIB_HOST_BYTES]; /* "": not known */
 };
 

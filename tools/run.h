@@ -26,19 +26,20 @@ enum {
 
 struct run_options {
     int ranks;
-    bool prefix;            /* "[2] " before each line */
-    bool bind;              /* each rank to a core of its own */
-    double timeout_s;       /* 0: none */
-    double grace_s;         /* for the others, once a rank has failed */
+    bool prefix; /* "[2] " before each line */
+    bool bind; /* each rank to a core of its own */
+    double timeout_s; /* 0: none */
+    double grace_s; /* for the others, once a rank has failed */
     const char *output_dir; /* NULL: this terminal */
-    const char *root;       /* NULL: a meeting place on this host */
-    char **program;         /* with its arguments, NULL at the end */
+    const char *root; /* NULL: a meeting place on this host */
+    char **program; /* with its arguments, NULL at the end */
 };
 
 /** run_say - a line of trib-run itself, to standard error. */
 void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Output ------------------------------------------------------------------------------ */
+/* Output ------------------------------------------------------------------------------
+ */
 
 /* Where lines go: standard output or error, written only when it takes them. */
 struct run_sink {
@@ -62,7 +63,8 @@ struct run_stream {
 /** run_stream_wants - shall the pipe be read, or is the sink full? */
 bool run_stream_wants(const struct run_stream *stream);
 
-/** run_stream_read - take what there is; closes the pipe at its end. False: out of memory. */
+/** run_stream_read - take what there is; closes the pipe at its end. False: out of
+ * memory. */
 bool run_stream_read(struct run_stream *stream);
 
 /** run_stream_close - pass on a last line without line feed, free everything. */
@@ -71,7 +73,8 @@ void run_stream_close(struct run_stream *stream);
 /** run_sink_write - write what the sink takes without waiting. */
 void run_sink_write(struct run_sink *sink);
 
-/* Ranks ------------------------------------------------------------------------------- */
+/* Ranks -------------------------------------------------------------------------------
+ */
 
 struct run_rank {
     pid_t pid;
@@ -87,7 +90,7 @@ struct run_job {
     struct run_sink sinks[2];
     trib_local_t *local;
     sigset_t old_mask; /* what the ranks shall have */
-    int stdin_fd;      /* a terminal's input goes through this pipe to rank 0; or -1 */
+    int stdin_fd; /* a terminal's input goes through this pipe to rank 0; or -1 */
     pid_t keeper;
 };
 

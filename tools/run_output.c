@@ -8,7 +8,7 @@
 
 #define READ_BYTES 65536
 #define LINE_BYTES_MAX (1u << 20) /* a longer line is broken */
-#define SINK_FULL (1u << 18)      /* ranks wait while so much is not yet written */
+#define SINK_FULL (1u << 18) /* ranks wait while so much is not yet written */
 
 static bool reserve(char **text, size_t *cap, size_t need)
 {
@@ -54,7 +54,8 @@ static bool split_lines(struct run_stream *stream)
         if (!feed)
             break;
         size_t end = (size_t)(feed - stream->text) + 1;
-        ok = append_line(stream->sink, stream->prefix, stream->text + begin, end - begin);
+        ok = append_line(stream->sink, stream->prefix, stream->text + begin,
+                         end - begin);
         begin = end;
     }
     memmove(stream->text, stream->text + begin, stream->len - begin);

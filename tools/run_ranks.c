@@ -22,7 +22,8 @@ struct plumbing {
     int report; /* receives errno if the program cannot be executed */
 };
 
-/* Binding ----------------------------------------------------------------------------- */
+/* Binding -----------------------------------------------------------------------------
+ */
 
 /* The lowest hardware thread of the core to which `cpu` belongs. */
 static int core_of(int cpu)
@@ -76,7 +77,8 @@ static void bind_rank(int rank)
         run_say("rank %d cannot be bound to a core: %s", rank, strerror(errno));
 }
 
-/* Starting ---------------------------------------------------------------------------- */
+/* Starting ----------------------------------------------------------------------------
+ */
 
 static int open_output(const struct run_options *options, int rank, int which)
 {
@@ -145,8 +147,8 @@ static void set_environment(const struct run_job *job, int rank)
     setenv("TRIB_RANK", number, 1);
     snprintf(number, sizeof(number), "%d", job->options->ranks);
     setenv("TRIB_SIZE", number, 1);
-    setenv("TRIB_ROOT", job->options->root ? job->options->root
-                                           : trib_local_root(job->local), 1);
+    setenv("TRIB_ROOT",
+           job->options->root ? job->options->root : trib_local_root(job->local), 1);
 }
 
 /* In the child. */
@@ -177,7 +179,8 @@ become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing
 
 static void close_plumbing(struct plumbing *plumbing)
 {
-    int *fds[] = {&plumbing->in, &plumbing->out[0], &plumbing->out[1], &plumbing->report};
+    int *fds[] = {&plumbing->in, &plumbing->out[0], &plumbing->out[1],
+                  &plumbing->report};
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         if (*fds[i] >= 0)
@@ -303,7 +306,8 @@ int run_start(struct run_job *job)
         int cores;
         nth_core(0, &set, &cores);
         if (job->options->ranks > cores)
-            run_say("%d ranks on %d cores: ranks share cores", job->options->ranks, cores);
+            run_say("%d ranks on %d cores: ranks share cores", job->options->ranks,
+                    cores);
     }
     for (int rank = 0; rank < job->options->ranks && code == 0; rank++)
         code = start_rank(job, rank);

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KILL_AFTER_MS 5000  /* between SIGTERM and SIGKILL */
+#define KILL_AFTER_MS 5000 /* between SIGTERM and SIGKILL */
 #define DRAIN_AFTER_MS 1000 /* for output of processes that outlive their rank */
 #define NEVER INT64_MAX
 
@@ -46,7 +46,7 @@ static const char help[] =
 static char program_name[] = "trib-run";
 
 enum stage {
-    STAGE_RUN,  /* all is well */
+    STAGE_RUN, /* all is well */
     STAGE_WAIT, /* a rank has failed: the others may end by themselves until next_at */
     STAGE_TERM, /* SIGTERM has been sent: SIGKILL follows at next_at */
     STAGE_KILL, /* SIGKILL has been sent */
@@ -55,11 +55,11 @@ enum stage {
 struct supervisor {
     struct run_job job;
     enum stage stage;
-    int64_t next_at;    /* when the stage ends, ms */
+    int64_t next_at; /* when the stage ends, ms */
     int64_t timeout_at; /* ms */
-    int64_t drain_at;   /* when open pipes of ended ranks are given up, ms */
+    int64_t drain_at; /* when open pipes of ended ranks are given up, ms */
     int live;
-    int code;    /* exit code; of the first failure */
+    int code; /* exit code; of the first failure */
     int signals; /* SIGINT and SIGTERM received */
     int signal_fd;
     char input[4096]; /* of the terminal, on its way to rank 0 */
@@ -86,7 +86,8 @@ static int64_t now_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Options ----------------------------------------------------------------------------- */
+/* Options -----------------------------------------------------------------------------
+ */
 
 static bool parse_int(const char *text, int min, int max, int *out)
 {
@@ -111,7 +112,14 @@ static bool parse_choice(const char *text, const char *yes, const char *no, bool
     return *out || strcmp(text, no) == 0;
 }
 
-enum option_key { KEY_PREFIX = 256, KEY_TAG, KEY_BIND, KEY_TIMEOUT, KEY_GRACE, KEY_ROOT };
+enum option_key {
+    KEY_PREFIX = 256,
+    KEY_TAG,
+    KEY_BIND,
+    KEY_TIMEOUT,
+    KEY_GRACE,
+    KEY_ROOT
+};
 
 static const struct option long_options[] = {
     {"ranks", required_argument, NULL, 'n'},
@@ -180,7 +188,8 @@ static int parse_options(int argc, char **argv, struct run_options *o)
             return 0;
         }
         /* getopt has said what is wrong with '?' */
-        const char *wrong = key == '?' ? "see trib-run --help" : take_option(key, optarg, o);
+        const char *wrong =
+            key == '?' ? "see trib-run --help" : take_option(key, optarg, o);
         if (wrong) {
             run_say("%s", wrong);
             return RUN_EXIT_USAGE;
@@ -198,7 +207,8 @@ static int parse_options(int argc, char **argv, struct run_options *o)
     return -1;
 }
 
-/* Ends -------------------------------------------------------------------------------- */
+/* Ends --------------------------------------------------------------------------------
+ */
 
 static void enter(struct supervisor *s, enum stage stage)
 {
@@ -284,7 +294,8 @@ static void reap(struct supervisor *s)
     }
 }
 
-/* Signals ----------------------------------------------------------------------------- */
+/* Signals -----------------------------------------------------------------------------
+ */
 
 static void handle_signal(struct supervisor *s, int signal)
 {
@@ -338,7 +349,8 @@ static int open_signals(struct run_job *job)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* The loop ---------------------------------------------------------------------------- */
+/* The loop ----------------------------------------------------------------------------
+ */
 
 static void check_clock(struct supervisor *s)
 {
@@ -436,7 +448,8 @@ static bool streams_open(const struct run_job *job)
     return false;
 }
 
-/* Output that is not written yet keeps trib-run alive; pipes that strangers hold do not. */
+/* Output that is not written yet keeps trib-run alive; pipes that strangers hold do
+ * not. */
 static bool finished(const struct supervisor *s)
 {
     const struct run_job *job = &s->job;
@@ -476,7 +489,9 @@ int main(int argc, char **argv)
 {
     struct run_options options = {.prefix = true, .grace_s = 10};
     struct supervisor s = {.job = {.options = &options, .stdin_fd = -1},
-                           .next_at = NEVER, .timeout_at = NEVER, .drain_at = NEVER};
+                           .next_at = NEVER,
+                           .timeout_at = NEVER,
+                           .drain_at = NEVER};
     int code = parse_options(argc, argv, &options);
 
     if (code >= 0)

@@ -111,7 +111,8 @@ trib_status_t trib_machine_read_synthetic(const char *text, struct trib_machine 
     return read_hwloc(text, out);
 }
 
-/* The list ---------------------------------------------------------------------------- */
+/* The list ----------------------------------------------------------------------------
+ */
 
 static void give(trib_item_fn fn, void *arg, const char *name, const char *value,
                  const char *unit, const char *detail)
@@ -166,7 +167,8 @@ void trib_machine_list(const struct trib_machine *machine, trib_item_fn fn, void
              machine->cpus_allowed);
     give_count(fn, arg, "hardware threads", machine->cpus, detail);
     give_bytes(fn, arg, "L1 data cache", machine->l1d_bytes, "of each core");
-    give_bytes(fn, arg, "L2 cache", machine->l2_bytes, "of each core or group of cores");
+    give_bytes(fn, arg, "L2 cache", machine->l2_bytes,
+               "of each core or group of cores");
     snprintf(detail, sizeof(detail), "one of %d", machine->l3_count);
     give_bytes(fn, arg, "L3 cache", machine->l3_bytes, detail);
     give_bytes(fn, arg, "memory", machine->memory_bytes, "");

@@ -16,7 +16,7 @@ struct trib_machine {
     int packages;
     int numa_nodes;
     int cores;
-    int cpus;          /* hardware threads */
+    int cpus; /* hardware threads */
     int cores_allowed; /* of these, on which this process may run: affinity, cpusets */
     int cpus_allowed;
     size_t l1d_bytes; /* caches: of one instance */

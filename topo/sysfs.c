@@ -104,7 +104,8 @@ static void read_cache(struct reader *r, int cpu, int index)
     char type[32];
     char size[32];
 
-    snprintf(name, sizeof(name), "/sys/devices/system/cpu/cpu%d/cache/index%d", cpu, index);
+    snprintf(name, sizeof(name), "/sys/devices/system/cpu/cpu%d/cache/index%d", cpu,
+             index);
     snprintf(path, sizeof(path), "%s/level", name);
     if (!read_line(r, path, level, sizeof(level)))
         return;

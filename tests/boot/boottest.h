@@ -19,10 +19,10 @@
 
 enum fault {
     FAULT_NONE,
-    FAULT_KILL,  /* SIGKILL, by itself */
-    FAULT_STOP,  /* SIGSTOP, by itself */
-    FAULT_EXIT,  /* exits without a word */
-    FAULT_SAY,   /* boot->fail, then close */
+    FAULT_KILL, /* SIGKILL, by itself */
+    FAULT_STOP, /* SIGSTOP, by itself */
+    FAULT_EXIT, /* exits without a word */
+    FAULT_SAY, /* boot->fail, then close */
     FAULT_CLOSE, /* close alone */
 };
 
@@ -108,7 +108,8 @@ static inline trib_status_t boottest_exchange(const struct start *s, int rank,
     trib_status_t status = b->ops->allgather(b, phase, in, sizeof(in), out);
     for (size_t i = 0; status == TRIB_OK && i < (size_t)s->size * sizeof(in); i++)
         if (out[i] != (unsigned char)(phase[0] + (int)(i / sizeof(in))))
-            return trib_fail(err, TRIB_ERR_PROTOCOL, "rank %d: byte %zu is wrong", rank, i);
+            return trib_fail(err, TRIB_ERR_PROTOCOL, "rank %d: byte %zu is wrong", rank,
+                             i);
     return status;
 }
 
@@ -144,21 +145,24 @@ static inline trib_status_t boottest_rank(const struct start *s, int rank,
     return status;
 }
 
-static inline void __attribute__((noreturn)) boottest_child(const struct start *s, int rank)
+static inline void __attribute__((noreturn))
+boottest_child(const struct start *s, int rank)
 {
     struct trib_error err = {0};
 
     alarm(20);
     s->seen[rank].status = boottest_rank(s, rank, &err);
     s->seen[rank].at = trib_now_ns();
-    snprintf(s->seen[rank].text, sizeof(s->seen[rank].text), "%s", trib_error_text(&err));
+    snprintf(s->seen[rank].text, sizeof(s->seen[rank].text), "%s",
+             trib_error_text(&err));
     s->seen[rank].done = true;
     _exit(0);
 }
 
 static inline void *boottest_shared(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *p =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     assert_true(p != MAP_FAILED);
     return p;
@@ -214,8 +218,8 @@ static inline void boottest_all_failed(const struct start *s, trib_status_t stat
             fail_msg("rank %d hung", i);
         if (seen->status != status || !strstr(seen->text, part))
             fail_msg("rank %d: %s: \"%s\", wanted %s: \"...%s...\"", i,
-                     trib_status_name(seen->status), seen->text, trib_status_name(status),
-                     part);
+                     trib_status_name(seen->status), seen->text,
+                     trib_status_name(status), part);
         int ms = *s->fault_at ? (int)((seen->at - *s->fault_at) / 1000000) : 0;
         if (ms > within_ms)
             fail_msg("rank %d was told after %d ms, more than %d", i, ms, within_ms);

@@ -4,7 +4,8 @@
 #include "boot/tcp_net.h"
 #include "boot/tcp_proto.h"
 
-static trib_status_t try_open(int rank, int size, const char *root, struct trib_error *err)
+static trib_status_t try_open(int rank, int size, const char *root,
+                              struct trib_error *err)
 {
     struct trib_config cfg = {.boot_timeout_ms = 200, .stop_timeout_ms = 100};
     struct trib_boot_opts opts = {
@@ -105,7 +106,8 @@ static void test_rank_lists(void **state)
     missing[3] = true;
     assert_string_equal(trib_ranks_format(missing, 8, text, sizeof(text)), "rank 3");
     missing[5] = missing[6] = missing[7] = true;
-    assert_string_equal(trib_ranks_format(missing, 8, text, sizeof(text)), "ranks 3, 5-7");
+    assert_string_equal(trib_ranks_format(missing, 8, text, sizeof(text)),
+                        "ranks 3, 5-7");
     for (int i = 0; i < 200; i += 2)
         missing[i] = true, missing[i + 1] = false;
     trib_ranks_format(missing, 200, text, sizeof(text));
@@ -118,7 +120,8 @@ static void test_frames_round_trip(void **state)
     uint8_t bytes[TRIB_TCP_SMALL_BYTES];
     struct trib_tcp_frame frame;
     size_t used;
-    struct trib_tcp_hello hello = {.size = 3, .who = {2, 4711, "node\x01"}, .library = "1.2"};
+    struct trib_tcp_hello hello = {
+        .size = 3, .who = {2, 4711, "node\x01"}, .library = "1.2"};
     struct trib_tcp_hello hello2;
     struct trib_tcp_failure failure = {TRIB_ERR_MISMATCH, "they differ"};
     struct trib_tcp_failure failure2;
@@ -156,12 +159,12 @@ static void test_bad_frames(void **state)
         {"Trib\2", 5, TRIB_ERR_UNSUPPORTED},
         {"Trib\1\1\1\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
         {"Trib\1\1\0\0\0\0\0\0\143\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
-        {"Trib\1\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL},   /* blob too long */
-        {"Trib\1\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL},  /* no phase */
-        {"Trib\1\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL},   /* result unwanted */
-        {"Trib\1\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL},   /* no status */
-        {"Trib\1\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL},   /* tick with bytes */
-        {"Trib\1\7\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},   /* no such kind */
+        {"Trib\1\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
+        {"Trib\1\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
+        {"Trib\1\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
+        {"Trib\1\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
+        {"Trib\1\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
+        {"Trib\1\7\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
         {"Trib\1\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
         {"Trib\1\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
     };
@@ -170,8 +173,8 @@ static void test_bad_frames(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        trib_status_t status = trib_tcp_parse((const uint8_t *)cases[i].bytes, cases[i].n,
-                                              0, &frame, &used);
+        trib_status_t status = trib_tcp_parse((const uint8_t *)cases[i].bytes,
+                                              cases[i].n, 0, &frame, &used);
         if (status != cases[i].status)
             fail_msg("case %zu: %s", i, trib_status_name(status));
     }
@@ -180,12 +183,9 @@ static void test_bad_frames(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors_teach),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_tables_are_full),
-        cmocka_unit_test(test_rank_lists),
-        cmocka_unit_test(test_frames_round_trip),
+        cmocka_unit_test(test_errors_teach), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_roots),        cmocka_unit_test(test_tables_are_full),
+        cmocka_unit_test(test_rank_lists),   cmocka_unit_test(test_frames_round_trip),
         cmocka_unit_test(test_bad_frames),
     };
 

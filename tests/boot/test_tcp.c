@@ -9,7 +9,8 @@ static char root_text[64];
 /* A start at a port of its own. */
 static struct start new_start(int size)
 {
-    struct start s = {.root = root_text, .size = size, .boot_ms = 10000, .stop_ms = 1000};
+    struct start s = {
+        .root = root_text, .size = size, .boot_ms = 10000, .stop_ms = 1000};
 
     snprintf(root_text, sizeof(root_text), "127.0.0.1:%d", boottest_port());
     return s;
@@ -73,7 +74,8 @@ static void test_names_and_ipv6(void **state)
         struct addrinfo hints = {.ai_family = AF_INET6, .ai_flags = AI_NUMERICHOST};
         struct addrinfo *list;
         int fd = socket(AF_INET6, SOCK_STREAM, 0);
-        struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+        struct sockaddr_in6 any = {.sin6_family = AF_INET6,
+                                   .sin6_addr = in6addr_loopback};
         bool ipv6 = fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0 &&
                     getaddrinfo("::1", NULL, &hints, &list) == 0;
         close(fd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any bytes as frames of the TCP boot: a status, texts that end, lengths within bounds.
- * The first byte says how long a RESULT the reader takes, as the state of a client does.
+ * The first byte says how long a RESULT the reader takes, as the state of a client
+ * does.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -73,7 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(bytes, data + 1, n);
     size_t done = 0;
-    while (trib_tcp_parse(bytes + done, n - done, result_max, &frame, &used) == TRIB_OK) {
+    while (trib_tcp_parse(bytes + done, n - done, result_max, &frame, &used) ==
+           TRIB_OK) {
         need(used >= TRIB_TCP_HEAD_BYTES && used <= n - done);
         need(frame.payload == bytes + done + TRIB_TCP_HEAD_BYTES);
         check_frame(&frame);

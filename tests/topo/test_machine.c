@@ -75,8 +75,8 @@ static void test_affinity(void **state)
 static void test_synthetic(void **state)
 {
     struct trib_machine m;
-    trib_status_t status =
-        trib_machine_read_synthetic("package:2 l3:2 l2:4(size=1048576) core:1 pu:2", &m);
+    trib_status_t status = trib_machine_read_synthetic(
+        "package:2 l3:2 l2:4(size=1048576) core:1 pu:2", &m);
 
     (void)state;
     if (status == TRIB_ERR_UNSUPPORTED)
@@ -133,7 +133,8 @@ static void write_cpu(const char *root, int cpu)
     const char *package = core < 2 ? "0-1,4-5\n" : "2-3,6-7\n";
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/%s", cpu, files[i].name);
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/%s", cpu,
+                 files[i].name);
         if (i == 0)
             snprintf(text, sizeof(text), "%d,%d\n", core, core + 4);
         write_file(root, path, i == 0 ? text : files[i].format);
@@ -192,15 +193,21 @@ static void collect(void *arg, const trib_item_t *item)
 {
     char *text = arg;
 
-    snprintf(text + strlen(text), 1024 - strlen(text), "%s=%s %s;", item->name, item->value,
-             item->unit);
+    snprintf(text + strlen(text), 1024 - strlen(text), "%s=%s %s;", item->name,
+             item->value, item->unit);
 }
 
 static void test_list(void **state)
 {
-    struct trib_machine m = {.cores = 4, .cpus = 8, .cores_allowed = 2, .cpus_allowed = 4,
-                             .l2_bytes = 512 << 10, .l3_bytes = 32 << 20, .l3_count = 1,
-                             .memory_bytes = UINT64_C(33000000000), .source = "hwloc"};
+    struct trib_machine m = {.cores = 4,
+                             .cpus = 8,
+                             .cores_allowed = 2,
+                             .cpus_allowed = 4,
+                             .l2_bytes = 512 << 10,
+                             .l3_bytes = 32 << 20,
+                             .l3_count = 1,
+                             .memory_bytes = UINT64_C(33000000000),
+                             .source = "hwloc"};
     char text[1024] = "";
 
     (void)state;
@@ -212,12 +219,9 @@ static void test_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_this_machine),
-        cmocka_unit_test(test_readers_agree),
-        cmocka_unit_test(test_affinity),
-        cmocka_unit_test(test_synthetic),
-        cmocka_unit_test(test_sysfs_copy),
-        cmocka_unit_test(test_nothing_to_read),
+        cmocka_unit_test(test_this_machine), cmocka_unit_test(test_readers_agree),
+        cmocka_unit_test(test_affinity),     cmocka_unit_test(test_synthetic),
+        cmocka_unit_test(test_sysfs_copy),   cmocka_unit_test(test_nothing_to_read),
         cmocka_unit_test(test_list),
     };
 
