@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decorators: transports that wrap a transport, for looking inside and for making trouble.
+ * Decorators: transports that wrap a transport, for looking inside and for making
+ * trouble.
  */
 #ifndef TRANSPORT_DECORATORS_H
 #define TRANSPORT_DECORATORS_H

@@ -13,4 +13,6 @@ libtransport_la_SOURCES = \
 	transport/shm_peer.c \
 	transport/shm_region.c \
 	transport/transport.c transport/transport.h \
-	transport/wrap.c
+	transport/wrap.c transport/wrap.h \
+	transport/wrap_trace.c \
+	transport/wrap_trouble.c

@@ -61,7 +61,8 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
     const struct trib_param params[] = {
         {.name = "depth", .min = 1, .max = 4096, .value = &depth},
     };
-    trib_status_t status = trib_params_parse("loop", opts->params, params, 1, opts->err);
+    trib_status_t status =
+        trib_params_parse("loop", opts->params, params, 1, opts->err);
 
     if (status != TRIB_OK)
         return status;
@@ -119,14 +120,14 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
     struct loop_address a;
 
     if (peer < 0 || peer >= loop->size)
-        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d of %d does not exist", peer,
-                         loop->size);
+        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d of %d does not exist",
+                         peer, loop->size);
     struct loop_peer *p = &loop->peers[peer];
     if (p->state == LOOP_CONNECTED)
         return TRIB_OK;
     if (p->state != LOOP_UNKNOWN)
-        return trib_fail(loop->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
-                         peer);
+        return trib_fail(loop->err, TRIB_ERR_PEER_LOST,
+                         "peer %d was lost or left before", peer);
     if (address->len != sizeof(a))
         return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
                          peer);
@@ -137,9 +138,10 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
         return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
                          peer);
     if (!trib_process_same(&who, &loop->me))
-        return trib_fail(loop->err, TRIB_ERR_UNSUPPORTED,
-                         "peer %d is process %d: loop reaches threads of one process only",
-                         peer, a.pid);
+        return trib_fail(
+            loop->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d is process %d: loop reaches threads of one process only", peer,
+            a.pid);
     p->posted = calloc(loop->depth, sizeof(*p->posted));
     if (!p->posted)
         return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -187,7 +189,8 @@ static void loop_close(struct trib_transport *t)
     free(loop);
 }
 
-static trib_status_t check_write(struct loop *loop, int peer, const struct trib_write *w)
+static trib_status_t check_write(struct loop *loop, int peer,
+                                 const struct trib_write *w)
 {
     const struct loop_region *local = (const struct loop_region *)w->local;
     const struct loop_remote *remote = (const struct loop_remote *)w->remote;
@@ -200,9 +203,10 @@ static trib_status_t check_write(struct loop *loop, int peer, const struct trib_
                          peer);
     if (w->local_off > local->len || w->len > local->len - w->local_off ||
         w->remote_off > remote->len || w->len > remote->len - w->remote_off)
-        return trib_fail(loop->err, TRIB_ERR_RANGE,
-                         "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu",
-                         w->len, w->local_off, local->len, w->remote_off, remote->len);
+        return trib_fail(
+            loop->err, TRIB_ERR_RANGE,
+            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
+            w->local_off, local->len, w->remote_off, remote->len);
     return TRIB_OK;
 }
 

@@ -59,7 +59,7 @@ struct loop_endpoint {
     struct loop_sender {
         _Alignas(64) _Atomic uint32_t taken; /* its writes that are done: counts up */
         _Atomic uint32_t refused; /* it wrote to what is not registered */
-        _Atomic uint32_t left;    /* the owner left this peer */
+        _Atomic uint32_t left; /* the owner left this peer */
     } senders[];
     /* then size * depth entries */
 };
@@ -135,16 +135,16 @@ trib_status_t trib_loop_alloc(struct trib_transport *t, size_t len, void **ptr_o
 trib_status_t trib_loop_reg(struct trib_transport *t, void *ptr, size_t len,
                             struct trib_region **out);
 void trib_loop_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_loop_export(struct trib_transport *t, const struct trib_region *region,
-                               struct trib_blob *out);
+trib_status_t trib_loop_export(struct trib_transport *t,
+                               const struct trib_region *region, struct trib_blob *out);
 trib_status_t trib_loop_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_loop_release(struct trib_transport *t, struct trib_remote *remote);
 
-/** trib_loop_copy - the copy that the card would make; the lock of `ep`, the target, is held. */
+/** trib_loop_copy - the copy that the card would make; `ep`, the target, is locked. */
 void trib_loop_copy(struct loop_endpoint *ep, struct loop_entry *e);
 
-/** trib_loop_close_memory - mark the endpoint closed and free all that is registered. */
+/** trib_loop_close_memory - mark the endpoint closed, free all that is registered. */
 void trib_loop_close_memory(struct loop *loop);
 
 #endif

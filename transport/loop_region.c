@@ -65,7 +65,7 @@ static trib_status_t region_add(struct loop *loop, void *ptr, size_t len,
 }
 
 trib_status_t trib_loop_reg(struct trib_transport *t, void *ptr, size_t len,
-                              struct trib_region **out)
+                            struct trib_region **out)
 {
     if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
         return trib_fail(loop_of(t)->err, TRIB_ERR_INVALID,
@@ -74,15 +74,17 @@ trib_status_t trib_loop_reg(struct trib_transport *t, void *ptr, size_t len,
 }
 
 trib_status_t trib_loop_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                                struct trib_region **region_out)
+                              struct trib_region **region_out)
 {
     struct loop *loop = loop_of(t);
     void *ptr;
 
     if (len == 0 || len > SIZE_MAX / 4)
-        return trib_fail(loop->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
+        return trib_fail(loop->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes",
+                         len);
     if (posix_memalign(&ptr, 4096, len) != 0)
-        return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes", len);
+        return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes",
+                         len);
     memset(ptr, 0, len);
     trib_status_t status = region_add(loop, ptr, len, region_out);
     if (status != TRIB_OK) {
@@ -116,8 +118,8 @@ void trib_loop_dereg(struct trib_transport *t, struct trib_region *region)
     free(r);
 }
 
-trib_status_t trib_loop_export(struct trib_transport *t, const struct trib_region *region,
-                                 struct trib_blob *out)
+trib_status_t trib_loop_export(struct trib_transport *t,
+                               const struct trib_region *region, struct trib_blob *out)
 {
     const struct loop_region *r = (const struct loop_region *)region;
     struct loop_export x = {
@@ -134,7 +136,7 @@ trib_status_t trib_loop_export(struct trib_transport *t, const struct trib_regio
 }
 
 trib_status_t trib_loop_import(struct trib_transport *t, int peer,
-                                 const struct trib_blob *blob, struct trib_remote **out)
+                               const struct trib_blob *blob, struct trib_remote **out)
 {
     struct loop *loop = loop_of(t);
     struct loop_export x = {0};

@@ -29,10 +29,10 @@ static trib_status_t unknown_name(const char *owner, struct word name,
     copy[len] = '\0';
     const char *nearest = trib_text_nearest(copy, names, n);
     if (n == 0)
-        return trib_fail(err, TRIB_ERR_CONFIG, "%s takes no parameters, not \"%s\"", owner,
-                         copy);
-    return trib_fail(err, TRIB_ERR_CONFIG, "%s has no parameter \"%s\"%s%s%s", owner, copy,
-                     nearest ? "; is \"" : "", nearest ? nearest : "",
+        return trib_fail(err, TRIB_ERR_CONFIG, "%s takes no parameters, not \"%s\"",
+                         owner, copy);
+    return trib_fail(err, TRIB_ERR_CONFIG, "%s has no parameter \"%s\"%s%s%s", owner,
+                     copy, nearest ? "; is \"" : "", nearest ? nearest : "",
                      nearest ? "\" meant?" : "");
 }
 
@@ -47,15 +47,16 @@ static trib_status_t set_value(const char *owner, const struct trib_param *param
         digits[value.len] = '\0';
         errno = 0;
         long long number = strtoll(digits, &end, 10);
-        if (*end == '\0' && errno == 0 && number >= param->min && number <= param->max) {
+        if (*end == '\0' && errno == 0 && number >= param->min &&
+            number <= param->max) {
             *param->value = number;
             return TRIB_OK;
         }
     }
     return trib_fail(err, TRIB_ERR_CONFIG,
-                     "%s: %s=%.*s is not a whole number from %" PRId64 " to %" PRId64, owner,
-                     param->name, (int)(value.len < 64 ? value.len : 64), value.text,
-                     param->min, param->max);
+                     "%s: %s=%.*s is not a whole number from %" PRId64 " to %" PRId64,
+                     owner, param->name, (int)(value.len < 64 ? value.len : 64),
+                     value.text, param->min, param->max);
 }
 
 static trib_status_t parse_one(const char *owner, struct word item,
@@ -70,8 +71,9 @@ static trib_status_t parse_one(const char *owner, struct word item,
             memcmp(params[i].name, name.text, name.len) != 0)
             continue;
         if (!equals)
-            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants a value, as in %s=%" PRId64,
-                             owner, params[i].name, params[i].name, *params[i].value);
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "%s: %s wants a value, as in %s=%" PRId64, owner,
+                             params[i].name, params[i].name, *params[i].value);
         return set_value(owner, &params[i],
                          (struct word){equals + 1, item.len - name.len - 1}, err);
     }
@@ -85,7 +87,8 @@ trib_status_t trib_params_parse(const char *owner, const char *text,
     assert(n <= TRIB_PARAMS_MAX);
     while (text && *text) {
         size_t len = strcspn(text, ",");
-        trib_status_t status = parse_one(owner, (struct word){text, len}, params, n, err);
+        trib_status_t status =
+            parse_one(owner, (struct word){text, len}, params, n, err);
         if (status != TRIB_OK)
             return status;
         text += len + (text[len] == ',');

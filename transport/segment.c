@@ -27,8 +27,8 @@
 struct trib_segment_trailer {
     uint64_t magic;
     uint64_t key;
-    uint64_t owner_base;    /* address of the data in the owner's process */
-    _Atomic uint32_t refs;  /* owner and the threads of its process that attached */
+    uint64_t owner_base; /* address of the data in the owner's process */
+    _Atomic uint32_t refs; /* owner and the threads of its process that attached */
 };
 
 static_assert(sizeof(struct trib_segment_trailer) <= 4096, "the trailer is one page");
@@ -91,8 +91,7 @@ trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *er
     trib_process_self(out);
     if (out->boot && out->start)
         return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "cannot read %s; is /proc mounted?",
+    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "cannot read %s; is /proc mounted?",
                      out->boot ? "/proc/self/stat" : "/proc/sys/kernel/random/boot_id");
 }
 
@@ -124,7 +123,8 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
     }
     void *base = map_aligned(fd, map_len);
     if (base == MAP_FAILED) {
-        status = trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
+        status =
+            trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
         goto err_close;
     }
 
@@ -149,12 +149,13 @@ err_close:
 struct trib_segment_id trib_segment_id(const struct trib_segment *seg)
 {
     assert(seg->fd >= 0);
-    return (struct trib_segment_id){.key = seg->key, .map_len = seg->map_len, .fd = seg->fd};
+    return (struct trib_segment_id){
+        .key = seg->key, .map_len = seg->map_len, .fd = seg->fd};
 }
 
 /* Opens the owner's descriptor; the caller closes *fd_out. */
-static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid, int *fd_out,
-                                  struct trib_error *err)
+static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
+                                  int *fd_out, struct trib_error *err)
 {
     char path[64];
     struct stat st;
@@ -165,17 +166,18 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid, int
         return trib_fail(err, TRIB_ERR_PEER_LOST,
                          "process %d has died or closed its memory", pid);
     if (fd < 0)
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "cannot open %s: %m; run the ranks as one user and dumpable, or "
-                         "grant CAP_SYS_PTRACE",
-                         path);
+        return trib_fail(
+            err, TRIB_ERR_UNSUPPORTED,
+            "cannot open %s: %m; run the ranks as one user and dumpable, or "
+            "grant CAP_SYS_PTRACE",
+            path);
     int seals = fcntl(fd, F_GET_SEALS);
     if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != id->map_len || seals < 0 ||
         (seals & SIZE_SEALS) != SIZE_SEALS) {
         close(fd);
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "descriptor %d of process %d is not the segment it was", id->fd,
-                         pid);
+                         "descriptor %d of process %d is not the segment it was",
+                         id->fd, pid);
     }
     *fd_out = fd;
     return TRIB_OK;
@@ -229,7 +231,8 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
     size_t map_len = (size_t)id->map_len;
     void *base = map_aligned(fd, map_len);
     if (base == MAP_FAILED)
-        status = trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
+        status =
+            trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
     close(fd);
     if (status != TRIB_OK)
         return status;

@@ -30,7 +30,7 @@ struct trib_segment_trailer;
 
 struct trib_segment {
     uint8_t *base;
-    size_t len;     /* data bytes, a multiple of 4096 */
+    size_t len; /* data bytes, a multiple of 4096 */
     size_t map_len; /* data and trailer */
     uint64_t key;
     int fd; /* of the owner; -1 where attached */
@@ -56,8 +56,9 @@ trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *er
 /**
  * trib_segment_create - a new segment of at least len zero bytes.
  *
- * From 2 MiB on, base is aligned to 2 MiB and len a multiple of it, so that the kernel may
- * use huge pages. Memory is taken when it is touched.
+ * From 2 MiB on, base is aligned to 2 MiB and len a multiple of it, so that the kernel
+ * may use huge pages. Memory is taken when it is touched.
+ *
  * errors   TRIB_ERR_OVERFLOW, TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM (open files, memfd)
  */
 trib_status_t trib_segment_create(size_t len, struct trib_segment *out,

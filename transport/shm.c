@@ -23,7 +23,7 @@
 #include "transport/params.h"
 
 #define STOP_TIMEOUT_MS 3000 /* without a configuration */
-#define POLLS_PER_CLOCK 8u   /* a power of two; the clock costs as much as a poll */
+#define POLLS_PER_CLOCK 8u /* a power of two; the clock costs as much as a poll */
 
 /* A clock that is read without touching hardware; 4 ms steps are fine enough. */
 static uint64_t coarse_ns(void)
@@ -93,7 +93,8 @@ static trib_status_t make_tables(struct shm *shm)
     shm->pidfds = calloc(n, sizeof(*shm->pidfds));
     shm->pidfd_peer = calloc(n, sizeof(*shm->pidfd_peer));
     if (!shm->peers || !shm->active || !shm->pidfds || !shm->pidfd_peer)
-        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory for %zu peers", n);
+        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory for %zu peers",
+                         n);
     for (size_t i = 0; i < n; i++) {
         shm->peers[i].watch.pidfd = -1;
         shm->peers[i].watch.stat_fd = -1;
@@ -234,7 +235,8 @@ static int drain(struct shm *shm, int peer, struct trib_event *events, int max)
     int n = 0;
 
     while (n < max && !ring_empty(shm, p)) {
-        const struct trib_shm_entry *e = &p->in->entries[p->head & (shm->ring_slots - 1)];
+        const struct trib_shm_entry *e =
+            &p->in->entries[p->head & (shm->ring_slots - 1)];
         events[n].kind = TRIB_EVENT_ARRIVED;
         events[n].peer = peer;
         events[n].imm = e->imm;
@@ -285,7 +287,8 @@ static int shm_poll(struct trib_transport *t, struct trib_event *events, int max
 {
     struct shm *shm = shm_of(t);
     int n = take_done(shm, events, max);
-    uint32_t attached = atomic_load_explicit(&shm->header->attached, memory_order_acquire);
+    uint32_t attached =
+        atomic_load_explicit(&shm->header->attached, memory_order_acquire);
 
     if (attached != shm->attached_seen)
         find_attached(shm, attached);
@@ -323,7 +326,8 @@ static void shm_wait(struct trib_transport *t, int timeout_us)
         return;
     if (!shm->armed)
         shm_arm(t);
-    syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, shm->bell_seen, &ts, NULL, 0);
+    syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, shm->bell_seen, &ts, NULL,
+            0);
     disarm(shm);
     shm->polls = POLLS_PER_CLOCK - 1; /* time has passed: the next poll looks */
 }
@@ -342,7 +346,8 @@ static void shm_wake(struct trib_transport *t, int peer)
 
 const struct trib_transport_ops trib_shm_ops = {
     .name = "shm",
-    .detail = "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
+    .detail =
+        "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
     .open = shm_open_transport,
     .close = shm_close,
     .address = trib_shm_address,

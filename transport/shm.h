@@ -14,11 +14,11 @@
 #include "transport/transport.h"
 
 enum shm_peer_state {
-    SHM_PEER_UNKNOWN,   /* not connected; its ring is read if it attached */
+    SHM_PEER_UNKNOWN, /* not connected; its ring is read if it attached */
     SHM_PEER_CONNECTED, /* watched */
-    SHM_PEER_GOING,     /* lost; what is in its ring is still delivered first */
-    SHM_PEER_LOST,      /* reported; nothing goes to it */
-    SHM_PEER_LEFT,      /* we left it */
+    SHM_PEER_GOING, /* lost; what is in its ring is still delivered first */
+    SHM_PEER_LOST, /* reported; nothing goes to it */
+    SHM_PEER_LEFT, /* we left it */
 };
 
 /* A peer's segment, mapped once for all regions imported from it. */
@@ -30,13 +30,13 @@ struct shm_attached {
 
 struct shm_peer {
     enum shm_peer_state state;
-    bool active;          /* in shm.active[] */
+    bool active; /* in shm.active[] */
     bool same_process;
     /* producer: the ring for us in the peer's control segment */
     struct trib_shm_ring *out;
     uint32_t out_slots;
     uint32_t tail;
-    uint32_t head_seen;   /* a copy of out->head, maybe old */
+    uint32_t head_seen; /* a copy of out->head, maybe old */
     _Atomic(struct trib_shm_header *) header; /* the peer's; NULL until connected */
     /* consumer: the ring for the peer in our control segment */
     struct trib_shm_ring *in;
@@ -46,8 +46,8 @@ struct shm_peer {
     struct shm_attached *attached;
     struct trib_process who;
     struct trib_process_watch watch;
-    uint64_t stopped_ns;  /* watched in state "stopped" so far */
-    char why[96];         /* GOING: what the event will say */
+    uint64_t stopped_ns; /* watched in state "stopped" so far */
+    char why[96]; /* GOING: what the event will say */
 };
 
 /* A segment of ours out of which alloc() gives memory. */
@@ -62,14 +62,14 @@ struct shm_region {
     uint8_t *ptr;
     size_t len;
     struct shm_owned *owned; /* NULL: the memory is not ours */
-    bool allocated;          /* by alloc(), not reg() */
+    bool allocated; /* by alloc(), not reg() */
     struct shm_region *prev, *next;
 };
 
 struct shm_remote {
     int peer;
     size_t len;
-    uint8_t *ptr;  /* NULL: not mappable, reached by process_vm_writev */
+    uint8_t *ptr; /* NULL: not mappable, reached by process_vm_writev */
     uint64_t addr; /* in the peer's process */
     struct shm_attached *attached;
     struct shm_remote *prev, *next;
@@ -111,7 +111,7 @@ struct shm {
     /* liveness */
     uint64_t stop_timeout_ns;
     uint64_t stop_check_ns; /* between two looks for stopped peers */
-    uint64_t tick_at;       /* coarse clock: next liveness tick; 0: now */
+    uint64_t tick_at; /* coarse clock: next liveness tick; 0: now */
     uint64_t stop_looked_at;
     struct pollfd *pidfds;
     int *pidfd_peer;
@@ -157,8 +157,8 @@ trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_ou
 trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
                            struct trib_region **out);
 void trib_shm_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_shm_export(struct trib_transport *t, const struct trib_region *region,
-                              struct trib_blob *out);
+trib_status_t trib_shm_export(struct trib_transport *t,
+                              const struct trib_region *region, struct trib_blob *out);
 trib_status_t trib_shm_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_shm_release(struct trib_transport *t, struct trib_remote *remote);
@@ -167,7 +167,7 @@ void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote);
 /** trib_shm_copy - the bytes of a write, bounds checked. */
 trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write);
 
-/** trib_shm_free_memory - all regions and mappings; in a forked child its copies only. */
+/** trib_shm_free_memory - all regions and mappings; of a forked child its copies. */
 void trib_shm_free_memory(struct shm *shm, bool in_child);
 
 #endif

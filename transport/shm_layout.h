@@ -40,15 +40,15 @@ enum trib_shm_state {
 struct trib_shm_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t size;       /* peers, hence rings */
+    uint32_t size; /* peers, hence rings */
     uint32_t ring_slots; /* a power of two */
-    uint32_t self;       /* the owner's number */
+    uint32_t self; /* the owner's number */
 
     /* Written by the owner, once: enum trib_shm_state. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t state;
     /* Counts up when a peer attaches; the owner then looks which rings are in use. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t attached;
-    /* 1 while the owner is about to sleep or sleeps; who swaps it to 0 rings the bell. */
+    /* 1 while the owner is about to sleep or sleeps; who swaps it to 0 rings. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t sleeping;
     /* The futex word on which the owner sleeps; counts up. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t doorbell;
@@ -61,9 +61,9 @@ struct trib_shm_entry {
 };
 
 struct trib_shm_ring {
-    alignas(TRIB_SHM_APART) _Atomic uint32_t head;     /* by the owner: entries consumed */
+    alignas(TRIB_SHM_APART) _Atomic uint32_t head; /* by the owner: entries consumed */
     alignas(TRIB_SHM_APART) _Atomic uint32_t attached; /* by the peer: it maps this */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t left;     /* by the owner: it left this peer */
+    alignas(TRIB_SHM_APART) _Atomic uint32_t left; /* by the owner: it left this peer */
     alignas(TRIB_SHM_APART) struct trib_shm_entry entries[];
 };
 
@@ -78,8 +78,8 @@ static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics must work between processes");
 
 #define TRIB_SHM_RING_SLOTS_MIN 8u
 
-/* Bytes from one ring to the next: a multiple of its alignment from 8 slots on, and never
- * of 4096, lest all rings meet in the same sets of the cache. */
+/* Bytes from one ring to the next: a multiple of its alignment from 8 slots on, and
+ * never of 4096, lest all rings meet in the same sets of the cache. */
 static inline size_t trib_shm_ring_stride(uint32_t ring_slots)
 {
     return offsetof(struct trib_shm_ring, entries) +
@@ -113,7 +113,7 @@ struct trib_shm_address {
 
 enum trib_shm_export_kind {
     TRIB_SHM_MAPPABLE = 1, /* part of a segment */
-    TRIB_SHM_FOREIGN = 2,  /* any memory of the owner: process_vm_writev */
+    TRIB_SHM_FOREIGN = 2, /* any memory of the owner: process_vm_writev */
 };
 
 /* The blob of an exported region. */
@@ -124,7 +124,7 @@ struct trib_shm_export {
     int32_t fd;
     uint64_t key;
     uint64_t map_len;
-    uint64_t off;  /* of the region in its segment */
+    uint64_t off; /* of the region in its segment */
     uint64_t addr; /* in the owner's process */
     uint64_t len;
 };

@@ -40,7 +40,8 @@ trib_status_t trib_shm_address(struct trib_transport *t, struct trib_blob *out)
 }
 
 /* Can this process reach the address at all? The sentences say why not. */
-static trib_status_t address_check(struct shm *shm, int peer, const struct trib_blob *blob,
+static trib_status_t address_check(struct shm *shm, int peer,
+                                   const struct trib_blob *blob,
                                    struct trib_shm_address *out)
 {
     if (blob->len != sizeof(*out))
@@ -56,10 +57,11 @@ static trib_status_t address_check(struct shm *shm, int peer, const struct trib_
                          "peer %d speaks version %u of shm, this process version %u",
                          peer, out->version, TRIB_SHM_VERSION);
     if (out->boot != shm->me.boot)
-        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
-                         "peer %d (process %d) runs on another host: shm reaches one host "
-                         "only",
-                         peer, out->pid);
+        return trib_fail(
+            shm->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d (process %d) runs on another host: shm reaches one host "
+            "only",
+            peer, out->pid);
     if (out->space != shm->me.space)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
                          "peer %d (process %d) is in another pid namespace: let the "
@@ -73,14 +75,15 @@ static trib_status_t header_check(struct shm *shm, int peer, struct trib_segment
     const struct trib_shm_header *h = (const void *)seg->base;
     uint32_t slots = seg->len >= sizeof(*h) ? h->ring_slots : 0;
 
-    if (slots < TRIB_SHM_RING_SLOTS_MIN || (slots & (slots - 1)) || h->magic != TRIB_SHM_MAGIC ||
-        h->version != TRIB_SHM_VERSION || h->self != (uint32_t)peer ||
-        h->size != (uint32_t)shm->size || slots > 1u << 20 ||
-        seg->len < trib_shm_control_len(h->size, slots))
-        return trib_fail(shm->err, TRIB_ERR_MISMATCH,
-                         "peer %d: its control segment does not fit: do all ranks count "
-                         "%d peers and run one version?",
-                         peer, shm->size);
+    if (slots < TRIB_SHM_RING_SLOTS_MIN || (slots & (slots - 1)) ||
+        h->magic != TRIB_SHM_MAGIC || h->version != TRIB_SHM_VERSION ||
+        h->self != (uint32_t)peer || h->size != (uint32_t)shm->size ||
+        slots > 1u << 20 || seg->len < trib_shm_control_len(h->size, slots))
+        return trib_fail(
+            shm->err, TRIB_ERR_MISMATCH,
+            "peer %d: its control segment does not fit: do all ranks count "
+            "%d peers and run one version?",
+            peer, shm->size);
     return TRIB_OK;
 }
 
@@ -117,14 +120,14 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     trib_status_t status;
 
     if (peer < 0 || peer >= shm->size)
-        return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d of %d does not exist", peer,
-                         shm->size);
+        return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d of %d does not exist",
+                         peer, shm->size);
     struct shm_peer *p = &shm->peers[peer];
     if (p->state == SHM_PEER_CONNECTED || p->state == SHM_PEER_GOING)
         return TRIB_OK;
     if (p->state != SHM_PEER_UNKNOWN)
-        return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
-                         peer);
+        return trib_fail(shm->err, TRIB_ERR_PEER_LOST,
+                         "peer %d was lost or left before", peer);
     status = address_check(shm, peer, address, &a);
     if (status != TRIB_OK)
         return status;
@@ -145,8 +148,8 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     if (status != TRIB_OK)
         goto err_detach;
     wire(shm, peer);
-    trib_log(shm->log, TRIB_LOG_DEBUG, "shm", "connected to peer %d, process %d%s", peer,
-             a.pid, p->same_process ? " (this one)" : "");
+    trib_log(shm->log, TRIB_LOG_DEBUG, "shm", "connected to peer %d, process %d%s",
+             peer, a.pid, p->same_process ? " (this one)" : "");
     return TRIB_OK;
 
 err_detach:
@@ -225,7 +228,8 @@ void trib_shm_peer_lost(struct shm *shm, int peer)
 /* Closed as a whole, or left us alone. */
 static bool has_left(const struct shm_peer *p)
 {
-    return atomic_load(&p->header->state) == TRIB_SHM_CLOSED || atomic_load(&p->out->left);
+    return atomic_load(&p->header->state) == TRIB_SHM_CLOSED ||
+           atomic_load(&p->out->left);
 }
 
 /* A process that closes its transport does so before it ends: "left" beats "died". */
@@ -251,8 +255,7 @@ static void look_for_deaths(struct shm *shm)
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];
-        } else if (!p->same_process &&
-                   trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD) {
+        } else if (!p->same_process && trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD) {
             peer_ended(shm, p);
         }
     }

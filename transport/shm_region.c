@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm: memory. Ours comes out of segments that peers map; memory of others is reached by
- * process_vm_writev, or directly by a thread of the same process.
+ * shm: memory. Ours comes out of segments that peers map; memory of others is reached
+ * by process_vm_writev, or directly by a thread of the same process.
  */
 #include <assert.h>
 #include <errno.h>
@@ -122,8 +122,8 @@ trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
     struct shm *shm = shm_of(t);
 
     if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
-        return trib_fail(shm->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p", len,
-                         ptr);
+        return trib_fail(shm->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
+                         len, ptr);
     struct shm_region *region = calloc(1, sizeof(*region));
     if (!region)
         return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -163,8 +163,8 @@ void trib_shm_dereg(struct trib_transport *t, struct trib_region *opaque)
     free(region);
 }
 
-trib_status_t trib_shm_export(struct trib_transport *t, const struct trib_region *opaque,
-                              struct trib_blob *out)
+trib_status_t trib_shm_export(struct trib_transport *t,
+                              const struct trib_region *opaque, struct trib_blob *out)
 {
     struct shm *shm = shm_of(t);
     const struct shm_region *region = (const struct shm_region *)opaque;
@@ -192,7 +192,8 @@ trib_status_t trib_shm_export(struct trib_transport *t, const struct trib_region
     return TRIB_OK;
 }
 
-static trib_status_t export_check(struct shm *shm, int peer, const struct trib_blob *blob,
+static trib_status_t export_check(struct shm *shm, int peer,
+                                  const struct trib_blob *blob,
                                   struct trib_shm_export *out)
 {
     if (peer < 0 || peer >= shm->size || shm->peers[peer].state == SHM_PEER_UNKNOWN)
@@ -225,7 +226,8 @@ static trib_status_t attach(struct shm *shm, struct shm_peer *p,
     struct shm_attached *a = calloc(1, sizeof(*a));
     if (!a)
         return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    trib_status_t status = trib_segment_attach(&id, &p->who, &shm->me, &a->seg, shm->err);
+    trib_status_t status =
+        trib_segment_attach(&id, &p->who, &shm->me, &a->seg, shm->err);
     if (status != TRIB_OK) {
         free(a);
         return status;
@@ -237,7 +239,8 @@ static trib_status_t attach(struct shm *shm, struct shm_peer *p,
     return TRIB_OK;
 }
 
-static void attached_put(struct shm_peer *p, struct shm_attached *attached, bool in_child)
+static void attached_put(struct shm_peer *p, struct shm_attached *attached,
+                         bool in_child)
 {
     if (--attached->refs > 0)
         return;
@@ -252,7 +255,8 @@ static void attached_put(struct shm_peer *p, struct shm_attached *attached, bool
 }
 
 /* Is this process allowed to write there? Reading a byte takes the same permission. */
-static trib_status_t cma_probe(struct shm *shm, int peer, const struct trib_shm_export *x)
+static trib_status_t cma_probe(struct shm *shm, int peer,
+                               const struct trib_shm_export *x)
 {
     char byte;
     struct iovec local = {&byte, 1};
@@ -268,11 +272,12 @@ static trib_status_t cma_probe(struct shm *shm, int peer, const struct trib_shm_
     if (errno == EFAULT)
         return trib_fail(shm->err, TRIB_ERR_RANGE,
                          "process %d has no memory at the address it gave", pid);
-    trib_log(shm->log, TRIB_LOG_WARN, "shm",
-             "process_vm_readv on process %d failed (%m): memory that is not from "
-             "trib_alloc goes through extra copies; cure: sysctl kernel.yama.ptrace_scope=0, "
-             "or CAP_SYS_PTRACE for the container",
-             pid);
+    trib_log(
+        shm->log, TRIB_LOG_WARN, "shm",
+        "process_vm_readv on process %d failed (%m): memory that is not from "
+        "trib_alloc goes through extra copies; cure: sysctl kernel.yama.ptrace_scope=0, "
+        "or CAP_SYS_PTRACE for the container",
+        pid);
     shm->cma = false;
     return TRIB_ERR_UNSUPPORTED;
 }
@@ -360,15 +365,16 @@ void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote)
     return ((const struct shm_remote *)remote)->ptr;
 }
 
-static trib_status_t cma_write(struct shm *shm, const struct shm_remote *remote, size_t off,
-                               const void *from, size_t len)
+static trib_status_t cma_write(struct shm *shm, const struct shm_remote *remote,
+                               size_t off, const void *from, size_t len)
 {
     int pid = shm->peers[remote->peer].who.pid;
     size_t done = 0;
 
     while (done < len) {
         struct iovec local = {(char *)(uintptr_t)from + done, len - done};
-        struct iovec target = {(void *)(uintptr_t)(remote->addr + off + done), len - done};
+        struct iovec target = {(void *)(uintptr_t)(remote->addr + off + done),
+                               len - done};
         ssize_t n = process_vm_writev(pid, &local, 1, &target, 1, 0);
         if (n > 0) {
             done += (size_t)n;
@@ -402,10 +408,10 @@ trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *
                          peer);
     if (!fits(write->local_off, write->len, local->len) ||
         !fits(write->remote_off, write->len, remote->len))
-        return trib_fail(shm->err, TRIB_ERR_RANGE,
-                         "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu",
-                         write->len, write->local_off, local->len, write->remote_off,
-                         remote->len);
+        return trib_fail(
+            shm->err, TRIB_ERR_RANGE,
+            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu",
+            write->len, write->local_off, local->len, write->remote_off, remote->len);
     const uint8_t *from = local->ptr + write->local_off;
     if (!remote->ptr)
         return cma_write(shm, remote, write->remote_off, from, write->len);

@@ -47,7 +47,7 @@ void trib_no_wake(struct trib_transport *t, int peer)
     (void)peer;
 }
 
-/* One part of "name:params+name:params": cuts it off `text` and returns what follows. */
+/* Cuts one part off "name:params+name:params" and returns what follows. */
 static char *cut_part(char *text, char **params_out)
 {
     char *rest = strchr(text, '+');
@@ -68,8 +68,9 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
     char list[128] = "";
 
     if (nearest)
-        return trib_fail(err, TRIB_ERR_CONFIG, "no %s is called \"%s\"; is \"%s\" meant?",
-                         what, name, nearest);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "no %s is called \"%s\"; is \"%s\" meant?", what, name,
+                         nearest);
     for (size_t i = 0; i < n; i++) {
         strncat(list, i ? ", " : "", sizeof(list) - strlen(list) - 1);
         strncat(list, names[i], sizeof(list) - strlen(list) - 1);
@@ -85,8 +86,8 @@ static trib_status_t open_auto(const struct trib_transport_opts *opts,
     trib_status_t status = TRIB_ERR_UNSUPPORTED;
 
     if (opts->params[0])
-        return trib_fail(opts->err, TRIB_ERR_CONFIG, "auto takes no parameters, not \"%s\"",
-                         opts->params);
+        return trib_fail(opts->err, TRIB_ERR_CONFIG,
+                         "auto takes no parameters, not \"%s\"", opts->params);
     for (size_t i = 0; trib_transports[i]; i++) {
         trib_error_clear(opts->err);
         status = trib_transports[i]->open(opts, out);
@@ -96,7 +97,8 @@ static trib_status_t open_auto(const struct trib_transport_opts *opts,
     return status;
 }
 
-static trib_status_t open_backend(const char *name, const struct trib_transport_opts *opts,
+static trib_status_t open_backend(const char *name,
+                                  const struct trib_transport_opts *opts,
                                   struct trib_transport **out)
 {
     const char *names[NAMES_MAX] = {"auto"};
@@ -128,7 +130,8 @@ static trib_status_t wrap(const char *name, const struct trib_transport_opts *op
     return unknown(opts->err, "transport decorator", name, names, n);
 }
 
-trib_status_t trib_transport_open(const char *text, const struct trib_transport_opts *opts,
+trib_status_t trib_transport_open(const char *text,
+                                  const struct trib_transport_opts *opts,
                                   struct trib_transport **out)
 {
     struct trib_transport_opts part = *opts;
@@ -138,12 +141,12 @@ trib_status_t trib_transport_open(const char *text, const struct trib_transport_
     size_t len = strlen(text);
 
     if (opts->size < 1 || opts->self < 0 || opts->self >= opts->size)
-        return trib_fail(opts->err, TRIB_ERR_INVALID, "peer %d of %d cannot be", opts->self,
-                         opts->size);
+        return trib_fail(opts->err, TRIB_ERR_INVALID, "peer %d of %d cannot be",
+                         opts->self, opts->size);
     if (len >= sizeof(copy))
         return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "the transport text has %zu characters, at most %d are read", len,
-                         TEXT_MAX - 1);
+                         "the transport text has %zu characters, at most %d are read",
+                         len, TEXT_MAX - 1);
     memcpy(copy, text, len + 1);
 
     char *name = copy;

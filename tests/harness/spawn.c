@@ -124,7 +124,8 @@ static void run_threads(const struct spawn_opts *opts, struct spawn_area *area,
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += opts->timeout_ms / 1000 + 2; /* ranks give up by themselves before */
+    /* Ranks give up by themselves before. */
+    until.tv_sec += opts->timeout_ms / 1000 + 2;
     for (int i = 0; i < opts->size; i++) {
         atomic_store(&area->pids[i], (int)getpid());
         threads[i].s = rank_make(opts, area, i);

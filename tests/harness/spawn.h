@@ -26,15 +26,15 @@ struct spawn {
     bool threads;
     void *arg;
     uint64_t deadline; /* base/time.h */
-    uint32_t phase;    /* barriers passed */
-    int failures;      /* of spawn_check */
+    uint32_t phase; /* barriers passed */
+    int failures; /* of spawn_check */
     struct spawn_area *area;
 };
 
 /* What became of a rank. */
 struct spawn_result {
     int failures; /* checks that failed */
-    int signal;   /* that ended the process; 0: it returned */
+    int signal; /* that ended the process; 0: it returned */
     bool timed_out;
 };
 
@@ -73,7 +73,8 @@ pid_t spawn_pid(const struct spawn *s, int rank);
 bool spawn_expired(const struct spawn *s);
 
 /** spawn_check - count a failure and say where; returns ok. */
-bool spawn_check(struct spawn *s, bool ok, const char *file, int line, const char *text);
+bool spawn_check(struct spawn *s, bool ok, const char *file, int line,
+                 const char *text);
 
 #define SPAWN_CHECK(s, condition) \
     spawn_check((s), (condition), __FILE__, __LINE__, #condition)

@@ -20,9 +20,9 @@
 #define RIG_STOP_MS 300 /* stop_timeout_ms of all transports */
 
 enum {
-    ROW_THREADS = 1,  /* ranks are threads, else processes */
-    ROW_MAPS = 2,     /* map() of alloc memory gives a pointer */
-    ROW_FOREIGN = 4,  /* memory that is not the transport's can be imported */
+    ROW_THREADS = 1, /* ranks are threads, else processes */
+    ROW_MAPS = 2, /* map() of alloc memory gives a pointer */
+    ROW_FOREIGN = 4, /* memory that is not the transport's can be imported */
     ROW_DECORATED = 8,
 };
 
@@ -36,7 +36,7 @@ struct check {
     void (*fn)(struct spawn *s, const struct row *row);
     int ranks;
     int needs; /* flags that the row must have … */
-    int not;   /* … and must not have */
+    int without; /* … and must not have */
 };
 
 extern const struct check data_checks[];

@@ -153,7 +153,8 @@ static void check_leave(struct spawn *s, const struct row *row)
         goto out;
     if (s->rank == leaver) {
         fill(rig.mem, 100, 5);
-        struct trib_write w = {.local = rig.region, .remote = rig.remote[0], .len = 100};
+        struct trib_write w = {
+            .local = rig.region, .remote = rig.remote[0], .len = 100};
         rig_write(&rig, 0, &w, NULL, NULL);
         rig_drop(&rig);
         spawn_barrier(s);

@@ -60,12 +60,15 @@ static inline void pair_open(struct pair *pair, const char *text0, const char *t
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
         void *mem;
-        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair->t[i]), TRIB_OK);
+        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair->t[i]),
+                      TRIB_OK);
         const struct trib_transport_ops *ops = pair->t[i]->ops;
         assert_status(ops->address(pair->t[i], &address[i]), TRIB_OK);
-        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]), TRIB_OK);
+        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
+                      TRIB_OK);
         pair->mem[i] = mem;
-        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]), TRIB_OK);
+        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
+                      TRIB_OK);
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
@@ -97,7 +100,8 @@ static inline trib_status_t pair_write(struct pair *pair, size_t len, uint32_t i
 }
 
 /* The next event of a side; 0 after `ms` without one. */
-static inline int pair_poll(struct pair *pair, int side, int ms, struct trib_event *event)
+static inline int pair_poll(struct pair *pair, int side, int ms,
+                            struct trib_event *event)
 {
     for (int i = 0; i <= ms * 10; i++) {
         if (pair->t[side]->ops->poll(pair->t[side], event, 1))

@@ -58,7 +58,7 @@ static size_t add_checks(const struct check *checks, struct CMUnitTest *tests,
 {
     for (const struct check *c = checks; c->name; c++) {
         for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-            if ((rows[r].flags & c->needs) != c->needs || (rows[r].flags & c->not))
+            if ((rows[r].flags & c->needs) != c->needs || (rows[r].flags & c->without))
                 continue;
             assert_true(n < CASES_MAX);
             pairs[n] = (struct pair){.row = &rows[r], .check = c};

@@ -84,7 +84,8 @@ static void absurd_len(struct trib_shm_address *a)
 static void test_refuses(void **state)
 {
     (void)state;
-    refuses(other_host, TRIB_ERR_UNSUPPORTED, "runs on another host: shm reaches one host");
+    refuses(other_host, TRIB_ERR_UNSUPPORTED,
+            "runs on another host: shm reaches one host");
     refuses(other_space, TRIB_ERR_UNSUPPORTED, "is in another pid namespace");
     refuses(other_version, TRIB_ERR_MISMATCH, "speaks version 2 of shm");
     refuses(other_backend, TRIB_ERR_INVALID, "peer 1: not an address of shm");
@@ -181,7 +182,8 @@ static void test_memory(void **state)
     assert_status(t->ops->alloc(t, 0, &p, &region[0]), TRIB_ERR_OVERFLOW);
     trib_error_clear(&pair.err);
     assert_status(t->ops->alloc(t, SIZE_MAX - 5, &p, &region[0]), TRIB_ERR_OVERFLOW);
-    assert_non_null(strstr(pair.err.text, "cannot allocate 18446744073709551610 bytes"));
+    assert_non_null(
+        strstr(pair.err.text, "cannot allocate 18446744073709551610 bytes"));
     pair_close(&pair);
 }
 

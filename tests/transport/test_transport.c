@@ -62,15 +62,18 @@ static void all_slots(const struct trib_transport_ops *ops)
 {
     assert_non_null(ops->name);
     assert_non_null(ops->detail);
-    assert_true(ops->open && ops->close && ops->address && ops->connect && ops->disconnect);
+    assert_true(ops->open && ops->close && ops->address && ops->connect &&
+                ops->disconnect);
     assert_true(ops->alloc && ops->reg && ops->dereg && ops->export_region);
-    assert_true(ops->import_region && ops->release && ops->map && ops->write && ops->poll);
+    assert_true(ops->import_region && ops->release && ops->map && ops->write &&
+                ops->poll);
     assert_true(ops->arm && ops->wait && ops->wake);
 }
 
 static void test_slots(void **state)
 {
-    const char *text = "loop:depth=8+trace+delay:us=1+drop:nth=9+corrupt:nth=9+kill:after=9+nomap";
+    const char *text =
+        "loop:depth=8+trace+delay:us=1+drop:nth=9+corrupt:nth=9+kill:after=9+nomap";
     struct pair pair;
 
     (void)state;

@@ -16,7 +16,8 @@ static void open_with(struct pair *pair, int backend, const char *decorator)
     pair_open(pair, text, backends[backend]);
 }
 
-static void expect(struct pair *pair, int side, enum trib_event_kind kind, uint32_t number)
+static void expect(struct pair *pair, int side, enum trib_event_kind kind,
+                   uint32_t number)
 {
     struct trib_event e;
 
