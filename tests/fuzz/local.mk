@@ -6,8 +6,8 @@
 fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_config
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
-tests_fuzz_fuzz_boot_LDADD = $(FUZZ_LDADD)
-tests_fuzz_fuzz_boot_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_boot_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_boot_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
 tests_fuzz_fuzz_config_LDADD = $(fuzz_link)
