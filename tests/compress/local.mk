@@ -8,9 +8,10 @@ compress_tests = \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
 	tests/compress/test_qsgd \
+	tests/compress/test_ratio \
 	tests/compress/test_select \
 	tests/compress/test_sparse \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
-EXTRA_DIST += tests/compress/vectors.h
+EXTRA_DIST += tests/compress/vectors.h tests/regress/ratio.csv

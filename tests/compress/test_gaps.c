@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/compress/vectors.h"
 
+#include <sys/mman.h>
+
 #include "compress/gaps.h"
 
 enum { M_MAX = 3000 };
@@ -53,6 +55,23 @@ static void test_round_trip(void **state)
     }
 }
 
+/* The library reads whole vectors; that must not show at the end of a page. */
+static void test_end_of_page(void **state)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    (void)state;
+    unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    assert_int_equal(mprotect(p + page, page, PROT_NONE), 0);
+    for (size_t m = 1; m < 600; m += 7) {
+        const size_t n = spread(m, 300), bytes = trib_gaps_bytes(positions, m);
+        trib_gaps_encode(positions, m, p + page - bytes);
+        read_back((struct trib_positions){.src = p + page - bytes, .len = bytes, .n = n}, m);
+    }
+    munmap(p, 2 * page);
+}
+
 /* drawn in gaps.h */
 static void test_layout(void **state)
 {
@@ -99,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_end_of_page),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_wrong_bytes),
     };

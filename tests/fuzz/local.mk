@@ -3,11 +3,20 @@
 # fuzz_x.c defines LLVMFuzzerTestOneInput; its corpus is tests/fuzz/corpus/fuzz_x/. With
 # --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
 # To add a target: append it to fuzz_targets, give it the three lines and a corpus.
-fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_config
+fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_text \
+	tests/fuzz/fuzz_config
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
 tests_fuzz_fuzz_boot_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_boot_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_codec_SOURCES = tests/fuzz/fuzz_codec.c
+tests_fuzz_fuzz_codec_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_codec_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_codec_text_SOURCES = tests/fuzz/fuzz_codec_text.c
+tests_fuzz_fuzz_codec_text_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_codec_text_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
 tests_fuzz_fuzz_config_LDADD = $(fuzz_link)

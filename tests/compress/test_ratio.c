@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes and error of every codec on fixed gradients, against tests/regress/ratio.csv, so
+ * that a change of either shows in a diff. After a wanted change:
+ *
+ *     test_ratio --write tests/regress/ratio.csv
+ */
+#include "tests/compress/vectors.h"
+
+enum { N = 65536, LINE = 200 };
+
+static const char *const texts[] = {
+    "none",
+    "f16",
+    "bf16",
+    "topk:ratio=0.1",
+    "topk:ratio=0.01",
+    "topk:ratio=0.001",
+    "topk:ratio=0.01+f16",
+    "topk:ratio=0.01+bf16",
+    "qsgd:bits=2",
+    "qsgd:bits=4",
+    "qsgd:bits=4,norm=max",
+    "qsgd:bits=8",
+};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+/* Exactly rounded operations alone, so the same on every machine. cubed: most elements
+ * small and a few large, as in gradients of trained layers. */
+static float *gradient_new(bool cubed)
+{
+    const struct trib_rng rng = {.seed = 2024, .stream = cubed};
+    float *x = malloc(N * sizeof *x);
+    for (uint64_t i = 0; i < N; i++) {
+        float v = 0;
+        for (uint64_t j = 0; j < 8; j++)
+            v += trib_rng_float(rng, 8 * i + j) - 0.5f;
+        x[i] = cubed ? v * v * v : v;
+    }
+    return x;
+}
+
+struct row {
+    char codec[64];
+    char gradient[16];
+    size_t bytes;
+    double nmse;
+};
+
+static struct row measure(const char *text, bool cubed)
+{
+    struct codec_buffers b = buffers_new(text, NULL, N);
+    float *x = gradient_new(cubed), *y = malloc(N * sizeof *y);
+    struct row r = {.bytes = encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0)};
+    decode(&b, y);
+    snprintf(r.codec, sizeof r.codec, "%s", text);
+    snprintf(r.gradient, sizeof r.gradient, "%s", cubed ? "heavy" : "normal");
+    r.nmse = square_distance(x, y, N) / square_sum(x, N);
+    free(x), free(y);
+    buffers_free(&b);
+    return r;
+}
+
+static int write_rows(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) {
+        perror(path);
+        return 1;
+    }
+    fprintf(f, "codec;gradient;elements;bytes;nmse\n");
+    for (int t = 0; t < TEXTS; t++) {
+        for (int g = 0; g < 2; g++) {
+            const struct row r = measure(texts[t], g);
+            fprintf(f, "%s;%s;%d;%zu;%.5e\n", r.codec, r.gradient, N, r.bytes, r.nmse);
+        }
+    }
+    return fclose(f) ? 1 : 0;
+}
+
+static FILE *open_table(void)
+{
+    char path[4096];
+    const char *top = getenv("abs_top_srcdir");
+    snprintf(path, sizeof path, "%s/tests/regress/ratio.csv", top ? top : ".");
+    FILE *f = fopen(path, "r");
+    if (!f)
+        fail_msg("%s cannot be read", path);
+    return f;
+}
+
+static void test_table(void **state)
+{
+    char line[LINE];
+    (void)state;
+    FILE *f = open_table();
+    assert_non_null(fgets(line, sizeof line, f));
+    for (int i = 0; i < 2 * TEXTS; i++) {
+        const struct row r = measure(texts[i / 2], i % 2);
+        char expected[LINE];
+        snprintf(expected, sizeof expected, "%s;%s;%d;%zu;", r.codec, r.gradient, N, r.bytes);
+        assert_non_null(fgets(line, sizeof line, f));
+        if (strncmp(line, expected, strlen(expected)) != 0)
+            fail_msg("now \"%s\", the table has \"%s\"", expected, line);
+        const double nmse = strtod(line + strlen(expected), NULL);
+        if (fabs(r.nmse - nmse) > 1e-4 * nmse)
+            fail_msg("%s: nmse is %.5e, the table has %.5e", r.codec, r.nmse, nmse);
+    }
+    assert_null(fgets(line, sizeof line, f));
+    fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+    if (argc == 3 && strcmp(argv[1], "--write") == 0)
+        return write_rows(argv[2]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Byte 0 chooses a codec, bytes 1-2 the length; the rest is first decoded as it is (any
+ * bytes give a status), then taken as floats, encoded and decoded (never fails).
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compress/codec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const texts[] = {
+    "none", "f16", "bf16", "topk:k=5", "topk:ratio=0.3+f16", "topk:ratio=0.02+bf16",
+    "qsgd", "qsgd:bits=3,bucket=8,norm=max",
+};
+enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
+
+/* exactly `bytes`, so that a sanitizer sees one byte more */
+static void *copy_new(const void *src, size_t bytes)
+{
+    void *p = malloc(bytes ? bytes : 1);
+    if (!p)
+        abort();
+    if (bytes)
+        memcpy(p, src, bytes);
+    return p;
+}
+
+static void check_decode(const struct trib_codec *c, const uint8_t *data, size_t size,
+                         size_t n)
+{
+    uint8_t *src = copy_new(data, size);
+    float *x = calloc(n ? n : 1, sizeof *x), *acc = calloc(n ? n : 1, sizeof *acc);
+    if (!x || !acc)
+        abort();
+    const trib_status_t status = trib_codec_decode(c, src, size, x, n);
+    if (trib_codec_decode_add(c, src, size, 1.0f, acc, n) != status)
+        abort();
+    if (status != TRIB_OK && status != TRIB_ERR_CODEC)
+        abort();
+    free(src);
+    free(x);
+    free(acc);
+}
+
+static void check_encode(const struct trib_codec *c, const uint8_t *data, size_t size,
+                         enum trib_encode_mode mode)
+{
+    const size_t n = size / sizeof(float), scratch = trib_codec_scratch(c, n);
+    float *x = copy_new(data, n * sizeof(float)), *y = malloc(n * sizeof *y + 1);
+    uint8_t *code = malloc(trib_codec_bound(c, n) + 1);
+    void *work = aligned_alloc(64, scratch + 64);
+    if (!y || !code || !work)
+        abort();
+    const struct trib_encode in = {.x = x, .n = n, .mode = mode, .scratch = work};
+    const size_t len = trib_codec_encode(c, &in, code);
+    if (len > trib_codec_bound(c, n) || trib_codec_decode(c, code, len, y, n) != TRIB_OK)
+        abort();
+    free(x);
+    free(y);
+    free(code);
+    free(work);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct trib_codec *c;
+    if (size < 3)
+        return 0;
+    const size_t n = (data[1] | (size_t)data[2] << 8) % N_MAX;
+    if (trib_codec_create(texts[data[0] % TEXTS], NULL, NULL, &c) != TRIB_OK)
+        abort();
+    check_decode(c, data + 3, size - 3, n);
+    check_encode(c, data + 3, size - 3, TRIB_ENCODE_CONTRIBUTION);
+    check_encode(c, data + 3, size - 3, TRIB_ENCODE_EXACT);
+    trib_codec_destroy(c);
+    return 0;
+}
