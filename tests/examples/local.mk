@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+dist_check_SCRIPTS += tests/examples/test_sum.sh tests/examples/test_train.sh
+TESTS += tests/examples/test_sum.sh
+
+if TRIB_EXAMPLES
+check_PROGRAMS += tests/examples/test_mnist tests/examples/test_mlp
+TESTS += tests/examples/test_mnist tests/examples/test_mlp tests/examples/test_train.sh
+tests_examples_test_mnist_SOURCES = tests/examples/test_mnist.c examples/mnist.c
+tests_examples_test_mnist_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
+tests_examples_test_mnist_LDADD = $(ZLIB_LIBS) $(CMOCKA_LIBS)
+tests_examples_test_mlp_SOURCES = tests/examples/test_mlp.c examples/mlp.c
+tests_examples_test_mlp_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS)
+tests_examples_test_mlp_LDADD = $(OPENBLAS_LIBS) $(CMOCKA_LIBS) -lm
+endif
