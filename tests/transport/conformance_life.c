@@ -120,7 +120,7 @@ out:
     rig_drop(&rig);
 }
 
-/* A short stop is no loss. */
+/* A short stop is no loss, nor are two. */
 static void check_short_stop(struct spawn *s, const struct row *row)
 {
     struct rig rig;
@@ -129,10 +129,12 @@ static void check_short_stop(struct spawn *s, const struct row *row)
     if (!rig_open(&rig, s, row) || !spawn_barrier(s))
         goto out;
     if (s->rank == 0) {
-        spawn_signal(s, 1, SIGSTOP);
-        expect_silence(&rig, RIG_STOP_MS / 3);
-        spawn_signal(s, 1, SIGCONT);
-        expect_silence(&rig, RIG_STOP_MS);
+        for (int i = 0; i < 2; i++) {
+            spawn_signal(s, 1, SIGSTOP);
+            expect_silence(&rig, RIG_STOP_MS * 3 / 5);
+            spawn_signal(s, 1, SIGCONT);
+            expect_silence(&rig, RIG_STOP_MS / 3);
+        }
         rig_note(&rig, 1, 3);
     } else if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e)) {
         SPAWN_CHECK(s, e.imm == 3);
@@ -181,6 +183,7 @@ static void check_leave(struct spawn *s, const struct row *row)
     } else {
         expect_loss(&rig, 0, "has left");
     }
+    spawn_meet(s, s->size - 1);
 out:
     rig_drop(&rig);
 }

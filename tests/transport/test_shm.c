@@ -5,6 +5,8 @@
 #include "tests/harness/spawn.h"
 #include "tests/transport/pair.h"
 
+#include <sys/mman.h>
+
 #include "transport/shm_layout.h"
 
 /* One field of an address changed; the sentence that connect() gives. */
@@ -177,6 +179,10 @@ static void test_memory(void **state)
     for (int i = 0; i < 100; i += 2)
         t->ops->dereg(t, region[i]);
     assert_int_equal(mem[1][0], 2);
+    /* The neighbours are there, so the segment is; yet the pages are given back. */
+    unsigned char resident[2] = {1, 1};
+    assert_int_equal(mincore(mem[2], 8192, resident), 0);
+    assert_int_equal((resident[0] | resident[1]) & 1, 0);
     assert_status(t->ops->alloc(t, (size_t)5 << 20, &p, &region[0]), TRIB_OK);
     assert_int_equal((uintptr_t)p % ((uintptr_t)2 << 20), 0);
     assert_status(t->ops->alloc(t, 0, &p, &region[0]), TRIB_ERR_OVERFLOW);
