@@ -34,8 +34,8 @@ static void copy_now(struct loop *loop, int peer, const uint8_t *ptr, size_t len
     struct loop_peer *p = &loop->peers[peer];
     struct loop_endpoint *ep = p->endpoint;
 
-    if (p->state != LOOP_CONNECTED)
-        return;
+    if (!ep)
+        return; /* never connected; a peer that was left may still have them queued */
     endpoint_lock(ep);
     for (uint64_t i = ep->head; i != ep->tail && !atomic_load(&ep->closed); i++) {
         struct loop_entry *e = entry_at(ep, i);
