@@ -60,7 +60,7 @@ static void add_member(struct lowering *w, struct trib_task *t, uint32_t i)
     w->task_of[i] = (uint32_t)(t - p->tasks);
 }
 
-/* Takes the whole run of RECV_REDUCE that begins at step i, and a SCALE behind it. */
+/* Takes the whole run of RECV_REDUCE that begins at step i. */
 static uint32_t lower_reduce(struct lowering *w, uint32_t i)
 {
     const struct trib_step *steps = w->schedule->steps;
@@ -72,11 +72,6 @@ static uint32_t lower_reduce(struct lowering *w, uint32_t i)
     while (i + 1 < n && steps[i + 1].op == TRIB_STEP_RECV_REDUCE &&
            steps[i + 1].chunk == chunk && steps[i + 1].dep == i)
         add_member(w, t, ++i);
-    if (i + 1 < n && steps[i + 1].op == TRIB_STEP_SCALE && steps[i + 1].chunk == chunk &&
-        steps[i + 1].dep == i) {
-        t->flags |= TRIB_TASK_MEAN;
-        w->task_of[++i] = (uint32_t)(t - w->out->tasks);
-    }
     if (w->own_sent[chunk])
         t->flags |= TRIB_TASK_OWN_SENT;
     w->has_value[chunk] = true;
@@ -104,10 +99,19 @@ static uint32_t lower_step(struct lowering *w, uint32_t i)
         t->ordinal = w->out->edges[t->edge].recvs[t->lane]++;
         w->has_value[s->chunk] = true;
         return i;
-    default:
-        /* A SCALE that stands alone divides the own contribution: the mean of one rank,
+    case TRIB_STEP_SCALE:
+        if (s->dep != TRIB_STEP_NO_DEP &&
+            w->out->tasks[w->task_of[s->dep]].kind == TRIB_TASK_REDUCE) {
+            w->out->tasks[w->task_of[s->dep]].flags |= TRIB_TASK_MEAN;
+            w->task_of[i] = w->task_of[s->dep];
+            return i;
+        }
+        /* One that stands alone divides the own contribution: the mean of one rank,
          * which is the contribution itself. */
-        assert(s->op == TRIB_STEP_COPY || s->op == TRIB_STEP_SCALE);
+        add_task(w, i, TRIB_TASK_COPY);
+        return i;
+    default:
+        assert(s->op == TRIB_STEP_COPY);
         add_task(w, i, TRIB_TASK_COPY);
         return i;
     }
