@@ -443,6 +443,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
     if (!fed(run, t, &c))
         return false;
+    if (!trib_coded_store_ready(run, t))
+        return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
     if (!l->send[t->lane].filled) {
         if (run->desc.codec)
@@ -529,7 +531,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
 {
     struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
 
-    if (!fed(run, t, &c))
+    if (!fed(run, t, &c) || !trib_coded_store_ready(run, t))
         return false;
     if (!run->desc.codec)
         trib_raw_copy(run, &c);
@@ -557,12 +559,15 @@ static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return false;
 }
 
-/* Peers read from buffers that REF frames named: not done before they have. */
-static bool refs_pending(struct trib_engine *e, struct trib_run *run)
+/* Not done before all OPENs are exchanged, which else the next operation would find, and
+ * before the peers have read from the buffers that REF frames named. */
+static bool edges_pending(struct trib_engine *e, struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_edges; i++) {
         struct trib_edge *edge = &run->program.edges[i];
         struct trib_link *l = &e->links[edge->peer];
+        if (edge->open_out || edge->open_in)
+            return true;
         for (int lane = 0; edge->refs && lane < TRIB_LANES; lane++)
             if (atomic_load_explicit(&l->my_credits[lane], memory_order_acquire) !=
                 l->send[lane].next)
@@ -605,7 +610,7 @@ bool trib_engine_progress(struct trib_engine *e)
                 run->remaining--;
         }
     }
-    if (!e->failed && run->remaining == 0 && !refs_pending(e, run)) {
+    if (!e->failed && run->remaining == 0 && !edges_pending(e, run)) {
         finish(e, TRIB_OK);
         moved = true;
     }

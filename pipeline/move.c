@@ -69,7 +69,8 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
     e->stats.payload_bytes += bytes;
     if (t->placed == t->done + 1) {
         cell->frame.kind = TRIB_FRAME_PLACED;
-    } else if (run->desc.zero_copy && bytes && !in_scratch && ref->blob.len &&
+    } else if (run->desc.zero_copy && e->links[edge->peer].mapped && bytes &&
+               !in_scratch && ref->blob.len &&
                (final || (t->flags & TRIB_TASK_STABLE))) {
         cell->frame.kind = TRIB_FRAME_REF;
         cell->frame.source = own ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
@@ -80,7 +81,8 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
     } else {
         cell->frame.kind = TRIB_FRAME_DATA;
         cell->frame.bytes = (uint32_t)bytes;
-        memcpy(trib_cell_payload(cell, bytes), src, bytes);
+        if (bytes)
+            memcpy(trib_cell_payload(cell, bytes), src, bytes);
     }
 }
 

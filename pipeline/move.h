@@ -66,7 +66,15 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c);
 
-/** trib_coded_store_free - may the store of a chunk be filled for this round? */
+/**
+ * trib_coded_store_free - may the store of a chunk be filled for this round?
+ *
+ * All who take from it must be done with the rounds before: encoding a contribution
+ * twice would also count its error twice.
+ */
 bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round);
+
+/** trib_coded_store_ready - if t takes from the store: is its word there, or may it be made? */
+bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *t);
 
 #endif

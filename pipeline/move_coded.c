@@ -63,17 +63,41 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
     return (uint32_t)len;
 }
 
+static bool has_stored_sends(const struct trib_run *run, uint32_t chunk)
+{
+    for (uint32_t i = 0; i < run->program.n_tasks; i++) {
+        const struct trib_task *t = &run->program.tasks[i];
+        if (t->kind == TRIB_TASK_SEND && t->chunk == chunk &&
+            (t->flags & TRIB_TASK_STORED))
+            return true;
+    }
+    return false;
+}
+
+static bool takes_from_store(const struct trib_task *t)
+{
+    return t->kind == TRIB_TASK_COPY ||
+           (t->kind == TRIB_TASK_SEND && (t->flags & TRIB_TASK_STORED)) ||
+           (t->kind == TRIB_TASK_REDUCE && (t->flags & TRIB_TASK_OWN_SENT));
+}
+
 bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round)
 {
     const struct trib_program *p = &run->program;
 
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         const struct trib_task *t = &p->tasks[i];
-        if (t->kind == TRIB_TASK_SEND && t->chunk == chunk &&
-            (t->flags & TRIB_TASK_STORED) && t->done < round)
+        if (t->chunk == chunk && t->done < round && takes_from_store(t))
             return false;
     }
     return true;
+}
+
+bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *t)
+{
+    return !run->stores || !takes_from_store(t) ||
+           run->stores[t->chunk].round == t->done + 1 ||
+           trib_coded_store_free(run, t->chunk, t->done);
 }
 
 /* The own contribution's code word, made by whoever needs it first. */
@@ -212,11 +236,6 @@ static trib_status_t value_from_word(struct trib_engine *e, struct trib_run *run
     if (st == TRIB_OK && !direct)
         e->kernels->from_f32[run->desc.op.dtype](value, x, c->n);
     return st;
-}
-
-static bool has_stored_sends(const struct trib_run *run, uint32_t chunk)
-{
-    return !trib_coded_store_free(run, chunk, UINT32_MAX);
 }
 
 trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
