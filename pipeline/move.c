@@ -161,7 +161,8 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         .dst[0] = value,
         .n_dst = 1,
         .ranks = t->flags & TRIB_TASK_MEAN ? e->size : 0,
-        .stream = run->desc.stream,
+        /* In place the lines were just read: storing around the cache costs twice. */
+        .stream = run->desc.stream && run->own != run->recv,
     };
     if (run->desc.zero_copy && c->n)
         add_places(run, t, c, &r);
