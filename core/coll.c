@@ -2,8 +2,6 @@
 /*
  * The blocking calls: look the plan up, run it here.
  */
-#include <string.h>
-
 #include "core/comm.h"
 
 static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
@@ -71,7 +69,7 @@ static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
     if (!comm)
         return TRIB_ERR_INVALID;
     /* A codec with memory needs a residual for each vector, hence a plan. */
-    if (strcmp(comm->cfg.codec, "none") != 0)
+    if (comm->coded)
         key.vector = recv ? recv : send;
     trib_status_t st = lookup(comm, &key, &plan);
     return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;

@@ -185,6 +185,7 @@ static trib_status_t meet(struct trib_comm *comm, int rank, int size,
     e->err = &comm->err;
     e->rank = rank;
     e->size = size;
+    comm->coded = strcmp(comm->cfg.codec, "none") != 0;
     e->kernels = trib_kernels_get(isas[comm->cfg.cpu]);
     struct trib_machine machine;
     trib_machine_read_sysfs("", &machine);

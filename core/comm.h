@@ -61,6 +61,7 @@ struct trib_comm {
     _Atomic int lock; /* of engine */
     struct trib_driver driver;
     int n_plans; /* of the caller */
+    bool coded;         /* cfg.codec is not "none" */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];

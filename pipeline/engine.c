@@ -162,6 +162,10 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         st = trib_engine_connect(e, p->edges[i].peer);
     if (st != TRIB_OK)
         return st;
+    run->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
+                                     .count = run->desc.count,
+                                     .signature = trib_frame_signature(&run->desc.op),
+                                     .digest = run->desc.digest};
     st = prepare_scratch(e, run);
     if (st == TRIB_OK && run->desc.codec)
         st = prepare_codec(run);
@@ -266,12 +270,12 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         struct trib_edge *edge = &p->edges[i];
         struct trib_link *l = &e->links[edge->peer];
         edge->open_out = edge->open_in = run->desc.zero_copy && l->mapped;
-        edge->refs = false;
         edge->peer_send.base = edge->peer_recv.base = NULL;
         for (int lane = 0; lane < TRIB_LANES; lane++) {
             uint32_t open = lane == TRIB_LANE_UP && edge->open_out;
             edge->send_base[lane] = l->send[lane].next + open;
             edge->recv_base[lane] = l->recv[lane].next + open;
+            edge->ref_end[lane] = l->send[lane].released;
         }
     }
     if (run->desc.zero_copy)
@@ -297,14 +301,8 @@ static void finish(struct trib_engine *e, trib_status_t status)
 void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
                     void *recv)
 {
-    const struct trib_run_desc *d = &run->desc;
-
     assert(run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
     bind_buffers(e, run, send, recv);
-    run->frame.magic = TRIB_FRAME_MAGIC;
-    run->frame.count = d->count;
-    run->frame.signature = trib_frame_signature(&d->op);
-    run->frame.digest = d->digest;
     run->next = NULL;
     run->step++;
     if (run->unfed)
@@ -568,11 +566,12 @@ static bool edges_pending(struct trib_engine *e, struct trib_run *run)
         struct trib_link *l = &e->links[edge->peer];
         if (edge->open_out || edge->open_in)
             return true;
-        for (int lane = 0; edge->refs && lane < TRIB_LANES; lane++)
-            if (atomic_load_explicit(&l->my_credits[lane], memory_order_acquire) !=
-                l->send[lane].next)
+        for (int lane = 0; run->desc.zero_copy && lane < TRIB_LANES; lane++) {
+            uint32_t released =
+                atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
+            if ((int32_t)(released - edge->ref_end[lane]) < 0)
                 return true;
-        edge->refs = false;
+        }
     }
     return false;
 }

@@ -10,6 +10,7 @@
 enum {
     EVENTS = 16,
     PAUSES_PER_US = 25,      /* of trib_pause, about */
+    EAGER = 64,              /* looks without a pause: an answer is often that near */
     BUSY_PAUSES = 40,        /* before a yield, with more ranks than cores */
     LOOK_EVERY = 16,         /* yields between two looks at the clock */
     POLL_NS = 5000000,       /* between two looks at a transport that need not be polled */
@@ -209,7 +210,8 @@ bool trib_engine_idle(struct trib_engine *e)
                                        : (uint32_t)e->cfg->spin_us * PAUSES_PER_US;
 
     if (++e->idle < spins) {
-        trib_pause();
+        if (e->idle > EAGER)
+            trib_pause();
         return false;
     }
     if ((e->idle - spins) % LOOK_EVERY == 0 && trib_engine_look(e))

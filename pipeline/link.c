@@ -181,19 +181,12 @@ static trib_status_t write_memory(struct trib_link *l, const struct trib_arena *
     return l->transport->ops->write(l->transport, l->peer, &w);
 }
 
-trib_status_t trib_link_publish(struct trib_link *l, const struct trib_arena *a,
-                                int lane)
+trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane)
 {
     struct trib_send_lane *s = &l->send[lane];
     struct trib_cell *c = trib_link_cell(l, a, lane);
-
-    if (l->mapped) {
-        atomic_store_explicit(&c->position, s->next + 1, memory_order_release);
-        s->next++;
-        l->transport->ops->wake(l->transport, l->peer);
-        return TRIB_OK;
-    }
     size_t len = sizeof(*c);
+
     if (c->frame.bytes > TRIB_CELL_PAYLOAD)
         len += c->frame.bytes;
     size_t off = lane_off(a, lane) + (s->next % a->window) * trib_slot_stride(a);
@@ -205,23 +198,16 @@ trib_status_t trib_link_publish(struct trib_link *l, const struct trib_arena *a,
     return st;
 }
 
-/*
- * Without load/store reach a credit costs a write, so it is returned when half of the
- * window is used up, or, if the transport is full, by a later release. At least one
- * credit is returned per half window, hence a sender that waits always gets one as long
- * as the receiver goes on consuming.
- */
-void trib_link_release(struct trib_link *l, const struct trib_arena *a, int lane)
+/* Where the transport is full, a later release returns the credits. */
+void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
 
-    r->next++;
     if (l->mapped) {
         atomic_store_explicit(&l->peer_credits[lane], r->next, memory_order_release);
+        r->returned = r->next;
         return;
     }
-    if (r->next - r->returned < (a->window + 1) / 2)
-        return;
     struct trib_credits *out =
         (struct trib_credits *)(a->staging + (size_t)l->peer * a->block_bytes);
     atomic_store_explicit(&out->released[lane], r->next, memory_order_relaxed);

@@ -185,13 +185,27 @@ static inline uint8_t *trib_cell_payload(struct trib_cell *c, size_t bytes)
     return bytes <= TRIB_CELL_PAYLOAD ? c->payload : (uint8_t *)(c + 1);
 }
 
+/** trib_link_post - publish by a transport write, where there is no load/store reach. */
+trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
+
 /**
  * trib_link_publish - send the filled cell: its frame, and frame.bytes of payload.
  *
  * returns  TRIB_ERR_NO_RESOURCE: the transport is full, publish again later
  */
-trib_status_t trib_link_publish(struct trib_link *l, const struct trib_arena *a,
-                                int lane);
+static inline trib_status_t trib_link_publish(struct trib_link *l,
+                                              const struct trib_arena *a, int lane)
+{
+    struct trib_send_lane *s = &l->send[lane];
+
+    if (!l->mapped)
+        return trib_link_post(l, a, lane);
+    atomic_store_explicit(&trib_link_cell(l, a, lane)->position, s->next + 1,
+                          memory_order_release);
+    s->next++;
+    l->transport->ops->wake(l->transport, l->peer);
+    return TRIB_OK;
+}
 
 /** trib_link_peek - the next received cell of a lane, or NULL. */
 static inline struct trib_cell *trib_link_peek(const struct trib_link *l,
@@ -207,8 +221,26 @@ static inline struct trib_cell *trib_link_peek(const struct trib_link *l,
     return (int32_t)(r->arrived - r->next) > 0 ? c : NULL;
 }
 
-/** trib_link_release - the cell that peek gave is used up; return its credit. */
-void trib_link_release(struct trib_link *l, const struct trib_arena *a, int lane);
+/** trib_link_give_back - return all credits of a lane now. */
+void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane);
+
+/**
+ * trib_link_release - the cell that peek gave is used up.
+ *
+ * A credit is a store to a line of the peer, or even a write, so half a window is
+ * returned at a time: a sender that waits gets one as long as the receiver goes on.
+ * Frames that name the sender's memory are returned at once: it waits for that.
+ */
+static inline void trib_link_release(struct trib_link *l, const struct trib_arena *a,
+                                     int lane)
+{
+    struct trib_recv_lane *r = &l->recv[lane];
+    bool now = trib_link_peek(l, a, lane)->frame.kind == TRIB_FRAME_REF;
+
+    r->next++;
+    if (now || r->next - r->returned >= (a->window + 1) / 2)
+        trib_link_give_back(l, a, lane);
+}
 
 /** trib_link_notify - write a notice to the peer; its text is cut to fit. */
 void trib_link_notify(struct trib_link *l, const struct trib_arena *a,

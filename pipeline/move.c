@@ -74,7 +74,7 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
                (final || (t->flags & TRIB_TASK_STABLE))) {
         cell->frame.kind = TRIB_FRAME_REF;
         cell->frame.source = own ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
-        edge->refs = true;
+        edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
     } else if (bytes && final && peer_at(run, &edge->peer_recv, c)) {
         e->kernels->copy_stream(peer_at(run, &edge->peer_recv, c), src, bytes);
         cell->frame.kind = TRIB_FRAME_PLACED;

@@ -72,7 +72,8 @@ struct trib_edge {
     uint32_t recv_base[TRIB_LANES];
     bool open_out; /* an OPEN frame is still to be sent */
     bool open_in;  /* an OPEN frame is still to come */
-    bool refs;     /* REF frames were sent: their credits end the operation */
+    /* Position behind the last REF frame: its credit ends the operation. */
+    uint32_t ref_end[TRIB_LANES];
     struct trib_view peer_send;
     struct trib_view peer_recv;
 };

@@ -116,7 +116,7 @@ typedef struct trib_stats {
     uint64_t messages;        /* frames sent */
     uint64_t shared_bytes;    /* memory now shared or pinned: slots and trib_alloc */
     uint64_t slot_bytes;      /* of these, slots: edges * window * slot */
-    uint64_t wait_ns;         /* time that trib_wait and blocking calls waited */
+    uint64_t wait_ns;         /* time spent in trib_plan_wait */
     uint64_t encode_ns;       /* time in codecs; 0 where the dense path ran */
 } trib_stats_t;
 
