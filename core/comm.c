@@ -254,6 +254,8 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     trib_log_set_rank(&comm->log, rank);
     struct exchange x = {boot_allgather, boot};
     st = meet(comm, rank, size, &x);
+    if (st != TRIB_OK)
+        (boot->ops->fail)(boot, trib_error_text(&comm->err));
     boot->ops->close(boot);
     return st;
 }
