@@ -86,25 +86,47 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
     }
 }
 
-/* Sums up to TRIB_REDUCE_MAX_SRC sources at a time; the first round's result is the next
- * one's first source. f16 and bf16 are then rounded once per round of eight. */
+/*
+ * Many sources are summed TRIB_REDUCE_MAX_SRC at a time, block by block: what a pass
+ * leaves over for the next one stays in a small buffer, because the destination may be
+ * one of the sources that are still to come. f16 and bf16 are rounded once per pass.
+ */
+static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
+                        const uint8_t *const *src, int n_src, const struct trib_reduce *all)
+{
+    _Alignas(64) uint8_t partial[4096];
+    size_t element = run->desc.element, step = sizeof(partial) / element;
+
+    for (size_t first = 0; first < all->n; first += step) {
+        struct trib_reduce r = {.n = all->n - first < step ? all->n - first : step};
+        for (int used = 0; used < n_src;) {
+            while (r.n_src < TRIB_REDUCE_MAX_SRC && used < n_src)
+                r.src[r.n_src++] = src[used++] + first * element;
+            bool last = used == n_src;
+            r.ranks = last ? all->ranks : 0;
+            r.n_dst = last ? all->n_dst : 1;
+            for (int d = 0; d < r.n_dst; d++)
+                r.dst[d] = last ? (uint8_t *)all->dst[d] + first * element : partial;
+            fn(&r);
+            r.src[0] = partial;
+            r.n_src = 1;
+        }
+    }
+}
+
 static void reduce_all(struct trib_engine *e, struct trib_run *run,
                        const uint8_t *const *src, int n_src, struct trib_reduce *r)
 {
     trib_reduce_fn fn = e->kernels->reduce[run->desc.op.dtype][run->desc.op.op];
-    int ranks = r->ranks, n_dst = r->n_dst, used = 0;
 
-    r->n_src = 0;
-    while (used < n_src) {
-        while (r->n_src < TRIB_REDUCE_MAX_SRC && used < n_src)
-            r->src[r->n_src++] = src[used++];
-        bool last = used == n_src;
-        r->ranks = last ? ranks : 0;
-        r->n_dst = last ? n_dst : 1;
-        fn(r);
-        r->src[0] = r->dst[0];
-        r->n_src = 1;
+    if (n_src > TRIB_REDUCE_MAX_SRC) {
+        reduce_many(fn, run, src, n_src, r);
+        return;
     }
+    r->n_src = n_src;
+    for (int i = 0; i < n_src; i++)
+        r->src[i] = src[i];
+    fn(r);
 }
 
 /* Peers whose receive buffer is within reach get the result from the sum itself. */
