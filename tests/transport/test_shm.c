@@ -5,7 +5,12 @@
 #include "tests/harness/spawn.h"
 #include "tests/transport/pair.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "transport/shm_layout.h"
 
@@ -117,9 +122,34 @@ static void test_other_size(void **state)
     pair_close(&pair);
 }
 
-/* Malloc memory of another process without process_vm_writev: a status, no event. */
+/* From now on the kernel refuses process_vm_readv and process_vm_writev, as yama does.
+ */
+static bool forbid_cma(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* How the two ranks cannot reach each other's malloc memory. */
+struct no_cma {
+    const char *text;
+    bool forbid;
+    int lines; /* of the log */
+};
+
+/* Imports of it give a status, and one warning with the cure where it is a surprise. */
 static void no_cma_rank(struct spawn *s)
 {
+    const struct no_cma *how = s->arg;
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, s->rank);
     struct trib_blob address[2], region[2], own;
@@ -128,7 +158,8 @@ static void no_cma_rank(struct spawn *s)
     struct trib_remote *remote;
     static uint8_t mem[100];
 
-    if (!SPAWN_CHECK(s, trib_transport_open("shm:cma=0", &opts, &t) == TRIB_OK))
+    if (!SPAWN_CHECK(s, !how->forbid || forbid_cma()) ||
+        !SPAWN_CHECK(s, trib_transport_open(how->text, &opts, &t) == TRIB_OK))
         return;
     t->ops->address(t, &own);
     if (!spawn_allgather(s, &own, sizeof(own), address))
@@ -138,17 +169,24 @@ static void no_cma_rank(struct spawn *s)
     t->ops->export_region(t, r, &own);
     if (!spawn_allgather(s, &own, sizeof(own), region))
         return;
-    SPAWN_CHECK(s, t->ops->import_region(t, !s->rank, &region[!s->rank], &remote) ==
-                       TRIB_ERR_UNSUPPORTED);
+    for (int i = 0; i < 3; i++)
+        SPAWN_CHECK(s, t->ops->import_region(t, !s->rank, &region[!s->rank], &remote) ==
+                           TRIB_ERR_UNSUPPORTED);
+    SPAWN_CHECK(s, pair.lines == how->lines);
+    SPAWN_CHECK(s, !how->lines || strstr(pair.logged, "kernel.yama.ptrace_scope=0"));
     spawn_barrier(s);
     t->ops->close(t);
 }
 
 static void test_no_cma(void **state)
 {
-    const struct spawn_opts opts = {.size = 2, .timeout_ms = 5000, .fn = no_cma_rank};
+    struct no_cma off = {"shm:cma=0", false, 0}, forbidden = {"shm", true, 1};
+    struct spawn_opts opts = {
+        .size = 2, .timeout_ms = 5000, .fn = no_cma_rank, .arg = &off};
 
     (void)state;
+    assert_int_equal(spawn_run(&opts, NULL), 0);
+    opts.arg = &forbidden;
     assert_int_equal(spawn_run(&opts, NULL), 0);
 }
 
