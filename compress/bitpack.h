@@ -34,39 +34,42 @@ static inline uint64_t trib_bits_open(uint64_t w, int bits)
     return (w & one) | (w & one << bits) << (8 - bits);
 }
 
-/** trib_bits_pack - codes has room for n rounded up to 8; writes trib_bits_bytes(n). */
-static inline void trib_bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
+/**
+ * trib_bits_pack - codes has room for n rounded up to 8; writes trib_bits_bytes(n,
+ * bits).
+ *
+ * first    groups of eight codes that are done already
+ */
+static inline void trib_bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits,
+                                  size_t first)
 {
     const size_t total = trib_bits_bytes(n, bits);
+    size_t at = first * (size_t)bits;
     uint64_t w;
-    size_t at = 0;
     memset(codes + n, 0, (8 - n % 8) % 8);
-    for (; at + 8 <= total; at += (size_t)bits, codes += 8) {
+    for (codes += 8 * first; at < total; at += (size_t)bits, codes += 8) {
         memcpy(&w, codes, 8);
         w = trib_bits_close(w, bits);
-        memcpy(dst + at, &w, 8);
-    }
-    for (; at < total; at += (size_t)bits, codes += 8) {
-        memcpy(&w, codes, 8);
-        w = trib_bits_close(w, bits);
-        memcpy(dst + at, &w, total - at < (size_t)bits ? total - at : (size_t)bits);
+        if (at + 8 <= total)
+            memcpy(dst + at, &w, 8);
+        else
+            memcpy(dst + at, &w, total - at < (size_t)bits ? total - at : (size_t)bits);
     }
 }
 
-/** trib_bits_unpack - reads trib_bits_bytes(n); codes has room for n rounded up to 8. */
-static inline void trib_bits_unpack(uint8_t *codes, const uint8_t *src, size_t n, int bits)
+/** trib_bits_unpack - reads trib_bits_bytes(n, bits); codes as above. */
+static inline void trib_bits_unpack(uint8_t *codes, const uint8_t *src, size_t n,
+                                    int bits, size_t first)
 {
     const size_t total = trib_bits_bytes(n, bits);
+    size_t at = first * (size_t)bits;
     uint64_t w;
-    size_t at = 0;
-    for (; at + 8 <= total; at += (size_t)bits, codes += 8) {
-        memcpy(&w, src + at, 8);
-        w = trib_bits_open(w, bits);
-        memcpy(codes, &w, 8);
-    }
-    for (; at < total; at += (size_t)bits, codes += 8) {
+    for (codes += 8 * first; at < total; at += (size_t)bits, codes += 8) {
         w = 0;
-        memcpy(&w, src + at, total - at < (size_t)bits ? total - at : (size_t)bits);
+        if (at + 8 <= total)
+            memcpy(&w, src + at, 8);
+        else
+            memcpy(&w, src + at, total - at < (size_t)bits ? total - at : (size_t)bits);
         w = trib_bits_open(w, bits);
         memcpy(codes, &w, 8);
     }

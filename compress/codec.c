@@ -65,8 +65,12 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
 /* clang-format on */
 
 #define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \
-    {name, &trib_transform_##transform, &trib_select_##select, \
-     &trib_quantise_##quantise, &trib_pack_##pack, flags},
+    {name, \
+     &trib_transform_##transform, \
+     &trib_select_##select, \
+     &trib_quantise_##quantise, \
+     &trib_pack_##pack, \
+     flags},
 const struct trib_codec_row trib_codecs[] = {ROWS(ROW)};
 const size_t trib_codecs_count = sizeof trib_codecs / sizeof *trib_codecs;
 
@@ -146,7 +150,7 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
                                 size_t len, float *x, size_t n)
 {
     if (codec->row->select->sparse) {
-        const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true};
+        const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true, false};
         return trib_sparse_decode(codec, &d);
     }
     if (len != codec->row->quantise->bytes(codec, n))
@@ -160,7 +164,7 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
                                     size_t len, float weight, float *acc, size_t n)
 {
     if (codec->row->select->sparse) {
-        const struct trib_sparse_decode d = {src, len, acc, n, weight, false};
+        const struct trib_sparse_decode d = {src, len, acc, n, weight, false, false};
         return trib_sparse_decode(codec, &d);
     }
     if (len != codec->row->quantise->bytes(codec, n))
@@ -170,11 +174,29 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     return TRIB_OK;
 }
 
-size_t trib_codec_encode_ef(const struct trib_codec *codec, const struct trib_encode *in,
-                            float *residual, float *work, uint8_t *dst)
+/* residual -= decode(our own encoding of it). Of a sparse block only what was sent can
+ * come out NaN or Inf: what was not, and is, goes first next time. */
+static void subtract_sent(const struct trib_codec *c, const uint8_t *code, size_t len,
+                          float *residual, size_t n)
+{
+    trib_status_t status;
+    if (c->row->select->sparse) {
+        const struct trib_sparse_decode d = {code,  len,   residual, n,
+                                             -1.0f, false, true};
+        status = trib_sparse_decode(c, &d);
+    } else {
+        status = trib_codec_decode_add(c, code, len, -1.0f, residual, n);
+        c->kernels->drop_not_finite(residual, n);
+    }
+    assert(status == TRIB_OK);
+    (void)status;
+}
+
+size_t trib_codec_encode_ef(const struct trib_codec *codec,
+                            const struct trib_encode *in, float *residual, float *work,
+                            uint8_t *dst)
 {
     assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
-    const struct trib_kernels *k = codec->kernels;
     const struct trib_reduce sum = {.src = {residual, in->x},
                                     .dst = {residual, work},
                                     .n_src = 2,
@@ -182,13 +204,9 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec, const struct trib_en
                                     .n = in->n};
     struct trib_encode p = *in;
     p.x = residual;
-    k->reduce[TRIB_F32][TRIB_SUM](&sum);
+    codec->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
     const size_t len = trib_codec_encode(codec, &p, dst);
-    const trib_status_t status =
-        trib_codec_decode_add(codec, dst, len, -1.0f, residual, in->n);
-    assert(status == TRIB_OK); /* our own encoding */
-    (void)status;
-    k->drop_not_finite(residual, in->n);
+    subtract_sent(codec, dst, len, residual, in->n);
     return len;
 }
 

@@ -26,35 +26,36 @@ struct trib_kernels;
 struct trib_codec; /* immutable after creation; may be used by several threads */
 
 enum {
-    TRIB_CODEC_IDENTITY = 1,   /* "none": the engine moves raw elements, never encodes */
-    TRIB_CODEC_LINEAR = 2,     /* code words may be added without decoding */
-    TRIB_CODEC_UNBIASED = 4,   /* E decode(encode(x)) = x */
-    TRIB_CODEC_SPARSE = 8,     /* contributions are selections; merged results are sent
-                                * whole (TRIB_ENCODE_EXACT) */
-    TRIB_CODEC_FEEDBACK = 16,  /* error feedback is on (a row's default, or ef=0/1) */
-    TRIB_CODEC_ANY_OP = 32,    /* also for min, max, prod (value-wise conversions) */
+    TRIB_CODEC_IDENTITY = 1, /* "none": the engine moves raw elements, never encodes */
+    TRIB_CODEC_LINEAR = 2, /* code words may be added without decoding */
+    TRIB_CODEC_UNBIASED = 4, /* E decode(encode(x)) = x */
+    TRIB_CODEC_SPARSE = 8, /* contributions are selections; merged results are sent
+                            * whole (TRIB_ENCODE_EXACT) */
+    TRIB_CODEC_FEEDBACK = 16, /* error feedback is on (a row's default, or ef=0/1) */
+    TRIB_CODEC_ANY_OP = 32, /* also for min, max, prod (value-wise conversions) */
 };
 
 struct trib_codec_info {
-    const char *text;    /* canonical text with all parameters spelled out */
+    const char *text; /* canonical text with all parameters spelled out */
     uint32_t flags;
-    double delta;        /* contraction: E|C(x)-x|^2 <= (1-1/delta)|x|^2; 0: none claimed */
-    uint32_t digest;     /* of the canonical text: ranks compare it */
+    double delta; /* contraction: E|C(x)-x|^2 <= (1-1/delta)|x|^2; 0: none claimed */
+    uint32_t digest; /* of the canonical text: ranks compare it */
     const char *stages[4]; /* names of transform, select, quantise, pack */
 };
 
 enum trib_encode_mode {
     TRIB_ENCODE_CONTRIBUTION, /* select and quantise */
-    TRIB_ENCODE_EXACT,        /* sparse codecs: all non-zero elements as they are, dense
-                               * where that is smaller. Others: as CONTRIBUTION */
+    TRIB_ENCODE_EXACT, /* sparse codecs: all non-zero elements as they are, dense
+                        * where that is smaller. Others: as CONTRIBUTION */
 };
 
-/* Where the randomness of an encode comes from: counter-based, so it can be repeated. */
+/* Where the randomness of an encode comes from: counter-based, so it can be repeated.
+ */
 struct trib_encode_key {
     uint64_t seed;
-    uint32_t step;   /* start number of the plan */
+    uint32_t step; /* start number of the plan */
     uint32_t stream; /* rank */
-    uint64_t index;  /* number of the first element in the whole vector */
+    uint64_t index; /* number of the first element in the whole vector */
 };
 
 /**
@@ -73,15 +74,16 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec);
 /** trib_codec_bound - the largest encoding of n elements, in bytes, either mode. */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_scratch - bytes of scratch, 64-aligned, that encode or decode of n wants. */
+/** trib_codec_scratch - bytes of scratch, 64-aligned, that encode or decode of n wants.
+ */
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n);
 
 struct trib_encode {
-    const float *x;        /* n elements, any alignment of 4 */
-    size_t n;              /* 0 is allowed */
+    const float *x; /* n elements, any alignment of 4 */
+    size_t n; /* 0 is allowed */
     enum trib_encode_mode mode;
     struct trib_encode_key key;
-    void *scratch;         /* trib_codec_scratch(n) bytes */
+    void *scratch; /* trib_codec_scratch(n) bytes */
 };
 
 /**
@@ -109,14 +111,15 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
  * trib_codec_encode_ef - encode with error feedback (EF14).
  *
  * p = x + residual; m = C(p); residual = p - decode(m). In CONTRIBUTION mode only;
- * conserves sum(m) + residual = sum(x) to rounding. Elements of the residual that come
- * out NaN or Inf become 0, so that one bad gradient does not stay for ever.
+ * conserves sum(m) + residual = sum(x) to rounding. What was sent and leaves a
+ * residual of NaN or Inf leaves 0, so that one bad gradient does not stay for ever.
  *
  * residual n elements, updated
  * work     NULL, or n floats that receive p
  */
-size_t trib_codec_encode_ef(const struct trib_codec *codec, const struct trib_encode *in,
-                            float *residual, float *work, uint8_t *dst);
+size_t trib_codec_encode_ef(const struct trib_codec *codec,
+                            const struct trib_encode *in, float *residual, float *work,
+                            uint8_t *dst);
 
 /** trib_codec_each - name, stages, grammar and one line of each row, for trib-info. */
 struct trib_codec_row_info {

@@ -5,8 +5,8 @@
  *     text    = segment *("+" segment)
  *     segment = name [":" key "=" value *("," key "=" value)]
  *
- * The names joined by "+" are the name of a row. A key stands in the segment of the stage
- * that reads it: of two segments the first selects, the second quantises.
+ * The names joined by "+" are the name of a row. A key stands in the segment of the
+ * stage that reads it: of two segments the first selects, the second quantises.
  */
 #include <locale.h>
 #include <math.h>
@@ -67,14 +67,15 @@ static trib_status_t split(struct parsing *p)
     const size_t len = strlen(p->text);
     if (len >= sizeof p->copy)
         return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%.40s…\" has %zu characters, the limit is %zu", p->text,
-                         len, sizeof p->copy - 1);
+                         "codec \"%.40s…\" has %zu characters, the limit is %zu",
+                         p->text, len, sizeof p->copy - 1);
     memcpy(p->copy, p->text, len + 1);
     char *rest = p->copy;
     while (rest) {
         if (p->n_segments == SEGMENTS_MAX)
-            return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\" has more than %d parts",
-                             p->text, SEGMENTS_MAX);
+            return trib_fail(p->err, TRIB_ERR_CODEC,
+                             "codec \"%s\" has more than %d parts", p->text,
+                             SEGMENTS_MAX);
         struct segment *s = &p->segments[p->n_segments++];
         char *plus = strchr(rest, '+');
         s->name = rest;
@@ -102,7 +103,8 @@ static void join_names(char *out, size_t bytes, const char *const *names, size_t
     size_t len = 0;
     out[0] = '\0';
     for (size_t i = 0; i < n && len < bytes; i++)
-        len += (size_t)snprintf(out + len, bytes - len, "%s%s", i ? between : "", names[i]);
+        len += (size_t)snprintf(out + len, bytes - len, "%s%s", i ? between : "",
+                                names[i]);
 }
 
 static trib_status_t find_row(struct parsing *p)
@@ -121,11 +123,11 @@ static trib_status_t find_row(struct parsing *p)
     const char *nearest = trib_text_nearest(name, row_names, trib_codecs_count);
     if (nearest)
         return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%s\": there is no \"%s\"; did you mean \"%s\"?", p->text,
-                         name, nearest);
+                         "codec \"%s\": there is no \"%s\"; did you mean \"%s\"?",
+                         p->text, name, nearest);
     join_names(all, sizeof all, row_names, trib_codecs_count, ", ");
-    return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": there is no \"%s\", only %s",
-                     p->text, name, all);
+    return trib_fail(p->err, TRIB_ERR_CODEC,
+                     "codec \"%s\": there is no \"%s\", only %s", p->text, name, all);
 }
 
 /* Parameters that may stand in a segment. */
@@ -153,19 +155,21 @@ static trib_status_t fail_value(struct parsing *p, const struct param *param,
         while (param->names[n])
             n++;
         join_names(names, sizeof names, param->names, n, " or ");
-        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s is \"%s\", it must be %s",
-                         p->text, param->key, value, names);
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": %s is \"%s\", it must be %s", p->text,
+                         param->key, value, names);
     }
     if (param->multiple > 1)
-        return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%s\": %s is \"%s\", it must be a multiple of %u from %.10g "
-                         "to %.10g",
-                         p->text, param->key, value, param->multiple, param->lowest,
-                         param->highest);
-    return trib_fail(p->err, TRIB_ERR_CODEC,
-                     "codec \"%s\": %s is \"%s\", it must be a %snumber from %.10g to %.10g",
-                     p->text, param->key, value, param->multiple ? "whole " : "",
-                     param->lowest, param->highest);
+        return trib_fail(
+            p->err, TRIB_ERR_CODEC,
+            "codec \"%s\": %s is \"%s\", it must be a multiple of %u from %.10g "
+            "to %.10g",
+            p->text, param->key, value, param->multiple, param->lowest, param->highest);
+    return trib_fail(
+        p->err, TRIB_ERR_CODEC,
+        "codec \"%s\": %s is \"%s\", it must be a %snumber from %.10g to %.10g",
+        p->text, param->key, value, param->multiple ? "whole " : "", param->lowest,
+        param->highest);
 }
 
 static bool value_parse(const struct param *param, const char *value, double *out)
@@ -202,8 +206,8 @@ static trib_status_t fail_key(struct parsing *p, const char *key, uint32_t allow
         if (allowed >> id & 1u)
             keys[n++] = params[id].key;
     if (n == 0)
-        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": \"%s\" has no parameters",
-                         p->text, name);
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": \"%s\" has no parameters", p->text, name);
     const char *nearest = trib_text_nearest(key, keys, n);
     if (nearest)
         return trib_fail(p->err, TRIB_ERR_CODEC,
@@ -212,8 +216,8 @@ static trib_status_t fail_key(struct parsing *p, const char *key, uint32_t allow
                          p->text, name, key, nearest);
     join_names(all, sizeof all, keys, n, ", ");
     return trib_fail(p->err, TRIB_ERR_CODEC,
-                     "codec \"%s\": \"%s\" has no parameter \"%s\", only %s", p->text, name,
-                     key, all);
+                     "codec \"%s\": \"%s\" has no parameter \"%s\", only %s", p->text,
+                     name, key, all);
 }
 
 static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
@@ -229,11 +233,11 @@ static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
     if (id == TRIB_PARAM_COUNT)
         return fail_key(p, key, allowed, name);
     if (!value)
-        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s has no value", p->text,
-                         key);
+        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s has no value",
+                         p->text, key);
     if (p->given >> id & 1u)
-        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s is given twice", p->text,
-                         key);
+        return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s is given twice",
+                         p->text, key);
     p->given |= 1u << id;
     if (!value_parse(&params[id], value, &p->codec->param[id]))
         return fail_value(p, &params[id], value);
@@ -300,12 +304,14 @@ static void locale_leave(locale_t plain, locale_t before)
     freelocale(plain);
 }
 
-trib_status_t trib_codec_parse(struct trib_codec *c, const char *text, struct trib_error *err)
+trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
+                               struct trib_error *err)
 {
     struct parsing p = {.codec = c, .err = err, .text = text};
     locale_t plain;
     if (!text)
-        return trib_fail(err, TRIB_ERR_CODEC, "the codec text is NULL; \"none\" is none");
+        return trib_fail(err, TRIB_ERR_CODEC,
+                         "the codec text is NULL; \"none\" is none");
     const locale_t before = locale_enter(&plain);
     const trib_status_t status = parse(&p);
     locale_leave(plain, before);
@@ -359,8 +365,8 @@ void trib_codec_print(struct trib_codec *c)
         const int name_len = (int)(plus ? (size_t)(plus - name) : strlen(name));
         len += (size_t)snprintf(c->text + len, sizeof c->text - len, "%s%.*s",
                                 segment ? "+" : "", name_len, name);
-        len += segment_print(c, segment_params(c->row, n_segments, segment), c->text + len,
-                             sizeof c->text - len);
+        len += segment_print(c, segment_params(c->row, n_segments, segment),
+                             c->text + len, sizeof c->text - len);
     }
     locale_leave(plain, before);
 }

@@ -32,10 +32,10 @@ void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *
 /* Reads positions back, a group at a time, from bytes that nobody has checked. */
 struct trib_positions {
     const uint8_t *src;
-    size_t len;    /* bytes left at src */
+    size_t len; /* bytes left at src */
     uint64_t next; /* the smallest position that may come */
-    size_t n;      /* positions are below this */
-    size_t left;   /* positions still to come */
+    size_t n; /* positions are below this */
+    size_t left; /* positions still to come */
     bool bitmap;
     uint64_t word; /* bitmap: bits of the current word not yet read */
 };
@@ -43,7 +43,8 @@ struct trib_positions {
 /**
  * trib_positions_next - the next min(left, 256) positions, rising and below n.
  *
- * returns  how many; 0 with left == 0 at the end, 0 with left > 0 if the bytes are wrong
+ * returns  how many; 0 with left == 0 at the end, 0 with left > 0 if the bytes are
+ * wrong
  */
 size_t trib_positions_next(struct trib_positions *p, uint32_t out[TRIB_GAPS_GROUP]);
 

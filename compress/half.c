@@ -43,35 +43,40 @@ static void encode_bf16(const struct trib_codec *c, const float *x, size_t n,
     c->kernels->from_f32[TRIB_BF16](dst, x, n);
 }
 
-static void decode_f32(const struct trib_codec *c, const struct trib_code *code, float *x)
+static void decode_f32(const struct trib_codec *c, const struct trib_code *code,
+                       float *x)
 {
-    c->kernels->to_f32[TRIB_F32](x, code->src + code->first * sizeof(float), code->count);
+    c->kernels->to_f32[TRIB_F32](x, code->src + code->first * sizeof(float),
+                                 code->count);
 }
 
-static void decode_f16(const struct trib_codec *c, const struct trib_code *code, float *x)
+static void decode_f16(const struct trib_codec *c, const struct trib_code *code,
+                       float *x)
 {
     c->kernels->to_f32[TRIB_F16](x, code->src + code->first * 2, code->count);
 }
 
-static void decode_bf16(const struct trib_codec *c, const struct trib_code *code, float *x)
+static void decode_bf16(const struct trib_codec *c, const struct trib_code *code,
+                        float *x)
 {
     c->kernels->to_f32[TRIB_BF16](x, code->src + code->first * 2, code->count);
 }
 
-static void add_f32(const struct trib_codec *c, const struct trib_code *code, float weight,
-                    float *acc)
+static void add_f32(const struct trib_codec *c, const struct trib_code *code,
+                    float weight, float *acc)
 {
-    c->kernels->axpy_f32(acc, code->src + code->first * sizeof(float), weight, code->count);
+    c->kernels->axpy_f32(acc, code->src + code->first * sizeof(float), weight,
+                         code->count);
 }
 
-static void add_f16(const struct trib_codec *c, const struct trib_code *code, float weight,
-                    float *acc)
+static void add_f16(const struct trib_codec *c, const struct trib_code *code,
+                    float weight, float *acc)
 {
     c->kernels->axpy_f16(acc, code->src + code->first * 2, weight, code->count);
 }
 
-static void add_bf16(const struct trib_codec *c, const struct trib_code *code, float weight,
-                     float *acc)
+static void add_bf16(const struct trib_codec *c, const struct trib_code *code,
+                     float weight, float *acc)
 {
     c->kernels->axpy_bf16(acc, code->src + code->first * 2, weight, code->count);
 }

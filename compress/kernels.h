@@ -16,12 +16,12 @@
 #define TRIB_REDUCE_MAX_DST 8
 
 /*
- * A k-ary reduction: every dst[j][i] = scale(src[0][i] op src[1][i] op … in this order).
- * n_src >= 1, n_dst >= 1. A dst may equal a src exactly (same pointer), never overlap it
- * otherwise. Pointers are aligned to nothing more than one byte: user buffers may be
- * unaligned. f16 and bf16 accumulate in f32 and round once, to nearest even.
- * ranks: 0 for none, else the number to divide by after the sum (mean): floats multiply
- * by 1/ranks in the accumulator's precision, integers divide towards zero.
+ * A k-ary reduction: every dst[j][i] = scale(src[0][i] op src[1][i] op … in this
+ * order). n_src >= 1, n_dst >= 1. A dst may equal a src exactly (same pointer), never
+ * overlap it otherwise. Pointers are aligned to nothing more than one byte: user
+ * buffers may be unaligned. f16 and bf16 accumulate in f32 and round once, to nearest
+ * even. ranks: 0 for none, else the number to divide by after the sum (mean): floats
+ * multiply by 1/ranks in the accumulator's precision, integers divide towards zero.
  * stream: use non-temporal stores (and fence them) where they can help: the destination
  * will not be read soon.
  */
@@ -38,10 +38,11 @@ struct trib_reduce {
 /*
  * Random rounding to levels. Element i of a bucket becomes the code
  *     min(floor(|x| * scale + u), highest) | (x negative ? sign : 0)
- * with u in [0, 1), a multiple of 2^-24 made of the upper bits of h:
+ * with u in [0, 1), the upper 24 bits of h:
  *     h = i * 0x9e3779b9 + key[0];  h ^= h >> 16;  h *= 0x7feb352d;  h ^= h >> 15;
- *     h += key[1];                  h *= 0x846ca68b;  h ^= h >> 16
- * and the code becomes  (level / highest) * norm, for levels_add times weight after that.
+ *     h += key[1];                  h *= 0x846ca68b
+ * and a code becomes level * (1 / highest) * norm, for levels_add times weight after
+ * that. For highest = 2^b - 1, b <= 7, highest * (1 / highest) is exactly 1 in float32.
  */
 struct trib_levels {
     float scale; /* highest / norm */
@@ -64,7 +65,8 @@ struct trib_kernels {
     void (*from_f32[TRIB_DTYPE_COUNT])(void *dst, const float *src, size_t n);
     /* copy that may bypass the cache; any alignment */
     void (*copy_stream)(void *dst, const void *src, size_t bytes);
-    /* acc += weight * src, src in f32, f16 or bf16; rounded after the product and the sum */
+    /* acc += weight * src, src in f32, f16 or bf16; rounded after the product and the
+     * sum */
     void (*axpy_f32)(float *acc, const void *src, float weight, size_t n);
     void (*axpy_f16)(float *acc, const void *src, float weight, size_t n);
     void (*axpy_bf16)(float *acc, const void *src, float weight, size_t n);
@@ -86,6 +88,9 @@ struct trib_kernels {
                           const struct trib_levels *l);
     void (*levels_add)(float *acc, const uint8_t *codes, size_t n,
                        const struct trib_levels *l);
+    /* compress/bitpack.h: codes has room for n rounded up to 8 and is changed there */
+    void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
+    void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);
 };
 
 /**

@@ -6,6 +6,7 @@
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_tables.h"
 
+/* clang-format off */
 #define REDUCE_FLOAT(op, type) \
     static void op##_##type(const struct trib_reduce *r) \
     { reduce_float(r, op##_float, load_##type, save_##type); }
@@ -24,8 +25,9 @@ REDUCE_DOUBLE(add) REDUCE_DOUBLE(min) REDUCE_DOUBLE(max) REDUCE_DOUBLE(mul)
 OPERATORS(REDUCE_INT, i8)
 OPERATORS(REDUCE_INT, i32)
 OPERATORS(REDUCE_INT, i64)
+    /* clang-format on */
 
-static void axpy_f32(float *acc, const void *src, float weight, size_t n)
+    static void axpy_f32(float *acc, const void *src, float weight, size_t n)
 {
     axpy_scalar(acc, src, weight, n, load_f32);
 }
@@ -84,6 +86,16 @@ static void levels_add(float *acc, const uint8_t *codes, size_t n,
     levels_add_scalar(acc, codes, n, l);
 }
 
+static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
+{
+    trib_bits_pack(dst, codes, n, bits, 0);
+}
+
+static void bits_unpack(uint8_t *codes, const uint8_t *src, size_t n, int bits)
+{
+    trib_bits_unpack(codes, src, n, bits, 0);
+}
+
 const struct trib_kernels trib_kernels_c = {
     .isa = "c",
     .reduce =
@@ -96,8 +108,9 @@ const struct trib_kernels trib_kernels_c = {
             [TRIB_I32] = {add_i32, add_i32, min_i32, max_i32, mul_i32},
             [TRIB_I64] = {add_i64, add_i64, min_i64, max_i64, mul_i64},
         },
-    .to_f32 = {to_f32_scalar_f32, to_f32_scalar_f64, to_f32_scalar_f16, to_f32_scalar_bf16,
-               to_f32_scalar_i8, to_f32_scalar_i32, to_f32_scalar_i64},
+    .to_f32 = {to_f32_scalar_f32, to_f32_scalar_f64, to_f32_scalar_f16,
+               to_f32_scalar_bf16, to_f32_scalar_i8, to_f32_scalar_i32,
+               to_f32_scalar_i64},
     .from_f32 = {from_f32_scalar_f32, from_f32_scalar_f64, from_f32_scalar_f16,
                  from_f32_scalar_bf16, from_f32_scalar_i8, from_f32_scalar_i32,
                  from_f32_scalar_i64},
@@ -112,4 +125,6 @@ const struct trib_kernels trib_kernels_c = {
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,
     .levels_add = levels_add,
+    .bits_pack = bits_pack,
+    .bits_unpack = bits_unpack,
 };

@@ -2,230 +2,12 @@
 /*
  * Kernels written once in terms of a vec (vec256.h, vec512.h) and made into a table by
  * kernels_avx2.c and kernels_avx512.c. Same results as kernels_scalar.h, bit for bit.
+ * Included once, after the vec; so are kernels_vec_reduce.h and kernels_vec_codec.h.
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_tables.h"
 
-/*
- * Below this many bytes per destination a non-temporal store costs more than it saves:
- * its fence waits for memory.
- */
-enum { STREAM_MIN_BYTES = 16384 };
-
-/* How elements lie in memory. step: memory bytes of one vec. */
-struct vec_format {
-    size_t bytes;
-    size_t step;
-    vec (*load)(const void *);
-    void (*store)(void *, vec);
-    void (*stream)(void *, vec);
-    vec (*load1)(const void *);
-    void (*store1)(void *, vec);
-    vec (*scale)(vec, vec);
-};
-
-VEC vec v_load1_4(const void *p) { return v_load1(p, 4); }
-VEC vec v_load1_8(const void *p) { return v_load1(p, 8); }
-VEC vec v_load1_1(const void *p) { return v_load1(p, 1); }
-VEC void v_store1_4(void *p, vec v) { v_store1(p, v, 4); }
-VEC void v_store1_8(void *p, vec v) { v_store1(p, v, 8); }
-VEC void v_store1_1(void *p, vec v) { v_store1(p, v, 1); }
-VEC vec v_keep(vec a, vec b) { (void)b; return a; }
-
-#define VEC_FORMAT(bytes, scale) \
-    {bytes, VEC_BYTES, v_load, v_store, v_stream, v_load1_##bytes, v_store1_##bytes, scale}
-#define VEC_FORMAT_HALF(name) \
-    {2, VEC_BYTES / 2, v_load_##name, v_store_##name, v_stream_##name, v_load1_##name, \
-     v_store1_##name, v_mul_f32}
-
-static const struct vec_format vec_f32 = VEC_FORMAT(4, v_mul_f32);
-static const struct vec_format vec_f64 = VEC_FORMAT(8, v_mul_f64);
-static const struct vec_format vec_f16 = VEC_FORMAT_HALF(f16);
-static const struct vec_format vec_bf16 = VEC_FORMAT_HALF(bf16);
-static const struct vec_format vec_i8 = VEC_FORMAT(1, v_keep);
-static const struct vec_format vec_i32 = VEC_FORMAT(4, v_keep);
-static const struct vec_format vec_i64 = VEC_FORMAT(8, v_keep);
-
-/*
- * A reduction as the loops see it. The first n_stream destinations are aligned to a vec
- * wherever the first of them is.
- */
-struct operands {
-    const void *const *src;
-    void *const *dst;
-    int n_src;
-    int n_dst;
-    int n_stream;
-    bool scaled;
-    vec factor;
-};
-
-/* Bytes of the first destination before a vec boundary; step is a power of two. */
-KERNEL size_t head_bytes(const void *dst, size_t step)
-{
-    return (size_t)(-(uintptr_t)dst & (step - 1));
-}
-
-/* Destinations that can be streamed to come first; returns how many. */
-KERNEL int order_destinations(const struct trib_reduce *r, const struct vec_format f,
-                              void *ordered_out[TRIB_REDUCE_MAX_DST])
-{
-    const size_t head = head_bytes(r->dst[0], f.step);
-    int front = 0, back = r->n_dst;
-    for (int j = 0; j < r->n_dst; j++) {
-        if (head % f.bytes == 0 && head_bytes(r->dst[j], f.step) == head)
-            ordered_out[front++] = r->dst[j];
-        else
-            ordered_out[--back] = r->dst[j];
-    }
-    return front;
-}
-
-KERNEL const char *source(const struct operands *o, int k, size_t at)
-{
-    return (const char *)o->src[k] + at;
-}
-
-KERNEL char *destination(const struct operands *o, int j, size_t at)
-{
-    return (char *)o->dst[j] + at;
-}
-
-KERNEL void reduce_one(const struct operands *o, size_t at, const struct vec_format f,
-                       vec (*op)(vec, vec))
-{
-    vec v = f.load1(source(o, 0, at));
-    for (int k = 1; k < o->n_src; k++)
-        v = op(v, f.load1(source(o, k, at)));
-    if (o->scaled)
-        v = f.scale(v, o->factor);
-    for (int j = 0; j < o->n_dst; j++)
-        f.store1(destination(o, j, at), v);
-}
-
-KERNEL void reduce_vec1(const struct operands *o, size_t at, const struct vec_format f,
-                        vec (*op)(vec, vec))
-{
-    vec v = f.load(source(o, 0, at));
-    for (int k = 1; k < o->n_src; k++)
-        v = op(v, f.load(source(o, k, at)));
-    if (o->scaled)
-        v = f.scale(v, o->factor);
-    for (int j = 0; j < o->n_dst; j++)
-        f.store(destination(o, j, at), v);
-}
-
-/* Four vecs from byte `at`; all sources are read before a destination is written. */
-KERNEL void reduce_vec4(const struct operands *o, size_t at, const struct vec_format f,
-                        vec (*op)(vec, vec))
-{
-    const char *s = source(o, 0, at);
-    vec a = f.load(s), b = f.load(s + f.step);
-    vec c = f.load(s + 2 * f.step), d = f.load(s + 3 * f.step);
-    for (int k = 1; k < o->n_src; k++) {
-        s = source(o, k, at);
-        a = op(a, f.load(s)), b = op(b, f.load(s + f.step));
-        c = op(c, f.load(s + 2 * f.step)), d = op(d, f.load(s + 3 * f.step));
-    }
-    if (o->scaled) {
-        a = f.scale(a, o->factor), b = f.scale(b, o->factor);
-        c = f.scale(c, o->factor), d = f.scale(d, o->factor);
-    }
-    int j = 0;
-    for (; j < o->n_stream; j++) {
-        char *t = destination(o, j, at);
-        f.stream(t, a), f.stream(t + f.step, b);
-        f.stream(t + 2 * f.step, c), f.stream(t + 3 * f.step, d);
-    }
-    for (; j < o->n_dst; j++) {
-        char *t = destination(o, j, at);
-        f.store(t, a), f.store(t + f.step, b);
-        f.store(t + 2 * f.step, c), f.store(t + 3 * f.step, d);
-    }
-}
-
-KERNEL void reduce_range(const struct operands *o, size_t at, size_t total,
-                         const struct vec_format f, vec (*op)(vec, vec))
-{
-    for (; at + 4 * f.step <= total; at += 4 * f.step)
-        reduce_vec4(o, at, f, op);
-    for (; at + f.step <= total; at += f.step)
-        reduce_vec1(o, at, f, op);
-    for (; at < total; at += f.bytes)
-        reduce_one(o, at, f, op);
-}
-
-KERNEL void reduce_stream(const struct trib_reduce *r, struct operands o,
-                          const struct vec_format f, vec (*op)(vec, vec))
-{
-    void *ordered[TRIB_REDUCE_MAX_DST];
-    size_t at = 0;
-    o.n_stream = order_destinations(r, f, ordered);
-    o.dst = ordered;
-    if (o.n_stream)
-        for (const size_t head = head_bytes(ordered[0], f.step); at < head; at += f.bytes)
-            reduce_one(&o, at, f, op);
-    reduce_range(&o, at, r->n * f.bytes, f, op);
-    v_fence();
-}
-
-KERNEL void reduce_vec(const struct trib_reduce *r, const struct vec_format f,
-                       vec (*op)(vec, vec), vec factor)
-{
-    const struct operands o = {r->src, r->dst, r->n_src, r->n_dst, 0, r->ranks != 0, factor};
-    if (r->stream && r->n * f.bytes >= STREAM_MIN_BYTES)
-        reduce_stream(r, o, f, op);
-    else
-        reduce_range(&o, 0, r->n * f.bytes, f, op);
-}
-
-/* The commonest shapes, with counts the compiler knows. */
-KERNEL void reduce_pair(const struct trib_reduce *r, int n_dst, const struct vec_format f,
-                        vec (*op)(vec, vec))
-{
-    const void *const src[2] = {r->src[0], r->src[1]};
-    void *const dst[2] = {r->dst[0], r->dst[n_dst - 1]};
-    const struct operands o = {src, dst, 2, n_dst, 0, false, v_zero()};
-    reduce_range(&o, 0, r->n * f.bytes, f, op);
-}
-
-static void add_f32(const struct trib_reduce *r)
-{
-    const bool stream = r->stream && r->n * sizeof(float) >= STREAM_MIN_BYTES;
-    if (r->n_src == 2 && r->n_dst == 1 && !r->ranks && !stream) {
-        reduce_pair(r, 1, vec_f32, v_add_f32);
-        return;
-    }
-    if (r->n_src == 2 && r->n_dst == 2 && !r->ranks && !stream) {
-        reduce_pair(r, 2, vec_f32, v_add_f32);
-        return;
-    }
-    reduce_vec(r, vec_f32, v_add_f32, v_set_f32(r->ranks ? 1.0f / (float)r->ranks : 1.0f));
-}
-
-#define REDUCE_F32(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
-    { reduce_vec(r, vec_##type, v_##op##_f32, \
-                 v_set_f32(r->ranks ? 1.0f / (float)r->ranks : 1.0f)); }
-#define REDUCE_F64(op) \
-    static void op##_f64(const struct trib_reduce *r) \
-    { reduce_vec(r, vec_f64, v_##op##_f64, v_set_f64(r->ranks ? 1.0 / r->ranks : 1.0)); }
-/* the mean of integers divides: rare, so scalar */
-#define REDUCE_INT(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
-    { if (r->ranks) reduce_int(r, op##_int, format_##type); \
-      else reduce_vec(r, vec_##type, v_##op##_##type, v_zero()); }
-#define REDUCE_SCALAR(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
-    { reduce_int(r, op##_int, format_##type); }
-
-REDUCE_F32(min, f32) REDUCE_F32(max, f32) REDUCE_F32(mul, f32)
-REDUCE_F32(add, f16) REDUCE_F32(min, f16) REDUCE_F32(max, f16) REDUCE_F32(mul, f16)
-REDUCE_F32(add, bf16) REDUCE_F32(min, bf16) REDUCE_F32(max, bf16) REDUCE_F32(mul, bf16)
-REDUCE_F64(add) REDUCE_F64(min) REDUCE_F64(max) REDUCE_F64(mul)
-REDUCE_INT(add, i8) REDUCE_INT(min, i8) REDUCE_INT(max, i8) REDUCE_SCALAR(mul, i8)
-REDUCE_INT(add, i32) REDUCE_INT(min, i32) REDUCE_INT(max, i32) REDUCE_INT(mul, i32)
-REDUCE_INT(add, i64) REDUCE_INT(min, i64) REDUCE_INT(max, i64) REDUCE_SCALAR(mul, i64)
+#include "compress/kernels_vec_reduce.h"
 
 /* ---- conversions -------------------------------------------------------------- */
 
@@ -276,7 +58,8 @@ KERNEL void axpy(float *acc, const void *src, float weight, size_t n,
     const vec w = v_set_f32(weight);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(acc + i, v_add_f32(v_load(acc + i), v_mul_f32(w, f.load(s + i * f.bytes))));
+        v_store(acc + i,
+                v_add_f32(v_load(acc + i), v_mul_f32(w, f.load(s + i * f.bytes))));
     for (; i < n; i++)
         v_store1_4(acc + i, v_add_f32(v_load1_4(acc + i),
                                       v_mul_f32(w, f.load1(s + i * f.bytes))));
@@ -347,4 +130,6 @@ const struct trib_kernels VEC_TABLE = {
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,
     .levels_add = levels_add,
+    .bits_pack = bits_pack,
+    .bits_unpack = bits_unpack,
 };

@@ -55,9 +55,11 @@ static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
     for (; i + 4 * VEC_LANES <= n; i += 4 * VEC_LANES) {
         uint32_t hits[4], any = 0;
         for (int u = 0; u < 4; u++)
-            any |= hits[u] = v_at_least_i32(v_magnitude(v_load(x + i + u * VEC_LANES)), least);
+            any |= hits[u] =
+                v_at_least_i32(v_magnitude(v_load(x + i + u * VEC_LANES)), least);
         for (int u = 0; any && u < 4; u++) {
-            const vec at = v_add_i32(v_set_i32((uint32_t)(i + u * VEC_LANES)), v_iota());
+            const vec at =
+                v_add_i32(v_set_i32((uint32_t)(i + u * VEC_LANES)), v_iota());
             v_compress_i32(positions_out + m, at, hits[u]);
             m += (size_t)__builtin_popcount(hits[u]);
         }
@@ -79,59 +81,142 @@ static void drop_not_finite(float *x, size_t n)
     drop_not_finite_scalar(x + i, n - i);
 }
 
-KERNEL vec v_level_hash(vec i, const struct trib_levels *l)
+struct level_vecs {
+    vec scale, highest, sign, unit, key0, key1, mul1, mul2;
+};
+
+KERNEL struct level_vecs level_vecs_of(const struct trib_levels *l)
 {
-    vec h = v_add_i32(v_mul_i32(i, v_set_i32(0x9e3779b9u)), v_set_i32(l->key[0]));
-    h = v_xor(h, v_shr_i32(h, 16));
-    h = v_mul_i32(h, v_set_i32(0x7feb352du));
+    return (struct level_vecs){
+        .scale = v_set_f32(l->scale),
+        .highest = v_set_i32(l->highest),
+        .sign = v_set_i32(l->sign),
+        .unit = v_set_f32(0x1p-24f),
+        .key0 = v_set_i32(l->key[0]),
+        .key1 = v_set_i32(l->key[1]),
+        .mul1 = v_set_i32(0x7feb352du),
+        .mul2 = v_set_i32(0x846ca68bu),
+    };
+}
+
+/* h is i * 0x9e3779b9 + key[0] */
+KERNEL vec v_level_code(vec x, vec h, const struct level_vecs *l)
+{
+    h = v_mul_i32(v_xor(h, v_shr_i32(h, 16)), l->mul1);
     h = v_xor(h, v_shr_i32(h, 15));
-    h = v_mul_i32(v_add_i32(h, v_set_i32(l->key[1])), v_set_i32(0x846ca68bu));
-    return v_xor(h, v_shr_i32(h, 16));
+    h = v_mul_i32(v_add_i32(h, l->key1), l->mul2);
+    const vec u = v_mul_f32(v_to_f32(v_shr_i32(h, 8)), l->unit);
+    const vec y = v_add_f32(v_mul_f32(v_magnitude(x), l->scale), u);
+    const vec level = v_min_i32(v_truncate(y), l->highest);
+    return v_or(level, v_and(v_sign_i32(x), l->sign));
 }
 
 static void levels_encode(uint8_t *codes, const float *x, size_t n,
                           const struct trib_levels *l)
 {
-    const vec scale = v_set_f32(l->scale), unit = v_set_f32(0x1p-24f);
-    const vec highest = v_set_i32(l->highest), sign = v_set_i32(l->sign);
-    vec at = v_iota();
+    enum { L = VEC_LANES };
+    const struct level_vecs v = level_vecs_of(l);
+    const vec step = v_set_i32(L * 0x9e3779b9u);
+    vec h = v_add_i32(v_mul_i32(v_iota(), v_set_i32(0x9e3779b9u)), v.key0);
     size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES) {
-        const vec v = v_load(x + i);
-        const vec u = v_mul_f32(v_to_f32(v_shr_i32(v_level_hash(at, l), 8)), unit);
-        const vec y = v_add_f32(v_mul_f32(v_magnitude(v), scale), u);
-        const vec level = v_min_i32(v_truncate(y), highest);
-        v_store_u8(codes + i, v_or(level, v_and(v_sign_i32(v), sign)));
-        at = v_add_i32(at, v_set_i32(VEC_LANES));
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step);
+        const vec h3 = v_add_i32(h2, step);
+        const vec a = v_level_code(v_load(x + i), h, &v);
+        const vec b = v_level_code(v_load(x + i + L), h1, &v);
+        const vec c = v_level_code(v_load(x + i + 2 * L), h2, &v);
+        const vec d = v_level_code(v_load(x + i + 3 * L), h3, &v);
+        v_store_u8x4(codes + i, a, b, c, d);
+        h = v_add_i32(h3, step);
     }
     levels_encode_scalar(codes, x, n, i, l);
 }
 
-KERNEL vec v_level_value(const uint8_t *codes, const struct trib_levels *l)
+struct value_vecs {
+    vec level, sign, inverse, norm;
+    int shift; /* from the sign's bit to bit 31 */
+};
+
+KERNEL struct value_vecs value_vecs_of(const struct trib_levels *l)
+{
+    return (struct value_vecs){
+        .level = v_set_i32(l->sign - 1),
+        .sign = v_set_i32(l->sign),
+        .inverse = v_set_f32(1.0f / (float)l->highest),
+        .norm = v_set_f32(l->norm),
+        .shift = __builtin_clz(l->sign),
+    };
+}
+
+KERNEL vec v_level_value(const uint8_t *codes, const struct value_vecs *l)
 {
     const vec code = v_load_u8(codes);
-    const vec level = v_to_f32(v_and(code, v_set_i32(l->sign - 1)));
-    const vec v = v_mul_f32(v_div_f32(level, v_set_f32((float)l->highest)), v_set_f32(l->norm));
-    const vec negative = v_and(code, v_set_i32(l->sign));
-    return v_xor(v, v_shl_any_i32(negative, __builtin_clz(l->sign)));
+    const vec level = v_to_f32(v_and(code, l->level));
+    const vec v = v_mul_f32(v_mul_f32(level, l->inverse), l->norm);
+    return v_xor(v, v_shl_any_i32(v_and(code, l->sign), l->shift));
 }
 
 static void levels_decode(float *x, const uint8_t *codes, size_t n,
                           const struct trib_levels *l)
 {
+    const struct value_vecs v = value_vecs_of(l);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_level_value(codes + i, l));
+        v_store(x + i, v_level_value(codes + i, &v));
     levels_decode_scalar(x + i, codes + i, n - i, l);
 }
 
 static void levels_add(float *acc, const uint8_t *codes, size_t n,
                        const struct trib_levels *l)
 {
+    const struct value_vecs v = value_vecs_of(l);
     const vec weight = v_set_f32(l->weight);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
         v_store(acc + i, v_add_f32(v_load(acc + i),
-                                   v_mul_f32(weight, v_level_value(codes + i, l))));
+                                   v_mul_f32(weight, v_level_value(codes + i, &v))));
     levels_add_scalar(acc + i, codes + i, n - i, l);
+}
+
+/* The steps of trib_bits_close and trib_bits_open on several words at once. */
+static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
+{
+    enum { WORDS = VEC_BYTES / 8 };
+    const size_t total = trib_bits_bytes(n, bits);
+    const vec low1 = v_set_i64(0x00ff00ff00ff00ffu),
+              high1 = v_set_i64(0xff00ff00ff00ff00u);
+    const vec low2 = v_set_i64(0x0000ffff0000ffffu),
+              high2 = v_set_i64(0xffff0000ffff0000u);
+    const vec low4 = v_set_i64(0x00000000ffffffffu);
+    size_t group = 0;
+    /* each word is stored whole: the last ones would reach past the end */
+    for (; (group + WORDS) * (size_t)bits + 8 <= total; group += WORDS) {
+        vec w = v_load(codes + 8 * group);
+        w = v_or(v_and(w, low1), v_shr_any_i64(v_and(w, high1), 8 - bits));
+        w = v_or(v_and(w, low2), v_shr_any_i64(v_and(w, high2), 16 - 2 * bits));
+        w = v_or(v_and(w, low4), v_shl_any_i64(v_shr_any_i64(w, 32), 4 * bits));
+        v_store_words(dst + group * (size_t)bits, w, (size_t)bits);
+    }
+    trib_bits_pack(dst, codes, n, bits, group);
+}
+
+static void bits_unpack(uint8_t *codes, const uint8_t *src, size_t n, int bits)
+{
+    enum { WORDS = VEC_BYTES / 8 };
+    const size_t total = trib_bits_bytes(n, bits);
+    const vec four = v_set_i64((1ull << (4 * bits)) - 1);
+    const vec two = v_set_i64(((1ull << (2 * bits)) - 1) * 0x0000000100000001u);
+    const vec one = v_set_i64(((1ull << bits) - 1) * 0x0001000100010001u);
+    size_t group = 0;
+    for (; (group + WORDS) * (size_t)bits + 8 <= total; group += WORDS) {
+        vec w = v_load_words(src + group * (size_t)bits, (size_t)bits);
+        w = v_or(v_and(w, four),
+                 v_shl_any_i64(v_and(v_shr_any_i64(w, 4 * bits), four), 32));
+        w = v_or(v_and(w, two),
+                 v_shl_any_i64(v_and(w, v_shl_any_i64(two, 2 * bits)), 16 - 2 * bits));
+        w = v_or(v_and(w, one),
+                 v_shl_any_i64(v_and(w, v_shl_any_i64(one, bits)), 8 - bits));
+        v_store(codes + 8 * group, w);
+    }
+    trib_bits_unpack(codes, src, n, bits, group);
 }

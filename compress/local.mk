@@ -13,9 +13,10 @@ libcompress_la_SOURCES = \
 	compress/half.c \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
-	compress/kernels_scalar.h \
+	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
+	compress/kernels_vec_reduce.h \
 	compress/qsgd.c \
 	compress/select.c \
 	compress/sparse.c \

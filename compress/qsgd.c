@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QSGD: each bucket is a norm and, per element, a sign and one of s + 1 levels, chosen at
- * random between the two neighbours so that the mean is right.
+ * QSGD: each bucket is a norm and, per element, a sign and one of s + 1 levels, chosen
+ * at random between the two neighbours so that the mean is right.
  *
  *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, eq. (3.1)
  *     equation   y = |x_i| s / norm;  C(x)_i = sign(x_i) norm floor(y + u) / s,
- *                u uniform in [0, 1);  s = 2^(bits-1) - 1;  norm = l2 or max of the bucket
- *     wire       n elements are B = ceil(n / bucket) buckets; little-endian
+ *                u uniform in [0, 1);  s = 2^(bits-1) - 1;  norm = l2 or max of the
+ * bucket wire       n elements are B = ceil(n / bucket) buckets; little-endian
  *
  *                | B norms, f32 each | n codes of `bits` bits, no holes (bitpack.h) |
  *
  *                code: bits 0 … bits-2 the level, bit bits-1 the sign
  *     bias       none (u is a multiple of 2^-24: below 2^-24 of a level rounds down);
- *                E|C(x) - x|^2 <= w |x|^2 with w = min(bucket / 4s^2, sqrt(bucket) / s),
- *                for max only the first; delta = 1 / (1 - w) where w < 1
- *     random     Philox (base/rng.h) gives two keys a bucket, from the number of its first
- *                element; kernels.h says how they and the place in the bucket make u
- *     NaN, Inf   a bucket with either has the norm NaN and decodes to NaN, whole
- *     small      norms below 2^-100 count as 2^-100: unbiased, but not within w
- *     state      none
+ *                E|C(x) - x|^2 <= w |x|^2 with w = min(bucket / 4s^2, sqrt(bucket) /
+ * s), for max only the first; delta = 1 / (1 - w) where w < 1 random     Philox
+ * (base/rng.h) gives two keys a bucket, from the number of its first element; kernels.h
+ * says how they and the place in the bucket make u NaN, Inf   a bucket with either has
+ * the norm NaN and decodes to NaN, whole small      norms below 2^-100 count as 2^-100:
+ * unbiased, but not within w state      none
  */
 #include <assert.h>
 #include <float.h>
@@ -76,8 +75,10 @@ static float l2_norm(const struct trib_kernels *k, const float *x, size_t n)
     return sum < (double)FLT_MAX * (double)FLT_MAX ? (float)sqrt(sum) : FLT_MAX;
 }
 
-/* Of a bucket that is not all zero. Never below the largest element, nor SMALLEST_NORM. */
-static float norm_of(const struct trib_codec *c, const float *x, size_t n, float largest)
+/* Of a bucket that is not all zero. Never below the largest element, nor SMALLEST_NORM.
+ */
+static float norm_of(const struct trib_codec *c, const float *x, size_t n,
+                     float largest)
 {
     float norm = largest;
     if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
@@ -95,7 +96,7 @@ static void encode_bucket(const struct trib_codec *c, const float *x, size_t n,
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t count = min_size(PIECE, n - i);
         c->kernels->levels_encode(codes, x + i, count, &l);
-        trib_bits_pack(dst + i / 8 * (size_t)bits, codes, count, bits);
+        c->kernels->bits_pack(dst + i / 8 * (size_t)bits, codes, count, bits);
         l.key[0] += PIECE * 0x9e3779b9u; /* the hash goes on counting */
     }
 }
@@ -136,24 +137,28 @@ static size_t next_piece(const struct levels_params *p, const struct trib_code *
     return min_size(min_size(PIECE, in_bucket), code->count - done);
 }
 
-static void unpack_piece(struct levels_params *p, const struct trib_code *code, size_t done,
-                         size_t count, uint8_t codes_out[PIECE + 8])
+/* The norm of the piece of `count` from element `at` on; its codes, unpacked. */
+static float unpack_piece(const struct trib_codec *c, const struct trib_code *code,
+                          size_t at, size_t count, uint8_t codes_out[PIECE + 8])
 {
-    const size_t at = code->first + done;
+    const struct levels_params p = params_of(c);
+    const uint8_t *codes =
+        code->src + norms_bytes(&p, code->n) + at / 8 * (size_t)p.bits;
+    float norm;
     assert(at % 8 == 0);
-    memcpy(&p->levels.norm, code->src + at / p->bucket * sizeof(float), sizeof(float));
-    trib_bits_unpack(codes_out,
-                     code->src + norms_bytes(p, code->n) + at / 8 * (size_t)p->bits, count,
-                     p->bits);
+    memcpy(&norm, code->src + at / p.bucket * sizeof(float), sizeof(float));
+    c->kernels->bits_unpack(codes_out, codes, count, p.bits);
+    return norm;
 }
 
-static void decode_levels(const struct trib_codec *c, const struct trib_code *code, float *x)
+static void decode_levels(const struct trib_codec *c, const struct trib_code *code,
+                          float *x)
 {
     struct levels_params p = params_of(c);
     uint8_t codes[PIECE + 8];
     for (size_t i = 0, count; i < code->count; i += count) {
         count = next_piece(&p, code, i);
-        unpack_piece(&p, code, i, count, codes);
+        p.levels.norm = unpack_piece(c, code, code->first + i, count, codes);
         c->kernels->levels_decode(x + i, codes, count, &p.levels);
     }
 }
@@ -166,7 +171,7 @@ static void add_levels(const struct trib_codec *c, const struct trib_code *code,
     p.levels.weight = weight;
     for (size_t i = 0, count; i < code->count; i += count) {
         count = next_piece(&p, code, i);
-        unpack_piece(&p, code, i, count, codes);
+        p.levels.norm = unpack_piece(c, code, code->first + i, count, codes);
         c->kernels->levels_add(acc + i, codes, count, &p.levels);
     }
 }

@@ -7,11 +7,11 @@
  *      standard deviations (the sampling of DGC, Lin et al., ICLR 2018; there the
  *      threshold decides, here it only saves work).
  *   2. One vector pass collects the positions that reach it.
- *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass over
- *      the candidates keeps what is above it, and of its equals the first ones.
+ *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass
+ * over the candidates keeps what is above it, and of its equals the first ones.
  *
- * Too few candidates (a sample misled by structure in the data): again with all non-zero
- * elements as candidates. The result never depends on the sample.
+ * Too few candidates (a sample misled by structure in the data): again with all
+ * non-zero elements as candidates. The result never depends on the sample.
  */
 #include <math.h>
 #include <string.h>

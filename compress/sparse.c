@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The block of a sparse codec: some elements of n, or all of them where that is smaller.
+ * The block of a sparse codec: some elements of n, or all of them where that is
+ * smaller.
  *
  *     byte 0     kind: 0 dense, 1 gaps, 2 bitmap
  *     byte 1     values: 0 as the codec quantises, 1 f32
@@ -13,6 +14,7 @@
  * (TRIB_ENCODE_EXACT) has all that is not zero, in f32, so that merging loses nothing.
  */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "compress/gaps.h"
@@ -119,6 +121,9 @@ static void scatter(const struct trib_sparse_decode *d, const uint32_t *position
     }
     for (size_t j = 0; j < count; j++)
         d->x[positions[j]] += d->weight * values[j];
+    for (size_t j = 0; d->drop && j < count; j++)
+        if (!isfinite(d->x[positions[j]]))
+            d->x[positions[j]] = 0.0f;
 }
 
 static trib_status_t decode_positions(const struct trib_codec *c,
@@ -166,6 +171,8 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
             q->decode(c, &code, d->x);
         else
             q->decode_add(c, &code, d->weight, d->x);
+        if (d->drop)
+            c->kernels->drop_not_finite(d->x, d->n);
         return TRIB_OK;
     }
     if (d->overwrite)

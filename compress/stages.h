@@ -4,9 +4,9 @@
  *
  *     x ──transform──▶ x' ──select──▶ (positions, values) ──quantise──▶ ──pack──▶ bytes
  *
- * A stage is a const row of functions with every slot filled; a codec (codec.c) names one
- * of each. A dense codec (select "all") is its quantiser's bytes and nothing else; a
- * sparse one is the block of sparse.c.
+ * A stage is a const row of functions with every slot filled; a codec (codec.c) names
+ * one of each. A dense codec (select "all") is its quantiser's bytes and nothing else;
+ * a sparse one is the block of sparse.c.
  */
 #ifndef COMPRESS_STAGES_H
 #define COMPRESS_STAGES_H
@@ -35,7 +35,7 @@ enum { TRIB_NORM_L2, TRIB_NORM_MAX }; /* values of TRIB_PARAM_NORM */
 /* A range of quantised values. src comes from the wire: any bytes, the right length. */
 struct trib_code {
     const uint8_t *src;
-    size_t n;     /* values at src */
+    size_t n; /* values at src */
     size_t first; /* range asked for */
     size_t count;
 };
@@ -127,6 +127,7 @@ struct trib_sparse_decode {
     size_t n;
     float weight;
     bool overwrite;
+    bool drop; /* elements that come out NaN or Inf become 0 */
 };
 trib_status_t trib_sparse_decode(const struct trib_codec *c,
                                  const struct trib_sparse_decode *d);

@@ -19,8 +19,8 @@ static size_t k_of(const struct trib_codec *c, size_t n)
 {
     const double ratio = c->param[TRIB_PARAM_RATIO];
     /* ratio * n may come out a rounding error above the whole number that it means */
-    const double k = ratio > 0 ? ceil(ratio * (double)n * (1 - 1e-12))
-                               : c->param[TRIB_PARAM_K];
+    const double k =
+        ratio > 0 ? ceil(ratio * (double)n * (1 - 1e-12)) : c->param[TRIB_PARAM_K];
     return k < (double)n ? (size_t)k : n;
 }
 

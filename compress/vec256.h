@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The 256-bit vector that kernels_vec.h is written in: AVX2, F16C. vec512.h has the same
- * names, 512 bits wide. A vec is 32 bytes without a type; the suffix of a function says
- * what it takes them for.
+ * The 256-bit vector that kernels_vec.h is written in: AVX2, F16C. vec512.h has the
+ * same names, 512 bits wide. A vec is 32 bytes without a type; the suffix of a function
+ * says what it takes them for.
  */
 #ifndef COMPRESS_VEC256_H
 #define COMPRESS_VEC256_H
@@ -18,6 +18,9 @@
 enum { VEC_BYTES = 32, VEC_LANES = 8 /* of 32 bits */ };
 
 typedef __m256i vec;
+
+/* an instruction a line */
+/* clang-format off */
 
 VEC __m256 ps(vec v) { return _mm256_castsi256_ps(v); }
 VEC __m256d pd(vec v) { return _mm256_castsi256_pd(v); }
@@ -50,9 +53,7 @@ VEC void v_store1(void *p, vec v, size_t bytes)
 }
 
 VEC vec v_add_f32(vec a, vec b) { return of_ps(_mm256_add_ps(ps(a), ps(b))); }
-VEC vec v_sub_f32(vec a, vec b) { return of_ps(_mm256_sub_ps(ps(a), ps(b))); }
 VEC vec v_mul_f32(vec a, vec b) { return of_ps(_mm256_mul_ps(ps(a), ps(b))); }
-VEC vec v_div_f32(vec a, vec b) { return of_ps(_mm256_div_ps(ps(a), ps(b))); }
 
 /* a < b || isnan(a) ? a : b; the instruction alone gives b for any NaN */
 VEC vec v_min_f32(vec a, vec b)
@@ -127,7 +128,8 @@ VEC vec v_load_bf16(const void *p)
 VEC __m128i v_pack_bf16(vec v)
 {
     const vec odd = _mm256_and_si256(_mm256_srli_epi32(v, 16), _mm256_set1_epi32(1));
-    const vec up = _mm256_add_epi32(v, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const vec up =
+        _mm256_add_epi32(v, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
     const vec quiet = _mm256_or_si256(v, _mm256_set1_epi32(0x400000));
     const __m256 nan = _mm256_cmp_ps(ps(v), ps(v), _CMP_UNORD_Q);
     const vec r = of_ps(_mm256_blendv_ps(ps(up), ps(quiet), nan));
@@ -139,7 +141,6 @@ VEC __m128i v_pack_bf16(vec v)
 
 VEC void v_store_half(void *p, __m128i h) { _mm_storeu_si128((__m128i_u *)p, h); }
 VEC void v_stream_half(void *p, __m128i h) { _mm_stream_si128((__m128i *)p, h); }
-
 VEC void v_store_f16(void *p, vec v) { v_store_half(p, v_pack_f16(v)); }
 VEC void v_store_bf16(void *p, vec v) { v_store_half(p, v_pack_bf16(v)); }
 VEC void v_stream_f16(void *p, vec v) { v_stream_half(p, v_pack_f16(v)); }
@@ -174,7 +175,10 @@ VEC vec v_to_f32(vec v) { return of_ps(_mm256_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm256_cvttps_epi32(ps(v)); }
 /* all ones where negative */
 VEC vec v_sign_i32(vec v) { return _mm256_srai_epi32(v, 31); }
-VEC vec v_shl_any_i32(vec v, int bits) { return _mm256_sll_epi32(v, _mm_cvtsi32_si128(bits)); }
+VEC vec v_shl_any_i32(vec v, int bits)
+{
+    return _mm256_sll_epi32(v, _mm_cvtsi32_si128(bits));
+}
 
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b)
@@ -197,12 +201,49 @@ VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
     v_store(p, _mm256_permutevar8x32_epi32(v, from));
 }
 
-/* the lowest byte of each lane */
-VEC void v_store_u8(uint8_t *p, vec v)
+/* the lowest bytes of the lanes of a, b, c, d, in order; the lanes are below 256 */
+VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
 {
-    const __m128i h = _mm_packus_epi32(_mm256_castsi256_si128(v),
-                                       _mm256_extracti128_si256(v, 1));
-    _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(h, h));
+    /* packs work within 128-bit halves: a0 b0 c0 d0 a1 b1 c1 d1, four bytes each */
+    const vec packed =
+        _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
+    const vec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    v_store(p, _mm256_permutevar8x32_epi32(packed, order));
+}
+
+VEC vec v_set_i64(uint64_t v) { return _mm256_set1_epi64x((long long)v); }
+VEC vec v_shl_any_i64(vec v, int bits)
+{
+    return _mm256_sll_epi64(v, _mm_cvtsi32_si128(bits));
+}
+VEC vec v_shr_any_i64(vec v, int bits)
+{
+    return _mm256_srl_epi64(v, _mm_cvtsi32_si128(bits));
+}
+
+VEC long long word_at(const uint8_t *p)
+{
+    long long w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
+/* 64-bit words that begin every `stride` bytes; stored from the first on, so that what
+ * a word has beyond its stride is overwritten */
+VEC vec v_load_words(const uint8_t *p, size_t stride)
+{
+    return _mm256_setr_epi64x(word_at(p), word_at(p + stride), word_at(p + 2 * stride),
+                              word_at(p + 3 * stride));
+}
+
+VEC void v_store_words(uint8_t *p, vec v, size_t stride)
+{
+    const __m128i low = _mm256_castsi256_si128(v),
+                  high = _mm256_extracti128_si256(v, 1);
+    _mm_storel_epi64((void *)p, low);
+    _mm_storel_epi64((void *)(p + stride), _mm_unpackhi_epi64(low, low));
+    _mm_storel_epi64((void *)(p + 2 * stride), high);
+    _mm_storel_epi64((void *)(p + 3 * stride), _mm_unpackhi_epi64(high, high));
 }
 
 VEC vec v_load_u8(const uint8_t *p)

@@ -18,6 +18,9 @@ enum { VEC_BYTES = 64, VEC_LANES = 16 /* of 32 bits */ };
 
 typedef __m512i vec;
 
+/* an instruction a line */
+/* clang-format off */
+
 VEC __m512 ps(vec v) { return _mm512_castsi512_ps(v); }
 VEC __m512d pd(vec v) { return _mm512_castsi512_pd(v); }
 VEC vec of_ps(__m512 v) { return _mm512_castps_si512(v); }
@@ -53,9 +56,7 @@ VEC void v_store1(void *p, vec v, size_t bytes)
 }
 
 VEC vec v_add_f32(vec a, vec b) { return of_ps(_mm512_add_ps(ps(a), ps(b))); }
-VEC vec v_sub_f32(vec a, vec b) { return of_ps(_mm512_sub_ps(ps(a), ps(b))); }
 VEC vec v_mul_f32(vec a, vec b) { return of_ps(_mm512_mul_ps(ps(a), ps(b))); }
-VEC vec v_div_f32(vec a, vec b) { return of_ps(_mm512_div_ps(ps(a), ps(b))); }
 
 /* a < b || isnan(a) ? a : b; the instruction alone gives b for any NaN */
 VEC vec v_min_f32(vec a, vec b)
@@ -95,7 +96,6 @@ VEC vec v_max_i32(vec a, vec b) { return _mm512_max_epi32(a, b); }
 VEC vec v_add_i64(vec a, vec b) { return _mm512_add_epi64(a, b); }
 VEC vec v_min_i64(vec a, vec b) { return _mm512_min_epi64(a, b); }
 VEC vec v_max_i64(vec a, vec b) { return _mm512_max_epi64(a, b); }
-
 VEC vec v_and(vec a, vec b) { return _mm512_and_si512(a, b); }
 VEC vec v_or(vec a, vec b) { return _mm512_or_si512(a, b); }
 VEC vec v_xor(vec a, vec b) { return _mm512_xor_si512(a, b); }
@@ -122,15 +122,16 @@ VEC vec v_load_bf16(const void *p)
 VEC __m256i v_pack_bf16(vec v)
 {
     const vec odd = _mm512_and_si512(_mm512_srli_epi32(v, 16), _mm512_set1_epi32(1));
-    const vec up = _mm512_add_epi32(v, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const vec up =
+        _mm512_add_epi32(v, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     const vec quiet = _mm512_or_si512(v, _mm512_set1_epi32(0x400000));
     const __mmask16 nan = _mm512_cmp_ps_mask(ps(v), ps(v), _CMP_UNORD_Q);
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
+    return _mm512_cvtepi32_epi16(
+        _mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
 }
 
 VEC void v_store_half(void *p, __m256i h) { _mm256_storeu_si256((void *)p, h); }
 VEC void v_stream_half(void *p, __m256i h) { _mm256_stream_si256((void *)p, h); }
-
 VEC void v_store_f16(void *p, vec v) { v_store_half(p, v_pack_f16(v)); }
 VEC void v_store_bf16(void *p, vec v) { v_store_half(p, v_pack_bf16(v)); }
 VEC void v_stream_f16(void *p, vec v) { v_stream_half(p, v_pack_f16(v)); }
@@ -165,7 +166,10 @@ VEC vec v_to_f32(vec v) { return of_ps(_mm512_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm512_cvttps_epi32(ps(v)); }
 /* all ones where negative */
 VEC vec v_sign_i32(vec v) { return _mm512_srai_epi32(v, 31); }
-VEC vec v_shl_any_i32(vec v, int bits) { return _mm512_sll_epi32(v, _mm_cvtsi32_si128(bits)); }
+VEC vec v_shl_any_i32(vec v, int bits)
+{
+    return _mm512_sll_epi32(v, _mm_cvtsi32_si128(bits));
+}
 
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
@@ -183,10 +187,54 @@ VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
     v_store(p, _mm512_maskz_compress_epi32((__mmask16)mask, v));
 }
 
-/* the lowest byte of each lane */
-VEC void v_store_u8(uint8_t *p, vec v)
+/* the lowest bytes of the lanes of a, b, c, d, in order; the lanes are below 256 */
+VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
 {
-    _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v));
+    _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(a));
+    _mm_storeu_si128((void *)(p + 16), _mm512_cvtepi32_epi8(b));
+    _mm_storeu_si128((void *)(p + 32), _mm512_cvtepi32_epi8(c));
+    _mm_storeu_si128((void *)(p + 48), _mm512_cvtepi32_epi8(d));
+}
+
+VEC vec v_set_i64(uint64_t v) { return _mm512_set1_epi64((long long)v); }
+VEC vec v_shl_any_i64(vec v, int bits)
+{
+    return _mm512_sll_epi64(v, _mm_cvtsi32_si128(bits));
+}
+VEC vec v_shr_any_i64(vec v, int bits)
+{
+    return _mm512_srl_epi64(v, _mm_cvtsi32_si128(bits));
+}
+
+VEC long long word_at(const uint8_t *p)
+{
+    long long w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
+/* 64-bit words that begin every `stride` bytes; stored from the first on, so that what
+ * a word has beyond its stride is overwritten */
+VEC vec v_load_words(const uint8_t *p, size_t stride)
+{
+    return _mm512_setr_epi64(word_at(p), word_at(p + stride), word_at(p + 2 * stride),
+                             word_at(p + 3 * stride), word_at(p + 4 * stride),
+                             word_at(p + 5 * stride), word_at(p + 6 * stride),
+                             word_at(p + 7 * stride));
+}
+
+VEC void v_store_pair(uint8_t *p, __m128i v, size_t stride)
+{
+    _mm_storel_epi64((void *)p, v);
+    _mm_storel_epi64((void *)(p + stride), _mm_unpackhi_epi64(v, v));
+}
+
+VEC void v_store_words(uint8_t *p, vec v, size_t stride)
+{
+    v_store_pair(p, _mm512_castsi512_si128(v), stride);
+    v_store_pair(p + 2 * stride, _mm512_extracti32x4_epi32(v, 1), stride);
+    v_store_pair(p + 4 * stride, _mm512_extracti32x4_epi32(v, 2), stride);
+    v_store_pair(p + 6 * stride, _mm512_extracti32x4_epi32(v, 3), stride);
 }
 
 VEC vec v_load_u8(const uint8_t *p)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every vector kernel against the C reference, bit for bit: each instruction set of this
- * CPU, lengths 0-67 and longer, any alignment, NaN, Inf, denormals, dst == src, and a
- * page without access right behind every buffer. Only the payload of a NaN may differ.
+ * Every vector kernel against the C reference, bit for bit: each instruction set of
+ * this CPU, lengths 0-67 and longer, any alignment, NaN, Inf, denormals, dst == src,
+ * and a page without access right behind every buffer. Only the payload of a NaN may
+ * differ.
  *
  *     check_kernels            test; skipped where the CPU has no vector level
  *     check_kernels --bench    GB/s read and written, per instruction set
@@ -24,12 +25,16 @@
 
 #include "compress/kernels.h"
 
-enum { BUFFER_BYTES = 1 << 18, BUFFERS = TRIB_REDUCE_MAX_SRC + 2 * TRIB_REDUCE_MAX_DST };
+enum {
+    BUFFER_BYTES = 1 << 18,
+    BUFFERS = TRIB_REDUCE_MAX_SRC + 2 * TRIB_REDUCE_MAX_DST
+};
 
 static const char *const isa_names[] = {"avx2", "avx512"};
 enum { ISAS = 2 };
 
-static const char *const dtype_names[] = {"f32", "f64", "f16", "bf16", "i8", "i32", "i64"};
+static const char *const dtype_names[] = {"f32", "f64", "f16", "bf16",
+                                          "i8",  "i32", "i64"};
 static const char *const op_names[] = {"sum", "mean", "min", "max", "prod"};
 static const size_t dtype_bytes[] = {4, 8, 2, 2, 1, 4, 8};
 
@@ -78,9 +83,10 @@ static unsigned char *place(int buffer, size_t bytes, size_t before)
 
 static float special_f32(void)
 {
-    static const float values[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f,
-                                   -0x1p-130f, 0x1.fffffep127f, 65504.0f, 65519.9f, 65520.0f,
-                                   0x1p-14f, 0x1p-24f, 0x1p-25f, 0x1.8p-25f, 1.0f};
+    static const float values[] = {0.0f,     -0.0f,     INFINITY,   -INFINITY,
+                                   NAN,      0x1p-149f, -0x1p-130f, 0x1.fffffep127f,
+                                   65504.0f, 65519.9f,  65520.0f,   0x1p-14f,
+                                   0x1p-24f, 0x1p-25f,  0x1.8p-25f, 1.0f};
     return values[random_below(sizeof values / sizeof *values)];
 }
 
@@ -141,8 +147,8 @@ static bool is_nan(trib_dtype_t dtype, const unsigned char *p)
 }
 
 /* Index of the first element that differs, n if none. */
-static size_t differs(trib_dtype_t dtype, const unsigned char *a, const unsigned char *b,
-                      size_t n)
+static size_t differs(trib_dtype_t dtype, const unsigned char *a,
+                      const unsigned char *b, size_t n)
 {
     const size_t w = dtype_bytes[dtype];
     for (size_t i = 0; i < n; i++) {
@@ -179,8 +185,11 @@ static void check_case(const struct trib_kernels *isa, const struct reduce_case 
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     const size_t bytes = c->n * dtype_bytes[c->dtype];
-    struct trib_reduce a = {.n_src = c->n_src, .n_dst = c->n_dst, .n = c->n,
-                            .ranks = c->ranks, .stream = c->stream};
+    struct trib_reduce a = {.n_src = c->n_src,
+                            .n_dst = c->n_dst,
+                            .n = c->n,
+                            .ranks = c->ranks,
+                            .stream = c->stream};
     for (int k = 0; k < c->n_src; k++) {
         unsigned char *p = place(k, bytes, random_below(2) ? 0 : random_below(70));
         fill(c->dtype, p, c->n);
@@ -201,10 +210,11 @@ static void check_case(const struct trib_kernels *isa, const struct reduce_case 
     for (int j = 0; j < c->n_dst; j++) {
         const size_t at = differs(c->dtype, a.dst[j], b.dst[j], c->n);
         if (at != c->n)
-            fail_msg("%s %s %s: n %zu, %d sources, %d destinations, ranks %d, stream %d, "
-                     "alias %d: destination %d differs at %zu", isa->isa,
-                     dtype_names[c->dtype], op_names[c->op], c->n, c->n_src, c->n_dst,
-                     c->ranks, c->stream, c->alias, j, at);
+            fail_msg(
+                "%s %s %s: n %zu, %d sources, %d destinations, ranks %d, stream %d, "
+                "alias %d: destination %d differs at %zu",
+                isa->isa, dtype_names[c->dtype], op_names[c->op], c->n, c->n_src,
+                c->n_dst, c->ranks, c->stream, c->alias, j, at);
     }
 }
 
@@ -215,13 +225,13 @@ static void check_reduce(const struct trib_kernels *isa)
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
         for (int op = 0; op < TRIB_OP_COUNT; op++) {
             for (size_t n = 0; n < 68 * 3; n++) {
-                const struct reduce_case c = random_case((trib_dtype_t)dtype, (trib_op_t)op,
-                                                         n % 68);
+                const struct reduce_case c =
+                    random_case((trib_dtype_t)dtype, (trib_op_t)op, n % 68);
                 check_case(isa, &c);
             }
             for (size_t i = 0; i < sizeof long_sizes / sizeof *long_sizes; i++) {
-                const struct reduce_case c = random_case((trib_dtype_t)dtype, (trib_op_t)op,
-                                                         long_sizes[i]);
+                const struct reduce_case c =
+                    random_case((trib_dtype_t)dtype, (trib_op_t)op, long_sizes[i]);
                 check_case(isa, &c);
             }
         }
@@ -248,7 +258,8 @@ static void check_conversions(const struct trib_kernels *isa)
             memcpy(b, a, bytes);
             ref->to_f32[t](fa, a, n);
             isa->to_f32[t](fb, b, n);
-            assert_int_equal(differs(TRIB_F32, (unsigned char *)fa, (unsigned char *)fb, n), n);
+            assert_int_equal(
+                differs(TRIB_F32, (unsigned char *)fa, (unsigned char *)fb, n), n);
         }
     }
 }
@@ -265,11 +276,12 @@ static void check_halves(const struct trib_kernels *isa)
             h[i] = (uint16_t)i;
         ref->to_f32[halves[t]](x, h, 65536);
         isa->to_f32[halves[t]](y, h, 65536);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)x, (unsigned char *)y, 65536),
-                         65536);
+        assert_int_equal(
+            differs(TRIB_F32, (unsigned char *)x, (unsigned char *)y, 65536), 65536);
         isa->from_f32[halves[t]](back, x, 65536);
-        assert_int_equal(differs(halves[t], (unsigned char *)h, (unsigned char *)back, 65536),
-                         65536);
+        assert_int_equal(
+            differs(halves[t], (unsigned char *)h, (unsigned char *)back, 65536),
+            65536);
     }
     free(x), free(y), free(h), free(back);
 }
@@ -288,7 +300,8 @@ static void check_axpy(const struct trib_kernels *isa)
         ref->axpy_f32(a, src, weight, n), isa->axpy_f32(b, src, weight, n);
         ref->axpy_f16(a, src, weight, n), isa->axpy_f16(b, src, weight, n);
         ref->axpy_bf16(a, src, weight, n), isa->axpy_bf16(b, src, weight, n);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
     }
 }
 
@@ -339,9 +352,11 @@ static void check_levels(const struct trib_kernels *isa)
         fill(TRIB_I8, p, n);
         memcpy(q, p, n);
         ref->levels_decode(a, p, n, &l), isa->levels_decode(b, q, n, &l);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
         ref->levels_add(a, p, n, &l), isa->levels_add(b, q, n, &l);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
     }
 }
 
@@ -361,7 +376,8 @@ static void check_scans(const struct trib_kernels *isa)
             assert_memory_equal(a, b, m * sizeof *a);
         }
         s = ref->sum_squares(x, n), t = isa->sum_squares(x, n);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)&s, (unsigned char *)&t, 1), 1);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)&s, (unsigned char *)&t, 1),
+                         1);
         memcpy(y, x, 4 * n);
         ref->drop_not_finite(x, n), isa->drop_not_finite(y, n);
         assert_memory_equal(x, y, 4 * n);
@@ -375,8 +391,8 @@ static void test_reference(void **state)
 {
     (void)state;
     const struct trib_kernels *c = trib_kernels_get("c");
-    const float x[] = {65519.0f, 65520.0f, 0x1p-25f, 0x1.8p-25f, 1.0f + 0x1p-11f,
-                       1.0f + 0x1.8p-10f, -INFINITY};
+    const float x[] = {65519.0f,        65520.0f,          0x1p-25f, 0x1.8p-25f,
+                       1.0f + 0x1p-11f, 1.0f + 0x1.8p-10f, -INFINITY};
     const uint16_t f16[] = {0x7bff, 0x7c00, 0x0000, 0x0001, 0x3c00, 0x3c02, 0xfc00};
     uint16_t h[7];
     c->from_f32[TRIB_F16](h, x, 7);
@@ -387,7 +403,8 @@ static void test_reference(void **state)
     assert_memory_equal(h, bf16, sizeof bf16);
 
     int8_t a = 100, b = 100, sum = 0;
-    struct trib_reduce r = {.src = {&a, &b}, .dst = {&sum}, .n_src = 2, .n_dst = 1, .n = 1};
+    struct trib_reduce r = {
+        .src = {&a, &b}, .dst = {&sum}, .n_src = 2, .n_dst = 1, .n = 1};
     c->reduce[TRIB_I8][TRIB_SUM](&r);
     assert_int_equal(sum, -56);
     r.ranks = 3;
@@ -395,7 +412,8 @@ static void test_reference(void **state)
     assert_int_equal(sum, -18);
 
     float p = NAN, q = 1.0f, low = 0;
-    struct trib_reduce m = {.src = {&p, &q}, .dst = {&low}, .n_src = 2, .n_dst = 1, .n = 1};
+    struct trib_reduce m = {
+        .src = {&p, &q}, .dst = {&low}, .n_src = 2, .n_dst = 1, .n = 1};
     c->reduce[TRIB_F32][TRIB_MIN](&m);
     assert_true(isnan(low));
     m.src[0] = &q, m.src[1] = &p;
@@ -410,13 +428,41 @@ static void test_isa(void (*check)(const struct trib_kernels *))
             check(trib_kernels_get(isa_names[i]));
 }
 
-static void test_reduce(void **state) { (void)state; test_isa(check_reduce); }
-static void test_conversions(void **state) { (void)state; test_isa(check_conversions); }
-static void test_halves(void **state) { (void)state; test_isa(check_halves); }
-static void test_axpy(void **state) { (void)state; test_isa(check_axpy); }
-static void test_copy(void **state) { (void)state; test_isa(check_copy); }
-static void test_levels(void **state) { (void)state; test_isa(check_levels); }
-static void test_scans(void **state) { (void)state; test_isa(check_scans); }
+static void test_reduce(void **state)
+{
+    (void)state;
+    test_isa(check_reduce);
+}
+static void test_conversions(void **state)
+{
+    (void)state;
+    test_isa(check_conversions);
+}
+static void test_halves(void **state)
+{
+    (void)state;
+    test_isa(check_halves);
+}
+static void test_axpy(void **state)
+{
+    (void)state;
+    test_isa(check_axpy);
+}
+static void test_copy(void **state)
+{
+    (void)state;
+    test_isa(check_copy);
+}
+static void test_levels(void **state)
+{
+    (void)state;
+    test_isa(check_levels);
+}
+static void test_scans(void **state)
+{
+    (void)state;
+    test_isa(check_scans);
+}
 
 static void test_choice(void **state)
 {
@@ -470,7 +516,8 @@ static double bench_reduce(trib_reduce_fn fn, const struct bench_case *b, size_t
                            char *memory)
 {
     const size_t n = bytes / dtype_bytes[b->dtype];
-    struct trib_reduce r = {.n_src = b->n_src, .n_dst = b->n_dst, .n = n, .stream = b->stream};
+    struct trib_reduce r = {
+        .n_src = b->n_src, .n_dst = b->n_dst, .n = n, .stream = b->stream};
     for (int k = 0; k < b->n_src; k++)
         r.src[k] = memory + (size_t)k * (bytes + 4096);
     for (int j = 0; j < b->n_dst; j++)

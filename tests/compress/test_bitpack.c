@@ -24,10 +24,10 @@ static void test_all(void **state)
                 }
             }
             memcpy(kept, codes, n);
-            trib_bits_pack(packed, codes, n, bits);
+            trib_bits_pack(packed, codes, n, bits, 0);
             assert_memory_equal(packed, expected, bytes);
             memset(codes, 0xff, sizeof codes);
-            trib_bits_unpack(codes, packed, n, bits);
+            trib_bits_unpack(codes, packed, n, bits, 0);
             assert_memory_equal(codes, kept, n);
             free(packed), free(expected);
         }

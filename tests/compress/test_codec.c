@@ -98,8 +98,8 @@ static void test_digest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),  cmocka_unit_test(test_slots_filled),
-        cmocka_unit_test(test_flags), cmocka_unit_test(test_delta),
+        cmocka_unit_test(test_rows),   cmocka_unit_test(test_slots_filled),
+        cmocka_unit_test(test_flags),  cmocka_unit_test(test_delta),
         cmocka_unit_test(test_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,9 @@
 
 #include <locale.h>
 
-static const struct { const char *text, *canonical; } good[] = {
+static const struct {
+    const char *text, *canonical;
+} good[] = {
     {"none", "none"},
     {"f16", "f16:ef=0"},
     {"bf16:ef=1", "bf16:ef=1"},
@@ -22,7 +24,9 @@ static const struct { const char *text, *canonical; } good[] = {
     {"qsgd:bucket=65536", "qsgd:bits=4,bucket=65536,norm=l2,ef=0"},
 };
 
-static const struct { const char *text, *says; } bad[] = {
+static const struct {
+    const char *text, *says;
+} bad[] = {
     {"", "there is no \"\""},
     {"tpok", "did you mean \"topk\"?"},
     {"f17", "did you mean \"f16\"?"},

@@ -48,8 +48,10 @@ static void test_round_trip(void **state)
                 continue;
             code = malloc((n + 7) / 8);
             trib_bitmap_encode(positions, m, n, code);
-            read_back((struct trib_positions){
-                          .src = code, .len = (n + 7) / 8, .n = n, .bitmap = true}, m);
+            read_back(
+                (struct trib_positions){
+                    .src = code, .len = (n + 7) / 8, .n = n, .bitmap = true},
+                m);
             free(code);
         }
     }
@@ -67,7 +69,8 @@ static void test_end_of_page(void **state)
     for (size_t m = 1; m < 600; m += 7) {
         const size_t n = spread(m, 300), bytes = trib_gaps_bytes(positions, m);
         trib_gaps_encode(positions, m, p + page - bytes);
-        read_back((struct trib_positions){.src = p + page - bytes, .len = bytes, .n = n}, m);
+        read_back(
+            (struct trib_positions){.src = p + page - bytes, .len = bytes, .n = n}, m);
     }
     munmap(p, 2 * page);
 }
@@ -77,7 +80,8 @@ static void test_layout(void **state)
 {
     (void)state;
     const uint32_t p[] = {5, 6, 263, 66056, 0x2000000};
-    const uint8_t gaps[] = {0x90, 0x03, 5, 0, 0x00, 0x01, 0, 1, 1, 0xf7, 0xfd, 0xfe, 0x01};
+    const uint8_t gaps[] = {0x90, 0x03, 5,    0,    0x00, 0x01, 0,
+                            1,    1,    0xf7, 0xfd, 0xfe, 0x01};
     uint8_t code[64];
     assert_int_equal(trib_gaps_bytes(p, 5), sizeof gaps);
     trib_gaps_encode(p, 5, code);
@@ -99,19 +103,21 @@ static void test_wrong_bytes(void **state)
 {
     (void)state;
     const uint8_t far[] = {0x03, 0xff, 0xff, 0xff, 0xff}; /* one gap of 2^32 - 1 */
-    expect_wrong((struct trib_positions){.src = far, .len = 5, .n = 4000000000u, .left = 1});
-    expect_wrong((struct trib_positions){.src = far, .len = 4, .n = SIZE_MAX, .left = 1});
+    expect_wrong(
+        (struct trib_positions){.src = far, .len = 5, .n = 4000000000u, .left = 1});
+    expect_wrong(
+        (struct trib_positions){.src = far, .len = 4, .n = SIZE_MAX, .left = 1});
     const uint8_t two[] = {0x00, 0, 0, 0};
     expect_wrong((struct trib_positions){.src = two, .len = 3, .n = 1, .left = 2});
     expect_wrong((struct trib_positions){.src = two, .len = 4, .n = 2, .left = 2});
     expect_wrong((struct trib_positions){.src = two, .len = 0, .n = 2, .left = 2});
     const uint8_t bits[] = {0x05, 0x80};
-    expect_wrong((struct trib_positions){.src = bits, .len = 2, .n = 15, .left = 3,
-                                         .bitmap = true}); /* beyond n */
-    expect_wrong((struct trib_positions){.src = bits, .len = 2, .n = 16, .left = 2,
-                                         .bitmap = true}); /* one too many */
-    expect_wrong((struct trib_positions){.src = bits, .len = 2, .n = 16, .left = 4,
-                                         .bitmap = true}); /* one too few */
+    expect_wrong((struct trib_positions){
+        .src = bits, .len = 2, .n = 15, .left = 3, .bitmap = true}); /* beyond n */
+    expect_wrong((struct trib_positions){
+        .src = bits, .len = 2, .n = 16, .left = 2, .bitmap = true}); /* one too many */
+    expect_wrong((struct trib_positions){
+        .src = bits, .len = 2, .n = 16, .left = 4, .bitmap = true}); /* one too few */
 }
 
 int main(void)

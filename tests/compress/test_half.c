@@ -19,7 +19,8 @@ static void test_wire(void **state)
     const float x[] = {1.0f, -2.0f, 65504.0f, 1e6f, 0x1p-24f, NAN};
     const uint16_t f16[] = {0x3c00, 0xc000, 0x7bff, 0x7c00, 0x0001};
     const uint16_t bf16[] = {0x3f80, 0xc000, 0x4780, 0x4974, 0x3380};
-    struct codec_buffers a = buffers_new("f16", NULL, 6), b = buffers_new("bf16", NULL, 6);
+    struct codec_buffers a = buffers_new("f16", NULL, 6),
+                         b = buffers_new("bf16", NULL, 6);
     encode(&a, x, TRIB_ENCODE_CONTRIBUTION, 0);
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_memory_equal(a.code, f16, sizeof f16);
@@ -64,7 +65,8 @@ static void test_length(void **state)
     float y[4];
     memset(b.code, 0, 8);
     assert_status(trib_codec_decode(b.codec, b.code, 7, y, 4), TRIB_ERR_CODEC);
-    assert_status(trib_codec_decode_add(b.codec, b.code, 6, 1.0f, y, 4), TRIB_ERR_CODEC);
+    assert_status(trib_codec_decode_add(b.codec, b.code, 6, 1.0f, y, 4),
+                  TRIB_ERR_CODEC);
     assert_status(trib_codec_decode(b.codec, b.code, 8, y, 4), TRIB_OK);
     buffers_free(&b);
 }

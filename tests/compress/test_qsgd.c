@@ -32,6 +32,26 @@ static void test_one_hot(void **state)
     }
 }
 
+/* equal buckets draw different numbers, and so do the parts of a long one */
+static void test_draws_differ(void **state)
+{
+    enum { N = 4096 };
+    static const char *const texts[] = {"qsgd:bits=8,bucket=512",
+                                        "qsgd:bits=8,bucket=4096"};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct codec_buffers b = buffers_new(texts[t], NULL, N);
+        float x[N], y[N];
+        for (int i = 0; i < N; i++)
+            x[i] = vector_at(VECTOR_NORMAL, 1, (size_t)i % 512);
+        encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+        decode(&b, y);
+        for (int i = 512; i < N; i += 512)
+            assert_memory_not_equal(y, y + i, 512 * sizeof *y);
+        buffers_free(&b);
+    }
+}
+
 /* every value is a multiple of norm / s within one level of the element */
 static void test_levels(void **state)
 {
@@ -128,9 +148,10 @@ static void test_not_finite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_one_hot),
-        cmocka_unit_test(test_levels),   cmocka_unit_test(test_variance),
-        cmocka_unit_test(test_extremes), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_one_hot),
+        cmocka_unit_test(test_draws_differ), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_variance),     cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes and error of every codec on fixed gradients, against tests/regress/ratio.csv, so
- * that a change of either shows in a diff. After a wanted change:
+ * Bytes and error of every codec on fixed gradients, against tests/regress/ratio.csv,
+ * so that a change of either shows in a diff. After a wanted change:
  *
  *     test_ratio --write tests/regress/ratio.csv
  */
@@ -98,7 +98,8 @@ static void test_table(void **state)
     for (int i = 0; i < 2 * TEXTS; i++) {
         const struct row r = measure(texts[i / 2], i % 2);
         char expected[LINE];
-        snprintf(expected, sizeof expected, "%s;%s;%d;%zu;", r.codec, r.gradient, N, r.bytes);
+        snprintf(expected, sizeof expected, "%s;%s;%d;%zu;", r.codec, r.gradient, N,
+                 r.bytes);
         assert_non_null(fgets(line, sizeof line, f));
         if (strncmp(line, expected, strlen(expected)) != 0)
             fail_msg("now \"%s\", the table has \"%s\"", expected, line);

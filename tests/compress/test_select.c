@@ -28,7 +28,8 @@ static int by_position(const void *a, const void *b)
 static void check(const float *x, size_t n, size_t k)
 {
     uint32_t *order = malloc(n * sizeof *order);
-    uint32_t *got = malloc((n + 64) * sizeof *got), *work = malloc((n + 64) * sizeof *work);
+    uint32_t *got = malloc((n + 64) * sizeof *got),
+             *work = malloc((n + 64) * sizeof *work);
     size_t expected = 0;
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
@@ -51,7 +52,8 @@ static void test_kinds(void **state)
         for (int s = 0; s < 6; s++) {
             const size_t n = sizes[s];
             float *x = vector_new((enum vector_kind)kind, 2, n);
-            const size_t ks[] = {1, n / 1000 + 1, n / 100 + 1, n / 3 + 1, n - n / 50, n};
+            const size_t ks[] = {1,         n / 1000 + 1, n / 100 + 1,
+                                 n / 3 + 1, n - n / 50,   n};
             for (int i = 0; i < 6; i++)
                 check(x, n, ks[i]);
             free(x);
@@ -59,7 +61,8 @@ static void test_kinds(void **state)
     }
 }
 
-/* large where the sample looks, small elsewhere, and the other way round; NaN and Inf */
+/* large where the sample looks, small elsewhere, and the other way round; NaN and Inf
+ */
 static void test_misleading(void **state)
 {
     enum { N = 40000 };

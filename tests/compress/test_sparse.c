@@ -34,7 +34,8 @@ static void test_layout(void **state)
     float x[20] = {0};
     x[3] = 1.0f, x[17] = -2.0f;
     struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
-    const uint8_t gaps[] = {1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0, 0, 3, 13};
+    const uint8_t gaps[] = {1,    0,    0, 0, 2, 0,    0, 0, 0, 0,
+                            0x80, 0x3f, 0, 0, 0, 0xc0, 0, 3, 13};
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_int_equal(b.len, sizeof gaps);
     assert_memory_equal(b.code, gaps, sizeof gaps);
@@ -63,8 +64,12 @@ static void test_wrong_headers(void **state)
     const uint8_t good[] = {1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 19};
     uint8_t bad[sizeof good];
     expect(&b, good, sizeof good, TRIB_OK);
-    static const struct { size_t at; uint8_t value; } changes[] = {
-        {0, 3}, {0, 0}, {0, 2}, {1, 2}, {2, 1}, {3, 1}, {4, 21}, {7, 0x80}, {12, 1}, {13, 20},
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } changes[] = {
+        {0, 3}, {0, 0},  {0, 2},    {1, 2},  {2, 1},
+        {3, 1}, {4, 21}, {7, 0x80}, {12, 1}, {13, 20},
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         memcpy(bad, good, sizeof good);

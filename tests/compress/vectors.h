@@ -44,8 +44,8 @@ enum vector_kind {
     VECTOR_CONSTANT,
     VECTOR_POWER_LAW,
     VECTOR_ALTERNATING, /* ties everywhere */
-    VECTOR_TINY,        /* around 2^-90 */
-    VECTOR_HUGE,        /* squares overflow */
+    VECTOR_TINY, /* around 2^-90 */
+    VECTOR_HUGE, /* squares overflow */
     VECTOR_KINDS,
 };
 
@@ -116,7 +116,8 @@ static inline struct trib_codec *codec_new(const char *text, const char *isa)
     return c;
 }
 
-/* A codec with buffers of exactly the size it asks for, so that ASan sees one byte more. */
+/* A codec with buffers of exactly the size it asks for, so that ASan sees one byte
+ * more. */
 struct codec_buffers {
     struct trib_codec *codec;
     size_t n;
@@ -125,13 +126,15 @@ struct codec_buffers {
     void *scratch;
 };
 
-static inline struct codec_buffers buffers_new(const char *text, const char *isa, size_t n)
+static inline struct codec_buffers buffers_new(const char *text, const char *isa,
+                                               size_t n)
 {
     struct codec_buffers b = {.codec = codec_new(text, isa), .n = n};
     void *scratch = NULL;
     b.code = malloc(trib_codec_bound(b.codec, n));
     if (trib_codec_scratch(b.codec, n))
-        assert_int_equal(posix_memalign(&scratch, 64, trib_codec_scratch(b.codec, n)), 0);
+        assert_int_equal(posix_memalign(&scratch, 64, trib_codec_scratch(b.codec, n)),
+                         0);
     b.scratch = scratch;
     return b;
 }
@@ -146,8 +149,11 @@ static inline void buffers_free(struct codec_buffers *b)
 static inline size_t encode(struct codec_buffers *b, const float *x,
                             enum trib_encode_mode mode, uint32_t step)
 {
-    const struct trib_encode in = {
-        .x = x, .n = b->n, .mode = mode, .key = {42, step, 1, 1000}, .scratch = b->scratch};
+    const struct trib_encode in = {.x = x,
+                                   .n = b->n,
+                                   .mode = mode,
+                                   .key = {42, step, 1, 1000},
+                                   .scratch = b->scratch};
     b->len = trib_codec_encode(b->codec, &in, b->code);
     assert_true(b->len <= trib_codec_bound(b->codec, b->n));
     return b->len;

@@ -12,8 +12,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const texts[] = {
-    "none", "f16", "bf16", "topk:k=5", "topk:ratio=0.3+f16", "topk:ratio=0.02+bf16",
-    "qsgd", "qsgd:bits=3,bucket=8,norm=max",
+    "none",
+    "f16",
+    "bf16",
+    "topk:k=5",
+    "topk:ratio=0.3+f16",
+    "topk:ratio=0.02+bf16",
+    "qsgd",
+    "qsgd:bits=3,bucket=8,norm=max",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
@@ -56,7 +62,8 @@ static void check_encode(const struct trib_codec *c, const uint8_t *data, size_t
         abort();
     const struct trib_encode in = {.x = x, .n = n, .mode = mode, .scratch = work};
     const size_t len = trib_codec_encode(c, &in, code);
-    if (len > trib_codec_bound(c, n) || trib_codec_decode(c, code, len, y, n) != TRIB_OK)
+    if (len > trib_codec_bound(c, n) ||
+        trib_codec_decode(c, code, len, y, n) != TRIB_OK)
         abort();
     free(x);
     free(y);

@@ -19,7 +19,8 @@ static void check_again(const struct trib_codec *c)
     if (trib_codec_create(info->text, NULL, NULL, &again) != TRIB_OK)
         abort();
     if (strcmp(trib_codec_info(again)->text, info->text) != 0 ||
-        trib_codec_info(again)->digest != info->digest || trib_codec_bound(c, 1000) == 0)
+        trib_codec_info(again)->digest != info->digest ||
+        trib_codec_bound(c, 1000) == 0)
         abort();
     trib_codec_destroy(again);
 }

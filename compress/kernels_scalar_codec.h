@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Second half of kernels_scalar.h: what codecs alone need.
+ */
+#ifndef COMPRESS_KERNELS_SCALAR_CODEC_H
+#define COMPRESS_KERNELS_SCALAR_CODEC_H
+
+#include "compress/bitpack.h"
+#include "compress/kernels_scalar.h"
+
+KERNEL uint32_t magnitude_of(float v)
+{
+    return bits_of(v) & 0x7fffffffu;
+}
+
+KERNEL uint32_t max_magnitude_scalar(const float *x, size_t n)
+{
+    uint32_t m = 0;
+    for (size_t i = 0; i < n; i++)
+        m = magnitude_of(x[i]) > m ? magnitude_of(x[i]) : m;
+    return m;
+}
+
+enum { SQUARE_LANES = 16 };
+
+/* lanes pairwise by halves: 0+8, 1+9 … then 0+4 … */
+KERNEL float fold_lanes(float lane[SQUARE_LANES])
+{
+    for (int half = SQUARE_LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            lane[i] += lane[i + half];
+    return lane[0];
+}
+
+KERNEL float sum_squares_scalar(const float *x, size_t n)
+{
+    float lane[SQUARE_LANES] = {0};
+    for (size_t i = 0; i < n; i++)
+        lane[i % SQUARE_LANES] += x[i] * x[i];
+    return fold_lanes(lane);
+}
+
+KERNEL size_t select_at_least_scalar(const float *x, size_t n, uint32_t threshold,
+                                     uint32_t *positions_out)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
+        positions_out[m] = (uint32_t)i;
+        m += magnitude_of(x[i]) >= threshold;
+    }
+    return m;
+}
+
+KERNEL void drop_not_finite_scalar(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = magnitude_of(x[i]) < 0x7f800000u ? x[i] : 0.0f;
+}
+
+KERNEL uint32_t level_hash(uint32_t i, const uint32_t key[2])
+{
+    uint32_t h = i * 0x9e3779b9u + key[0];
+    h ^= h >> 16;
+    h *= 0x7feb352du;
+    h ^= h >> 15;
+    h += key[1];
+    return h * 0x846ca68bu;
+}
+
+KERNEL uint8_t level_code(float x, uint32_t i, const struct trib_levels *l)
+{
+    const float u = (float)(level_hash(i, l->key) >> 8) * 0x1p-24f;
+    const float y = float_of(magnitude_of(x)) * l->scale + u;
+    const uint32_t level = (uint32_t)y;
+    return (uint8_t)((level < l->highest ? level : l->highest) |
+                     (bits_of(x) >> 31 ? l->sign : 0u));
+}
+
+/* A code from the wire may have a level above the highest: then the value is larger. */
+KERNEL float level_value(uint8_t code, const struct trib_levels *l)
+{
+    const float level = (float)(code & (l->sign - 1u));
+    const float v = level * (1.0f / (float)l->highest) * l->norm;
+    return float_of(bits_of(v) ^ (code & l->sign ? 0x80000000u : 0u));
+}
+
+KERNEL void levels_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
+                                 const struct trib_levels *l)
+{
+    for (size_t i = first; i < n; i++)
+        codes[i] = level_code(x[i], (uint32_t)i, l);
+}
+
+KERNEL void levels_decode_scalar(float *x, const uint8_t *codes, size_t n,
+                                 const struct trib_levels *l)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = level_value(codes[i], l);
+}
+
+KERNEL void levels_add_scalar(float *acc, const uint8_t *codes, size_t n,
+                              const struct trib_levels *l)
+{
+    for (size_t i = 0; i < n; i++)
+        acc[i] += l->weight * level_value(codes[i], l);
+}
+
+#endif
