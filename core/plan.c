@@ -169,6 +169,8 @@ static size_t piece_max(const struct trib_plan *plan, size_t slot_bytes,
     if (!plan->codec)
         return slot_bytes / element_bytes;
     size_t n = slot_bytes / sizeof(float) / 64 * 64;
+    if (n == 0)
+        n = 64; /* a chunk smaller than that, in slots of 4 KiB or more */
     while (n > 64 && trib_codec_bound(plan->codec, n) > slot_bytes)
         n -= 64;
     return n;
