@@ -63,12 +63,36 @@ static bool may_leave(const struct trib_engine *e)
     return e->head && e->head->desc.op.leaving;
 }
 
+static void take_notice(struct trib_engine *e, int peer)
+{
+    struct trib_notice n;
+    char text[400];
+
+    if (!trib_link_notice(&e->links[peer], &e->arena, peer, &n))
+        return;
+    if (n.kind == TRIB_NOTICE_FAILED) {
+        trib_engine_fail(e, (trib_status_t)n.status, n.text);
+        return;
+    }
+    if (!e->head || n.frame.seq != e->head->frame.seq)
+        return;
+    n.frame.kind = TRIB_FRAME_DATA;
+    trib_status_t st = trib_frame_check(&e->head->frame, &n.frame, e->rank, peer, text,
+                                        sizeof(text));
+    if (st != TRIB_OK)
+        trib_engine_fail(e, st, text);
+}
+
 static void peer_lost(struct trib_engine *e, const struct trib_event *event)
 {
     struct trib_link *l = &e->links[event->peer];
     char who[128], where[128], text[400];
 
+    /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
+    take_notice(e, event->peer);
     l->lost = true;
+    if (e->failed)
+        return;
     if (may_leave(e) && strstr(event->why, "has left"))
         return;
     name_rank(e, event->peer, who, sizeof(who));
@@ -93,26 +117,6 @@ bool trib_engine_events(struct trib_engine *e)
         }
     }
     return moved;
-}
-
-static void take_notice(struct trib_engine *e, int peer)
-{
-    struct trib_notice n;
-    char text[400];
-
-    if (!trib_link_notice(&e->links[peer], &e->arena, peer, &n))
-        return;
-    if (n.kind == TRIB_NOTICE_FAILED) {
-        trib_engine_fail(e, (trib_status_t)n.status, n.text);
-        return;
-    }
-    if (!e->head || n.frame.seq != e->head->frame.seq)
-        return;
-    n.frame.kind = TRIB_FRAME_DATA;
-    trib_status_t st = trib_frame_check(&e->head->frame, &n.frame, e->rank, peer, text,
-                                        sizeof(text));
-    if (st != TRIB_OK)
-        trib_engine_fail(e, st, text);
 }
 
 static void tell_waiting(struct trib_engine *e)
