@@ -32,9 +32,12 @@ static const char *call_name(const struct trib_frame_op *op)
 static void say_digest(uint32_t mine, uint32_t theirs, char *text, size_t bytes)
 {
     uint32_t differ = mine ^ theirs;
-    snprintf(text, bytes, "%s%s%s differ", differ >> 16 ? "codecs" : "",
-             differ >> 8 & 0xff ? (differ >> 16 ? " and algorithms" : "algorithms") : "",
-             !(differ >> 8) ? "chunk sizes" : "");
+    const char *codec = differ >> 16 ? "codec" : "";
+    const char *algorithm = differ >> 8 & 0xff ? "algorithm" : "";
+
+    snprintf(text, bytes, "has another %s%s%s than this rank", codec,
+             *codec && *algorithm ? " and another " : "",
+             *codec || *algorithm ? algorithm : "chunk size");
 }
 
 static void say_difference(const struct trib_frame *mine, const struct trib_frame *theirs,
