@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bad input: each gives the documented status and a sentence that says what is wrong,
+ * where, and how to cure it; and harms nothing.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "tests/harness/ranks.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static int logged_warnings;
+static char logged_line[600];
+
+static void keep_line(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg;
+    if (level <= TRIB_LOG_WARN && logged_warnings++ == 0)
+        snprintf(logged_line, sizeof(logged_line), "%s", line);
+}
+
+static void assert_words(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (!strstr(text, *words))
+            fail_msg("\"%s\" is not in: %s", *words, text);
+}
+
+/* trib_init ---------------------------------------------------------------------------- */
+
+static void refuse_init(trib_opts_t opts, trib_status_t expected, const char *const *words)
+{
+    trib_comm_t *comm = (trib_comm_t *)&opts;
+
+    opts.log = keep_line;
+    assert_status(trib_init(&opts, &comm), expected);
+    assert_null(comm);
+    assert_words(trib_last_error(NULL), words);
+}
+
+static trib_opts_t one_rank(const char *config)
+{
+    trib_opts_t o = TRIB_OPTS_INIT;
+
+    o.ranks = 1;
+    o.rank_plus_1 = 1;
+    o.config = config;
+    return o;
+}
+
+static void test_init_refuses(void **state)
+{
+    trib_opts_t o = TRIB_OPTS_INIT;
+
+    (void)state;
+    assert_status(trib_init(&o, NULL), TRIB_ERR_INVALID);
+    assert_words(trib_last_error(NULL), WORDS("comm_out", "NULL"));
+    o.size = 8;
+    refuse_init(o, TRIB_ERR_INVALID, WORDS("trib_opts_t.size is 8", "TRIB_OPTS_INIT"));
+    refuse_init(one_rank("chunk=100"), TRIB_ERR_CONFIG, WORDS("chunk", "100", "4"));
+    refuse_init(one_rank("chonk=64K"), TRIB_ERR_CONFIG, WORDS("chonk", "chunk"));
+    refuse_init(one_rank("window=many"), TRIB_ERR_CONFIG, WORDS("window", "many"));
+    refuse_init(one_rank("progress=never"), TRIB_ERR_CONFIG,
+                WORDS("progress", "never", "thread", "caller"));
+    refuse_init(one_rank("transport=shn"), TRIB_ERR_CONFIG, WORDS("shn", "shm"));
+    refuse_init(one_rank("transport=shm+nomad"), TRIB_ERR_CONFIG, WORDS("nomad", "nomap"));
+    refuse_init(one_rank("transport=shm:rings=4"), TRIB_ERR_CONFIG, WORDS("ring"));
+}
+
+static void test_init_refuses_ranks(void **state)
+{
+    trib_opts_t o = TRIB_OPTS_INIT;
+
+    (void)state;
+    o.ranks = 2;
+    o.rank_plus_1 = 3;
+    o.root = "127.0.0.1:1";
+    refuse_init(o, TRIB_ERR_CONFIG, WORDS("rank", "2"));
+    o.rank_plus_1 = 2;
+    o.root = "";
+    refuse_init(o, TRIB_ERR_CONFIG, WORDS("TRIB_ROOT"));
+    o.root = "nonsense";
+    refuse_init(o, TRIB_ERR_CONFIG, WORDS("nonsense"));
+    o.root = "local:/nowhere";
+    refuse_init(o, TRIB_ERR_BOOT, WORDS("/nowhere"));
+}
+
+static void test_unknown_variable_warns_once(void **state)
+{
+    trib_opts_t o = one_rank(NULL);
+    trib_comm_t *comm;
+
+    (void)state;
+    logged_warnings = 0;
+    o.log = keep_line;
+    setenv("TRIB_CHUNKS", "64K", 1);
+    assert_status(trib_init(&o, &comm), TRIB_OK);
+    unsetenv("TRIB_CHUNKS");
+    assert_int_equal(logged_warnings, 1);
+    assert_words(logged_line, WORDS("TRIB_CHUNKS", "TRIB_CHUNK"));
+    assert_status(trib_free_comm(comm), TRIB_OK);
+    setenv("TRIB_WINDOW", "0", 1);
+    refuse_init(one_rank(NULL), TRIB_ERR_CONFIG, WORDS("TRIB_WINDOW", "0", "1"));
+    unsetenv("TRIB_WINDOW");
+}
+
+/* Calls on a good communicator ---------------------------------------------------------- */
+
+static void refused(const struct ranks_self *self, trib_status_t got,
+                    trib_status_t expected, const char *const *words)
+{
+    const char *text = trib_last_error(self->comm);
+
+    if (got != expected)
+        ranks_die(self, "%s, not %s (%s ...): %s", trib_status_name(got),
+                  trib_status_name(expected), words[0], text);
+    for (; *words; words++)
+        if (!strstr(text, *words))
+            ranks_die(self, "\"%s\" is not in: %s", *words, text);
+}
+
+static trib_desc_t good_desc(void *recv)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.recv = recv;
+    d.count = 16;
+    return d;
+}
+
+static void refuse_plan(const struct ranks_self *self, trib_coll_t coll,
+                        const trib_desc_t *d, trib_status_t expected,
+                        const char *const *words)
+{
+    trib_plan_t *plan = (trib_plan_t *)(void *)&coll;
+    trib_status_t got = trib_plan_create(self->comm, coll, d, &plan);
+
+    ranks_assert(self, plan == NULL || got == TRIB_OK);
+    refused(self, got, expected, words);
+}
+
+static void refuse_descs(struct ranks_self *self, float *x)
+{
+    trib_desc_t d = good_desc(x);
+    trib_plan_t *plan;
+
+    refused(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, NULL, &plan),
+            TRIB_ERR_INVALID, WORDS("desc", "NULL"));
+    refused(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, NULL),
+            TRIB_ERR_INVALID, WORDS("plan_out", "NULL"));
+    ranks_assert(self, trib_plan_create(NULL, TRIB_ALLREDUCE, &d, &plan) == TRIB_ERR_INVALID);
+    refuse_plan(self, (trib_coll_t)9, &d, TRIB_ERR_INVALID, WORDS("collective 9"));
+    d.size = 8;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID,
+                WORDS("trib_desc_t.size is 8", "TRIB_DESC_INIT"));
+    d = good_desc(x);
+    d.dtype = TRIB_DTYPE_COUNT;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("dtype 7"));
+    d.dtype = (trib_dtype_t)-1;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("dtype -1"));
+    d = good_desc(x);
+    d.op = (trib_op_t)5;
+    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("op 5"));
+    d = good_desc(x);
+    d.root = 2;
+    refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID, WORDS("root is 2", "0 to 1"));
+    d.root = -1;
+    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("root is -1"));
+    d = good_desc(x);
+    d.feed = (trib_feed_t)3;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("feed 3"));
+    d.feed = TRIB_FEED_FORWARD;
+    refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID, WORDS("feed", "broadcast"));
+    d = good_desc(x);
+    d.count = SIZE_MAX / 2;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW, WORDS("elements", "4 bytes"));
+    d.count = SIZE_MAX / 8;
+    refuse_plan(self, TRIB_ALLGATHER, &d, TRIB_ERR_OVERFLOW, WORDS("for each rank"));
+    d.count = (size_t)1 << 55;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW, WORDS("TRIB_CHUNK"));
+}
+
+static void refuse_chunks(struct ranks_self *self, float *x)
+{
+    trib_desc_t d = good_desc(x);
+    static const char *const codecs[] = {"none", "bf16", "qsgd:bits=4", "topk:ratio=0.5"};
+
+    d.chunk = 63;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("63", "64"));
+    d.chunk = 1 << 20;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("1048576", "TRIB_CHUNK"));
+    /* Small chunks are either refused or work, with any codec. */
+    for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
+        for (size_t chunk = 64; chunk <= 256; chunk += 64) {
+            trib_plan_t *plan;
+            d.chunk = chunk;
+            d.codec = codecs[i];
+            trib_status_t st = trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan);
+            if (st == TRIB_OK) {
+                ranks_ok(self, trib_plan_start(plan));
+                ranks_ok(self, trib_plan_wait(plan));
+                ranks_ok(self, trib_plan_free(plan));
+            } else {
+                refused(self, st, TRIB_ERR_INVALID, WORDS("chunk"));
+            }
+        }
+    }
+}
+
+static void refuse_codecs(struct ranks_self *self, float *x)
+{
+    trib_desc_t d = good_desc(x);
+
+    d.codec = "topc:ratio=0.1";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_CODEC, WORDS("topc", "topk"));
+    d.codec = "topk:ratio=2";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_CODEC, WORDS("ratio", "2"));
+    d.codec = "qsgd:bits=9";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_CODEC, WORDS("bits", "9"));
+    d.codec = "topk:ratio";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_CODEC, WORDS("ratio"));
+    d.codec = "";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_CODEC, WORDS("codec"));
+    d.codec = "bf16";
+    d.dtype = TRIB_I32;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_UNSUPPORTED,
+                WORDS("bf16", "i32", "codec none"));
+    d.dtype = TRIB_F32;
+    d.codec = "qsgd:bits=4";
+    d.op = TRIB_MAX;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_UNSUPPORTED, WORDS("qsgd", "max"));
+}
+
+static void refuse_algorithms(struct ranks_self *self, float *x)
+{
+    trib_desc_t d = good_desc(x);
+
+    d.algorithm = "rinq";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("rinq", "ring"));
+    d.algorithm = "dissemination";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_UNSUPPORTED,
+                WORDS("dissemination", "allreduce"));
+}
+
+static void refuse_buffers(struct ranks_self *self, float *x)
+{
+    trib_comm_t *c = self->comm;
+
+    refused(self, trib_allreduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+            WORDS("allreduce", "recv", "NULL"));
+    refused(self, trib_allreduce(c, x, x + 1, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_OVERLAP,
+            WORDS("allreduce", "overlap", "same pointer"));
+    refused(self, trib_allreduce(c, x + 3, x, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_OVERLAP,
+            WORDS("overlap"));
+    refused(self, trib_allgather(c, x + 5, x, 4, TRIB_F32), TRIB_ERR_OVERLAP,
+            WORDS("allgather", "overlap"));
+    refused(self, trib_reduce_scatter(c, x, x + 7, 4, TRIB_F32, TRIB_SUM),
+            TRIB_ERR_OVERLAP, WORDS("reduce-scatter", "overlap"));
+    refused(self, trib_broadcast(c, NULL, 4, TRIB_F32, 0), TRIB_ERR_INVALID,
+            WORDS("broadcast", "NULL"));
+    refused(self, trib_reduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM, 0), TRIB_ERR_INVALID,
+            WORDS("reduce", "NULL"));
+    refused(self, trib_reduce(c, NULL, x, 4, TRIB_F32, TRIB_SUM, 7), TRIB_ERR_INVALID,
+            WORDS("root is 7"));
+    refused(self, trib_allreduce(c, NULL, x, SIZE_MAX, TRIB_F32, TRIB_SUM),
+            TRIB_ERR_OVERFLOW, WORDS("elements"));
+    ranks_assert(self, trib_allreduce(NULL, x, x, 1, TRIB_F32, TRIB_SUM) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_barrier(NULL) == TRIB_ERR_INVALID);
+    ranks_ok(self, trib_allreduce(c, NULL, NULL, 0, TRIB_F32, TRIB_SUM));
+}
+
+static void refuse_memory(struct ranks_self *self, float *x)
+{
+    trib_comm_t *c = self->comm;
+    void *p;
+    trib_stats_t stats = {.size = 3};
+
+    refused(self, trib_alloc(c, 0, &p), TRIB_ERR_INVALID, WORDS("trib_alloc", "0 bytes"));
+    refused(self, trib_alloc(c, 4, NULL), TRIB_ERR_INVALID, WORDS("ptr_out"));
+    trib_status_t st = trib_alloc(c, SIZE_MAX / 2, &p);
+    ranks_assert(self, st == TRIB_ERR_NO_MEMORY || st == TRIB_ERR_OVERFLOW);
+    refused(self, st, st, WORDS("trib_alloc", "9223372036854775807"));
+    refused(self, trib_free(c, x), TRIB_ERR_INVALID, WORDS("trib_free", "trib_alloc"));
+    refused(self, trib_register(c, NULL, 4), TRIB_ERR_INVALID, WORDS("ptr is NULL"));
+    refused(self, trib_register(c, x, 0), TRIB_ERR_INVALID, WORDS("0 bytes"));
+    refused(self, trib_deregister(c, x), TRIB_ERR_INVALID, WORDS("trib_register"));
+    ranks_assert(self, trib_stats(c, &stats) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_stats(c, NULL) == TRIB_ERR_INVALID);
+    refused(self, trib_split(c, 0, 0, NULL), TRIB_ERR_INVALID, WORDS("comm_out"));
+    ranks_assert(self, trib_free(c, NULL) == TRIB_OK);
+    ranks_assert(self, trib_free_comm(NULL) == TRIB_OK && trib_plan_free(NULL) == TRIB_OK);
+    ranks_assert(self, trib_rank(NULL) == -1 && trib_size(NULL) == 0);
+}
+
+static void refuse_plan_calls(struct ranks_self *self, float *x)
+{
+    trib_desc_t d = good_desc(x);
+    trib_plan_t *plan;
+    char text[300];
+
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    refused(self, trib_plan_ready(plan, 0, 1), TRIB_ERR_INVALID, WORDS("feed"));
+    refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
+            WORDS("1 plan", "trib_plan_free"));
+    ranks_assert(self, trib_plan_explain(plan, NULL, 10) == TRIB_ERR_INVALID);
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    ranks_assert(self, strstr(text, "allreduce of 16 f32") && strstr(text, "algorithm"));
+    ranks_ok(self, trib_plan_free(plan));
+    d.feed = TRIB_FEED_FORWARD;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_start(plan));
+    refused(self, trib_plan_start(plan), TRIB_ERR_BUSY, WORDS("wait"));
+    refused(self, trib_plan_free(plan), TRIB_ERR_BUSY, WORDS("wait"));
+    refused(self, trib_plan_ready(plan, 10, 7), TRIB_ERR_INVALID, WORDS("10", "17", "16"));
+    refused(self, trib_plan_ready(plan, 17, 0), TRIB_ERR_INVALID, WORDS("17"));
+    refused(self, trib_plan_ready(plan, 1, SIZE_MAX), TRIB_ERR_INVALID, WORDS("16"));
+    void *p;
+    ranks_ok(self, trib_alloc(self->comm, 64, &p));
+    refused(self, trib_free(self->comm, p), TRIB_ERR_BUSY, WORDS("trib_free", "wait"));
+    ranks_ok(self, trib_plan_ready(plan, 0, 16));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_free(self->comm, p));
+    ranks_ok(self, trib_plan_free(plan));
+    ranks_assert(self, trib_plan_start(NULL) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_plan_wait(NULL) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_plan_test(NULL) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_plan_ready(NULL, 0, 0) == TRIB_ERR_INVALID);
+}
+
+static int refuse_all(struct ranks_self *self)
+{
+    float x[64] = {1, 2, 3};
+
+    refuse_descs(self, x);
+    refuse_codecs(self, x);
+    refuse_algorithms(self, x);
+    refuse_buffers(self, x);
+    refuse_memory(self, x);
+    refuse_plan_calls(self, x);
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)(self->rank + 1);
+    ranks_ok(self, trib_allreduce(self->comm, NULL, x, 64, TRIB_F32, TRIB_SUM));
+    ranks_assert(self, x[0] == 3.0f && x[63] == 3.0f);
+    return 0;
+}
+
+static void test_calls_refuse(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = refuse_all}), 0);
+}
+
+static int refuse_small_chunks(struct ranks_self *self)
+{
+    float x[64] = {1, 2, 3};
+
+    refuse_chunks(self, x);
+    return 0;
+}
+
+static void test_small_chunks(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = refuse_small_chunks}),
+                     0);
+}
+
+static int codec_of_configuration(struct ranks_self *self)
+{
+    float x[4] = {0};
+
+    refused(self, trib_allreduce(self->comm, NULL, x, 4, TRIB_F32, TRIB_SUM),
+            TRIB_ERR_CODEC, WORDS("nope"));
+    ranks_ok(self, trib_barrier(self->comm));
+    return 0;
+}
+
+static void test_bad_codec_of_configuration(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){
+                         .size = 2, .fn = codec_of_configuration, .config = "codec=nope"}),
+                     0);
+}
+
+/* The other end of a failed communicator. */
+static int use_after_failure(struct ranks_self *self)
+{
+    float x[4] = {0};
+    trib_desc_t d = good_desc(x);
+    trib_plan_t *plan;
+    void *p;
+
+    d.count = 4;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    size_t count = self->rank == 0 ? 3 : 4;
+    trib_status_t st = trib_allreduce(self->comm, NULL, x, count, TRIB_F32, TRIB_SUM);
+    refused(self, st, TRIB_ERR_MISMATCH, WORDS("count"));
+    for (int i = 0; i < 3; i++) {
+        refused(self, trib_barrier(self->comm), TRIB_ERR_MISMATCH, WORDS("count"));
+        refused(self, trib_plan_start(plan), TRIB_ERR_MISMATCH, WORDS("count"));
+        ranks_assert(self, trib_progress(self->comm) == TRIB_ERR_MISMATCH);
+    }
+    refused(self, trib_split(self->comm, 0, 0, (trib_comm_t **)&p), TRIB_ERR_MISMATCH,
+            WORDS("count"));
+    ranks_ok(self, trib_plan_free(plan));
+    ranks_ok(self, trib_free_comm(self->comm));
+    return 0;
+}
+
+static int init_and_fail(struct ranks_self *self)
+{
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    return use_after_failure(self);
+}
+
+static void test_use_after_failure(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){.size = 2, .fn = init_and_fail, .bare = true}), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_init_refuses),
+        cmocka_unit_test(test_init_refuses_ranks),
+        cmocka_unit_test(test_unknown_variable_warns_once),
+        cmocka_unit_test(test_calls_refuse),
+        cmocka_unit_test(test_small_chunks),
+        cmocka_unit_test(test_bad_codec_of_configuration),
+        cmocka_unit_test(test_use_after_failure),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
