@@ -211,12 +211,29 @@ static trib_status_t meet(struct trib_comm *comm, int rank, int size,
     return st;
 }
 
+static void write_trace(const struct trib_comm *comm)
+{
+    const struct trib_trace *trace = &comm->engine.trace;
+    char path[TRIB_CONFIG_TEXT_BYTES + 48];
+
+    if (!trace->count)
+        return;
+    snprintf(path, sizeof(path), "%s.%s.json", comm->cfg.trace_file, comm->label);
+    FILE *f = fopen(path, "w");
+    bool ok = f && trib_trace_dump(trace, f) == TRIB_OK;
+    if (f && fclose(f))
+        ok = false;
+    if (!ok)
+        trib_log(&comm->log, TRIB_LOG_WARN, "trace", "cannot write %s: %m", path);
+}
+
 static void dispose(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
 
     trib_driver_stop(comm);
     trib_cache_clear(comm);
+    write_trace(comm);
     trib_engine_close(e);
     if (e->transport)
         e->transport->ops->close(e->transport);
@@ -252,6 +269,7 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     if (st != TRIB_OK)
         return st;
     trib_log_set_rank(&comm->log, rank);
+    snprintf(comm->label, sizeof(comm->label), "%d", rank);
     struct exchange x = {boot_allgather, boot};
     st = meet(comm, rank, size, &x);
     if (st != TRIB_OK)
@@ -390,6 +408,8 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
         return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
     child->cfg = parent->cfg;
     child->log = parent->log;
+    snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
+             ++parent->n_children);
     struct exchange x = {member_allgather, m};
     trib_status_t st = meet(child, rank, m->size, &x);
     if (st != TRIB_OK) {

@@ -61,6 +61,8 @@ struct trib_comm {
     _Atomic int lock; /* of engine */
     struct trib_driver driver;
     int n_plans; /* of the caller */
+    int n_children;
+    char label[32]; /* of the trace file: rank, and which split it comes from */
     bool coded;         /* cfg.codec is not "none" */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;

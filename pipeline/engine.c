@@ -31,6 +31,10 @@ trib_status_t trib_engine_open(struct trib_engine *e)
     e->arena.slot_bytes = e->cfg->chunk;
     e->memories.transport = e->transport;
     e->all_mapped = true;
+    trib_status_t st = trib_trace_create(&e->trace, e->cfg->trace, e->rank);
+    if (st != TRIB_OK)
+        return trib_fail(e->err, st, "no memory for a trace of %zu events",
+                         e->cfg->trace);
     e->links = calloc((size_t)e->size, sizeof(*e->links));
     e->peers = calloc((size_t)e->size, sizeof(*e->peers));
     if (!e->links || !e->peers) {
@@ -38,7 +42,7 @@ trib_status_t trib_engine_open(struct trib_engine *e)
         free(e->peers);
         return trib_fail(e->err, TRIB_ERR_NO_MEMORY, "no memory for %d links", e->size);
     }
-    trib_status_t st = trib_arena_create(&e->arena);
+    st = trib_arena_create(&e->arena);
     if (st != TRIB_OK) {
         free(e->links);
         free(e->peers);
@@ -56,6 +60,7 @@ void trib_engine_close(struct trib_engine *e)
         trib_link_close(&e->links[p], &e->arena);
     trib_memory_remove_all(&e->memories);
     trib_arena_destroy(&e->arena);
+    trib_trace_destroy(&e->trace);
     free(e->links);
     free(e->peers);
     e->links = NULL;
@@ -281,6 +286,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     if (run->desc.zero_copy)
         open_buffers(e, run);
     atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, 0, run->desc.total);
 }
 
 static void finish(struct trib_engine *e, trib_status_t status)
@@ -291,6 +297,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
     if (!e->head)
         e->tail = NULL;
     run->status = status;
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_END, -1, 0, run->desc.total);
     if (status == TRIB_OK)
         e->stats.operations++;
     atomic_store_explicit(&run->state, TRIB_RUN_DONE, memory_order_release);
@@ -453,6 +460,7 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     struct trib_frame f = cell->frame;
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
         return false;
+    trib_trace_now(&e->trace, TRIB_TRACE_POST, edge->peer, f.chunk, f.bytes);
     count_frame(e, run, &f, f.kind == TRIB_FRAME_DATA ? 0 : c.n * run->desc.element);
     return true;
 }
@@ -489,8 +497,10 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
         if (frame_is_wrong(e, run, peer, cell, c.index))
             return false;
     }
+    trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_BEGIN, -1, c.index, c.n);
     trib_status_t st = run->desc.codec ? trib_coded_reduce(e, run, t, &c)
                                        : trib_raw_reduce(e, run, t, &c);
+    trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, run, p->edges[m->edge].peer,
                             "a contribution that is not valid");
@@ -514,8 +524,10 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
     struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
     if (frame_is_wrong(e, run, edge->peer, cell, c.index))
         return false;
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
     trib_status_t st = run->desc.codec ? trib_coded_copy_in(e, run, t, &c, cell)
                                        : trib_raw_copy_in(run, t, &c, cell);
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, run, edge->peer, "a result that is not valid");
         return false;

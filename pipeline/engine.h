@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
 #include "pipeline/memory.h"
@@ -124,6 +125,7 @@ struct trib_engine {
     uint64_t last_notice;   /* ns */
     uint64_t last_poll;
     struct trib_engine_stats stats;
+    struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
 };
 
 /**

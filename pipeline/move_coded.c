@@ -53,12 +53,14 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
                 .index = c->first},
         .scratch = run->codec_scratch,
     };
+    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
     size_t len = run->residual && !exact && feedback == WITH_FEEDBACK
                      ? trib_codec_encode_ef(run->desc.codec, &in,
                                             run->residual + c->first, run->work, dst)
                      : trib_codec_encode(run->desc.codec, &in, dst);
     e->stats.encode_ns += trib_now_ns() - begin;
+    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
     assert(len <= e->arena.slot_bytes);
     return (uint32_t)len;
 }

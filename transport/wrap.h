@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 
-#include "base/trace.h"
 #include "transport/decorators.h"
 
 #define TRIB_DELAY_SLOTS 1024u
@@ -54,7 +53,6 @@ struct wrap {
     uint32_t held_head, held_tail;
     /* trace */
     struct counters count;
-    struct trib_trace trace;
 };
 
 static inline struct wrap *wrap_of(struct trib_transport *t)

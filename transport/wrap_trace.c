@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decorator that looks: counts, keeps the newest events, tells at the end.
+ * The decorator that looks: counts what passes, tells at the end.
  */
-#include <stdlib.h>
-
-#include "base/config.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "transport/params.h"
 #include "transport/wrap.h"
@@ -19,10 +15,8 @@ static trib_status_t trace_write(struct trib_transport *t, int peer,
     if (status == TRIB_OK) {
         w->count.posted++;
         w->count.posted_bytes += write->len;
-        trib_trace_now(&w->trace, TRIB_TRACE_POST, peer, write->imm, write->len);
     } else if (status == TRIB_ERR_NO_RESOURCE) {
         w->count.refused++;
-        trib_trace_now(&w->trace, TRIB_TRACE_BLOCKED, peer, write->imm, write->len);
     }
     return status;
 }
@@ -33,15 +27,12 @@ static void trace_event(struct wrap *w, const struct trib_event *e)
     case TRIB_EVENT_ARRIVED:
         w->count.arrived++;
         w->count.arrived_bytes += e->len;
-        trib_trace_now(&w->trace, TRIB_TRACE_ARRIVED, e->peer, e->imm, e->len);
         break;
     case TRIB_EVENT_WRITE_DONE:
         w->count.done++;
-        trib_trace_now(&w->trace, TRIB_TRACE_WRITE_DONE, e->peer, 0, e->token);
         break;
     case TRIB_EVENT_PEER_LOST:
         w->count.lost++;
-        trib_trace_now(&w->trace, TRIB_TRACE_PEER_LOST, e->peer, 0, 0);
         trib_log(w->log, TRIB_LOG_INFO, "trace", "peer %d is lost: %s", e->peer,
                  e->why);
         break;
@@ -81,7 +72,6 @@ static void trace_close(struct trib_transport *t)
         (unsigned long long)c->arrived, (unsigned long long)c->arrived_bytes,
         (unsigned long long)c->polls, (unsigned long long)c->empty_polls,
         (unsigned long long)c->waits, (unsigned long long)c->lost);
-    trib_trace_destroy(&w->trace);
     trib_wrap_close(t);
 }
 
@@ -90,16 +80,9 @@ trib_status_t trib_wrap_trace(const struct trib_transport_opts *opts,
 {
     trib_status_t status = trib_params_parse("trace", opts->params, NULL, 0, opts->err);
     struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
-    size_t events = opts->cfg ? opts->cfg->trace : 0;
 
     if (!w)
         return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
-    status = trib_trace_create(&w->trace, events, opts->self);
-    if (status != TRIB_OK) {
-        free(w);
-        return trib_fail(opts->err, status, "no memory for a trace of %zu events",
-                         events);
-    }
     w->ops.write = trace_write;
     w->ops.poll = trace_poll;
     w->ops.wait = trace_wait;
