@@ -229,13 +229,14 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
     w->looked = w->now;
     w->deadline = trib_deadline_ms(l->boot_timeout_ms);
     for (;;) {
+        /* Also where all have published: the others may have given up since. */
+        trib_status_t status = trib_board_blamed(&l->board, l->generation, text);
+        if (status != TRIB_OK)
+            return trib_fail(l->err, status, "%s", text);
         while (rank < l->size && trib_board_has(&l->board, rank, w->ticket))
             rank++;
         if (rank == l->size)
             return TRIB_OK;
-        trib_status_t status = trib_board_blamed(&l->board, l->generation, text);
-        if (status != TRIB_OK)
-            return trib_fail(l->err, status, "%s", text);
         forgive_gap(l, w);
         if (w->now >= w->deadline && count_missing(l, w) > 0)
             return blame_missing(l, w);
