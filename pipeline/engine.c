@@ -147,13 +147,19 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer)
             e->all_mapped = false;
         return TRIB_OK;
     }
-    char text[500];
+    char why[300];
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    /* A peer that is gone may have left word of the cause, or others have. */
     l->lost = true;
+    trib_error_clear(e->err);
+    trib_engine_notices(e);
+    if (e->failed)
+        return e->failed;
+    char text[500];
     snprintf(text, sizeof(text),
              "rank %d (host %s, process %d) cannot be reached from rank %d, phase "
-             "connect: %.300s",
-             peer, p->host, p->pid, e->rank, trib_error_text(e->err));
-    trib_error_clear(e->err);
+             "connect: %s",
+             peer, p->host, p->pid, e->rank, why);
     trib_engine_fail(e, st, text);
     return st;
 }

@@ -83,6 +83,13 @@ static void take_notice(struct trib_engine *e, int peer)
         trib_engine_fail(e, st, text);
 }
 
+void trib_engine_notices(struct trib_engine *e)
+{
+    for (int p = 0; p < e->size && !e->failed; p++)
+        if (p != e->rank)
+            take_notice(e, p);
+}
+
 static void peer_lost(struct trib_engine *e, const struct trib_event *event)
 {
     struct trib_link *l = &e->links[event->peer];
@@ -189,9 +196,7 @@ bool trib_engine_look(struct trib_engine *e)
     if (now - e->last_poll > POLL_NS) {
         e->last_poll = now;
         (void)trib_engine_events(e);
-        for (int p = 0; p < e->size && !e->failed; p++)
-            if (p != e->rank)
-                take_notice(e, p);
+        trib_engine_notices(e);
     }
     if (e->failed || !e->head)
         return false;

@@ -11,6 +11,9 @@
 /** trib_engine_events - take the transport's events; true if a frame arrived. */
 bool trib_engine_events(struct trib_engine *e);
 
+/** trib_engine_notices - look what peers have to say; one that failed fails this rank. */
+void trib_engine_notices(struct trib_engine *e);
+
 /** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
 void trib_engine_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
                          const char *what);
