@@ -59,7 +59,7 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
     X("topk+bf16", "topk[:ratio=R|k=N][,ef=0|1]+bf16", \
       "the k largest magnitudes, values in bf16", \
       none, topk, bf16, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
-    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=l2|max][,ef=0|1]", \
+    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED)
 /* clang-format on */

@@ -19,9 +19,9 @@ static const struct {
     {"topk:ratio=0.333333333333", "topk:ratio=0.333333333333,ef=1"},
     {"topk:ef=0,k=1000000", "topk:k=1000000,ef=0"},
     {"topk:ratio=0.001+f16", "topk:ratio=0.001,ef=1+f16"},
-    {"qsgd", "qsgd:bits=4,bucket=512,norm=l2,ef=0"},
+    {"qsgd", "qsgd:bits=4,bucket=512,norm=max,ef=0"},
     {"qsgd:norm=max,bits=8,ef=1", "qsgd:bits=8,bucket=512,norm=max,ef=1"},
-    {"qsgd:bucket=65536", "qsgd:bits=4,bucket=65536,norm=l2,ef=0"},
+    {"qsgd:bucket=65536", "qsgd:bits=4,bucket=65536,norm=max,ef=0"},
 };
 
 static const struct {

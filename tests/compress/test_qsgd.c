@@ -16,7 +16,7 @@ static void test_sizes(void **state)
 /* a one-hot bucket comes back exactly; so do its zeros */
 static void test_one_hot(void **state)
 {
-    static const char *const texts[] = {"qsgd", "qsgd:bits=2", "qsgd:bits=8,norm=max"};
+    static const char *const texts[] = {"qsgd", "qsgd:bits=2,norm=l2", "qsgd:bits=8,norm=max"};
     (void)state;
     for (int t = 0; t < 3; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, 600);
@@ -57,7 +57,7 @@ static void test_levels(void **state)
 {
     enum { N = 3000, BUCKET = 128 };
     (void)state;
-    struct codec_buffers b = buffers_new("qsgd:bits=5,bucket=128", NULL, N);
+    struct codec_buffers b = buffers_new("qsgd:bits=5,bucket=128,norm=l2", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 5, N), *y = malloc(N * sizeof *y);
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     decode(&b, y);
@@ -82,7 +82,7 @@ static void test_variance(void **state)
     (void)state;
     for (int bits = 2; bits <= 8; bits++) {
         char text[64];
-        snprintf(text, sizeof text, "qsgd:bits=%d", bits);
+        snprintf(text, sizeof text, "qsgd:bits=%d,norm=l2", bits);
         struct codec_buffers b = buffers_new(text, NULL, N);
         const double s = (1 << (bits - 1)) - 1;
         const double bound = fmin(512 / (4 * s * s), sqrt(512.0) / s);
@@ -106,7 +106,7 @@ static void test_extremes(void **state)
 {
     enum { N = 512 };
     (void)state;
-    struct codec_buffers b = buffers_new("qsgd:bits=8", NULL, N);
+    struct codec_buffers b = buffers_new("qsgd:bits=8,norm=l2", NULL, N);
     float x[N], y[N];
     for (int i = 0; i < N; i++)
         x[i] = i % 2 ? FLT_MAX : -FLT_MAX;

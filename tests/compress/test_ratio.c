@@ -19,8 +19,8 @@ static const char *const texts[] = {
     "topk:ratio=0.01+f16",
     "topk:ratio=0.01+bf16",
     "qsgd:bits=2",
+    "qsgd:bits=4,norm=l2",
     "qsgd:bits=4",
-    "qsgd:bits=4,norm=max",
     "qsgd:bits=8",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
