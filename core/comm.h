@@ -100,6 +100,27 @@ static inline void trib_comm_unlock(struct trib_comm *comm)
 trib_status_t trib_driver_start(struct trib_comm *comm);
 void trib_driver_stop(struct trib_comm *comm);
 
+/* Exchanges `bytes` of every rank: through the launcher, or through another comm. */
+struct trib_exchange {
+    trib_status_t (*allgather)(void *arg, const char *phase, const void *in,
+                               size_t bytes, void *out);
+    void *arg;
+};
+
+/**
+ * trib_comm_meet - everything after rank and size are known: transport, engine, peers.
+ *
+ * errors   the sentence is in comm->err; dispose of comm
+ */
+trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
+                             const struct trib_exchange *x);
+
+/** trib_hello_bytes - what each rank gives to the one exchange of trib_comm_meet. */
+size_t trib_hello_bytes(void);
+
+/** trib_comm_dispose - free all of it, in whatever state it is. */
+void trib_comm_dispose(struct trib_comm *comm);
+
 /** trib_plan_make - a plan that is not counted as the caller's. */
 trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,

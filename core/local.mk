@@ -7,5 +7,7 @@ libcore_la_SOURCES = \
 	core/comm.h \
 	core/driver.c \
 	core/info.c \
+	core/meet.c \
 	core/memory.c \
-	core/plan.c
+	core/plan.c \
+	core/split.c

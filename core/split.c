@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sub-communicators: the parent carries what its members tell each other.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/comm.h"
+
+static trib_status_t parent_allgather(void *arg, const char *phase, const void *in,
+                                      size_t bytes, void *out)
+{
+    struct trib_plan *plan;
+    trib_desc_t desc = TRIB_DESC_INIT;
+    struct trib_comm *comm = arg;
+
+    (void)phase;
+    desc.count = bytes;
+    desc.dtype = TRIB_I8;
+    desc.codec = "none";
+    trib_status_t st = trib_plan_make(comm, TRIB_ALLGATHER, &desc, false, &plan);
+    if (st != TRIB_OK)
+        return st;
+    st = trib_plan_run(plan, in, out);
+    trib_plan_destroy(plan);
+    return st;
+}
+
+/* The parent's all-gather, of which a child sees its members' part. */
+struct members {
+    struct trib_comm *parent;
+    const int *ranks; /* [size] of the child, in the parent */
+    int size;
+};
+
+static trib_status_t member_allgather(void *arg, const char *phase, const void *in,
+                                      size_t bytes, void *out)
+{
+    const struct members *m = arg;
+    char *all = malloc((size_t)m->parent->engine.size * bytes);
+
+    if (!all)
+        return TRIB_ERR_NO_MEMORY;
+    trib_status_t st = parent_allgather(m->parent, phase, in, bytes, all);
+    for (int i = 0; st == TRIB_OK && i < m->size; i++)
+        memcpy((char *)out + (size_t)i * bytes, all + (size_t)m->ranks[i] * bytes,
+               bytes);
+    free(all);
+    return st;
+}
+
+struct split_key {
+    int32_t color;
+    int32_t key;
+};
+
+/* The members of my color, ordered by key, then by rank; returns my place or -1. */
+static int find_members(const struct split_key *all, int size, int rank, int *ranks,
+                        int *n_out)
+{
+    int n = 0, mine = -1;
+
+    for (int r = 0; r < size && all[rank].color >= 0; r++) {
+        if (all[r].color != all[rank].color)
+            continue;
+        int at = n++;
+        while (at > 0 && all[ranks[at - 1]].key > all[r].key) {
+            ranks[at] = ranks[at - 1];
+            at--;
+        }
+        ranks[at] = r;
+    }
+    for (int i = 0; i < n; i++)
+        if (ranks[i] == rank)
+            mine = i;
+    *n_out = n;
+    return mine;
+}
+
+/* A rank of no color still takes part in the exchange of the others. */
+static trib_status_t stand_by(struct trib_comm *parent)
+{
+    size_t bytes = trib_hello_bytes();
+    char *none = calloc(1, bytes), *all = malloc(bytes * (size_t)parent->engine.size);
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+
+    if (none && all)
+        st = parent_allgather(parent, "connect", none, bytes, all);
+    free(none);
+    free(all);
+    return st;
+}
+
+static trib_status_t make_child(struct trib_comm *parent, struct members *m, int rank,
+                                trib_comm_t **comm_out)
+{
+    struct trib_comm *child = calloc(1, sizeof(*child));
+
+    if (!child)
+        return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
+    child->cfg = parent->cfg;
+    child->log = parent->log;
+    snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
+             ++parent->n_children);
+    struct trib_exchange x = {member_allgather, m};
+    trib_status_t st = trib_comm_meet(child, rank, m->size, &x);
+    if (st != TRIB_OK) {
+        (void)trib_comm_fail(parent, st, "%s", trib_error_text(&child->err));
+        trib_comm_dispose(child);
+        return st;
+    }
+    *comm_out = child;
+    return TRIB_OK;
+}
+
+trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **comm_out)
+{
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!comm_out)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_split: comm_out is NULL");
+    *comm_out = NULL;
+    int size = comm->engine.size, n;
+    struct split_key mine = {color, key};
+    struct split_key *all = calloc((size_t)size, sizeof(*all));
+    int *ranks = calloc((size_t)size, sizeof(*ranks));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    if (all && ranks)
+        st = parent_allgather(comm, "split", &mine, sizeof(mine), all);
+    if (st == TRIB_OK) {
+        int rank = find_members(all, size, comm->engine.rank, ranks, &n);
+        struct members m = {comm, ranks, n};
+        st = rank < 0 ? stand_by(comm) : make_child(comm, &m, rank, comm_out);
+    }
+    free(all);
+    free(ranks);
+    return st;
+}
