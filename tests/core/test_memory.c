@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a communicator holds: shared memory within its bound and constant, open files and
+ * resident memory that do not grow, nothing left in /dev/shm.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <dirent.h>
+
+#include "tests/harness/ranks.h"
+
+#define OPERATIONS 10000
+
+static int entries(const char *folder, const char *with)
+{
+    DIR *dir = opendir(folder);
+    int n = 0;
+
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        n += strstr(e->d_name, with) != NULL;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static int open_files(void)
+{
+    return entries("/proc/self/fd", "");
+}
+
+/* KiB; of anonymous and shared memory. */
+static long resident(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long whole = 0, pages = 0;
+
+    if (f) {
+        if (fscanf(f, "%ld %ld", &whole, &pages) != 2)
+            pages = 0;
+        fclose(f);
+    }
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static trib_stats_t stats_of(struct ranks_self *self, trib_comm_t *comm)
+{
+    trib_stats_t s = {.size = sizeof(s)};
+
+    ranks_ok(self, trib_stats(comm, &s));
+    return s;
+}
+
+/* Operations of all kinds, with the buffers of all kinds. */
+static void operate(struct ranks_self *self, int from, int to, float *shared)
+{
+    static const size_t counts[] = {1, 100, 5000, 40000};
+    trib_comm_t *c = self->comm;
+    float *x = malloc(40000 * sizeof(*x));
+
+    for (int i = from; i < to; i++) {
+        size_t n = counts[i % 50 == 0 ? 3 : i % 10 == 0 ? 2 : i % 2];
+        memset(i % 3 ? x : shared, 0, n * sizeof(*x));
+        ranks_ok(self, trib_allreduce(c, NULL, i % 3 ? x : shared, n, TRIB_F32,
+                                      (trib_op_t)(i % 2)));
+        if (i % 100 == 0)
+            ranks_ok(self, trib_broadcast(c, x, (size_t)(i % 97), TRIB_F32,
+                                          i / 100 % self->size));
+    }
+    free(x);
+}
+
+static int constant(struct ranks_self *self)
+{
+    void *shared;
+
+    ranks_ok(self, trib_alloc(self->comm, 40000 * sizeof(float), &shared));
+    operate(self, 0, 1000, shared);
+    trib_stats_t first = stats_of(self, self->comm);
+    int files = open_files();
+    long kib = resident();
+    operate(self, 1000, OPERATIONS, shared);
+    trib_stats_t last = stats_of(self, self->comm);
+    ranks_assert(self, last.shared_bytes == first.shared_bytes);
+    ranks_assert(self, last.slot_bytes == first.slot_bytes);
+    ranks_assert(self, last.operations >= OPERATIONS);
+    if (open_files() != files)
+        ranks_die(self, "%d open files became %d", files, open_files());
+    if (resident() > kib + 2048)
+        ranks_die(self, "%ld KiB became %ld", kib, resident());
+    ranks_ok(self, trib_free(self->comm, shared));
+    return 0;
+}
+
+static void test_nothing_grows(void **state)
+{
+    struct ranks_job job = {.size = 2, .fn = constant, .seconds = 60};
+
+    (void)state;
+    assert_int_equal(ranks_run(&job), 0);
+    job.config = "transport=shm+nomap";
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+/* window * (chunk + a line) * lanes * peers, both ways, and a page of the rest. */
+static int bounded(struct ranks_self *self)
+{
+    const size_t chunk = 16384, window = 4;
+    size_t most = (window * (chunk + 64) * 2 + 8192) * (size_t)self->size;
+    float x[1] = {1};
+    void *p;
+
+    trib_stats_t begin = stats_of(self, self->comm);
+    ranks_ok(self, trib_allreduce(self->comm, NULL, x, 1, TRIB_F32, TRIB_SUM));
+    trib_stats_t s = stats_of(self, self->comm);
+    bool writes = strstr(self->opts.config, "nomap") != NULL;
+    if (s.slot_bytes > (writes ? 2 : 1) * most || s.slot_bytes < window * chunk)
+        ranks_die(self, "%llu bytes of slots", (unsigned long long)s.slot_bytes);
+    ranks_assert(self, s.shared_bytes == s.slot_bytes);
+    ranks_assert(self, begin.operations <= s.operations);
+    ranks_ok(self, trib_alloc(self->comm, 100000, &p));
+    trib_stats_t more = stats_of(self, self->comm);
+    ranks_assert(self, more.shared_bytes >= s.shared_bytes + 100000);
+    ranks_assert(self, more.shared_bytes < s.shared_bytes + 110000);
+    ranks_ok(self, trib_free(self->comm, p));
+    ranks_assert(self, stats_of(self, self->comm).shared_bytes == s.shared_bytes);
+    return 0;
+}
+
+static void test_bounded(void **state)
+{
+    struct ranks_job job = {.fn = bounded, .config = "chunk=16K,window=4"};
+
+    (void)state;
+    for (job.size = 1; job.size <= 4; job.size++)
+        assert_int_equal(ranks_run(&job), 0);
+    job.size = 3;
+    job.config = "chunk=16K,window=4,transport=shm+nomap";
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+/* Buffers come and go, and peers' imports of them with them. */
+static int alloc_loops(struct ranks_self *self)
+{
+    int files = 0;
+    long kib = 0;
+
+    for (int i = 0; i < 5000; i++) {
+        size_t n = i % 100 == 0 ? 300000 : i % 5 == 0 ? 9000 : 10;
+        void *p;
+        if (i == 500) {
+            files = open_files();
+            kib = resident();
+        }
+        ranks_ok(self, trib_alloc(self->comm, n * sizeof(float), &p));
+        float *x = p;
+        ranks_assert(self, (uintptr_t)p % 4096 == 0 && x[0] == 0 && x[n - 1] == 0);
+        x[0] = x[n - 1] = 1;
+        if (i % 5 == 0) {
+            ranks_ok(self, trib_allreduce(self->comm, NULL, x, n, TRIB_F32, TRIB_SUM));
+            ranks_assert(self, x[n - 1] == (float)self->size && x[1] == 0);
+        }
+        ranks_ok(self, trib_free(self->comm, p));
+    }
+    if (open_files() > files + 20)
+        ranks_die(self, "%d open files became %d", files, open_files());
+    if (resident() > kib + 32768)
+        ranks_die(self, "%ld KiB became %ld", kib, resident());
+    return 0;
+}
+
+static void test_alloc_and_free(void **state)
+{
+    struct ranks_job job = {.size = 2, .fn = alloc_loops, .seconds = 60};
+
+    (void)state;
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+static int register_loops(struct ranks_self *self)
+{
+    enum { N = 50000 };
+    float *x = calloc(N, sizeof(*x));
+    int files = open_files();
+
+    for (int i = 0; i < 500; i++) {
+        ranks_ok(self, trib_register(self->comm, x, N * sizeof(*x)));
+        x[7] = 1;
+        ranks_ok(self, trib_allreduce(self->comm, NULL, x, N, TRIB_F32, TRIB_SUM));
+        ranks_assert(self, x[7] == (float)self->size);
+        ranks_ok(self, trib_deregister(self->comm, x));
+    }
+    ranks_assert(self, open_files() <= files + 4);
+    free(x);
+    return 0;
+}
+
+static void test_register_and_deregister(void **state)
+{
+    struct ranks_job job = {.size = 2, .fn = register_loops};
+
+    (void)state;
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+/* Two communicators on one root, one after the other and at once. */
+static int twice(struct ranks_self *self)
+{
+    trib_comm_t *second;
+    int files = open_files();
+    float x[1];
+
+    for (int i = 0; i < 20; i++) {
+        ranks_ok(self, trib_init(&self->opts, &self->comm));
+        ranks_ok(self, trib_init(&self->opts, &second));
+        x[0] = 1;
+        ranks_ok(self, trib_allreduce(self->comm, NULL, x, 1, TRIB_F32, TRIB_SUM));
+        ranks_ok(self, trib_allreduce(second, NULL, x, 1, TRIB_F32, TRIB_SUM));
+        ranks_assert(self, x[0] == (float)(self->size * self->size));
+        ranks_assert(self, stats_of(self, second).operations >= 1);
+        ranks_ok(self, trib_free_comm(self->comm));
+        ranks_ok(self, trib_barrier(second));
+        ranks_ok(self, trib_free_comm(second));
+    }
+    if (open_files() != files)
+        ranks_die(self, "%d open files became %d", files, open_files());
+    return 0;
+}
+
+static void test_init_twice(void **state)
+{
+    static const char *const configs[] = {"transport=shm", "transport=loop"};
+    int before = entries("/dev/shm", "trib");
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct ranks_job job = {.fn = twice, .bare = true, .config = configs[i]};
+        job.threads = i == 1;
+        for (job.size = 1; job.size <= 4; job.size += 3) {
+            if (job.threads && job.size > 1)
+                continue; /* threads share the files of their process: counts race */
+            assert_int_equal(ranks_run(&job), 0);
+        }
+    }
+    assert_int_equal(entries("/dev/shm", "trib"), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_grows),
+        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_alloc_and_free),
+        cmocka_unit_test(test_register_and_deregister),
+        cmocka_unit_test(test_init_twice),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

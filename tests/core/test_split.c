@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators made of others: colours, keys, nesting, independence.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "tests/harness/ranks.h"
+
+/* The sum of one number over a communicator. */
+static long sum(struct ranks_self *self, trib_comm_t *comm, long x)
+{
+    int64_t v = x;
+
+    ranks_ok(self, trib_allreduce(comm, NULL, &v, 1, TRIB_I64, TRIB_SUM));
+    return (long)v;
+}
+
+static trib_comm_t *split(struct ranks_self *self, trib_comm_t *comm, int color, int key)
+{
+    trib_comm_t *child = NULL;
+
+    ranks_ok(self, trib_split(comm, color, key, &child));
+    ranks_assert(self, (child == NULL) == (color < 0));
+    return child;
+}
+
+static int colors(struct ranks_self *self)
+{
+    int rank = self->rank, size = self->size;
+    trib_comm_t *odd = split(self, self->comm, rank % 2, 0);
+    int members = rank % 2 ? size / 2 : (size + 1) / 2;
+    long expected = 0;
+
+    for (int r = rank % 2; r < size; r += 2)
+        expected += r + 1;
+    ranks_assert(self, trib_size(odd) == members && trib_rank(odd) == rank / 2);
+    ranks_assert(self, sum(self, odd, rank + 1) == expected);
+    ranks_assert(self, sum(self, self->comm, 1) == size);
+    ranks_ok(self, trib_free_comm(odd));
+    ranks_assert(self, sum(self, self->comm, 1) == size);
+    return 0;
+}
+
+static int keys(struct ranks_self *self)
+{
+    int rank = self->rank, size = self->size;
+    trib_comm_t *reversed = split(self, self->comm, 7, -rank);
+    trib_comm_t *same = split(self, self->comm, 0, 5);
+    int64_t all[RANKS_MAX], mine = rank;
+
+    ranks_assert(self, trib_size(reversed) == size);
+    ranks_assert(self, trib_rank(reversed) == size - 1 - rank);
+    ranks_assert(self, trib_rank(same) == rank);
+    ranks_ok(self, trib_allgather(reversed, &mine, all, 1, TRIB_I64));
+    for (int i = 0; i < size; i++)
+        ranks_assert(self, all[i] == size - 1 - i);
+    ranks_ok(self, trib_broadcast(reversed, &mine, 1, TRIB_I64, 0));
+    ranks_assert(self, mine == size - 1);
+    ranks_ok(self, trib_free_comm(same));
+    ranks_ok(self, trib_free_comm(reversed));
+    return 0;
+}
+
+static int some_stay_out(struct ranks_self *self)
+{
+    int rank = self->rank, size = self->size;
+    trib_comm_t *most = split(self, self->comm, rank == size - 1 ? -1 : 1, 0);
+    trib_comm_t *none = split(self, self->comm, -5, rank);
+
+    ranks_assert(self, !none);
+    if (most)
+        ranks_assert(self, sum(self, most, 1) == size - 1);
+    ranks_assert(self, sum(self, self->comm, rank) == (long)size * (size - 1) / 2);
+    ranks_ok(self, trib_free_comm(most));
+    return 0;
+}
+
+static int nested(struct ranks_self *self)
+{
+    trib_comm_t *chain[4] = {self->comm};
+    int depth = 0;
+
+    /* The upper half splits again and again, the lower half has left it by then. */
+    while (depth < 3 && trib_size(chain[depth]) > 1) {
+        int rank = trib_rank(chain[depth]), size = trib_size(chain[depth]);
+        trib_comm_t *half = split(self, chain[depth], rank >= size / 2, 0);
+        int expected = rank >= size / 2 ? size - size / 2 : size / 2;
+        ranks_assert(self, sum(self, half, 1) == expected);
+        chain[++depth] = half;
+    }
+    for (; depth > 0; depth--) {
+        ranks_ok(self, trib_free_comm(chain[depth]));
+        ranks_assert(self, sum(self, chain[depth - 1], 1) == trib_size(chain[depth - 1]));
+    }
+    return 0;
+}
+
+/* Two communicators of one process, each used by a thread of its own. */
+struct lane {
+    struct ranks_self *self;
+    trib_comm_t *comm;
+    int turns;
+};
+
+static void *use(void *arg)
+{
+    struct lane *l = arg;
+    static const size_t n = 3000;
+    float *x = malloc(n * sizeof(*x));
+
+    for (int i = 0; i < l->turns && x; i++) {
+        for (size_t k = 0; k < n; k++)
+            x[k] = (float)(i + trib_rank(l->comm));
+        ranks_ok(l->self, trib_allreduce(l->comm, NULL, x, n, TRIB_F32, TRIB_MAX));
+        ranks_assert(l->self, x[0] == (float)(i + trib_size(l->comm) - 1));
+        ranks_assert(l->self, x[n - 1] == x[0]);
+    }
+    free(x);
+    return NULL;
+}
+
+static int by_two_threads(struct ranks_self *self)
+{
+    struct lane a = {self, self->comm, 300};
+    struct lane b = {self, split(self, self->comm, self->rank % 2, 0), 500};
+    pthread_t thread;
+
+    ranks_assert(self, pthread_create(&thread, NULL, use, &b) == 0);
+    use(&a);
+    pthread_join(thread, NULL);
+    ranks_ok(self, trib_free_comm(b.comm));
+    return 0;
+}
+
+/* The failure of one is not that of another. */
+static int independent(struct ranks_self *self)
+{
+    trib_comm_t *child = split(self, self->comm, 0, 0);
+    float x[8] = {0};
+    size_t count = self->rank == 0 ? 7 : 8;
+
+    trib_status_t st = trib_allreduce(child, NULL, x, count, TRIB_F32, TRIB_SUM);
+    ranks_assert(self, st == TRIB_ERR_MISMATCH);
+    ranks_assert(self, sum(self, self->comm, 1) == self->size);
+    ranks_ok(self, trib_free_comm(child));
+    ranks_assert(self, sum(self, self->comm, 1) == self->size);
+    return 0;
+}
+
+/* A child does not need its parent after it was made. */
+static int outlives_parent(struct ranks_self *self)
+{
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    trib_comm_t *child = split(self, self->comm, 0, 0);
+    ranks_ok(self, trib_free_comm(self->comm));
+    ranks_assert(self, sum(self, child, 2) == 2 * self->size);
+    ranks_ok(self, trib_free_comm(child));
+    return 0;
+}
+
+static int many(struct ranks_self *self)
+{
+    for (int i = 0; i < 50; i++) {
+        trib_comm_t *c = split(self, self->comm, i % 3 ? 0 : self->rank % 2, i);
+        ranks_assert(self, sum(self, c, 1) == trib_size(c));
+        ranks_ok(self, trib_free_comm(c));
+    }
+    return 0;
+}
+
+static void run_everywhere(ranks_fn fn, bool bare)
+{
+    static const char *const configs[] = {"transport=shm", "transport=shm+nomap",
+                                          "transport=loop"};
+
+    for (int c = 0; c < 3; c++) {
+        for (int size = 2; size <= 5; size += 3) {
+            struct ranks_job job = {.size = size, .fn = fn, .bare = bare,
+                                    .config = configs[c], .threads = c == 2};
+            assert_int_equal(ranks_run(&job), 0);
+        }
+    }
+}
+
+static void test_colors(void **state)
+{
+    (void)state;
+    run_everywhere(colors, false);
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    run_everywhere(keys, false);
+}
+
+static void test_some_stay_out(void **state)
+{
+    (void)state;
+    run_everywhere(some_stay_out, false);
+}
+
+static void test_nested(void **state)
+{
+    (void)state;
+    run_everywhere(nested, false);
+}
+
+static void test_two_threads(void **state)
+{
+    (void)state;
+    run_everywhere(by_two_threads, false);
+}
+
+static void test_independent(void **state)
+{
+    (void)state;
+    run_everywhere(independent, false);
+}
+
+static void test_outlives_parent(void **state)
+{
+    (void)state;
+    run_everywhere(outlives_parent, true);
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    run_everywhere(many, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_colors),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_some_stay_out),
+        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_independent),
+        cmocka_unit_test(test_outlives_parent),
+        cmocka_unit_test(test_many),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
