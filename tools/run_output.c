@@ -118,6 +118,7 @@ void run_sink_write(struct run_sink *sink)
         }
         done += (size_t)n;
     }
-    memmove(sink->text, sink->text + done, sink->len - done);
+    if (done)
+        memmove(sink->text, sink->text + done, sink->len - done);
     sink->len -= done;
 }

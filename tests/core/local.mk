@@ -1,1 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
+core_tests = \
+	tests/core/test_errors \
+	tests/core/test_lossy \
+	tests/core/test_matrix \
+	tests/core/test_memory \
+	tests/core/test_mismatch \
+	tests/core/test_plan \
+	tests/core/test_split
+check_PROGRAMS += $(core_tests)
+TESTS += $(core_tests)
+
+# Ranks under a watchdog, and what a collective must give.
+check_LTLIBRARIES += libranks.la
+libranks_la_SOURCES = \
+	tests/core/oracle.c tests/core/oracle.h \
+	tests/harness/ranks.c tests/harness/ranks.h
+core_tests_link = libranks.la $(LDADD)
+
+tests_core_test_errors_LDADD = $(core_tests_link)
+tests_core_test_lossy_LDADD = $(core_tests_link)
+tests_core_test_matrix_LDADD = $(core_tests_link)
+tests_core_test_memory_LDADD = $(core_tests_link)
+tests_core_test_mismatch_LDADD = $(core_tests_link)
+tests_core_test_plan_LDADD = $(core_tests_link)
+tests_core_test_split_LDADD = $(core_tests_link)
