@@ -268,6 +268,7 @@ struct call {
     size_t send_n, recv_n;
     size_t result_first; /* of recv: where the result begins */
     size_t result_n;     /* 0: this rank has none */
+    uint64_t send_hash;
 };
 
 static void set_lengths(const struct one *c, int rank, struct call *k)
@@ -294,12 +295,15 @@ static void prepare(struct rank *r, const struct one *c, struct call *k)
     k->recv = r->recv[c->digit[AXIS_MEMORY]] + GUARD + c->offset;
     memset(k->recv - GUARD, GUARD_BYTE, k->recv_n * bytes + 2 * GUARD);
     k->send = c->in_place ? NULL : r->send[c->digit[AXIS_MEMORY]] + GUARD + c->offset;
+    k->send_hash = k->send ? oracle_hash(k->send, k->send_n * bytes) : 0;
     uint8_t *input = c->in_place ? k->recv : k->send;
     if (c->pair.coll == TRIB_BROADCAST && rank != c->root)
         return;
     if (c->pair.coll == TRIB_ALLGATHER && c->in_place)
         input += (size_t)rank * c->count * bytes;
     oracle_fill(o, rank, 0, k->send_n, input);
+    if (k->send)
+        k->send_hash = oracle_hash(k->send, k->send_n * bytes);
     if (!c->in_place && c->pair.coll == TRIB_REDUCE && rank != c->root && (c->number & 1))
         k->recv = NULL;
 }
@@ -392,13 +396,8 @@ static void check_guards(struct rank *r, const struct one *c, const struct call 
     for (int i = 0; end && i < GUARD; i++)
         if (k->recv[i - GUARD] != GUARD_BYTE || end[i] != GUARD_BYTE)
             die(r, c, "a byte outside the receive buffer has changed");
-    bool gave = c->pair.coll != TRIB_BROADCAST || r->self->rank == c->root;
-    uint8_t element[8];
-    for (size_t i = 0; k->send && gave && i < k->send_n; i++) {
-        oracle_fill(&c->oracle, r->self->rank, i, 1, element);
-        if (memcmp(element, k->send + i * bytes, bytes) != 0)
-            die(r, c, "the send buffer has changed");
-    }
+    if (k->send && oracle_hash(k->send, k->send_n * bytes) != k->send_hash)
+        die(r, c, "the send buffer has changed");
 }
 
 /* Runs --------------------------------------------------------------------------------- */
@@ -497,6 +496,8 @@ static bool draw(const struct job *j, uint64_t n, uint64_t *number_out)
     }
     if (!oracle_is_float((trib_dtype_t)digit[AXIS_DTYPE]) || (bits >> 20 & 1))
         digit[AXIS_CODEC] = 0;
+    if (digit[AXIS_SIZE] >= 10 && bits >> 30 & 1)
+        digit[AXIS_SIZE] -= 10; /* half of the large ones: they take the time */
     *number_out = number_of(j, digit);
     return makes_sense(j, digit);
 }
