@@ -274,7 +274,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     run->remaining = p->n_tasks;
     run->moved = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++)
-        p->tasks[i].done = p->tasks[i].placed = 0;
+        p->tasks[i].done = p->tasks[i].placed = p->tasks[i].in_slot = 0;
     for (uint32_t i = 0; run->stores && i < p->n_chunks; i++)
         run->stores[i].round = 0;
     for (uint32_t i = 0; i < p->n_edges; i++) {
@@ -443,8 +443,7 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
     struct trib_link *l = &e->links[edge->peer];
-    uint32_t turn =
-        edge->send_base[t->lane] + t->done * edge->sends[t->lane] + t->ordinal;
+    uint32_t turn = trib_send_turn(edge, t, t->done);
 
     bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
 

@@ -81,7 +81,7 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
     } else {
         cell->frame.kind = TRIB_FRAME_DATA;
         cell->frame.bytes = (uint32_t)bytes;
-        if (bytes)
+        if (bytes && t->in_slot != t->done + 1)
             memcpy(trib_cell_payload(cell, bytes), src, bytes);
     }
 }
@@ -129,9 +129,26 @@ static void reduce_all(struct trib_engine *e, struct trib_run *run,
     fn(r);
 }
 
-/* Peers whose receive buffer is within reach get the result from the sum itself. */
-static void add_places(struct trib_run *run, const struct trib_task *t,
-                       const struct trib_chunk *c, struct trib_reduce *r)
+/* The payload of the slot that a SEND of this round will use, if that is the next one
+ * and the receiver cannot read the receive buffer instead. */
+static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
+                          const struct trib_task *send, uint32_t round, size_t bytes)
+{
+    const struct trib_edge *edge = &run->program.edges[send->edge];
+    struct trib_link *l = &e->links[edge->peer];
+
+    if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || run->open.recv.blob.len ||
+        l->send[send->lane].next != trib_send_turn(edge, send, round) ||
+        !trib_link_can_send(l, &e->arena, send->lane))
+        return NULL;
+    return trib_cell_payload(trib_link_cell(l, &e->arena, send->lane), bytes);
+}
+
+/* The sum itself stores its result where it is to go: into the receive buffers of the
+ * peers that are within reach, else into the slots that are about to be sent. */
+static void add_places(struct trib_engine *e, struct trib_run *run,
+                       const struct trib_task *t, const struct trib_chunk *c,
+                       struct trib_reduce *r)
 {
     struct trib_program *p = &run->program;
     uint32_t me = (uint32_t)(t - p->tasks);
@@ -139,13 +156,18 @@ static void add_places(struct trib_run *run, const struct trib_task *t,
     for (uint32_t i = me + 1; i < p->n_tasks && r->n_dst < TRIB_REDUCE_MAX_DST; i++) {
         struct trib_task *f = &p->tasks[i];
         if (f->kind != TRIB_TASK_SEND || f->chunk != t->chunk || f->dep != me ||
-            !(f->flags & TRIB_TASK_FINAL))
+            f->done != t->done)
             continue;
-        uint8_t *place = peer_at(run, &p->edges[f->edge].peer_recv, c);
-        if (!place)
+        uint8_t *place = f->flags & TRIB_TASK_FINAL
+                             ? peer_at(run, &p->edges[f->edge].peer_recv, c)
+                             : NULL;
+        if (place)
+            f->placed = t->done + 1;
+        else if ((place = next_slot(e, run, f, t->done, c->n * run->desc.element)))
+            f->in_slot = t->done + 1;
+        else
             continue;
         r->dst[r->n_dst++] = place;
-        f->placed = t->done + 1;
     }
 }
 
@@ -186,10 +208,10 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         /* In place the lines were just read: storing around the cache costs twice. */
         .stream = run->desc.stream && run->own != run->recv,
     };
-    if (run->desc.zero_copy && c->n)
-        add_places(run, t, c, &r);
-    if (c->n)
+    if (c->n) {
+        add_places(e, run, t, c, &r);
         reduce_all(e, run, src, n, &r);
+    }
     return TRIB_OK;
 }
 

@@ -45,7 +45,8 @@ struct trib_task {
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
     uint32_t done;    /* rounds finished in this operation */
-    uint32_t placed;  /* SEND: rounds whose elements already are at the peer */
+    uint32_t placed;  /* SEND: rounds whose elements already are in the peer's buffer */
+    uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
 };
 
 /* One contribution of a k-ary task, in the order of ranks. */
@@ -87,6 +88,13 @@ struct trib_program {
     struct trib_member *members;
     struct trib_edge *edges;
 };
+
+/** trib_send_turn - the position of a SEND's frame of a round on its lane. */
+static inline uint32_t trib_send_turn(const struct trib_edge *edge,
+                                      const struct trib_task *send, uint32_t round)
+{
+    return edge->send_base[send->lane] + round * edge->sends[send->lane] + send->ordinal;
+}
 
 /**
  * trib_program_create - lower a checked schedule for rank `rank` of `size`.
