@@ -27,7 +27,7 @@ static size_t round_up(size_t n, size_t to)
 
 static size_t lane_bytes(const struct trib_arena *a)
 {
-    return trib_slot_stride(a) * a->window;
+    return trib_slot_stride(a) * a->slots;
 }
 
 #define CREDITS_OFF 0
@@ -41,6 +41,9 @@ static size_t lane_off(const struct trib_arena *a, int lane)
 
 trib_status_t trib_arena_create(struct trib_arena *a)
 {
+    a->slots = 1;
+    while (a->slots < a->window)
+        a->slots *= 2;
     a->slot_bytes = round_up(a->slot_bytes, 64);
     a->block_bytes = round_up(lane_off(a, TRIB_LANES), 4096);
     void *base;
@@ -189,7 +192,7 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
 
     if (c->frame.bytes > TRIB_CELL_PAYLOAD)
         len += c->frame.bytes;
-    size_t off = lane_off(a, lane) + (s->next % a->window) * trib_slot_stride(a);
+    size_t off = lane_off(a, lane) + trib_slot_off(a, s->next);
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
     trib_status_t st = write_memory(l, a, off, len, imm(IMM_FRAME, lane));
     s->filled = st != TRIB_OK;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link: what one rank shares with one peer. Two lanes of W slots each way, the
- * credits for them, and one notice each way.
+ * A link: what one rank shares with one peer. Two lanes each way, with a window of W
+ * frames in S slots, S being W rounded up to a power of two; the credits for them, and
+ * one notice each way.
  *
  * All of it lives in the receiver's arena, one region that every rank exports at start:
  *
  *   arena of rank r = size blocks, block p is written by rank p only:
- *     | credits from p (64) | notice from p (256) | lane 0: slot 0 … W-1 | lane 1: … |
+ *     | credits from p (64) | notice from p (256) | lane 0: slot 0 … S-1 | lane 1: … |
  *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
  *
  * A sender writes a slot and then its position: with load/store reach by plain stores
@@ -125,7 +126,8 @@ struct trib_arena {
     struct trib_transport *transport;
     int self;
     int size;
-    uint32_t window;
+    uint32_t window;    /* frames of a lane under way at most */
+    uint32_t slots;     /* of a lane: a power of two, so that positions may wrap */
     size_t slot_bytes;  /* payload of a slot, a multiple of 64 */
     size_t block_bytes; /* of one peer */
     uint8_t *base;
@@ -170,13 +172,19 @@ static inline size_t trib_slot_stride(const struct trib_arena *a)
     return sizeof(struct trib_cell) + a->slot_bytes;
 }
 
+/* Of the cell of a position, from the first slot of its lane. */
+static inline size_t trib_slot_off(const struct trib_arena *a, uint32_t position)
+{
+    return (position & (a->slots - 1)) * trib_slot_stride(a);
+}
+
 /** trib_link_cell - the cell to fill for the next frame: the peer's own, or staging. */
 static inline struct trib_cell *trib_link_cell(struct trib_link *l,
                                                const struct trib_arena *a, int lane)
 {
     struct trib_send_lane *s = &l->send[lane];
     uint8_t *slots = s->remote ? s->remote : s->staging;
-    return (struct trib_cell *)(slots + (s->next % a->window) * trib_slot_stride(a));
+    return (struct trib_cell *)(slots + trib_slot_off(a, s->next));
 }
 
 /** trib_cell_payload - where `bytes` of payload of a cell begin. */
@@ -213,7 +221,7 @@ static inline struct trib_cell *trib_link_peek(const struct trib_link *l,
 {
     const struct trib_recv_lane *r = &l->recv[lane];
     struct trib_cell *c =
-        (struct trib_cell *)(r->slots + (r->next % a->window) * trib_slot_stride(a));
+        (struct trib_cell *)(r->slots + trib_slot_off(a, r->next));
     if (l->mapped)
         return atomic_load_explicit(&c->position, memory_order_acquire) == r->next + 1
                    ? c
