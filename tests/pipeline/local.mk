@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 pipeline_tests = \
+	tests/pipeline/test_frame \
+	tests/pipeline/test_layout \
+	tests/pipeline/test_link \
+	tests/pipeline/test_program \
 	tests/pipeline/test_schedule
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as what a peer left in an arena: a frame, the payload of an OPEN, a notice,
+ * an event.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "pipeline/link.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Takes n bytes of the input, or what is left and zeros. */
+static void take(const uint8_t **data, size_t *size, void *to, size_t n)
+{
+    size_t m = n < *size ? n : *size;
+
+    memset(to, 0, n);
+    if (m)
+        memcpy(to, *data, m);
+    *data += m;
+    *size -= m;
+}
+
+static void check_frame(const struct trib_frame *mine, const struct trib_frame *theirs)
+{
+    char text[80];
+
+    memset(text, 'x', sizeof(text));
+    trib_status_t st = trib_frame_check(mine, theirs, 0, 1, text, sizeof(text) - 1);
+    if (st == TRIB_OK && !trib_frame_same(mine, theirs))
+        abort();
+    if (st != TRIB_OK && !memchr(text, 0, sizeof(text) - 1))
+        abort();
+    struct trib_frame_op op = trib_frame_op(theirs->signature);
+    if ((op.root & ~0xffffu) ||
+        trib_frame_signature(&op) != (theirs->signature & 0x3fffffffu))
+        abort();
+}
+
+/* One end of a link whose other end is the input. */
+static void check_link(const uint8_t *data, size_t size)
+{
+    struct trib_config cfg;
+    struct trib_transport *t;
+    struct trib_arena a = {.size = 2, .window = 2, .slot_bytes = 256};
+    struct trib_link l = {.peer = 0};
+    struct trib_transport_opts opts = {.size = 2, .params = "", .cfg = &cfg};
+    struct trib_notice n;
+    struct trib_open open;
+    struct trib_event event = {.kind = TRIB_EVENT_ARRIVED};
+
+    if (trib_config_load(&cfg, NULL, NULL, NULL) != TRIB_OK ||
+        trib_transport_open("shm", &opts, &t) != TRIB_OK)
+        abort();
+    a.transport = t;
+    if (trib_arena_create(&a) != TRIB_OK)
+        abort();
+    take(&data, &size, &event.imm, sizeof(event.imm));
+    take(&data, &size, &open, sizeof(open));
+    take(&data, &size, a.base + a.block_bytes, a.block_bytes);
+    if (trib_link_notice(&l, &a, 1, &n) && !memchr(n.text, 0, sizeof(n.text)))
+        abort();
+    l.peer = 1;
+    l.transport = t;
+    trib_link_event(&l, &event);
+    if (trib_link_import(&l, &open.send.blob) || trib_link_import(&l, &open.recv.blob))
+        abort(); /* nobody exported it */
+    trib_arena_destroy(&a);
+    t->ops->close(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct trib_frame mine, theirs;
+
+    take(&data, &size, &theirs, sizeof(theirs));
+    take(&data, &size, &mine, sizeof(mine));
+    mine.magic = TRIB_FRAME_MAGIC;
+    check_frame(&mine, &theirs);
+    check_frame(&theirs, &theirs);
+    theirs.magic = mine.magic;
+    theirs.kind = TRIB_FRAME_DATA;
+    check_frame(&mine, &theirs);
+    check_link(data, size);
+    return 0;
+}

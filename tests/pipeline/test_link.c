@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links: slots, credits, positions that wrap, notices. Two ends in one process, once
+ * with load/store reach and once by writes.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "pipeline/link.h"
+
+#define SLOT 192
+
+struct end {
+    struct trib_error err;
+    struct trib_transport *transport;
+    struct trib_arena arena;
+    struct trib_link link;
+    struct trib_blob address, blob;
+};
+
+struct pair {
+    struct trib_config cfg;
+    struct end end[2];
+};
+
+static void open_end(struct pair *p, int self, const char *transport, uint32_t window)
+{
+    struct end *e = &p->end[self];
+    struct trib_transport_opts opts = {
+        .self = self, .size = 2, .params = "", .cfg = &p->cfg, .err = &e->err};
+
+    assert_status(trib_transport_open(transport, &opts, &e->transport), TRIB_OK);
+    e->arena = (struct trib_arena){.transport = e->transport,
+                                   .self = self,
+                                   .size = 2,
+                                   .window = window,
+                                   .slot_bytes = SLOT - 5};
+    assert_status(trib_arena_create(&e->arena), TRIB_OK);
+    assert_int_equal(e->arena.slot_bytes, SLOT); /* rounded up to lines */
+    assert_status(e->transport->ops->address(e->transport, &e->address), TRIB_OK);
+    assert_status(
+        e->transport->ops->export_region(e->transport, e->arena.region, &e->blob), TRIB_OK);
+}
+
+static struct pair *open_pair(const char *transport, uint32_t window)
+{
+    struct pair *p = calloc(1, sizeof(*p));
+
+    assert_non_null(p);
+    assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+    for (int i = 0; i < 2; i++)
+        open_end(p, i, transport, window);
+    for (int i = 0; i < 2; i++) {
+        struct end *e = &p->end[i], *o = &p->end[1 - i];
+        for (int twice = 0; twice < 2; twice++)
+            assert_status(trib_link_connect(&e->link, &e->arena, 1 - i, &o->address,
+                                            &o->blob),
+                          TRIB_OK);
+        assert_int_equal(e->link.mapped, strstr(transport, "nomap") == NULL);
+    }
+    return p;
+}
+
+static void close_pair(struct pair *p)
+{
+    for (int i = 0; i < 2; i++) {
+        trib_link_close(&p->end[i].link, &p->end[i].arena);
+        trib_link_close(&p->end[i].link, &p->end[i].arena);
+    }
+    for (int i = 0; i < 2; i++) {
+        trib_arena_destroy(&p->end[i].arena);
+        p->end[i].transport->ops->close(p->end[i].transport);
+    }
+    free(p);
+}
+
+/* Lets events of both ends arrive. */
+static void poll_pair(struct pair *p)
+{
+    struct trib_event events[8];
+
+    for (int i = 0; i < 2; i++) {
+        struct end *e = &p->end[i];
+        int n = e->transport->ops->poll(e->transport, events, 8);
+        for (int k = 0; k < n; k++)
+            if (events[k].kind == TRIB_EVENT_ARRIVED)
+                trib_link_event(&e->link, &events[k]);
+    }
+}
+
+static void send_number(struct end *e, int lane, uint32_t number, size_t bytes)
+{
+    struct trib_cell *c = trib_link_cell(&e->link, &e->arena, lane);
+    uint8_t *payload = trib_cell_payload(c, bytes);
+
+    c->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
+                                   .kind = TRIB_FRAME_DATA,
+                                   .seq = number,
+                                   .bytes = (uint32_t)bytes};
+    memset(payload, (int)(number & 0xff), bytes);
+    assert_status(trib_link_publish(&e->link, &e->arena, lane), TRIB_OK);
+}
+
+static void expect_number(struct pair *p, int at, int lane, uint32_t number, size_t bytes)
+{
+    struct end *e = &p->end[at];
+
+    poll_pair(p);
+    struct trib_cell *c = trib_link_peek(&e->link, &e->arena, lane);
+    assert_non_null(c);
+    assert_int_equal(c->frame.seq, number);
+    assert_int_equal(c->frame.bytes, bytes);
+    const uint8_t *payload = trib_cell_payload(c, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(payload[i], number & 0xff);
+    trib_link_release(&e->link, &e->arena, lane);
+}
+
+static bool can_send(struct pair *p, int at, int lane)
+{
+    poll_pair(p);
+    return trib_link_can_send(&p->end[at].link, &p->end[at].arena, lane);
+}
+
+/* A full window, then one frame out and one in, payloads of all sizes; both ways. */
+static void run_window(struct pair *p, uint32_t window, uint32_t frames)
+{
+    static const size_t sizes[] = {0, 1, TRIB_CELL_PAYLOAD, TRIB_CELL_PAYLOAD + 1, SLOT};
+
+    for (int from = 0; from < 2; from++) {
+        for (int lane = 0; lane < TRIB_LANES; lane++) {
+            uint32_t sent = 0, taken = 0;
+            while (taken < frames) {
+                while (sent < frames && can_send(p, from, lane)) {
+                    assert_true(sent - taken < window);
+                    send_number(&p->end[from], lane, sent, sizes[sent % 5]);
+                    sent++;
+                }
+                /* Credits come back by halves of a window at the latest. */
+                assert_true(sent - taken > window / 2 || sent == frames);
+                expect_number(p, 1 - from, lane, taken, sizes[taken % 5]);
+                taken++;
+            }
+            poll_pair(p);
+            assert_null(trib_link_peek(&p->end[1 - from].link, &p->end[1 - from].arena, lane));
+        }
+    }
+}
+
+static const char *const transports[] = {"shm", "shm+nomap"};
+
+static void test_window(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        for (uint32_t window = 1; window <= 9; window++) {
+            struct pair *p = open_pair(transports[t], window);
+            run_window(p, window, 100);
+            close_pair(p);
+        }
+    }
+}
+
+/* As if 2^32 - 20 frames had gone over both lanes in both directions. */
+static void age(struct pair *p)
+{
+    const uint32_t old = UINT32_MAX - 19;
+
+    for (int i = 0; i < 2; i++) {
+        struct trib_link *l = &p->end[i].link;
+        for (int lane = 0; lane < TRIB_LANES; lane++) {
+            l->send[lane].next = l->send[lane].released = old;
+            l->recv[lane].next = l->recv[lane].arrived = l->recv[lane].returned = old;
+            atomic_store(&l->my_credits[lane], old);
+        }
+    }
+}
+
+/* For every window that settings allow to be had: also those that do not divide 2^32. */
+static void test_positions_wrap(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        for (uint32_t window = 1; window <= 9; window++) {
+            struct pair *p = open_pair(transports[t], window);
+            age(p);
+            run_window(p, window, 60);
+            close_pair(p);
+        }
+    }
+}
+
+static void test_arena_is_bounded(void **state)
+{
+    struct pair *p;
+
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        p = open_pair(transports[t], 4);
+        size_t block = 64 + 256 + TRIB_LANES * 4 * (64 + SLOT);
+        size_t pages = (block + 4095) / 4096 * 4096;
+        assert_int_equal(trib_arena_bytes(&p->end[0].arena), pages * 2 * (t ? 2 : 1));
+        close_pair(p);
+    }
+}
+
+/* Notices ---------------------------------------------------------------------------------- */
+
+static void test_notices(void **state)
+{
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = -22, .text = "because"}, got;
+
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct pair *p = open_pair(transports[t], 2);
+        struct end *a = &p->end[0], *b = &p->end[1];
+        assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
+        n.frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC, .seq = 77};
+        trib_link_notify(&a->link, &a->arena, &n);
+        poll_pair(p);
+        assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
+        assert_int_equal(got.kind, TRIB_NOTICE_FAILED);
+        assert_int_equal(got.status, -22);
+        assert_int_equal(got.frame.seq, 77);
+        assert_string_equal(got.text, "because");
+        assert_false(trib_link_notice(&b->link, &b->arena, 0, &got)); /* once */
+        assert_false(trib_link_notice(&a->link, &a->arena, 1, &got));
+        for (uint32_t i = 0; i < 5; i++) { /* the newest counts */
+            n.frame.seq = i;
+            trib_link_notify(&a->link, &a->arena, &n);
+        }
+        poll_pair(p);
+        assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
+        assert_int_equal(got.frame.seq, 4);
+        close_pair(p);
+    }
+}
+
+/* Where the notice of rank 0 is in the arena of rank 1. */
+static struct trib_notice *raw_notice(struct pair *p)
+{
+    return (struct trib_notice *)(p->end[1].arena.base + sizeof(struct trib_credits));
+}
+
+static void test_half_a_notice_is_none(void **state)
+{
+    struct pair *p = open_pair("shm", 2);
+    struct end *b = &p->end[1];
+    struct trib_notice got, *raw = raw_notice(p);
+
+    (void)state;
+    atomic_store(&raw->version, 1); /* being written */
+    assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
+    atomic_store(&raw->version, 2); /* its end has not come */
+    assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
+    atomic_store(&raw->version_end, 2);
+    memset(raw->text, 'x', sizeof(raw->text)); /* hostile: no final zero */
+    assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
+    assert_int_equal(strlen(got.text), sizeof(got.text) - 1);
+    close_pair(p);
+}
+
+struct writer {
+    struct end *end;
+    _Atomic int stop;
+};
+
+static void *write_notices(void *arg)
+{
+    struct writer *w = arg;
+    struct trib_notice n = {.kind = TRIB_NOTICE_WAITING};
+
+    for (uint32_t i = 1; !atomic_load(&w->stop); i++) {
+        n.frame.seq = n.frame.digest = i;
+        memset(n.text, 'a' + (int)(i % 26), sizeof(n.text) - 1);
+        trib_link_notify(&w->end->link, &w->end->arena, &n);
+    }
+    return NULL;
+}
+
+/* Read while it is written, again and again: what is taken is whole. */
+static void test_notices_are_whole(void **state)
+{
+    struct pair *p = open_pair("shm", 2);
+    struct writer w = {.end = &p->end[0]};
+    struct end *b = &p->end[1];
+    struct trib_notice got;
+    pthread_t thread;
+    uint32_t last = 0;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, write_notices, &w), 0);
+    for (int taken = 0; taken < 20000;) {
+        if (!trib_link_notice(&b->link, &b->arena, 0, &got))
+            continue;
+        taken++;
+        assert_int_equal(got.frame.seq, got.frame.digest);
+        assert_true(got.frame.seq > last);
+        last = got.frame.seq;
+        for (size_t i = 0; i < sizeof(got.text) - 1; i++)
+            assert_int_equal(got.text[i], 'a' + (int)(last % 26));
+    }
+    atomic_store(&w.stop, 1);
+    pthread_join(thread, NULL);
+    close_pair(p);
+}
+
+/* Imports ------------------------------------------------------------------------------------ */
+
+static void test_imports_are_cached(void **state)
+{
+    enum { N = TRIB_IMPORTS + 4 };
+    struct pair *p = open_pair("shm", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_region *regions[N];
+    struct trib_blob blobs[N];
+    void *ptr[N];
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        assert_status(a->transport->ops->alloc(a->transport, 5000, &ptr[i], &regions[i]),
+                      TRIB_OK);
+        assert_status(a->transport->ops->export_region(a->transport, regions[i], &blobs[i]),
+                      TRIB_OK);
+        *(int *)ptr[i] = i;
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < N; i++) {
+            struct trib_import *im = trib_link_import(&b->link, &blobs[i]);
+            assert_non_null(im);
+            assert_int_equal(*(int *)(void *)im->base, i);
+            assert_ptr_equal(trib_link_import(&b->link, &blobs[i]), im);
+        }
+    }
+    struct trib_blob none = {.len = 0}, long_one = {.len = TRIB_BLOB_MAX + 1};
+    struct trib_blob nonsense = {.len = 20, .bytes = "not a blob of a peer"};
+    assert_null(trib_link_import(&b->link, &none));
+    assert_null(trib_link_import(&b->link, &long_one));
+    assert_null(trib_link_import(&b->link, &nonsense));
+    assert_non_null(trib_link_import(&b->link, &blobs[0]));
+    for (int i = 0; i < N; i++)
+        a->transport->ops->dereg(a->transport, regions[i]);
+    close_pair(p);
+}
+
+/* Events of peers may be anything. */
+static void test_unknown_events(void **state)
+{
+    struct pair *p = open_pair("shm+nomap", 2);
+    struct end *b = &p->end[1];
+
+    (void)state;
+    for (uint32_t kind = 0; kind < 256; kind += 5) {
+        struct trib_event e = {.kind = TRIB_EVENT_ARRIVED, .imm = kind << 24 | 0xfffff0};
+        trib_link_event(&b->link, &e);
+    }
+    assert_null(trib_link_peek(&b->link, &b->arena, 0));
+    assert_null(trib_link_peek(&b->link, &b->arena, 1));
+    close_pair(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_positions_wrap),
+        cmocka_unit_test(test_arena_is_bounded),
+        cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_half_a_notice_is_none),
+        cmocka_unit_test(test_notices_are_whole),
+        cmocka_unit_test(test_imports_are_cached),
+        cmocka_unit_test(test_unknown_events),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
