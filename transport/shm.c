@@ -279,7 +279,7 @@ static void find_attached(struct shm *shm, uint32_t attached)
 
 static void disarm(struct shm *shm)
 {
-    shm->armed = false;
+    atomic_store_explicit(&shm->armed, false, memory_order_relaxed);
     atomic_store_explicit(&shm->header->sleeping, 0, memory_order_relaxed);
 }
 
@@ -292,8 +292,11 @@ static int shm_poll(struct trib_transport *t, struct trib_event *events, int max
 
     if (attached != shm->attached_seen)
         find_attached(shm, attached);
-    if ((++shm->polls & (POLLS_PER_CLOCK - 1)) == 0 || shm->tick_at == 0)
+    if ((++shm->polls & (POLLS_PER_CLOCK - 1)) == 0 || shm->tick_at == 0 ||
+        atomic_load_explicit(&shm->slept, memory_order_relaxed)) {
+        atomic_store_explicit(&shm->slept, false, memory_order_relaxed);
         trib_shm_liveness(shm, coarse_ns());
+    }
     for (int left = shm->n_active; left > 0 && n < max; left--) {
         n += drain(shm, shm->active[shm->next], events + n, max - n);
         if (++shm->next >= shm->n_active)
@@ -301,7 +304,7 @@ static int shm_poll(struct trib_transport *t, struct trib_event *events, int max
     }
     if (shm->n_going)
         n += report_losses(shm, events + n, max - n);
-    if (n && shm->armed)
+    if (n && atomic_load_explicit(&shm->armed, memory_order_relaxed))
         disarm(shm);
     return n;
 }
@@ -310,8 +313,9 @@ static void shm_arm(struct trib_transport *t)
 {
     struct shm *shm = shm_of(t);
 
-    shm->bell_seen = atomic_load(&shm->header->doorbell);
-    shm->armed = true;
+    atomic_store_explicit(&shm->bell_seen, atomic_load(&shm->header->doorbell),
+                          memory_order_relaxed);
+    atomic_store_explicit(&shm->armed, true, memory_order_relaxed);
     /* Sequentially consistent: the flag is out before the caller looks once more. */
     atomic_store(&shm->header->sleeping, 1);
     atomic_thread_fence(memory_order_seq_cst);
@@ -324,12 +328,12 @@ static void shm_wait(struct trib_transport *t, int timeout_us)
 
     if (timeout_us <= 0)
         return;
-    if (!shm->armed)
+    if (!atomic_load_explicit(&shm->armed, memory_order_relaxed))
         shm_arm(t);
-    syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, shm->bell_seen, &ts, NULL,
-            0);
+    uint32_t seen = atomic_load_explicit(&shm->bell_seen, memory_order_relaxed);
+    syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, seen, &ts, NULL, 0);
     disarm(shm);
-    shm->polls = POLLS_PER_CLOCK - 1; /* time has passed: the next poll looks */
+    atomic_store_explicit(&shm->slept, true, memory_order_relaxed);
 }
 
 static void shm_wake(struct trib_transport *t, int peer)

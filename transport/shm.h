@@ -105,8 +105,10 @@ struct shm {
     uint32_t done_head, done_tail;
 
     /* sleep */
-    bool armed;
-    uint32_t bell_seen;
+    /* Also touched by wait(), which may run beside the other calls. */
+    _Atomic bool armed;
+    _Atomic bool slept; /* time has passed: the next poll looks after the peers */
+    _Atomic uint32_t bell_seen;
 
     /* liveness */
     uint64_t stop_timeout_ns;

@@ -14,7 +14,8 @@
  *     stop_timeout_ms of a stop, for every connected peer, also when nothing is posted
  *   - an address outside its region is refused with TRIB_ERR_RANGE
  *
- * Threads: one thread at a time uses a transport; only wake() may be called by others.
+ * Threads: one thread at a time uses a transport; but wait() may go on while another
+ * thread uses it, and wake() may be called by any.
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
