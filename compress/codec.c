@@ -86,6 +86,16 @@ static double row_delta(const struct trib_codec *c)
     return select == 1.0 ? quantise : quantise == 1.0 ? select : 0.0;
 }
 
+/* Feedback around what is no contraction grows without bound (Stich & Karimireddy 2020).
+ * Norms of the largest magnitude are let through: they contract on what gradients are
+ * like, if not in the worst case. */
+static bool feedback_grows(const struct trib_codec *c)
+{
+    const bool levels = c->row->quantise == &trib_quantise_levels;
+    return levels && (c->info.flags & TRIB_CODEC_FEEDBACK) && c->info.delta == 0 &&
+           c->param[TRIB_PARAM_NORM] == TRIB_NORM_L2;
+}
+
 trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,
                                 struct trib_error *err, struct trib_codec **out)
 {
@@ -105,6 +115,14 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     if (c->param[TRIB_PARAM_EF] > 0)
         c->info.flags |= TRIB_CODEC_FEEDBACK;
     c->info.delta = row_delta(c);
+    if (feedback_grows(c)) {
+        trib_fail(err, TRIB_ERR_CODEC,
+                  "codec \"%s\": ef=1 would let the error grow without bound; use "
+                  "norm=max, more bits or a smaller bucket",
+                  c->text);
+        free(c);
+        return TRIB_ERR_CODEC;
+    }
     c->info.digest = trib_digest32(c->text, strlen(c->text));
     c->info.stages[0] = row->transform->name;
     c->info.stages[1] = row->select->name;

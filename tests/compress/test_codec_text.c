@@ -60,6 +60,7 @@ static const struct {
     {"qsgd:bits=1", "bits is \"1\", it must be a whole number from 2 to 8"},
     {"qsgd:bits=9", "bits is \"9\""},
     {"qsgd:bucket=12", "bucket is \"12\", it must be a multiple of 8 from 8 to 65536"},
+    {"qsgd:norm=l2,ef=1", "error grow without bound"},
     {"qsgd:norm=l3", "norm is \"l3\", it must be l2 or max"},
     {"qsgd:ef=2", "ef is \"2\""},
 };
