@@ -11,7 +11,7 @@ enum {
     EVENTS = 16,
     PAUSES_PER_US = 25,      /* of trib_pause, about */
     EAGER = 64,              /* looks without a pause: an answer is often that near */
-    BUSY_PAUSES = 40,        /* before a yield, with more ranks than cores */
+    BUSY_PAUSES = 8,         /* before a yield, with more ranks than cores */
     LOOK_EVERY = 16,         /* yields between two looks at the clock */
     POLL_NS = 5000000,       /* between two looks at a transport that need not be polled */
     SLEEP_AFTER_NS = 3000000,
