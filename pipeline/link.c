@@ -220,6 +220,20 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
         r->returned = r->next;
 }
 
+/* What is between the two versions, by words that may be written while they are read:
+ * the versions tell afterwards whether they were. */
+static void copy_notice(struct trib_notice *to, const struct trib_notice *from)
+{
+    uint32_t *dst = &to->kind;
+    const uint32_t *src = &from->kind;
+    size_t words = (offsetof(struct trib_notice, version_end) -
+                    offsetof(struct trib_notice, kind)) / sizeof(*dst);
+
+    for (size_t i = 0; i < words; i++)
+        __atomic_store_n(&dst[i], __atomic_load_n(&src[i], __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+}
+
 void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
                       const struct trib_notice *notice)
 {
@@ -233,10 +247,7 @@ void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
     uint32_t version = atomic_load_explicit(&out->version, memory_order_relaxed);
     atomic_store_explicit(&out->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    out->kind = notice->kind;
-    out->status = notice->status;
-    out->frame = notice->frame;
-    memcpy(out->text, notice->text, sizeof(out->text));
+    copy_notice(out, notice);
     atomic_store_explicit(&out->version_end, version + 2, memory_order_release);
     atomic_store_explicit(&out->version, version + 2, memory_order_release);
     if (l->mapped)
@@ -255,10 +266,7 @@ bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
     if (version == l->notice_seen || version % 2 != 0 ||
         atomic_load_explicit(&in->version_end, memory_order_acquire) != version)
         return false;
-    out->kind = in->kind;
-    out->status = in->status;
-    out->frame = in->frame;
-    memcpy(out->text, in->text, sizeof(out->text));
+    copy_notice(out, in);
     out->text[sizeof(out->text) - 1] = 0;
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&in->version, memory_order_relaxed) != version)
