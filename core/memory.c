@@ -68,21 +68,24 @@ trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
 {
     if (!comm || !stats || stats->size != sizeof(*stats))
         return TRIB_ERR_INVALID;
+    /* The progress thread may be counting: the lock is not a part of what is asked. */
+    struct trib_comm *locked = (struct trib_comm *)comm;
     const struct trib_engine *e = &comm->engine;
-    const struct trib_engine_stats *s = &e->stats;
-    size_t slots = trib_arena_bytes(&e->arena);
 
+    trib_comm_lock(locked);
+    size_t slots = trib_arena_bytes(&e->arena);
     *stats = (trib_stats_t){
         .size = sizeof(*stats),
-        .operations = s->operations,
-        .wire_bytes = s->wire_bytes,
-        .payload_bytes = s->payload_bytes,
-        .dense_bytes = s->dense_bytes,
-        .messages = s->messages,
+        .operations = e->stats.operations,
+        .wire_bytes = e->stats.wire_bytes,
+        .payload_bytes = e->stats.payload_bytes,
+        .dense_bytes = e->stats.dense_bytes,
+        .messages = e->stats.messages,
         .shared_bytes = slots + e->memories.allocated_bytes,
         .slot_bytes = slots,
-        .wait_ns = s->wait_ns,
-        .encode_ns = s->encode_ns,
+        .wait_ns = e->stats.wait_ns,
+        .encode_ns = e->stats.encode_ns,
     };
+    trib_comm_unlock(locked);
     return TRIB_OK;
 }
