@@ -68,7 +68,7 @@ static void note_line(void *arg, trib_log_level_t level, const char *line)
 }
 
 /* One rank from its first call to its last. */
-static int rank_main(const struct ranks *r, int rank)
+static int rank_main(struct ranks *r, int rank)
 {
     const struct ranks_job *job = &r->job;
     struct ranks_slot *slot = &r->slots[rank];
@@ -85,6 +85,8 @@ static int rank_main(const struct ranks *r, int rank)
     slot->begin = ranks_seconds();
     if (!job->bare)
         ranks_expect(&self, trib_init(&self.opts, &self.comm), TRIB_OK, "trib_init");
+    if (job->threads)
+        pthread_barrier_wait(&r->threads_begun);
     int result = job->fn(&self);
     if (!job->bare && result == 0)
         ranks_expect(&self, trib_free_comm(self.comm), TRIB_OK, "trib_free_comm");
@@ -94,7 +96,7 @@ static int rank_main(const struct ranks *r, int rank)
 }
 
 struct rank_thread {
-    const struct ranks *r;
+    struct ranks *r;
     int rank;
     int result;
 };
@@ -107,12 +109,14 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-static int all_threads(const struct ranks *r)
+static int all_threads(struct ranks *r)
 {
     struct rank_thread threads[RANKS_MAX];
     pthread_t ids[RANKS_MAX];
     int failed = 0;
 
+    if (pthread_barrier_init(&r->threads_begun, NULL, (unsigned)r->job.size))
+        return 1;
     for (int i = 0; i < r->job.size; i++) {
         threads[i] = (struct rank_thread){r, i, -1};
         if (pthread_create(&ids[i], NULL, thread_main, &threads[i]))
@@ -125,7 +129,10 @@ static int all_threads(const struct ranks *r)
     return failed;
 }
 
-static void process_main(const struct ranks *r, int index)
+/* There in a build with the address sanitizer, which looks by itself only at exit(). */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+static void process_main(struct ranks *r, int index)
 {
     static const int caught[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
 
@@ -135,6 +142,8 @@ static void process_main(const struct ranks *r, int index)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(0);
     int failed = r->job.threads ? all_threads(r) : rank_main(r, index);
+    if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
+        failed++;
     fflush(NULL);
     _exit(failed ? 1 : 0);
 }

@@ -6,6 +6,7 @@
 #ifndef TESTS_HARNESS_RANKS_H
 #define TESTS_HARNESS_RANKS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +65,9 @@ struct ranks {
     int wait_status[RANKS_MAX];
     bool ended[RANKS_MAX];
     bool hung; /* the watchdog ended it */
+    /* Threads meet in memory that each maps elsewhere, where a race detector does not
+     * see that the one had initialised what the other uses: they meet here as well. */
+    pthread_barrier_t threads_begun;
     double deadline;
 };
 
