@@ -338,6 +338,7 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
 {
     if (e->failed)
         return;
+    trib_error_clear(e->err);
     e->failed = trib_fail(e->err, status, "%s", text);
     struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
     size_t len = strlen(text);
@@ -399,10 +400,18 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-static struct trib_view view_of(struct trib_link *l, const struct trib_ref *ref)
+/* A peer that dies now cannot be looked into any more: that is its loss, too. */
+static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
+                                const struct trib_ref *ref)
 {
-    struct trib_import *im = trib_link_import(l, &ref->blob);
+    char why[sizeof(e->err->text)];
 
+    trib_error_clear(e->err);
+    struct trib_import *im = trib_link_import(l, &ref->blob);
+    if (!im && e->err->status == TRIB_ERR_PEER_LOST) {
+        memcpy(why, e->err->text, sizeof(why));
+        trib_engine_lost(e, l->peer, why);
+    }
     if (!im || !im->base)
         return (struct trib_view){.base = NULL};
     return (struct trib_view){
@@ -424,8 +433,11 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     }
     struct trib_open open;
     memcpy(&open, trib_cell_payload(cell, sizeof(open)), sizeof(open));
-    edge->peer_send = view_of(l, &open.send);
-    edge->peer_recv = view_of(l, &open.recv);
+    edge->peer_send = view_of(e, l, &open.send);
+    if (!e->failed)
+        edge->peer_recv = view_of(e, l, &open.recv);
+    if (e->failed)
+        return false;
     trib_link_release(l, &e->arena, TRIB_LANE_UP);
     edge->open_in = false;
     run->moved++;

@@ -90,22 +90,19 @@ void trib_engine_notices(struct trib_engine *e)
             take_notice(e, p);
 }
 
-static void peer_lost(struct trib_engine *e, const struct trib_event *event)
+void trib_engine_lost(struct trib_engine *e, int peer, const char *why)
 {
-    struct trib_link *l = &e->links[event->peer];
-    char who[128], where[128], text[400];
+    char who[128], where[128], text[512];
 
     /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
-    take_notice(e, event->peer);
-    l->lost = true;
-    if (e->failed)
+    take_notice(e, peer);
+    e->links[peer].lost = true;
+    if (e->failed || (may_leave(e) && strstr(why, "has left")))
         return;
-    if (may_leave(e) && strstr(event->why, "has left"))
-        return;
-    name_rank(e, event->peer, who, sizeof(who));
+    name_rank(e, peer, who, sizeof(who));
     describe(e, where, sizeof(where));
-    snprintf(text, sizeof(text), "%s is lost: %s; seen by rank %d in %s", who,
-             event->why, e->rank, where);
+    snprintf(text, sizeof(text), "%s is lost: %.160s; seen by rank %d in %s", who, why,
+             e->rank, where);
     trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
 }
 
@@ -120,7 +117,7 @@ bool trib_engine_events(struct trib_engine *e)
             trib_link_event(&e->links[events[i].peer], &events[i]);
             moved = true;
         } else if (events[i].kind == TRIB_EVENT_PEER_LOST) {
-            peer_lost(e, &events[i]);
+            trib_engine_lost(e, events[i].peer, events[i].why);
         }
     }
     return moved;
