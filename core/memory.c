@@ -80,6 +80,7 @@ trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
         .wire_bytes = e->stats.wire_bytes,
         .payload_bytes = e->stats.payload_bytes,
         .dense_bytes = e->stats.dense_bytes,
+        .copied_bytes = e->stats.copied_bytes,
         .messages = e->stats.messages,
         .shared_bytes = slots + e->memories.allocated_bytes,
         .slot_bytes = slots,

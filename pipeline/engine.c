@@ -274,7 +274,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     run->remaining = p->n_tasks;
     run->moved = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++)
-        p->tasks[i].done = p->tasks[i].placed = p->tasks[i].in_slot = 0;
+        p->tasks[i].done = p->tasks[i].in_slot = 0, p->tasks[i].placed = 0;
     for (uint32_t i = 0; run->stores && i < p->n_chunks; i++)
         run->stores[i].round = 0;
     for (uint32_t i = 0; i < p->n_edges; i++) {
@@ -543,7 +543,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
         return false;
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
     trib_status_t st = run->desc.codec ? trib_coded_copy_in(e, run, t, &c, cell)
-                                       : trib_raw_copy_in(run, t, &c, cell);
+                                       : trib_raw_copy_in(e, run, t, &c, cell);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, run, edge->peer, "a result that is not valid");
@@ -561,7 +561,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!fed(run, t, &c) || !trib_coded_store_ready(run, t))
         return false;
     if (!run->desc.codec)
-        trib_raw_copy(run, &c);
+        trib_raw_copy(e, run, &c);
     else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
         trib_engine_protocol(e, run, e->rank, "an own code word that is not valid");
     return true;
@@ -619,6 +619,23 @@ static bool exchange_opens(struct trib_engine *e, struct trib_run *run)
     return moved;
 }
 
+/* One round of every task that can run: a sum goes out, to the places that its kernel
+ * stored it in, before the next one is made. */
+static bool sweep(struct trib_engine *e, struct trib_run *run)
+{
+    bool moved = false;
+
+    for (uint32_t i = 0; i < run->program.n_tasks && !e->failed; i++) {
+        struct trib_task *t = &run->program.tasks[i];
+        if (t->done == run->desc.rounds || !run_task(e, run, t))
+            continue;
+        moved = true;
+        if (++t->done == run->desc.rounds)
+            run->remaining--;
+    }
+    return moved;
+}
+
 bool trib_engine_progress(struct trib_engine *e)
 {
     struct trib_run *run = e->head;
@@ -630,14 +647,8 @@ bool trib_engine_progress(struct trib_engine *e)
         return moved;
     if (run->desc.zero_copy)
         moved |= exchange_opens(e, run);
-    for (uint32_t i = 0; i < run->program.n_tasks; i++) {
-        struct trib_task *t = &run->program.tasks[i];
-        while (t->done < run->desc.rounds && !e->failed && run_task(e, run, t)) {
-            moved = true;
-            if (++t->done == run->desc.rounds)
-                run->remaining--;
-        }
-    }
+    while (sweep(e, run))
+        moved = true;
     if (!e->failed && run->remaining == 0 && !edges_pending(e, run)) {
         finish(e, TRIB_OK);
         moved = true;

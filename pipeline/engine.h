@@ -98,7 +98,7 @@ struct trib_peer {
 };
 
 struct trib_engine_stats {
-    uint64_t operations, wire_bytes, payload_bytes, dense_bytes, messages;
+    uint64_t operations, wire_bytes, payload_bytes, dense_bytes, copied_bytes, messages;
     uint64_t wait_ns, encode_ns;
 };
 

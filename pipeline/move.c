@@ -4,6 +4,13 @@
 #include <assert.h>
 #include <string.h>
 
+enum { PLACED_ROUNDS = 64 }; /* bits of trib_task.placed */
+
+static uint64_t round_bit(uint32_t round)
+{
+    return (uint64_t)1 << round % PLACED_ROUNDS;
+}
+
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c)
 {
     return run->own + (c->first - run->own_first) * run->desc.element;
@@ -67,7 +74,8 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
     cell->frame.chunk = c->index;
     e->stats.dense_bytes += bytes;
     e->stats.payload_bytes += bytes;
-    if (t->placed == t->done + 1) {
+    if (t->placed & round_bit(t->done)) {
+        t->placed &= ~round_bit(t->done);
         cell->frame.kind = TRIB_FRAME_PLACED;
     } else if (run->desc.zero_copy && e->links[edge->peer].mapped && bytes &&
                !in_scratch && ref->blob.len &&
@@ -77,12 +85,15 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
         edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
     } else if (bytes && final && peer_at(run, &edge->peer_recv, c)) {
         e->kernels->copy_stream(peer_at(run, &edge->peer_recv, c), src, bytes);
+        e->stats.copied_bytes += bytes;
         cell->frame.kind = TRIB_FRAME_PLACED;
     } else {
         cell->frame.kind = TRIB_FRAME_DATA;
         cell->frame.bytes = (uint32_t)bytes;
-        if (bytes && t->in_slot != t->done + 1)
+        if (bytes && t->in_slot != t->done + 1) {
             memcpy(trib_cell_payload(cell, bytes), src, bytes);
+            e->stats.copied_bytes += bytes;
+        }
     }
 }
 
@@ -156,14 +167,15 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
     for (uint32_t i = me + 1; i < p->n_tasks && r->n_dst < TRIB_REDUCE_MAX_DST; i++) {
         struct trib_task *f = &p->tasks[i];
         if (f->kind != TRIB_TASK_SEND || f->chunk != t->chunk || f->dep != me ||
-            f->done != t->done)
+            t->done - f->done >= PLACED_ROUNDS)
             continue;
         uint8_t *place = f->flags & TRIB_TASK_FINAL
                              ? peer_at(run, &p->edges[f->edge].peer_recv, c)
                              : NULL;
         if (place)
-            f->placed = t->done + 1;
-        else if ((place = next_slot(e, run, f, t->done, c->n * run->desc.element)))
+            f->placed |= round_bit(t->done);
+        else if (f->done == t->done &&
+                 (place = next_slot(e, run, f, t->done, c->n * run->desc.element)))
             f->in_slot = t->done + 1;
         else
             continue;
@@ -215,8 +227,9 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-trib_status_t trib_raw_copy_in(struct trib_run *run, struct trib_task *t,
-                               const struct trib_chunk *c, struct trib_cell *cell)
+trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
+                               struct trib_task *t, const struct trib_chunk *c,
+                               struct trib_cell *cell)
 {
     if (cell->frame.kind == TRIB_FRAME_PLACED)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
@@ -226,16 +239,20 @@ trib_status_t trib_raw_copy_in(struct trib_run *run, struct trib_task *t,
         return TRIB_ERR_PROTOCOL;
     if (c->n)
         memcpy(trib_run_value(run, c), src, c->n * run->desc.element);
+    e->stats.copied_bytes += c->n * run->desc.element;
     return TRIB_OK;
 }
 
-void trib_raw_copy(struct trib_run *run, const struct trib_chunk *c)
+void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
+                   const struct trib_chunk *c)
 {
     const uint8_t *src = trib_run_own(run, c);
 
     if (run->no_result || c->n == 0)
         return;
     uint8_t *dst = trib_run_value(run, c);
-    if (dst != src)
-        memcpy(dst, src, c->n * run->desc.element);
+    if (dst == src)
+        return;
+    memcpy(dst, src, c->n * run->desc.element);
+    e->stats.copied_bytes += c->n * run->desc.element;
 }

@@ -51,9 +51,11 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
 /** trib_raw_reduce - the k-ary sum; all members' frames are there and were checked. */
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c);
-trib_status_t trib_raw_copy_in(struct trib_run *run, struct trib_task *t,
-                               const struct trib_chunk *c, struct trib_cell *cell);
-void trib_raw_copy(struct trib_run *run, const struct trib_chunk *c);
+trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
+                               struct trib_task *t, const struct trib_chunk *c,
+                               struct trib_cell *cell);
+void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
+                   const struct trib_chunk *c);
 
 /* The same for code words. */
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,

@@ -290,7 +290,7 @@ trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
     if (!has_stored_sends(run, t->chunk)) {
-        trib_raw_copy(run, c);
+        trib_raw_copy(e, run, c);
         return TRIB_OK;
     }
     struct trib_store *s = store_own(e, run, t, c, true);

@@ -45,8 +45,10 @@ struct trib_task {
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
     uint32_t done;    /* rounds finished in this operation */
-    uint32_t placed;  /* SEND: rounds whose elements already are in the peer's buffer */
     uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
+    /* SEND: bit r % 64 says that the elements of round r, of those from `done` on, already
+     * are in the peer's buffer. */
+    uint64_t placed;
 };
 
 /* One contribution of a k-ary task, in the order of ranks. */

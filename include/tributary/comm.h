@@ -113,6 +113,7 @@ typedef struct trib_stats {
     uint64_t wire_bytes;      /* frames and payloads sent to peers, also those read in place */
     uint64_t payload_bytes;   /* of these, payloads */
     uint64_t dense_bytes;     /* what the payloads would be without a codec */
+    uint64_t copied_bytes;    /* copied beside sums and codecs: 0 where buffers are in reach */
     uint64_t messages;        /* frames sent */
     uint64_t shared_bytes;    /* memory now shared or pinned: slots and trib_alloc */
     uint64_t slot_bytes;      /* of these, slots: edges * window * slot */

@@ -138,6 +138,35 @@ static void test_bounded(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
+/* Between buffers that all ranks can reach, the sums store every result in its place. */
+static int summed_in_place(struct ranks_self *self)
+{
+    const size_t n = 1 << 20;
+    void *x;
+
+    ranks_ok(self, trib_alloc(self->comm, n * sizeof(float), &x));
+    memset(x, 0, n * sizeof(float));
+    ranks_ok(self, trib_allreduce(self->comm, NULL, x, n, TRIB_F32, TRIB_SUM));
+    uint64_t copied = stats_of(self, self->comm).copied_bytes;
+    if (copied)
+        ranks_die(self, "%llu bytes copied", (unsigned long long)copied);
+    void *y = calloc(n, sizeof(float));
+    ranks_ok(self, trib_allreduce(self->comm, NULL, y, n, TRIB_F32, TRIB_SUM));
+    ranks_assert(self, stats_of(self, self->comm).copied_bytes > 0);
+    free(y);
+    ranks_ok(self, trib_free(self->comm, x));
+    return 0;
+}
+
+static void test_no_needless_copies(void **state)
+{
+    struct ranks_job job = {.fn = summed_in_place, .config = "algorithm=direct"};
+
+    (void)state;
+    for (job.size = 2; job.size <= 4; job.size++)
+        assert_int_equal(ranks_run(&job), 0);
+}
+
 /* Buffers come and go, and peers' imports of them with them. */
 static int alloc_loops(struct ranks_self *self)
 {
@@ -249,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_grows),
         cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_no_needless_copies),
         cmocka_unit_test(test_alloc_and_free),
         cmocka_unit_test(test_register_and_deregister),
         cmocka_unit_test(test_init_twice),
