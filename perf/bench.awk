@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench.awk limit.csv runs.csv: Markdown tables of what bench.sh measured.
+# bench.awk -v place=in|out -v cores=N limit.csv runs.csv: Markdown tables of what bench.sh measured.
 #
 # Each cell is the median over launches of the launch's p50, with the least and the
 # greatest launch. A ratio is the best peer's time over Tributary's: 2 is twice as fast.
@@ -9,9 +9,11 @@ BEGIN { FS = "," }
 
 FNR == 1 { file++; next }
 
-# Best repeat of the best copy kernel of each size, GB/s read and written.
+# Best repeat of the best copy kernel of each size and of the update in place, GB/s read
+# and written.
 file == 1 {
-    if ($6 > limit[$1]) limit[$1] = $6 + 0
+    how = $3 == "update" ? "update" : "copy"
+    if ($2 == cores && $6 > limit[how, $1]) limit[how, $1] = $6 + 0
     next
 }
 
@@ -85,13 +87,16 @@ function row(group, n, b,    i, key, line, best, mid) {
     line = line " " ratio_cell(best, mid["trib-alloc"], goal("alloc", n, b)) " |"
     line = line " " ratio_cell(best, mid["trib-malloc"], goal("malloc", n, b)) " |"
     if (n == 2) {
-        # 2 ranks must read two vectors and write two.
-        if (limit[b] > 0 && mid["trib-alloc"] > 0)
-            line = line sprintf(" %.2f |", 4 * b / (limit[b] * 1e3) / mid["trib-alloc"])
-        else
-            line = line " - |"
+        line = line " " share("copy", b, mid["trib-alloc"]) " |"
+        if (place == "in") line = line " " share("update", b, mid["trib-alloc"]) " |"
     }
     print line
+}
+
+# 2 ranks must read two vectors and write two: the time that this takes at best over us.
+function share(how, b, us) {
+    if (!(limit[how, b] > 0 && us > 0)) return "-"
+    return sprintf("%.2f", 4 * b / (limit[how, b] * 1e3) / us)
 }
 
 function table(group, n,    i, head, rule) {
@@ -102,7 +107,8 @@ function table(group, n,    i, head, rule) {
     for (i = 1; i <= names; i++) { head = head " " name[i] " |"; rule = rule "--:|" }
     head = head " best peer / alloc (goal) | best peer / malloc (goal) |"
     rule = rule "--:|--:|"
-    if (n == 2) { head = head " alloc, share of the limit |"; rule = rule "--:|" }
+    if (n == 2) { head = head " alloc, share of copy bandwidth |"; rule = rule "--:|" }
+    if (n == 2 && place == "in") { head = head " of update bandwidth |"; rule = rule "--:|" }
     print head
     print rule
     for (i = 1; i <= sizes; i++) row(group, n, size[i])
@@ -119,8 +125,10 @@ END {
             table("far", ranks[i])
         }
     }
-    print "\nCopy bandwidth of 2 cores, best kernel and repeat, GB/s read and written:"
+    print "\nBandwidth of " cores " cores, best kernel and repeat, GB/s read and written, copy (update in place):"
     for (i = 1; i <= sizes; i++)
-        if (limit[size[i]] > 0) printf "%s %.1f; ", size_text(size[i]), limit[size[i]]
-    print "\nShare of the limit: 4 vectors (2 read, 2 written) over that bandwidth, over p50."
+        if (limit["copy", size[i]] > 0)
+            printf "%s %.1f (%.1f); ", size_text(size[i]), limit["copy", size[i]], \
+                limit["update", size[i]]
+    print "\nShare: 4 vectors (2 read, 2 written) over that bandwidth, over p50."
 }

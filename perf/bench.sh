@@ -168,9 +168,9 @@ say() {
 
 say "copy bandwidth of this machine"
 big=$(tr , '\n' <<<"$sizes" | awk '$1 >= 262144' | paste -sd, -)
+both=2
+[ "$cores" -ge 2 ] || both=1
 if [ -n "$big" ]; then
-    both=2
-    [ "$cores" -ge 2 ] || both=1
     "$build/perf/membw" "$big" "$both" >"$out/limit.csv"
 else
     echo "bytes,cores,kernel,GBps,min_GBps,max_GBps" >"$out/limit.csv"
@@ -203,7 +203,7 @@ model=$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)
     echo "(at least one), timed on the slowest rank."
     for name in "${missing[@]}"; do echo "Not built here, hence not measured: $name."; done
     echo
-    awk -f "$here/bench.awk" "$out/limit.csv" "$runs"
+    awk -v place="$place" -v cores="$both" -f "$here/bench.awk" "$out/limit.csv" "$runs"
 } >"$out/bench.md"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2
