@@ -636,6 +636,17 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
     return moved;
 }
 
+/* Credits that the transport had no room for, or the peers would wait for ever. */
+static void pay_credits(struct trib_engine *e, const struct trib_run *run)
+{
+    for (uint32_t i = 0; i < run->program.n_edges; i++) {
+        struct trib_link *l = &e->links[run->program.edges[i].peer];
+        for (int lane = 0; lane < TRIB_LANES && !l->lost; lane++)
+            if (l->recv[lane].owed)
+                trib_link_give_back(l, &e->arena, lane);
+    }
+}
+
 bool trib_engine_progress(struct trib_engine *e)
 {
     struct trib_run *run = e->head;
@@ -647,8 +658,13 @@ bool trib_engine_progress(struct trib_engine *e)
         return moved;
     if (run->desc.zero_copy)
         moved |= exchange_opens(e, run);
-    while (sweep(e, run))
+    while (sweep(e, run)) {
         moved = true;
+        if (!e->all_mapped)
+            (void)trib_engine_events(e);
+    }
+    if (!e->all_mapped)
+        pay_credits(e, run);
     if (!e->failed && run->remaining == 0 && !edges_pending(e, run)) {
         finish(e, TRIB_OK);
         moved = true;

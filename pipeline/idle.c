@@ -114,8 +114,7 @@ bool trib_engine_events(struct trib_engine *e)
 
     for (int i = 0; i < n; i++) {
         if (events[i].kind == TRIB_EVENT_ARRIVED) {
-            trib_link_event(&e->links[events[i].peer], &events[i]);
-            moved = true;
+            moved |= trib_link_event(&e->links[events[i].peer], &events[i]);
         } else if (events[i].kind == TRIB_EVENT_PEER_LOST) {
             trib_engine_lost(e, events[i].peer, events[i].why);
         }

@@ -12,7 +12,8 @@
  */
 enum {
     IMM_FRAME = 1,
-    IMM_MEMORY = 2,
+    IMM_CREDITS = 2,
+    IMM_NOTICE = 3,
 };
 
 static uint32_t imm(uint32_t kind, int lane)
@@ -201,7 +202,6 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     return st;
 }
 
-/* Where the transport is full, a later release returns the credits. */
 void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
@@ -215,9 +215,10 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
         (struct trib_credits *)(a->staging + (size_t)l->peer * a->block_bytes);
     atomic_store_explicit(&out->released[lane], r->next, memory_order_relaxed);
     size_t off = CREDITS_OFF + (size_t)lane * sizeof(out->released[0]);
-    if (write_memory(l, a, off, sizeof(out->released[0]), imm(IMM_MEMORY, lane)) ==
+    if (write_memory(l, a, off, sizeof(out->released[0]), imm(IMM_CREDITS, lane)) ==
         TRIB_OK)
         r->returned = r->next;
+    r->owed = r->returned != r->next;
 }
 
 /* What is between the two versions, by words that may be written while they are read:
@@ -253,7 +254,7 @@ void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
     if (l->mapped)
         l->transport->ops->wake(l->transport, l->peer);
     else
-        (void)write_memory(l, a, NOTICE_OFF, sizeof(*out), imm(IMM_MEMORY, 0));
+        (void)write_memory(l, a, NOTICE_OFF, sizeof(*out), imm(IMM_NOTICE, 0));
 }
 
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
@@ -275,10 +276,11 @@ bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
     return true;
 }
 
-void trib_link_event(struct trib_link *l, const struct trib_event *event)
+bool trib_link_event(struct trib_link *l, const struct trib_event *event)
 {
     uint32_t lane = event->imm & 0xffffff;
 
     if (event->imm >> 24 == IMM_FRAME && lane < TRIB_LANES)
         l->recv[lane].arrived++;
+    return event->imm >> 24 != IMM_NOTICE;
 }

@@ -101,6 +101,7 @@ struct trib_recv_lane {
     uint32_t next;     /* position of the next frame to look at, from 0 */
     uint32_t arrived;  /* counted by events; without load/store reach */
     uint32_t returned; /* last credit given */
+    bool owed;         /* the transport was full: credits are still to be returned */
     uint8_t *slots;
 };
 
@@ -229,7 +230,7 @@ static inline struct trib_cell *trib_link_peek(const struct trib_link *l,
     return (int32_t)(r->arrived - r->next) > 0 ? c : NULL;
 }
 
-/** trib_link_give_back - return all credits of a lane now. */
+/** trib_link_give_back - return all credits of a lane now; owed if the transport is full. */
 void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane);
 
 /**
@@ -262,7 +263,11 @@ void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_notice *out);
 
-/** trib_link_event - what an ARRIVED event means for this link. */
-void trib_link_event(struct trib_link *l, const struct trib_event *event);
+/**
+ * trib_link_event - what an ARRIVED event means for this link.
+ *
+ * Returns whether an operation can go on by it: a notice is no progress of the peer.
+ */
+bool trib_link_event(struct trib_link *l, const struct trib_event *event);
 
 #endif

@@ -421,6 +421,41 @@ static void test_use_after_failure(void **state)
         ranks_run(&(struct ranks_job){.size = 2, .fn = init_and_fail, .bare = true}), 0);
 }
 
+/* A plan that is fed by halves: all ranks hear of it, though they tell each other all the
+ * time that they wait. */
+static int starve(struct ranks_self *self)
+{
+    enum { COUNT = 1000 };
+    trib_desc_t d = TRIB_DESC_INIT;
+    float x[COUNT] = {0};
+    trib_plan_t *plan;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    d.recv = x;
+    d.count = COUNT;
+    d.feed = TRIB_FEED_FORWARD;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_ready(plan, 0, self->rank ? COUNT : COUNT / 2));
+    refused(self, trib_plan_wait(plan), TRIB_ERR_TIMEOUT,
+            WORDS("rank 0", "no progress for 1000 ms"));
+    ranks_ok(self, trib_plan_free(plan));
+    ranks_ok(self, trib_free_comm(self->comm));
+    return 0;
+}
+
+static void test_starved_plan(void **state)
+{
+    static const char *const configs[] = {"timeout_ms=1000,transport=shm",
+                                          "timeout_ms=1000,transport=shm+nomap"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct ranks_job job = {.size = 3, .fn = starve, .config = configs[i], .seconds = 10, .bare = true};
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_small_chunks),
         cmocka_unit_test(test_bad_codec_of_configuration),
         cmocka_unit_test(test_use_after_failure),
+        cmocka_unit_test(test_starved_plan),
     };
 
     tribtest_deadline(60);

@@ -347,6 +347,37 @@ static void test_imports_are_cached(void **state)
     close_pair(p);
 }
 
+/*
+ * A sender sees credits in its memory before it looks at the events that tell of them. If
+ * it does not look for long, the receiver cannot return the next ones, and owes them.
+ */
+static void test_owed_credits(void **state)
+{
+    struct pair *p = open_pair("shm+nomap", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_event events[8];
+    int frames = 0;
+
+    (void)state;
+    for (; !b->link.recv[0].owed && frames < 100000; frames++) {
+        assert_true(trib_link_can_send(&a->link, &a->arena, 0));
+        send_number(a, 0, 1, 8);
+        int n = b->transport->ops->poll(b->transport, events, 8);
+        for (int k = 0; k < n; k++)
+            assert_true(trib_link_event(&b->link, &events[k]));
+        assert_non_null(trib_link_peek(&b->link, &b->arena, 0));
+        trib_link_release(&b->link, &b->arena, 0);
+    }
+    assert_true(b->link.recv[0].owed);
+    trib_link_give_back(&b->link, &b->arena, 0);
+    assert_true(b->link.recv[0].owed);
+    poll_pair(p);
+    trib_link_give_back(&b->link, &b->arena, 0);
+    assert_false(b->link.recv[0].owed);
+    assert_int_equal(b->link.recv[0].returned, frames);
+    close_pair(p);
+}
+
 /* Events of peers may be anything. */
 static void test_unknown_events(void **state)
 {
@@ -373,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_half_a_notice_is_none),
         cmocka_unit_test(test_notices_are_whole),
         cmocka_unit_test(test_imports_are_cached),
+        cmocka_unit_test(test_owed_credits),
         cmocka_unit_test(test_unknown_events),
     };
 
