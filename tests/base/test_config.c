@@ -52,7 +52,7 @@ static void test_defaults(void **state)
 
     (void)state;
     assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
-    assert_int_equal(cfg.chunk, 131072);
+    assert_int_equal(cfg.chunk, 65536);
     assert_int_equal(cfg.rank, -1);
     assert_string_equal(cfg.codec, "none");
     assert_int_equal(cfg.log, TRIB_LOG_WARN);
@@ -204,7 +204,7 @@ static void test_digest_covers_same_rows_only(void **state)
     (void)state;
     assert_int_equal(digest_of(NULL), digest_of("rank=3,root=a:1,timeout_ms=99"));
     assert_int_equal(digest_of("chunk=65536"), digest_of("chunk=64K"));
-    assert_int_not_equal(digest_of(NULL), digest_of("chunk=64K"));
+    assert_int_not_equal(digest_of(NULL), digest_of("chunk=32K"));
     assert_int_not_equal(digest_of(NULL), digest_of("zero_copy=0"));
 }
 
@@ -233,7 +233,7 @@ static void check_item(void *arg, const struct trib_config_item *item)
     if (!strcmp(item->name, "chunk")) {
         assert_string_equal(item->variable, "TRIB_CHUNK");
         assert_string_equal(item->value, "64K");
-        assert_string_equal(item->def, "128K");
+        assert_string_equal(item->def, "64K");
         assert_string_equal(item->range, "4K..16M");
         assert_string_equal(item->unit, "bytes");
         assert_string_equal(item->origin, "API");
