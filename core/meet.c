@@ -172,7 +172,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     if (st == TRIB_OK)
         st = learn_peers(comm, all);
     if (st == TRIB_OK && size > 1)
-        st = trib_engine_connect(e, (rank + 1) % size);
+        st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
     free(all);
     return st;
 }

@@ -135,7 +135,7 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
     return TRIB_OK;
 }
 
-trib_status_t trib_engine_connect(struct trib_engine *e, int peer)
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
@@ -157,9 +157,9 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer)
         return e->failed;
     char text[500];
     snprintf(text, sizeof(text),
-             "rank %d (host %s, process %d) cannot be reached from rank %d, phase "
-             "connect: %s",
-             peer, p->host, p->pid, e->rank, why);
+             "rank %d (host %s, process %d) cannot be reached from rank %d, operation %s, "
+             "phase connect: %s",
+             peer, p->host, p->pid, e->rank, operation, why);
     trib_engine_fail(e, st, text);
     return st;
 }
@@ -169,8 +169,11 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     struct trib_program *p = &run->program;
     trib_status_t st = TRIB_OK;
 
+    const char *operation = run->desc.op.leaving ? "trib_free_comm"
+                                                 : trib_coll_name(run->desc.op.coll);
+
     for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
-        st = trib_engine_connect(e, p->edges[i].peer);
+        st = trib_engine_connect(e, p->edges[i].peer, operation);
     if (st != TRIB_OK)
         return st;
     run->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,

@@ -143,9 +143,10 @@ void trib_engine_close(struct trib_engine *e);
  *
  * Runs do it for their edges. One at the start tells whether load/store reach is to be
  * had (all_mapped), which all ranks have to know alike before they choose.
+ * operation  who needs it, for the sentence
  * errors   those of connecting; the communicator has then failed
  */
-trib_status_t trib_engine_connect(struct trib_engine *e, int peer);
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation);
 
 /**
  * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.

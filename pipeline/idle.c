@@ -113,11 +113,10 @@ bool trib_engine_events(struct trib_engine *e)
     int n = e->transport->ops->poll(e->transport, events, EVENTS);
 
     for (int i = 0; i < n; i++) {
-        if (events[i].kind == TRIB_EVENT_ARRIVED) {
-            moved |= trib_link_event(&e->links[events[i].peer], &events[i]);
-        } else if (events[i].kind == TRIB_EVENT_PEER_LOST) {
+        if (events[i].kind == TRIB_EVENT_PEER_LOST)
             trib_engine_lost(e, events[i].peer, events[i].why);
-        }
+        else
+            moved |= trib_link_event(&e->links[events[i].peer], &events[i]);
     }
     return moved;
 }

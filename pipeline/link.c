@@ -64,9 +64,38 @@ void trib_arena_destroy(struct trib_arena *a)
     a->base = NULL;
 }
 
+/*
+ * What is written to a peer beside frames. A transport may read a source until the write
+ * is done, so each lies still that long: a credit has the entry of its position, which
+ * comes round when the peer has sent a window more and so has seen this credit; a notice
+ * of waiting is made when the last one is done; that of a failure is sent once.
+ * _Atomic credits[TRIB_LANES][slots] follow.
+ */
+struct sources {
+    struct trib_notice waiting;
+    struct trib_notice failed;
+};
+
+static size_t sources_bytes(const struct trib_arena *a)
+{
+    return round_up(sizeof(struct sources) +
+                        TRIB_LANES * a->slots * sizeof(_Atomic uint32_t), 64);
+}
+
+static size_t sources_off(const struct trib_arena *a, int peer)
+{
+    return a->block_bytes * (size_t)a->size + sources_bytes(a) * (size_t)peer;
+}
+
+/* The cells of all peers, as they lie in the arena, then the sources for each peer. */
+static size_t staging_bytes(const struct trib_arena *a)
+{
+    return sources_off(a, a->size);
+}
+
 size_t trib_arena_bytes(const struct trib_arena *a)
 {
-    return a->block_bytes * (size_t)a->size * (a->staging ? 2 : 1);
+    return a->block_bytes * (size_t)a->size + (a->staging ? staging_bytes(a) : 0);
 }
 
 static trib_status_t make_staging(struct trib_arena *a)
@@ -74,8 +103,8 @@ static trib_status_t make_staging(struct trib_arena *a)
     if (a->staging)
         return TRIB_OK;
     void *base;
-    trib_status_t st = a->transport->ops->alloc(
-        a->transport, a->block_bytes * (size_t)a->size, &base, &a->staging_region);
+    trib_status_t st = a->transport->ops->alloc(a->transport, staging_bytes(a), &base,
+                                                &a->staging_region);
     if (st == TRIB_OK)
         a->staging = base;
     return st;
@@ -171,16 +200,18 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
     return oldest;
 }
 
-static trib_status_t write_memory(struct trib_link *l, const struct trib_arena *a,
-                                  size_t block_off, size_t len, uint32_t bits)
+/* From staging + from to offset `to` of the block that the peer keeps for this rank. */
+static trib_status_t write_block(struct trib_link *l, const struct trib_arena *a,
+                                 size_t from, size_t to, size_t len, uint32_t bits)
 {
     struct trib_write w = {
         .local = a->staging_region,
-        .local_off = (size_t)l->peer * a->block_bytes + block_off,
+        .local_off = from,
         .remote = l->arena,
-        .remote_off = (size_t)a->self * a->block_bytes + block_off,
+        .remote_off = (size_t)a->self * a->block_bytes + to,
         .len = len,
         .imm = bits,
+        .signal = bits == imm(IMM_NOTICE, 0),
     };
     return l->transport->ops->write(l->transport, l->peer, &w);
 }
@@ -195,7 +226,8 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
         len += c->frame.bytes;
     size_t off = lane_off(a, lane) + trib_slot_off(a, s->next);
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
-    trib_status_t st = write_memory(l, a, off, len, imm(IMM_FRAME, lane));
+    size_t from = (size_t)l->peer * a->block_bytes + off;
+    trib_status_t st = write_block(l, a, from, off, len, imm(IMM_FRAME, lane));
     s->filled = st != TRIB_OK;
     if (st == TRIB_OK)
         s->next++;
@@ -211,14 +243,15 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
         r->returned = r->next;
         return;
     }
-    struct trib_credits *out =
-        (struct trib_credits *)(a->staging + (size_t)l->peer * a->block_bytes);
-    atomic_store_explicit(&out->released[lane], r->next, memory_order_relaxed);
-    size_t off = CREDITS_OFF + (size_t)lane * sizeof(out->released[0]);
-    if (write_memory(l, a, off, sizeof(out->released[0]), imm(IMM_CREDITS, lane)) ==
-        TRIB_OK)
+    size_t entry = (size_t)lane * a->slots + (r->next & (a->slots - 1));
+    size_t from = sources_off(a, l->peer) + sizeof(struct sources) +
+                  entry * sizeof(_Atomic uint32_t);
+    size_t to = CREDITS_OFF + (size_t)lane * sizeof(_Atomic uint32_t);
+    *(uint32_t *)(a->staging + from) = r->next;
+    r->owed = write_block(l, a, from, to, sizeof(uint32_t), imm(IMM_CREDITS, lane)) !=
+              TRIB_OK;
+    if (!r->owed)
         r->returned = r->next;
-    r->owed = r->returned != r->next;
 }
 
 /* What is between the two versions, by words that may be written while they are read:
@@ -239,22 +272,27 @@ void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
                       const struct trib_notice *notice)
 {
     struct trib_notice *out = l->notice_out;
+    bool failed = notice->kind == TRIB_NOTICE_FAILED;
+    size_t from = 0;
 
-    if (!l->connected || l->lost)
+    if (!l->connected || l->lost || (l->notice_busy && !failed))
         return;
-    if (!out)
-        out = (struct trib_notice *)(a->staging + (size_t)l->peer * a->block_bytes +
-                                     NOTICE_OFF);
-    uint32_t version = atomic_load_explicit(&out->version, memory_order_relaxed);
-    atomic_store_explicit(&out->version, version + 1, memory_order_relaxed);
+    if (!out) {
+        from = sources_off(a, l->peer) +
+               (failed ? offsetof(struct sources, failed) : 0);
+        out = (struct trib_notice *)(a->staging + from);
+    }
+    uint32_t version = l->notice_version += 2;
+    atomic_store_explicit(&out->version, version - 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     copy_notice(out, notice);
-    atomic_store_explicit(&out->version_end, version + 2, memory_order_release);
-    atomic_store_explicit(&out->version, version + 2, memory_order_release);
+    atomic_store_explicit(&out->version_end, version, memory_order_release);
+    atomic_store_explicit(&out->version, version, memory_order_release);
     if (l->mapped)
         l->transport->ops->wake(l->transport, l->peer);
     else
-        (void)write_memory(l, a, NOTICE_OFF, sizeof(*out), imm(IMM_NOTICE, 0));
+        l->notice_busy = write_block(l, a, from, NOTICE_OFF, sizeof(*out),
+                                     imm(IMM_NOTICE, 0)) == TRIB_OK;
 }
 
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
@@ -280,6 +318,10 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
 {
     uint32_t lane = event->imm & 0xffffff;
 
+    if (event->kind == TRIB_EVENT_WRITE_DONE) { /* only notices ask for it */
+        l->notice_busy = false;
+        return false;
+    }
     if (event->imm >> 24 == IMM_FRAME && lane < TRIB_LANES)
         l->recv[lane].arrived++;
     return event->imm >> 24 != IMM_NOTICE;

@@ -117,7 +117,9 @@ struct trib_link {
     _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
     struct trib_notice *notice_out;      /* in the peer's arena, or NULL */
+    uint32_t notice_version;             /* of the last one sent; even */
     uint32_t notice_seen;
+    bool notice_busy; /* the transport may still read the last notice of waiting */
     uint64_t clock; /* of imports */
     struct trib_import imports[TRIB_IMPORTS];
 };
@@ -251,7 +253,11 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
         trib_link_give_back(l, a, lane);
 }
 
-/** trib_link_notify - write a notice to the peer; its text is cut to fit. */
+/**
+ * trib_link_notify - write a notice to the peer; its text is cut to fit.
+ *
+ * One of waiting is left out while the transport still holds the last: another comes soon.
+ */
 void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
                       const struct trib_notice *notice);
 
@@ -264,7 +270,7 @@ bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_notice *out);
 
 /**
- * trib_link_event - what an ARRIVED event means for this link.
+ * trib_link_event - what an ARRIVED or WRITE_DONE event means for this link.
  *
  * Returns whether an operation can go on by it: a notice is no progress of the peer.
  */

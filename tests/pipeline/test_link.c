@@ -201,7 +201,9 @@ static void test_arena_is_bounded(void **state)
         p = open_pair(transports[t], 4);
         size_t block = 64 + 256 + TRIB_LANES * 4 * (64 + SLOT);
         size_t pages = (block + 4095) / 4096 * 4096;
-        assert_int_equal(trib_arena_bytes(&p->end[0].arena), pages * 2 * (t ? 2 : 1));
+        size_t sources = 2 * 256 + (TRIB_LANES * 4 * 4 + 63) / 64 * 64;
+        assert_int_equal(trib_arena_bytes(&p->end[0].arena),
+                         t ? 2 * (2 * pages + sources) : 2 * pages);
         close_pair(p);
     }
 }
@@ -236,6 +238,31 @@ static void test_notices(void **state)
         assert_int_equal(got.frame.seq, 4);
         close_pair(p);
     }
+}
+
+/* A notice must lie still until the transport has read it. */
+static void test_notices_wait_for_the_last(void **state)
+{
+    struct trib_notice n = {.kind = TRIB_NOTICE_WAITING}, got;
+    struct pair *p = open_pair("shm+nomap", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_event done = {.kind = TRIB_EVENT_WRITE_DONE};
+
+    (void)state;
+    for (uint32_t i = 1; i <= 2; i++) {
+        n.frame.seq = i;
+        trib_link_notify(&a->link, &a->arena, &n);
+    }
+    poll_pair(p);
+    assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
+    assert_int_equal(got.frame.seq, 1);
+    assert_false(trib_link_event(&a->link, &done));
+    trib_link_notify(&a->link, &a->arena, &n);
+    trib_link_notify(&a->link, &a->arena, &(struct trib_notice){.kind = TRIB_NOTICE_FAILED});
+    poll_pair(p);
+    assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
+    assert_int_equal(got.kind, TRIB_NOTICE_FAILED);
+    close_pair(p);
 }
 
 /* Where the notice of rank 0 is in the arena of rank 1. */
@@ -401,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_positions_wrap),
         cmocka_unit_test(test_arena_is_bounded),
         cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_notices_wait_for_the_last),
         cmocka_unit_test(test_half_a_notice_is_none),
         cmocka_unit_test(test_notices_are_whole),
         cmocka_unit_test(test_imports_are_cached),
