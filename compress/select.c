@@ -2,13 +2,13 @@
 /*
  * The k elements largest in magnitude, exactly, in about one pass over memory.
  *
- *   1. A sample of about 8192 elements gives a threshold that more than k elements are
- *      very likely to reach: its rank in the sample is the expected one plus four
- *      standard deviations (the sampling of DGC, Lin et al., ICLR 2018; there the
- *      threshold decides, here it only saves work).
+ *   1. A sample of every eighth element, but at most 8192, gives a threshold that more
+ *      than k elements are very likely to reach: its rank in the sample is the expected
+ *      one plus four standard deviations (the sampling of DGC, Lin et al., ICLR 2018;
+ *      there the threshold decides, here it only saves work).
  *   2. One vector pass collects the positions that reach it.
  *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass
- * over the candidates keeps what is above it, and of its equals the first ones.
+ *      over the candidates keeps what is above it, and of its equals the first ones.
  *
  * Too few candidates (a sample misled by structure in the data): again with all
  * non-zero elements as candidates. The result never depends on the sample.
@@ -18,7 +18,13 @@
 
 #include "compress/stages.h"
 
-enum { SAMPLES = 8192, RADIX_BINS = 2048, SAMPLE_SHIFT = 20 };
+enum {
+    SAMPLE_STRIDE = 8,
+    SAMPLES_MIN = 256, /* below, the margin of the threshold eats what it saves */
+    SAMPLES_MAX = 8192,
+    RADIX_BINS = 2048,
+    SAMPLE_SHIFT = 20,
+};
 
 static uint32_t magnitude_at(const float *x, size_t i)
 {
@@ -40,16 +46,18 @@ static uint32_t bin_of_rank(const uint32_t *bins, size_t *k)
 /* A magnitude, at least 1, that more than k elements probably reach. */
 static uint32_t sampled_threshold(const float *x, size_t n, size_t k)
 {
-    const size_t stride = n / SAMPLES;
-    if (stride < 2)
+    const size_t eighth = n / SAMPLE_STRIDE;
+    const size_t samples = eighth < SAMPLES_MAX ? eighth : SAMPLES_MAX;
+    if (samples < SAMPLES_MIN)
         return 1;
-    const double expected = (double)k * SAMPLES / (double)n;
+    const size_t stride = n / samples;
+    const double expected = (double)k * (double)samples / (double)n;
     size_t rank = (size_t)(expected + 4 * sqrt(expected) + 8);
-    if (rank >= SAMPLES)
+    if (rank >= samples)
         return 1;
     uint32_t bins[RADIX_BINS] = {0};
     uint32_t jitter = 0; /* so that the stride meets no period of the data */
-    for (size_t j = 0; j < SAMPLES; j++) {
+    for (size_t j = 0; j < samples; j++) {
         jitter = jitter * 1664525u + 1013904223u;
         const size_t offset = (size_t)((uint64_t)jitter * stride >> 32);
         bins[magnitude_at(x, j * stride + offset) >> SAMPLE_SHIFT]++;
