@@ -14,6 +14,7 @@
 #include "pipeline/engine.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@
 #include "base/time.h"
 #include "pipeline/move.h"
 #include "pipeline/idle.h"
+
+enum { WORD_MS = 100 }; /* for the word of a peer that could not be reached */
 
 trib_status_t trib_engine_open(struct trib_engine *e)
 {
@@ -152,9 +155,14 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *o
     /* A peer that is gone may have left word of the cause, or others have. */
     l->lost = true;
     trib_error_clear(e->err);
-    trib_engine_notices(e);
-    if (e->failed)
-        return e->failed;
+    uint64_t until = trib_deadline_ms(WORD_MS);
+    do {
+        (void)trib_engine_events(e);
+        trib_engine_notices(e);
+        if (e->failed)
+            return e->failed;
+        sched_yield();
+    } while (!trib_deadline_passed(until));
     char text[500];
     snprintf(text, sizeof(text),
              "rank %d (host %s, process %d) cannot be reached from rank %d, operation %s, "

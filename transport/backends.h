@@ -9,5 +9,6 @@
 
 extern const struct trib_transport_ops trib_shm_ops;
 extern const struct trib_transport_ops trib_loop_ops;
+extern const struct trib_transport_ops trib_tcp_ops;
 
 #endif

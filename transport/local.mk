@@ -12,6 +12,11 @@ libtransport_la_SOURCES = \
 	transport/shm_layout.h \
 	transport/shm_peer.c \
 	transport/shm_region.c \
+	transport/tcp.c transport/tcp.h \
+	transport/tcp_connect.c \
+	transport/tcp_receive.c \
+	transport/tcp_region.c \
+	transport/tcp_send.c \
 	transport/transport.c transport/transport.h \
 	transport/wrap.c transport/wrap.h \
 	transport/wrap_trace.c \

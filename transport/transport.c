@@ -15,6 +15,7 @@
 
 const struct trib_transport_ops *const trib_transports[] = {
     &trib_shm_ops,
+    &trib_tcp_ops,
     &trib_loop_ops,
     NULL,
 };

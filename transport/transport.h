@@ -30,7 +30,7 @@ struct trib_config;
 struct trib_error;
 struct trib_log;
 
-#define TRIB_BLOB_MAX 64
+#define TRIB_BLOB_MAX 128
 
 /* An address or an exported region, to be carried to peers as it is. */
 struct trib_blob {

@@ -621,6 +621,12 @@ static void test_loop(void **state)
     run_transport("loop");
 }
 
+static void test_tcp(void **state)
+{
+    (void)state;
+    run_transport("tcp");
+}
+
 static int parse(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -647,6 +653,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_shm),
         cmocka_unit_test(test_shm_by_writes),
         cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_tcp),
     };
 
     if (parse(argc, argv)) {

@@ -37,7 +37,12 @@ enum phase {
 static const char *const phase_names[] = {"start",   "connect",     "operation", "transfer",
                                           "between", "before free", "free"};
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree"};
-static const char *const transports[] = {"shm", "shm+nomap"};
+static const char *const transports[] = {"shm", "shm+nomap", "tcp"};
+
+enum {
+    TRANSPORTS = sizeof(transports) / sizeof(*transports),
+    COMBINATIONS = 2 * 4 * TRANSPORTS, /* of sizes, algorithms and transports */
+};
 
 struct shot {
     int size, victim, signal;
@@ -352,7 +357,7 @@ static int aim_all(struct shot *shots, int signal_number, int stop_timeout_ms)
     int n = 0;
 
     for (int phase = 0; phase < PHASES; phase++) {
-        for (int k = 0; k < 16; k++) {
+        for (int k = 0; k < COMBINATIONS; k++) {
             struct shot s = {.size = k & 1 ? 4 : 2,
                              .signal = signal_number,
                              .phase = (enum phase)phase,
@@ -369,7 +374,7 @@ static int aim_all(struct shot *shots, int signal_number, int stop_timeout_ms)
 
 static void test_kill(void **state)
 {
-    static struct shot shots[PHASES * 16 * 4];
+    static struct shot shots[PHASES * COMBINATIONS * 4];
 
     (void)state;
     fire_all(shots, aim_all(shots, SIGKILL, 0));
@@ -378,7 +383,7 @@ static void test_kill(void **state)
 
 static void test_stop(void **state)
 {
-    static struct shot shots[PHASES * 16 * 4];
+    static struct shot shots[PHASES * COMBINATIONS * 4];
 
     (void)state;
     fire_all(shots, aim_all(shots, SIGSTOP, sweep.whole ? 0 : 500));
@@ -388,12 +393,12 @@ static void test_stop(void **state)
 /* With the time-out that users have. */
 static void test_stop_by_default(void **state)
 {
-    struct shot shots[2 * PHASES];
+    struct shot shots[TRANSPORTS * PHASES];
     int n = 0;
 
     (void)state;
     for (int phase = 0; phase < PHASES; phase++)
-        for (int t = 0; t < 2; t++)
+        for (int t = 0; t < TRANSPORTS; t++)
             n += aim(shots + n,
                      (struct shot){.size = 2 + phase % 2,
                                    .signal = SIGSTOP,

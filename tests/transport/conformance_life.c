@@ -73,14 +73,15 @@ static void check_kill(struct spawn *s, const struct row *row)
 
     if (!rig_open(&rig, s, row))
         goto out;
-    if (s->rank == victim) {
-        /* What it sent before it died still arrives. */
+    if (s->rank == victim) /* what it sent before it died still arrives */
         rig_note(&rig, 0, 77);
+    if (!spawn_barrier(s))
+        goto out;
+    if (s->rank == victim) {
         while (rig_next(&rig, &e))
             continue;
     }
     if (s->rank == 0) {
-        usleep(1000);
         start = trib_now_ns();
         spawn_signal(s, victim, SIGKILL);
         if (!rig_expect(&rig, TRIB_EVENT_ARRIVED, victim, &e))

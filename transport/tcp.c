@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: sockets between any hosts. One system call sends a write, from its source; one
+ * receives it, a large one straight into its place.
+ */
+#include "transport/tcp.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "transport/backends.h"
+#include "transport/params.h"
+
+enum {
+    POLLS_PER_CLOCK = 32,
+    TICK_NS = 5000000,
+};
+
+static trib_status_t make_descriptors(struct tcp *tcp)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+
+    tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
+    tcp->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    e.data.fd = tcp->bell;
+    if (tcp->epoll < 0 || tcp->bell < 0 ||
+        epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->bell, &e) != 0 ||
+        getrandom(&tcp->key, sizeof(tcp->key), 0) != (ssize_t)sizeof(tcp->key))
+        return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll, eventfd or getrandom: %m");
+    return TRIB_OK;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Everything but the words of farewell. */
+static void release(struct tcp *tcp)
+{
+    for (int i = 0; tcp->peers && i < tcp->size; i++) {
+        close_fd(tcp->peers[i].fd);
+        close_fd(tcp->peers[i].in.fd);
+        free(tcp->peers[i].in.buf);
+        free(tcp->peers[i].queue);
+        if (tcp->peers[i].watched)
+            trib_process_watch_close(&tcp->peers[i].watch);
+    }
+    for (int i = 0; i < tcp->n_guests; i++)
+        close(tcp->guests[i].fd);
+    close_fd(tcp->listener);
+    close_fd(tcp->bell);
+    close_fd(tcp->epoll);
+    trib_socket_free_memory(tcp);
+    pthread_mutex_destroy(&tcp->lock);
+    free(tcp->peers);
+    free(tcp->inlets);
+    free(tcp);
+}
+
+static trib_status_t tcp_open(const struct trib_transport_opts *opts,
+                              struct trib_transport **out)
+{
+    int64_t port = 0, ports = 1000;
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &ports},
+    };
+    trib_status_t status = trib_params_parse("tcp", opts->params, params, 2, opts->err);
+    struct stat net;
+
+    if (status != TRIB_OK)
+        return status;
+    if (port && port + ports > 65536)
+        ports = 65536 - port;
+    struct tcp *tcp = calloc(1, sizeof(*tcp));
+    if (!tcp)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    tcp->base.ops = &trib_tcp_ops;
+    tcp->self = opts->self;
+    tcp->size = opts->size;
+    tcp->cfg = opts->cfg;
+    tcp->log = opts->log;
+    tcp->err = opts->err;
+    tcp->listener = tcp->bell = tcp->epoll = -1;
+    pthread_mutex_init(&tcp->lock, NULL);
+    trib_process_self(&tcp->me);
+    tcp->net = stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
+    tcp->stops_at = trib_now_ns();
+    tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
+    tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
+    for (int i = 0; tcp->peers && i < opts->size; i++)
+        tcp->peers[i].fd = tcp->peers[i].in.fd = -1;
+    if (!tcp->peers || !tcp->inlets)
+        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    if (status == TRIB_OK)
+        status = make_descriptors(tcp);
+    if (status == TRIB_OK)
+        status = trib_socket_listen(tcp, (int)port, (int)ports);
+    if (status != TRIB_OK) {
+        release(tcp);
+        return status;
+    }
+    *out = &tcp->base;
+    return TRIB_OK;
+}
+
+/* Who connected and was never looked at gets a farewell, too. */
+static void tcp_close(struct trib_transport *t)
+{
+    struct tcp *tcp = tcp_of(t);
+
+    if (getpid() == tcp->me.pid) {
+        trib_socket_accept(tcp);
+        trib_socket_greet(tcp);
+        for (int i = 0; i < tcp->size; i++)
+            trib_socket_disconnect(t, i);
+    }
+    release(tcp);
+}
+
+static int read_inlets(struct tcp *tcp, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int left = tcp->n_inlets; left > 0 && n < max && tcp->n_inlets; left--) {
+        if (tcp->next_inlet >= tcp->n_inlets)
+            tcp->next_inlet = 0;
+        n += trib_socket_receive(tcp, tcp->inlets[tcp->next_inlet++], events + n, max - n);
+    }
+    return n;
+}
+
+static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct tcp *tcp = tcp_of(t);
+    int n = trib_socket_reap(tcp, events, max);
+
+    if (++tcp->polls % POLLS_PER_CLOCK == 0 || tcp->tick_at == 0 ||
+        atomic_load_explicit(&tcp->slept, memory_order_relaxed)) {
+        uint64_t now = trib_now_ns();
+        atomic_store_explicit(&tcp->slept, false, memory_order_relaxed);
+        if (now >= tcp->tick_at) {
+            tcp->tick_at = now + TICK_NS;
+            trib_socket_tick(tcp);
+        } else if (tcp->n_guests || tcp->n_inlets < tcp->size - 1) {
+            trib_socket_accept(tcp);
+            trib_socket_greet(tcp);
+        }
+    }
+    if (n < max)
+        n += read_inlets(tcp, events + n, max - n);
+    if (tcp->n_going && n < max)
+        n += trib_socket_report_losses(tcp, events + n, max - n);
+    return n;
+}
+
+static void tcp_wait(struct trib_transport *t, int timeout_us)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    struct epoll_event e;
+    uint64_t rings;
+
+    if (timeout_us <= 0)
+        return;
+    atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
+    if (epoll_pwait2(tcp->epoll, &e, 1, &ts, NULL) > 0 && e.data.fd == tcp->bell &&
+        read(tcp->bell, &rings, sizeof(rings)) < 0)
+        return; /* another thread has read it */
+}
+
+const struct trib_transport_ops trib_tcp_ops = {
+    .name = "tcp",
+    .detail = "ranks of any hosts: sockets",
+    .open = tcp_open,
+    .close = tcp_close,
+    .address = trib_socket_address,
+    .connect = trib_socket_connect,
+    .disconnect = trib_socket_disconnect,
+    .alloc = trib_socket_alloc,
+    .reg = trib_socket_reg,
+    .dereg = trib_socket_dereg,
+    .export_region = trib_socket_export,
+    .import_region = trib_socket_import,
+    .release = trib_socket_release,
+    .map = trib_no_map,
+    .write = trib_socket_write,
+    .poll = tcp_poll,
+    .arm = trib_no_arm,
+    .wait = tcp_wait,
+    .wake = trib_socket_wake,
+};

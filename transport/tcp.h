@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the tcp transport: what tcp.c, tcp_connect.c, tcp_receive.c, tcp_region.c and
+ * tcp_send.c share.
+ *
+ * Each rank listens at one port. To write to a peer it connects to that peer's port; the
+ * peer does the same for its own writes, so a pair has up to two connections, each of
+ * which carries frames one way. The other way only ever carries a BYE.
+ */
+#ifndef TRANSPORT_TCP_H
+#define TRANSPORT_TCP_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/process.h"
+#include "transport/transport.h"
+
+#define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT": changes with the protocol */
+#define TCP_ADDRESSES 4
+#define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
+#define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its place */
+
+enum tcp_kind {
+    TCP_WRITE = 1,
+    TCP_QUIET, /* a write without an event */
+    TCP_WAKE,
+    TCP_BYE,
+};
+
+/* In front of each write; everything as x86-64 and AArch64 Linux lay it out. */
+struct tcp_head {
+    uint32_t magic;
+    uint32_t kind;
+    uint32_t region; /* of the receiver */
+    uint32_t imm;
+    uint64_t off;
+    uint64_t len;
+};
+static_assert(sizeof(struct tcp_head) == 32, "no padding");
+
+/* The first bytes of a connection. */
+struct tcp_hello {
+    uint32_t magic;
+    int32_t rank; /* of the connecting side */
+    uint64_t key; /* of the listening side: strangers do not know it */
+};
+static_assert(sizeof(struct tcp_hello) == 16, "no padding");
+
+/* Address blob. IPv4 addresses are mapped into IPv6. */
+struct tcp_address {
+    uint32_t magic;
+    uint16_t port;
+    uint16_t n;
+    uint64_t key;
+    uint64_t start, space, boot; /* of trib_process */
+    uint64_t net; /* inode of the network name space */
+    int32_t pid;
+    uint8_t ip[TCP_ADDRESSES][16];
+};
+static_assert(sizeof(struct tcp_address) <= TRIB_BLOB_MAX, "address blob");
+
+struct tcp_export {
+    uint32_t magic;
+    uint32_t region;
+    uint64_t key; /* of the owner, as in its address */
+    uint64_t len;
+};
+
+struct tcp_region {
+    uint32_t id; /* index into tcp.regions and a generation */
+    uint8_t *ptr;
+    size_t len;
+    bool allocated;
+};
+
+struct tcp_remote {
+    int peer;
+    uint32_t region;
+    size_t len;
+    struct tcp_remote *next, *prev;
+};
+
+/* A write on its way into the socket. Its source lies still until it is there. */
+struct tcp_entry {
+    struct tcp_head head;
+    const uint8_t *payload;
+    bool signal;
+    uint64_t token;
+};
+
+enum tcp_peer_state {
+    TCP_PEER_UNKNOWN, /* not connected; what it sends is received */
+    TCP_PEER_CONNECTED,
+    TCP_PEER_GOING, /* lost; what it sent is still delivered first */
+    TCP_PEER_LOST,
+    TCP_PEER_LEFT, /* we left it */
+};
+
+/* A connection that a peer made: its frames come here. */
+struct tcp_inlet {
+    int fd; /* -1: none */
+    size_t at, have; /* bytes of buf that are not parsed yet */
+    bool in_payload;
+    struct tcp_head head;
+    uint8_t *to; /* where the rest of the payload goes */
+    size_t left;
+    uint8_t *buf; /* [TCP_BUFFER] */
+};
+
+struct tcp_peer {
+    enum tcp_peer_state state;
+    struct trib_process who;
+    uint64_t key;
+    bool said_bye; /* it leaves: the end of its stream is no death */
+    bool finished; /* its stream came and has ended */
+    struct trib_process_watch watch; /* same host only */
+    bool watched;
+    uint64_t stopped_ns;
+    uint64_t going_at;
+    char why[96];
+    struct tcp_inlet in;
+    /* under tcp.lock, because wake() may be called by any thread */
+    int fd; /* the connection that this rank made, -1: none */
+    struct tcp_entry *queue; /* [TCP_QUEUE], a ring */
+    uint32_t head, sent, tail; /* oldest kept, next for the socket, next free */
+    size_t sent_bytes; /* of entry `sent` */
+};
+
+/* A connection whose hello has not come yet. */
+struct tcp_guest {
+    int fd;
+    size_t have;
+    struct tcp_hello hello;
+    uint64_t until;
+};
+
+#define TCP_GUESTS 64
+
+struct tcp {
+    struct trib_transport base;
+    int self;
+    int size;
+    const struct trib_config *cfg;
+    const struct trib_log *log;
+    struct trib_error *err;
+    struct trib_process me;
+    uint64_t net;
+    uint64_t key;
+    int listener;
+    uint16_t port;
+    int bell;  /* eventfd: ends the own wait */
+    int epoll; /* all sockets and the bell */
+    pthread_mutex_t lock;
+    struct tcp_peer *peers;
+    struct tcp_guest guests[TCP_GUESTS];
+    int n_guests;
+    int *inlets; /* peers whose connection is here */
+    int n_inlets;
+    int next_inlet;
+    _Atomic int backlog; /* peers whose queue is not empty */
+    struct tcp_region **regions;
+    uint32_t n_regions;
+    uint32_t *generations;
+    struct tcp_remote *remotes;
+    uint32_t polls;
+    _Atomic bool slept; /* the next poll looks around at once */
+    uint64_t tick_at;
+    uint64_t stops_at; /* when stops were looked for last */
+    int n_going;
+};
+
+static inline struct tcp *tcp_of(struct trib_transport *t)
+{
+    return (struct tcp *)t;
+}
+
+/* tcp_connect.c: connections, their beginning and their end. */
+trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
+trib_status_t trib_socket_address(struct trib_transport *t, struct trib_blob *out);
+trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
+                                const struct trib_blob *address);
+void trib_socket_disconnect(struct trib_transport *t, int peer);
+void trib_socket_accept(struct tcp *tcp);
+void trib_socket_greet(struct tcp *tcp);
+void trib_socket_tick(struct tcp *tcp);
+void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void trib_socket_inlet_close(struct tcp *tcp, int peer);
+int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max);
+
+/* tcp_send.c */
+trib_status_t trib_socket_write(struct trib_transport *t, int peer,
+                              const struct trib_write *write);
+void trib_socket_wake(struct trib_transport *t, int peer);
+void trib_socket_flush(struct tcp *tcp, int peer);
+int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max);
+void trib_socket_say_bye(struct tcp *tcp, int peer);
+
+/* tcp_receive.c */
+int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max);
+
+/* tcp_region.c */
+trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                              struct trib_region **region_out);
+trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
+                            struct trib_region **out);
+void trib_socket_dereg(struct trib_transport *t, struct trib_region *region);
+trib_status_t trib_socket_export(struct trib_transport *t, const struct trib_region *region,
+                               struct trib_blob *out);
+trib_status_t trib_socket_import(struct trib_transport *t, int peer,
+                               const struct trib_blob *blob, struct trib_remote **out);
+void trib_socket_release(struct trib_transport *t, struct trib_remote *remote);
+/* Where a write of a peer goes; NULL: not inside a region. */
+uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
+void trib_socket_free_memory(struct tcp *tcp);
+
+#endif

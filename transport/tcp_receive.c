@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: what peers write. Heads and small payloads are received by the buffer, the rest of
+ * a large payload straight into its place. Everything here comes from outside.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "transport/tcp.h"
+
+/* Bytes from the socket: first to where the payload goes, then to the buffer. 0: none
+ * now; negative: the stream has ended. */
+static ssize_t take_bytes(struct tcp_inlet *in)
+{
+    struct iovec iov[2];
+    int n = 0;
+
+    if (in->at && in->at == in->have)
+        in->at = in->have = 0;
+    if (in->in_payload)
+        iov[n++] = (struct iovec){in->to, in->left};
+    iov[n++] = (struct iovec){in->buf + in->have, TCP_BUFFER - in->have};
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+    ssize_t got;
+    do {
+        got = recvmsg(in->fd, &m, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+    size_t rest = (size_t)got;
+    if (in->in_payload) {
+        size_t direct = rest < in->left ? rest : in->left;
+        in->to += direct;
+        in->left -= direct;
+        rest -= direct;
+    }
+    in->have += rest;
+    return got;
+}
+
+/* Moves what the buffer has of the payload to its place. */
+static void take_payload(struct tcp_inlet *in)
+{
+    size_t n = in->have - in->at < in->left ? in->have - in->at : in->left;
+
+    if (n == 0)
+        return;
+    memcpy(in->to, in->buf + in->at, n);
+    in->to += n;
+    in->left -= n;
+    in->at += n;
+}
+
+/* The next head, if the buffer has it whole; keeps the buffer's bytes at its front. */
+static bool take_head(struct tcp_inlet *in)
+{
+    if (in->have - in->at < sizeof(in->head)) {
+        memmove(in->buf, in->buf + in->at, in->have - in->at);
+        in->have -= in->at;
+        in->at = 0;
+        return false;
+    }
+    memcpy(&in->head, in->buf + in->at, sizeof(in->head));
+    in->at += sizeof(in->head);
+    return true;
+}
+
+/* false: the connection is of no use any more. */
+static bool begin_frame(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_inlet *in = &p->in;
+    const struct tcp_head *h = &in->head;
+
+    if (h->magic == TCP_MAGIC && h->kind == TCP_WAKE && h->len == 0)
+        return true;
+    if (h->magic == TCP_MAGIC && h->kind == TCP_BYE) {
+        p->said_bye = true;
+        trib_socket_going(tcp, peer, "process %d has left", p->who.pid);
+        return true;
+    }
+    if (h->magic != TCP_MAGIC || (h->kind != TCP_WRITE && h->kind != TCP_QUIET)) {
+        trib_socket_going(tcp, peer, "process %d sent what is no frame", p->who.pid);
+        return false;
+    }
+    in->to = h->len ? trib_socket_place(tcp, h) : NULL;
+    if (h->len && !in->to) {
+        trib_socket_going(tcp, peer, "process %d wrote outside of a region", p->who.pid);
+        return false;
+    }
+    in->left = (size_t)h->len;
+    in->in_payload = true;
+    return true;
+}
+
+int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+    int n = 0;
+
+    while (n < max && in->fd >= 0) {
+        if (in->in_payload) {
+            take_payload(in);
+            if (in->left == 0) {
+                in->in_payload = false;
+                if (in->head.kind == TCP_WRITE)
+                    events[n++] = (struct trib_event){.kind = TRIB_EVENT_ARRIVED,
+                                                      .peer = peer,
+                                                      .imm = in->head.imm,
+                                                      .len = in->head.len};
+                continue;
+            }
+        } else if (take_head(in)) {
+            if (!begin_frame(tcp, peer))
+                trib_socket_inlet_close(tcp, peer);
+            continue;
+        }
+        ssize_t got = take_bytes(in);
+        if (got == 0)
+            break;
+        if (got < 0) {
+            trib_socket_going(tcp, peer, "process %d has died", tcp->peers[peer].who.pid);
+            trib_socket_inlet_close(tcp, peer);
+        }
+    }
+    return n;
+}

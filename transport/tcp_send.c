@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: writes. Each goes to the socket at once, as far as the kernel takes it; the rest
+ * waits in the peer's queue, and its source with it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "transport/tcp.h"
+
+#define BATCH 16 /* entries of one system call */
+
+static struct tcp_entry *entry_at(struct tcp_peer *p, uint32_t i)
+{
+    return &p->queue[i % TCP_QUEUE];
+}
+
+/* The entries from `sent` on, without the bytes that are gone. */
+static int gather(struct tcp_peer *p, struct iovec *iov)
+{
+    size_t skip = p->sent_bytes;
+    int n = 0;
+
+    for (uint32_t i = p->sent; i != p->tail && i - p->sent < BATCH; i++) {
+        struct tcp_entry *e = entry_at(p, i);
+        if (skip < sizeof(e->head)) {
+            iov[n++] = (struct iovec){(uint8_t *)&e->head + skip, sizeof(e->head) - skip};
+            skip = 0;
+        } else {
+            skip -= sizeof(e->head);
+        }
+        if (e->payload && e->head.len > skip)
+            iov[n++] = (struct iovec){(void *)(uintptr_t)(e->payload + skip),
+                                      (size_t)e->head.len - skip};
+        skip = 0;
+    }
+    return n;
+}
+
+static void advance(struct tcp_peer *p, size_t bytes)
+{
+    bytes += p->sent_bytes;
+    while (p->sent != p->tail) {
+        const struct tcp_entry *e = entry_at(p, p->sent);
+        size_t whole = sizeof(e->head) + (e->payload ? (size_t)e->head.len : 0);
+        if (bytes < whole)
+            break;
+        bytes -= whole;
+        p->sent++;
+    }
+    p->sent_bytes = bytes;
+}
+
+/* Under the lock. */
+static void push_out(struct tcp_peer *p)
+{
+    struct iovec iov[2 * BATCH];
+
+    while (p->fd >= 0 && p->sent != p->tail) {
+        struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)gather(p, iov)};
+        ssize_t n = sendmsg(p->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) /* full; or broken, which the end of the stream will tell */
+            return;
+        advance(p, (size_t)n);
+    }
+}
+
+static bool backlogged(const struct tcp_peer *p)
+{
+    return p->head != p->tail;
+}
+
+void trib_socket_flush(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    pthread_mutex_lock(&tcp->lock);
+    push_out(p);
+    pthread_mutex_unlock(&tcp->lock);
+}
+
+/* Drops entries at the head that nobody wants to hear of. */
+static void forget(struct tcp *tcp, struct tcp_peer *p)
+{
+    bool had = backlogged(p);
+
+    while (p->head != p->sent && !entry_at(p, p->head)->signal)
+        p->head++;
+    if (had && !backlogged(p))
+        atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
+}
+
+static trib_status_t enqueue(struct tcp *tcp, struct tcp_peer *p,
+                             const struct tcp_entry *entry)
+{
+    trib_status_t status = TRIB_ERR_NO_RESOURCE;
+
+    pthread_mutex_lock(&tcp->lock);
+    if (p->fd >= 0 && p->tail - p->head < TCP_QUEUE) {
+        if (!backlogged(p))
+            atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);
+        *entry_at(p, p->tail) = *entry;
+        p->tail++;
+        push_out(p);
+        forget(tcp, p);
+        status = TRIB_OK;
+    }
+    pthread_mutex_unlock(&tcp->lock);
+    return status;
+}
+
+static bool fits(size_t off, size_t len, size_t size)
+{
+    return off <= size && len <= size - off;
+}
+
+static trib_status_t check(struct tcp *tcp, int peer, const struct trib_write *w)
+{
+    const struct tcp_region *local = (const struct tcp_region *)w->local;
+    const struct tcp_remote *remote = (const struct tcp_remote *)w->remote;
+
+    if (!local || !remote || remote->peer != peer)
+        return trib_fail(tcp->err, TRIB_ERR_INVALID,
+                         "a write to peer %d without a region here and one of its own",
+                         peer);
+    if (!fits(w->local_off, w->len, local->len) ||
+        !fits(w->remote_off, w->len, remote->len))
+        return trib_fail(
+            tcp->err, TRIB_ERR_RANGE,
+            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
+            w->local_off, local->len, w->remote_off, remote->len);
+    return TRIB_OK;
+}
+
+trib_status_t trib_socket_write(struct trib_transport *t, int peer,
+                              const struct trib_write *write)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_entry entry = {
+        .head = {.magic = TCP_MAGIC,
+                 .kind = write->quiet ? TCP_QUIET : TCP_WRITE,
+                 .imm = write->imm,
+                 .len = write->len},
+        .signal = write->signal,
+        .token = write->token,
+    };
+
+    assert(peer >= 0 && peer < tcp->size);
+    if (p->state != TCP_PEER_CONNECTED)
+        return p->state == TCP_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    if (write->len) {
+        trib_status_t status = check(tcp, peer, write);
+        if (status != TRIB_OK)
+            return status;
+        entry.head.region = ((const struct tcp_remote *)write->remote)->region;
+        entry.head.off = write->remote_off;
+        entry.payload =
+            ((const struct tcp_region *)write->local)->ptr + write->local_off;
+    }
+    return enqueue(tcp, p, &entry);
+}
+
+/* A full queue ends the peer's wait by itself. */
+void trib_socket_wake(struct trib_transport *t, int peer)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_entry wake = {.head = {.magic = TCP_MAGIC, .kind = TCP_WAKE}};
+    uint64_t one = 1;
+
+    assert(peer >= 0 && peer < tcp->size);
+    if (peer != tcp->self)
+        (void)enqueue(tcp, &tcp->peers[peer], &wake);
+    else if (write(tcp->bell, &one, sizeof(one)) < 0)
+        return; /* it rings already */
+}
+
+/* On both connections, whichever is there. */
+void trib_socket_say_bye(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_entry bye = {.head = {.magic = TCP_MAGIC, .kind = TCP_BYE}};
+
+    (void)enqueue(tcp, p, &bye);
+    if (p->in.fd >= 0)
+        (void)send(p->in.fd, &bye.head, sizeof(bye.head), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* What the kernel has taken. */
+static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int max)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    int n = 0;
+
+    push_out(p);
+    forget(tcp, p);
+    while (n < max && p->head != p->sent) {
+        events[n++] = (struct trib_event){.kind = TRIB_EVENT_WRITE_DONE,
+                                          .peer = peer,
+                                          .token = entry_at(p, p->head)->token};
+        entry_at(p, p->head)->signal = false;
+        forget(tcp, p);
+    }
+    return n;
+}
+
+int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    if (atomic_load_explicit(&tcp->backlog, memory_order_relaxed) == 0)
+        return 0;
+    pthread_mutex_lock(&tcp->lock);
+    for (int i = 0; i < tcp->size && n < max; i++) {
+        if (tcp->peers[i].queue && backlogged(&tcp->peers[i]))
+            n += reap_peer(tcp, i, events + n, max - n);
+    }
+    pthread_mutex_unlock(&tcp->lock);
+    return n;
+}
