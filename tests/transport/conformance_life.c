@@ -228,7 +228,7 @@ static void check_sleep(struct spawn *s, const struct row *row)
         if (!spawn_barrier(s))
             goto out;
         if (s->rank == 1) {
-            usleep(3000);
+            usleep(20000); /* by now the other sleeps, on a busy machine, too */
             if (i % 2)
                 rig.t->ops->wake(rig.t, 0);
             else
