@@ -51,7 +51,8 @@ static const char *const row_names[TRIB_CONFIG_ROWS] = {
 
 _Static_assert(TRIB_CONFIG_ROWS <= 40, "the budget of settings is 40");
 
-static const char *const origin_names[] = {"default", "file", "environment", "API"};
+static const char *const origin_names[] = {"default", "file", "environment", "API",
+                                           "launcher"};
 static const char *const type_names[] = {"bool", "integer", "size", "text", "choice"};
 
 /* What is being read, for sentences about it. */
@@ -474,6 +475,13 @@ trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
     struct source api = {.cfg = cfg, .err = err, .origin = TRIB_ORIGIN_API};
 
     return set_name(&api, name, value);
+}
+
+const char *trib_config_variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] ? value : NULL;
 }
 
 /* ---- asking ----------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ enum trib_config_origin {
     TRIB_ORIGIN_FILE,
     TRIB_ORIGIN_ENVIRONMENT,
     TRIB_ORIGIN_API,
+    TRIB_ORIGIN_LAUNCHER, /* mpirun and its like; see boot/launcher.h */
 };
 
 #define TRIB_CONFIG_FIELD_BOOL(name) bool name;
@@ -70,6 +71,9 @@ trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
 trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
                               const char *value, struct trib_error *err);
 
+/** trib_config_variable - a launcher's variable; NULL: it is not set, or empty. */
+const char *trib_config_variable(const char *name);
+
 /* One setting; the strings live as long as the call. */
 struct trib_config_item {
     const char *name;     /* "chunk" */
@@ -80,7 +84,7 @@ struct trib_config_item {
     const char *range; /* "4K..16M", "thread|caller", "" for texts */
     const char *unit;  /* "" where there is none */
     const char *doc;
-    const char *origin; /* "default", "file", "environment", "API" */
+    const char *origin; /* "default", "file", "environment", "API", "launcher" */
     bool same;          /* all ranks must agree */
 };
 

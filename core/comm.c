@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "boot/boot.h"
+#include "boot/launcher.h"
 
 /* The sentence of this thread's last trib_init that failed: there is no comm to ask. */
 static _Thread_local char init_error[512];
@@ -80,28 +81,25 @@ static trib_status_t boot_allgather(void *arg, const char *phase, const void *in
 
 static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
 {
-    const char *root = opts->root ? opts->root : comm->cfg.root;
-    int rank = opts->rank_plus_1 ? opts->rank_plus_1 - 1 : comm->cfg.rank;
-    int size = opts->ranks ? opts->ranks : comm->cfg.size;
-
-    if (size == 0 && !*root && rank <= 0) {
-        size = 1;
-        rank = 0;
-    }
-    struct trib_boot_opts bopts = {.rank = rank,
-                                   .size = size,
-                                   .root = root,
+    int given = opts->rank_plus_1;
+    struct trib_boot_opts bopts = {.rank = given ? given - 1 : comm->cfg.rank,
+                                   .size = opts->ranks ? opts->ranks : comm->cfg.size,
+                                   .root = opts->root ? opts->root : comm->cfg.root,
                                    .cfg = &comm->cfg,
                                    .log = &comm->log,
                                    .err = &comm->err};
+    struct trib_launch launch;
     struct trib_boot *boot;
-    trib_status_t st = trib_boot_open(&bopts, &boot);
+    trib_status_t st = trib_launch_complete(&bopts, &launch);
+    if (st == TRIB_OK)
+        st = trib_boot_open(&bopts, &boot);
+    trib_launch_release(&launch);
     if (st != TRIB_OK)
         return st;
-    trib_log_set_rank(&comm->log, rank);
-    snprintf(comm->label, sizeof(comm->label), "%d", rank);
+    trib_log_set_rank(&comm->log, bopts.rank);
+    snprintf(comm->label, sizeof(comm->label), "%d", bopts.rank);
     struct trib_exchange x = {boot_allgather, boot};
-    st = trib_comm_meet(comm, rank, size, &x);
+    st = trib_comm_meet(comm, bopts.rank, bopts.size, &x);
     /* Ranks that differ all see it by themselves, in the same words. */
     if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)
         (boot->ops->fail)(boot, trib_error_text(&comm->err));

@@ -10,6 +10,7 @@
 #include "base/config.h"
 #include "base/cpu.h"
 #include "boot/boot.h"
+#include "boot/launcher.h"
 #include "core/comm.h"
 #include "topo/machine.h"
 
@@ -65,6 +66,8 @@ static void list_boots(const struct sink *s)
 {
     for (int i = 0; trib_boots[i]; i++)
         give(s, trib_boots[i]->name, "", trib_boots[i]->detail);
+    for (int i = 0; trib_launchers[i]; i++)
+        give(s, trib_launchers[i]->name, "", trib_launchers[i]->detail);
 }
 
 static void give_setting(void *arg, const struct trib_config_item *c)
@@ -85,10 +88,12 @@ static trib_status_t list_config(struct sink *s)
     struct trib_error err = {0};
     trib_status_t st = trib_config_load(&cfg, NULL, NULL, &err);
 
-    if (st == TRIB_OK)
+    if (st == TRIB_OK) {
+        trib_launch_note(&cfg);
         trib_config_each(&cfg, give_setting, s);
-    else
+    } else {
         trib_say_error(trib_error_text(&err));
+    }
     return st;
 }
 

@@ -26,13 +26,14 @@ typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line)
 
 /*
  * Options of trib_init. Zero or NULL means: as the configuration says
- * (TRIB_* environment, then its file, then the default).
+ * (TRIB_* environment, then its file, then mpirun, mpiexec or srun, then the default).
  */
 typedef struct trib_opts {
     size_t size;         /* sizeof(trib_opts_t) */
-    int rank_plus_1;     /* 0: from TRIB_RANK */
-    int ranks;           /* 0: from TRIB_SIZE, or 1 where neither that nor a root is set */
-    const char *root;    /* NULL: from TRIB_ROOT; "host:port", or trib_local_root() */
+    int rank_plus_1; /* 0: from TRIB_RANK, or the launcher */
+    int ranks; /* 0: from TRIB_SIZE, or the launcher; 1 where nobody says */
+    const char *root; /* NULL: from TRIB_ROOT, or the launcher; "host:port", or
+                         trib_local_root() */
     const char *config;  /* settings "name=value,name=value" that override the rest */
     trib_log_fn log;     /* NULL: standard error */
     void *log_arg;

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/launcher.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "boot/tcp_net.h"
+#include "boot/who.h"
+
+/*
+ * PMI_FD and PMIX_RANK are of the innermost launcher. Slurm's variables also reach what
+ * an mpirun inside of a job starts, so they come last.
+ */
+const struct trib_launcher *const trib_launchers[] = {
+    &trib_launcher_pmix,
+    &trib_launcher_pmi,
+    &trib_launcher_slurm,
+    NULL,
+};
+
+/*
+ * A launcher answers a process once, but a program may join, leave and join again: the
+ * answer is kept for the life of the process, written once under the lock.
+ */
+static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct trib_launch answer; /* size 0: nobody has asked */
+
+static const struct trib_launcher *find_launcher(void)
+{
+    for (size_t i = 0; trib_launchers[i]; i++)
+        if (trib_launchers[i]->here())
+            return trib_launchers[i];
+    return NULL;
+}
+
+trib_status_t trib_launch_number(const char *variable, int max, int *out,
+                                 struct trib_error *err)
+{
+    const char *text = trib_config_variable(variable);
+    char *end = NULL;
+    long number =
+        text && text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
+
+    if (number < 0 || number > max || *end)
+        return trib_fail(
+            err, TRIB_ERR_CONFIG,
+            "%s=%.40s in the environment is no number from 0 to %d: start "
+            "the program with the launcher that sets it, or set TRIB_RANK, "
+            "TRIB_SIZE and TRIB_ROOT",
+            variable, text ? text : "", max);
+    *out = (int)number;
+    return TRIB_OK;
+}
+
+/* A root of one's own ----------------------------------------------------------------
+ */
+
+/*
+ * Bound, with SO_REUSEADDR, and not listening: the kernel gives the port to nobody
+ * else, yet lets rank 0 listen there.
+ */
+static int hold_port(int family, int *port_out)
+{
+    struct sockaddr_storage at = {.ss_family = (sa_family_t)family};
+    socklen_t bytes = sizeof(at);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
+    if (bind(fd, (struct sockaddr *)&at,
+             family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                : sizeof(struct sockaddr_in)) ||
+        getsockname(fd, (struct sockaddr *)&at, &bytes)) {
+        close(fd);
+        return -1;
+    }
+    *port_out = ntohs(family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                         : ((struct sockaddr_in *)&at)->sin_port);
+    return fd;
+}
+
+trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err)
+{
+    struct trib_who self;
+    struct trib_tcp_root parsed;
+    int port = 0;
+
+    launch->hold = hold_port(AF_INET6, &port);
+    if (launch->hold < 0)
+        launch->hold = hold_port(AF_INET, &port);
+    if (launch->hold < 0)
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "rank 0 finds no free port for the others to meet at: %m");
+    trib_who_self(0, &self);
+    snprintf(launch->root, sizeof(launch->root), "%s:%d", self.host, port);
+    if (!trib_tcp_root_parse(launch->root, &parsed))
+        return trib_fail(
+            err, TRIB_ERR_BOOT,
+            "this host is called \"%s\", which other hosts cannot look up: "
+            "give it a name, or set TRIB_ROOT=host:port for all ranks",
+            self.host);
+    return TRIB_OK;
+}
+
+trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
+                                 const char *from, struct trib_error *err)
+{
+    struct trib_tcp_root root;
+    struct trib_who self;
+
+    if (!trib_tcp_root_parse(text, &root))
+        return trib_fail(
+            err, TRIB_ERR_BOOT,
+            "rank %d was told by %s to meet the others at \"%.80s\", which "
+            "is not host:port: set TRIB_ROOT=host:port for all ranks",
+            launch->rank, from, text);
+    trib_who_self(launch->rank, &self);
+    /* On rank 0's own host, which may be unable to look up its own name. */
+    if (strcmp(root.host, self.host) == 0)
+        snprintf(launch->root, sizeof(launch->root), "127.0.0.1:%s", root.port);
+    else
+        snprintf(launch->root, sizeof(launch->root), "%s", text);
+    return TRIB_OK;
+}
+
+/* What is given, and what the launcher says ------------------------------------------
+ */
+
+static trib_status_t differs(const struct trib_boot_opts *opts, const char *what,
+                             int given, const char *launcher, int says)
+{
+    return trib_fail(opts->err, TRIB_ERR_CONFIG,
+                     "%s is %d where %s says %d: unset it, or set TRIB_RANK, TRIB_SIZE "
+                     "and TRIB_ROOT, all three",
+                     what, given, launcher, says);
+}
+
+static trib_status_t meet_once(const struct trib_launcher *launcher,
+                               const struct trib_boot_opts *opts,
+                               struct trib_launch *launch)
+{
+    trib_status_t status = TRIB_OK;
+
+    pthread_mutex_lock(&answer_lock);
+    if (answer.size) {
+        *launch = answer;
+    } else {
+        status = launcher->meet(opts, launch);
+        if (status == TRIB_OK) {
+            answer = *launch;
+            answer.hold = -1;
+        }
+    }
+    pthread_mutex_unlock(&answer_lock);
+    if (status != TRIB_OK)
+        trib_launch_release(launch);
+    return status;
+}
+
+static trib_status_t complete_from(const struct trib_launcher *launcher,
+                                   struct trib_boot_opts *opts,
+                                   struct trib_launch *launch)
+{
+    bool rooted = opts->root && opts->root[0];
+    trib_status_t status = launcher->look(launch, opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    if (!rooted && opts->rank >= 0 && opts->rank != launch->rank)
+        return differs(opts, "TRIB_RANK", opts->rank, launcher->name, launch->rank);
+    if (opts->size == 0 && launch->size == 1)
+        rooted = true; /* nobody to meet */
+    if (!rooted || (opts->size == 0 && launch->size == 0))
+        status = meet_once(launcher, opts, launch);
+    if (status != TRIB_OK)
+        return status;
+    if (!rooted && opts->size > 0 && opts->size != launch->size)
+        return differs(opts, "TRIB_SIZE", opts->size, launcher->name, launch->size);
+    trib_log(opts->log, TRIB_LOG_INFO, "boot", "%s: rank %d of %d, meeting at %s",
+             launcher->name, launch->rank, launch->size, launch->root);
+    if (opts->rank < 0)
+        opts->rank = launch->rank;
+    if (opts->size == 0)
+        opts->size = launch->size;
+    if (!opts->root || !opts->root[0])
+        opts->root = opts->size > 1 ? launch->root : "";
+    return TRIB_OK;
+}
+
+trib_status_t trib_launch_complete(struct trib_boot_opts *opts,
+                                   struct trib_launch *launch)
+{
+    bool rooted = opts->root && opts->root[0];
+    bool enough = opts->rank >= 0 && opts->size > 0 && rooted;
+
+    *launch = (struct trib_launch){.hold = -1};
+    if (enough || opts->size == 1)
+        return TRIB_OK;
+    const struct trib_launcher *launcher = find_launcher();
+    if (launcher)
+        return complete_from(launcher, opts, launch);
+    if (opts->size == 0 && !rooted && opts->rank <= 0) {
+        opts->size = 1;
+        opts->rank = 0;
+    }
+    return TRIB_OK;
+}
+
+void trib_launch_release(struct trib_launch *launch)
+{
+    if (launch->hold >= 0)
+        close(launch->hold);
+    launch->hold = -1;
+}
+
+void trib_launch_note(struct trib_config *cfg)
+{
+    struct trib_launch launch = {.hold = -1};
+    const struct trib_launcher *launcher = find_launcher();
+
+    if (!launcher || launcher->look(&launch, NULL) != TRIB_OK)
+        return;
+    if (cfg->origin[TRIB_CONFIG_ROW_rank] == TRIB_ORIGIN_DEFAULT) {
+        cfg->rank = launch.rank;
+        cfg->origin[TRIB_CONFIG_ROW_rank] = TRIB_ORIGIN_LAUNCHER;
+    }
+    if (launch.size && cfg->origin[TRIB_CONFIG_ROW_size] == TRIB_ORIGIN_DEFAULT) {
+        cfg->size = launch.size;
+        cfg->origin[TRIB_CONFIG_ROW_size] = TRIB_ORIGIN_LAUNCHER;
+    }
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Launchers: mpirun, mpiexec and srun know rank and size of what they start.
+ *
+ * They are asked for that, and to pass one text from rank 0 to all: where its TCP store
+ * is. Everything after is boot/tcp.c, which knows how to name a rank that has died.
+ */
+#ifndef BOOT_LAUNCHER_H
+#define BOOT_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "boot/boot.h"
+
+#include <tributary/status.h>
+
+#define TRIB_LAUNCH_RANKS_MAX 65536 /* as TRIB_SIZE */
+#define TRIB_LAUNCH_ROOT_BYTES 320 /* "host:port" with its zero */
+
+/* Where a process stands that a launcher has started. */
+struct trib_launch {
+    int rank;
+    int size; /* 0: only meet() can find out */
+    char root[TRIB_LAUNCH_ROOT_BYTES]; /* "": only meet() can find out */
+    int hold; /* on rank 0, a socket that keeps the root's port for it; else -1 */
+};
+
+struct trib_launcher {
+    const char *name;
+    const char *detail;
+    /* Has it started this process? Looks at the environment alone, as look() does. */
+    bool (*here)(void);
+    trib_status_t (*look)(struct trib_launch *out, struct trib_error *err);
+    /*
+     * Find out size and root, together with all other ranks; after look(). Takes at
+     * most boot_timeout_ms. May be called once in the life of a process.
+     */
+    trib_status_t (*meet)(const struct trib_boot_opts *opts,
+                          struct trib_launch *launch);
+};
+
+/** trib_launchers - in order of preference, NULL at the end. */
+extern const struct trib_launcher *const trib_launchers[];
+
+extern const struct trib_launcher trib_launcher_pmi;
+extern const struct trib_launcher trib_launcher_pmix;
+extern const struct trib_launcher trib_launcher_slurm;
+
+/**
+ * trib_launch_complete - fill in what opts lacks of rank, size and root.
+ *
+ * opts     rank -1, size 0, root NULL or "": not given. What is given stays as it is.
+ *          root then points into *launch. Without a launcher a process is alone where
+ *          nothing is given
+ * thread   any
+ * errors   TRIB_ERR_CONFIG, TRIB_ERR_BOOT, TRIB_ERR_SYSTEM, TRIB_ERR_UNSUPPORTED: this
+ *          build cannot talk to the launcher
+ */
+trib_status_t trib_launch_complete(struct trib_boot_opts *opts,
+                                   struct trib_launch *launch);
+
+/** trib_launch_release - after the boot is open, or has failed to. */
+void trib_launch_release(struct trib_launch *launch);
+
+/** trib_launch_note - let settings that nobody gave show what the launcher says. */
+void trib_launch_note(struct trib_config *cfg);
+
+/* For launchers ------------------------------------------------------------------- */
+
+/** trib_launch_number - an environment variable as a number from 0 to max. */
+trib_status_t trib_launch_number(const char *variable, int max, int *out,
+                                 struct trib_error *err);
+
+/** trib_launch_offer - on rank 0, take a free port of this host: root and hold. */
+trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err);
+
+/**
+ * trib_launch_accept - on other ranks, what rank 0 has offered.
+ *
+ * from     the launcher's name, for the error: `text` may be anything
+ */
+trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
+                                 const char *from, struct trib_error *err);
+
+#endif

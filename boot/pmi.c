@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/pmi.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "boot/launcher.h"
+
+#define KEY "tributary-root"
+
+struct pmi {
+    const struct trib_pmi_opts *opts;
+    uint64_t deadline;
+    size_t len; /* bytes in line */
+    char line[TRIB_PMI_LINE_BYTES];
+};
+
+bool trib_pmi_word(const char *line, const char *name, char *value, size_t bytes)
+{
+    size_t name_len = strlen(name);
+
+    for (;;) {
+        line += strspn(line, " ");
+        size_t len = strcspn(line, " ");
+        if (len == 0)
+            return false;
+        if (len > name_len && line[name_len] == '=' && !strncmp(line, name, name_len)) {
+            line += name_len + 1;
+            len -= name_len + 1;
+            if (len >= bytes)
+                return false;
+            memcpy(value, line, len);
+            value[len] = '\0';
+            return true;
+        }
+        line += len;
+    }
+}
+
+static trib_status_t gone(const struct pmi *p, const char *doing, const char *why)
+{
+    return trib_fail(
+        p->opts->err, TRIB_ERR_BOOT,
+        "rank %d cannot %s over PMI_FD=%d: %s; start the ranks with mpiexec, "
+        "or set TRIB_RANK, TRIB_SIZE and TRIB_ROOT",
+        p->opts->rank, doing, p->opts->fd, why);
+}
+
+static trib_status_t send_line(struct pmi *p, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left) {
+        ssize_t n = send(p->opts->fd, text, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return gone(p, "write to the launcher",
+                        errno == EPIPE ? "it has closed the connection"
+                                       : strerror(errno));
+        text += n;
+        left -= (size_t)n;
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t wait_readable(struct pmi *p, const char *doing)
+{
+    struct pollfd ready = {.fd = p->opts->fd, .events = POLLIN};
+    int n;
+
+    do
+        n = poll(&ready, 1, trib_deadline_left_ms(p->deadline));
+    while (n < 0 && errno == EINTR && !trib_deadline_passed(p->deadline));
+    if (n > 0)
+        return TRIB_OK;
+    if (n < 0 && errno != EINTR)
+        return gone(p, doing, strerror(errno));
+    return trib_fail(
+        p->opts->err, TRIB_ERR_BOOT,
+        "rank %d waited %d ms for the launcher to %s: another rank has not "
+        "come; see what it said, or raise TRIB_BOOT_TIMEOUT_MS",
+        p->opts->rank, p->opts->timeout_ms, doing);
+}
+
+/*
+ * One line, without its line feed. The launcher answers a question with one line and
+ * says nothing by itself, so what follows the line feed is not PMI.
+ */
+static trib_status_t read_line(struct pmi *p, const char *doing)
+{
+    p->len = 0;
+    for (;;) {
+        if (p->len == sizeof(p->line))
+            return gone(p, doing, "what answers there sends lines that are too long");
+        trib_status_t status = wait_readable(p, doing);
+        if (status != TRIB_OK)
+            return status;
+        ssize_t n =
+            recv(p->opts->fd, p->line + p->len, sizeof(p->line) - p->len, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (n <= 0)
+            return gone(p, doing,
+                        n == 0 ? "it has closed the connection" : strerror(errno));
+        p->len += (size_t)n;
+        char *end = memchr(p->line, '\n', p->len);
+        if (!end)
+            continue;
+        if (end + 1 != p->line + p->len || memchr(p->line, '\0', p->len))
+            return gone(p, doing, "what answers there is not PMI");
+        *end = '\0';
+        return TRIB_OK;
+    }
+}
+
+/* Ask, and check that the answer is the one that belongs to the question. */
+static trib_status_t ask(struct pmi *p, const char *question, const char *answer,
+                         const char *doing)
+{
+    char word[64];
+    char why[192];
+
+    trib_status_t status = send_line(p, question);
+    if (status == TRIB_OK)
+        status = read_line(p, doing);
+    if (status != TRIB_OK)
+        return status;
+    if (!trib_pmi_word(p->line, "cmd", word, sizeof(word)) || strcmp(word, answer) != 0)
+        snprintf(why, sizeof(why), "the answer is not %s but \"%.60s\"", answer,
+                 p->line);
+    else if (trib_pmi_word(p->line, "rc", word, sizeof(word)) && strcmp(word, "0") != 0)
+        snprintf(why, sizeof(why), "the launcher refuses: \"%.80s\"", p->line);
+    else
+        return TRIB_OK;
+    for (char *c = why; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    return gone(p, doing, why);
+}
+
+static trib_status_t put(struct pmi *p, const char *space, const char *text)
+{
+    char question[TRIB_PMI_VALUE_BYTES + 512];
+
+    snprintf(question, sizeof(question), "cmd=put kvsname=%s key=" KEY " value=%s\n",
+             space, text);
+    return ask(p, question, "put_result", "publish where the ranks meet");
+}
+
+static trib_status_t get(struct pmi *p, const char *space, char *text, size_t bytes)
+{
+    char question[512];
+
+    snprintf(question, sizeof(question), "cmd=get kvsname=%s key=" KEY "\n", space);
+    trib_status_t status = ask(p, question, "get_result", "learn where the ranks meet");
+    if (status == TRIB_OK && !trib_pmi_word(p->line, "value", text, bytes))
+        status = gone(p, "learn where the ranks meet", "rank 0 has not said it");
+    return status;
+}
+
+/* A value that is too long would come back cut, or not at all. */
+static trib_status_t check_maxes(struct pmi *p, const char *text)
+{
+    char word[16];
+    trib_status_t status =
+        ask(p, "cmd=get_maxes\n", "maxes", "learn what the launcher can pass on");
+
+    if (status != TRIB_OK)
+        return status;
+    if (!trib_pmi_word(p->line, "vallen_max", word, sizeof(word)) ||
+        strtol(word, NULL, 10) <= (long)strlen(text))
+        return gone(p, "pass on where the ranks meet",
+                    "it takes no text of that length");
+    return TRIB_OK;
+}
+
+trib_status_t trib_pmi_pass(const struct trib_pmi_opts *opts, char *text, size_t bytes)
+{
+    struct pmi p = {.opts = opts, .deadline = trib_deadline_ms(opts->timeout_ms)};
+    char space[257]; /* PMI allows 256 bytes */
+
+    trib_status_t status = ask(&p, "cmd=init pmi_version=1 pmi_subversion=1\n",
+                               "response_to_init", "greet the launcher");
+    if (status == TRIB_OK)
+        status = check_maxes(&p, opts->rank == 0 ? text : "");
+    if (status == TRIB_OK)
+        status = ask(&p, "cmd=get_my_kvsname\n", "my_kvsname", "find the job's space");
+    if (status == TRIB_OK && !trib_pmi_word(p.line, "kvsname", space, sizeof(space)))
+        status = gone(&p, "find the job's space", "the answer names none");
+    if (status == TRIB_OK && opts->rank == 0)
+        status = put(&p, space, text);
+    if (status == TRIB_OK)
+        status = ask(&p, "cmd=barrier_in\n", "barrier_out", "gather all ranks");
+    if (status == TRIB_OK && opts->rank != 0)
+        status = get(&p, space, text, bytes);
+    /* mpiexec ends a job in which a rank that has greeted it does not say good-bye. */
+    if (status == TRIB_OK)
+        status = ask(&p, "cmd=finalize\n", "finalize_ack", "say good-bye");
+    return status;
+}
+
+/* The launcher -----------------------------------------------------------------------
+ */
+
+static bool pmi_here(void)
+{
+    return trib_config_variable("PMI_FD") && trib_config_variable("PMI_RANK");
+}
+
+static trib_status_t pmi_look(struct trib_launch *out, struct trib_error *err)
+{
+    trib_status_t status =
+        trib_launch_number("PMI_RANK", TRIB_LAUNCH_RANKS_MAX - 1, &out->rank, err);
+
+    if (status == TRIB_OK)
+        status = trib_launch_number("PMI_SIZE", TRIB_LAUNCH_RANKS_MAX, &out->size, err);
+    return status;
+}
+
+static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
+                              struct trib_launch *launch)
+{
+    struct trib_pmi_opts p = {.rank = launch->rank,
+                              .timeout_ms = opts->cfg->boot_timeout_ms,
+                              .err = opts->err};
+    char text[TRIB_PMI_VALUE_BYTES];
+
+    trib_status_t status = trib_launch_number("PMI_FD", INT_MAX, &p.fd, opts->err);
+    if (status == TRIB_OK && launch->rank == 0)
+        status = trib_launch_offer(launch, opts->err);
+    if (status != TRIB_OK)
+        return status;
+    snprintf(text, sizeof(text), "%s", launch->root);
+    status = trib_pmi_pass(&p, text, sizeof(text));
+    if (status == TRIB_OK && launch->rank != 0)
+        status = trib_launch_accept(launch, text, "mpiexec", opts->err);
+    return status;
+}
+
+const struct trib_launcher trib_launcher_pmi = {
+    .name = "PMI",
+    .detail = "mpiexec of MPICH, srun --mpi=pmi2: rank 0's address over PMI_FD",
+    .here = pmi_here,
+    .look = pmi_look,
+    .meet = pmi_meet,
+};

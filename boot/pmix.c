@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PMIx, which mpirun of Open MPI and srun --mpi=pmix speak.
+ *
+ * The library is opened when a launcher that speaks it is there, so that a program also
+ * starts on hosts without it. Its calls may wait for ever for a rank that never comes;
+ * hence they are made by a thread, which is left behind when the time is over.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "boot/launcher.h"
+#include "build-config.h"
+
+static bool pmix_here(void)
+{
+    return trib_config_variable("PMIX_NAMESPACE") && trib_config_variable("PMIX_RANK");
+}
+
+/* The environment has no size. */
+static trib_status_t pmix_look(struct trib_launch *out, struct trib_error *err)
+{
+    out->size = 0;
+    return trib_launch_number("PMIX_RANK", TRIB_LAUNCH_RANKS_MAX - 1, &out->rank, err);
+}
+
+#if HAVE_PMIX
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pmix.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#define LIBRARY "libpmix.so.2"
+#define KEY "tributary-root"
+
+struct library {
+    __typeof__(&PMIx_Init) init;
+    __typeof__(&PMIx_Finalize) finalize;
+    __typeof__(&PMIx_Put) put;
+    __typeof__(&PMIx_Commit) commit;
+    __typeof__(&PMIx_Fence) fence;
+    __typeof__(&PMIx_Get) get;
+    __typeof__(&PMIx_Error_string) error_string;
+};
+
+/* One talk with the launcher. Freed by who comes last: the caller or the thread. */
+struct talk {
+    struct library lib;
+    pmix_proc_t self;
+    bool root; /* this is rank 0 */
+    char text[TRIB_LAUNCH_ROOT_BYTES]; /* of rank 0, to all */
+    uint32_t size;
+    const char *doing; /* under the lock, as what follows */
+    pmix_status_t status;
+    bool done;
+    bool abandoned;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+};
+
+static bool open_library(struct library *lib)
+{
+    void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    const struct {
+        void *function; /* a pointer to it; POSIX makes both kinds of the same size */
+        const char *name;
+    } symbols[] = {
+        {&lib->init, "PMIx_Init"},
+        {&lib->finalize, "PMIx_Finalize"},
+        {&lib->put, "PMIx_Put"},
+        {&lib->commit, "PMIx_Commit"},
+        {&lib->fence, "PMIx_Fence"},
+        {&lib->get, "PMIx_Get"},
+        {&lib->error_string, "PMIx_Error_string"},
+    };
+
+    for (size_t i = 0; handle && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *symbol = dlsym(handle, symbols[i].name);
+        if (!symbol)
+            return false;
+        memcpy(symbols[i].function, &symbol, sizeof(symbol));
+    }
+    return handle != NULL; /* and stays: its threads may outlive the talk */
+}
+
+static void begin(struct talk *t, const char *doing)
+{
+    pthread_mutex_lock(&t->lock);
+    t->doing = doing;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static pmix_status_t get_size(struct talk *t)
+{
+    pmix_proc_t job = t->self;
+    pmix_value_t *value = NULL;
+
+    begin(t, "ask for the number of ranks");
+    job.rank = PMIX_RANK_WILDCARD;
+    pmix_status_t status = t->lib.get(&job, PMIX_JOB_SIZE, NULL, 0, &value);
+    if (status != PMIX_SUCCESS)
+        return status;
+    if (value->type == PMIX_UINT32)
+        t->size = value->data.uint32;
+    free(value);
+    return t->size ? PMIX_SUCCESS : PMIX_ERR_TYPE_MISMATCH;
+}
+
+static pmix_status_t put_root(struct talk *t)
+{
+    pmix_value_t value = {.type = PMIX_STRING, .data.string = t->text};
+    pmix_key_t key = KEY; /* PMIx may read all of its bytes */
+
+    begin(t, "publish where the ranks meet");
+    pmix_status_t status = t->lib.put(PMIX_GLOBAL, key, &value);
+    return status == PMIX_SUCCESS ? t->lib.commit() : status;
+}
+
+static pmix_status_t get_root(struct talk *t)
+{
+    pmix_proc_t root = t->self;
+    pmix_value_t *value = NULL;
+    pmix_key_t key = KEY;
+
+    begin(t, "learn where the ranks meet");
+    root.rank = 0;
+    pmix_status_t status = t->lib.get(&root, key, NULL, 0, &value);
+    if (status != PMIX_SUCCESS)
+        return status;
+    if (value->type == PMIX_STRING && value->data.string) {
+        snprintf(t->text, sizeof(t->text), "%s", value->data.string);
+        free(value->data.string);
+    }
+    free(value);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t fence(struct talk *t)
+{
+    pmix_info_t info = {.key = PMIX_COLLECT_DATA,
+                        .value = {.type = PMIX_BOOL, .data.flag = true}};
+
+    begin(t, "gather all ranks");
+    return t->lib.fence(NULL, 0, &info, 1);
+}
+
+static pmix_status_t converse(struct talk *t)
+{
+    begin(t, "greet the launcher");
+    pmix_status_t status = t->lib.init(&t->self, NULL, 0);
+    if (status != PMIX_SUCCESS)
+        return status;
+    status = get_size(t);
+    if (status == PMIX_SUCCESS && t->root)
+        status = put_root(t);
+    if (status == PMIX_SUCCESS)
+        status = fence(t);
+    if (status == PMIX_SUCCESS && !t->root)
+        status = get_root(t);
+    if (status != PMIX_SUCCESS)
+        return status;
+    begin(t, "say good-bye");
+    return t->lib.finalize(NULL, 0);
+}
+
+static void free_talk(struct talk *t)
+{
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static void *run(void *arg)
+{
+    struct talk *t = arg;
+    pmix_status_t status = converse(t);
+
+    pthread_mutex_lock(&t->lock);
+    t->status = status;
+    t->done = true;
+    bool abandoned = t->abandoned;
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    if (abandoned)
+        free_talk(t);
+    return NULL;
+}
+
+static int start(struct talk *t, pthread_t *thread_out)
+{
+    pthread_condattr_t attr;
+    sigset_t all;
+    sigset_t old;
+
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    sigfillset(&all); /* the application's signals are not for PMIx's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int error = pthread_create(thread_out, NULL, run, t);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error;
+}
+
+/* Wait for the thread; false: it is left behind, and t with it. */
+static bool finish(struct talk *t, pthread_t thread, int timeout_ms)
+{
+    struct timespec until;
+    int error = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += timeout_ms % 1000 * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&t->lock);
+    while (!t->done && !error)
+        error = pthread_cond_timedwait(&t->wake, &t->lock, &until);
+    t->abandoned = !t->done;
+    pthread_mutex_unlock(&t->lock);
+    if (t->abandoned)
+        pthread_detach(thread);
+    else
+        pthread_join(thread, NULL);
+    return !t->abandoned;
+}
+
+static trib_status_t judge(const struct talk *t, const struct trib_boot_opts *opts,
+                           struct trib_launch *launch)
+{
+    if (t->status != PMIX_SUCCESS)
+        return trib_fail(
+            opts->err, TRIB_ERR_BOOT,
+            "rank %d cannot %s over PMIx: %s; start the ranks with mpirun, "
+            "or set TRIB_RANK, TRIB_SIZE and TRIB_ROOT",
+            launch->rank, t->doing, t->lib.error_string(t->status));
+    if (t->size > TRIB_LAUNCH_RANKS_MAX)
+        return trib_fail(opts->err, TRIB_ERR_CONFIG,
+                         "PMIx says that there are %u ranks: at most %d can meet",
+                         t->size, TRIB_LAUNCH_RANKS_MAX);
+    launch->size = (int)t->size;
+    return launch->rank == 0 ? TRIB_OK
+                             : trib_launch_accept(launch, t->text, "PMIx", opts->err);
+}
+
+static trib_status_t talk(struct talk *t, const struct trib_boot_opts *opts,
+                          struct trib_launch *launch)
+{
+    int timeout_ms = opts->cfg->boot_timeout_ms;
+    pthread_t thread;
+
+    int error = start(t, &thread);
+    if (error) {
+        free_talk(t);
+        errno = error;
+        return trib_fail(opts->err, TRIB_ERR_SYSTEM,
+                         "cannot start a thread of boot: %m");
+    }
+    if (!finish(t, thread, timeout_ms))
+        return trib_fail(
+            opts->err, TRIB_ERR_BOOT,
+            "rank %d waited %d ms for all ranks to meet over PMIx: another "
+            "rank has not come; see what it said, or raise "
+            "TRIB_BOOT_TIMEOUT_MS",
+            launch->rank, timeout_ms);
+    trib_status_t status = judge(t, opts, launch);
+    free_talk(t);
+    return status;
+}
+
+static trib_status_t pmix_meet(const struct trib_boot_opts *opts,
+                               struct trib_launch *launch)
+{
+    struct talk *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
+    if (!open_library(&t->lib)) {
+        free(t);
+        return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED,
+                         "PMIX_RANK is set, but " LIBRARY " cannot be opened on this "
+                         "host: install it (Debian: libpmix2), or set TRIB_RANK, "
+                         "TRIB_SIZE and TRIB_ROOT");
+    }
+    t->root = launch->rank == 0;
+    trib_status_t status = t->root ? trib_launch_offer(launch, opts->err) : TRIB_OK;
+    if (status != TRIB_OK) {
+        free(t);
+        return status;
+    }
+    snprintf(t->text, sizeof(t->text), "%s", launch->root);
+    return talk(t, opts, launch);
+}
+
+#else
+
+static trib_status_t pmix_meet(const struct trib_boot_opts *opts,
+                               struct trib_launch *launch)
+{
+    (void)launch;
+    return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED,
+                     "PMIX_RANK is set, and this build of Tributary is without PMIx: "
+                     "install libpmix-dev and build it again, start the ranks with "
+                     "mpiexec of MPICH, or set TRIB_RANK, TRIB_SIZE and TRIB_ROOT");
+}
+
+#endif
+
+const struct trib_launcher trib_launcher_pmix = {
+    .name = "PMIx",
+    .detail = HAVE_PMIX
+                  ? "mpirun of Open MPI, srun --mpi=pmix: rank 0's address over PMIx"
+                  : "not in this build",
+    .here = pmix_here,
+    .look = pmix_look,
+    .meet = pmix_meet,
+};
