@@ -88,9 +88,9 @@ starts() {
     result $? "$name: sums are right"
     expect "$name: one rank" 0 "1 rank, tributary" "$@" -n 1 "$perf" "${quick[@]}"
     rm -rf "$dir"/[123]
-    expect "$name: many jobs at once" 0 "" bash -c "$thrice" - \
+    expect "$name: many jobs at once" 0 "2 ranks, tributary" bash -c "$thrice" - \
         "$@" -n 2 "$perf" "${quick[@]}"
-    expect "$name: rank and origin are shown" 0 "launcher" \
+    expect "$name: rank and origin are shown" 0 "launcher     number of this rank" \
         "$@" -n 2 "$build/tools/trib-info" --config
     expect "$name: TRIB_* wins" 0 "1 rank, tributary" env TRIB_RANK=0 TRIB_SIZE=1 \
         "$@" -n 2 "$perf" "${quick[@]}"
