@@ -115,8 +115,9 @@ struct trib_exchange {
 trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                              const struct trib_exchange *x);
 
-/** trib_hello_bytes - what each rank gives to the one exchange of trib_comm_meet. */
-size_t trib_hello_bytes(void);
+/** trib_meet_bytes - what each rank gives to exchange 0, 1, … of trib_comm_meet; 0: that
+ * was the last. */
+size_t trib_meet_bytes(int exchange);
 
 /** trib_comm_dispose - free all of it, in whatever state it is. */
 void trib_comm_dispose(struct trib_comm *comm);

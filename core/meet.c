@@ -33,11 +33,6 @@ struct hello {
 };
 _Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot blob");
 
-size_t trib_hello_bytes(void)
-{
-    return sizeof(struct hello);
-}
-
 static uint64_t machine_id(void)
 {
     struct trib_process self;
@@ -133,6 +128,37 @@ static trib_status_t learn_peers(struct trib_comm *comm, const struct hello *all
     return TRIB_OK;
 }
 
+/* The text of the transport, "auto" made "tcp" where the ranks are not all of one host.
+ * All ranks ask, whatever their setting, or those that differ could not be told so. */
+static trib_status_t choose_transport(struct trib_comm *comm, int size,
+                                      const struct trib_exchange *x, char *text_out,
+                                      size_t bytes)
+{
+    const char *wanted = comm->cfg.transport;
+    bool open = strcmp(wanted, "auto") == 0 || strncmp(wanted, "auto+", 5) == 0;
+    uint64_t *all = malloc((size_t)size * sizeof(*all)), mine = machine_id();
+    bool together = true;
+
+    if (!all)
+        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
+    trib_status_t st = x->allgather(x->arg, "host", &mine, sizeof(mine), all);
+    for (int r = 0; st == TRIB_OK && r < size; r++)
+        together = together && all[r] == mine;
+    free(all);
+    if (open && !together)
+        snprintf(text_out, bytes, "tcp%s", wanted + strlen("auto"));
+    else
+        snprintf(text_out, bytes, "%s", wanted);
+    return st;
+}
+
+size_t trib_meet_bytes(int exchange)
+{
+    static const size_t bytes[] = {sizeof(uint64_t), sizeof(struct hello), 0};
+
+    return bytes[exchange];
+}
+
 /* Everything after rank and size are known. */
 trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                              const struct trib_exchange *x)
@@ -162,7 +188,10 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     struct hello *all = malloc((size_t)size * sizeof(*all)), mine;
     if (!all)
         return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
-    trib_status_t st = trib_transport_open(comm->cfg.transport, &opts, &e->transport);
+    char transport[sizeof(comm->cfg.transport)];
+    trib_status_t st = choose_transport(comm, size, x, transport, sizeof(transport));
+    if (st == TRIB_OK)
+        st = trib_transport_open(transport, &opts, &e->transport);
     if (st == TRIB_OK)
         st = trib_engine_open(e);
     if (st == TRIB_OK)

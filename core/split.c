@@ -78,17 +78,19 @@ static int find_members(const struct split_key *all, int size, int rank, int *ra
     return mine;
 }
 
-/* A rank of no color still takes part in the exchange of the others. */
+/* A rank of no color still takes part in the exchanges of the others. */
 static trib_status_t stand_by(struct trib_comm *parent)
 {
-    size_t bytes = trib_hello_bytes();
-    char *none = calloc(1, bytes), *all = malloc(bytes * (size_t)parent->engine.size);
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    trib_status_t st = TRIB_OK;
+    size_t bytes;
 
-    if (none && all)
-        st = parent_allgather(parent, "connect", none, bytes, all);
-    free(none);
-    free(all);
+    for (int i = 0; st == TRIB_OK && (bytes = trib_meet_bytes(i)) > 0; i++) {
+        char *none = calloc(1, bytes), *all = malloc(bytes * (size_t)parent->engine.size);
+        st = none && all ? parent_allgather(parent, "meet", none, bytes, all)
+                         : TRIB_ERR_NO_MEMORY;
+        free(none);
+        free(all);
+    }
     return st;
 }
 
