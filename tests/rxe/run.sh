@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# run.sh BUILD - the tests that need an RDMA device, where it is: on this machine if its
+# kernel has soft-RoCE, else in a guest. The log is BUILD/rxe/tests/rxe.log, of the form
+# that scripts/count-tests reads.
+set -u
+here=$(dirname "$0")
+build=$1
+folder=$build/rxe/tests
+inside_status=37 # what inside.sh says when it has come to its end
+number=0 failed=0
+
+result() { # NAME, 0 for well
+    number=$((number + 1))
+    if [ "$2" -eq 0 ]; then
+        echo "ok $number - $1"
+    else
+        echo "not ok $number - $1"
+        failed=1
+    fi
+}
+
+# Prints the lines of inside.sh as they come.
+run_inside() {
+    "$bed" --timeout 400 -- bash "$here/inside.sh" "$build" "$inside_status"
+    result "the exit status of a command comes back" $(($? != inside_status))
+}
+
+hang() {
+    local said status
+
+    said=$("$bed" --timeout 12 -- sleep 1000 2>&1 >/dev/null)
+    status=$?
+    [ "$status" = 124 ] && [[ $said == *"time-out"* ]]
+    result "a command that hangs is ended" $?
+}
+
+tests() {
+    number=100 # after those of inside.sh
+    run_inside
+    hang
+    return "$failed"
+}
+
+bed=$here/guest
+! modprobe -n -q rdma_rxe 2>/dev/null || bed=$here/host
+echo "== tests of RDMA, by $bed"
+mkdir -p "$folder"
+rm -f "$folder"/*.log "$folder"/*.trs
+tests 2>&1 | tee "$folder/rxe.log"
+if [ "${PIPESTATUS[0]}" = 0 ]; then
+    echo ":global-test-result: PASS"
+else
+    echo ":global-test-result: FAIL"
+fi >"$folder/rxe.trs"
+"$here/../../scripts/count-tests" "$build/rxe"
