@@ -36,10 +36,28 @@ hang() {
     result "a command that hangs is ended" $?
 }
 
+# Ranks are told apart by RXE_HOST, in the guests.
+# shellcheck disable=SC2016
+two_hosts() {
+    "$here/guest" --hosts 2 --timeout 120 -- bash -c '
+        if [ "$RXE_HOST" = 0 ]; then
+            exec timeout 60 rping -s -a "$RXE_ADDRESS" -C 10
+        fi
+        for tries in 1 2 3 4 5 6 7 8 9 10; do # until the other listens
+            timeout 20 rping -c -a "$RXE_PEER" -C 10 && exit 0
+            sleep 1
+        done
+        exit 1' >"$folder/two_hosts.out" 2>&1
+    local status=$?
+    [ "$status" = 0 ] || sed 's/^/# /' "$folder/two_hosts.out"
+    result "two hosts: ten pings over RDMA" "$status"
+}
+
 tests() {
     number=100 # after those of inside.sh
     run_inside
     hang
+    [ "$bed" = "$here/host" ] || two_hosts
     return "$failed"
 }
 
