@@ -15,5 +15,6 @@ libbase_la_SOURCES = \
 	base/text.c base/text.h \
 	base/time.h \
 	base/trace.c base/trace.h \
-	base/types.c
+	base/types.c \
+	base/wait.c base/wait.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS) $(XXHASH_CFLAGS)
