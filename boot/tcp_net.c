@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 #define CONNECT_MS 2000 /* for one address */
 #define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
@@ -199,18 +200,12 @@ static bool met_itself(int fd)
 /* 0, or why the connection that was begun did not come about. */
 static int finish_connect(int fd, uint64_t deadline)
 {
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    uint64_t attempt = trib_deadline_ms(CONNECT_MS);
     int error = 0;
     socklen_t bytes = sizeof(error);
-    int left = trib_deadline_left_ms(deadline);
-    int n;
 
-    do
-        n = poll(&ready, 1, left < CONNECT_MS ? left : CONNECT_MS);
-    while (n < 0 && errno == EINTR);
-    if (n == 0)
-        return ETIMEDOUT;
-    if (n < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
+    if (!trib_wait_fd(fd, POLLOUT, attempt < deadline ? attempt : deadline) ||
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
         return errno;
     return error ? error : met_itself(fd) ? ECONNREFUSED : 0;
 }

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "transport/tcp.h"
 
 enum {
@@ -159,17 +160,14 @@ static int dial(const uint8_t ip[16], uint16_t port)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     int rc = mapped ? connect(fd, (struct sockaddr *)&four, sizeof(four))
                     : connect(fd, (struct sockaddr *)&six, sizeof(six));
-    if (rc != 0 && errno == EINPROGRESS) {
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        rc = poll(&p, 1, ATTEMPT_MS);
-        error = rc == 0 ? ETIMEDOUT : errno;
-        if (rc > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && !error)
-            return fd;
-    } else if (rc == 0) {
-        return fd;
-    } else {
+    error = rc == 0 ? 0 : errno;
+    /* A connection that a signal interrupts is made all the same. */
+    if ((error == EINPROGRESS || error == EINTR) &&
+        (!trib_wait_fd(fd, POLLOUT, trib_deadline_ms(ATTEMPT_MS)) ||
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0))
         error = errno;
-    }
+    if (!error)
+        return fd;
     close(fd);
     errno = error;
     return -1;

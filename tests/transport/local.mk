@@ -2,6 +2,7 @@
 transport_tests = \
 	tests/transport/test_conformance \
 	tests/transport/test_shm \
+	tests/transport/test_tcp_connect \
 	tests/transport/test_transport \
 	tests/transport/test_wrap
 check_PROGRAMS += $(transport_tests)
@@ -15,6 +16,8 @@ tests_transport_test_conformance_SOURCES = \
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h
+tests_transport_test_tcp_connect_SOURCES = \
+	tests/transport/test_tcp_connect.c tests/transport/pair.h
 tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
 tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h
