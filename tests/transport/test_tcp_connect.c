@@ -2,7 +2,10 @@
 #include "tests/transport/pair.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "base/time.h"
@@ -100,10 +103,50 @@ static void test_signals_while_connecting(void **state)
     pair.t[0]->ops->close(pair.t[0]);
 }
 
+static int refusal; /* errno of epoll_pwait2, 0: as it is */
+
+/* In the place of libc's: an old kernel, or a container's filter. */
+int epoll_pwait2(int fd, struct epoll_event *events, int max,
+                 const struct timespec *timeout, const sigset_t *mask)
+{
+    if (!refusal)
+        return (int)syscall(SYS_epoll_pwait2, fd, events, max, timeout, mask, 8);
+    errno = refusal;
+    return -1;
+}
+
+/* An idle rank sleeps on every kernel, and wakes by wake() rather than by the clock. */
+static void test_sleeps_without_pwait2(void **state)
+{
+    static const int refusals[] = {0, ENOSYS, EPERM};
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+
+    (void)state;
+    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
+    const struct trib_transport_ops *ops = pair.t[0]->ops;
+    for (int i = 0; i < 3; i++) {
+        refusal = refusals[i];
+        uint64_t began = trib_now_ns();
+        ops->wait(pair.t[0], 20000);
+        assert_true(trib_now_ns() - began >= UINT64_C(20000000) || !refusal);
+        began = trib_now_ns();
+        ops->wait(pair.t[0], 1500); /* rounds up */
+        assert_true(trib_now_ns() - began >= UINT64_C(1500000) || !refusal);
+        ops->wake(pair.t[0], 0);
+        began = trib_now_ns();
+        ops->wait(pair.t[0], 30000000);
+        assert_true(trib_now_ns() - began < UINT64_C(29000000000));
+    }
+    refusal = 0;
+    ops->close(pair.t[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_while_connecting),
+        cmocka_unit_test(test_sleeps_without_pwait2),
     };
 
     tribtest_deadline(60);
