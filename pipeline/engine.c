@@ -472,7 +472,7 @@ static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
     struct trib_import *im = trib_link_import(l, &ref->blob);
     if (!im && e->err->status == TRIB_ERR_PEER_LOST) {
         memcpy(why, e->err->text, sizeof(why));
-        trib_engine_lost(e, l->peer, why);
+        trib_engine_lost(e, l->peer, false, why);
     }
     if (!im || !im->base)
         return (struct trib_view){.base = NULL};

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/time.h"
 
@@ -90,14 +89,14 @@ void trib_engine_notices(struct trib_engine *e)
             take_notice(e, p);
 }
 
-void trib_engine_lost(struct trib_engine *e, int peer, const char *why)
+void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why)
 {
     char who[128], where[128], text[512];
 
     /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
     take_notice(e, peer);
     e->links[peer].lost = true;
-    if (e->failed || (may_leave(e) && strstr(why, "has left")))
+    if (e->failed || (left && may_leave(e)))
         return;
     name_rank(e, peer, who, sizeof(who));
     describe(e, where, sizeof(where));
@@ -114,7 +113,7 @@ bool trib_engine_events(struct trib_engine *e)
 
     for (int i = 0; i < n; i++) {
         if (events[i].kind == TRIB_EVENT_PEER_LOST)
-            trib_engine_lost(e, events[i].peer, events[i].why);
+            trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
         else
             moved |= trib_link_event(&e->links[events[i].peer], &events[i]);
     }

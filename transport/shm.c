@@ -261,6 +261,7 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = peer;
+        events[n].left = p->left;
         memcpy(events[n].why, p->why, sizeof(p->why));
         n++;
         trib_shm_peer_lost(shm, peer);

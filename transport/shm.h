@@ -47,7 +47,8 @@ struct shm_peer {
     struct trib_process who;
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
-    char why[96]; /* GOING: what the event will say */
+    bool left; /* GOING: it left us or closed; what the event will say */
+    char why[96]; /* the same */
 };
 
 /* A segment of ours out of which alloc() gives memory. */

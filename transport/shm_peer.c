@@ -232,11 +232,17 @@ static bool has_left(const struct shm_peer *p)
            atomic_load(&p->out->left);
 }
 
+static void peer_left(struct shm *shm, struct shm_peer *p)
+{
+    p->left = true;
+    trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+}
+
 /* A process that closes its transport does so before it ends: "left" beats "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
     if (has_left(p))
-        trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+        peer_left(shm, p);
     else
         trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
 }
@@ -251,7 +257,7 @@ static void look_for_deaths(struct shm *shm)
         if (p->state != SHM_PEER_CONNECTED)
             continue;
         if (has_left(p)) {
-            trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+            peer_left(shm, p);
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];

@@ -364,6 +364,7 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
+        events[n].left = p->said_bye;
         memcpy(events[n++].why, p->why, sizeof(p->why));
         outlet_close(tcp, i);
         trib_socket_inlet_close(tcp, i);

@@ -50,6 +50,7 @@ struct trib_event {
     enum trib_event_kind kind;
     int peer;
     uint32_t imm;   /* ARRIVED */
+    bool left;      /* PEER_LOST: of its own accord, by disconnect or close */
     uint64_t len;   /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[96];   /* PEER_LOST: a clause, such as "process 4711 is stopped" */
@@ -89,7 +90,7 @@ struct trib_write {
  * open       make a transport; nothing is connected yet
  * address    what a peer needs to connect to this one
  * connect    make `peer` reachable; idempotent; cheap when done before
- * disconnect leave a peer cleanly: it gets PEER_LOST "has left" unless it has left, too
+ * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * reg        register memory of the caller
  * export     describe a region; the blob is valid while the region is
