@@ -427,7 +427,7 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     trib_status_t st =
         trib_frame_check(&run->frame, f, e->rank, peer, text, sizeof(text));
     if (st == TRIB_OK) {
-        trib_engine_protocol(e, run, peer, "a chunk that is not due");
+        trib_engine_protocol(e, peer, "a chunk that is not due");
         return true;
     }
     trib_engine_fail(e, st, text);
@@ -490,7 +490,7 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
         return false;
     if (cell->frame.kind != TRIB_FRAME_OPEN ||
         cell->frame.bytes != sizeof(struct trib_open)) {
-        trib_engine_protocol(e, run, edge->peer, "no OPEN frame first");
+        trib_engine_protocol(e, edge->peer, "no OPEN frame first");
         return false;
     }
     struct trib_open open;
@@ -581,7 +581,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
                                        : trib_raw_reduce(e, run, t, &c);
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, run, p->edges[m->edge].peer,
+        trib_engine_protocol(e, p->edges[m->edge].peer,
                             "a contribution that is not valid");
         return false;
     }
@@ -608,7 +608,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
                                        : trib_raw_copy_in(e, run, t, &c, cell);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, run, edge->peer, "a result that is not valid");
+        trib_engine_protocol(e, edge->peer, "a result that is not valid");
         return false;
     }
     trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
@@ -625,7 +625,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!run->desc.codec)
         trib_raw_copy(e, run, &c);
     else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
-        trib_engine_protocol(e, run, e->rank, "an own code word that is not valid");
+        trib_engine_protocol(e, e->rank, "an own code word that is not valid");
     return true;
 }
 

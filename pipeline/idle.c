@@ -43,12 +43,10 @@ static void describe(const struct trib_engine *e, char *text, size_t bytes)
              run->frame.seq, run->moved ? "transfer" : "start");
 }
 
-void trib_engine_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
-                         const char *what)
+void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
 {
     char who[128], where[128], text[400];
 
-    (void)run;
     name_rank(e, peer, who, sizeof(who));
     describe(e, where, sizeof(where));
     snprintf(text, sizeof(text), "%s sent %s to rank %d in %s", who, what, e->rank,

@@ -22,7 +22,6 @@ void trib_engine_notices(struct trib_engine *e);
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why);
 
 /** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
-void trib_engine_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
-                         const char *what);
+void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 
 #endif

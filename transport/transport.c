@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,22 +29,6 @@ void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote)
 void trib_no_arm(struct trib_transport *t)
 {
     (void)t;
-}
-
-void trib_no_wait(struct trib_transport *t, int timeout_us)
-{
-    int us = timeout_us < 50 ? timeout_us : 50;
-    struct timespec ts = {0, us * 1000L};
-
-    (void)t;
-    if (us > 0)
-        nanosleep(&ts, NULL);
-}
-
-void trib_no_wake(struct trib_transport *t, int peer)
-{
-    (void)t;
-    (void)peer;
 }
 
 /* Cuts one part off "name:params+name:params" and returns what follows. */

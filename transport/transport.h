@@ -138,8 +138,6 @@ struct trib_transport_ops {
 /* What a backend puts into the slots that it has no use for. */
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
 void trib_no_arm(struct trib_transport *t);
-void trib_no_wait(struct trib_transport *t, int timeout_us); /* sleeps 50 us at most */
-void trib_no_wake(struct trib_transport *t, int peer);
 
 /**
  * trib_transports - the backends in order of preference, NULL at the end.
