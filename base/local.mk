@@ -10,7 +10,7 @@ libbase_la_SOURCES = \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/ring.h \
-	base/rng.c base/rng.h \
+	base/rng.h \
 	base/status.c \
 	base/text.c base/text.h \
 	base/time.h \

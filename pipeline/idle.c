@@ -203,9 +203,9 @@ bool trib_engine_look(struct trib_engine *e)
 
 /*
  * Spin while an answer can be near; then give the core to others, most of all with more
- * ranks than cores; after milliseconds it is time to sleep.
+ * ranks than cores; true: after milliseconds it is time to sleep.
  */
-bool trib_engine_idle(struct trib_engine *e)
+static bool idle(struct trib_engine *e)
 {
     uint32_t spins = e->oversubscribed ? BUSY_PAUSES
                                        : (uint32_t)e->cfg->spin_us * PAUSES_PER_US;
@@ -221,7 +221,8 @@ bool trib_engine_idle(struct trib_engine *e)
     return false;
 }
 
-void trib_engine_sleep(struct trib_engine *e)
+/* Until somebody writes, at most SLEEP_US. */
+static void sleep_until_write(struct trib_engine *e)
 {
     e->transport->ops->arm(e->transport);
     if (!trib_engine_progress(e))
@@ -242,8 +243,8 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run)
     while (atomic_load_explicit(&run->state, memory_order_acquire) != TRIB_RUN_DONE) {
         if (trib_engine_progress(e))
             trib_engine_awake(e);
-        else if (trib_engine_idle(e))
-            trib_engine_sleep(e);
+        else if (idle(e))
+            sleep_until_write(e);
     }
     return run->status;
 }

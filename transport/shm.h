@@ -141,10 +141,6 @@ void trib_shm_disconnect(struct trib_transport *t, int peer);
 /** trib_shm_activate - from now on poll() reads this peer's ring. */
 void trib_shm_activate(struct shm *shm, int peer);
 
-/** trib_shm_peer_going - the peer is lost: report it once its ring is empty. */
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /** trib_shm_peer_lost - the loss of a going peer has been reported. */
 void trib_shm_peer_lost(struct shm *shm, int peer);
 

@@ -202,7 +202,9 @@ void trib_shm_ring_bell(struct trib_shm_header *header)
     syscall(SYS_futex, &header->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+/* The peer is lost: report it once its ring is empty. */
+static void __attribute__((format(printf, 3, 4)))
+peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
 {
     va_list args;
 
@@ -235,7 +237,7 @@ static bool has_left(const struct shm_peer *p)
 static void peer_left(struct shm *shm, struct shm_peer *p)
 {
     p->left = true;
-    trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+    peer_going(shm, p, "process %d has left", p->who.pid);
 }
 
 /* A process that closes its transport does so before it ends: "left" beats "died". */
@@ -244,7 +246,7 @@ static void peer_ended(struct shm *shm, struct shm_peer *p)
     if (has_left(p))
         peer_left(shm, p);
     else
-        trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
+        peer_going(shm, p, "process %d has died", p->who.pid);
 }
 
 /* One system call for all peers. */
@@ -296,8 +298,8 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s",
-                                p->who.pid, (double)p->stopped_ns / 1e9);
+            peer_going(shm, p, "process %d has been stopped for %.1f s",
+                       p->who.pid, (double)p->stopped_ns / 1e9);
     }
 }
 
