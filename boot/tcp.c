@@ -222,20 +222,24 @@ static trib_status_t no_answer(struct tcp *t, const char *why)
 static trib_status_t connect_root(struct tcp *t, bool again)
 {
     char why[128] = "";
+    char last[sizeof(why)] = "";
     char who[TRIB_WHO_BYTES];
     int wait_ms = RETRY_FIRST_MS;
     uint64_t refused = trib_deadline_ms(REFUSED_MS);
     bool warned = again;
 
-    while ((t->fd = trib_tcp_connect(&t->root, t->deadline, why, sizeof(why))) < 0) {
+    while ((t->fd = trib_tcp_connect(&t->root, t->deadline, last, sizeof(last))) < 0) {
         int error = errno;
+        bool over = trib_deadline_passed(t->deadline);
+        if (!over || !why[0]) /* an attempt cut short does not show the cause */
+            memcpy(why, last, sizeof(why));
         if (again && error == ECONNREFUSED && trib_deadline_passed(refused))
             return trib_fail(
                 t->err, TRIB_ERR_PEER_LOST,
                 "%s at %s port %s is gone: it closed the connection before "
                 "it answered, phase join of the start",
                 trib_who_format(&t->server_who, who), t->root.host, t->root.port);
-        if (trib_deadline_passed(t->deadline))
+        if (over)
             return no_answer(t, why);
         if (!warned && error == 0)
             trib_log(t->log, TRIB_LOG_WARN, "boot", "%s (TRIB_ROOT): %s; trying again",
