@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "boot/boot.h"
 #include "boot/tcp_net.h"
 #include "boot/tcp_proto.h"
@@ -132,12 +132,7 @@ static void *tick(void *arg)
 
     pthread_mutex_lock(&t->lock);
     while (!t->stop) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += TRIB_TCP_TICK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&t->wake, &t->lock, &until);
+        (void)trib_cond_wait(&t->wake, &t->lock, trib_deadline_ms(TRIB_TCP_TICK_MS));
         if (t->busy || t->stop || t->fd < 0)
             continue;
         if (t->out_len == 0)
@@ -150,20 +145,9 @@ static void *tick(void *arg)
 
 static int start_ticker(struct tcp *t)
 {
-    pthread_condattr_t attr;
-    sigset_t all;
-    sigset_t old;
-
     pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    sigfillset(&all); /* the application's signals are not for this thread */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int error = pthread_create(&t->ticker, NULL, tick, t);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return error;
+    trib_cond_init(&t->wake);
+    return trib_thread_start(&t->ticker, tick, t);
 }
 
 static void stop_ticker(struct tcp *t)
