@@ -196,6 +196,7 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
 const struct trib_transport_ops trib_tcp_ops = {
     .name = "tcp",
     .detail = "ranks of any hosts: sockets",
+    .devices = trib_socket_devices,
     .open = tcp_open,
     .close = tcp_close,
     .address = trib_socket_address,

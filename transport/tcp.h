@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the tcp transport: what tcp.c, tcp_connect.c, tcp_receive.c, tcp_region.c and
- * tcp_send.c share.
+ * Inside the tcp transport: what tcp.c, tcp_connect.c, tcp_devices.c, tcp_receive.c,
+ * tcp_region.c and tcp_send.c share.
  *
  * Each rank listens at one port. To write to a peer it connects to that peer's port; the
  * peer does the same for its own writes, so a pair has up to two connections, each of
@@ -176,6 +176,11 @@ static inline struct tcp *tcp_of(struct trib_transport *t)
 {
     return (struct tcp *)t;
 }
+
+/* tcp_devices.c */
+/** trib_socket_own_addresses - at most TCP_ADDRESSES, mapped into IPv6; how many. */
+uint16_t trib_socket_own_addresses(uint8_t ip_out[TCP_ADDRESSES][16]);
+void trib_socket_devices(char *text, size_t bytes);
 
 /* tcp_connect.c: connections, their beginning and their end. */
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);

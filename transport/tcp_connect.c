@@ -4,8 +4,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -88,39 +86,6 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
     return TRIB_OK;
 }
 
-/* An address of this host as peers may use it, mapped into IPv6; false: not one. */
-static bool usable_address(const struct ifaddrs *i, int family, uint8_t ip_out[16])
-{
-    if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
-        (i->ifa_flags & IFF_LOOPBACK))
-        return false;
-    if (family == AF_INET6) {
-        const struct in6_addr *a = &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
-        memcpy(ip_out, a, 16);
-        return !IN6_IS_ADDR_LINKLOCAL(a);
-    }
-    memset(ip_out, 0, 10);
-    memset(ip_out + 10, 0xff, 2);
-    memcpy(ip_out + 12, &((struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
-    return true;
-}
-
-static uint16_t own_addresses(uint8_t ip_out[TCP_ADDRESSES][16])
-{
-    static const int families[] = {AF_INET, AF_INET6};
-    struct ifaddrs *list = NULL;
-    uint16_t n = 0;
-
-    if (getifaddrs(&list) != 0)
-        return 0;
-    for (int f = 0; f < 2; f++) {
-        for (const struct ifaddrs *i = list; i && n < TCP_ADDRESSES; i = i->ifa_next)
-            n += usable_address(i, families[f], ip_out[n]);
-    }
-    freeifaddrs(list);
-    return n;
-}
-
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_blob *out)
 {
     struct tcp *tcp = tcp_of(t);
@@ -135,7 +100,7 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_blob *ou
         .pid = tcp->me.pid,
     };
 
-    a.n = own_addresses(a.ip);
+    a.n = trib_socket_own_addresses(a.ip);
     memset(out, 0, sizeof(*out));
     out->len = sizeof(a);
     memcpy(out->bytes, &a, sizeof(a));
@@ -176,7 +141,7 @@ static int dial(const uint8_t ip[16], uint16_t port)
 static bool is_mine(const uint8_t ip[16])
 {
     uint8_t own[TCP_ADDRESSES][16];
-    uint16_t n = own_addresses(own);
+    uint16_t n = trib_socket_own_addresses(own);
 
     for (uint16_t i = 0; i < n; i++) {
         if (memcmp(own[i], ip, 16) == 0)

@@ -19,6 +19,12 @@ const struct trib_transport_ops *const trib_transports[] = {
     NULL,
 };
 
+void trib_no_devices(char *text, size_t bytes)
+{
+    (void)bytes;
+    text[0] = '\0';
+}
+
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote)
 {
     (void)t;

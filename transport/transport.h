@@ -87,6 +87,8 @@ struct trib_write {
 /*
  * Every slot is filled; trib_no_* below serve those that a backend cannot do.
  *
+ * devices    what it finds on this host now, for people: a line, "" for nothing to say;
+ *            needs no open transport
  * open       make a transport; nothing is connected yet
  * address    what a peer needs to connect to this one
  * connect    make `peer` reachable; idempotent; cheap when done before
@@ -107,6 +109,7 @@ struct trib_write {
 struct trib_transport_ops {
     const char *name;
     const char *detail; /* one line for trib-info */
+    void (*devices)(char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void (*close)(struct trib_transport *t);
@@ -136,6 +139,7 @@ struct trib_transport_ops {
 };
 
 /* What a backend puts into the slots that it has no use for. */
+void trib_no_devices(char *text, size_t bytes);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
 void trib_no_arm(struct trib_transport *t);
 
