@@ -369,14 +369,10 @@ static trib_status_t read_root(struct tcp *t, const struct trib_tcp_gather *mine
 /* While this process was stopped, so was perhaps rank 0: give it the time back. */
 static void forgive_gap(struct tcp *t)
 {
-    uint64_t now = trib_now_ns();
-    uint64_t gap = now - t->now;
+    uint64_t gap = trib_gap_ns(&t->now, TRIB_TCP_GAP_MS);
 
-    t->now = now;
-    if (gap >= TRIB_TCP_GAP_MS * MS) {
-        t->heard += gap;
-        t->deadline += gap;
-    }
+    t->heard += gap;
+    t->deadline += gap;
 }
 
 static trib_status_t check_times(struct tcp *t, const struct quest *q)

@@ -207,14 +207,10 @@ static void check_times(struct trib_tcp_server *s)
  */
 static void forgive_gap(struct trib_tcp_server *s)
 {
-    uint64_t now = trib_now_ns();
-    uint64_t gap = now - s->now;
+    uint64_t gap = trib_gap_ns(&s->now, TRIB_TCP_GAP_MS);
 
-    s->now = now;
-    if (gap < TRIB_TCP_GAP_MS * TRIB_TCP_MS)
-        return;
     s->deadline += gap;
-    for (int i = 0; i < trib_tcp_conns(s); i++)
+    for (int i = 0; gap && i < trib_tcp_conns(s); i++)
         s->conns[i].heard += gap;
 }
 
