@@ -41,8 +41,8 @@ static inline int trib_deadline_left_ms(uint64_t deadline)
 /**
  * trib_gap_ns - how long this process stood still, as a stopped job does as a whole.
  *
- * For loops that look at the clock often: the time since *now, which becomes the present;
- * 0 for less than least_ms. What such a gap takes from others' time they get back.
+ * For loops that look at the clock often: the time since *now, which becomes the
+ * present; 0 for less than least_ms. Deadlines of others are moved by it.
  */
 static inline uint64_t trib_gap_ns(uint64_t *now, int least_ms)
 {

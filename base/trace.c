@@ -47,9 +47,9 @@ static void dump_event(const struct trib_trace *trace, const struct trib_trace_e
             "{\"name\":\"%s\",\"ph\":\"%s\",%s\"ts\":%" PRIu64 ".%03u,\"pid\":%d,"
             "\"tid\":0,\"args\":{\"peer\":%" PRId32 ",\"chunk\":%" PRIu32
             ",\"seq\":%" PRIu32 ",\"value\":%" PRIu64 "}}",
-            text, phase, phase[0] == 'i' ? "\"s\":\"t\"," : "",
-            e->time_ns / 1000, (unsigned)(e->time_ns % 1000), trace->rank, e->peer,
-            e->chunk, e->seq, e->value);
+            text, phase, phase[0] == 'i' ? "\"s\":\"t\"," : "", e->time_ns / 1000,
+            (unsigned)(e->time_ns % 1000), trace->rank, e->peer, e->chunk, e->seq,
+            e->value);
 }
 
 trib_status_t trib_trace_dump(const struct trib_trace *trace, FILE *file)

@@ -111,7 +111,8 @@ static bool resolve(const struct trib_tcp_root *root, uint64_t deadline,
     if (error)
         snprintf(why, bytes, "cannot start a thread of boot: %s", strerror(error));
     else if (q->failed)
-        snprintf(why, bytes, "the name cannot be resolved: %s", gai_strerror(q->failed));
+        snprintf(why, bytes, "the name cannot be resolved: %s",
+                 gai_strerror(q->failed));
     bool found = !error && !q->failed;
     if (found) {
         *out = q->list;

@@ -582,7 +582,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, p->edges[m->edge].peer,
-                            "a contribution that is not valid");
+                             "a contribution that is not valid");
         return false;
     }
     for (uint32_t i = 0; i < t->n_members; i++)

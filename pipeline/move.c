@@ -40,8 +40,9 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
 }
 
 /* The bytes that a received raw frame stands for; NULL: not valid. */
-static const uint8_t *source_of(const struct trib_run *run, const struct trib_edge *edge,
-                                struct trib_cell *cell, const struct trib_chunk *c)
+static const uint8_t *source_of(const struct trib_run *run,
+                                const struct trib_edge *edge, struct trib_cell *cell,
+                                const struct trib_chunk *c)
 {
     size_t bytes = c->n * run->desc.element;
 
@@ -230,8 +231,7 @@ trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
 {
     if (cell->frame.kind == TRIB_FRAME_PLACED)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
-    const uint8_t *src =
-        source_of(run, &run->program.edges[t->edge], cell, c);
+    const uint8_t *src = source_of(run, &run->program.edges[t->edge], cell, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
     if (c->n)

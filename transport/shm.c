@@ -378,8 +378,8 @@ static void shm_devices(char *text, size_t bytes)
         trib_text_append(text, bytes, "%.1f GiB of memory free",
                          (double)kib / (1 << 20));
     if (scope > 0)
-        trib_text_append(text, bytes, "; kernel.yama.ptrace_scope=%lld bars other memory",
-                         scope);
+        trib_text_append(text, bytes,
+                         "; kernel.yama.ptrace_scope=%lld bars other memory", scope);
 }
 
 const struct trib_transport_ops trib_shm_ops = {

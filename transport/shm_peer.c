@@ -298,8 +298,8 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            peer_going(shm, p, "process %d has been stopped for %.1f s",
-                       p->who.pid, (double)p->stopped_ns / 1e9);
+            peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
+                       (double)p->stopped_ns / 1e9);
     }
 }
 

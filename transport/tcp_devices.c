@@ -53,8 +53,8 @@ uint16_t trib_socket_own_addresses(uint8_t ip_out[TCP_ADDRESSES][16])
 }
 
 /*
- * Mb/s as the driver says; 0: it does not. Not out of /sys, which may show the network of
- * another name space.
+ * Mb/s as the driver says; 0: it does not. Not out of /sys, which may show the network
+ * of another name space.
  */
 static int link_rate(const char *name)
 {
@@ -84,8 +84,8 @@ static bool append_device(const struct ifaddrs *i, const uint8_t ip[16], char *t
         snprintf(rate, sizeof(rate), ", %g Gb/s", mbps / 1e3);
     else if (mbps > 0)
         snprintf(rate, sizeof(rate), ", %d Mb/s", mbps);
-    return trib_text_append(text, bytes, "%s%s (%s%s)", text[0] ? ", " : "", i->ifa_name,
-                            address, rate);
+    return trib_text_append(text, bytes, "%s%s (%s%s)", text[0] ? ", " : "",
+                            i->ifa_name, address, rate);
 }
 
 /* Also those beyond TCP_ADDRESSES, of which peers do not hear: they are there. */
@@ -100,7 +100,8 @@ void trib_socket_devices(char *text, size_t bytes)
         return;
     for (int f = 0; f < 2; f++) {
         for (const struct ifaddrs *i = list; i && fits; i = i->ifa_next)
-            fits = !usable_address(i, families[f], ip) || append_device(i, ip, text, bytes);
+            fits = !usable_address(i, families[f], ip) ||
+                   append_device(i, ip, text, bytes);
     }
     freeifaddrs(list);
     if (!text[0])

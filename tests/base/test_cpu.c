@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
-
 #include "base/cpu.h"
 
 /* The kernel's own list is the witness. */

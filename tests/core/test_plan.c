@@ -474,7 +474,8 @@ static int undisturbed(struct ranks_self *self)
     ranks_ok(self, trib_plan_start(plan));
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &usr1, NULL); /* here alone: the next thread would get it */
+    /* Here alone: another thread that takes signals would get it, and die. */
+    pthread_sigmask(SIG_BLOCK, &usr1, NULL);
     kill(getpid(), SIGUSR1);
     ranks_assert(self, sigtimedwait(&usr1, NULL, &patience) == SIGUSR1);
     ranks_ok(self, trib_plan_wait(plan));
