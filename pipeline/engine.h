@@ -110,7 +110,7 @@ struct trib_engine {
     struct trib_transport *transport;
     int rank;
     int size;
-    bool oversubscribed;
+    bool oversubscribed; /* this host has more ranks than cores */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
     struct trib_memories memories;
@@ -141,8 +141,7 @@ void trib_engine_close(struct trib_engine *e);
 /**
  * trib_engine_connect - bring up the link to a peer; nothing happens when it is.
  *
- * Runs do it for their edges. One at the start tells whether load/store reach is to be
- * had (all_mapped), which all ranks have to know alike before they choose.
+ * Runs do it for their edges. One at the start, so that what is wrong shows there.
  * operation  who needs it, for the sentence
  * errors   those of connecting; the communicator has then failed
  */

@@ -2,6 +2,9 @@
 noinst_LTLIBRARIES += libtransport.la
 libtributary_all_la_LIBADD += libtransport.la
 libtransport_la_SOURCES = \
+	transport/auto.c transport/auto.h \
+	transport/auto_choose.c \
+	transport/auto_region.c \
 	transport/backends.h \
 	transport/decorators.h \
 	transport/loop.c transport/loop.h \

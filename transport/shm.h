@@ -133,6 +133,11 @@ static inline struct shm *shm_of(struct trib_transport *t)
 
 /* shm_peer.c */
 trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address);
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses,
+                              uint32_t *facts_out);
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address);
 void trib_shm_disconnect(struct trib_transport *t, int peer);

@@ -70,6 +70,30 @@ static trib_status_t address_check(struct shm *shm, int peer,
     return TRIB_OK;
 }
 
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_address a;
+    trib_status_t status = address_check(shm, peer, address, &a);
+
+    if (status != TRIB_OK || a.pid == shm->me.pid)
+        return status;
+    struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
+    return trib_segment_reach(&id, a.pid, shm->err);
+}
+
+/* All of one host, and nothing else to choose: connect() tells where that is not so. */
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses,
+                              uint32_t *facts_out)
+{
+    (void)t;
+    (void)addresses;
+    *facts_out = TRIB_FACT_MAPS;
+    return TRIB_OK;
+}
+
 static trib_status_t header_check(struct shm *shm, int peer, struct trib_segment *seg)
 {
     const struct trib_shm_header *h = (const void *)seg->base;

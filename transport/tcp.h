@@ -180,6 +180,8 @@ static inline struct tcp *tcp_of(struct trib_transport *t)
 /* tcp_connect.c: connections, their beginning and their end. */
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
+                                const struct trib_address *address);
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                 const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);

@@ -230,6 +230,14 @@ static trib_status_t check_address(struct tcp *tcp, int peer,
     return TRIB_OK;
 }
 
+trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
+                                const struct trib_address *address)
+{
+    struct tcp_address a;
+
+    return check_address(tcp_of(t), peer, address, &a);
+}
+
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                 const struct trib_address *address)
 {

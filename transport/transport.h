@@ -91,11 +91,30 @@ struct trib_write {
     uint64_t token;
 };
 
+/* What a rank tells all others after it has seen their addresses. */
+enum {
+    TRIB_FACT_MAPS = 1, /* load/store reach to all peers is to be expected */
+    TRIB_FACT_OWN = 8,  /* from this bit on: for the same backend on the other side */
+};
+
+/* By what a peer is reached. */
+struct trib_route {
+    const char *name;       /* of a backend, or "none" */
+    char why[TRIB_WHY_MAX]; /* a clause, such as "same host" */
+};
+
 /*
  * Every slot is filled; trib_no_* below serve those that a backend cannot do.
  *
  * open       make a transport; nothing is connected yet
  * address    what a peer needs to connect to this one
+ * reach      can this address be connected to, as far as that shows from here? Connects
+ *            nothing, sends nothing, takes microseconds; the sentence says why not
+ * survey     the addresses of all peers [size] are known; facts_out is for all of them
+ * settle     the facts of all peers [size]. Once both were called, before the first
+ *            connect, the two ends of each pair make the same choices. Who knows that
+ *            they do anyway can leave both out
+ * route      by what a peer is, or would be, reached, and why by that
  * connect    make `peer` reachable; idempotent; cheap when done before
  * disconnect leave a peer cleanly: it gets PEER_LOST "has left" unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
@@ -118,6 +137,12 @@ struct trib_transport_ops {
                           struct trib_transport **out);
     void (*close)(struct trib_transport *t);
     trib_status_t (*address)(struct trib_transport *t, struct trib_address *out);
+    trib_status_t (*reach)(struct trib_transport *t, int peer,
+                           const struct trib_address *address);
+    trib_status_t (*survey)(struct trib_transport *t,
+                            const struct trib_address *addresses, uint32_t *facts_out);
+    void (*settle)(struct trib_transport *t, const uint32_t *facts);
+    void (*route)(struct trib_transport *t, int peer, struct trib_route *out);
     trib_status_t (*connect)(struct trib_transport *t, int peer,
                              const struct trib_address *address);
     void (*disconnect)(struct trib_transport *t, int peer);
@@ -143,6 +168,10 @@ struct trib_transport_ops {
 };
 
 /* What a backend puts into the slots that it has no use for. */
+trib_status_t trib_no_survey(struct trib_transport *t,
+                             const struct trib_address *addresses, uint32_t *facts_out);
+void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
+void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
 void trib_no_arm(struct trib_transport *t);
 void trib_no_wait(struct trib_transport *t, int timeout_us); /* sleeps 50 us at most */
@@ -159,7 +188,7 @@ extern const struct trib_transport_ops *const trib_transports[];
  * trib_transport_open - open a backend, wrapped by decorators, from its text.
  *
  * text     "shm", "loop", "shm+trace", "loop:depth=8+delay:us=50+kill:after=3,signal=9";
- *          "auto" is the first backend that opens
+ *          "auto" chooses for each peer
  * errors   TRIB_ERR_CONFIG with a sentence in opts->err for unknown names or parameters
  */
 trib_status_t trib_transport_open(const char *text, const struct trib_transport_opts *opts,
