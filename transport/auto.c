@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "transport/pulse.h"
 #include "transport/params.h"
 
 #define SLICE_US 250 /* of a sleep on one inner while others may have news */
@@ -45,9 +46,11 @@ static void open_inners(struct choosing *c, const struct trib_transport_opts *op
     struct trib_transport_opts part = *opts;
     char ports[64];
 
-    snprintf(ports, sizeof(ports), "port=%d,ports=%d", (int)params->port,
-             (int)params->ports);
+    /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
+    snprintf(ports, sizeof(ports), "port=%d,ports=%d,watch=%d", (int)params->port,
+             (int)params->ports, !c->ranks_per_host);
     part.err = &c->inner_err;
+    part.pulse = c->pulse;
     for (const struct trib_candidate *row = trib_candidates; row->ops; row++) {
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
         struct auto_inner *inner = &c->inners[c->n_inners++];
@@ -110,6 +113,7 @@ static void auto_close(struct trib_transport *t)
         if (c->inners[i].t)
             c->inners[i].t->ops->close(c->inners[i].t);
     }
+    trib_pulse_close(c->pulse);
     trib_auto_free_memory(c);
     for (int r = 0; c->peers && r < c->size; r++)
         free(c->peers[r].refused);
@@ -140,6 +144,8 @@ static trib_status_t auto_open(const struct trib_transport_opts *opts,
         atomic_init(&c->peers[r].inner, -1);
     if (!c->peers)
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    if (status == TRIB_OK)
+        status = trib_pulse_open(opts, (int)params.port, (int)params.ports, &c->pulse);
     if (status == TRIB_OK) {
         open_inners(c, opts, &params);
         status = choose_allowed(c, &params);
@@ -150,6 +156,16 @@ static trib_status_t auto_open(const struct trib_transport_opts *opts,
     }
     *out = &c->base;
     return TRIB_OK;
+}
+
+void trib_auto_quiet(struct choosing *c)
+{
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t && c->inners[i].row->ports)
+            return;
+    }
+    trib_pulse_close(c->pulse);
+    c->pulse = NULL;
 }
 
 static void auto_disconnect(struct trib_transport *t, int peer)

@@ -85,6 +85,7 @@ struct choosing {
     struct trib_error *err;
     struct trib_error inner_err; /* of the inners: never that of a failed communicator */
     struct trib_process me;
+    struct trib_pulse *pulse; /* of all inners */
     int64_t ranks_per_host; /* 0: as it is */
     uint16_t near, far;     /* as in the address */
     uint16_t used; /* bit 1 << id: memory is registered there */
@@ -150,6 +151,9 @@ struct trib_region *trib_auto_local(struct choosing *c, const struct trib_region
 
 /** trib_auto_shut - close an inner that nobody needs, unless it holds memory in use. */
 void trib_auto_shut(struct choosing *c, int inner, const char *why);
+
+/** trib_auto_quiet - no inner beats hearts any more: neither does this one. */
+void trib_auto_quiet(struct choosing *c);
 
 /** trib_auto_free_memory - the own records; the inners free what is theirs. */
 void trib_auto_free_memory(struct choosing *c);

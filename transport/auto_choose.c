@@ -211,6 +211,7 @@ void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
         if (c->inners[i].t && !(needed & auto_bit(&c->inners[i])))
             trib_auto_shut(c, i, "no rank needs it");
     }
+    trib_auto_quiet(c);
 }
 
 /* Why none of the inners before `chosen` serves the peer. */

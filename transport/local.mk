@@ -9,7 +9,9 @@ libtransport_la_SOURCES = \
 	transport/decorators.h \
 	transport/loop.c transport/loop.h \
 	transport/loop_region.c \
+	transport/net.c transport/net.h \
 	transport/params.c transport/params.h \
+	transport/pulse.c transport/pulse.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \
 	transport/shm_layout.h \
@@ -17,6 +19,7 @@ libtransport_la_SOURCES = \
 	transport/shm_region.c \
 	transport/tcp.c transport/tcp.h \
 	transport/tcp_connect.c \
+	transport/tcp_listen.c \
 	transport/tcp_receive.c \
 	transport/tcp_region.c \
 	transport/tcp_send.c \

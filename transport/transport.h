@@ -29,6 +29,7 @@
 struct trib_config;
 struct trib_error;
 struct trib_log;
+struct trib_pulse;
 
 #define TRIB_ADDRESS_MAX 640
 #define TRIB_BLOB_MAX 128
@@ -70,6 +71,8 @@ struct trib_transport_opts {
     const struct trib_config *cfg;  /* outlives the transport */
     const struct trib_log *log;     /* may be NULL */
     struct trib_error *err;         /* receives sentences; may be NULL */
+    struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
+                                     * them has its own */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */
