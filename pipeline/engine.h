@@ -147,6 +147,9 @@ void trib_engine_close(struct trib_engine *e);
  */
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation);
 
+/** trib_engine_link - the same, but who fails only has its sentence in e->err. */
+trib_status_t trib_engine_link(struct trib_engine *e, int peer);
+
 /**
  * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.
  *

@@ -40,7 +40,8 @@ static trib_status_t parse_params(const char *text, struct auto_params *out,
                              err);
 }
 
-static void open_inners(struct choosing *c, const struct trib_transport_opts *opts,
+static void open_inners(struct choosing *c, const struct trib_candidate *rows,
+                        const struct trib_transport_opts *opts,
                         const struct auto_params *params)
 {
     struct trib_transport_opts part = *opts;
@@ -51,7 +52,7 @@ static void open_inners(struct choosing *c, const struct trib_transport_opts *op
              (int)params->ports, !c->ranks_per_host);
     part.err = &c->inner_err;
     part.pulse = c->pulse;
-    for (const struct trib_candidate *row = trib_candidates; row->ops; row++) {
+    for (const struct trib_candidate *row = rows; row->ops; row++) {
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
         struct auto_inner *inner = &c->inners[c->n_inners++];
         inner->row = row;
@@ -121,8 +122,9 @@ static void auto_close(struct trib_transport *t)
     free(c);
 }
 
-static trib_status_t auto_open(const struct trib_transport_opts *opts,
-                               struct trib_transport **out)
+trib_status_t trib_auto_make(const struct trib_candidate *rows,
+                             const struct trib_transport_opts *opts,
+                             struct trib_transport **out)
 {
     struct auto_params params;
     trib_status_t status = parse_params(opts->params, &params, opts->err);
@@ -147,7 +149,7 @@ static trib_status_t auto_open(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_pulse_open(opts, (int)params.port, (int)params.ports, &c->pulse);
     if (status == TRIB_OK) {
-        open_inners(c, opts, &params);
+        open_inners(c, rows, opts, &params);
         status = choose_allowed(c, &params);
     }
     if (status != TRIB_OK) {
@@ -166,6 +168,12 @@ void trib_auto_quiet(struct choosing *c)
     }
     trib_pulse_close(c->pulse);
     c->pulse = NULL;
+}
+
+static trib_status_t auto_open(const struct trib_transport_opts *opts,
+                               struct trib_transport **out)
+{
+    return trib_auto_make(trib_candidates, opts, out);
 }
 
 static void auto_disconnect(struct trib_transport *t, int peer)

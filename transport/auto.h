@@ -109,6 +109,11 @@ static inline uint16_t auto_bit(const struct auto_inner *inner)
     return (uint16_t)(1u << inner->row->id);
 }
 
+/** trib_auto_make - open with candidates of the caller's: tests bring their own. */
+trib_status_t trib_auto_make(const struct trib_candidate *rows,
+                             const struct trib_transport_opts *opts,
+                             struct trib_transport **out);
+
 /** trib_auto_pass - an inner's error becomes this one's; returns status. */
 trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status);
 

@@ -202,14 +202,18 @@ void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
         struct auto_peer *p = &c->peers[r];
         if (r == c->self)
             continue;
-        p->choices &= c->used & (uint16_t)(facts[r] >> TRIB_FACT_OWN);
+        p->choices &= (uint16_t)((facts[c->self] & facts[r]) >> TRIB_FACT_OWN);
         prefer_maps(c, p);
         needed |= p->choices;
     }
+    if (c->size == 1)
+        needed = c->used;
     c->settled = true;
-    for (int i = 0; i < c->n_inners && c->size > 1; i++) {
-        if (c->inners[i].t && !(needed & auto_bit(&c->inners[i])))
-            trib_auto_shut(c, i, "no rank needs it");
+    for (int i = 0; i < c->n_inners; i++) {
+        uint16_t bit = auto_bit(&c->inners[i]);
+        if (c->inners[i].t && !(needed & bit))
+            trib_auto_shut(c, i, (c->near | c->far) & bit ? "no rank needs it"
+                                                          : "not asked for");
     }
     trib_auto_quiet(c);
 }

@@ -69,7 +69,7 @@ bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
     rig->row = row;
-    rig->cfg.stop_timeout_ms = RIG_STOP_MS;
+    rig->cfg.stop_timeout_ms = row->flags & ROW_REMOTE ? RIG_SILENT_MS : RIG_STOP_MS;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     struct trib_transport_opts opts = {
         .self = s->rank,
