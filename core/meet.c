@@ -87,11 +87,19 @@ static void first_difference(const char *a, const char *b, char *x, char *y,
     snprintf(y, bytes, "%s", "these");
 }
 
+static trib_status_t could_not_join(struct trib_comm *comm, int rank)
+{
+    return trib_fail(&comm->err, TRIB_ERR_BOOT,
+                     "rank %d could not join; its own trib_last_error says why", rank);
+}
+
 static trib_status_t check_hello(struct trib_comm *comm, const struct hello *first,
                                  const struct hello *h, int rank)
 {
     char x[128], y[128];
 
+    if (!h->magic) /* it had nothing to say but that */
+        return could_not_join(comm, rank);
     if (h->magic != first->magic || h->version != first->version ||
         strncmp(h->library, first->library, sizeof(h->library)) != 0)
         return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
@@ -180,6 +188,10 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
                          e->size);
     comm->load_store = true;
     for (int r = 0; r < e->size; r++) {
+        if (!all[r].arena.len) { /* it had nothing to say but that */
+            free(transport);
+            return could_not_join(comm, r);
+        }
         transport[r] = all[r].transport;
         e->peers[r].arena = all[r].arena;
         comm->oversubscribed |= all[r].oversubscribed != 0;
@@ -233,12 +245,12 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .params = "",
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
-                                       .err = &comm->err};
+                                       .err = &comm->cause};
     static const char *const isas[] = {"auto", "c", "avx2", "avx512"};
 
     e->cfg = &comm->cfg;
     e->log = &comm->log;
-    e->err = &comm->err;
+    e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
@@ -254,5 +266,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
         st = exchange(comm, x);
     if (st == TRIB_OK && size > 1)
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
-    return st;
+    if (st == TRIB_OK || comm->engine.failed)
+        return st;
+    return trib_fail(&comm->err, st, "%s", trib_comm_cause(comm, st));
 }
