@@ -24,7 +24,8 @@ static const trib_reach_t *cell(const char *all, int size, int from, int to)
     size_t bytes = sizeof(struct row) + (size_t)size * sizeof(trib_reach_t);
 
     return (const trib_reach_t *)(const void *)(all + (size_t)from * bytes +
-                                                sizeof(struct row)) + to;
+                                                sizeof(struct row)) +
+           to;
 }
 
 static const struct row *row(const char *all, int size, int from)
@@ -69,8 +70,8 @@ static void print_reasons(const char *all, int size)
         int more = 0;
         for (int k = 0; k < size * size && !before; k++) {
             const trib_reach_t *d = cell(all, size, k / size, k % size);
-            bool same = strcmp(c->transport, d->transport) == 0 &&
-                        strcmp(c->why, d->why) == 0;
+            bool same =
+                strcmp(c->transport, d->transport) == 0 && strcmp(c->why, d->why) == 0;
             before = same && k < i;
             more += same && k > i;
         }
@@ -114,7 +115,8 @@ static int print_json(const char *all, int size)
                             "host", row(all, size, i / size)->host, "transport",
                             c->transport, "why", c->why));
     }
-    json_t *document = json_pack("{s:s,s:o}", "tributary", trib_version(), "reach", list);
+    json_t *document =
+        json_pack("{s:s,s:o}", "tributary", trib_version(), "reach", list);
     char *text = json_dumps(document, JSON_INDENT(2));
     if (text)
         puts(text);

@@ -44,13 +44,14 @@ static void print_help(void)
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);
-    puts("  --reach       by what each rank of a job reaches each, and why: start it under\n"
-         "                trib-run, mpirun, mpiexec or srun\n"
-         "  --json        the same as json\n"
-         "  --help, --version\n"
-         "\n"
-         "example: TRIB_CHUNK=64K trib-info --config\n"
-         "exit code: 0 done; 1 failed; 2 wrong arguments");
+    puts(
+        "  --reach       by what each rank of a job reaches each, and why: start it under\n"
+        "                trib-run, mpirun, mpiexec or srun\n"
+        "  --json        the same as json\n"
+        "  --help, --version\n"
+        "\n"
+        "example: TRIB_CHUNK=64K trib-info --config\n"
+        "exit code: 0 done; 1 failed; 2 wrong arguments");
 }
 
 /* --- text --- */

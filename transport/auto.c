@@ -60,7 +60,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         if (row->ops->open(&part, &inner->t) == TRIB_OK)
             continue;
         inner->t = NULL;
-        snprintf(inner->why, sizeof(inner->why), "%.150s", trib_error_text(&c->inner_err));
+        snprintf(inner->why, sizeof(inner->why), "%.150s",
+                 trib_error_text(&c->inner_err));
         trib_error_clear(&c->inner_err);
         trib_log(c->log, TRIB_LOG_DEBUG, "auto", "%s is left out: %s", row->ops->name,
                  inner->why);
@@ -78,22 +79,26 @@ static trib_status_t allow(struct choosing *c, const char *kind, const char *nam
         const struct auto_inner *inner = &c->inners[i];
         bool named = strcmp(inner->row->ops->name, name) == 0;
         if (named && !inner->t)
-            return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s cannot be had: %s", kind,
-                             name, inner->why);
+            return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s cannot be had: %s",
+                             kind, name, inner->why);
         if (named && inner->row->maps && !near)
             return trib_fail(c->err, TRIB_ERR_CONFIG,
-                             "auto:%s=%s: it reaches ranks of one host only", kind, name);
+                             "auto:%s=%s: it reaches ranks of one host only", kind,
+                             name);
         if (inner->t && (named || (!name[0] && (near || !inner->row->maps))))
             *out |= auto_bit(inner);
     }
     if (*out || !name[0])
         return TRIB_OK;
-    return trib_fail(c->err, TRIB_ERR_CONFIG,
-                     "auto:%s=%s: it is none of those that auto chooses from (trib-info "
-                     "--transports lists them)", kind, name);
+    return trib_fail(
+        c->err, TRIB_ERR_CONFIG,
+        "auto:%s=%s: it is none of those that auto chooses from (trib-info "
+        "--transports lists them)",
+        kind, name);
 }
 
-static trib_status_t choose_allowed(struct choosing *c, const struct auto_params *params)
+static trib_status_t choose_allowed(struct choosing *c,
+                                    const struct auto_params *params)
 {
     trib_status_t status = allow(c, "near", params->near, &c->near);
 
@@ -310,15 +315,18 @@ static void auto_wait(struct trib_transport *t, int timeout_us)
     }
 }
 
+/* Called for every frame that was stored: no look at anything but what it needs. */
 static void auto_wake(struct trib_transport *t, int peer)
 {
     struct choosing *c = choosing_of(t);
 
     assert(peer >= 0 && peer < c->size);
-    int of_peer = atomic_load_explicit(&c->peers[peer].inner, memory_order_relaxed);
-    for (int i = 0; i < c->n_inners; i++) {
-        if (c->inners[i].t && (peer == c->self || i == of_peer))
-            c->inners[i].t->ops->wake(c->inners[i].t, peer);
+    int i = atomic_load_explicit(&c->peers[peer].inner, memory_order_acquire);
+    if (i >= 0)
+        c->inners[i].t->ops->wake(c->inners[i].t, peer);
+    for (int k = 0; peer == c->self && k < c->n_inners; k++) {
+        if (c->inners[k].t)
+            c->inners[k].t->ops->wake(c->inners[k].t, peer);
     }
 }
 

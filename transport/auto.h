@@ -51,7 +51,7 @@ struct auto_peer {
     bool known; /* its address was looked at */
     bool near;  /* of this host, or made out to be */
     uint16_t choices; /* bit 1 << id: what both ends have */
-    _Atomic int inner; /* index of the one in use; -1: never connected. wake() reads it */
+    _Atomic int inner; /* index of the one in use, also for wake(); -1: none yet */
     char *refused; /* why better ones are not in use; NULL: it needs no words */
     char why[TRIB_WHY_MAX]; /* GOING */
 };
@@ -83,7 +83,7 @@ struct choosing {
     int size;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_error inner_err; /* of the inners: never that of a failed communicator */
+    struct trib_error inner_err; /* what the inners say; *err is the caller's */
     struct trib_process me;
     struct trib_pulse *pulse; /* of all inners */
     int64_t ranks_per_host; /* 0: as it is */
@@ -151,8 +151,8 @@ const uint8_t *trib_auto_get(const uint8_t *bytes, size_t len, size_t at, int id
                              size_t *len_out);
 
 /** trib_auto_local - a region as an inner knows it; registers it there if need be. */
-struct trib_region *trib_auto_local(struct choosing *c, const struct trib_region *region,
-                                    int inner);
+struct trib_region *trib_auto_local(struct choosing *c,
+                                    const struct trib_region *region, int inner);
 
 /** trib_auto_shut - close an inner that nobody needs, unless it holds memory in use. */
 void trib_auto_shut(struct choosing *c, int inner, const char *why);

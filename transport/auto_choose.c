@@ -2,16 +2,16 @@
 /*
  * auto: which inner transport serves a pair of ranks.
  *
- * Both ends must choose alike where one of them stores straight into the other's memory:
- * the receiver then looks for stores and not for events. So the choice rests on what both
- * know, in this order:
+ * Both ends must choose alike where one of them stores straight into the other's
+ * memory: the receiver then looks for stores and not for events. So the choice rests on
+ * what both know, in this order:
  *
- *   1. addresses: what has opened at both ends and may serve this kind of pair. Near are
- *      ranks with one boot id and one pid name space (a host's name proves nothing), far
- *      all others
- *   2. facts: survey() tries whether the memory of all near ranks can be opened; who may
- *      not do without load and store for all of them, so that each pair knows by the two
- *      ends' facts
+ *   1. addresses: what has opened at both ends and may serve this kind of pair. Near
+ *      are ranks with one boot id and one pid name space (a host's name proves
+ *      nothing), far all others
+ *   2. facts: survey() tries whether the memory of all near ranks can be opened; who
+ *      may not, does without load and store for all of them, so that each pair knows by
+ *      the two ends' facts
  *   3. what maps comes first and is the only choice. Of the rest the cheapest that
  *      connects is taken: there the two ends may differ, for events come from any inner
  */
@@ -98,7 +98,8 @@ static void prefer_maps(const struct choosing *c, struct auto_peer *p)
 }
 
 /* Rule 1. */
-static trib_status_t look(struct choosing *c, int peer, const struct trib_address *address)
+static trib_status_t look(struct choosing *c, int peer,
+                          const struct trib_address *address)
 {
     struct auto_peer *p = &c->peers[peer];
     struct auto_address a = {0};
@@ -106,9 +107,11 @@ static trib_status_t look(struct choosing *c, int peer, const struct trib_addres
     if (address->len >= sizeof(a) && address->len <= TRIB_ADDRESS_MAX)
         memcpy(&a, address->bytes, sizeof(a));
     if (a.magic != AUTO_MAGIC)
-        return trib_fail(c->err, TRIB_ERR_MISMATCH,
-                         "peer %d has not chosen the transport \"auto\" as this rank has: "
-                         "give all ranks the same TRIB_TRANSPORT", peer);
+        return trib_fail(
+            c->err, TRIB_ERR_MISMATCH,
+            "peer %d has not chosen the transport \"auto\" as this rank has: "
+            "give all ranks the same TRIB_TRANSPORT",
+            peer);
     if (a.ranks_per_host != c->ranks_per_host)
         return trib_fail(c->err, TRIB_ERR_MISMATCH,
                          "peer %d has auto:ranks_per_host=%d, this rank %d", peer,
@@ -152,7 +155,7 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
     }
 }
 
-/* Whose registrations are worth their price: what is cheap, or somebody's first choice. */
+/* Where registering is worth its price: it is cheap, or somebody's first choice. */
 static uint16_t worth_using(const struct choosing *c)
 {
     uint16_t used = 0;
@@ -212,8 +215,8 @@ void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
     for (int i = 0; i < c->n_inners; i++) {
         uint16_t bit = auto_bit(&c->inners[i]);
         if (c->inners[i].t && !(needed & bit))
-            trib_auto_shut(c, i, (c->near | c->far) & bit ? "no rank needs it"
-                                                          : "not asked for");
+            trib_auto_shut(
+                c, i, (c->near | c->far) & bit ? "no rank needs it" : "not asked for");
     }
     trib_auto_quiet(c);
 }
@@ -265,11 +268,11 @@ trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
                               const struct trib_address *address)
 {
     struct choosing *c = choosing_of(t);
-    trib_status_t status = peer < 0 || peer >= c->size || peer == c->self
-                               ? trib_fail(c->err, TRIB_ERR_INVALID,
-                                           "peer %d of %d cannot be connected", peer,
-                                           c->size)
-                               : TRIB_OK;
+    trib_status_t status =
+        peer < 0 || peer >= c->size || peer == c->self
+            ? trib_fail(c->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                        peer, c->size)
+            : TRIB_OK;
 
     if (status == TRIB_OK && !c->peers[peer].known)
         status = look(c, peer, address);
@@ -298,8 +301,8 @@ static trib_status_t connect_by(struct choosing *c, int peer,
         if (status == TRIB_OK) {
             p->inner = i;
             p->state = AUTO_PEER_CONNECTED;
-            trib_log(c->log, TRIB_LOG_DEBUG, "auto", "peer %d is reached by %s%s%s", peer,
-                     inner->row->ops->name, p->refused ? ": " : "",
+            trib_log(c->log, TRIB_LOG_DEBUG, "auto", "peer %d is reached by %s%s%s",
+                     peer, inner->row->ops->name, p->refused ? ": " : "",
                      p->refused ? p->refused : "");
             return TRIB_OK;
         }

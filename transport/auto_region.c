@@ -14,7 +14,8 @@ bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,
 {
     struct auto_record head = {id, (uint8_t)(len & 0xff), (uint8_t)(len >> 8)};
 
-    if (len > UINT16_MAX || *at + sizeof(head) > room || len > room - *at - sizeof(head))
+    if (len > UINT16_MAX || *at + sizeof(head) > room ||
+        len > room - *at - sizeof(head))
         return false;
     memcpy(bytes + *at, &head, sizeof(head));
     memcpy(bytes + *at + sizeof(head), what, len);
@@ -159,21 +160,20 @@ trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_o
     return TRIB_OK;
 }
 
-struct trib_region *trib_auto_local(struct choosing *c, const struct trib_region *opaque,
-                                    int inner)
+struct trib_region *trib_auto_local(struct choosing *c,
+                                    const struct trib_region *opaque, int inner)
 {
     /* The caller's region is const, what is known of it here is not. */
     struct auto_region *r = (struct auto_region *)(uintptr_t)opaque;
     struct trib_transport *t = c->inners[inner].t;
 
-    if (!r->inner[inner] &&
-        t->ops->reg(t, r->ptr, r->len, &r->inner[inner]) != TRIB_OK)
+    if (!r->inner[inner] && t->ops->reg(t, r->ptr, r->len, &r->inner[inner]) != TRIB_OK)
         r->inner[inner] = NULL;
     return r->inner[inner];
 }
 
-trib_status_t trib_auto_export(struct trib_transport *t, const struct trib_region *opaque,
-                               struct trib_blob *out)
+trib_status_t trib_auto_export(struct trib_transport *t,
+                               const struct trib_region *opaque, struct trib_blob *out)
 {
     struct choosing *c = choosing_of(t);
     const struct auto_region *r = (const struct auto_region *)opaque;
@@ -213,7 +213,8 @@ static trib_status_t part_of(struct choosing *c, int peer, const struct trib_blo
     if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
         memcpy(&magic, blob->bytes, sizeof(magic));
     if (magic == AUTO_MAGIC)
-        bytes = trib_auto_get(blob->bytes, blob->len, sizeof(magic), inner->row->id, &len);
+        bytes =
+            trib_auto_get(blob->bytes, blob->len, sizeof(magic), inner->row->id, &len);
     if (!bytes)
         return trib_fail(c->err, TRIB_ERR_INVALID,
                          "peer %d: not a region that it has exported for %s", peer,

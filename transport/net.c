@@ -75,9 +75,9 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
     }
     socklen_t len = sizeof(own);
     if (bound == 0 && getsockname(out->fd, (struct sockaddr *)&own, &len) == 0) {
-        out->port = ntohs(out->family == AF_INET6
-                              ? ((struct sockaddr_in6 *)&own)->sin6_port
-                              : ((struct sockaddr_in *)&own)->sin_port);
+        out->port =
+            ntohs(out->family == AF_INET6 ? ((struct sockaddr_in6 *)&own)->sin6_port
+                                          : ((struct sockaddr_in *)&own)->sin_port);
         return TRIB_OK;
     }
     trib_fail(err, TRIB_ERR_SYSTEM,

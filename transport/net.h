@@ -17,7 +17,7 @@ struct trib_error;
 /* A socket that is bound to all addresses of this host. */
 struct trib_net_port {
     int fd; /* non-blocking */
-    int family; /* AF_INET6, which also takes IPv4; AF_INET where the kernel has no IPv6 */
+    int family; /* AF_INET6, which also takes IPv4; AF_INET where there is no IPv6 */
     uint16_t port;
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A beat is one datagram of 32 bytes. It is sealed with the key of the one who is asked,
- * which stands in that one's address: neither strangers nor another job's ranks at the
- * same port can ask or answer by accident.
+ * A beat is one datagram of 32 bytes. It is sealed with the key of the one who is
+ * asked, which stands in that one's address: neither strangers nor another job's ranks
+ * at the same port can ask or answer by accident.
  *
- * A peer is judged only once it was heard: where a firewall lets no UDP through, the job
- * runs on without heartbeats, and says so.
+ * A peer is judged only once it was heard: where a firewall lets no UDP through, the
+ * job runs on without heartbeats, and says so.
  */
 #include "transport/pulse.h"
 
@@ -33,7 +33,7 @@
 #define BEAT_MAGIC UINT32_C(0x50627254) /* "TrbP": changes with the layout */
 
 enum {
-    BEATS = 20,    /* in a stop_timeout_ms: several may be lost on the way */
+    BEATS = 20, /* in a stop_timeout_ms: several may be lost on the way */
     STEP_MIN_MS = 5,
     STEP_MAX_MS = 250,
     CLIP_STEPS = 4, /* a step that took longer counts as this many */
@@ -57,7 +57,7 @@ _Static_assert(sizeof(struct beat) == 32, "no padding");
 
 struct watched {
     bool on;
-    bool heard;  /* at least once */
+    bool heard; /* at least once */
     bool warned;
     _Atomic bool lost;
     struct trib_pulse_peer who;
@@ -125,14 +125,14 @@ static void take(struct trib_pulse *p, const struct beat *b,
         return;
     struct watched *w = &p->peers[b->from];
     if (b->kind == BEAT_ASK && b->seal == seal_of(b, p->key)) {
-        struct beat answer = {
-            .kind = BEAT_ANSWER, .to = b->from, .number = b->number};
+        struct beat answer = {.kind = BEAT_ANSWER, .to = b->from, .number = b->number};
         send_beat(p, &answer, p->key, from, len);
         if (w->on && !atomic_load_explicit(&w->lost, memory_order_relaxed))
             hear(w);
     } else if (b->kind == BEAT_ANSWER && w->on &&
-               !atomic_load_explicit(&w->lost, memory_order_relaxed) && b->seal == seal_of(b, w->who.key) &&
-               b->number > w->answered && b->number <= w->asked) {
+               !atomic_load_explicit(&w->lost, memory_order_relaxed) &&
+               b->seal == seal_of(b, w->who.key) && b->number > w->answered &&
+               b->number <= w->asked) {
         w->answered = b->number;
         hear(w);
     }
@@ -170,14 +170,15 @@ static void judge(struct trib_pulse *p, int peer)
         return;
     w->warned = true;
     trib_net_text(w->who.ip, ip, sizeof(ip));
-    trib_log(p->log, TRIB_LOG_WARN, "pulse",
-             "no heartbeat comes from rank %d, %s port %u: if it stops or its host fails, "
-             "that shows only after TRIB_TIMEOUT_MS; let UDP through between the hosts",
-             peer, ip, w->who.port);
+    trib_log(
+        p->log, TRIB_LOG_WARN, "pulse",
+        "no heartbeat comes from rank %d, %s port %u: if it stops or its host fails, "
+        "that shows only after TRIB_TIMEOUT_MS; let UDP through between the hosts",
+        peer, ip, w->who.port);
 }
 
-/* `elapsed` is what this process has seen of the time since the last step: a job that was
- * suspended as a whole and goes on must not find all its peers lost. */
+/* `elapsed` is what this process has seen of the time since the last step: a job that
+ * was suspended as a whole and goes on must not find all its peers lost. */
 static void step(struct trib_pulse *p, uint64_t elapsed)
 {
     for (int i = 0; i < p->size; i++) {
@@ -212,8 +213,8 @@ static void *beat(void *arg)
             continue;
         stepped = now;
         if (!idle)
-            step(p, elapsed < CLIP_STEPS * p->step_ns ? elapsed
-                                                      : CLIP_STEPS * p->step_ns);
+            step(p,
+                 elapsed < CLIP_STEPS * p->step_ns ? elapsed : CLIP_STEPS * p->step_ns);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -261,8 +262,8 @@ static void set_times(struct trib_pulse *p, const struct trib_config *cfg)
     p->step_ns = step_ms * 1000000u;
 }
 
-trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port, int ports,
-                              struct trib_pulse **out)
+trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port,
+                              int ports, struct trib_pulse **out)
 {
     struct trib_pulse *p = calloc(1, sizeof(*p));
 
@@ -281,8 +282,9 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port, 
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     else if (p->bell < 0 ||
              getrandom(&p->key, sizeof(p->key), 0) != (ssize_t)sizeof(p->key))
-        status = trib_fail(opts->err, TRIB_ERR_SYSTEM, "heartbeats: eventfd or getrandom: "
-                                                       "%m");
+        status = trib_fail(opts->err, TRIB_ERR_SYSTEM,
+                           "heartbeats: eventfd or getrandom: "
+                           "%m");
     if (status == TRIB_OK)
         status = trib_net_bind("tcp", SOCK_DGRAM, port, ports, &p->port, opts->err);
     pthread_mutex_init(&p->lock, NULL);

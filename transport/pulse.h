@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Heartbeats between hosts, for backends whose peers this host's kernel knows nothing of.
+ * Heartbeats between hosts, for backends whose peers this host's kernel knows nothing
+ * of.
  *
  * Who is connected to a peer asks it over UDP a few times within stop_timeout_ms; the
  * peer answers at once. So its link, its host and its process are alive: a process that
  * is stopped does not answer, though its kernel still acknowledges what TCP brings.
  *
- * Who asks and answers is a thread of its own: a rank that computes for minutes and does
- * not enter the library is in good health. Whether an operation goes on is for its own
- * time-out to say.
+ * Who asks and answers is a thread of its own: a rank that computes for minutes and
+ * does not enter the library is in good health. Whether an operation goes on is for its
+ * own time-out to say.
  */
 #ifndef TRANSPORT_PULSE_H
 #define TRANSPORT_PULSE_H
@@ -25,9 +26,9 @@ struct trib_pulse;
 /* Where the heart of a peer beats. */
 struct trib_pulse_peer {
     uint8_t ip[16]; /* the one by which the backend reaches it; IPv4 is mapped */
-    uint16_t port;  /* of its trib_pulse_port */
-    uint64_t key;   /* of its trib_pulse_key */
-    int pid;        /* for sentences */
+    uint16_t port; /* of its trib_pulse_port */
+    uint64_t key; /* of its trib_pulse_key */
+    int pid; /* for sentences */
 };
 
 /**
@@ -36,8 +37,8 @@ struct trib_pulse_peer {
  * opts     self, size, cfg, log, err; they outlive the pulse
  * port     the range for the socket, as in trib_net_bind
  */
-trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port, int ports,
-                              struct trib_pulse **out);
+trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port,
+                              int ports, struct trib_pulse **out);
 
 /** trib_pulse_close - NULL is allowed; in a forked child it frees the child's copy. */
 void trib_pulse_close(struct trib_pulse *pulse);

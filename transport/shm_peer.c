@@ -85,8 +85,7 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
 
 /* All of one host, and nothing else to choose: connect() tells where that is not so. */
 trib_status_t trib_shm_survey(struct trib_transport *t,
-                              const struct trib_address *addresses,
-                              uint32_t *facts_out)
+                              const struct trib_address *addresses, uint32_t *facts_out)
 {
     (void)t;
     (void)addresses;

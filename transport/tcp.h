@@ -2,10 +2,10 @@
 /*
  * Inside the tcp transport: what tcp.c and its tcp_*.c share.
  *
- * Each rank listens at one port. To write to a peer it connects to that peer's port; the
- * peer does the same for its own writes, so a pair has up to two connections, each of
- * which carries frames one way. The other way carries one word that the listener takes
- * the connection, or why not, and a BYE.
+ * Each rank listens at one port. To write to a peer it connects to that peer's port;
+ * the peer does the same for its own writes, so a pair has up to two connections, each
+ * of which carries frames one way. The other way carries one word that the listener
+ * takes the connection, or why not, and a BYE.
  *
  * Peers of this host are watched in /proc, others by heartbeats (pulse.h).
  */
@@ -41,10 +41,10 @@ enum tcp_kind {
 enum tcp_refusal {
     TCP_NOT_REFUSED,
     TCP_OTHER_VERSION,
-    TCP_OTHER_JOB,  /* the key is wrong */
+    TCP_OTHER_JOB, /* the key is wrong */
     TCP_OTHER_RANK, /* out of range, or the listener's own */
-    TCP_TWICE,      /* a connection of this rank is here */
-    TCP_WAS_LOST,   /* the listener has given this rank up */
+    TCP_TWICE, /* a connection of this rank is here */
+    TCP_WAS_LOST, /* the listener has given this rank up */
 };
 
 /* In front of each write; everything as x86-64 and AArch64 Linux lay it out. */
@@ -217,7 +217,7 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
 trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
                                 const struct trib_address *address);
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
-                                const struct trib_address *address);
+                                  const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
 void trib_socket_watch_fd(struct tcp *tcp, int fd);
 void trib_socket_tick(struct tcp *tcp);

@@ -22,8 +22,8 @@
 
 enum {
     ATTEMPT_MS = 2000, /* for one address of a peer */
-    GOING_MS = 50,     /* for what a dead peer may have left in its stream */
-    STOPS_MS = 25,     /* between two looks for stopped processes */
+    GOING_MS = 50, /* for what a dead peer may have left in its stream */
+    STOPS_MS = 25, /* between two looks for stopped processes */
 };
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
@@ -172,7 +172,7 @@ static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
 }
 
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
-                                const struct trib_address *address)
+                                  const struct trib_address *address)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_address a;
@@ -276,7 +276,8 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
 {
     static const char *const reasons[] = {
         [TCP_NOT_REFUSED] = "for no reason",
-        [TCP_OTHER_JOB] = "this rank's key is of another job: has its port changed hands?",
+        [TCP_OTHER_JOB] =
+            "this rank's key is of another job: has its port changed hands?",
         [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
         [TCP_TWICE] = "it has a connection of this rank already",
         [TCP_WAS_LOST] = "it had lost this rank before",
@@ -284,10 +285,11 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
     const struct tcp_peer *p = &tcp->peers[peer];
 
     if (head->imm == TCP_OTHER_VERSION)
-        trib_socket_going(tcp, peer,
-                          "process %d turned rank %d away: it speaks version %u of tcp, "
-                          "this rank version %d; install one version",
-                          p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
+        trib_socket_going(
+            tcp, peer,
+            "process %d turned rank %d away: it speaks version %u of tcp, "
+            "this rank version %d; install one version",
+            p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
     else
         trib_socket_going(
             tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
@@ -330,9 +332,9 @@ void trib_socket_disconnect(struct trib_transport *t, int peer)
     trib_socket_say_bye(tcp, peer);
     /* What is on its way should get there: a listener's word that comes after the end
      * would reset the connection. But a peer that reads no more cannot hold us. */
-    for (uint64_t until = trib_deadline_ms(100);
-         p->state == TCP_PEER_CONNECTED && (p->sent != p->tail || !p->welcome) &&
-         !trib_deadline_passed(until);) {
+    for (uint64_t until = trib_deadline_ms(100); p->state == TCP_PEER_CONNECTED &&
+                                                 (p->sent != p->tail || !p->welcome) &&
+                                                 !trib_deadline_passed(until);) {
         struct pollfd wait = {.fd = p->fd,
                               .events = p->sent != p->tail ? POLLIN | POLLOUT : POLLIN};
         (void)poll(&wait, 1, 10);
@@ -362,8 +364,8 @@ static void look_for_stop(struct tcp *tcp, int peer, uint64_t elapsed)
     p->stopped_ns =
         state == TRIB_PROCESS_STOPPED ? p->stopped_ns + (p->stopped_ns ? elapsed : 1) : 0;
     if (p->stopped_ns >= (uint64_t)tcp->cfg->stop_timeout_ms * 1000000u)
-        trib_socket_going(tcp, peer, "process %d has been stopped for %.1f s", p->who.pid,
-                          (double)p->stopped_ns / 1e9);
+        trib_socket_going(tcp, peer, "process %d has been stopped for %.1f s",
+                          p->who.pid, (double)p->stopped_ns / 1e9);
 }
 
 static void look_for_silence(struct tcp *tcp, int peer)

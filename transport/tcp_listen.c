@@ -16,14 +16,15 @@
 #include "transport/tcp.h"
 
 enum {
-    HELLO_MS = 5000,   /* strangers that connect and say nothing */
-    REFUSED_MS = 1000, /* for who was refused to read that, before the connection ends */
+    HELLO_MS = 5000, /* strangers that connect and say nothing */
+    REFUSED_MS =
+        1000, /* for who was refused to read that, before the connection ends */
 };
 
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
 {
-    trib_status_t status = trib_net_bind("tcp", SOCK_STREAM, first_port, ports,
-                                         &tcp->listener, tcp->err);
+    trib_status_t status =
+        trib_net_bind("tcp", SOCK_STREAM, first_port, ports, &tcp->listener, tcp->err);
 
     if (status != TRIB_OK)
         return status;
@@ -110,7 +111,8 @@ static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason
 {
     if (reason <= TCP_OTHER_RANK)
         trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
-                 "a rank %d of %s connected to port %u and was turned away", g->hello.rank,
+                 "a rank %d of %s connected to port %u and was turned away",
+                 g->hello.rank,
                  reason == TCP_OTHER_VERSION ? "another version"
                  : reason == TCP_OTHER_JOB   ? "another job"
                                              : "a job of other size",

@@ -18,7 +18,8 @@
 #define RIG_RANKS_MAX 4
 #define RIG_LEN ((size_t)64 << 10)
 #define RIG_STOP_MS 300 /* stop_timeout_ms of transports that look into /proc … */
-#define RIG_SILENT_MS 1000 /* … and of others: a thread of a busy machine must answer */
+#define RIG_SILENT_MS 1000 /* … and of others: a thread of a busy machine must answer \
+                            */
 
 enum {
     ROW_THREADS = 1, /* ranks are threads, else processes */

@@ -113,7 +113,8 @@ static void check_stop(struct spawn *s, const struct row *row)
         spawn_signal(s, victim, SIGSTOP);
     bool remote = row->flags & ROW_REMOTE;
     int stop_ms = rig.cfg.stop_timeout_ms;
-    expect_loss(&rig, victim, remote ? "nothing was heard of process" : "has been stopped for");
+    expect_loss(&rig, victim,
+                remote ? "nothing was heard of process" : "has been stopped for");
     SPAWN_CHECK(s, ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));
     SPAWN_CHECK(s, ms_since(start) < 3 * stop_ms);
     spawn_meet(s, s->size - 1);

@@ -85,14 +85,16 @@ static void test_wrong_names(void **state)
 }
 
 /* Side 0's connect to an address of side 1's, opened with another text. */
-static void refuses_to_connect(const char *text0, const char *text1, const char *sentence)
+static void refuses_to_connect(const char *text0, const char *text1,
+                               const char *sentence)
 {
     struct pair pair = {0};
     struct trib_address address;
 
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
-        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair.t[i]), TRIB_OK);
+        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair.t[i]),
+                      TRIB_OK);
     }
     assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
     assert_true(pair.t[0]->ops->connect(pair.t[0], 1, &address) < 0);
@@ -139,9 +141,11 @@ static void open_settled(struct pair *pair, const char *text, uint32_t without)
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
         assert_status(ops->survey(pair->t[i], address, &facts[i]), TRIB_OK);
-        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]), TRIB_OK);
+        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
+                      TRIB_OK);
         pair->mem[i] = mem;
-        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]), TRIB_OK);
+        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
+                      TRIB_OK);
     }
     facts[1] &= ~without;
     for (int i = 0; i < 2; i++)
@@ -191,7 +195,8 @@ static void test_facts(void **state)
         uint32_t facts = 0;
         for (int k = 0; k < 2; k++) {
             struct trib_transport_opts opts = pair_opts(&pair, k);
-            assert_status(trib_transport_open(cases[i].text, &opts, &pair.t[k]), TRIB_OK);
+            assert_status(trib_transport_open(cases[i].text, &opts, &pair.t[k]),
+                          TRIB_OK);
             assert_status(pair.t[k]->ops->address(pair.t[k], &address[k]), TRIB_OK);
         }
         assert_status(pair.t[0]->ops->survey(pair.t[0], address, &facts), TRIB_OK);
@@ -275,12 +280,13 @@ static void test_bad_addresses(void **state)
         }
         bad.len = (uint16_t)(random >> 12) % (sizeof(bad.bytes) + 1);
         for (int id = 0; id < 16; id++)
-            (void)trib_auto_get(bad.bytes, bad.len, sizeof(struct auto_address), id, &len);
+            (void)trib_auto_get(bad.bytes, bad.len, sizeof(struct auto_address), id,
+                                &len);
     }
     pair_close(&pair);
 }
 
-/* A network that opens but does not connect, in front of one that does ------------------- */
+/* A network that opens but does not connect, in front of one that does ---------------- */
 
 static struct trib_transport_ops flaky_ops;
 
@@ -327,17 +333,20 @@ static void open_with(struct pair *pair, const struct trib_transport_ops *first,
         assert_status(trib_auto_make(rows, &opts, &pair->t[i]), TRIB_OK);
         const struct trib_transport_ops *ops = pair->t[i]->ops;
         assert_status(ops->address(pair->t[i], &address[i]), TRIB_OK);
-        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]), TRIB_OK);
+        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
+                      TRIB_OK);
         pair->mem[i] = mem;
-        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]), TRIB_OK);
+        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
+                      TRIB_OK);
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
         trib_status_t st = ops->connect(pair->t[i], !i, &address[!i]);
         assert_status(st, with_tcp ? TRIB_OK : TRIB_ERR_PEER_LOST);
         if (st == TRIB_OK)
-            assert_status(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
-                          TRIB_OK);
+            assert_status(
+                ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
+                TRIB_OK);
     }
 }
 

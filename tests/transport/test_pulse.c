@@ -17,7 +17,8 @@
 #include "transport/pulse.h"
 #include "transport/transport.h"
 
-#define TIMEOUT_MS 600 /* of silence; much more than a busy machine delays an answer */
+#define TIMEOUT_MS 600 /* of silence; much more than a busy machine delays an answer \
+                        */
 #define PATIENCE_MS 15000
 
 static const uint8_t loopback6[16] = {[15] = 1};
@@ -166,8 +167,8 @@ static void test_strangers(void **state)
     bool lost = false;
     for (uint32_t i = 0; !lost && !trib_deadline_passed(until); i++) {
         /* Nonsense of all lengths, and beats that are right but for the seal. */
-        int32_t beat[8] = {0x50627254, 1 + (int32_t)(i & 1), 1, 0, (int32_t)i, 0,
-                           (int32_t)i * 77, 12345};
+        int32_t beat[8] = {0x50627254, 1 + (int32_t)(i & 1), 1,    0, (int32_t)i,
+                           0,          (int32_t)i * 77,      12345};
         memset(bytes, (int)i, sizeof(bytes));
         memcpy(bytes, beat, i % 3 ? sizeof(beat) : 8);
         size_t n = i % 3 == 1 ? sizeof(beat) : i % (sizeof(bytes) + 1);

@@ -51,16 +51,16 @@ static void test_refusals(void **state)
     (void)state;
     pair_open(&pair, "tcp", "tcp");
     struct tcp_address a = address_of(&pair, 1);
-    const struct tcp_hello good = {.magic = TCP_MAGIC,
-                                   .version = TCP_VERSION,
-                                   .rank = 0,
-                                   .size = 2,
-                                   .key = a.key};
+    const struct tcp_hello good = {
+        .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
     struct {
         struct tcp_hello hello;
         enum tcp_refusal reason;
-    } cases[] = {{good, TCP_OTHER_VERSION}, {good, TCP_OTHER_JOB}, {good, TCP_OTHER_RANK},
-                 {good, TCP_OTHER_RANK},    {good, TCP_TWICE}};
+    } cases[] = {{good, TCP_OTHER_VERSION},
+                 {good, TCP_OTHER_JOB},
+                 {good, TCP_OTHER_RANK},
+                 {good, TCP_OTHER_RANK},
+                 {good, TCP_TWICE}};
     cases[0].hello.version = TCP_VERSION + 1;
     cases[1].hello.key++;
     cases[2].hello.rank = 1;
@@ -101,7 +101,8 @@ static void test_strangers(void **state)
 }
 
 /* Side 0 is told by name why its connection to side 1 was not taken. */
-static void is_lost(void (*change)(struct tcp_address *), int size, const char *sentence)
+static void is_lost(void (*change)(struct tcp_address *), int size,
+                    const char *sentence)
 {
     struct pair pair = {0};
     struct trib_address address;
