@@ -141,18 +141,25 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
     return TRIB_OK;
 }
 
+trib_status_t trib_engine_link(struct trib_engine *e, int peer)
+{
+    struct trib_link *l = &e->links[peer];
+    const struct trib_peer *p = &e->peers[peer];
+    trib_status_t st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+
+    if (st == TRIB_OK && !l->mapped)
+        e->all_mapped = false;
+    return st;
+}
+
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
-    trib_status_t st =
-        trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+    trib_status_t st = trib_engine_link(e, peer);
 
-    if (st == TRIB_OK) {
-        if (!l->mapped)
-            e->all_mapped = false;
+    if (st == TRIB_OK)
         return TRIB_OK;
-    }
     char why[300];
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
     /* A peer that is gone may have left word of the cause, or others have. */

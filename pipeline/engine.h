@@ -94,7 +94,7 @@ struct trib_run {
 struct trib_peer {
     char host[64];
     int pid;
-    struct trib_blob address;
+    struct trib_address address;
     struct trib_blob arena;
 };
 
@@ -111,7 +111,7 @@ struct trib_engine {
     struct trib_transport *transport;
     int rank;
     int size;
-    bool oversubscribed;
+    bool oversubscribed; /* this host has more ranks than cores */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
     struct trib_memories memories;
@@ -143,12 +143,14 @@ void trib_engine_close(struct trib_engine *e);
 /**
  * trib_engine_connect - bring up the link to a peer; nothing happens when it is.
  *
- * Runs do it for their edges. One at the start tells whether load/store reach is to be
- * had (all_mapped), which all ranks have to know alike before they choose.
+ * Runs do it for their edges. One at the start, so that what is wrong shows there.
  * operation  who needs it, for the sentence
  * errors   those of connecting; the communicator has then failed
  */
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation);
+
+/** trib_engine_link - the same, but who fails only has its sentence in e->err. */
+trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 
 /**
  * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.

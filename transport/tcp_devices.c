@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: by which addresses others reach this host, and what devices it would use.
+ * tcp: the devices that it would use.
  */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -19,38 +19,6 @@
 #include "transport/tcp.h"
 
 static const int families[] = {AF_INET, AF_INET6};
-
-/* An address of this host as peers may use it, mapped into IPv6; false: not one. */
-static bool usable_address(const struct ifaddrs *i, int family, uint8_t ip_out[16])
-{
-    if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
-        (i->ifa_flags & IFF_LOOPBACK))
-        return false;
-    if (family == AF_INET6) {
-        const struct in6_addr *a = &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
-        memcpy(ip_out, a, 16);
-        return !IN6_IS_ADDR_LINKLOCAL(a);
-    }
-    memset(ip_out, 0, 10);
-    memset(ip_out + 10, 0xff, 2);
-    memcpy(ip_out + 12, &((struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
-    return true;
-}
-
-uint16_t trib_socket_own_addresses(uint8_t ip_out[TCP_ADDRESSES][16])
-{
-    struct ifaddrs *list = NULL;
-    uint16_t n = 0;
-
-    if (getifaddrs(&list) != 0)
-        return 0;
-    for (int f = 0; f < 2; f++) {
-        for (const struct ifaddrs *i = list; i && n < TCP_ADDRESSES; i = i->ifa_next)
-            n += usable_address(i, families[f], ip_out[n]);
-    }
-    freeifaddrs(list);
-    return n;
-}
 
 /*
  * Mb/s as the driver says; 0: it does not. Not out of /sys, which may show the network
@@ -100,7 +68,7 @@ void trib_socket_devices(char *text, size_t bytes)
         return;
     for (int f = 0; f < 2; f++) {
         for (const struct ifaddrs *i = list; i && fits; i = i->ifa_next)
-            fits = !usable_address(i, families[f], ip) ||
+            fits = !trib_net_usable(i, families[f], ip) ||
                    append_device(i, ip, text, bytes);
     }
     freeifaddrs(list);
