@@ -383,8 +383,11 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
     }
 }
 
+/* This host is there, whoever died on it. */
 static bool host_is_lost(const struct trib_engine *e, const char *host)
 {
+    if (strcmp(e->peers[e->rank].host, host) == 0)
+        return false;
     for (int p = 0; p < e->size; p++)
         if (e->links[p].lost && strcmp(e->peers[p].host, host) == 0)
             return true;
