@@ -41,7 +41,7 @@ struct spawn_result {
 struct spawn_opts {
     int size;
     bool threads;
-    int timeout_ms;
+    int timeout_ms; /* times tribtest_slowness */
     void (*fn)(struct spawn *s);
     void *arg;
 };
@@ -62,6 +62,14 @@ bool spawn_meet(struct spawn *s, int n);
 
 /** spawn_allgather - as boot's: `bytes` from each rank, size * bytes to all. */
 bool spawn_allgather(struct spawn *s, const void *in, size_t bytes, void *out);
+
+/**
+ * spawn_tell, spawn_told - a number of a rank that all can read, 0 at first; and a wait
+ * until it is at least `number`, false as spawn_barrier.
+ */
+void spawn_tell(struct spawn *s, uint32_t number);
+uint32_t spawn_told(const struct spawn *s, int rank);
+bool spawn_await(struct spawn *s, int rank, uint32_t number);
 
 /** spawn_signal - send a signal to another rank's process. */
 void spawn_signal(const struct spawn *s, int rank, int number);
