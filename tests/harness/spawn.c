@@ -92,11 +92,6 @@ void spawn_tell(struct spawn *s, uint32_t number)
     atomic_store(&s->area->told[s->rank], number);
 }
 
-uint32_t spawn_told(const struct spawn *s, int rank)
-{
-    return atomic_load(&s->area->told[rank]);
-}
-
 bool spawn_await(struct spawn *s, int rank, uint32_t number)
 {
     return wait_until(s, &s->area->told[rank], number);

@@ -63,12 +63,10 @@ bool spawn_meet(struct spawn *s, int n);
 /** spawn_allgather - as boot's: `bytes` from each rank, size * bytes to all. */
 bool spawn_allgather(struct spawn *s, const void *in, size_t bytes, void *out);
 
-/**
- * spawn_tell, spawn_told - a number of a rank that all can read, 0 at first; and a wait
- * until it is at least `number`, false as spawn_barrier.
- */
+/** spawn_tell - how far this rank has come: a number that grows, 0 at first. */
 void spawn_tell(struct spawn *s, uint32_t number);
-uint32_t spawn_told(const struct spawn *s, int rank);
+
+/** spawn_await - until a rank has told `number` or more; false as spawn_barrier. */
 bool spawn_await(struct spawn *s, int rank, uint32_t number);
 
 /** spawn_signal - send a signal to another rank's process. */

@@ -49,12 +49,13 @@ static bool rig_connect(struct rig *rig)
     return spawn_barrier(rig->s);
 }
 
-bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
+static bool open_with(struct rig *rig, struct spawn *s, const struct row *row, size_t len,
+                      int stop_ms)
 {
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
     rig->row = row;
-    rig->cfg.stop_timeout_ms = RIG_STOP_MS;
+    rig->cfg.stop_timeout_ms = stop_ms;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     struct trib_transport_opts opts = {
         .self = s->rank,
@@ -73,6 +74,17 @@ bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_
     rig->mem = mem;
     return SPAWN_CHECK(s, status == TRIB_OK) && rig_connect(rig) &&
            rig_swap(rig, rig->region, rig->remote) && spawn_barrier(s);
+}
+
+bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
+{
+    return open_with(rig, s, row, len, RIG_STOP_MS);
+}
+
+bool rig_open_patient(struct rig *rig, struct spawn *s, const struct row *row,
+                      int stop_ms)
+{
+    return open_with(rig, s, row, RIG_LEN, stop_ms);
 }
 
 bool rig_open(struct rig *rig, struct spawn *s, const struct row *row)

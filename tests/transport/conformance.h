@@ -17,13 +17,14 @@
 
 #define RIG_RANKS_MAX 4
 #define RIG_LEN ((size_t)64 << 10)
-#define RIG_STOP_MS 300 /* stop_timeout_ms of all transports */
+#define RIG_STOP_MS 300 /* stop_timeout_ms, where a check does not want another */
 
 enum {
     ROW_THREADS = 1, /* ranks are threads, else processes */
     ROW_MAPS = 2, /* map() of alloc memory gives a pointer */
     ROW_FOREIGN = 4, /* memory that is not the transport's can be imported */
     ROW_DECORATED = 8,
+    ROW_CMA = 16, /* foreign memory is reached as the kernel lets processes do it */
 };
 
 struct row {
@@ -37,6 +38,7 @@ struct check {
     int ranks;
     int needs; /* flags that the row must have … */
     int without; /* … and must not have */
+    bool kills; /* the last rank ends by SIGKILL; others never by a signal */
 };
 
 extern const struct check data_checks[];
@@ -59,6 +61,10 @@ bool rig_open(struct rig *rig, struct spawn *s, const struct row *row);
 
 /** rig_open_len - the same with a region of `len` bytes. */
 bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len);
+
+/** rig_open_patient - the same with another stop_timeout_ms. */
+bool rig_open_patient(struct rig *rig, struct spawn *s, const struct row *row,
+                      int stop_ms);
 
 /** rig_close - wait for all ranks, then close. */
 void rig_close(struct rig *rig);
