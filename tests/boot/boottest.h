@@ -67,7 +67,7 @@ static inline void boottest_sleep(int ms)
         continue;
 }
 
-/* Until `ready` says so; in vain for so long that the rank's deadline is near: go on. */
+/* Until `ready` says so, or the rank's own deadline is near. */
 static inline void boottest_await(const struct start *s, int rank,
                                   bool (*ready)(const struct start *s, int rank))
 {
@@ -78,8 +78,8 @@ static inline void boottest_await(const struct start *s, int rank,
 }
 
 /*
- * A port of 127.0.0.1 that was free a moment ago. It is below those that the kernel gives
- * to sockets that connect: of these any process may get it before rank 0 listens there.
+ * A port of 127.0.0.1 that was free a moment ago. It is below those that the kernel
+ * gives to sockets that connect: one of these may be another's when rank 0 listens.
  */
 static inline int boottest_port(void)
 {
@@ -108,8 +108,8 @@ static inline bool boottest_others_opened(const struct start *s, int rank)
     return true;
 }
 
-/* For may_open: a rank that was told something wrong comes when all others are there. Of
- * an error that ends the start, only those that soon come hear anything. */
+/* For may_open: a rank that was told something wrong comes when all others are there,
+ * as rank 0 does not stay for long to tell of an error. */
 static inline bool boottest_odd_one_last(const struct start *s, int rank)
 {
     return !(s->told_rank[rank] || s->told_size[rank]) ||

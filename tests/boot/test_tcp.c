@@ -7,8 +7,8 @@
 static char root_text[64];
 
 /*
- * A start at a port of its own. Nobody is silent for stop_ms because the machine is busy;
- * cases that wait for it to pass set a shorter one.
+ * A start at a port of its own. A busy machine silences nobody for stop_ms; cases that
+ * wait for it to pass set a shorter one.
  */
 static struct start new_start(int size)
 {

@@ -49,8 +49,8 @@ static bool rig_connect(struct rig *rig)
     return spawn_barrier(rig->s);
 }
 
-static bool open_with(struct rig *rig, struct spawn *s, const struct row *row, size_t len,
-                      int stop_ms)
+static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
+                      size_t len, int stop_ms)
 {
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
