@@ -50,14 +50,24 @@ bool spawn_check(struct spawn *s, bool ok, const char *file, int line, const cha
     return false;
 }
 
+void spawn_rest(unsigned *turns)
+{
+    if ((*turns)++ < 200)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
 static bool wait_until(struct spawn *s, const _Atomic uint32_t *count, uint32_t all)
 {
+    unsigned turns = 0;
+
     while (atomic_load(count) < all) {
         if (atomic_load(&s->area->failed))
             return false;
         if (spawn_expired(s))
             return SPAWN_CHECK(s, !"the others come in time");
-        sched_yield();
+        spawn_rest(&turns);
     }
     return true;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/transport/conformance.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,10 +112,12 @@ void rig_close(struct rig *rig)
 
 bool rig_next(struct rig *rig, struct trib_event *event)
 {
+    unsigned turns = 0;
+
     while (rig->t->ops->poll(rig->t, event, 1) == 0) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"an event comes in time");
-        sched_yield();
+        spawn_rest(&turns);
     }
     return true;
 }
@@ -139,12 +140,13 @@ bool rig_write(struct rig *rig, int peer, const struct trib_write *write,
 {
     struct trib_event event;
     trib_status_t status;
+    unsigned turns = 0;
 
     while ((status = rig->t->ops->write(rig->t, peer, write)) == TRIB_ERR_NO_RESOURCE) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"there is room in time");
         if (rig->t->ops->poll(rig->t, &event, 1) == 0) {
-            sched_yield();
+            spawn_rest(&turns);
             continue;
         }
         if (!SPAWN_CHECK(rig->s, seen != NULL))
