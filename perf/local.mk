@@ -11,6 +11,7 @@ libperf_la_SOURCES = \
 	perf/measure.c \
 	perf/names.c \
 	perf/operation.c \
+	perf/options.c perf/options.h \
 	perf/oracle.c perf/oracle.h \
 	perf/perf.h \
 	perf/samples.c \

@@ -2,6 +2,7 @@
 /*
  * What the parts of trib-perf share.
  *
+ *     options.[ch] tables of options, setters
  *     arguments.c  command line -> struct perf_args
  *     names.c      the nearest name, settings
  *     sizes.c      "8,64K,1M:64M:4"
@@ -31,6 +32,11 @@ enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER }
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };
 enum perf_bind { PERF_BIND_NONE, PERF_BIND_CORE };
 
+struct perf_sizes {
+    size_t *bytes;
+    size_t n;
+};
+
 /* The finished command line. Texts point into argv. */
 struct perf_args {
     int argc;
@@ -38,8 +44,8 @@ struct perf_args {
     trib_coll_t coll;
     trib_dtype_t dtype;
     trib_op_t op;
-    size_t *sizes; /* bytes */
-    size_t n_sizes;
+    bool named; /* a collective was given */
+    struct perf_sizes sizes;
     long iters; /* samples a size; 0: as many as fit half a second */
     long warmup; /* calls; -1: by size */
     double sample_s; /* a sample lasts at least so long */
@@ -90,11 +96,12 @@ bool perf_size_parse(const char *text, size_t *bytes_out);
 /**
  * perf_sizes_parse - a list of sizes and of ranges from:to:factor.
  *
- * owner    the caller frees *sizes_out with free()
- * errors   false: why[] has the sentence, nothing to free
+ * owner    the caller frees *sizes_out with perf_sizes_free()
+ * errors   false: why[] has the sentence, *sizes_out is as it was
  */
-bool perf_sizes_parse(const char *text, size_t **sizes_out, size_t *n_out, char *why,
+bool perf_sizes_parse(const char *text, struct perf_sizes *sizes_out, char *why,
                       size_t why_bytes);
+void perf_sizes_free(struct perf_sizes *sizes);
 
 /** perf_time_parse - seconds of "10us", "50ms", "1s". */
 bool perf_time_parse(const char *text, double *seconds_out);

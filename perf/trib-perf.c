@@ -73,14 +73,14 @@ static trib_status_t sweep(struct run *run)
     struct progress progress = {
         .on = trib_rank(run->comm) == 0 && isatty(STDERR_FILENO),
         .start = perf_now(),
-        .sizes = args->n_sizes,
+        .sizes = args->sizes.n,
     };
     trib_status_t status = TRIB_OK;
-    for (size_t i = 0; i < args->n_sizes && status == TRIB_OK; i++) {
+    for (size_t i = 0; i < args->sizes.n && status == TRIB_OK; i++) {
         struct perf_result result;
         progress.at = i;
-        status = perf_measure(run->comm, args, args->sizes[i], progress_show, &progress,
-                              &result);
+        status = perf_measure(run->comm, args, args->sizes.bytes[i], progress_show,
+                              &progress, &result);
         progress_clear(&progress);
         if (status != TRIB_OK)
             break;

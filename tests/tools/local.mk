@@ -13,7 +13,7 @@ TESTS += \
 	tests/tools/test_writer
 
 PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
-tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c
+tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c tests/tools/parse.h
 tests_tools_test_arguments_LDADD = $(PERF_TEST_LIBS)
 tests_tools_test_oracle_SOURCES = tests/tools/test_oracle.c
 tests_tools_test_oracle_LDADD = $(PERF_TEST_LIBS)
