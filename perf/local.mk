@@ -13,6 +13,7 @@ libperf_la_SOURCES = \
 	perf/operation.c \
 	perf/options.c perf/options.h \
 	perf/oracle.c perf/oracle.h \
+	perf/output.c perf/output.h \
 	perf/perf.h \
 	perf/samples.c \
 	perf/sizes.c \

@@ -11,7 +11,8 @@
  *     measure.c    warm-up, samples -> struct perf_result
  *     samples.c    percentiles
  *     oracle.[ch]  inputs, and what must come out
- *     writer.c     table, csv, json
+ *     output.[ch]  where table, csv and json go
+ *     writer.c     rows of the collectives
  *
  * A sample is the time of one call, or of a batch of calls where one call is too short
  * for the clock, taken from the rank that needed longest.
