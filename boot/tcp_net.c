@@ -151,8 +151,8 @@ static trib_status_t listen_failed(const struct trib_tcp_root *root,
                      root->host, root->port, host);
 }
 
-trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
-                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+int trib_tcp_bind(const struct trib_tcp_root *root,
+                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
 {
     struct addrinfo *list = NULL;
     uint64_t deadline = trib_deadline_ms(PORT_IN_USE_MS);
@@ -161,9 +161,8 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 
     if (!exact && strcmp(root->host, "localhost") == 0)
         exact = resolve(root, 0, &list) == 0;
-    if (!exact && (error = resolve(root, AI_PASSIVE, &list)) != 0)
-        return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at port %s: %s",
-                         root->port, gai_strerror(error));
+    if (!exact && resolve(root, AI_PASSIVE, &list) != 0)
+        return EAFNOSUPPORT;
     for (;;) {
         error = exact ? listen_each(list, fds_out, n_out)
                       : listen_everywhere(list, fds_out, n_out);
@@ -172,6 +171,14 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
         nanosleep(&(struct timespec){0, 50000000}, NULL);
     }
     freeaddrinfo(list);
+    return error;
+}
+
+trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
+                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+{
+    int error = trib_tcp_bind(root, fds_out, n_out);
+
     return error ? listen_failed(root, err, error) : TRIB_OK;
 }
 
