@@ -6,7 +6,7 @@ noinst_LTLIBRARIES += libperf.la
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
 	perf/arguments.c \
-	perf/launch.c \
+	perf/launch.c perf/launch.h \
 	perf/machine.c perf/machine.h \
 	perf/measure.c \
 	perf/names.c \
@@ -15,6 +15,7 @@ libperf_la_SOURCES = \
 	perf/oracle.c perf/oracle.h \
 	perf/output.c perf/output.h \
 	perf/perf.h \
+	perf/progress.c \
 	perf/samples.c \
 	perf/sizes.c \
 	perf/writer.c

@@ -6,10 +6,11 @@
  *     arguments.c  command line -> struct perf_args
  *     names.c      the nearest name, settings
  *     sizes.c      "8,64K,1M:64M:4"
- *     launch.c     ranks on this host by fork
+ *     launch.[ch]  ranks on this host by fork
  *     operation.c  buffers and the call
  *     measure.c    warm-up, samples -> struct perf_result
  *     samples.c    percentiles
+ *     progress.c   how far it has come
  *     oracle.[ch]  inputs, and what must come out
  *     output.[ch]  where table, csv and json go
  *     writer.c     rows of the collectives
@@ -27,11 +28,11 @@
 
 #include <tributary.h>
 
+#include "perf/launch.h"
 #include "perf/oracle.h"
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };
-enum perf_bind { PERF_BIND_NONE, PERF_BIND_CORE };
 
 struct perf_sizes {
     size_t *bytes;
@@ -172,6 +173,31 @@ size_t perf_operation_guards(const struct perf_operation *op);
 /** perf_combine - values[i] over all ranks, exact whatever codec is configured. */
 trib_status_t perf_combine(trib_comm_t *comm, trib_op_t op, double *values, size_t n);
 
+/* --- progress.c --- */
+
+/* Called on rank 0 between groups of samples. */
+typedef void (*perf_progress_fn)(void *arg, size_t bytes, long done, long samples);
+
+struct perf_progress {
+    bool on;
+    bool shown;
+    double start;
+    double last;
+    size_t at; /* of sizes */
+    size_t sizes;
+};
+
+/** perf_progress_start - a line on standard error, if that is a terminal and speaks. */
+void perf_progress_start(struct perf_progress *p, size_t sizes, bool speaks);
+
+/**
+ * perf_progress_show - a perf_progress_fn; arg is the struct perf_progress.
+ *
+ * Nothing for runs below two seconds, then five lines a second at most.
+ */
+void perf_progress_show(void *arg, size_t bytes, long done, long samples);
+void perf_progress_clear(struct perf_progress *p);
+
 /* --- measure.c --- */
 
 struct perf_result {
@@ -188,9 +214,6 @@ struct perf_result {
     double wrong; /* elements, over all ranks; NAN: not checked */
     char explain[512];
 };
-
-/* Called on rank 0 between groups of samples. */
-typedef void (*perf_progress_fn)(void *arg, size_t bytes, long done, long samples);
 
 /** perf_measure - all of one size; collective; *out is whole on rank 0 only. */
 trib_status_t perf_measure(trib_comm_t *comm, const struct perf_args *args,
@@ -216,22 +239,12 @@ bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *
 /** perf_writer_free - NULL is allowed; unfinished files leave nothing behind. */
 void perf_writer_free(struct perf_writer *w);
 
-/* --- launch.c --- */
-
-/** perf_rank_fn - what a started rank does; returns its exit code. */
-typedef int (*perf_rank_fn)(const struct perf_args *args, int rank, const char *root);
-
-/**
- * perf_launch - run fn in args->ranks processes of this host.
- *
- * returns  0, or the exit code of the first rank that failed
- */
-int perf_launch(const struct perf_args *args, perf_rank_fn fn);
-
-/** perf_bind_core - let the calling process run only on the core that is its turn. */
-void perf_bind_core(int rank);
+/* --- clocks, in measure.c --- */
 
 /** perf_now - seconds of the monotonic clock. */
 double perf_now(void);
+
+/** perf_cpu_seconds - processor time of this process, all threads. */
+double perf_cpu_seconds(void);
 
 #endif
