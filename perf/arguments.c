@@ -59,6 +59,10 @@ static bool take_word(void *to, const char *value, FILE *err)
         return false;
     }
     args->named = true;
+    if (strcmp(value, "put") == 0) {
+        fputs("trib-perf: put stands first: trib-perf put [OPTION]….\n", err);
+        return false;
+    }
     if (trib_coll_parse(value, &args->coll) == TRIB_OK)
         return true;
     for (int i = 0; i < TRIB_COLL_COUNT; i++)
@@ -186,6 +190,7 @@ static const struct perf_command command = {
     .usage =
         "usage: trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
+        "       trib-perf put [OPTION]…             writes over a transport: see put --help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
         "or barrier. A size is that of the whole vector, also for allgather and\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
 noinst_PROGRAMS += perf/membw perf/probe
-noinst_LTLIBRARIES += libperf.la
+noinst_LTLIBRARIES += libperf.la libput.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
@@ -21,9 +21,24 @@ libperf_la_SOURCES = \
 	perf/writer.c
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
+# trib-perf put works below the public API: it links what libtributary hides once more,
+# behind it, so that what is public comes from there alone.
+libput_la_SOURCES = \
+	perf/put/meet.c \
+	perf/put/phases.c \
+	perf/put/put.c perf/put/put.h \
+	perf/put/putargs.c \
+	perf/put/report.c \
+	perf/put/side.c perf/put/side.h \
+	perf/put/sweep.c \
+	perf/put/wire.c perf/put/wire.h
+libput_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
+
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
+PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
+	$(XXHASH_LIBS)
 perf_trib_perf_SOURCES = perf/trib-perf.c
-perf_trib_perf_LDADD = $(PERF_LIBS)
+perf_trib_perf_LDADD = $(PUT_LIBS)
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_probe_SOURCES = perf/probe.c

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf - latency and bandwidth sweeps of the collectives.
+ * trib-perf - latency and bandwidth sweeps of the collectives, and of what carries
+ * them.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "perf/perf.h"
+#include "perf/put/put.h"
 
 /* --- one rank --- */
 
@@ -124,6 +126,8 @@ int main(int argc, char **argv)
 {
     struct perf_args args;
     char rank[16];
+    if (argc > 1 && strcmp(argv[1], "put") == 0)
+        return put_main(argc, argv);
     FILE *err = argument_errors();
     int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
     if (code < 0 && args.ranks > 0 && perf_setting("TRIB_RANK", rank, sizeof(rank))) {
