@@ -158,6 +158,13 @@ static void test_wrong_messages(void **state)
         TRIB_ERR_PROTOCOL);
     line_close(&l);
     line_open(&l);
+    struct put_head head = {.magic = MAGIC + 1, .kind = PUT_READY};
+    say(&l, &head, sizeof(head));
+    assert_status(put_wire_receive(&l.wire, PUT_READY, NULL, 0,
+                                   trib_deadline_ms(LONG_MS)),
+                  TRIB_ERR_PROTOCOL);
+    line_close(&l);
+    line_open(&l);
     say_head(&l, PUT_HELLO, 8); /* no room for a version */
     assert_status(hear_hello(&l, false, LONG_MS), TRIB_ERR_PROTOCOL);
     line_close(&l);
