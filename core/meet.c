@@ -86,6 +86,10 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
 {
     char x[128], y[128];
 
+    if (!h->magic) /* it had nothing to say but that */
+        return trib_fail(&comm->err, TRIB_ERR_BOOT,
+                         "rank %d could not join; its own trib_last_error says why",
+                         rank);
     if (h->magic != first->magic || h->version != first->version ||
         strncmp(h->library, first->library, sizeof(h->library)) != 0)
         return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
@@ -169,12 +173,12 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .params = "",
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
-                                       .err = &comm->err};
+                                       .err = &comm->cause};
     static const char *const isas[] = {"auto", "c", "avx2", "avx512"};
 
     e->cfg = &comm->cfg;
     e->log = &comm->log;
-    e->err = &comm->err;
+    e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
@@ -203,5 +207,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     if (st == TRIB_OK && size > 1)
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
     free(all);
-    return st;
+    if (st == TRIB_OK || comm->engine.failed)
+        return st;
+    return trib_fail(&comm->err, st, "%s", trib_comm_cause(comm, st));
 }

@@ -173,6 +173,8 @@ static const struct perf_option options[] = {
      "calls before the first sample [20; 2 above 1 MiB]"},
     {"--sync", NULL, perf_set_switch, AT(sync), 0,
      "a barrier before each sample, outside its time"},
+    {"--rewrite", NULL, perf_set_switch, AT(rewrite), 0,
+     "write the input before each sample of one call, outside its time"},
     {"--bind", "HOW", perf_set_bind, AT(bind), 0,
      "core: one core a rank, in turn; none [none]"},
     {"--check", NULL, perf_set_switch, AT(check), 0,

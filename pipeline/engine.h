@@ -79,6 +79,7 @@ struct trib_run {
 
     /* state of the plan */
     struct trib_store *stores;  /* [n_chunks], codec only */
+    const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
     float *residual;            /* error feedback [total], or NULL */
     float *acc;                 /* [piece] accumulator, codec only */
@@ -119,7 +120,8 @@ struct trib_engine {
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
     uint32_t seq;
-    trib_status_t failed;   /* the communicator has failed: err has the sentence */
+    _Atomic int failed; /* trib_status_t: the communicator has failed */
+    struct trib_error failure; /* its sentence, written once, before failed */
     uint32_t idle;          /* passes without progress */
     uint64_t last_progress; /* ns; 0: not looked at since */
     uint64_t last_notice;   /* ns */
@@ -167,8 +169,10 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
  * trib_run_feed - elements [first, first + count) of the input are final.
  *
  * thread   any, also while another drives the engine
+ * returns  false: some are not awaited, because they were final before or because
+ *          nothing was started; nothing has changed
  */
-void trib_run_feed(struct trib_run *run, size_t first, size_t count);
+bool trib_run_feed(struct trib_run *run, size_t first, size_t count);
 
 /**
  * trib_engine_progress - do what can be done now; never blocks.
@@ -199,7 +203,8 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 /**
  * trib_engine_fail - the communicator has failed: tell all peers, end all runs.
  *
- * The first failure wins; its sentence goes to e->err.
+ * The first failure wins; its sentence goes to e->failure, which any thread may read
+ * once it has seen e->failed.
  */
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text);
 

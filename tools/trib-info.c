@@ -135,15 +135,20 @@ static void read_edge(void *arg, const trib_item_t *item)
         edge->chunk = read_number(item->value);
 }
 
-/* Slots are all that grows with the number of peers, hence the one bound to know. */
+/* Slots are all that grows with the number of peers, hence the one bound to know: two
+ * lanes, for the ways up and down, of a power of two of slots with a line before each. */
 static trib_status_t print_memory(void)
 {
     struct edge edge = {0, 0};
     trib_status_t status = trib_list_each(TRIB_LIST_CONFIG, read_edge, &edge);
-    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0)
-        printf("memory\n  slots of an edge: window %llu × chunk %llu KiB = %llu KiB, "
-               "each way\n",
-               edge.window, edge.chunk / 1024, edge.window * edge.chunk / 1024);
+    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0) {
+        unsigned long long slots = 1, slot = (edge.chunk + 63) / 64 * 64 + 64;
+        while (slots < edge.window)
+            slots *= 2;
+        printf("memory\n  slots of an edge: 2 lanes × %llu slots × %llu B = %llu KiB on "
+               "each side, as far as they are used\n",
+               slots, slot, 2 * slots * slot / 1024);
+    }
     return status;
 }
 

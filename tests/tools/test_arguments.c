@@ -43,7 +43,7 @@ static void test_all(void **state)
 
     (void)state;
     parse("reduce-scatter -n 3 --sizes=16,32 --dtype f64 --op max --iters 7 --warmup 0 "
-          "--memory register --in-place --check",
+          "--memory register --in-place --check --rewrite",
           &args);
     assert_int_equal(args.coll, TRIB_REDUCE_SCATTER);
     assert_int_equal(args.ranks, 3);
@@ -54,7 +54,7 @@ static void test_all(void **state)
     assert_int_equal(args.iters, 7);
     assert_int_equal(args.warmup, 0);
     assert_int_equal(args.memory, PERF_MEMORY_REGISTER);
-    assert_true(args.in_place && args.check && !args.sync);
+    assert_true(args.in_place && args.check && args.rewrite && !args.sync);
     perf_args_free(&args);
 }
 
