@@ -56,7 +56,7 @@ static_assert(sizeof(struct put_setup) == 272, "no padding");
 
 /* Where a side is reached, and where the other writes to. */
 struct put_place {
-    struct trib_blob address;
+    struct trib_address address;
     struct trib_blob memory;
 };
 
