@@ -158,11 +158,17 @@ static bool unknown_option(const struct perf_command *command, const char *text,
     return false;
 }
 
-/* Reads the option at argv[*at] and moves *at to its last word. */
-static bool parse_option(const struct perf_command *command, int argc, char **argv,
-                         int *at, void *args, FILE *err)
+struct line {
+    int argc;
+    char **argv;
+    int at; /* the word that is read */
+};
+
+/* Reads the option that the line is at, and moves it to its last word. */
+static bool parse_option(const struct perf_command *command, struct line *line,
+                         void *args, FILE *err)
 {
-    const char *text = argv[*at];
+    const char *text = line->argv[line->at];
     size_t length = strcspn(text, "=");
     const struct perf_option *option = find_option(command, text, length);
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
@@ -174,12 +180,12 @@ static bool parse_option(const struct perf_command *command, int argc, char **ar
         return false;
     }
     if (option->value != NULL && value == NULL) {
-        if (*at + 1 >= argc) {
+        if (line->at + 1 >= line->argc) {
             fprintf(err, "trib-perf: %s needs a value: %s.\n", option->name,
                     option->value);
             return false;
         }
-        value = argv[++*at];
+        value = line->argv[++line->at];
     }
     return option->set(option, args, value, err);
 }
@@ -197,9 +203,11 @@ int perf_command_parse(const struct perf_command *command, int argc, char **argv
             return 0;
         }
     }
-    for (int i = 1; i < argc; i++) {
-        bool good = argv[i][0] == '-' ? parse_option(command, argc, argv, &i, args, err)
-                                      : command->word(args, argv[i], err);
+    struct line line = {.argc = argc, .argv = argv, .at = 1};
+    for (; line.at < argc; line.at++) {
+        const char *text = argv[line.at];
+        bool good = text[0] == '-' ? parse_option(command, &line, args, err)
+                                   : command->word(args, text, err);
         if (!good)
             return 2;
     }

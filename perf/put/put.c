@@ -130,12 +130,12 @@ static int be_side(void *arg, int rank, const char *root)
                        trib_deadline_ms(both->cfg->boot_timeout_ms));
     if (rank == 0) {
         code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
-    } else { /* the client says what befalls the server */
+    } else { /* the client says what befalls the server, and its exit code counts */
         if (status == TRIB_OK)
             status = put_side_open(&side);
         if (status == TRIB_OK)
             status = put_serve(&side);
-        code = status != TRIB_OK;
+        code = 0;
     }
     put_side_close(&side);
     return code;
@@ -211,6 +211,14 @@ int put_main(int argc, char **argv)
     trib_log_init(&log, TRIB_LOG_WARN, NULL, NULL);
     if (trib_config_load(&cfg, NULL, &log, &err) != TRIB_OK) {
         fprintf(stderr, "trib-perf: %s\n", trib_error_text(&err));
+        put_args_free(&args);
+        return 2;
+    }
+    if (cfg.rank >= 0) {
+        fputs(
+            "trib-perf: put starts its own two sides: leave out the launcher, or unset "
+            "TRIB_RANK.\n",
+            stderr);
         put_args_free(&args);
         return 2;
     }

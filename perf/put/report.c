@@ -15,6 +15,13 @@ struct put_report {
     struct perf_output out;
 };
 
+/* What "auto" became. */
+static const char *transport_text(const struct put_report *r)
+{
+    const char *text = r->side->setup.transport;
+    return strcmp(text, "auto") == 0 ? r->side->t->ops->name : text;
+}
+
 static const char *ways(const struct put_args *args)
 {
     return args->bidirectional ? "both" : "one";
@@ -25,9 +32,8 @@ static const char *ways(const struct put_args *args)
 static void table_open(const struct put_report *r)
 {
     const struct put_args *args = r->args;
-    printf("put over %s, depth %d, %s, %s to %s, tributary %s\n",
-           r->side->setup.transport, args->depth,
-           args->bidirectional ? "both ways" : "one way", r->side->me.host,
+    printf("put over %s, depth %d, %s, %s to %s, tributary %s\n", transport_text(r),
+           args->depth, args->bidirectional ? "both ways" : "one way", r->side->me.host,
            r->side->other.host, trib_version());
     if (args->latency)
         puts("times are one way: half of a round trip");
@@ -86,8 +92,8 @@ static void csv_row(const struct put_report *r, const struct put_result *p)
 {
     const struct perf_summary *us = &p->us;
     FILE *f = r->out.csv;
-    fprintf(f, "\"%s\",%d,%s,%zu", r->side->setup.transport, r->args->depth,
-            ways(r->args), p->bytes);
+    fprintf(f, "\"%s\",%d,%s,%zu", transport_text(r), r->args->depth, ways(r->args),
+            p->bytes);
     if (r->args->latency)
         fprintf(f, ",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f", us->n, us->p50, us->p99,
                 us->p999, us->min, us->max, us->mean);
@@ -137,7 +143,7 @@ static json_t *json_all(const struct put_report *r)
     const struct put_args *args = r->args;
     json_t *about =
         json_pack("{s:s, s:s, s:i, s:s, s:b, s:s, s:s, s:s}", "command", "put",
-                  "transport", r->side->setup.transport, "depth", args->depth, "ways",
+                  "transport", transport_text(r), "depth", args->depth, "ways",
                   ways(args), "check", args->check, "client", r->side->me.host,
                   "server", r->side->other.host, "latency", "half of a round trip");
     return perf_output_document(&r->out, args->argc, args->argv, about);

@@ -35,9 +35,10 @@ serve() {
     local tries waited
     for ((tries = 0; tries < 20; tries++)); do
         port=$((20000 + (RANDOM + $$) % 10000))
+        : >"$place/said.$1" # the last server's word must not pass for this one's
         "$perf" put --listen "127.0.0.1:$port" >"$place/said.$1" 2>&1 </dev/null &
         server=$!
-        for ((waited = 0; waited < 200; waited++)); do
+        for ((waited = 0; waited < 600; waited++)); do
             ! grep -q "listening at port" "$place/said.$1" || return 0
             kill -0 "$server" 2>/dev/null || break # the port is another's
             sleep 0.05
@@ -73,6 +74,7 @@ result $? "then no bandwidth is shown"
 expect "bandwidth only" 0 "million/s" --bandwidth --bind core "${quick[@]}"
 ! grep -q "p50" "$place/said"
 result $? "then no latency is shown"
+expect "auto says what it became" 0 "put over shm" --transport auto "${quick[@]}"
 expect "csv on standard output" 0 "transport,depth,ways,bytes" --csv - "${quick[@]}"
 awk -F, 'NR == 1 { n = NF; next } NF != n { exit 1 } END { exit NR != 5 }' "$place/said"
 result $? "csv has a header and a row a size, of as many columns, and nothing else"
@@ -100,6 +102,7 @@ expect "two servers" 2 "one server at a time" allreduce:1 put
 timeout 60 "$perf" --check put >"$place/said" 2>&1
 [ $? -eq 2 ] && grep -q "put stands first" "$place/said"
 result $? "an option before put"
+TRIB_RANK=0 expect "under a launcher" 2 "leave out the launcher" --sizes 8
 expect "help" 0 "usage: trib-perf put" --help
 
 export TRIB_BOOT_TIMEOUT_MS=300
@@ -114,10 +117,11 @@ expect "an address of another host" 1 "is no address of this host" --listen 192.
 for transport in shm tcp; do
     for victim in server client; do
         TRIB_BOOT_TIMEOUT_MS=20000 serve server
+        : >"$place/said"
         TRIB_BOOT_TIMEOUT_MS=20000 "$perf" put "127.0.0.1:$port" --sizes 8,8 \
             --transport "$transport" --latency --iters 50000000 >"$place/said" 2>&1 &
         client=$!
-        for ((waited = 0; waited < 200; waited++)); do
+        for ((waited = 0; waited < 600; waited++)); do
             ! grep -q "one way" "$place/said" || break
             sleep 0.05
         done
