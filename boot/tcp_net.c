@@ -215,17 +215,16 @@ static trib_status_t listen_failed(const struct trib_tcp_root *root,
                      root->host, root->port, host);
 }
 
-trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
-                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+int trib_tcp_bind(const struct trib_tcp_root *root,
+                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
 {
     struct addrinfo *list = NULL;
     uint64_t deadline = trib_deadline_ms(PORT_IN_USE_MS);
     bool exact = resolve_here(root, &list) == 0;
     int error = 0;
 
-    if (!exact && (error = look_up(NULL, root->port, AI_PASSIVE, &list)) != 0)
-        return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at port %s: %s",
-                         root->port, gai_strerror(error));
+    if (!exact && look_up(NULL, root->port, AI_PASSIVE, &list) != 0)
+        return EAFNOSUPPORT;
     for (;;) {
         error = exact ? listen_each(list, fds_out, n_out)
                       : listen_everywhere(list, fds_out, n_out);
@@ -234,6 +233,14 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
         nanosleep(&(struct timespec){0, 50000000}, NULL);
     }
     freeaddrinfo(list);
+    return error;
+}
+
+trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
+                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+{
+    int error = trib_tcp_bind(root, fds_out, n_out);
+
     return error ? listen_failed(root, err, error) : TRIB_OK;
 }
 

@@ -24,13 +24,21 @@ struct trib_tcp_root {
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out);
 
 /**
- * trib_tcp_listen - what rank 0 does.
+ * trib_tcp_bind - listen where the root says.
  *
  * A numeric address and "localhost" are listened at as they are. Other names mean every
  * address of this host, because /etc/hosts often maps a host's own name to 127.0.1.1.
  *
  * fds_out   non-blocking; *n_out of them
- * errors    TRIB_ERR_BOOT with a sentence: port in use, not an address of this host, …
+ * returns   0, or the errno: EADDRINUSE, EADDRNOTAVAIL (no address of this host), …
+ */
+int trib_tcp_bind(const struct trib_tcp_root *root,
+                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
+
+/**
+ * trib_tcp_listen - trib_tcp_bind as rank 0 does it, with a sentence where it fails.
+ *
+ * errors    TRIB_ERR_BOOT
  */
 trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
                               int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);

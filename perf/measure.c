@@ -29,7 +29,7 @@ double perf_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double cpu_seconds(void)
+double perf_cpu_seconds(void)
 {
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
@@ -193,7 +193,7 @@ static trib_status_t take_samples(struct timing *t, long first, long n)
 {
     struct perf_operation *op = t->op;
     trib_status_t status = trib_barrier(op->comm);
-    double cpu = cpu_seconds();
+    double cpu = perf_cpu_seconds();
     double before = perf_now();
     for (long i = first; i < first + n && status == TRIB_OK; i++) {
         if (rewrites(op)) {
@@ -211,7 +211,7 @@ static trib_status_t take_samples(struct timing *t, long first, long n)
         t->seconds[i] = now - before;
         before = now;
     }
-    t->cpu_s += cpu_seconds() - cpu;
+    t->cpu_s += perf_cpu_seconds() - cpu;
     return status;
 }
 
