@@ -79,7 +79,7 @@ static void test_signals_while_connecting(void **state)
     struct trib_transport_opts opts = pair_opts(&pair, 0);
     struct nuisance nuisance;
     struct deaf deaf;
-    struct trib_blob address;
+    struct trib_address address;
     struct tcp_address a;
 
     (void)state;
