@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define TRIB_CACHE_LINE 64
+
 /* Rising: each level contains those before it. Names: "c", "avx2", "avx512". */
 enum trib_cpu_level {
     TRIB_CPU_C,

@@ -7,7 +7,9 @@ libbase_la_SOURCES = \
 	base/digest.h \
 	base/error.c base/error.h \
 	base/log.c base/log.h \
+	base/pool.c base/pool.h \
 	base/process.c base/process.h \
+	base/ring.h \
 	base/rng.h \
 	base/status.c \
 	base/text.c base/text.h \

@@ -4,6 +4,8 @@ base_tests = \
 	tests/base/test_cpu \
 	tests/base/test_error \
 	tests/base/test_log \
+	tests/base/test_pool \
+	tests/base/test_ring \
 	tests/base/test_rng \
 	tests/base/test_status \
 	tests/base/test_text \

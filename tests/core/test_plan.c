@@ -163,7 +163,7 @@ static int in_background(struct ranks_self *self)
     ranks_ok(self, trib_stats(self->comm, &s));
     uint64_t before = s.operations;
     ranks_ok(self, trib_plan_start(plan));
-    double until = ranks_seconds() + 5;
+    double until = ranks_seconds() + 20;
     do {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         ranks_ok(self, trib_stats(self->comm, &s));
@@ -302,7 +302,7 @@ static int overlaps(struct ranks_self *self)
     uint64_t before = s.wire_bytes;
     ranks_ok(self, trib_plan_start(plan));
     ranks_ok(self, trib_plan_ready(plan, 0, COUNT - 1));
-    double until = ranks_seconds() + 5;
+    double until = ranks_seconds() + 20;
     do {
         (void)trib_progress(self->comm);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);

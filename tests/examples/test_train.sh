@@ -38,8 +38,8 @@ ok() { # NAME COMMAND...: the command's success is the test's
 ranks() { # N OPTION...
     local n=$1
     shift
-    "$run" -n "$n" --tag none --timeout 100 -- "$train" --progress none "$@" \
-        >"$scratch/log" 2>&1
+    "$run" -n "$n" --tag none --timeout $((100 * ${TRIBTEST_SLOWNESS:-1})) -- \
+        "$train" --progress none "$@" >"$scratch/log" 2>&1
 }
 
 value() { # FILE NAME

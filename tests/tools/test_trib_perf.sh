@@ -6,6 +6,7 @@ perf=${abs_top_builddir:-.}/perf/trib-perf
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 number=0 failed=0
+slow=${TRIBTEST_SLOWNESS:-1}
 
 result() { # 0 or 1, NAME
     number=$((number + 1))
@@ -22,7 +23,7 @@ result() { # 0 or 1, NAME
 expect() {
     local name=$1 code=$2 words=$3
     shift 3
-    timeout 60 "$perf" "$@" >"$place/said" 2>&1 </dev/null
+    timeout $((60 * slow)) "$perf" "$@" >"$place/said" 2>&1 </dev/null
     local got=$?
     grep -qF -- "$words" "$place/said" && [ "$got" -eq "$code" ]
     result $? "$name (exit code $got)"
@@ -51,6 +52,8 @@ for memory in malloc register; do
 done
 expect "another root" 0 "reduce" reduce -n 3 --root 2 --check "${quick[@]}"
 expect "nothing to send" 0 "0 B" allreduce -n 2 --check --iters 3 --sizes 0
+grep -qE '^ +0 B +3 .* 0$' "$place/said"
+result $? "nothing has a row, and is right"
 expect "explain" 0 "chunk" allreduce -n 2 --explain --iters 3 --sizes 64K
 
 expect "csv on standard output" 0 "allreduce,auto" allreduce -n 2 --csv - "${quick[@]}"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/transport/conformance.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,12 +63,13 @@ static bool rig_alloc(struct rig *rig, size_t len)
     return SPAWN_CHECK(rig->s, status == TRIB_OK);
 }
 
-bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
+static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
+                      size_t len, int stop_ms)
 {
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
     rig->row = row;
-    rig->cfg.stop_timeout_ms = row->flags & ROW_REMOTE ? RIG_SILENT_MS : RIG_STOP_MS;
+    rig->cfg.stop_timeout_ms = stop_ms;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     struct trib_transport_opts opts = {
         .self = s->rank,
@@ -85,6 +85,18 @@ bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_
     }
     return rig_connect(rig) && rig_alloc(rig, len) &&
            rig_swap(rig, rig->region, rig->remote) && spawn_barrier(s);
+}
+
+bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
+{
+    return open_with(rig, s, row, len,
+                     row->flags & ROW_REMOTE ? RIG_SILENT_MS : RIG_STOP_MS);
+}
+
+bool rig_open_patient(struct rig *rig, struct spawn *s, const struct row *row,
+                      int stop_ms)
+{
+    return open_with(rig, s, row, RIG_LEN, stop_ms);
 }
 
 bool rig_open(struct rig *rig, struct spawn *s, const struct row *row)
@@ -113,10 +125,12 @@ void rig_close(struct rig *rig)
 
 bool rig_next(struct rig *rig, struct trib_event *event)
 {
+    unsigned turns = 0;
+
     while (rig->t->ops->poll(rig->t, event, 1) == 0) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"an event comes in time");
-        sched_yield();
+        spawn_rest(&turns);
     }
     return true;
 }
@@ -139,12 +153,13 @@ bool rig_write(struct rig *rig, int peer, const struct trib_write *write,
 {
     struct trib_event event;
     trib_status_t status;
+    unsigned turns = 0;
 
     while ((status = rig->t->ops->write(rig->t, peer, write)) == TRIB_ERR_NO_RESOURCE) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"there is room in time");
         if (rig->t->ops->poll(rig->t, &event, 1) == 0) {
-            sched_yield();
+            spawn_rest(&turns);
             continue;
         }
         if (!SPAWN_CHECK(rig->s, seen != NULL))

@@ -25,6 +25,10 @@
 #define SANITIZED 0
 #endif
 
+/* Much more than anything takes that comes at once: a machine may be busy. That errors
+ * come in the time that users are promised is for the fault sweep. */
+#define SOON_MS 10000
+
 static double ms_since(uint64_t start)
 {
     return (double)(trib_now_ns() - start) / 1e6;
@@ -91,7 +95,7 @@ static void check_kill(struct spawn *s, const struct row *row)
     char why[64];
     snprintf(why, sizeof(why), "process %d has died", (int)spawn_pid(s, victim));
     expect_loss(&rig, victim, why);
-    SPAWN_CHECK(s, s->rank != 0 || ms_since(start) < 1000);
+    SPAWN_CHECK(s, s->rank != 0 || ms_since(start) < SOON_MS);
     expect_silence(&rig, 50);
     spawn_meet(s, s->size - 1);
 out:
@@ -116,8 +120,10 @@ static void check_stop(struct spawn *s, const struct row *row)
     int stop_ms = rig.cfg.stop_timeout_ms;
     expect_loss(&rig, victim,
                 remote ? "nothing was heard of process" : "has been stopped for");
-    SPAWN_CHECK(s, ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));
-    SPAWN_CHECK(s, ms_since(start) < 3 * stop_ms);
+    /* Rank 0 knows when the stop began. */
+    SPAWN_CHECK(s, s->rank != 0 ||
+                       ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));
+    SPAWN_CHECK(s, ms_since(start) < SOON_MS);
     spawn_meet(s, s->size - 1);
     if (s->rank == 0)
         spawn_signal(s, victim, SIGKILL);
@@ -125,20 +131,21 @@ out:
     rig_drop(&rig);
 }
 
-/* A short stop is no loss, nor are two. */
+/* A short stop is no loss, nor are two that are together a long one. */
 static void check_short_stop(struct spawn *s, const struct row *row)
 {
+    enum { LONG_MS = 2000, SHORT_MS = 1200, PAUSE_MS = 1000 };
     struct rig rig;
     struct trib_event e;
 
-    if (!rig_open(&rig, s, row) || !spawn_barrier(s))
+    if (!rig_open_patient(&rig, s, row, LONG_MS) || !spawn_barrier(s))
         goto out;
     if (s->rank == 0) {
         for (int i = 0; i < 2; i++) {
             spawn_signal(s, 1, SIGSTOP);
-            expect_silence(&rig, rig.cfg.stop_timeout_ms * 3 / 5);
+            expect_silence(&rig, SHORT_MS);
             spawn_signal(s, 1, SIGCONT);
-            expect_silence(&rig, rig.cfg.stop_timeout_ms / 3);
+            expect_silence(&rig, PAUSE_MS);
         }
         rig_note(&rig, 1, 3);
     } else if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e)) {
@@ -177,7 +184,7 @@ static void check_leave(struct spawn *s, const struct row *row)
         SPAWN_CHECK(s, filled(rig.mem, 100, 5));
     }
     expect_loss(&rig, leaver, "has left");
-    SPAWN_CHECK(s, ms_since(start) < 1000);
+    SPAWN_CHECK(s, ms_since(start) < SOON_MS);
     spawn_barrier(s);
     /* The two that remain part one from the other only. */
     if (s->rank == 0) {
@@ -221,7 +228,7 @@ out:
 /* A write and a wake() end a sleep long before its time is over. */
 static void check_sleep(struct spawn *s, const struct row *row)
 {
-    enum { ROUNDS = 12, SLEEP_MS = 200 };
+    enum { ROUNDS = 12, SLEEP_MS = 2000 };
     struct rig rig;
     struct trib_event e;
     int early = 0;
@@ -232,7 +239,9 @@ static void check_sleep(struct spawn *s, const struct row *row)
         if (!spawn_barrier(s))
             goto out;
         if (s->rank == 1) {
-            usleep(20000); /* by now the other sleeps, on a busy machine, too */
+            if (!spawn_await(s, 0, i + 1))
+                goto out;
+            usleep(20000); /* by now the other sleeps, mostly */
             if (i % 2)
                 rig.t->ops->wake(rig.t, 0);
             else
@@ -241,8 +250,9 @@ static void check_sleep(struct spawn *s, const struct row *row)
         }
         uint64_t start = trib_now_ns();
         rig.t->ops->arm(rig.t);
-        if (rig.t->ops->poll(rig.t, &e, 1) == 0)
-            rig.t->ops->wait(rig.t, SLEEP_MS * 1000);
+        SPAWN_CHECK(s, rig.t->ops->poll(rig.t, &e, 1) == 0);
+        spawn_tell(s, i + 1); /* from now on nothing may be missed */
+        rig.t->ops->wait(rig.t, SLEEP_MS * 1000);
         early += ms_since(start) < SLEEP_MS / 2;
         if (i % 2 == 0)
             rig_expect(&rig, TRIB_EVENT_ARRIVED, 1, &e);
@@ -277,8 +287,8 @@ static void check_wake_self(struct spawn *s, const struct row *row)
     rig.t->ops->arm(rig.t);
     if (!SPAWN_CHECK(s, pthread_create(&thread, NULL, wake_self, &rig) == 0))
         goto out;
-    rig.t->ops->wait(rig.t, 1000000);
-    SPAWN_CHECK(s, ms_since(start) < 500);
+    rig.t->ops->wait(rig.t, 2 * SOON_MS * 1000);
+    SPAWN_CHECK(s, ms_since(start) < SOON_MS);
     pthread_join(thread, NULL);
 out:
     rig_close(&rig);
@@ -374,13 +384,13 @@ out:
 }
 
 const struct check life_checks[] = {
-    {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED},
-    {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED},
-    {"short stop", check_short_stop, 2, 0, ROW_THREADS | ROW_DECORATED},
-    {"leave", check_leave, 3, 0, 0},
-    {"fork", check_fork, 2, 0, ROW_THREADS},
-    {"sleep", check_sleep, 2, 0, ROW_DECORATED},
-    {"wake self", check_wake_self, 2, 0, 0},
-    {"no growth", check_no_growth, 2, 0, ROW_DECORATED},
-    {NULL, NULL, 0, 0, 0},
+    {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED, true},
+    {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED, true},
+    {"short stop", check_short_stop, 2, 0, ROW_THREADS | ROW_DECORATED, false},
+    {"leave", check_leave, 3, 0, 0, false},
+    {"fork", check_fork, 2, 0, ROW_THREADS, false},
+    {"sleep", check_sleep, 2, 0, ROW_DECORATED, false},
+    {"wake self", check_wake_self, 2, 0, 0, false},
+    {"no growth", check_no_growth, 2, 0, ROW_DECORATED, false},
+    {NULL, NULL, 0, 0, 0, false},
 };

@@ -183,7 +183,7 @@ static void test_no_cma(void **state)
 {
     struct no_cma off = {"shm:cma=0", false, 0}, forbidden = {"shm", true, 1};
     struct spawn_opts opts = {
-        .size = 2, .timeout_ms = 5000, .fn = no_cma_rank, .arg = &off};
+        .size = 2, .timeout_ms = 20000, .fn = no_cma_rank, .arg = &off};
 
     (void)state;
     assert_int_equal(spawn_run(&opts, NULL), 0);
