@@ -232,6 +232,7 @@ static int sift(struct choosing *c, struct trib_event *events, int n)
         bool lost = events[i].kind == TRIB_EVENT_PEER_LOST;
         if (lost && p->state == AUTO_PEER_CONNECTED) {
             p->state = AUTO_PEER_GOING;
+            p->left = events[i].left;
             memcpy(p->why, events[i].why, sizeof(p->why));
             c->n_going++;
         }
@@ -254,6 +255,7 @@ static int report_losses(struct choosing *c, struct trib_event *events, int max)
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = r;
+        events[n].left = p->left;
         memcpy(events[n++].why, p->why, sizeof(p->why));
         p->state = AUTO_PEER_LOST;
         c->n_going--;
