@@ -46,9 +46,10 @@ static bool expect_loss(struct rig *rig, int peer, const char *why)
         ops->arm(rig->t);
         ops->wait(rig->t, 1000);
     }
-    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why)) {
-        fprintf(stderr, "  event %d of peer %d: %s\n", (int)e.kind, e.peer,
-                e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
+    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why) ||
+        e.left != (strstr(why, "left") != NULL)) {
+        fprintf(stderr, "  event %d of peer %d, left %d: %s\n", (int)e.kind, e.peer,
+                e.left, e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
         return SPAWN_CHECK(rig->s, !"the peer is lost for the right reason");
     }
     SPAWN_CHECK(rig->s, ops->write(rig->t, peer, &(struct trib_write){0}) ==
@@ -115,9 +116,13 @@ static void check_stop(struct spawn *s, const struct row *row)
     uint64_t start = trib_now_ns();
     if (s->rank == 0)
         spawn_signal(s, victim, SIGSTOP);
-    expect_loss(&rig, victim, "has been stopped for");
+    bool remote = row->flags & ROW_REMOTE;
+    int stop_ms = rig.cfg.stop_timeout_ms;
+    expect_loss(&rig, victim,
+                remote ? "nothing was heard of process" : "has been stopped for");
     /* Rank 0 knows when the stop began. */
-    SPAWN_CHECK(s, s->rank != 0 || ms_since(start) > RIG_STOP_MS - 50);
+    SPAWN_CHECK(s, s->rank != 0 ||
+                       ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));
     SPAWN_CHECK(s, ms_since(start) < SOON_MS);
     spawn_meet(s, s->size - 1);
     if (s->rank == 0)
@@ -129,7 +134,7 @@ out:
 /* A short stop is no loss, nor are two that are together a long one. */
 static void check_short_stop(struct spawn *s, const struct row *row)
 {
-    enum { LONG_MS = 2000, SHORT_MS = 1200, PAUSE_MS = 1000 };
+    enum { LONG_MS = 3000, SHORT_MS = 1700, PAUSE_MS = 1200 };
     struct rig rig;
     struct trib_event e;
 
@@ -359,7 +364,9 @@ static void check_no_growth(struct spawn *s, const struct row *row)
     }
     if (s->rank == 0) {
         SPAWN_CHECK(s, open_files() <= files);
-        SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 16384);
+        /* A leak would be hundreds of MiB; malloc may keep a few holes of 3 MiB. */
+        if (!SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 65536))
+            fprintf(stderr, "  %ld KiB, then %ld\n", before, resident_kib());
         SPAWN_CHECK(s, !maps_mention("/dev/shm"));
     }
     /* The same from the importer's side. */
