@@ -69,7 +69,8 @@ static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
     rig->row = row;
-    rig->cfg.stop_timeout_ms = stop_ms;
+    bool remote = row->flags & ROW_REMOTE;
+    rig->cfg.stop_timeout_ms = stop_ms ? stop_ms : remote ? RIG_SILENT_MS : RIG_STOP_MS;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     struct trib_transport_opts opts = {
         .self = s->rank,
@@ -89,8 +90,7 @@ static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
 
 bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
 {
-    return open_with(rig, s, row, len,
-                     row->flags & ROW_REMOTE ? RIG_SILENT_MS : RIG_STOP_MS);
+    return open_with(rig, s, row, len, 0);
 }
 
 bool rig_open_patient(struct rig *rig, struct spawn *s, const struct row *row,

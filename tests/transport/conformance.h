@@ -21,7 +21,7 @@
 /* stop_timeout_ms, where a check does not want another: of transports that look into
  * /proc, and of others, for which a thread of a busy machine must answer. */
 #define RIG_STOP_MS 300
-#define RIG_SILENT_MS 1000
+#define RIG_SILENT_MS 2000
 
 enum {
     ROW_THREADS = 1, /* ranks are threads, else processes */

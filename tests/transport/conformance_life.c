@@ -134,7 +134,7 @@ out:
 /* A short stop is no loss, nor are two that are together a long one. */
 static void check_short_stop(struct spawn *s, const struct row *row)
 {
-    enum { LONG_MS = 2000, SHORT_MS = 1200, PAUSE_MS = 1000 };
+    enum { LONG_MS = 3000, SHORT_MS = 1700, PAUSE_MS = 1200 };
     struct rig rig;
     struct trib_event e;
 
