@@ -10,6 +10,7 @@
 #define TRANSPORT_AUTO_H
 
 #include <assert.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -97,6 +98,9 @@ struct choosing {
     struct auto_remote *remotes;
     int next; /* inner that the next poll begins with */
     int n_going;
+    struct pollfd sleep[AUTO_INNERS]; /* descriptors of those that are open */
+    int n_sleep;                      /* 0: not asked yet, or one of them has none */
+    bool asked;
 };
 
 static inline struct choosing *choosing_of(struct trib_transport *t)

@@ -177,6 +177,11 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     return n;
 }
 
+static int tcp_descriptor(struct trib_transport *t)
+{
+    return tcp_of(t)->epoll;
+}
+
 static void tcp_wait(struct trib_transport *t, int timeout_us)
 {
     struct tcp *tcp = tcp_of(t);
@@ -184,8 +189,6 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
     struct epoll_event e;
     uint64_t rings;
 
-    if (timeout_us <= 0)
-        return;
     atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
     if (epoll_pwait2(tcp->epoll, &e, 1, &ts, NULL) > 0 && e.data.fd == tcp->bell &&
         read(tcp->bell, &rings, sizeof(rings)) < 0)
@@ -213,6 +216,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .map = trib_no_map,
     .write = trib_socket_write,
     .poll = tcp_poll,
+    .descriptor = tcp_descriptor,
     .arm = trib_no_arm,
     .wait = tcp_wait,
     .wake = trib_socket_wake,
