@@ -183,18 +183,12 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count);
  */
 bool trib_engine_progress(struct trib_engine *e);
 
-/** trib_engine_idle - nothing moved: spin or yield; true: it is time to sleep. */
-bool trib_engine_idle(struct trib_engine *e);
-
 /**
  * trib_engine_look - look after peers, notices and deadlines; never blocks.
  *
  * returns  true: nothing has moved for milliseconds, sleeping is right
  */
 bool trib_engine_look(struct trib_engine *e);
-
-/** trib_engine_sleep - until somebody writes, at most half a millisecond. */
-void trib_engine_sleep(struct trib_engine *e);
 
 /** trib_engine_awake - something moved: begin to spin anew, deadlines start again. */
 void trib_engine_awake(struct trib_engine *e);

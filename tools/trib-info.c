@@ -24,7 +24,8 @@ static const struct section sections[] = {
     {TRIB_LIST_TOPOLOGY, "--topology", "machine", FULL,
      "packages, caches, NUMA nodes and cores"},
     {TRIB_LIST_CPU, "--cpu", "processor", FULL, "vector instructions, found and used"},
-    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL, "and their devices"},
+    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL,
+     "and what they find here now"},
     {TRIB_LIST_BOOTS, "--boots", "how ranks meet", FULL, "bootstrap methods"},
     {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", BRIEF,
      "and their collectives"},
@@ -88,6 +89,8 @@ static void print_item(void *arg, const trib_item_t *item)
         printf("  %s\n", item->name);
     else if (item->detail[0] == '\0')
         printf("  %-*s%s\n", columns->name, item->name, value);
+    else if (value[0] == '\0' && columns->value > WIDEST_VALUE)
+        printf("  %-*s%s\n", columns->name, item->name, item->detail);
     else if (columns->value <= WIDEST_VALUE)
         printf("  %-*s%-*s%s\n", columns->name, item->name, columns->value, value,
                item->detail);

@@ -232,7 +232,7 @@ static int sift(struct choosing *c, struct trib_event *events, int n)
         bool lost = events[i].kind == TRIB_EVENT_PEER_LOST;
         if (lost && p->state == AUTO_PEER_CONNECTED) {
             p->state = AUTO_PEER_GOING;
-            memcpy(p->why, events[i].why, sizeof(p->why));
+            p->loss = events[i];
             c->n_going++;
         }
         if (lost || p->state == AUTO_PEER_LOST || p->state == AUTO_PEER_LEFT)
@@ -252,9 +252,7 @@ static int report_losses(struct choosing *c, struct trib_event *events, int max)
         struct auto_peer *p = &c->peers[r];
         if (p->state != AUTO_PEER_GOING)
             continue;
-        events[n].kind = TRIB_EVENT_PEER_LOST;
-        events[n].peer = r;
-        memcpy(events[n++].why, p->why, sizeof(p->why));
+        events[n++] = p->loss;
         p->state = AUTO_PEER_LOST;
         c->n_going--;
     }
@@ -366,6 +364,7 @@ static void auto_wake(struct trib_transport *t, int peer)
 const struct trib_transport_ops trib_auto_ops = {
     .name = "auto",
     .detail = "for each peer the cheapest that reaches it: shm within a host, else tcp",
+    .devices = trib_no_devices, /* each candidate says its own */
     .open = auto_open,
     .close = auto_close,
     .address = trib_auto_address,

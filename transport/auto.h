@@ -54,7 +54,7 @@ struct auto_peer {
     uint16_t choices; /* bit 1 << id: what both ends have */
     _Atomic int inner; /* index of the one in use, also for wake(); -1: none yet */
     char *refused; /* why better ones are not in use; NULL: it needs no words */
-    char why[TRIB_WHY_MAX]; /* GOING */
+    struct trib_event loss; /* GOING: what will be reported */
 };
 
 struct auto_inner {

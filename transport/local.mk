@@ -19,6 +19,7 @@ libtransport_la_SOURCES = \
 	transport/shm_region.c \
 	transport/tcp.c transport/tcp.h \
 	transport/tcp_connect.c \
+	transport/tcp_devices.c \
 	transport/tcp_listen.c \
 	transport/tcp_receive.c \
 	transport/tcp_region.c \

@@ -337,20 +337,20 @@ static bool drained(struct loop *loop, int peer)
 }
 
 /* Why a peer counts as lost; NULL: it does not. */
-static const char *loss(struct loop *loop, int peer)
+static const char *loss(struct loop *loop, int peer, bool *left_out)
 {
     struct loop_peer *p = &loop->peers[peer];
     struct loop_endpoint *ep = p->endpoint;
 
+    *left_out = false;
     if (p->state != LOOP_CONNECTED || peer == loop->self)
         return NULL;
     if (atomic_load(&ep->senders[loop->self].refused))
         return "has refused a write to memory that it does not register";
     if (atomic_load(&loop->own->senders[peer].refused))
         return "wrote to memory that is not registered";
-    if (atomic_load(&ep->closed) || atomic_load(&ep->senders[loop->self].left))
-        return "has left";
-    return NULL;
+    *left_out = atomic_load(&ep->closed) || atomic_load(&ep->senders[loop->self].left);
+    return *left_out ? "has left" : NULL;
 }
 
 static int report_losses(struct loop *loop, struct trib_event *events, int max)
@@ -358,12 +358,14 @@ static int report_losses(struct loop *loop, struct trib_event *events, int max)
     int n = 0;
 
     for (int i = 0; i < loop->size && n < max; i++) {
-        const char *why = loss(loop, i);
+        bool left;
+        const char *why = loss(loop, i, &left);
         if (!why || !drained(loop, i))
             continue;
         loop->peers[i].state = LOOP_LOST;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
+        events[n].left = left;
         snprintf(events[n].why, sizeof(events[n].why), "a thread of process %d %s",
                  loop->me.pid, why);
         n++;
@@ -431,6 +433,7 @@ static void loop_wake(struct trib_transport *t, int peer)
 const struct trib_transport_ops trib_loop_ops = {
     .name = "loop",
     .detail = "threads of one process: queued copies, no direct reach; for tests",
+    .devices = trib_no_devices,
     .open = loop_open,
     .close = loop_close,
     .address = loop_address,

@@ -89,8 +89,7 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
     return TRIB_ERR_SYSTEM;
 }
 
-/* An address of this host as peers may use it; false: not one. */
-static bool usable(const struct ifaddrs *i, int family, uint8_t ip_out[16])
+bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16])
 {
     if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
         (i->ifa_flags & IFF_LOOPBACK))
@@ -115,7 +114,7 @@ int trib_net_own(uint8_t (*ip_out)[16], int max)
         return 0;
     for (int f = 0; f < 2; f++) {
         for (const struct ifaddrs *i = list; i && n < max; i = i->ifa_next)
-            n += usable(i, families[f], ip_out[n]);
+            n += trib_net_usable(i, families[f], ip_out[n]);
     }
     freeifaddrs(list);
     return n;

@@ -12,6 +12,7 @@
 
 #include <tributary/status.h>
 
+struct ifaddrs;
 struct trib_error;
 
 /* A socket that is bound to all addresses of this host. */
@@ -40,6 +41,10 @@ bool trib_net_is_v4(const uint8_t ip[16]);
 
 /** trib_net_text - "10.0.0.1" or "fe80::1"; needs 46 bytes. */
 void trib_net_text(const uint8_t ip[16], char *text, unsigned bytes);
+
+/** trib_net_usable - an address of this host as peers may use it; false: not one, or not
+ * of this family. */
+bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16]);
 
 /** trib_net_own - addresses under which peers may find this host, at most max of them;
  * IPv4 first, neither loopback nor link-local. */

@@ -48,7 +48,8 @@ struct shm_peer {
     struct trib_process who;
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
-    char why[TRIB_WHY_MAX]; /* GOING: what the event will say */
+    bool left; /* GOING: it left us or closed; what the event will say */
+    char why[TRIB_WHY_MAX]; /* the same */
 };
 
 /* A segment of ours out of which alloc() gives memory. */
@@ -146,10 +147,6 @@ void trib_shm_disconnect(struct trib_transport *t, int peer);
 
 /** trib_shm_activate - from now on poll() reads this peer's ring. */
 void trib_shm_activate(struct shm *shm, int peer);
-
-/** trib_shm_peer_going - the peer is lost: report it once its ring is empty. */
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /** trib_shm_peer_lost - the loss of a going peer has been reported. */
 void trib_shm_peer_lost(struct shm *shm, int peer);

@@ -266,7 +266,9 @@ void trib_shm_ring(struct shm *shm, int peer)
         return; /* full: it wakes anyway; or the peer is gone */
 }
 
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+/* The peer is lost: report it once its ring is empty. */
+static void __attribute__((format(printf, 3, 4)))
+peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
 {
     va_list args;
 
@@ -296,13 +298,19 @@ static bool has_left(const struct shm_peer *p)
            atomic_load(&p->out->left);
 }
 
+static void peer_left(struct shm *shm, struct shm_peer *p)
+{
+    p->left = true;
+    peer_going(shm, p, "process %d has left", p->who.pid);
+}
+
 /* A process that closes its transport does so before it ends: "left" beats "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
     if (has_left(p))
-        trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+        peer_left(shm, p);
     else
-        trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
+        peer_going(shm, p, "process %d has died", p->who.pid);
 }
 
 /* One system call for all peers. */
@@ -315,7 +323,7 @@ static void look_for_deaths(struct shm *shm)
         if (p->state != SHM_PEER_CONNECTED)
             continue;
         if (has_left(p)) {
-            trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+            peer_left(shm, p);
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];
@@ -354,8 +362,8 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s",
-                                p->who.pid, (double)p->stopped_ns / 1e9);
+            peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
+                       (double)p->stopped_ns / 1e9);
     }
 }
 

@@ -5,6 +5,7 @@
  */
 #include "transport/tcp.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -182,15 +183,28 @@ static int tcp_descriptor(struct trib_transport *t)
     return tcp_of(t)->epoll;
 }
 
+/*
+ * Kernels before 5.11 and the filters of some containers refuse microseconds. A longer
+ * sleep is harmless then: what a rank waits for ends it, and wake() does.
+ */
+static int sleep_us(int epoll, struct epoll_event *out, int timeout_us)
+{
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    int n = epoll_pwait2(epoll, out, 1, &ts, NULL);
+
+    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+        n = epoll_wait(epoll, out, 1, timeout_us / 1000 + (timeout_us % 1000 != 0));
+    return n;
+}
+
 static void tcp_wait(struct trib_transport *t, int timeout_us)
 {
     struct tcp *tcp = tcp_of(t);
-    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
     struct epoll_event e;
     uint64_t rings;
 
     atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
-    if (epoll_pwait2(tcp->epoll, &e, 1, &ts, NULL) > 0 && e.data.fd == tcp->bell &&
+    if (sleep_us(tcp->epoll, &e, timeout_us) > 0 && e.data.fd == tcp->bell &&
         read(tcp->bell, &rings, sizeof(rings)) < 0)
         return; /* another thread has read it */
 }
@@ -198,6 +212,7 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
 const struct trib_transport_ops trib_tcp_ops = {
     .name = "tcp",
     .detail = "ranks of any hosts: sockets",
+    .devices = trib_socket_devices,
     .open = tcp_open,
     .close = tcp_close,
     .address = trib_socket_address,

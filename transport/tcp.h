@@ -205,6 +205,9 @@ static inline struct tcp *tcp_of(struct trib_transport *t)
     return (struct tcp *)t;
 }
 
+/* tcp_devices.c */
+void trib_socket_devices(char *text, size_t bytes);
+
 /* tcp_listen.c: connections that peers make. */
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
 void trib_socket_accept(struct tcp *tcp);

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "transport/tcp.h"
 
 enum {
@@ -70,17 +71,14 @@ static int dial(const uint8_t ip[16], uint16_t port)
         return -1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     int rc = connect(fd, (struct sockaddr *)&to, to_len);
-    if (rc != 0 && errno == EINPROGRESS) {
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        rc = poll(&p, 1, ATTEMPT_MS);
-        error = rc == 0 ? ETIMEDOUT : errno;
-        if (rc > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && !error)
-            return fd;
-    } else if (rc == 0) {
-        return fd;
-    } else {
+    error = rc == 0 ? 0 : errno;
+    /* A connection that a signal interrupts is made all the same. */
+    if ((error == EINPROGRESS || error == EINTR) &&
+        (!trib_wait_fd(fd, POLLOUT, trib_deadline_ms(ATTEMPT_MS)) ||
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0))
         error = errno;
-    }
+    if (!error)
+        return fd;
     close(fd);
     errno = error;
     return -1;
@@ -262,6 +260,7 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
+        events[n].left = p->said_bye;
         memcpy(events[n++].why, p->why, sizeof(p->why));
         outlet_close(tcp, i);
         trib_socket_inlet_close(tcp, i);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -21,6 +20,12 @@ const struct trib_transport_ops *const trib_transports[] = {
     &trib_loop_ops,
     NULL,
 };
+
+void trib_no_devices(char *text, size_t bytes)
+{
+    (void)bytes;
+    text[0] = '\0';
+}
 
 /* In order of cost: what "auto" chooses from. */
 const struct trib_candidate trib_candidates[] = {
@@ -67,22 +72,6 @@ int trib_no_descriptor(struct trib_transport *t)
 void trib_no_arm(struct trib_transport *t)
 {
     (void)t;
-}
-
-void trib_no_wait(struct trib_transport *t, int timeout_us)
-{
-    int us = timeout_us < 50 ? timeout_us : 50;
-    struct timespec ts = {0, us * 1000L};
-
-    (void)t;
-    if (us > 0)
-        nanosleep(&ts, NULL);
-}
-
-void trib_no_wake(struct trib_transport *t, int peer)
-{
-    (void)t;
-    (void)peer;
 }
 
 /* Cuts one part off "name:params+name:params" and returns what follows. */

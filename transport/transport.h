@@ -59,6 +59,7 @@ struct trib_event {
     enum trib_event_kind kind;
     int peer;
     uint32_t imm;   /* ARRIVED */
+    bool left;      /* PEER_LOST: of its own accord, by disconnect or close */
     uint64_t len;   /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
@@ -109,6 +110,8 @@ struct trib_route {
 /*
  * Every slot is filled; trib_no_* below serve those that a backend cannot do.
  *
+ * devices    what it finds on this host now, for people: a line, "" for nothing to say;
+ *            needs no open transport
  * open       make a transport; nothing is connected yet
  * address    what a peer needs to connect to this one
  * reach      can this address be connected to, as far as that shows from here? Connects
@@ -119,7 +122,7 @@ struct trib_route {
  *            they do anyway can leave both out
  * route      by what a peer is, or would be, reached, and why by that
  * connect    make `peer` reachable; idempotent; cheap when done before
- * disconnect leave a peer cleanly: it gets PEER_LOST "has left" unless it has left, too
+ * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * reg        register memory of the caller
  * export     describe a region; the blob is valid while the region is
@@ -139,6 +142,7 @@ struct trib_route {
 struct trib_transport_ops {
     const char *name;
     const char *detail; /* one line for trib-info */
+    void (*devices)(char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void (*close)(struct trib_transport *t);
@@ -175,6 +179,7 @@ struct trib_transport_ops {
 };
 
 /* What a backend puts into the slots that it has no use for. */
+void trib_no_devices(char *text, size_t bytes);
 trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out);
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
@@ -182,8 +187,6 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
 int trib_no_descriptor(struct trib_transport *t);
 void trib_no_arm(struct trib_transport *t);
-void trib_no_wait(struct trib_transport *t, int timeout_us); /* sleeps 50 us at most */
-void trib_no_wake(struct trib_transport *t, int peer);
 
 /**
  * trib_transports - the backends in order of preference, NULL at the end.

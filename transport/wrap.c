@@ -171,6 +171,7 @@ struct wrap *trib_wrap_make(const struct trib_transport_opts *opts,
     w->ops = forward_ops;
     w->ops.name = inner->ops->name;
     w->ops.detail = inner->ops->detail;
+    w->ops.devices = inner->ops->devices;
     w->base.ops = &w->ops;
     w->inner = inner;
     w->log = opts->log;

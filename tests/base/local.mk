@@ -4,12 +4,11 @@ base_tests = \
 	tests/base/test_cpu \
 	tests/base/test_error \
 	tests/base/test_log \
-	tests/base/test_pool \
-	tests/base/test_ring \
 	tests/base/test_rng \
 	tests/base/test_status \
 	tests/base/test_text \
 	tests/base/test_time \
-	tests/base/test_trace
+	tests/base/test_trace \
+	tests/base/test_wait
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)

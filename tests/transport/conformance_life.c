@@ -42,9 +42,10 @@ static bool expect_loss(struct rig *rig, int peer, const char *why)
         ops->arm(rig->t);
         ops->wait(rig->t, 1000);
     }
-    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why)) {
-        fprintf(stderr, "  event %d of peer %d: %s\n", (int)e.kind, e.peer,
-                e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
+    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why) ||
+        e.left != (strstr(why, "left") != NULL)) {
+        fprintf(stderr, "  event %d of peer %d, left %d: %s\n", (int)e.kind, e.peer,
+                e.left, e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
         return SPAWN_CHECK(rig->s, !"the peer is lost for the right reason");
     }
     SPAWN_CHECK(rig->s, ops->write(rig->t, peer, &(struct trib_write){0}) ==

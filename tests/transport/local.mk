@@ -4,6 +4,7 @@ transport_tests = \
 	tests/transport/test_conformance \
 	tests/transport/test_pulse \
 	tests/transport/test_shm \
+	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
 	tests/transport/test_transport \
 	tests/transport/test_wrap
@@ -20,6 +21,8 @@ tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h
+tests_transport_test_tcp_connect_SOURCES = \
+	tests/transport/test_tcp_connect.c tests/transport/pair.h
 tests_transport_test_tcp_listen_SOURCES = \
 	tests/transport/test_tcp_listen.c tests/transport/pair.h
 tests_transport_test_transport_SOURCES = \

@@ -62,6 +62,7 @@ static void all_slots(const struct trib_transport_ops *ops)
 {
     assert_non_null(ops->name);
     assert_non_null(ops->detail);
+    assert_non_null(ops->devices);
     assert_true(ops->open && ops->close && ops->address && ops->reach && ops->survey);
     assert_true(ops->settle && ops->route && ops->connect && ops->disconnect);
     assert_true(ops->alloc && ops->reg && ops->dereg && ops->export_region);
