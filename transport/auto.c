@@ -232,8 +232,7 @@ static int sift(struct choosing *c, struct trib_event *events, int n)
         bool lost = events[i].kind == TRIB_EVENT_PEER_LOST;
         if (lost && p->state == AUTO_PEER_CONNECTED) {
             p->state = AUTO_PEER_GOING;
-            p->left = events[i].left;
-            memcpy(p->why, events[i].why, sizeof(p->why));
+            p->loss = events[i];
             c->n_going++;
         }
         if (lost || p->state == AUTO_PEER_LOST || p->state == AUTO_PEER_LEFT)
@@ -253,10 +252,7 @@ static int report_losses(struct choosing *c, struct trib_event *events, int max)
         struct auto_peer *p = &c->peers[r];
         if (p->state != AUTO_PEER_GOING)
             continue;
-        events[n].kind = TRIB_EVENT_PEER_LOST;
-        events[n].peer = r;
-        events[n].left = p->left;
-        memcpy(events[n++].why, p->why, sizeof(p->why));
+        events[n++] = p->loss;
         p->state = AUTO_PEER_LOST;
         c->n_going--;
     }
@@ -289,31 +285,64 @@ static int auto_poll(struct trib_transport *t, struct trib_event *events, int ma
     return n;
 }
 
+static int n_open(const struct choosing *c)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->n_inners; i++)
+        n += c->inners[i].t != NULL;
+    return n;
+}
+
+/* Where there are several, one sleep is for all, if each has a descriptor. */
+static void ask_descriptors(struct choosing *c)
+{
+    c->asked = true;
+    if (n_open(c) < 2)
+        return;
+    for (int i = 0; i < c->n_inners; i++) {
+        struct trib_transport *inner = c->inners[i].t;
+        int fd = inner ? inner->ops->descriptor(inner) : 0;
+        if (fd < 0) {
+            c->n_sleep = 0;
+            return;
+        }
+        if (inner)
+            c->sleep[c->n_sleep++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+}
+
 static void auto_arm(struct trib_transport *t)
 {
     struct choosing *c = choosing_of(t);
 
+    if (!c->asked)
+        ask_descriptors(c);
     for (int i = 0; i < c->n_inners; i++) {
         if (c->inners[i].t)
             c->inners[i].t->ops->arm(c->inners[i].t);
     }
 }
 
-/* Where there is one, it sleeps as it likes; several take turns, and then the caller
- * looks again: what came to one in another's turn has rung no bell. */
+/* One that is alone sleeps as it likes. Without descriptors they take turns, and then
+ * the caller looks again: what came to one in another's turn has rung no bell. */
 static void auto_wait(struct trib_transport *t, int timeout_us)
 {
     struct choosing *c = choosing_of(t);
-    int n = 0;
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    struct pollfd sleep[AUTO_INNERS];
+    int n = n_open(c), each = timeout_us;
 
-    for (int i = 0; i < c->n_inners; i++)
-        n += c->inners[i].t != NULL;
-    int slice = n > 1 ? timeout_us / n : timeout_us;
-    if (n > 1 && slice > SLICE_US)
-        slice = SLICE_US;
+    if (c->n_sleep && timeout_us > 0) {
+        memcpy(sleep, c->sleep, sizeof(sleep)); /* two threads may be here */
+        (void)ppoll(sleep, (nfds_t)c->n_sleep, &ts, NULL);
+        each = 0;
+    } else if (n > 1) {
+        each = timeout_us / n < SLICE_US ? timeout_us / n : SLICE_US;
+    }
     for (int i = 0; i < c->n_inners; i++) {
         if (c->inners[i].t)
-            c->inners[i].t->ops->wait(c->inners[i].t, slice);
+            c->inners[i].t->ops->wait(c->inners[i].t, each);
     }
 }
 
@@ -354,6 +383,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .map = trib_auto_map,
     .write = auto_write,
     .poll = auto_poll,
+    .descriptor = trib_no_descriptor,
     .arm = auto_arm,
     .wait = auto_wait,
     .wake = auto_wake,

@@ -10,6 +10,7 @@
 #define TRANSPORT_AUTO_H
 
 #include <assert.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -53,8 +54,7 @@ struct auto_peer {
     uint16_t choices; /* bit 1 << id: what both ends have */
     _Atomic int inner; /* index of the one in use, also for wake(); -1: none yet */
     char *refused; /* why better ones are not in use; NULL: it needs no words */
-    bool left;              /* GOING: what the inner's event said */
-    char why[TRIB_WHY_MAX]; /* the same */
+    struct trib_event loss; /* GOING: what will be reported */
 };
 
 struct auto_inner {
@@ -98,6 +98,9 @@ struct choosing {
     struct auto_remote *remotes;
     int next; /* inner that the next poll begins with */
     int n_going;
+    struct pollfd sleep[AUTO_INNERS]; /* descriptors of those that are open */
+    int n_sleep;                      /* 0: not asked yet, or one of them has none */
+    bool asked;
 };
 
 static inline struct choosing *choosing_of(struct trib_transport *t)

@@ -212,6 +212,8 @@ void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
     if (c->size == 1)
         needed = c->used;
     c->settled = true;
+    c->asked = false;
+    c->n_sleep = 0;
     for (int i = 0; i < c->n_inners; i++) {
         uint16_t bit = auto_bit(&c->inners[i]);
         if (c->inners[i].t && !(needed & bit))

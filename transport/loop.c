@@ -452,6 +452,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .map = trib_no_map,
     .write = loop_write,
     .poll = loop_poll,
+    .descriptor = trib_no_descriptor,
     .arm = loop_arm,
     .wait = loop_wait,
     .wake = loop_wake,

@@ -38,6 +38,7 @@ struct shm_peer {
     uint32_t tail;
     uint32_t head_seen; /* a copy of out->head, maybe old */
     _Atomic(struct trib_shm_header *) header; /* the peer's; NULL until connected */
+    _Atomic int pipe; /* own descriptor of its pipe; -1: none yet */
     /* consumer: the ring for the peer in our control segment */
     struct trib_shm_ring *in;
     uint32_t head;
@@ -110,6 +111,7 @@ struct shm {
     _Atomic bool armed;
     _Atomic bool slept; /* time has passed: the next poll looks after the peers */
     _Atomic uint32_t bell_seen;
+    int pipe[2]; /* -1: the own sleep is on the futex */
 
     /* liveness */
     uint64_t stop_timeout_ns;
@@ -152,8 +154,8 @@ void trib_shm_peer_lost(struct shm *shm, int peer);
 /** trib_shm_liveness - look after the peers if it is time to; `now` in ns. */
 void trib_shm_liveness(struct shm *shm, uint64_t now);
 
-/** trib_shm_ring_bell - end the sleep of a header's owner, if it sleeps; any thread. */
-void trib_shm_ring_bell(struct trib_shm_header *header);
+/** trib_shm_ring - end a connected peer's sleep, or the own, if it sleeps; any thread. */
+void trib_shm_ring(struct shm *shm, int peer);
 
 /* shm_region.c */
 trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,

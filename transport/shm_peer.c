@@ -4,11 +4,13 @@
  */
 #include "transport/shm.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -207,7 +209,7 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
         return;
     atomic_store(&p->in->left, 1);
     if (p->state == SHM_PEER_CONNECTED)
-        trib_shm_ring_bell(p->header);
+        trib_shm_ring(shm, peer);
     if (p->state == SHM_PEER_GOING)
         shm->n_going--;
     if (p->active)
@@ -216,13 +218,52 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     p->state = SHM_PEER_LEFT;
 }
 
-void trib_shm_ring_bell(struct trib_shm_header *header)
+/* A peer's pipe, opened when it is first needed; -1: cannot be had,
+ * then the peer's sleep ends by itself. Two threads may do this at once. */
+static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *header)
 {
-    if (!atomic_load_explicit(&header->sleeping, memory_order_relaxed) ||
-        !atomic_exchange(&header->sleeping, 0))
+    struct shm_peer *p = &shm->peers[peer];
+    int fd = atomic_load_explicit(&p->pipe, memory_order_acquire), none = -1;
+    char path[64];
+    struct stat st;
+
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->who.pid,
+             (int)atomic_load(&header->pipe));
+    /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is gone. */
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode)) {
+        close(fd);
+        return -1;
+    }
+    if (atomic_compare_exchange_strong(&p->pipe, &none, fd))
+        return fd;
+    close(fd);
+    return none;
+}
+
+void trib_shm_ring(struct shm *shm, int peer)
+{
+    struct trib_shm_header *h =
+        peer == shm->self
+            ? shm->header
+            : atomic_load_explicit(&shm->peers[peer].header, memory_order_acquire);
+    uint32_t how;
+
+    if (!h || !atomic_load_explicit(&h->sleeping, memory_order_relaxed) ||
+        !(how = atomic_exchange(&h->sleeping, TRIB_SHM_AWAKE)))
         return;
-    atomic_fetch_add(&header->doorbell, 1);
-    syscall(SYS_futex, &header->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&h->doorbell, 1);
+    if (how == TRIB_SHM_ON_FUTEX) {
+        syscall(SYS_futex, &h->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        return;
+    }
+    int fd = peer == shm->self ? shm->pipe[1] : peer_pipe(shm, peer, h);
+    if (fd >= 0 && write(fd, "", 1) < 0)
+        return; /* full: it wakes anyway; or the peer is gone */
 }
 
 /* The peer is lost: report it once its ring is empty. */

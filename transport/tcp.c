@@ -178,6 +178,11 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     return n;
 }
 
+static int tcp_descriptor(struct trib_transport *t)
+{
+    return tcp_of(t)->epoll;
+}
+
 /*
  * Kernels before 5.11 and the filters of some containers refuse microseconds. A longer
  * sleep is harmless then: what a rank waits for ends it, and wake() does.
@@ -198,8 +203,6 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
     struct epoll_event e;
     uint64_t rings;
 
-    if (timeout_us <= 0)
-        return;
     atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
     if (sleep_us(tcp->epoll, &e, timeout_us) > 0 && e.data.fd == tcp->bell &&
         read(tcp->bell, &rings, sizeof(rings)) < 0)
@@ -228,6 +231,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .map = trib_no_map,
     .write = trib_socket_write,
     .poll = tcp_poll,
+    .descriptor = tcp_descriptor,
     .arm = trib_no_arm,
     .wait = tcp_wait,
     .wake = trib_socket_wake,

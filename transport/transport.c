@@ -63,6 +63,12 @@ void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote)
     return NULL;
 }
 
+int trib_no_descriptor(struct trib_transport *t)
+{
+    (void)t;
+    return -1;
+}
+
 void trib_no_arm(struct trib_transport *t)
 {
     (void)t;

@@ -130,6 +130,9 @@ struct trib_route {
  * map        load/store reach: a pointer to the remote's first byte, or NULL
  * write      post a write; returns at once
  * poll       harvest up to max events, never blocks; also where liveness is looked at
+ * descriptor of this transport: once armed it is readable when a wait would end, so that
+ *            one sleep can wait for several; -1: there is none. wait(0) then ends what
+ *            arm began. Asked once, before the first arm
  * arm, wait  sleep: arm(), look once more for work, then wait(timeout); wait returns at
  *            an arrival, a wake() or after timeout_us; spurious returns are allowed.
  *            A wake that comes while arming may be missed: keep timeout_us <= 1000
@@ -169,6 +172,7 @@ struct trib_transport_ops {
     trib_status_t (*write)(struct trib_transport *t, int peer,
                            const struct trib_write *write);
     int (*poll)(struct trib_transport *t, struct trib_event *events, int max);
+    int (*descriptor)(struct trib_transport *t);
     void (*arm)(struct trib_transport *t);
     void (*wait)(struct trib_transport *t, int timeout_us);
     void (*wake)(struct trib_transport *t, int peer);
@@ -181,6 +185,7 @@ trib_status_t trib_no_survey(struct trib_transport *t,
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
+int trib_no_descriptor(struct trib_transport *t);
 void trib_no_arm(struct trib_transport *t);
 
 /**

@@ -114,6 +114,11 @@ static int fwd_poll(struct trib_transport *t, struct trib_event *events, int max
     return inner_of(t)->ops->poll(inner_of(t), events, max);
 }
 
+static int fwd_descriptor(struct trib_transport *t)
+{
+    return inner_of(t)->ops->descriptor(inner_of(t));
+}
+
 static void fwd_arm(struct trib_transport *t)
 {
     inner_of(t)->ops->arm(inner_of(t));
@@ -148,6 +153,7 @@ static const struct trib_transport_ops forward_ops = {
     .map = fwd_map,
     .write = fwd_write,
     .poll = fwd_poll,
+    .descriptor = fwd_descriptor,
     .arm = fwd_arm,
     .wait = fwd_wait,
     .wake = fwd_wake,

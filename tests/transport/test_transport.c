@@ -68,7 +68,7 @@ static void all_slots(const struct trib_transport_ops *ops)
     assert_true(ops->alloc && ops->reg && ops->dereg && ops->export_region);
     assert_true(ops->import_region && ops->release && ops->map && ops->write &&
                 ops->poll);
-    assert_true(ops->arm && ops->wait && ops->wake);
+    assert_true(ops->descriptor && ops->arm && ops->wait && ops->wake);
 }
 
 static void test_slots(void **state)
