@@ -33,7 +33,7 @@ struct hello {
 };
 _Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot blob");
 
-static uint64_t machine_id(void)
+uint64_t trib_meet_machine(void)
 {
     struct trib_process self;
 
@@ -50,7 +50,7 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
     h->magic = TRIB_FRAME_MAGIC;
     h->version = HELLO_VERSION;
     h->settings = trib_config_digest(&comm->cfg);
-    h->machine = machine_id();
+    h->machine = trib_meet_machine();
     h->pid = getpid();
     if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
         CPU_ZERO(&h->cpus);
@@ -63,9 +63,7 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
                          : st;
 }
 
-/* The first setting in which two texts "name=value name=value" differ. */
-static void first_difference(const char *a, const char *b, char *x, char *y,
-                             size_t bytes)
+void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes)
 {
     while (*a && *b) {
         size_t la = strcspn(a, " "), lb = strcspn(b, " ");
@@ -95,7 +93,7 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
                          first->library);
     if (h->settings == first->settings)
         return TRIB_OK;
-    first_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
+    trib_meet_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
     return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
                      "rank %d (host %.63s, process %d) has %s, rank 0 (host %.63s) has "
                      "%s: give all ranks the same TRIB_* settings",
@@ -136,7 +134,7 @@ static trib_status_t choose_transport(struct trib_comm *comm, int size,
 {
     const char *wanted = comm->cfg.transport;
     bool open = strcmp(wanted, "auto") == 0 || strncmp(wanted, "auto+", 5) == 0;
-    uint64_t *all = malloc((size_t)size * sizeof(*all)), mine = machine_id();
+    uint64_t *all = malloc((size_t)size * sizeof(*all)), mine = trib_meet_machine();
     bool together = true;
 
     if (!all)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 netns_tests = \
+	tests/netns/test_doctor.sh \
 	tests/netns/test_hosts.sh \
 	tests/netns/test_trouble.sh
 dist_check_SCRIPTS += $(netns_tests)

@@ -155,8 +155,14 @@ add rule inet trouble in $* drop
 NFT
 }
 
-# net_drop_frames BYTES - the switch drops what is larger, and says nothing.
+# net_drop_frames BYTES - the switch drops what is larger, and says nothing. A virtual link
+# carries many segments as one; from now on each is sent by itself, as on a wire.
 net_drop_frames() {
+    local i
+
+    for i in "${!net_pids[@]}"; do
+        net_on "$i" ip link set dev eth0 gso_max_segs 1 || return 1
+    done
     net_switch nft -f - <<NFT
 add table bridge trouble
 add chain bridge trouble through { type filter hook forward priority 0; }

@@ -20,4 +20,19 @@ expect "json of one part" 0 '"codecs": [' "$info" --codecs --json
 expect "a misspelt option" 2 "did you mean --codecs?" "$info" --codec
 expect "a wrong option" 2 "--help lists them" "$info" --nonsense
 expect "help" 0 "usage: trib-info" "$info" --help
+
+expect "the doctor, alone" 0 "ok    tcp: opens" "$info" doctor
+expect "the doctor of three ranks" 0 "ok    shm: 6 of 6 ways" \
+    "$build/tools/trib-run" -n 3 --tag none -- "$info" doctor
+[ "$(grep -c "FAIL$" "$said")" = 1 ]
+result $? "speaks once"
+mkdir -p "$dir/copy/proc/self"
+echo "Max open files   10   10   files" >"$dir/copy/proc/self/limits"
+expect "a copy of a host that lacks something" 1 "FAIL  open files: 10 files" \
+    "$info" doctor --folder "$dir/copy"
+TRIB_WINDOW=much expect "the doctor of an impossible setting" 1 "FAIL  rank" "$info" doctor
+TRIB_NONSENSE=1 expect "the doctor of an unknown setting" 0 "TRIB_NONSENSE" "$info" doctor
+expect "the doctor's options" 2 "there is no option '--fold'" "$info" doctor --fold
+expect "the doctor's folder" 2 "a folder must follow" "$info" doctor --folder
+expect "the doctor's help" 0 "mpirun -N 1" "$info" doctor --help
 finish
