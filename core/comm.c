@@ -36,6 +36,11 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
     return trib_fail(&comm->err, status, "%s", text);
 }
 
+const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st)
+{
+    return comm->cause.status ? trib_error_text(&comm->cause) : trib_status_str(st);
+}
+
 void trib_comm_lock_slow(struct trib_comm *comm)
 {
     while (atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire))
@@ -113,7 +118,7 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     st = trib_comm_meet(comm, rank, size, &x);
     /* Ranks that differ all see it by themselves, in the same words. */
     if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)
-        (boot->ops->fail)(boot, trib_error_text(&comm->err));
+        (boot->ops->fail)(boot, trib_last_error(comm));
     boot->ops->close(boot);
     return st;
 }
@@ -148,7 +153,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         st = join(comm, opts);
     }
     if (st != TRIB_OK) {
-        snprintf(init_error, sizeof(init_error), "%s", trib_error_text(&comm->err));
+        snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
         trib_comm_dispose(comm);
         return st;
     }
@@ -183,7 +188,7 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
                               comm->n_plans);
     trib_status_t st = leave(comm);
     if (st != TRIB_OK)
-        snprintf(init_error, sizeof(init_error), "%s", trib_error_text(&comm->err));
+        snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
     trib_comm_dispose(comm);
     return st;
 }
@@ -200,7 +205,9 @@ int trib_size(const trib_comm_t *comm)
 
 const char *trib_last_error(const trib_comm_t *comm)
 {
-    return comm ? trib_error_text(&comm->err) : init_error;
+    if (!comm)
+        return init_error;
+    return trib_error_text(comm->engine.failed ? &comm->engine.failure : &comm->err);
 }
 
 trib_status_t trib_progress(trib_comm_t *comm)

@@ -56,7 +56,8 @@ struct trib_driver {
 struct trib_comm {
     struct trib_config cfg;
     struct trib_log log;
-    struct trib_error err;
+    struct trib_error err;   /* of the last refused call; the caller's thread only */
+    struct trib_error cause; /* what transport and engine say; under the lock */
     struct trib_engine engine;
     _Atomic int lock; /* of engine */
     struct trib_driver driver;
@@ -64,6 +65,9 @@ struct trib_comm {
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
     bool coded;         /* cfg.codec is not "none" */
+    bool load_store;     /* each rank has load/store reach to all others … */
+    bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
+    bool residual_lost; /* the warning of a dropped residual was given */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];
@@ -73,6 +77,10 @@ struct trib_comm {
 /** trib_comm_fail - the sentence of an operation that was refused; nothing was harmed. */
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
                              const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/** trib_comm_cause - why an operation of the engine or the transport gave `st`. Call it
+ * with the lock held, and trib_error_clear(&comm->cause) before the operation. */
+const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st);
 
 /** trib_say_error - the sentence where there is no communicator: trib_last_error(NULL). */
 void trib_say_error(const char *text);

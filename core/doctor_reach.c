@@ -34,7 +34,7 @@ enum { NO_PAIR, CONNECTED, NOT_CONNECTED };
 struct door {
     uint16_t open;
     char why[200];
-    struct trib_blob address;
+    struct trib_address address;
     struct trib_blob region;
 };
 _Static_assert(sizeof(struct door) <= TRIB_BOOT_BLOB_MAX, "a door fits a boot blob");
@@ -52,7 +52,7 @@ struct probe {
     int64_t good, tried; /* ways that this rank has judged: from a partner to itself */
     struct trib_remote *remote; /* the partner's region */
     bool arrived[3];     /* by the immediate of the write */
-    char lost[192];      /* why the partner is lost */
+    char lost[TRIB_WHY_MAX + 32]; /* why the partner is lost */
 };
 
 /* Pairs ------------------------------------------------------------------------------- */

@@ -41,14 +41,17 @@ static void drive(struct trib_comm *comm)
         return;
     }
     bool moved = trib_engine_progress(e);
+    if (!moved)
+        sleep = trib_engine_look(e);
+    if (sleep) {
+        e->transport->ops->arm(e->transport);
+        sleep = !trib_engine_progress(e);
+        moved = !sleep;
+    }
     if (moved)
         trib_engine_awake(e);
-    else
-        sleep = trib_engine_look(e);
     if (!e->head)
         atomic_store(&comm->driver.active, 0);
-    if (sleep)
-        e->transport->ops->arm(e->transport);
     trib_comm_unlock(comm);
     if (sleep)
         e->transport->ops->wait(e->transport, SLEEP_US);

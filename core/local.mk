@@ -13,5 +13,6 @@ libcore_la_SOURCES = \
 	core/meet.c \
 	core/memory.c \
 	core/plan.c \
+	core/reach.c \
 	core/report.c core/report.h \
 	core/split.c

@@ -254,6 +254,14 @@ static bool set_sync(struct perf_args *args, const char *value, FILE *err)
     return true;
 }
 
+static bool set_rewrite(struct perf_args *args, const char *value, FILE *err)
+{
+    (void)value;
+    (void)err;
+    args->rewrite = true;
+    return true;
+}
+
 static bool set_check(struct perf_args *args, const char *value, FILE *err)
 {
     (void)value;
@@ -291,6 +299,8 @@ static const struct option options[] = {
      "calls shorter than this are timed in batches [10us]"},
     {"--warmup", "N", set_warmup, "calls before the first sample [20; 2 above 1 MiB]"},
     {"--sync", NULL, set_sync, "a barrier before each sample, outside its time"},
+    {"--rewrite", NULL, set_rewrite,
+     "write the input before each sample of one call, outside its time"},
     {"--bind", "HOW", set_bind, "core: one core a rank, in turn; none [none]"},
     {"--check", NULL, set_check,
      "compare with an oracle; exit code 1 if an element is wrong"},

@@ -55,6 +55,7 @@ struct perf_args {
     enum perf_bind bind;
     bool in_place;
     bool sync;
+    bool rewrite;
     bool check;
     bool explain;
     const char *csv; /* file or "-" */
@@ -154,9 +155,11 @@ void perf_operation_close(struct perf_operation *op);
 void perf_operation_fill(struct perf_operation *op);
 void perf_operation_zero(struct perf_operation *op);
 
-/** perf_operation_keep, _restore - copy the input away, and back. */
+/** perf_operation_keep - copy the input away. */
 trib_status_t perf_operation_keep(struct perf_operation *op);
-void perf_operation_restore(struct perf_operation *op);
+
+/** perf_operation_rewrite - write the input anew: what was kept, else zeros. */
+void perf_operation_rewrite(struct perf_operation *op);
 
 /** perf_operation_guards - damaged bytes behind the buffers; 0 is right. */
 size_t perf_operation_guards(const struct perf_operation *op);

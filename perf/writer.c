@@ -260,12 +260,13 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
     struct tm utc;
     strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     json_t *run = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b}", "collective",
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b}", "collective",
         trib_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype), "op",
         op_text(args), "codec", perf_codec_text(args), "algorithm",
         perf_algorithm_text(args), "ranks", w->ranks, "memory", memory_text(args),
         "in_place", args->in_place, "call",
-        args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync);
+        args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync,
+        "rewrite", args->rewrite);
     json_t *memory =
         json_pack("{s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
                   "slot_bytes", (json_int_t)stats->slot_bytes);

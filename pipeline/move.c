@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/move.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { PLACED_ROUNDS = 64 }; /* bits of trib_task.placed */
@@ -183,18 +182,15 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
     }
 }
 
-#define MANY 512 /* sources that fit on the stack; more are summed in several goes */
-
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_program *p = &run->program;
-    const uint8_t *src[MANY];
+    const uint8_t **src = run->sources;
     uint8_t *value = trib_run_value(run, c);
     bool own_due = t->flags & TRIB_TASK_OWN;
     int n = 0;
 
-    assert(t->n_members < MANY);
     if (!own_due)
         src[n++] = value;
     for (uint32_t i = 0; i < t->n_members; i++) {

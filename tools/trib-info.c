@@ -45,11 +45,14 @@ static void print_help(void)
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);
-    puts("  --json        the same as json\n"
-         "  --help, --version\n"
-         "\n"
-         "example: TRIB_CHUNK=64K trib-info --config\n"
-         "exit code: 0 done; 1 failed; 2 wrong arguments");
+    puts(
+        "  --reach       by what each rank of a job reaches each, and why: start it under\n"
+        "                trib-run, mpirun, mpiexec or srun\n"
+        "  --json        the same as json\n"
+        "  --help, --version\n"
+        "\n"
+        "example: TRIB_CHUNK=64K trib-info --config\n"
+        "exit code: 0 done; 1 failed; 2 wrong arguments");
 }
 
 /* --- text --- */
@@ -138,15 +141,20 @@ static void read_edge(void *arg, const trib_item_t *item)
         edge->chunk = read_number(item->value);
 }
 
-/* Slots are all that grows with the number of peers, hence the one bound to know. */
+/* Slots are all that grows with the number of peers, hence the one bound to know: two
+ * lanes, for the ways up and down, of a power of two of slots with a line before each. */
 static trib_status_t print_memory(void)
 {
     struct edge edge = {0, 0};
     trib_status_t status = trib_list_each(TRIB_LIST_CONFIG, read_edge, &edge);
-    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0)
-        printf("memory\n  slots of an edge: window %llu × chunk %llu KiB = %llu KiB, "
-               "each way\n",
-               edge.window, edge.chunk / 1024, edge.window * edge.chunk / 1024);
+    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0) {
+        unsigned long long slots = 1, slot = (edge.chunk + 63) / 64 * 64 + 64;
+        while (slots < edge.window)
+            slots *= 2;
+        printf("memory\n  slots of an edge: 2 lanes × %llu slots × %llu B = %llu KiB on "
+               "each side, as far as they are used\n",
+               slots, slot, 2 * slots * slot / 1024);
+    }
     return status;
 }
 
@@ -218,6 +226,7 @@ static trib_status_t add_section(json_t *all, const struct section *section)
 
 struct request {
     bool json;
+    bool reach; /* and nothing else */
     bool any;
     bool wanted[N_SECTIONS];
 };
@@ -302,12 +311,16 @@ int main(int argc, char **argv)
             return 0;
         } else if (strcmp(argv[i], "--json") == 0) {
             request.json = true;
+        } else if (strcmp(argv[i], "--reach") == 0) {
+            request.reach = true;
         } else if (section < N_SECTIONS) {
             request.any = request.wanted[section] = true;
         } else {
             return refuse(argv[i]);
         }
     }
+    if (request.reach)
+        return info_reach(request.json) || fflush(stdout) != 0;
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
         const char *why = trib_last_error(NULL);

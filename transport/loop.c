@@ -92,7 +92,7 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-static trib_status_t loop_address(struct trib_transport *t, struct trib_blob *out)
+static trib_status_t loop_address(struct trib_transport *t, struct trib_address *out)
 {
     struct loop *loop = loop_of(t);
     struct trib_segment_id id = trib_segment_id(&loop->seg);
@@ -113,8 +113,36 @@ static trib_status_t loop_address(struct trib_transport *t, struct trib_blob *ou
     return TRIB_OK;
 }
 
+static trib_status_t address_check(struct loop *loop, int peer,
+                                   const struct trib_address *address,
+                                   struct loop_address *out)
+{
+    memset(out, 0, sizeof(*out));
+    if (address->len == sizeof(*out))
+        memcpy(out, address->bytes, sizeof(*out));
+    if (out->magic != LOOP_MAGIC)
+        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
+                         peer);
+    struct trib_process who = {
+        .boot = out->boot, .space = out->space, .start = out->start, .pid = out->pid};
+    if (!trib_process_same(&who, &loop->me))
+        return trib_fail(
+            loop->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d is process %d: loop reaches threads of one process only", peer,
+            out->pid);
+    return TRIB_OK;
+}
+
+static trib_status_t loop_reach(struct trib_transport *t, int peer,
+                                const struct trib_address *address)
+{
+    struct loop_address a;
+
+    return address_check(loop_of(t), peer, address, &a);
+}
+
 static trib_status_t loop_connect(struct trib_transport *t, int peer,
-                                  const struct trib_blob *address)
+                                  const struct trib_address *address)
 {
     struct loop *loop = loop_of(t);
     struct loop_address a;
@@ -128,26 +156,15 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
     if (p->state != LOOP_UNKNOWN)
         return trib_fail(loop->err, TRIB_ERR_PEER_LOST,
                          "peer %d was lost or left before", peer);
-    if (address->len != sizeof(a))
-        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
-                         peer);
-    memcpy(&a, address->bytes, sizeof(a));
-    struct trib_process who = {
-        .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
-    if (a.magic != LOOP_MAGIC)
-        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
-                         peer);
-    if (!trib_process_same(&who, &loop->me))
-        return trib_fail(
-            loop->err, TRIB_ERR_UNSUPPORTED,
-            "peer %d is process %d: loop reaches threads of one process only", peer,
-            a.pid);
+    trib_status_t status = address_check(loop, peer, address, &a);
+    if (status != TRIB_OK)
+        return status;
     p->posted = calloc(loop->depth, sizeof(*p->posted));
     if (!p->posted)
         return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "out of memory");
     struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
-    trib_status_t status =
-        trib_segment_attach(&id, &who, &loop->me, &p->seg, loop->err);
+    /* Of this very process: address_check has seen to it. */
+    status = trib_segment_attach(&id, &loop->me, &loop->me, &p->seg, loop->err);
     if (status != TRIB_OK) {
         free(p->posted);
         p->posted = NULL;
@@ -417,6 +434,10 @@ const struct trib_transport_ops trib_loop_ops = {
     .open = loop_open,
     .close = loop_close,
     .address = loop_address,
+    .reach = loop_reach,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
     .connect = loop_connect,
     .disconnect = loop_disconnect,
     .alloc = trib_loop_alloc,

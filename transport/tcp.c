@@ -10,7 +10,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -57,9 +56,11 @@ static void release(struct tcp *tcp)
     }
     for (int i = 0; i < tcp->n_guests; i++)
         close(tcp->guests[i].fd);
-    close_fd(tcp->listener);
+    close_fd(tcp->listener.fd);
     close_fd(tcp->bell);
     close_fd(tcp->epoll);
+    if (tcp->own_pulse)
+        trib_pulse_close(tcp->pulse);
     trib_socket_free_memory(tcp);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
@@ -67,45 +68,57 @@ static void release(struct tcp *tcp)
     free(tcp);
 }
 
-static trib_status_t tcp_open(const struct trib_transport_opts *opts,
-                              struct trib_transport **out)
+static struct tcp *make(const struct trib_transport_opts *opts)
 {
-    int64_t port = 0, ports = 1000;
-    const struct trib_param params[] = {
-        {.name = "port", .min = 0, .max = 65535, .value = &port},
-        {.name = "ports", .min = 1, .max = 65535, .value = &ports},
-    };
-    trib_status_t status = trib_params_parse("tcp", opts->params, params, 2, opts->err);
-    struct stat net;
-
-    if (status != TRIB_OK)
-        return status;
-    if (port && port + ports > 65536)
-        ports = 65536 - port;
     struct tcp *tcp = calloc(1, sizeof(*tcp));
+
     if (!tcp)
-        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+        return NULL;
     tcp->base.ops = &trib_tcp_ops;
     tcp->self = opts->self;
     tcp->size = opts->size;
     tcp->cfg = opts->cfg;
     tcp->log = opts->log;
     tcp->err = opts->err;
-    tcp->listener = tcp->bell = tcp->epoll = -1;
+    tcp->listener.fd = tcp->bell = tcp->epoll = -1;
     pthread_mutex_init(&tcp->lock, NULL);
     trib_process_self(&tcp->me);
-    tcp->net = stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
+    tcp->net = trib_net_space();
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
     for (int i = 0; tcp->peers && i < opts->size; i++)
         tcp->peers[i].fd = tcp->peers[i].in.fd = -1;
-    if (!tcp->peers || !tcp->inlets)
-        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (status == TRIB_OK)
-        status = make_descriptors(tcp);
+    if (tcp->peers && tcp->inlets)
+        return tcp;
+    release(tcp);
+    return NULL;
+}
+
+static trib_status_t tcp_open(const struct trib_transport_opts *opts,
+                              struct trib_transport **out)
+{
+    int64_t port = 0, ports = 1000, watch = 1;
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &ports},
+        {.name = "watch", .min = 0, .max = 1, .value = &watch},
+    };
+    trib_status_t status = trib_params_parse("tcp", opts->params, params, 3, opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    struct tcp *tcp = make(opts);
+    if (!tcp)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    tcp->watch = watch != 0;
+    tcp->pulse = opts->pulse;
+    tcp->own_pulse = !opts->pulse;
+    status = make_descriptors(tcp);
     if (status == TRIB_OK)
         status = trib_socket_listen(tcp, (int)port, (int)ports);
+    if (status == TRIB_OK && tcp->own_pulse)
+        status = trib_pulse_open(opts, (int)port, (int)ports, &tcp->pulse);
     if (status != TRIB_OK) {
         release(tcp);
         return status;
@@ -185,6 +198,10 @@ const struct trib_transport_ops trib_tcp_ops = {
     .open = tcp_open,
     .close = tcp_close,
     .address = trib_socket_address,
+    .reach = trib_socket_reach,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
     .connect = trib_socket_connect,
     .disconnect = trib_socket_disconnect,
     .alloc = trib_socket_alloc,

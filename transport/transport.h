@@ -29,10 +29,19 @@
 struct trib_config;
 struct trib_error;
 struct trib_log;
+struct trib_pulse;
 
+#define TRIB_ADDRESS_MAX 640
 #define TRIB_BLOB_MAX 128
+#define TRIB_WHY_MAX 160
 
-/* An address or an exported region, to be carried to peers as it is. */
+/* How to connect to a transport, to be carried to peers as it is; once for each rank. */
+struct trib_address {
+    uint16_t len;
+    uint8_t bytes[TRIB_ADDRESS_MAX];
+};
+
+/* An exported region, to be carried to peers as it is; also within frames. */
 struct trib_blob {
     uint16_t len;
     uint16_t mappable; /* a region that peers within load/store reach can map */
@@ -52,7 +61,7 @@ struct trib_event {
     uint32_t imm;   /* ARRIVED */
     uint64_t len;   /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
-    char why[96];   /* PEER_LOST: a clause, such as "process 4711 is stopped" */
+    char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
 };
 
 struct trib_transport_opts {
@@ -62,6 +71,8 @@ struct trib_transport_opts {
     const struct trib_config *cfg;  /* outlives the transport */
     const struct trib_log *log;     /* may be NULL */
     struct trib_error *err;         /* receives sentences; may be NULL */
+    struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
+                                     * them has its own */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */
@@ -83,11 +94,30 @@ struct trib_write {
     uint64_t token;
 };
 
+/* What a rank tells all others after it has seen their addresses. */
+enum {
+    TRIB_FACT_MAPS = 1, /* load/store reach to all peers is to be expected */
+    TRIB_FACT_OWN = 8,  /* from this bit on: for the same backend on the other side */
+};
+
+/* By what a peer is reached. */
+struct trib_route {
+    const char *name;       /* of a backend, or "none" */
+    char why[TRIB_WHY_MAX]; /* a clause, such as "same host" */
+};
+
 /*
  * Every slot is filled; trib_no_* below serve those that a backend cannot do.
  *
  * open       make a transport; nothing is connected yet
  * address    what a peer needs to connect to this one
+ * reach      can this address be connected to, as far as that shows from here? Connects
+ *            nothing, sends nothing, takes microseconds; the sentence says why not
+ * survey     the addresses of all peers [size] are known; facts_out is for all of them
+ * settle     the facts of all peers [size]. Once both were called, before the first
+ *            connect, the two ends of each pair make the same choices. Who knows that
+ *            they do anyway can leave both out
+ * route      by what a peer is, or would be, reached, and why by that
  * connect    make `peer` reachable; idempotent; cheap when done before
  * disconnect leave a peer cleanly: it gets PEER_LOST "has left" unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
@@ -109,9 +139,15 @@ struct trib_transport_ops {
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void (*close)(struct trib_transport *t);
-    trib_status_t (*address)(struct trib_transport *t, struct trib_blob *out);
+    trib_status_t (*address)(struct trib_transport *t, struct trib_address *out);
+    trib_status_t (*reach)(struct trib_transport *t, int peer,
+                           const struct trib_address *address);
+    trib_status_t (*survey)(struct trib_transport *t,
+                            const struct trib_address *addresses, uint32_t *facts_out);
+    void (*settle)(struct trib_transport *t, const uint32_t *facts);
+    void (*route)(struct trib_transport *t, int peer, struct trib_route *out);
     trib_status_t (*connect)(struct trib_transport *t, int peer,
-                             const struct trib_blob *address);
+                             const struct trib_address *address);
     void (*disconnect)(struct trib_transport *t, int peer);
     trib_status_t (*alloc)(struct trib_transport *t, size_t len, void **ptr_out,
                            struct trib_region **region_out);
@@ -135,6 +171,10 @@ struct trib_transport_ops {
 };
 
 /* What a backend puts into the slots that it has no use for. */
+trib_status_t trib_no_survey(struct trib_transport *t,
+                             const struct trib_address *addresses, uint32_t *facts_out);
+void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
+void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
 void trib_no_arm(struct trib_transport *t);
 void trib_no_wait(struct trib_transport *t, int timeout_us); /* sleeps 50 us at most */
@@ -151,7 +191,7 @@ extern const struct trib_transport_ops *const trib_transports[];
  * trib_transport_open - open a backend, wrapped by decorators, from its text.
  *
  * text     "shm", "loop", "shm+trace", "loop:depth=8+delay:us=50+kill:after=3,signal=9";
- *          "auto" is the first backend that opens
+ *          "auto" chooses for each peer
  * errors   TRIB_ERR_CONFIG with a sentence in opts->err for unknown names or parameters
  */
 trib_status_t trib_transport_open(const char *text, const struct trib_transport_opts *opts,

@@ -150,7 +150,7 @@ boottest_child(const struct start *s, int rank)
 {
     struct trib_error err = {0};
 
-    alarm(20);
+    tribtest_deadline(20);
     s->seen[rank].status = boottest_rank(s, rank, &err);
     s->seen[rank].at = trib_now_ns();
     snprintf(s->seen[rank].text, sizeof(s->seen[rank].text), "%s",

@@ -181,6 +181,7 @@ net_mend() {
 }
 
 # net_rank HOST RANK SIZE COMMAND... - run a rank there; net_kill finds it by its number.
+# A shell stands between: nsenter stops with its child, and then reaps it no more.
 net_rank() {
     local host=$1 rank=$2 size=$3 root
 
@@ -190,7 +191,7 @@ net_rank() {
     # shellcheck disable=SC2016
     net_on "$host" env TRIB_RANK="$rank" TRIB_SIZE="$size" \
         TRIB_ROOT="${TRIB_ROOT:-$root:$net_port}" \
-        sh -c 'echo $$ >"$0"; exec "$@"' "$net_dir/rank$rank.pid" "$@"
+        sh -c '"$@" & echo $! >"$0"; wait $!' "$net_dir/rank$rank.pid" "$@"
 }
 
 # net_kill SIGNAL HOST RANK

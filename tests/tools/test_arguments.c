@@ -64,7 +64,7 @@ static void test_all(void **state)
 
     (void)state;
     assert_int_equal(parse("reduce-scatter -n 3 --sizes=16,32 --dtype f64 --op max "
-                           "--iters 7 --warmup 0 --memory register --in-place --check",
+                           "--iters 7 --warmup 0 --memory register --in-place --check --rewrite",
                            &args, said, sizeof(said)),
                      -1);
     assert_string_equal(said, "");
@@ -77,7 +77,7 @@ static void test_all(void **state)
     assert_int_equal(args.iters, 7);
     assert_int_equal(args.warmup, 0);
     assert_int_equal(args.memory, PERF_MEMORY_REGISTER);
-    assert_true(args.in_place && args.check && !args.sync);
+    assert_true(args.in_place && args.check && args.rewrite && !args.sync);
     perf_args_free(&args);
 }
 

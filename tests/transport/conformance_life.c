@@ -111,9 +111,12 @@ static void check_stop(struct spawn *s, const struct row *row)
     uint64_t start = trib_now_ns();
     if (s->rank == 0)
         spawn_signal(s, victim, SIGSTOP);
-    expect_loss(&rig, victim, "has been stopped for");
-    SPAWN_CHECK(s, ms_since(start) > RIG_STOP_MS - 50);
-    SPAWN_CHECK(s, ms_since(start) < 3 * RIG_STOP_MS);
+    bool remote = row->flags & ROW_REMOTE;
+    int stop_ms = rig.cfg.stop_timeout_ms;
+    expect_loss(&rig, victim,
+                remote ? "nothing was heard of process" : "has been stopped for");
+    SPAWN_CHECK(s, ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));
+    SPAWN_CHECK(s, ms_since(start) < 3 * stop_ms);
     spawn_meet(s, s->size - 1);
     if (s->rank == 0)
         spawn_signal(s, victim, SIGKILL);
@@ -132,9 +135,9 @@ static void check_short_stop(struct spawn *s, const struct row *row)
     if (s->rank == 0) {
         for (int i = 0; i < 2; i++) {
             spawn_signal(s, 1, SIGSTOP);
-            expect_silence(&rig, RIG_STOP_MS * 3 / 5);
+            expect_silence(&rig, rig.cfg.stop_timeout_ms * 3 / 5);
             spawn_signal(s, 1, SIGCONT);
-            expect_silence(&rig, RIG_STOP_MS / 3);
+            expect_silence(&rig, rig.cfg.stop_timeout_ms / 3);
         }
         rig_note(&rig, 1, 3);
     } else if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e)) {
@@ -350,7 +353,9 @@ static void check_no_growth(struct spawn *s, const struct row *row)
     }
     if (s->rank == 0) {
         SPAWN_CHECK(s, open_files() <= files);
-        SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 16384);
+        /* A leak would be hundreds of MiB; malloc may keep a few holes of 3 MiB. */
+        if (!SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 65536))
+            fprintf(stderr, "  %ld KiB, then %ld\n", before, resident_kib());
         SPAWN_CHECK(s, !maps_mention("/dev/shm"));
     }
     /* The same from the importer's side. */
