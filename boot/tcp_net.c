@@ -21,6 +21,7 @@
 
 #define CONNECT_MS 2000 /* for one address */
 #define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
+#define SEGMENT 1200 /* passes wherever IPv6 does */
 
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
 {
@@ -122,6 +123,15 @@ static bool resolve(const struct trib_tcp_root *root, uint64_t deadline,
     return found;
 }
 
+/*
+ * Small segments: the start needs no speed, and where the MTU of hosts and network do not
+ * fit together the ranks still meet, and can find out and say so.
+ */
+static void keep_segments_small(int fd)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &(int){SEGMENT}, sizeof(int));
+}
+
 /* Listening ---------------------------------------------------------------------------
  */
 
@@ -134,6 +144,7 @@ static int listen_at(const struct addrinfo *address, bool both)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    keep_segments_small(fd);
     if (address->ai_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
     if (bind(fd, address->ai_addr, address->ai_addrlen) || listen(fd, SOMAXCONN)) {
@@ -287,6 +298,7 @@ static int connect_to(const struct addrinfo *address, uint64_t deadline)
     /* Lest this socket, by chance at the very port, keep rank 0 from listening. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    keep_segments_small(fd);
     int error = 0;
     if (connect(fd, address->ai_addr, address->ai_addrlen))
         error = errno;

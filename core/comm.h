@@ -108,12 +108,28 @@ static inline void trib_comm_unlock(struct trib_comm *comm)
 trib_status_t trib_driver_start(struct trib_comm *comm);
 void trib_driver_stop(struct trib_comm *comm);
 
+struct trib_boot;
+
 /* Exchanges `bytes` of every rank: through the launcher, or through another comm. */
 struct trib_exchange {
     trib_status_t (*allgather)(void *arg, const char *phase, const void *in,
                                size_t bytes, void *out);
     void *arg;
 };
+
+/** trib_boot_exchange - of struct trib_exchange; arg is a struct trib_boot. */
+trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
+                                 size_t bytes, void *out);
+
+/**
+ * trib_comm_join - find rank, size and the others, from opts, settings or the launcher.
+ *
+ * comm     cfg, log and err are there; the sentence of an error is in err
+ * boot_out open; the caller closes it
+ * rank, size   as far as they are known, also after an error
+ */
+trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
+                             struct trib_boot **boot_out, int *rank_out, int *size_out);
 
 /**
  * trib_comm_meet - everything after rank and size are known: transport, engine, peers.
@@ -122,6 +138,13 @@ struct trib_exchange {
  */
 trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                              const struct trib_exchange *x);
+
+/** trib_meet_machine - the same on ranks within load/store reach of each other. */
+uint64_t trib_meet_machine(void);
+
+/** trib_meet_difference - the first setting in which two texts "name=value name=value"
+ * differ: x of a, y of b. */
+void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes);
 
 /** trib_meet_bytes - what each rank gives to exchange 0, 1, … of trib_comm_meet; 0: that
  * was the last. */

@@ -41,7 +41,7 @@ struct facts {
 };
 _Static_assert(sizeof(struct facts) <= TRIB_BOOT_BLOB_MAX, "facts fit a boot blob");
 
-static uint64_t machine_id(void)
+uint64_t trib_meet_machine(void)
 {
     struct trib_process self;
 
@@ -58,7 +58,7 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
     h->magic = TRIB_FRAME_MAGIC;
     h->version = HELLO_VERSION;
     h->settings = trib_config_digest(&comm->cfg);
-    h->machine = machine_id();
+    h->machine = trib_meet_machine();
     h->pid = getpid();
     if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
         CPU_ZERO(&h->cpus);
@@ -69,9 +69,7 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
     return ops->address(e->transport, &h->address);
 }
 
-/* The first setting in which two texts "name=value name=value" differ. */
-static void first_difference(const char *a, const char *b, char *x, char *y,
-                             size_t bytes)
+void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes)
 {
     while (*a && *b) {
         size_t la = strcspn(a, " "), lb = strcspn(b, " ");
@@ -109,7 +107,7 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
                          first->library);
     if (h->settings == first->settings)
         return TRIB_OK;
-    first_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
+    trib_meet_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
     return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
                      "rank %d (host %.63s, process %d) has %s, rank 0 (host %.63s) has "
                      "%s: give all ranks the same TRIB_* settings",

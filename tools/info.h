@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of trib-info.
+ * The commands of trib-info.
  */
 #ifndef TOOLS_INFO_H
 #define TOOLS_INFO_H
@@ -13,5 +13,8 @@
  * returns  exit code: 1 where a rank cannot be reached or the job failed
  */
 int info_reach(bool json);
+
+/** info_doctor - "doctor" and its options; returns the exit code. */
+int info_doctor(int argc, char **argv);
 
 #endif

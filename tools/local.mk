@@ -9,6 +9,7 @@ tools_trib_run_LDADD = libtributary.la
 
 bin_PROGRAMS += tools/trib-info
 tools_trib_info_SOURCES = \
+	tools/doctor.c \
 	tools/info.h \
 	tools/info_reach.c \
 	tools/trib-info.c

@@ -39,9 +39,10 @@ static const struct section sections[] = {
 static void print_help(void)
 {
     puts("usage: trib-info [OPTION]…\n"
+         "       trib-info doctor [--folder FOLDER]\n"
          "\n"
          "Shows what this build of Tributary and this machine can do: a summary, or\n"
-         "the parts asked for.\n");
+         "the parts asked for. The doctor tests what a cluster needs.\n");
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);
@@ -301,6 +302,8 @@ static int refuse(const char *text)
 int main(int argc, char **argv)
 {
     struct request request = {0};
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+        return info_doctor(argc - 1, argv + 1);
     for (int i = 1; i < argc; i++) {
         size_t section = find_section(argv[i]);
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
