@@ -10,10 +10,11 @@ libbase_la_SOURCES = \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/ring.h \
-	base/rng.c base/rng.h \
+	base/rng.h \
 	base/status.c \
 	base/text.c base/text.h \
 	base/time.h \
 	base/trace.c base/trace.h \
-	base/types.c
+	base/types.c \
+	base/wait.c base/wait.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS) $(XXHASH_CFLAGS)

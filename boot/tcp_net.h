@@ -46,7 +46,8 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 /**
  * trib_tcp_connect - one attempt at each address of the root.
  *
- * deadline  on the clock of trib_now_ns; at most 2 s are spent on one address
+ * deadline  on the clock of trib_now_ns, also for resolving a name; at most 2 s are
+ *           spent on one address
  * why       receives why it failed, at least 128 bytes
  * returns   a non-blocking socket, or -1 with the last address' errno (0: the name
  * could not be resolved)

@@ -65,6 +65,8 @@ struct trib_comm {
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
     bool coded;         /* cfg.codec is not "none" */
+    bool load_store; /* each rank has load/store reach to all others … */
+    bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool residual_lost; /* the warning of a dropped residual was given */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;

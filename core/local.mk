@@ -10,4 +10,5 @@ libcore_la_SOURCES = \
 	core/meet.c \
 	core/memory.c \
 	core/plan.c \
+	core/reach.c \
 	core/split.c

@@ -144,10 +144,10 @@ static const struct trib_algo *choose(struct trib_plan *plan,
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
     struct trib_choice choice = {
         .bytes = d->count * trib_dtype_size(d->dtype),
-        .load_store = comm->engine.all_mapped,
+        .load_store = comm->load_store,
         .sparse = flags & TRIB_CODEC_SPARSE,
         .lossy = plan->codec != NULL,
-        .oversubscribed = comm->engine.oversubscribed,
+        .oversubscribed = comm->oversubscribed,
         .slot_bytes = comm->cfg.chunk,
     };
 

@@ -141,18 +141,25 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
     return TRIB_OK;
 }
 
+trib_status_t trib_engine_link(struct trib_engine *e, int peer)
+{
+    struct trib_link *l = &e->links[peer];
+    const struct trib_peer *p = &e->peers[peer];
+    trib_status_t st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+
+    if (st == TRIB_OK && !l->mapped)
+        e->all_mapped = false;
+    return st;
+}
+
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
-    trib_status_t st =
-        trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+    trib_status_t st = trib_engine_link(e, peer);
 
-    if (st == TRIB_OK) {
-        if (!l->mapped)
-            e->all_mapped = false;
+    if (st == TRIB_OK)
         return TRIB_OK;
-    }
     char why[300];
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
     /* A peer that is gone may have left word of the cause, or others have. */
@@ -427,7 +434,7 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     trib_status_t st =
         trib_frame_check(&run->frame, f, e->rank, peer, text, sizeof(text));
     if (st == TRIB_OK) {
-        trib_engine_protocol(e, run, peer, "a chunk that is not due");
+        trib_engine_protocol(e, peer, "a chunk that is not due");
         return true;
     }
     trib_engine_fail(e, st, text);
@@ -472,7 +479,7 @@ static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
     struct trib_import *im = trib_link_import(l, &ref->blob);
     if (!im && e->err->status == TRIB_ERR_PEER_LOST) {
         memcpy(why, e->err->text, sizeof(why));
-        trib_engine_lost(e, l->peer, why);
+        trib_engine_lost(e, l->peer, false, why);
     }
     if (!im || !im->base)
         return (struct trib_view){.base = NULL};
@@ -490,7 +497,7 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
         return false;
     if (cell->frame.kind != TRIB_FRAME_OPEN ||
         cell->frame.bytes != sizeof(struct trib_open)) {
-        trib_engine_protocol(e, run, edge->peer, "no OPEN frame first");
+        trib_engine_protocol(e, edge->peer, "no OPEN frame first");
         return false;
     }
     struct trib_open open;
@@ -581,8 +588,8 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
                                        : trib_raw_reduce(e, run, t, &c);
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, run, p->edges[m->edge].peer,
-                            "a contribution that is not valid");
+        trib_engine_protocol(e, p->edges[m->edge].peer,
+                             "a contribution that is not valid");
         return false;
     }
     for (uint32_t i = 0; i < t->n_members; i++)
@@ -608,7 +615,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
                                        : trib_raw_copy_in(e, run, t, &c, cell);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, run, edge->peer, "a result that is not valid");
+        trib_engine_protocol(e, edge->peer, "a result that is not valid");
         return false;
     }
     trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
@@ -625,7 +632,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!run->desc.codec)
         trib_raw_copy(e, run, &c);
     else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
-        trib_engine_protocol(e, run, e->rank, "an own code word that is not valid");
+        trib_engine_protocol(e, e->rank, "an own code word that is not valid");
     return true;
 }
 

@@ -111,7 +111,7 @@ struct trib_engine {
     struct trib_transport *transport;
     int rank;
     int size;
-    bool oversubscribed;
+    bool oversubscribed; /* this host has more ranks than cores */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
     struct trib_memories memories;
@@ -143,12 +143,14 @@ void trib_engine_close(struct trib_engine *e);
 /**
  * trib_engine_connect - bring up the link to a peer; nothing happens when it is.
  *
- * Runs do it for their edges. One at the start tells whether load/store reach is to be
- * had (all_mapped), which all ranks have to know alike before they choose.
+ * Runs do it for their edges. One at the start, so that what is wrong shows there.
  * operation  who needs it, for the sentence
  * errors   those of connecting; the communicator has then failed
  */
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation);
+
+/** trib_engine_link - the same, but who fails only has its sentence in e->err. */
+trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 
 /**
  * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.
@@ -181,18 +183,12 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count);
  */
 bool trib_engine_progress(struct trib_engine *e);
 
-/** trib_engine_idle - nothing moved: spin or yield; true: it is time to sleep. */
-bool trib_engine_idle(struct trib_engine *e);
-
 /**
  * trib_engine_look - look after peers, notices and deadlines; never blocks.
  *
  * returns  true: nothing has moved for milliseconds, sleeping is right
  */
 bool trib_engine_look(struct trib_engine *e);
-
-/** trib_engine_sleep - until somebody writes, at most half a millisecond. */
-void trib_engine_sleep(struct trib_engine *e);
 
 /** trib_engine_awake - something moved: begin to spin anew, deadlines start again. */
 void trib_engine_awake(struct trib_engine *e);

@@ -39,8 +39,10 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
     return view->base + lo;
 }
 
-const uint8_t *trib_run_source(const struct trib_run *run, const struct trib_edge *edge,
-                               struct trib_cell *cell, const struct trib_chunk *c)
+/* The bytes that a received raw frame stands for; NULL: not valid. */
+static const uint8_t *source_of(const struct trib_run *run,
+                                const struct trib_edge *edge, struct trib_cell *cell,
+                                const struct trib_chunk *c)
 {
     size_t bytes = c->n * run->desc.element;
 
@@ -202,7 +204,7 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         }
         struct trib_cell *cell =
             trib_link_peek(&e->links[edge->peer], &e->arena, m->lane);
-        src[n] = trib_run_source(run, edge, cell, c);
+        src[n] = source_of(run, edge, cell, c);
         if (!src[n++])
             return TRIB_ERR_PROTOCOL;
     }
@@ -229,8 +231,7 @@ trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
 {
     if (cell->frame.kind == TRIB_FRAME_PLACED)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
-    const uint8_t *src =
-        trib_run_source(run, &run->program.edges[t->edge], cell, c);
+    const uint8_t *src = source_of(run, &run->program.edges[t->edge], cell, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
     if (c->n)

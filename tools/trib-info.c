@@ -10,6 +10,8 @@
 
 #include <tributary.h>
 
+#include "tools/info.h"
+
 struct section {
     trib_list_t list;
     const char *option; /* "--codecs" */
@@ -22,7 +24,8 @@ static const struct section sections[] = {
     {TRIB_LIST_TOPOLOGY, "--topology", "machine", FULL,
      "packages, caches, NUMA nodes and cores"},
     {TRIB_LIST_CPU, "--cpu", "processor", FULL, "vector instructions, found and used"},
-    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL, "and their devices"},
+    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL,
+     "and what they find here now"},
     {TRIB_LIST_BOOTS, "--boots", "how ranks meet", FULL, "bootstrap methods"},
     {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", BRIEF,
      "and their collectives"},
@@ -42,11 +45,14 @@ static void print_help(void)
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);
-    puts("  --json        the same as json\n"
-         "  --help, --version\n"
-         "\n"
-         "example: TRIB_CHUNK=64K trib-info --config\n"
-         "exit code: 0 done; 1 failed; 2 wrong arguments");
+    puts(
+        "  --reach       by what each rank of a job reaches each, and why: start it under\n"
+        "                trib-run, mpirun, mpiexec or srun\n"
+        "  --json        the same as json\n"
+        "  --help, --version\n"
+        "\n"
+        "example: TRIB_CHUNK=64K trib-info --config\n"
+        "exit code: 0 done; 1 failed; 2 wrong arguments");
 }
 
 /* --- text --- */
@@ -83,6 +89,8 @@ static void print_item(void *arg, const trib_item_t *item)
         printf("  %s\n", item->name);
     else if (item->detail[0] == '\0')
         printf("  %-*s%s\n", columns->name, item->name, value);
+    else if (value[0] == '\0' && columns->value > WIDEST_VALUE)
+        printf("  %-*s%s\n", columns->name, item->name, item->detail);
     else if (columns->value <= WIDEST_VALUE)
         printf("  %-*s%-*s%s\n", columns->name, item->name, columns->value, value,
                item->detail);
@@ -220,6 +228,7 @@ static trib_status_t add_section(json_t *all, const struct section *section)
 
 struct request {
     bool json;
+    bool reach; /* and nothing else */
     bool any;
     bool wanted[N_SECTIONS];
 };
@@ -302,12 +311,16 @@ int main(int argc, char **argv)
             return 0;
         } else if (strcmp(argv[i], "--json") == 0) {
             request.json = true;
+        } else if (strcmp(argv[i], "--reach") == 0) {
+            request.reach = true;
         } else if (section < N_SECTIONS) {
             request.any = request.wanted[section] = true;
         } else {
             return refuse(argv[i]);
         }
     }
+    if (request.reach)
+        return info_reach(request.json) || fflush(stdout) != 0;
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
         const char *why = trib_last_error(NULL);

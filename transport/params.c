@@ -42,6 +42,16 @@ static trib_status_t set_value(const char *owner, const struct trib_param *param
     char digits[24];
     char *end = digits;
 
+    if (!param->value) {
+        if (value.len == 0 || value.len >= (size_t)param->max)
+            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s=%.*s is not a name", owner,
+                             param->name, (int)(value.len < 64 ? value.len : 64),
+                             value.text);
+        memcpy(param->text, value.text, value.len);
+        param->text[value.len] = '\0';
+        return TRIB_OK;
+    }
+
     if (value.len > 0 && value.len < sizeof(digits)) {
         memcpy(digits, value.text, value.len);
         digits[value.len] = '\0';
@@ -70,6 +80,9 @@ static trib_status_t parse_one(const char *owner, struct word item,
         if (strlen(params[i].name) != name.len ||
             memcmp(params[i].name, name.text, name.len) != 0)
             continue;
+        if (!equals && !params[i].value)
+            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants a name, as in %s=shm",
+                             owner, params[i].name, params[i].name);
         if (!equals)
             return trib_fail(err, TRIB_ERR_CONFIG,
                              "%s: %s wants a value, as in %s=%" PRId64, owner,

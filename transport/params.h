@@ -16,6 +16,7 @@ struct trib_param {
     const char *name;
     int64_t min, max;
     int64_t *value; /* holds the default before, the given value afterwards */
+    char *text; /* where `value` is NULL: the same, of `max` bytes */
 };
 
 #define TRIB_PARAMS_MAX 8

@@ -195,6 +195,17 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
     return TRIB_OK;
 }
 
+trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
+                                 struct trib_error *err)
+{
+    int fd;
+    trib_status_t status = open_peer_fd(id, pid, &fd, err);
+
+    if (status == TRIB_OK)
+        close(fd);
+    return status;
+}
+
 /* Takes one more reference unless the last one is gone. */
 static bool refs_join(struct trib_segment_trailer *trailer)
 {

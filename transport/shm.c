@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,6 +20,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "transport/backends.h"
 #include "transport/params.h"
 
@@ -261,6 +263,7 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = peer;
+        events[n].left = p->left;
         memcpy(events[n].why, p->why, sizeof(p->why));
         n++;
         trib_shm_peer_lost(shm, peer);
@@ -348,13 +351,49 @@ static void shm_wake(struct trib_transport *t, int peer)
         trib_shm_ring_bell(h);
 }
 
+/* The number in a line such as "MemAvailable:  123 kB"; -1: none. */
+static long long read_number(const char *path, const char *before)
+{
+    char line[128];
+    long long number = -1;
+    FILE *file = fopen(path, "re");
+
+    while (file && number < 0 && fgets(line, sizeof(line), file)) {
+        if (strncmp(line, before, strlen(before)) == 0)
+            number = strtoll(line + strlen(before), NULL, 10);
+    }
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* A memfd takes memory, not room in /dev/shm. */
+static void shm_devices(char *text, size_t bytes)
+{
+    long long kib = read_number("/proc/meminfo", "MemAvailable:");
+    long long scope = read_number("/proc/sys/kernel/yama/ptrace_scope", "");
+
+    text[0] = '\0';
+    if (kib >= 0)
+        trib_text_append(text, bytes, "%.1f GiB of memory free",
+                         (double)kib / (1 << 20));
+    if (scope > 0)
+        trib_text_append(text, bytes,
+                         "; kernel.yama.ptrace_scope=%lld bars other memory", scope);
+}
+
 const struct trib_transport_ops trib_shm_ops = {
     .name = "shm",
     .detail =
         "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
+    .devices = shm_devices,
     .open = shm_open_transport,
     .close = shm_close,
     .address = trib_shm_address,
+    .reach = trib_shm_reach,
+    .survey = trib_shm_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
     .connect = trib_shm_connect,
     .disconnect = trib_shm_disconnect,
     .alloc = trib_shm_alloc,

@@ -47,7 +47,8 @@ struct shm_peer {
     struct trib_process who;
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
-    char why[TRIB_WHY_MAX]; /* GOING: what the event will say */
+    bool left; /* GOING: it left us or closed; what the event will say */
+    char why[TRIB_WHY_MAX]; /* the same */
 };
 
 /* A segment of ours out of which alloc() gives memory. */
@@ -133,16 +134,17 @@ static inline struct shm *shm_of(struct trib_transport *t)
 
 /* shm_peer.c */
 trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address);
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses,
+                              uint32_t *facts_out);
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address);
 void trib_shm_disconnect(struct trib_transport *t, int peer);
 
 /** trib_shm_activate - from now on poll() reads this peer's ring. */
 void trib_shm_activate(struct shm *shm, int peer);
-
-/** trib_shm_peer_going - the peer is lost: report it once its ring is empty. */
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /** trib_shm_peer_lost - the loss of a going peer has been reported. */
 void trib_shm_peer_lost(struct shm *shm, int peer);

@@ -70,6 +70,29 @@ static trib_status_t address_check(struct shm *shm, int peer,
     return TRIB_OK;
 }
 
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_address a;
+    trib_status_t status = address_check(shm, peer, address, &a);
+
+    if (status != TRIB_OK || a.pid == shm->me.pid)
+        return status;
+    struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
+    return trib_segment_reach(&id, a.pid, shm->err);
+}
+
+/* All of one host, and nothing else to choose: connect() tells where that is not so. */
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses, uint32_t *facts_out)
+{
+    (void)t;
+    (void)addresses;
+    *facts_out = TRIB_FACT_MAPS;
+    return TRIB_OK;
+}
+
 static trib_status_t header_check(struct shm *shm, int peer, struct trib_segment *seg)
 {
     const struct trib_shm_header *h = (const void *)seg->base;
@@ -202,7 +225,9 @@ void trib_shm_ring_bell(struct trib_shm_header *header)
     syscall(SYS_futex, &header->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+/* The peer is lost: report it once its ring is empty. */
+static void __attribute__((format(printf, 3, 4)))
+peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
 {
     va_list args;
 
@@ -232,13 +257,19 @@ static bool has_left(const struct shm_peer *p)
            atomic_load(&p->out->left);
 }
 
+static void peer_left(struct shm *shm, struct shm_peer *p)
+{
+    p->left = true;
+    peer_going(shm, p, "process %d has left", p->who.pid);
+}
+
 /* A process that closes its transport does so before it ends: "left" beats "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
     if (has_left(p))
-        trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+        peer_left(shm, p);
     else
-        trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
+        peer_going(shm, p, "process %d has died", p->who.pid);
 }
 
 /* One system call for all peers. */
@@ -251,7 +282,7 @@ static void look_for_deaths(struct shm *shm)
         if (p->state != SHM_PEER_CONNECTED)
             continue;
         if (has_left(p)) {
-            trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+            peer_left(shm, p);
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];
@@ -290,8 +321,8 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s",
-                                p->who.pid, (double)p->stopped_ns / 1e9);
+            peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
+                       (double)p->stopped_ns / 1e9);
     }
 }
 

@@ -107,6 +107,21 @@ TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);
  */
 TRIB_API trib_status_t trib_progress(trib_comm_t *comm);
 
+/* By what this rank reaches another. */
+typedef struct trib_reach {
+    size_t size; /* sizeof(trib_reach_t), set by the caller */
+    char transport[16]; /* "shm", "tcp", …; "self"; "none" where nothing reaches it */
+    char why[240]; /* why by that, or why not; such as "same host" */
+} trib_reach_t;
+
+/**
+ * trib_reach - by what does this rank reach rank `rank`, and why by that?
+ *
+ * Connects to it if that was not done before. A rank that cannot be reached is no error
+ * of this call and does no harm to the communicator.
+ */
+TRIB_API trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach);
+
 /* What a communicator has done and holds. Counters only grow. */
 typedef struct trib_stats {
     size_t size;              /* sizeof(trib_stats_t), set by the caller */

@@ -33,6 +33,21 @@ static void test_deadlines(void **state)
     assert_false(trib_deadline_passed(trib_deadline_ms(INT_MAX)));
 }
 
+static void test_gaps(void **state)
+{
+    uint64_t now = trib_now_ns();
+    uint64_t before = now;
+
+    (void)state;
+    assert_int_equal(trib_gap_ns(&now, 1000000), 0);
+    assert_true(now >= before);
+    before = now;
+    usleep(3000);
+    uint64_t gap = trib_gap_ns(&now, 2);
+    assert_true(gap >= 3000000);
+    assert_int_equal(now - before, gap);
+}
+
 static void test_digest(void **state)
 {
     (void)state;
@@ -47,6 +62,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock_moves_forward),
         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_digest),
     };
 

@@ -2,9 +2,28 @@
 #include "tests/boot/boottest.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <netdb.h>
 
 static char root_text[64];
+
+/* In the place of libc's: asks no server, and "mute.invalid" is never answered. */
+int getaddrinfo(const char *restrict node, const char *restrict service,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict out)
+{
+    bool numeric = hints && hints->ai_flags & AI_NUMERICHOST;
+    const char *end = node ? strstr(node, ".invalid") : NULL;
+    void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+    __typeof__(&getaddrinfo) real;
+
+    assert_non_null(symbol);
+    memcpy(&real, &symbol, sizeof(real));
+    if (!end || numeric)
+        return real(node, service, hints, out);
+    if (strcmp(node, "mute.invalid") == 0)
+        boottest_sleep(100000);
+    return EAI_NONAME;
+}
 
 /* A start at a port of its own. */
 static struct start new_start(int size)
@@ -231,6 +250,24 @@ static void test_unknown_host(void **state)
     boottest_free(&s);
 }
 
+static void test_resolver_is_mute(void **state)
+{
+    struct start s = new_start(2);
+    char text[64];
+
+    (void)state;
+    snprintf(text, sizeof(text), "mute.invalid%s", strrchr(root_text, ':'));
+    s.root = text;
+    s.boot_ms = 1000;
+    uint64_t began = trib_now_ns();
+    boottest_run(&s);
+    assert_true(trib_now_ns() - began < UINT64_C(60000000000));
+    assert_status(s.seen[1].status, TRIB_ERR_BOOT);
+    assert_non_null(strstr(s.seen[1].text, "resolver"));
+    assert_non_null(strstr(s.seen[1].text, "mute.invalid"));
+    boottest_free(&s);
+}
+
 static void test_wrong_size(void **state)
 {
     struct start s = new_start(3);
@@ -378,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_meets),
         cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_names_and_ipv6),
+        cmocka_unit_test(test_resolver_is_mute),
         cmocka_unit_test(test_slow_rank),
         cmocka_unit_test(test_port_used_again),
         cmocka_unit_test(test_death),

@@ -627,6 +627,12 @@ static void test_tcp(void **state)
     run_transport("tcp");
 }
 
+static void test_two_hosts(void **state)
+{
+    (void)state;
+    run_transport("auto:near=shm,far=tcp,ranks_per_host=2");
+}
+
 static int parse(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -650,10 +656,9 @@ static int parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shm),
-        cmocka_unit_test(test_shm_by_writes),
-        cmocka_unit_test(test_loop),
-        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
+        cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_two_hosts),
     };
 
     if (parse(argc, argv)) {

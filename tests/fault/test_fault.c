@@ -37,7 +37,8 @@ enum phase {
 static const char *const phase_names[] = {"start",   "connect",     "operation", "transfer",
                                           "between", "before free", "free"};
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree"};
-static const char *const transports[] = {"shm", "shm+nomap", "tcp"};
+static const char *const transports[] = {"shm", "shm+nomap", "tcp",
+                                         "auto:ranks_per_host=2"};
 
 enum {
     TRANSPORTS = sizeof(transports) / sizeof(*transports),

@@ -37,9 +37,15 @@ static bool rig_connect(struct rig *rig)
     SPAWN_CHECK(rig->s, t->ops->address(t, &own) == TRIB_OK);
     if (!spawn_allgather(rig->s, &own, sizeof(own), all))
         return false;
+    uint32_t facts[RIG_RANKS_MAX], mine;
+    SPAWN_CHECK(rig->s, t->ops->survey(t, all, &mine) == TRIB_OK);
+    if (!spawn_allgather(rig->s, &mine, sizeof(mine), facts))
+        return false;
+    t->ops->settle(t, facts);
     for (int i = 0; i < rig->s->size; i++) {
         if (i == rig->s->rank)
             continue;
+        SPAWN_CHECK(rig->s, t->ops->reach(t, i, &all[i]) == TRIB_OK);
         if (!SPAWN_CHECK(rig->s, t->ops->connect(t, i, &all[i]) == TRIB_OK)) {
             fprintf(stderr, "  %s\n", trib_error_text(&rig->err));
             return false;
@@ -49,12 +55,21 @@ static bool rig_connect(struct rig *rig)
     return spawn_barrier(rig->s);
 }
 
+static bool rig_alloc(struct rig *rig, size_t len)
+{
+    void *mem = NULL;
+    trib_status_t status = rig->t->ops->alloc(rig->t, len, &mem, &rig->region);
+
+    rig->mem = mem;
+    return SPAWN_CHECK(rig->s, status == TRIB_OK);
+}
+
 bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
 {
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
     rig->row = row;
-    rig->cfg.stop_timeout_ms = RIG_STOP_MS;
+    rig->cfg.stop_timeout_ms = row->flags & ROW_REMOTE ? RIG_SILENT_MS : RIG_STOP_MS;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     struct trib_transport_opts opts = {
         .self = s->rank,
@@ -68,10 +83,7 @@ bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_
         fprintf(stderr, "  %s\n", trib_error_text(&rig->err));
         return false;
     }
-    void *mem = NULL;
-    trib_status_t status = rig->t->ops->alloc(rig->t, len, &mem, &rig->region);
-    rig->mem = mem;
-    return SPAWN_CHECK(s, status == TRIB_OK) && rig_connect(rig) &&
+    return rig_connect(rig) && rig_alloc(rig, len) &&
            rig_swap(rig, rig->region, rig->remote) && spawn_barrier(s);
 }
 

@@ -17,13 +17,17 @@
 
 #define RIG_RANKS_MAX 4
 #define RIG_LEN ((size_t)64 << 10)
-#define RIG_STOP_MS 300 /* stop_timeout_ms of all transports */
+#define RIG_STOP_MS 300 /* stop_timeout_ms of transports that look into /proc … */
+#define RIG_SILENT_MS \
+    1000 /* … and of others: a thread of a busy machine must answer \
+          */
 
 enum {
     ROW_THREADS = 1, /* ranks are threads, else processes */
     ROW_MAPS = 2, /* map() of alloc memory gives a pointer */
     ROW_FOREIGN = 4, /* memory that is not the transport's can be imported */
     ROW_DECORATED = 8,
+    ROW_REMOTE = 16, /* peers are watched by heartbeats, as those of other hosts */
 };
 
 struct row {

@@ -42,9 +42,10 @@ static bool expect_loss(struct rig *rig, int peer, const char *why)
         ops->arm(rig->t);
         ops->wait(rig->t, 1000);
     }
-    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why)) {
-        fprintf(stderr, "  event %d of peer %d: %s\n", (int)e.kind, e.peer,
-                e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
+    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why) ||
+        e.left != (strstr(why, "left") != NULL)) {
+        fprintf(stderr, "  event %d of peer %d, left %d: %s\n", (int)e.kind, e.peer,
+                e.left, e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
         return SPAWN_CHECK(rig->s, !"the peer is lost for the right reason");
     }
     SPAWN_CHECK(rig->s, ops->write(rig->t, peer, &(struct trib_write){0}) ==
@@ -111,9 +112,12 @@ static void check_stop(struct spawn *s, const struct row *row)
     uint64_t start = trib_now_ns();
     if (s->rank == 0)
         spawn_signal(s, victim, SIGSTOP);
-    expect_loss(&rig, victim, "has been stopped for");
-    SPAWN_CHECK(s, ms_since(start) > RIG_STOP_MS - 50);
-    SPAWN_CHECK(s, ms_since(start) < 3 * RIG_STOP_MS);
+    bool remote = row->flags & ROW_REMOTE;
+    int stop_ms = rig.cfg.stop_timeout_ms;
+    expect_loss(&rig, victim,
+                remote ? "nothing was heard of process" : "has been stopped for");
+    SPAWN_CHECK(s, ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));
+    SPAWN_CHECK(s, ms_since(start) < 3 * stop_ms);
     spawn_meet(s, s->size - 1);
     if (s->rank == 0)
         spawn_signal(s, victim, SIGKILL);
@@ -132,9 +136,9 @@ static void check_short_stop(struct spawn *s, const struct row *row)
     if (s->rank == 0) {
         for (int i = 0; i < 2; i++) {
             spawn_signal(s, 1, SIGSTOP);
-            expect_silence(&rig, RIG_STOP_MS * 3 / 5);
+            expect_silence(&rig, rig.cfg.stop_timeout_ms * 3 / 5);
             spawn_signal(s, 1, SIGCONT);
-            expect_silence(&rig, RIG_STOP_MS / 3);
+            expect_silence(&rig, rig.cfg.stop_timeout_ms / 3);
         }
         rig_note(&rig, 1, 3);
     } else if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e)) {
@@ -350,7 +354,9 @@ static void check_no_growth(struct spawn *s, const struct row *row)
     }
     if (s->rank == 0) {
         SPAWN_CHECK(s, open_files() <= files);
-        SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 16384);
+        /* A leak would be hundreds of MiB; malloc may keep a few holes of 3 MiB. */
+        if (!SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 65536))
+            fprintf(stderr, "  %ld KiB, then %ld\n", before, resident_kib());
         SPAWN_CHECK(s, !maps_mention("/dev/shm"));
     }
     /* The same from the importer's side. */

@@ -6,7 +6,7 @@
 #include "tests/transport/conformance.h"
 
 #define CASE_MS 20000 /* much more than any case takes, sanitizers and all */
-#define CASES_MAX 512
+#define CASES_MAX 1024
 
 static const struct row rows[] = {
     {"shm", ROW_MAPS | ROW_FOREIGN},
@@ -16,7 +16,13 @@ static const struct row rows[] = {
     {"shm+trace+nomap", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
     {"tcp", ROW_FOREIGN},
     {"tcp", ROW_FOREIGN | ROW_THREADS},
+    {"tcp:watch=0", ROW_FOREIGN | ROW_REMOTE},
     {"tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+    {"auto", ROW_MAPS | ROW_FOREIGN},
+    {"auto:near=shm,far=tcp,ranks_per_host=1", ROW_FOREIGN | ROW_REMOTE},
+    {"auto:near=shm,far=tcp,ranks_per_host=2", ROW_MAPS | ROW_FOREIGN | ROW_REMOTE},
+    {"auto:near=shm,far=tcp,ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
+    {"auto:near=tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
     {"loop", ROW_FOREIGN | ROW_THREADS},
     {"loop:depth=2", ROW_FOREIGN | ROW_THREADS},
     {"loop+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
