@@ -28,21 +28,6 @@ static int complain(const struct put_side *side)
 
 /* --- client --- */
 
-/* "auto" is the first that opens, which reaches this host alone. */
-static void choose_transport(const struct put_args *args, struct put_side *side)
-{
-    const char *text = args->transport != NULL ? args->transport : side->cfg->transport;
-    bool together =
-        side->me.boot == side->other.boot && side->me.space == side->other.space;
-    bool open = strcmp(text, "auto") == 0 || strncmp(text, "auto+", 5) == 0;
-
-    if (open && !together)
-        snprintf(side->setup.transport, sizeof(side->setup.transport), "tcp%.250s",
-                 text + strlen("auto"));
-    else
-        snprintf(side->setup.transport, sizeof(side->setup.transport), "%s", text);
-}
-
 static trib_status_t reach_server(const struct put_args *args, struct put_side *side)
 {
     size_t largest = 0;
@@ -51,7 +36,8 @@ static trib_status_t reach_server(const struct put_args *args, struct put_side *
         if (args->sizes.bytes[i] > largest)
             largest = args->sizes.bytes[i];
     }
-    choose_transport(args, side);
+    snprintf(side->setup.transport, sizeof(side->setup.transport), "%s",
+             args->transport != NULL ? args->transport : side->cfg->transport);
     side->setup.area = put_area(largest);
     side->setup.bind = args->bind;
     return put_side_open(side);

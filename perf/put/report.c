@@ -12,6 +12,7 @@
 struct put_report {
     const struct put_args *args;
     const struct put_side *side;
+    struct trib_route route;
     struct perf_output out;
 };
 
@@ -19,7 +20,7 @@ struct put_report {
 static const char *transport_text(const struct put_report *r)
 {
     const char *text = r->side->setup.transport;
-    return strcmp(text, "auto") == 0 ? r->side->t->ops->name : text;
+    return strcmp(text, "auto") == 0 ? r->route.name : text;
 }
 
 static const char *ways(const struct put_args *args)
@@ -162,6 +163,7 @@ struct put_report *put_report_open(const struct put_args *args,
     }
     r->args = args;
     r->side = side;
+    side->t->ops->route(side->t, !side->server, &r->route);
     if (!perf_output_open(&r->out, args->csv, args->json, why, why_bytes)) {
         free(r);
         return NULL;

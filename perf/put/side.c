@@ -8,7 +8,6 @@
 
 #include <tributary.h>
 
-#include "base/process.h"
 #include "base/time.h"
 #include "perf/launch.h"
 
@@ -32,16 +31,11 @@ enum {
 void put_side_init(struct put_side *side, bool server, const struct trib_config *cfg,
                    const struct trib_log *log)
 {
-    struct trib_process self;
-
     memset(side, 0, sizeof(*side));
     side->server = server;
     side->cfg = cfg;
     side->log = log;
     side->wire.fd = -1;
-    trib_process_self(&self);
-    side->me.boot = self.boot;
-    side->me.space = self.space;
     snprintf(side->me.version, sizeof(side->me.version), "%s", trib_version());
     if (gethostname(side->me.host, sizeof(side->me.host) - 1) != 0)
         snprintf(side->me.host, sizeof(side->me.host), "unknown");
@@ -118,27 +112,59 @@ static trib_status_t open_transport(struct put_side *side, struct put_place *pla
     return status == TRIB_OK ? ops->address(side->t, &place->address) : status;
 }
 
-static trib_status_t reach(struct put_side *side, const struct put_place *mine)
+/* The places of both sides, by number of peer; mine is there. */
+static trib_status_t swap_places(struct put_side *side, struct put_place *places)
+{
+    uint64_t deadline = deadline_of(side);
+    struct put_place *there = &places[!side->server];
+    trib_status_t status = put_wire_send(&side->wire, PUT_PLACE, &places[side->server],
+                                         sizeof(*there), deadline);
+
+    if (status == TRIB_OK)
+        status =
+            put_wire_receive(&side->wire, PUT_PLACE, there, sizeof(*there), deadline);
+    if (status != TRIB_OK)
+        return status;
+    if (there->address.len > sizeof(there->address.bytes) ||
+        there->memory.len > sizeof(there->memory.bytes))
+        return trib_fail(&side->err, TRIB_ERR_PROTOCOL, "%s has an address too long",
+                         side->wire.who);
+    return TRIB_OK;
+}
+
+/* Both sides choose the same, where the transport has a choice. */
+static trib_status_t settle(struct put_side *side, const struct put_place *places)
 {
     const struct trib_transport_ops *ops = side->t->ops;
     uint64_t deadline = deadline_of(side);
-    struct put_place there;
-    int peer = !side->server;
+    const struct trib_address addresses[2] = {places[0].address, places[1].address};
+    uint32_t facts[2];
+    trib_status_t status = ops->survey(side->t, addresses, &facts[side->server]);
 
-    trib_status_t status =
-        put_wire_send(&side->wire, PUT_PLACE, mine, sizeof(*mine), deadline);
     if (status == TRIB_OK)
-        status =
-            put_wire_receive(&side->wire, PUT_PLACE, &there, sizeof(there), deadline);
-    if (status != TRIB_OK)
-        return status;
-    if (there.address.len > sizeof(there.address.bytes) ||
-        there.memory.len > sizeof(there.memory.bytes))
-        return trib_fail(&side->err, TRIB_ERR_PROTOCOL, "%s has an address too long",
-                         side->wire.who);
-    status = ops->connect(side->t, peer, &there.address);
+        status = put_wire_send(&side->wire, PUT_FACTS, &facts[side->server],
+                               sizeof(facts[0]), deadline);
     if (status == TRIB_OK)
-        status = ops->import_region(side->t, peer, &there.memory, &side->remote);
+        status = put_wire_receive(&side->wire, PUT_FACTS, &facts[!side->server],
+                                  sizeof(facts[0]), deadline);
+    if (status == TRIB_OK)
+        ops->settle(side->t, facts);
+    return status;
+}
+
+static trib_status_t reach(struct put_side *side, struct put_place *places)
+{
+    const struct trib_transport_ops *ops = side->t->ops;
+    uint64_t deadline = deadline_of(side);
+    int peer = !side->server;
+    trib_status_t status = swap_places(side, places);
+
+    if (status == TRIB_OK)
+        status = settle(side, places);
+    if (status == TRIB_OK)
+        status = ops->connect(side->t, peer, &places[peer].address);
+    if (status == TRIB_OK)
+        status = ops->import_region(side->t, peer, &places[peer].memory, &side->remote);
     if (status == TRIB_OK)
         status = put_wire_send(&side->wire, PUT_READY, NULL, 0, deadline);
     return status == TRIB_OK
@@ -148,15 +174,15 @@ static trib_status_t reach(struct put_side *side, const struct put_place *mine)
 
 trib_status_t put_side_open(struct put_side *side)
 {
-    struct put_place place;
+    struct put_place places[2];
     trib_status_t status = agree(side);
 
     if (status != TRIB_OK)
         return status;
     if (side->setup.bind == PERF_BIND_CORE)
         perf_bind_core(side->server);
-    status = open_transport(side, &place);
-    return status == TRIB_OK ? reach(side, &place) : status;
+    status = open_transport(side, &places[side->server]);
+    return status == TRIB_OK ? reach(side, places) : status;
 }
 
 void put_side_close(struct put_side *side)

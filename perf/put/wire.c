@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 #define MAGIC UINT32_C(0x54726250) /* "TrbP": stays, whatever the version */
 #define FAIL_MS 1000
@@ -41,21 +42,14 @@ static trib_status_t gone(struct put_wire *wire)
 /* Waits until the socket can be read or written. */
 static trib_status_t await(struct put_wire *wire, short events, uint64_t deadline)
 {
-    struct pollfd ready = {.fd = wire->fd, .events = events};
-
-    for (;;) {
-        int n = poll(&ready, 1, trib_deadline_left_ms(deadline));
-        if (n > 0)
-            return TRIB_OK;
-        if (n < 0 && errno != EINTR)
-            return trib_fail(wire->err, TRIB_ERR_SYSTEM, "poll: %m");
-        if (n == 0 && trib_deadline_passed(deadline))
-            return trib_fail(wire->err, TRIB_ERR_TIMEOUT,
-                             "%s does not answer: is it stopped, or is another program "
-                             "there? TRIB_BOOT_TIMEOUT_MS and TRIB_TIMEOUT_MS are how "
-                             "long is waited",
-                             wire->who);
-    }
+    if (trib_wait_fd(wire->fd, events, deadline))
+        return TRIB_OK;
+    if (errno != ETIMEDOUT)
+        return trib_fail(wire->err, TRIB_ERR_SYSTEM, "poll: %m");
+    return trib_fail(wire->err, TRIB_ERR_TIMEOUT,
+                     "%s does not answer: is it stopped, or is another program there? "
+                     "TRIB_BOOT_TIMEOUT_MS and TRIB_TIMEOUT_MS are how long is waited",
+                     wire->who);
 }
 
 static trib_status_t send_all(struct put_wire *wire, const void *bytes, size_t len,

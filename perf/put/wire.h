@@ -24,6 +24,7 @@ enum put_kind {
     PUT_HELLO = 1, /* both, first: struct put_hello */
     PUT_SETUP, /* client: struct put_setup */
     PUT_PLACE, /* both: struct put_place */
+    PUT_FACTS, /* both: uint32_t, what the transport tells of itself */
     PUT_READY, /* both, no body: connected; server: phase may begin */
     PUT_PHASE, /* client: struct put_phase */
     PUT_RESULT, /* server, behind a phase: struct put_outcome */
@@ -42,9 +43,8 @@ static_assert(sizeof(struct put_head) == 16, "no padding");
 struct put_hello {
     char version[32];
     char host[64];
-    uint64_t boot, space; /* of trib_process: equal within reach of shared memory */
 };
-static_assert(sizeof(struct put_hello) == 112, "no padding");
+static_assert(sizeof(struct put_hello) == 96, "no padding");
 
 struct put_setup {
     char transport[256];

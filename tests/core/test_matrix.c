@@ -678,10 +678,8 @@ static int parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shm),
-        cmocka_unit_test(test_shm_by_writes),
-        cmocka_unit_test(test_loop),
-        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
+        cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
         cmocka_unit_test(test_two_hosts),
     };
 
