@@ -51,6 +51,10 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
     snprintf(ports, sizeof(ports), "port=%d,ports=%d,watch=%d", (int)params->port,
              (int)params->ports, !c->ranks_per_host);
     part.err = &c->inner_err;
+    /* Who has no socket for it has none for what needs it, and says so below. */
+    if (trib_pulse_open(&part, (int)params->port, (int)params->ports, &c->pulse) !=
+        TRIB_OK)
+        trib_error_clear(&c->inner_err);
     part.pulse = c->pulse;
     for (const struct trib_candidate *row = rows; row->ops; row++) {
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
@@ -151,8 +155,6 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
         atomic_init(&c->peers[r].inner, -1);
     if (!c->peers)
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (status == TRIB_OK)
-        status = trib_pulse_open(opts, (int)params.port, (int)params.ports, &c->pulse);
     if (status == TRIB_OK) {
         open_inners(c, rows, opts, &params);
         status = choose_allowed(c, &params);

@@ -229,6 +229,38 @@ static void test_what_nobody_needs_is_closed(void **state)
     pair_close(&near);
 }
 
+/* Without a port there is no network, but one host does without. */
+static void test_no_port(void **state)
+{
+    struct trib_net_port tcp, udp;
+    struct pair pair = {0};
+    struct trib_address address;
+    char text[64];
+
+    (void)state;
+    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &tcp, NULL), TRIB_OK);
+    assert_status(trib_net_bind("test", SOCK_DGRAM, tcp.port, 1, &udp, NULL), TRIB_OK);
+    snprintf(text, sizeof(text), "auto:port=%d,ports=1", tcp.port);
+    pair_open(&pair, text, text);
+    assert_route(&pair, "shm", "same host");
+    assert_works(&pair);
+    pair_close(&pair);
+    snprintf(text, sizeof(text), "auto:port=%d,ports=1,ranks_per_host=1", tcp.port);
+    memset(&pair, 0, sizeof(pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open(text, &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address),
+                  TRIB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(pair.err.text, "no transport reaches it: tcp: "));
+    assert_non_null(strstr(pair.err.text, "can be bound"));
+    pair_close(&pair);
+    close(tcp.fd);
+    close(udp.fd);
+}
+
 /* What a failed communicator has to say stays, whatever goes wrong later. */
 static void test_errors_are_kept(void **state)
 {
@@ -383,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_both_ends_choose_alike),
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_what_nobody_needs_is_closed),
+        cmocka_unit_test(test_no_port),
         cmocka_unit_test(test_errors_are_kept),
         cmocka_unit_test(test_bad_addresses),
         cmocka_unit_test(test_next_on_failure),
