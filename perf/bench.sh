@@ -21,13 +21,11 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only= rewrite=
+rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite=
 sizes=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864
 
-die() {
-    echo "bench: $*" >&2
-    exit 2
-}
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
 
 while [ $# -gt 0 ]; do
     case $1 in
@@ -47,7 +45,7 @@ while [ $# -gt 0 ]; do
     --out-of-place) place=out ;;
     --rewrite) rewrite=yes samples=31 ;;
     --help | -h)
-        sed -n '4,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        help_of "$0"
         exit 0
         ;;
     -*) die "there is no option '$1'; --help lists them" ;;
@@ -166,10 +164,6 @@ guarded() { # CONTENDER RANKS
 
 # --- limits, rounds, tables -------------------------------------------------------
 
-say() {
-    if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; else echo "$*" >&2; fi
-}
-
 say "copy bandwidth of this machine"
 big=$(tr , '\n' <<<"$sizes" | awk '$1 >= 262144' | paste -sd, -)
 both=2
@@ -185,23 +179,15 @@ for ((round = 1; round <= rounds; round++)); do
     for ranks in $ranks_list; do
         for contender in "${contenders[@]}"; do
             [ -z "$only" ] || [[ $only == *,$contender,* ]] || continue
-            before=$("$build/perf/probe")
-            say "round $round of $rounds, $ranks ranks, $contender (cores: $before)"
-            echo "## round $round, $ranks ranks, $contender" >>"$errors"
-            rows=$(guarded "$contender" "$ranks" 2>>"$errors") ||
-                echo "## $contender with $ranks ranks failed: exit $?" | tee -a "$errors" >&2
-            after=$("$build/perf/probe")
-            [ -z "$rows" ] ||
-                awk -v head="$round,${before#* },${after#* }" '{ print head "," $0 }' \
-                    <<<"$rows" >>"$runs"
+            launch_probed "$round" "round $round of $rounds, $ranks ranks, $contender" \
+                guarded "$contender" "$ranks"
         done
     done
 done
 [ ! -t 2 ] || printf '\r\033[K' >&2
 
-model=$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)
 {
-    echo "Machine: ${model:-unknown processor}, $cores cores, Linux $(uname -r)."
+    machine_line
     echo "float32 sum, $place place, $rounds launches of each program, interleaved;"
     if [ -n "$rewrite" ]; then
         echo "a launch takes $samples samples a size, each of one call behind a barrier, before"
@@ -212,7 +198,8 @@ model=$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)
     fi
     for name in "${missing[@]}"; do echo "Not built here, hence not measured: $name."; done
     echo
-    awk -v place="$place" -v cores="$both" -f "$here/bench.awk" "$out/limit.csv" "$runs"
+    awk -v place="$place" -v cores="$both" -f "$here/benchlib.awk" -f "$here/bench.awk" \
+        "$out/limit.csv" "$runs"
 } >"$out/bench.md"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2
