@@ -689,7 +689,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!args.whole)
-        tribtest_deadline(280);
+        tribtest_deadline(900);
     printf("# seed %llu\n", (unsigned long long)args.seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -482,6 +482,6 @@ int main(int argc, char **argv)
 
     sweep.whole = argc > 1 && strcmp(argv[1], "--long") == 0;
     if (!sweep.whole)
-        tribtest_deadline(280);
+        tribtest_deadline(900);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,6 @@ int main(void)
     size_t n = add_checks(data_checks, tests, pairs, names, 0);
 
     n = add_checks(life_checks, tests, pairs, names, n);
-    tribtest_deadline(280);
+    tribtest_deadline(900);
     return _cmocka_run_group_tests("conformance", tests, n, NULL, NULL);
 }
