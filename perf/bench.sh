@@ -21,7 +21,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite=
+rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite=''
 sizes=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864
 
 # shellcheck source=perf/benchlib.sh

@@ -14,7 +14,6 @@
 #include "pipeline/engine.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,55 +21,6 @@
 #include "base/time.h"
 #include "pipeline/move.h"
 #include "pipeline/idle.h"
-
-enum {
-    WORD_MS = 100,      /* for the word of a peer that could not be reached */
-    STRANGERS_MS = 300, /* to tell peers of a failure to which there was no link yet */
-};
-
-static void free_tables(struct trib_engine *e)
-{
-    trib_trace_destroy(&e->trace);
-    free(e->links);
-    free(e->peers);
-    e->links = NULL;
-    e->peers = NULL;
-}
-
-trib_status_t trib_engine_open(struct trib_engine *e)
-{
-    e->arena.transport = e->transport;
-    e->arena.self = e->rank;
-    e->arena.size = e->size;
-    e->arena.window = (uint32_t)e->cfg->window;
-    e->arena.slot_bytes = e->cfg->chunk;
-    e->memories.transport = e->transport;
-    e->all_mapped = true;
-    trib_status_t st = trib_trace_create(&e->trace, e->cfg->trace, e->rank);
-    if (st != TRIB_OK)
-        return trib_fail(e->err, st, "no memory for a trace of %zu events",
-                         e->cfg->trace);
-    e->links = calloc((size_t)e->size, sizeof(*e->links));
-    e->peers = calloc((size_t)e->size, sizeof(*e->peers));
-    st = e->links && e->peers ? trib_arena_create(&e->arena)
-                              : trib_fail(e->err, TRIB_ERR_NO_MEMORY,
-                                          "no memory for %d links", e->size);
-    if (st != TRIB_OK)
-        free_tables(e);
-    return st;
-}
-
-void trib_engine_close(struct trib_engine *e)
-{
-    assert(!e->head);
-    if (!e->links)
-        return;
-    for (int p = 0; p < e->size; p++)
-        trib_link_close(&e->links[p], &e->arena);
-    trib_memory_remove_all(&e->memories);
-    trib_arena_destroy(&e->arena);
-    free_tables(e);
-}
 
 /* A SEND takes its word from the store if the same word has another use. */
 static void mark_stored(struct trib_program *p)
@@ -149,36 +99,6 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
 
     if (st == TRIB_OK && !l->mapped)
         e->all_mapped = false;
-    return st;
-}
-
-trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
-{
-    struct trib_link *l = &e->links[peer];
-    const struct trib_peer *p = &e->peers[peer];
-    trib_status_t st = trib_engine_link(e, peer);
-
-    if (st == TRIB_OK)
-        return TRIB_OK;
-    char why[300];
-    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
-    /* A peer that is gone may have left word of the cause, or others have. */
-    l->lost = true;
-    trib_error_clear(e->err);
-    uint64_t until = trib_deadline_ms(WORD_MS);
-    do {
-        (void)trib_engine_events(e);
-        trib_engine_notices(e);
-        if (e->failed)
-            return e->failed;
-        sched_yield();
-    } while (!trib_deadline_passed(until));
-    char text[500];
-    snprintf(text, sizeof(text),
-             "rank %d (host %s, process %d) cannot be reached from rank %d, operation %s, "
-             "phase connect: %s",
-             peer, p->host, p->pid, e->rank, operation, why);
-    trib_engine_fail(e, st, text);
     return st;
 }
 
@@ -383,33 +303,6 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
     }
 }
 
-/* This host is there, whoever died on it. */
-static bool host_is_lost(const struct trib_engine *e, const char *host)
-{
-    if (strcmp(e->peers[e->rank].host, host) == 0)
-        return false;
-    for (int p = 0; p < e->size; p++)
-        if (e->links[p].lost && strcmp(e->peers[p].host, host) == 0)
-            return true;
-    return false;
-}
-
-/* Peers to which there was no link yet, as long as that takes no time: a host that does
- * not answer costs seconds, and the caller waits. They hear of it from others. */
-static void tell_strangers(struct trib_engine *e, const struct trib_notice *n)
-{
-    uint64_t until = trib_deadline_ms(STRANGERS_MS);
-
-    for (int p = 0; p < e->size && !trib_deadline_passed(until); p++) {
-        struct trib_link *l = &e->links[p];
-        const struct trib_peer *peer = &e->peers[p];
-        if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))
-            continue;
-        if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
-            trib_link_notify(l, &e->arena, n);
-    }
-}
-
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text)
 {
     if (e->failed)
@@ -423,7 +316,7 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
         trib_link_notify(&e->links[p], &e->arena, &n);
     while (e->head)
         finish(e, status);
-    tell_strangers(e, &n);
+    trib_engine_tell_strangers(e, &n);
 }
 
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,

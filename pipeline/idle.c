@@ -3,10 +3,12 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/time.h"
 
 enum {
+    STRANGERS_MS = 300, /* to tell peers of a failure to which there was no link yet */
     EVENTS = 16,
     PAUSES_PER_US = 25,      /* of trib_pause, about */
     EAGER = 64,              /* looks without a pause: an answer is often that near */
@@ -101,6 +103,31 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     snprintf(text, sizeof(text), "%s is lost: %.160s; seen by rank %d in %s", who, why,
              e->rank, where);
     trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
+}
+
+/* This host is there, whoever died on it. */
+static bool host_is_lost(const struct trib_engine *e, const char *host)
+{
+    if (strcmp(e->peers[e->rank].host, host) == 0)
+        return false;
+    for (int p = 0; p < e->size; p++)
+        if (e->links[p].lost && strcmp(e->peers[p].host, host) == 0)
+            return true;
+    return false;
+}
+
+void trib_engine_tell_strangers(struct trib_engine *e, const struct trib_notice *n)
+{
+    uint64_t until = trib_deadline_ms(STRANGERS_MS);
+
+    for (int p = 0; p < e->size && !trib_deadline_passed(until); p++) {
+        struct trib_link *l = &e->links[p];
+        const struct trib_peer *peer = &e->peers[p];
+        if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))
+            continue;
+        if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
+            trib_link_notify(l, &e->arena, n);
+    }
 }
 
 bool trib_engine_events(struct trib_engine *e)

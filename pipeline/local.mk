@@ -4,6 +4,7 @@ libtributary_all_la_LIBADD += libpipeline.la
 libpipeline_la_SOURCES = \
 	pipeline/engine.c \
 	pipeline/engine.h \
+	pipeline/engine_open.c \
 	pipeline/frame.c \
 	pipeline/frame.h \
 	pipeline/link.c \

@@ -46,7 +46,8 @@ static void read_state(const char *root, const struct trib_rdma_port *port,
     if (!read_port(root, port, name, text, sizeof(text)))
         return;
     colon = strchr(text, ':');
-    snprintf(out, bytes, "%s", colon ? colon + 1 + strspn(colon + 1, " ") : text);
+    const char *word = colon ? colon + 1 + strspn(colon + 1, " ") : text;
+    snprintf(out, bytes, "%.*s", (int)bytes - 1, word);
 }
 
 static bool is_zero(const char *gid)

@@ -5,11 +5,9 @@
 #ifndef TESTS_HARNESS_FAKEROOT_H
 #define TESTS_HARNESS_FAKEROOT_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/harness/tribtest.h"
+
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct fakeroot {
     char path[64];
