@@ -45,11 +45,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                         const struct auto_params *params)
 {
     struct trib_transport_opts part = *opts;
-    char ports[64];
+    char text[64];
 
-    /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
-    snprintf(ports, sizeof(ports), "port=%d,ports=%d,watch=%d", (int)params->port,
-             (int)params->ports, !c->ranks_per_host);
     part.err = &c->inner_err;
     /* Who has no socket for it has none for what needs it, and says so below. */
     if (trib_pulse_open(&part, (int)params->port, (int)params->ports, &c->pulse) !=
@@ -60,7 +57,10 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
         struct auto_inner *inner = &c->inners[c->n_inners++];
         inner->row = row;
-        part.params = row->ports ? ports : "";
+        /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
+        snprintf(text, sizeof(text), "port=%d,ports=%d%s", (int)params->port,
+                 (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "");
+        part.params = row->ports ? text : "";
         if (row->ops->open(&part, &inner->t) == TRIB_OK)
             continue;
         inner->t = NULL;
@@ -170,7 +170,7 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
 void trib_auto_quiet(struct choosing *c)
 {
     for (int i = 0; i < c->n_inners; i++) {
-        if (c->inners[i].t && c->inners[i].row->ports)
+        if (c->inners[i].t && !c->inners[i].row->maps)
             return;
     }
     trib_pulse_close(c->pulse);

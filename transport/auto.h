@@ -113,7 +113,8 @@ static inline uint16_t auto_bit(const struct auto_inner *inner)
     return (uint16_t)(1u << inner->row->id);
 }
 
-/** trib_auto_make - open with candidates of the caller's: tests bring their own. */
+/** trib_auto_make - open with candidates of the caller's, which outlive the transport:
+ * tests bring their own. */
 trib_status_t trib_auto_make(const struct trib_candidate *rows,
                              const struct trib_transport_opts *opts,
                              struct trib_transport **out);

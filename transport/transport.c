@@ -30,7 +30,7 @@ void trib_no_devices(char *text, size_t bytes)
 /* In order of cost: what "auto" chooses from. */
 const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_shm_ops, .id = 1, .maps = true},
-    {.ops = &trib_tcp_ops, .id = 3, .ports = true, .cheap = true},
+    {.ops = &trib_tcp_ops, .id = 3, .ports = true, .watch = true, .cheap = true},
     {.ops = NULL},
 };
 

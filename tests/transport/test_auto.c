@@ -350,15 +350,14 @@ static trib_status_t absent_open(const struct trib_transport_opts *opts,
 static void open_with(struct pair *pair, const struct trib_transport_ops *first,
                       bool with_tcp)
 {
-    const struct trib_candidate rows[] = {
-        {.ops = first, .id = 2, .ports = true},
-        {.ops = with_tcp ? &trib_tcp_ops : NULL, .id = 3, .ports = true, .cheap = true},
-        {.ops = NULL},
-    };
+    static struct trib_candidate rows[3]; /* the transports look at them till the end */
     struct trib_address address[2];
     struct trib_blob region[2];
     void *mem;
 
+    rows[0] = (struct trib_candidate){.ops = first, .id = 2, .ports = true};
+    rows[1] = (struct trib_candidate){
+        .ops = with_tcp ? &trib_tcp_ops : NULL, .id = 3, .ports = true, .cheap = true};
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
