@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define BOARD_MAGIC UINT64_C(0x3164616f62626972) /* "ribboad1" */
-#define BOARD_VERSION 1
+#define BOARD_VERSION 2
 
 /*
  * A rank writes its two cells in turn, so the peers may still read the previous

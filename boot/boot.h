@@ -15,7 +15,7 @@ struct trib_config;
 struct trib_error;
 struct trib_log;
 
-#define TRIB_BOOT_BLOB_MAX 1024
+#define TRIB_BOOT_BLOB_MAX 2048
 #define TRIB_BOOT_PHASE_MAX 24 /* bytes of a phase's name with its NUL */
 
 struct trib_boot_opts {

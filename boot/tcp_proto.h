@@ -27,7 +27,7 @@
 
 #include <tributary/status.h>
 
-#define TRIB_TCP_VERSION 1
+#define TRIB_TCP_VERSION 2
 #define TRIB_TCP_HEAD_BYTES 16
 #define TRIB_TCP_LIBRARY_BYTES 24
 #define TRIB_TCP_HELLO_BYTES (12 + TRIB_HOST_BYTES + TRIB_TCP_LIBRARY_BYTES)

@@ -15,7 +15,7 @@
 #include "boot/boot.h"
 #include "topo/machine.h"
 
-#define HELLO_VERSION 1
+#define HELLO_VERSION 2
 
 /* What every rank tells every other at the start. */
 struct hello {
@@ -27,7 +27,7 @@ struct hello {
     int32_t pid;
     char library[12];
     char host[64];
-    struct trib_blob address;
+    struct trib_address address;
     struct trib_blob arena;
     char settings_text[400];
 };

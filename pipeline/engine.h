@@ -93,7 +93,7 @@ struct trib_run {
 struct trib_peer {
     char host[64];
     int pid;
-    struct trib_blob address;
+    struct trib_address address;
     struct trib_blob arena;
 };
 

@@ -130,7 +130,7 @@ static void lay_out(struct trib_link *l, const struct trib_arena *a, uint8_t *re
 }
 
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
-                                const struct trib_blob *address,
+                                const struct trib_address *address,
                                 const struct trib_blob *blob)
 {
     if (l->connected)

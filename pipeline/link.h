@@ -152,7 +152,7 @@ size_t trib_arena_bytes(const struct trib_arena *a);
  * address, blob   what the peer exported at start: transport address and arena
  */
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
-                                const struct trib_blob *address,
+                                const struct trib_address *address,
                                 const struct trib_blob *blob);
 void trib_link_close(struct trib_link *l, struct trib_arena *a);
 

@@ -92,7 +92,7 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-static trib_status_t loop_address(struct trib_transport *t, struct trib_blob *out)
+static trib_status_t loop_address(struct trib_transport *t, struct trib_address *out)
 {
     struct loop *loop = loop_of(t);
     struct trib_segment_id id = trib_segment_id(&loop->seg);
@@ -114,7 +114,7 @@ static trib_status_t loop_address(struct trib_transport *t, struct trib_blob *ou
 }
 
 static trib_status_t loop_connect(struct trib_transport *t, int peer,
-                                  const struct trib_blob *address)
+                                  const struct trib_address *address)
 {
     struct loop *loop = loop_of(t);
     struct loop_address a;

@@ -107,7 +107,7 @@ struct loop_export {
     uint64_t len;
 };
 
-static_assert(sizeof(struct loop_address) <= TRIB_BLOB_MAX, "address blob");
+static_assert(sizeof(struct loop_address) <= TRIB_ADDRESS_MAX, "address");
 
 static inline struct loop *loop_of(struct trib_transport *t)
 {

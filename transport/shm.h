@@ -47,7 +47,7 @@ struct shm_peer {
     struct trib_process who;
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
-    char why[96]; /* GOING: what the event will say */
+    char why[TRIB_WHY_MAX]; /* GOING: what the event will say */
 };
 
 /* A segment of ours out of which alloc() gives memory. */
@@ -132,9 +132,9 @@ static inline struct shm *shm_of(struct trib_transport *t)
 }
 
 /* shm_peer.c */
-trib_status_t trib_shm_address(struct trib_transport *t, struct trib_blob *out);
+trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out);
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
-                               const struct trib_blob *address);
+                               const struct trib_address *address);
 void trib_shm_disconnect(struct trib_transport *t, int peer);
 
 /** trib_shm_activate - from now on poll() reads this peer's ring. */

@@ -98,7 +98,7 @@ static inline struct trib_shm_ring *trib_shm_ring_at(struct trib_shm_header *hea
                                     peer * trib_shm_ring_stride(ring_slots));
 }
 
-/* The address blob of a transport. */
+/* The address of a transport. */
 struct trib_shm_address {
     uint32_t magic;
     uint32_t version;
@@ -132,7 +132,7 @@ struct trib_shm_export {
 #define TRIB_SHM_ADDRESS_MAGIC 0x41727473u
 #define TRIB_SHM_EXPORT_MAGIC 0x45727473u
 
-static_assert(sizeof(struct trib_shm_address) == 56, "address blob");
+static_assert(sizeof(struct trib_shm_address) == 56, "address");
 static_assert(sizeof(struct trib_shm_export) == 56, "region blob");
 
 #endif

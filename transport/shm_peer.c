@@ -17,7 +17,7 @@
 
 #define TICK_NS 20000000u /* between two looks for dead peers */
 
-trib_status_t trib_shm_address(struct trib_transport *t, struct trib_blob *out)
+trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out)
 {
     struct shm *shm = shm_of(t);
     struct trib_segment_id id = trib_segment_id(&shm->control);
@@ -41,14 +41,14 @@ trib_status_t trib_shm_address(struct trib_transport *t, struct trib_blob *out)
 
 /* Can this process reach the address at all? The sentences say why not. */
 static trib_status_t address_check(struct shm *shm, int peer,
-                                   const struct trib_blob *blob,
+                                   const struct trib_address *address,
                                    struct trib_shm_address *out)
 {
-    if (blob->len != sizeof(*out))
+    if (address->len != sizeof(*out))
         return trib_fail(shm->err, TRIB_ERR_INVALID,
                          "peer %d: the address has %u bytes, shm's has %zu", peer,
-                         blob->len, sizeof(*out));
-    memcpy(out, blob->bytes, sizeof(*out));
+                         address->len, sizeof(*out));
+    memcpy(out, address->bytes, sizeof(*out));
     if (out->magic != TRIB_SHM_ADDRESS_MAGIC)
         return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d: not an address of shm",
                          peer);
@@ -113,7 +113,7 @@ static void wire(struct shm *shm, int peer)
 }
 
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
-                               const struct trib_blob *address)
+                               const struct trib_address *address)
 {
     struct shm *shm = shm_of(t);
     struct trib_shm_address a;

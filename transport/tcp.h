@@ -49,7 +49,7 @@ struct tcp_hello {
 };
 static_assert(sizeof(struct tcp_hello) == 16, "no padding");
 
-/* Address blob. IPv4 addresses are mapped into IPv6. */
+/* Address. IPv4 addresses are mapped into IPv6. */
 struct tcp_address {
     uint32_t magic;
     uint16_t port;
@@ -60,7 +60,7 @@ struct tcp_address {
     int32_t pid;
     uint8_t ip[TCP_ADDRESSES][16];
 };
-static_assert(sizeof(struct tcp_address) <= TRIB_BLOB_MAX, "address blob");
+static_assert(sizeof(struct tcp_address) <= TRIB_ADDRESS_MAX, "address");
 
 struct tcp_export {
     uint32_t magic;
@@ -120,7 +120,7 @@ struct tcp_peer {
     bool watched;
     uint64_t stopped_ns;
     uint64_t going_at;
-    char why[96];
+    char why[TRIB_WHY_MAX];
     struct tcp_inlet in;
     /* under tcp.lock, because wake() may be called by any thread */
     int fd; /* the connection that this rank made, -1: none */
@@ -179,9 +179,9 @@ static inline struct tcp *tcp_of(struct trib_transport *t)
 
 /* tcp_connect.c: connections, their beginning and their end. */
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
-trib_status_t trib_socket_address(struct trib_transport *t, struct trib_blob *out);
+trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
-                                const struct trib_blob *address);
+                                const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
 void trib_socket_accept(struct tcp *tcp);
 void trib_socket_greet(struct tcp *tcp);

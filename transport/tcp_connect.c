@@ -120,7 +120,7 @@ static uint16_t own_addresses(uint8_t ip_out[TCP_ADDRESSES][16])
     return n;
 }
 
-trib_status_t trib_socket_address(struct trib_transport *t, struct trib_blob *out)
+trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_address a = {
@@ -210,7 +210,7 @@ static int dial_any(const struct tcp *tcp, const struct tcp_address *a, char *tr
 }
 
 static trib_status_t check_address(struct tcp *tcp, int peer,
-                                   const struct trib_blob *blob,
+                                   const struct trib_address *address,
                                    struct tcp_address *out)
 {
     if (peer < 0 || peer >= tcp->size || peer == tcp->self)
@@ -222,8 +222,8 @@ static trib_status_t check_address(struct tcp *tcp, int peer,
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
                          peer);
     memset(out, 0, sizeof(*out));
-    if (blob->len == sizeof(*out))
-        memcpy(out, blob->bytes, sizeof(*out));
+    if (address->len == sizeof(*out))
+        memcpy(out, address->bytes, sizeof(*out));
     if (out->magic != TCP_MAGIC)
         return trib_fail(tcp->err, TRIB_ERR_INVALID, "peer %d: not an address of tcp",
                          peer);
@@ -231,7 +231,7 @@ static trib_status_t check_address(struct tcp *tcp, int peer,
 }
 
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
-                                const struct trib_blob *address)
+                                const struct trib_address *address)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_address a;

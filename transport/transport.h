@@ -30,9 +30,17 @@ struct trib_config;
 struct trib_error;
 struct trib_log;
 
+#define TRIB_ADDRESS_MAX 640
 #define TRIB_BLOB_MAX 128
+#define TRIB_WHY_MAX 160
 
-/* An address or an exported region, to be carried to peers as it is. */
+/* How to connect to a transport, to be carried to peers as it is; once for each rank. */
+struct trib_address {
+    uint16_t len;
+    uint8_t bytes[TRIB_ADDRESS_MAX];
+};
+
+/* An exported region, to be carried to peers as it is; also within frames. */
 struct trib_blob {
     uint16_t len;
     uint16_t mappable; /* a region that peers within load/store reach can map */
@@ -52,7 +60,7 @@ struct trib_event {
     uint32_t imm;   /* ARRIVED */
     uint64_t len;   /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
-    char why[96];   /* PEER_LOST: a clause, such as "process 4711 is stopped" */
+    char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
 };
 
 struct trib_transport_opts {
@@ -109,9 +117,9 @@ struct trib_transport_ops {
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void (*close)(struct trib_transport *t);
-    trib_status_t (*address)(struct trib_transport *t, struct trib_blob *out);
+    trib_status_t (*address)(struct trib_transport *t, struct trib_address *out);
     trib_status_t (*connect)(struct trib_transport *t, int peer,
-                             const struct trib_blob *address);
+                             const struct trib_address *address);
     void (*disconnect)(struct trib_transport *t, int peer);
     trib_status_t (*alloc)(struct trib_transport *t, size_t len, void **ptr_out,
                            struct trib_region **region_out);

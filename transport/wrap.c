@@ -25,13 +25,13 @@ void trib_wrap_close(struct trib_transport *t)
     free(t);
 }
 
-static trib_status_t fwd_address(struct trib_transport *t, struct trib_blob *out)
+static trib_status_t fwd_address(struct trib_transport *t, struct trib_address *out)
 {
     return inner_of(t)->ops->address(inner_of(t), out);
 }
 
 static trib_status_t fwd_connect(struct trib_transport *t, int peer,
-                                 const struct trib_blob *address)
+                                 const struct trib_address *address)
 {
     return inner_of(t)->ops->connect(inner_of(t), peer, address);
 }

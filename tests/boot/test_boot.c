@@ -156,17 +156,17 @@ static void test_bad_frames(void **state)
     } cases[] = {
         {"G", 1, TRIB_ERR_PROTOCOL},
         {"Tric", 4, TRIB_ERR_PROTOCOL},
-        {"Trib\2", 5, TRIB_ERR_UNSUPPORTED},
-        {"Trib\1\1\1\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
-        {"Trib\1\1\0\0\0\0\0\0\143\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
-        {"Trib\1\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
-        {"Trib\1\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
-        {"Trib\1\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
-        {"Trib\1\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
-        {"Trib\1\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
-        {"Trib\1\7\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
-        {"Trib\1\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
-        {"Trib\1\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
+        {"Trib\3", 5, TRIB_ERR_UNSUPPORTED},
+        {"Trib\2\1\1\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
+        {"Trib\2\1\0\0\0\0\0\0\143\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
+        {"Trib\2\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
+        {"Trib\2\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
+        {"Trib\2\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
+        {"Trib\2\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
+        {"Trib\2\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
+        {"Trib\2\7\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
+        {"Trib\2\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
+        {"Trib\2\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
     };
     struct trib_tcp_frame frame;
     size_t used;

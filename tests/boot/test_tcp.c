@@ -292,9 +292,9 @@ static void test_foreign_address(void **state)
 static void test_strangers(void **state)
 {
     static const char http[] = "GET / HTTP/1.1\r\n\r\n";
-    static const char half[] = "Trib\1\1\0\0\0";
-    static const char huge[] = "Trib\1\4\0\0\0\0\0\0\377\377\377\377";
-    static const char tick[] = "Trib\1\6\0\0\0\0\0\0\0\0\0\0";
+    static const char half[] = "Trib\2\1\0\0\0";
+    static const char huge[] = "Trib\2\4\0\0\0\0\0\0\377\377\377\377";
+    static const char tick[] = "Trib\2\6\0\0\0\0\0\0\0\0\0\0";
     struct start s = new_start(2);
     pid_t pid;
 

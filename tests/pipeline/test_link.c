@@ -17,7 +17,8 @@ struct end {
     struct trib_transport *transport;
     struct trib_arena arena;
     struct trib_link link;
-    struct trib_blob address, blob;
+    struct trib_address address;
+    struct trib_blob blob;
 };
 
 struct pair {

@@ -32,19 +32,19 @@ bool rig_swap(struct rig *rig, const struct trib_region *region,
 static bool rig_connect(struct rig *rig)
 {
     struct trib_transport *t = rig->t;
-    struct trib_blob blobs[RIG_RANKS_MAX], own;
+    struct trib_address all[RIG_RANKS_MAX], own;
 
     SPAWN_CHECK(rig->s, t->ops->address(t, &own) == TRIB_OK);
-    if (!spawn_allgather(rig->s, &own, sizeof(own), blobs))
+    if (!spawn_allgather(rig->s, &own, sizeof(own), all))
         return false;
     for (int i = 0; i < rig->s->size; i++) {
         if (i == rig->s->rank)
             continue;
-        if (!SPAWN_CHECK(rig->s, t->ops->connect(t, i, &blobs[i]) == TRIB_OK)) {
+        if (!SPAWN_CHECK(rig->s, t->ops->connect(t, i, &all[i]) == TRIB_OK)) {
             fprintf(stderr, "  %s\n", trib_error_text(&rig->err));
             return false;
         }
-        SPAWN_CHECK(rig->s, t->ops->connect(t, i, &blobs[i]) == TRIB_OK);
+        SPAWN_CHECK(rig->s, t->ops->connect(t, i, &all[i]) == TRIB_OK);
     }
     return spawn_barrier(rig->s);
 }

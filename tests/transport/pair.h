@@ -54,7 +54,8 @@ static inline struct trib_transport_opts pair_opts(struct pair *pair, int self)
 
 static inline void pair_open(struct pair *pair, const char *text0, const char *text1)
 {
-    struct trib_blob address[2], region[2];
+    struct trib_address address[2];
+    struct trib_blob region[2];
 
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {

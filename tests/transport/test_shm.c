@@ -19,19 +19,19 @@ static void refuses(void (*change)(struct trib_shm_address *), trib_status_t exp
                     const char *sentence)
 {
     struct pair pair;
-    struct trib_blob blob;
+    struct trib_address address;
     struct trib_shm_address a;
     struct trib_transport *t;
 
     pair_open(&pair, "shm", "shm");
-    assert_status(pair.t[1]->ops->address(pair.t[1], &blob), TRIB_OK);
-    memcpy(&a, blob.bytes, sizeof(a));
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    memcpy(&a, address.bytes, sizeof(a));
     change(&a);
-    memcpy(blob.bytes, &a, sizeof(a));
+    memcpy(address.bytes, &a, sizeof(a));
     struct trib_transport_opts opts = pair_opts(&pair, 0);
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
     trib_error_clear(&pair.err);
-    assert_status(t->ops->connect(t, 1, &blob), expected);
+    assert_status(t->ops->connect(t, 1, &address), expected);
     if (!strstr(pair.err.text, sentence))
         fail_msg("\"%s\", not \"%s\"", pair.err.text, sentence);
     t->ops->close(t);
@@ -107,16 +107,16 @@ static void test_refuses(void **state)
 static void test_other_size(void **state)
 {
     struct pair pair;
-    struct trib_blob blob;
+    struct trib_address address;
     struct trib_transport *t;
 
     (void)state;
     pair_open(&pair, "shm", "shm");
-    assert_status(pair.t[1]->ops->address(pair.t[1], &blob), TRIB_OK);
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
     struct trib_transport_opts opts = pair_opts(&pair, 0);
     opts.size = 3;
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
-    assert_status(t->ops->connect(t, 1, &blob), TRIB_ERR_MISMATCH);
+    assert_status(t->ops->connect(t, 1, &address), TRIB_ERR_MISMATCH);
     assert_non_null(strstr(pair.err.text, "do all ranks count 3 peers"));
     t->ops->close(t);
     pair_close(&pair);
@@ -152,7 +152,8 @@ static void no_cma_rank(struct spawn *s)
     const struct no_cma *how = s->arg;
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, s->rank);
-    struct trib_blob address[2], region[2], own;
+    struct trib_address address[2], own_address;
+    struct trib_blob region[2], own;
     struct trib_transport *t;
     struct trib_region *r;
     struct trib_remote *remote;
@@ -161,8 +162,8 @@ static void no_cma_rank(struct spawn *s)
     if (!SPAWN_CHECK(s, !how->forbid || forbid_cma()) ||
         !SPAWN_CHECK(s, trib_transport_open(how->text, &opts, &t) == TRIB_OK))
         return;
-    t->ops->address(t, &own);
-    if (!spawn_allgather(s, &own, sizeof(own), address))
+    t->ops->address(t, &own_address);
+    if (!spawn_allgather(s, &own_address, sizeof(own_address), address))
         return;
     SPAWN_CHECK(s, t->ops->connect(t, !s->rank, &address[!s->rank]) == TRIB_OK);
     SPAWN_CHECK(s, t->ops->reg(t, mem, sizeof(mem), &r) == TRIB_OK);
