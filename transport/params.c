@@ -36,6 +36,17 @@ static trib_status_t unknown_name(const char *owner, struct word name,
                      nearest ? "\" meant?" : "");
 }
 
+static trib_status_t set_text(const char *owner, const struct trib_param *param,
+                              struct word value, struct trib_error *err)
+{
+    if (value.len == 0 || value.len > (size_t)param->max)
+        return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants 1 to %" PRId64 " characters",
+                         owner, param->name, param->max);
+    memcpy(param->text, value.text, value.len);
+    param->text[value.len] = '\0';
+    return TRIB_OK;
+}
+
 static trib_status_t set_value(const char *owner, const struct trib_param *param,
                                struct word value, struct trib_error *err)
 {
@@ -70,12 +81,16 @@ static trib_status_t parse_one(const char *owner, struct word item,
         if (strlen(params[i].name) != name.len ||
             memcmp(params[i].name, name.text, name.len) != 0)
             continue;
+        if (!equals && params[i].text)
+            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants a value, as in %s=NAME",
+                             owner, params[i].name, params[i].name);
         if (!equals)
             return trib_fail(err, TRIB_ERR_CONFIG,
                              "%s: %s wants a value, as in %s=%" PRId64, owner,
                              params[i].name, params[i].name, *params[i].value);
-        return set_value(owner, &params[i],
-                         (struct word){equals + 1, item.len - name.len - 1}, err);
+        struct word value = {equals + 1, item.len - name.len - 1};
+        return params[i].text ? set_text(owner, &params[i], value, err)
+                              : set_value(owner, &params[i], value, err);
     }
     return unknown_name(owner, name, params, n, err);
 }

@@ -42,6 +42,16 @@ struct check {
 extern const struct check data_checks[];
 extern const struct check life_checks[];
 
+/* What a test program runs. */
+struct suite {
+    const struct row *rows;
+    size_t n;
+    void (*after)(void); /* each case; may be NULL */
+};
+
+/** conformance_main - run all checks on all rows; returns what main returns. */
+int conformance_main(const struct suite *suite);
+
 struct rig {
     struct spawn *s;
     const struct row *row;
