@@ -92,5 +92,6 @@ int conformance_main(const struct suite *suite)
 
     add_checks(&list, data_checks, suite);
     add_checks(&list, life_checks, suite);
+    cmocka_set_test_filter(getenv("CONFORMANCE_FILTER")); /* such as "stop*" */
     return _cmocka_run_group_tests("conformance", list.tests, list.n, NULL, NULL);
 }
