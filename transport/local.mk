@@ -34,5 +34,6 @@ libtransport_la_SOURCES += \
 	transport/verbs_poll.c \
 	transport/verbs_region.c \
 	transport/verbs_text.c \
+	transport/verbs_wire.h \
 	transport/verbs_write.c
 endif

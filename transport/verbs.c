@@ -59,10 +59,11 @@ static trib_status_t load(struct verbs *v)
     char why[200];
 
     if (!trib_verbs_load(&v->api, why, sizeof(why)))
-        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
-                         "verbs: %s; install rdma-core's libraries (Debian: libibverbs1, "
-                         "librdmacm1, ibverbs-providers)",
-                         why);
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: %s; install rdma-core's libraries (Debian: libibverbs1, "
+            "librdmacm1, ibverbs-providers)",
+            why);
     /* A child must not lose pages that the adapter knows. New kernels see to it. */
     if (!v->api.ibv_is_fork_initialized ||
         v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
@@ -73,7 +74,8 @@ static trib_status_t load(struct verbs *v)
     return TRIB_OK;
 }
 
-static struct verbs *make(const struct trib_transport_opts *opts, const struct settings *s)
+static struct verbs *make(const struct trib_transport_opts *opts,
+                          const struct settings *s)
 {
     struct verbs *v = calloc(1, sizeof(*v));
     uint32_t slots = power_of_two(TABLE_MIN, 4 * (uint32_t)opts->size);
@@ -166,7 +168,8 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* A forked child has the same files: what it destroyed would be gone for its parent, too. */
+/* A forked child has the same files: what it destroyed would be gone for its parent,
+ * too. */
 static void verbs_close(struct trib_transport *t)
 {
     struct verbs *v = verbs_of(t);

@@ -3,8 +3,8 @@
  * verbs: the address of this rank, and connections to those of others.
  *
  * Each of a peer's addresses is tried in turn, on an event channel of its own, so that
- * the caller's thread waits for its own events alone. Once connected the id moves to the
- * manager's channel, where its end will be told.
+ * the caller's thread waits for its own events alone. Once connected the id moves to
+ * the manager's channel, where its end will be told.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 enum {
     RESOLVE_MS = 2000, /* for a neighbour's hardware address */
-    ANSWER_MS = 8000,  /* for the peer's manager: its host may be busy */
+    ANSWER_MS = 8000, /* for the peer's manager: its host may be busy */
     SLACK_MS = 1000,
 };
 
@@ -83,8 +83,8 @@ static void rejected(struct attempt *a, int reason)
     } else if (reason == 8) { /* invalid service id */
         fail(a, TRIB_ERR_PEER_LOST, "nobody listens there: the process has ended");
     } else {
-        fail(a, TRIB_ERR_PEER_LOST, "its host refused, reason %d of the connection manager",
-             reason);
+        fail(a, TRIB_ERR_PEER_LOST,
+             "its host refused, reason %d of the connection manager", reason);
     }
 }
 
@@ -93,11 +93,13 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
     errno = status < 0 ? -status : status;
     switch (event) {
     case RDMA_CM_EVENT_ADDR_ERROR:
-        fail(a, TRIB_ERR_PEER_LOST,
-             "no RDMA device of this host leads there: %m; see ip route get and ip neigh");
+        fail(
+            a, TRIB_ERR_PEER_LOST,
+            "no RDMA device of this host leads there: %m; see ip route get and ip neigh");
         break;
     case RDMA_CM_EVENT_ROUTE_ERROR:
-        fail(a, TRIB_ERR_PEER_LOST, "no route: %m; on InfiniBand, is a subnet manager up?");
+        fail(a, TRIB_ERR_PEER_LOST,
+             "no route: %m; on InfiniBand, is a subnet manager up?");
         break;
     case RDMA_CM_EVENT_UNREACHABLE:
         fail(a, TRIB_ERR_PEER_LOST,
@@ -125,10 +127,11 @@ static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
         if (errno != EAGAIN && errno != EINTR)
             return fail(a, TRIB_ERR_SYSTEM, "the connection manager: %m");
         if (left == 0)
-            return fail(a, TRIB_ERR_PEER_LOST,
-                        "no answer for %.1f s; with RoCE, UDP port 4791 must be open: try "
-                        "rping",
-                        (double)ms / 1000);
+            return fail(
+                a, TRIB_ERR_PEER_LOST,
+                "no answer for %.1f s; with RoCE, UDP port 4791 must be open: try "
+                "rping",
+                (double)ms / 1000);
         (void)poll(&p, 1, left);
     }
     const struct rdma_conn_param *said = &event->param.conn;
@@ -183,8 +186,9 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
 
     if (error) {
         errno = error;
-        return fail(a, TRIB_ERR_NO_RESOURCE, "no queue pair of %u requests on %s: %m%s%s",
-                    v->depth, v->device, error == ENOMEM ? "; " : "",
+        return fail(a, TRIB_ERR_NO_RESOURCE,
+                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->device,
+                    error == ENOMEM ? "; " : "",
                     error == ENOMEM ? VERBS_MEMLOCK_CURE : "");
     }
     struct rdma_conn_param param = trib_verbs_param(&a->link, &hello, sizeof(hello));
@@ -250,7 +254,8 @@ static bool leads_back(const struct verbs *v, const struct verbs_address *a,
     return false;
 }
 
-static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address *address)
+static trib_status_t reach(struct verbs *v, int peer,
+                           const struct verbs_address *address)
 {
     struct attempt a = {.v = v, .status = TRIB_ERR_PEER_LOST};
     char text[TRIB_IP_TEXT] = "any address";
@@ -265,10 +270,11 @@ static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address
         if (a.answer.magic == VERBS_MAGIC && a.answer.key == address->key)
             break; /* the peer itself has spoken */
     }
-    return trib_fail(v->err, a.status,
-                     "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
-                     "%s port %u: %s",
-                     v->self, v->me.pid, peer, address->pid, text, address->port, a.why);
+    return trib_fail(
+        v->err, a.status,
+        "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
+        "%s port %u: %s",
+        v->self, v->me.pid, peer, address->pid, text, address->port, a.why);
 }
 
 static trib_status_t check_address(struct verbs *v, int peer,

@@ -13,13 +13,13 @@
 #include "transport/verbs.h"
 
 enum {
-    ADDRESSES_MAX = 64,   /* of a host, looked at */
-    CQ_MAX = 65536,       /* entries: 4 MiB on most devices */
+    ADDRESSES_MAX = 64, /* of a host, looked at */
+    CQ_MAX = 65536, /* entries: 4 MiB on most devices */
     DEPTH_MIN = 16,
-    INLET_ENTRIES = 4,    /* completions of an inlet's own sends */
+    INLET_ENTRIES = 4, /* completions of an inlet's own sends */
     SIGNAL_EVERY = 32,
     PIECE_SHIFT_MAX = 30, /* longer writes are cut, whatever the device can */
-    TRANSMISSIONS = 8,    /* of a packet, the first one and seven more */
+    TRANSMISSIONS = 8, /* of a packet, the first one and seven more */
 };
 
 /* Where an address of this host leads. */
@@ -39,7 +39,8 @@ static bool look_at(struct verbs *v, const struct trib_ip *ip, struct place *out
     if (v->api.rdma_create_id(v->events, &id, NULL, RDMA_PS_TCP) != 0)
         return false;
     (void)trib_ip_socket(ip, 0, &address);
-    bool found = v->api.rdma_bind_addr(id, (struct sockaddr *)&address) == 0 && id->verbs;
+    bool found =
+        v->api.rdma_bind_addr(id, (struct sockaddr *)&address) == 0 && id->verbs;
     if (found) {
         snprintf(out->device, sizeof(out->device), "%s", id->verbs->device->name);
         out->port = id->port_num;
@@ -61,7 +62,8 @@ static trib_status_t choose_addresses(struct verbs *v, const char *wanted,
 
     for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
         struct place place;
-        if (!look_at(v, &all[i], &place) || (*wanted && strcmp(wanted, place.device) != 0))
+        if (!look_at(v, &all[i], &place) ||
+            (*wanted && strcmp(wanted, place.device) != 0))
             continue;
         if (!place.active) {
             snprintf(idle, sizeof(idle), "port %u of %s", place.port, place.device);
@@ -97,7 +99,8 @@ static trib_status_t choose_in(struct verbs *v, const char *wanted,
 
     for (int i = 0; list[i]; i++) {
         size_t len = strlen(names);
-        snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", list[i]->name);
+        snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "",
+                 list[i]->name);
         if (strcmp(wanted, list[i]->name) == 0)
             device = list[i];
     }
@@ -144,8 +147,8 @@ trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
     return status;
 }
 
-/* A silent peer is lost after stop_timeout_ms, not before: the device sends a packet this
- * often, and waits 4.096 us · 2^n after each. */
+/* A silent peer is lost after stop_timeout_ms, not before: the device sends a packet
+ * this often, and waits 4.096 us · 2^n after each. */
 static uint8_t ack_timeout(int stop_timeout_ms)
 {
     uint8_t n = 8;
@@ -161,7 +164,8 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
     uint64_t others = v->size > 1 ? (uint64_t)v->size - 1 : 1;
 
     if (v->api.ibv_query_device(v->context, &attr) != 0)
-        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot query %s: %m", v->device);
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot query %s: %m",
+                         v->device);
     uint64_t most = attr.max_cqe < CQ_MAX ? (uint64_t)attr.max_cqe : CQ_MAX;
     if (v->receives > (uint32_t)attr.max_srq_wr)
         v->receives = (uint32_t)attr.max_srq_wr;
@@ -171,10 +175,11 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
         v->depth /= 2;
     uint64_t entries = v->receives + others * (v->depth + INLET_ENTRIES);
     if (entries > (uint64_t)attr.max_cqe)
-        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
-                         "verbs: %d ranks need a completion queue of %lu entries, %s has "
-                         "at most %d: use another transport between so many",
-                         v->size, (unsigned long)entries, v->device, attr.max_cqe);
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: %d ranks need a completion queue of %lu entries, %s has "
+            "at most %d: use another transport between so many",
+            v->size, (unsigned long)entries, v->device, attr.max_cqe);
     /* A full send queue always has one that reports, so it never stays full. */
     v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
     v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
@@ -185,8 +190,8 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
 static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entries)
 {
     return trib_fail(v->err, errno == ENOMEM ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
-                     "verbs: cannot make a %s of %u entries on %s: %m%s%s", what, entries,
-                     v->device, errno == ENOMEM ? "; " : "",
+                     "verbs: cannot make a %s of %u entries on %s: %m%s%s", what,
+                     entries, v->device, errno == ENOMEM ? "; " : "",
                      errno == ENOMEM ? VERBS_MEMLOCK_CURE : "");
 }
 

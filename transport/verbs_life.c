@@ -3,8 +3,8 @@
  * verbs: who is still there, and leaving.
  *
  * A process that ends takes its connections down, and the peers' managers hear of it; a
- * host that is silent makes the writes to it fail. Only a stop of a process needs a look,
- * and only at processes of this host.
+ * host that is silent makes the writes to it fail. Only a stop of a process needs a
+ * look, and only at processes of this host.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "transport/verbs.h"
 
 enum {
-    GOING_MS = 50,  /* for what a dead peer may have under way */
-    STOPS_MS = 25,  /* between two looks for stopped processes */
+    GOING_MS = 50, /* for what a dead peer may have under way */
+    STOPS_MS = 25, /* between two looks for stopped processes */
     LEAVE_MS = 200, /* for what is posted to get there */
 };
 
@@ -34,7 +34,8 @@ void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
         v->n_going++;
     }
     va_start(args, format);
-    vsnprintf(p->why, sizeof(p->why), p->said_bye ? "process %d has left" : format, args);
+    vsnprintf(p->why, sizeof(p->why), p->said_bye ? "process %d has left" : format,
+              args);
     va_end(args);
 }
 
@@ -67,8 +68,9 @@ static void look_for_stop(struct verbs *v, int peer, uint64_t elapsed)
     enum trib_process_state state = trib_process_watch_look(&p->watch);
     if (state == TRIB_PROCESS_DEAD)
         trib_verbs_going(v, peer, "process %d has died", p->who.pid);
-    p->stopped_ns =
-        state == TRIB_PROCESS_STOPPED ? p->stopped_ns + (p->stopped_ns ? elapsed : 1) : 0;
+    p->stopped_ns = state == TRIB_PROCESS_STOPPED
+                        ? p->stopped_ns + (p->stopped_ns ? elapsed : 1)
+                        : 0;
     if (p->stopped_ns >= (uint64_t)v->cfg->stop_timeout_ms * 1000000u)
         trib_verbs_going(v, peer, "process %d has been stopped for %.1f s", p->who.pid,
                          (double)p->stopped_ns / 1e9);

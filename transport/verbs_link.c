@@ -2,9 +2,9 @@
 /*
  * verbs: one connection, of either direction.
  *
- * The queue pair is ours and not the connection manager's: so its attributes can be set,
- * and its device is opened for this transport alone, whose asynchronous events nobody else
- * reads. The connection manager says how to move it from state to state.
+ * The queue pair is ours and not the connection manager's: so its attributes can be
+ * set, and its device is opened for this transport alone, whose asynchronous events
+ * nobody else reads. The connection manager says how to move it from state to state.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 
 enum {
     INLET_SENDS = 4, /* an inlet only ever says BYE */
-    RETRIES = 7,     /* of a packet that nobody acknowledges, each after ack_timeout */
+    RETRIES = 7, /* of a packet that nobody acknowledges, each after ack_timeout */
     RNR_FOREVER = 7, /* a peer without free receives is waited for */
-    RNR_TIMER = 10,  /* it is asked again after 0.32 ms */
+    RNR_TIMER = 10, /* it is asked again after 0.32 ms */
 };
 
 #define RTR_MASK \
@@ -127,8 +127,9 @@ struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const voi
 }
 
 /*
- * The table of routes. Entries are put in before anything can arrive, under `links`; the
- * owner looks for them without a lock. Removed ones leave a grave, which is used again.
+ * The table of routes. Entries are put in before anything can arrive, under `links`;
+ * the owner looks for them without a lock. Removed ones leave a grave, which is used
+ * again.
  */
 #define EMPTY UINT64_C(0)
 #define GRAVE UINT64_MAX
@@ -184,8 +185,7 @@ struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
 
     if (at < 0)
         return (struct verbs_route){.peer = -1};
-    uint32_t low =
-        (uint32_t)atomic_load_explicit(&v->routes[at], memory_order_relaxed);
+    uint32_t low = (uint32_t)atomic_load_explicit(&v->routes[at], memory_order_relaxed);
     return (struct verbs_route){.peer = (int)(low & ~OUTLET) - 1,
                                 .outlet = (low & OUTLET) != 0};
 }

@@ -3,8 +3,8 @@
  * verbs: the manager, a thread that listens. It answers peers that want to connect, and
  * notes for the owner whose connection has ended and what the device reports.
  *
- * An event is handled under `links` and acknowledged after: so what it speaks of is still
- * there. What has to be destroyed then waits until the acknowledgement is given.
+ * An event is handled under `links` and acknowledged after: so what it speaks of is
+ * still there. What has to be destroyed then waits until the acknowledgement is given.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,8 @@ static struct verbs_peer *judge(struct verbs *v, const struct rdma_cm_event *eve
         *verdict = VERBS_OTHER_VERSION;
     else if (hello->settings != v->settings)
         *verdict = VERBS_OTHER_SETTINGS;
-    else if (!event->id->verbs || strcmp(event->id->verbs->device->name, v->device) != 0)
+    else if (!event->id->verbs ||
+             strcmp(event->id->verbs->device->name, v->device) != 0)
         *verdict = VERBS_OTHER_DEVICE;
     else if (peer->closed)
         *verdict = VERBS_LEFT;
@@ -93,10 +94,11 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
                                   .key = v->key};
 
     if (why != VERBS_LEFT)
-        trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                 "rank %d (process %d) asked for a connection at port %u and was turned "
-                 "away: reason %d",
-                 hello->rank, hello->pid, v->port, (int)why);
+        trib_log(
+            v->log, TRIB_LOG_WARN, "verbs",
+            "rank %d (process %d) asked for a connection at port %u and was turned "
+            "away: reason %d",
+            hello->rank, hello->pid, v->port, (int)why);
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
 }
 
@@ -227,10 +229,11 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
         fault_all(v, "this host's RDMA device has failed");
         break;
     case IBV_EVENT_PORT_ERR:
-        trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                 "port %d of %s is down: peers are lost unless it comes back soon; look "
-                 "at its cable, its switch and ibv_devinfo",
-                 event->element.port_num, v->device);
+        trib_log(
+            v->log, TRIB_LOG_WARN, "verbs",
+            "port %d of %s is down: peers are lost unless it comes back soon; look "
+            "at its cable, its switch and ibv_devinfo",
+            event->element.port_num, v->device);
         break;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_GID_CHANGE:

@@ -277,9 +277,9 @@ void trib_verbs_wait(struct trib_transport *t, int timeout_us)
 static bool said(struct verbs *v, const struct verbs_peer *p)
 {
     pthread_mutex_lock(&v->posting);
-    bool all = !p->bye_pending &&
-               (!p->qp ||
-                p->tail == atomic_load_explicit(&p->head, memory_order_relaxed));
+    bool all =
+        !p->bye_pending &&
+        (!p->qp || p->tail == atomic_load_explicit(&p->head, memory_order_relaxed));
     pthread_mutex_unlock(&v->posting);
     return all;
 }

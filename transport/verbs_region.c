@@ -40,11 +40,12 @@ static trib_status_t check_limit(struct verbs *v, size_t len)
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
         v->pinned + len <= limit.rlim_cur || may_lock_all())
         return TRIB_OK;
-    return trib_fail(v->err, TRIB_ERR_NO_MEMORY,
-                     "verbs: %s more cannot be registered: %s are, and this process may "
-                     "lock %s; " VERBS_MEMLOCK_CURE,
-                     trib_size_format(len, wants), trib_size_format(v->pinned, holds),
-                     trib_size_format((size_t)limit.rlim_cur, has));
+    return trib_fail(
+        v->err, TRIB_ERR_NO_MEMORY,
+        "verbs: %s more cannot be registered: %s are, and this process may "
+        "lock %s; " VERBS_MEMLOCK_CURE,
+        trib_size_format(len, wants), trib_size_format(v->pinned, holds),
+        trib_size_format((size_t)limit.rlim_cur, has));
 }
 
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
@@ -54,8 +55,8 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     char size[24];
 
     if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
-        return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p", len,
-                         ptr);
+        return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
+                         len, ptr);
     trib_status_t status = check_limit(v, len);
     if (status != TRIB_OK)
         return status;
@@ -94,10 +95,11 @@ trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_
 
     if (len == 0 || len > SIZE_MAX / 4)
         return trib_fail(v->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
-    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                     0);
+    void *ptr =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ptr == MAP_FAILED)
-        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m", len);
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m",
+                         len);
     trib_status_t status = trib_verbs_reg(t, ptr, len, region_out);
     if (status != TRIB_OK) {
         munmap(ptr, bytes);
@@ -130,8 +132,8 @@ void trib_verbs_dereg(struct trib_transport *t, struct trib_region *opaque)
         forget(verbs_of(t), (struct verbs_region *)opaque, true);
 }
 
-trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_region *opaque,
-                                struct trib_blob *out)
+trib_status_t trib_verbs_export(struct trib_transport *t,
+                                const struct trib_region *opaque, struct trib_blob *out)
 {
     const struct verbs_region *region = (const struct verbs_region *)opaque;
     struct verbs_export x = {.magic = VERBS_MAGIC,

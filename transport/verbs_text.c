@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: what went wrong, in words. A clause for PEER_LOST, and advice for the log: likely
- * causes and what to run.
+ * verbs: what went wrong, in words. A clause for PEER_LOST, and advice for the log:
+ * likely causes and what to run.
  */
 #include "transport/verbs.h"
 
@@ -22,8 +22,8 @@ static const struct verbs_status_text texts[] = {
     [IBV_WC_LOC_ACCESS_ERR] = {"this rank's own memory refused the access", MEMORY},
     [IBV_WC_REM_INV_REQ_ERR] = {"it refused a request as invalid",
                                 "do both hosts run the same version?"},
-    [IBV_WC_REM_ACCESS_ERR] = {"it refused a write: not inside of its registered memory",
-                               MEMORY},
+    [IBV_WC_REM_ACCESS_ERR] =
+        {"it refused a write: not inside of its registered memory", MEMORY},
     [IBV_WC_REM_OP_ERR] = {"its device failed in a request",
                            "see the kernel's log on its host (dmesg)"},
     [IBV_WC_RETRY_EXC_ERR] =
@@ -36,7 +36,8 @@ static const struct verbs_status_text texts[] = {
          "it is stopped or stuck: see what the process does; verbs:receives=N gives it "
          "more room"},
     [IBV_WC_LOC_RDD_VIOL_ERR] = {"reliable datagrams do not match", OUR_BUG},
-    [IBV_WC_REM_INV_RD_REQ_ERR] = {"it refused a request for reliable datagrams", OUR_BUG},
+    [IBV_WC_REM_INV_RD_REQ_ERR] = {"it refused a request for reliable datagrams",
+                                   OUR_BUG},
     [IBV_WC_REM_ABORT_ERR] = {"it gave a request up",
                               "see the kernel's log on its host (dmesg)"},
     [IBV_WC_INV_EECN_ERR] = {"reliable datagrams do not match", OUR_BUG},

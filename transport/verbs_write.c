@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: posting. Every write is posted at once: the contract has no flush, so a write that
- * waited for others to share a doorbell with would wait for the next poll.
+ * verbs: posting. Every write is posted at once: the contract has no flush, so a write
+ * that waited for others to share a doorbell with would wait for the next poll.
  *
  * Completions come in order, so one that reports tells of all before it: only every
  * signal_every-th request does, and those whose caller wants to know.
@@ -98,7 +98,8 @@ static int post_part(struct verbs *v, int peer, const struct trib_write *w, size
         wr.wr.rdma.rkey = remote->rkey;
     }
     return post(v, peer, &wr,
-                (struct verbs_ticket){.token = w->token, .asked = last && w->signal}, last);
+                (struct verbs_ticket){.token = w->token, .asked = last && w->signal},
+                last);
 }
 
 /* Under `posting`. */
@@ -106,20 +107,23 @@ static trib_status_t post_write(struct verbs *v, int peer, const struct trib_wri
 {
     struct verbs_peer *p = &v->peers[peer];
     size_t piece = (size_t)1 << v->piece_shift;
-    size_t pieces = w->len ? (w->len - 1) >> v->piece_shift : 0; /* before the last part */
+    size_t pieces =
+        w->len ? (w->len - 1) >> v->piece_shift : 0; /* before the last part */
     size_t needed = pieces + 1 + (pieces && !w->quiet);
     int error = 0;
 
     if (needed > v->depth / 2)
-        return trib_fail(v->err, TRIB_ERR_RANGE,
-                         "a write of %zu bytes is too long for %s: raise verbs:depth=%u",
-                         w->len, v->device, v->depth);
+        return trib_fail(
+            v->err, TRIB_ERR_RANGE,
+            "a write of %zu bytes is too long for %s: raise verbs:depth=%u", w->len,
+            v->device, v->depth);
     if (!p->qp || room(v, p) < needed)
         return TRIB_ERR_NO_RESOURCE;
     if (pieces && !w->quiet)
         error = post_word(v, peer, VERBS_PIECES, (uint32_t)pieces, false);
     for (size_t i = 0; i <= pieces && !error; i++)
-        error = post_part(v, peer, w, i * piece, i < pieces ? piece : w->len - i * piece);
+        error =
+            post_part(v, peer, w, i * piece, i < pieces ? piece : w->len - i * piece);
     if (!error)
         return TRIB_OK;
     errno = error;

@@ -12,7 +12,9 @@ static void test_opens(void **state)
 {
     static const struct trib_symbol symbols[] = {
         {.name = "strlen", .at = offsetof(struct functions, length)},
-        {.name = "of_next_year", .at = offsetof(struct functions, newer), .optional = true},
+        {.name = "of_next_year",
+         .at = offsetof(struct functions, newer),
+         .optional = true},
     };
     struct functions f = {.newer = abort};
     char why[160] = "";
@@ -35,7 +37,8 @@ static void test_missing(void **state)
     (void)state;
     assert_false(trib_library_open("libc.so.6", symbols, 1, &f, why, sizeof(why)));
     assert_string_equal(why, "libc.so.6: it is too old, it has no of_next_year");
-    assert_false(trib_library_open("libnowhere.so.7", symbols, 1, &f, why, sizeof(why)));
+    assert_false(
+        trib_library_open("libnowhere.so.7", symbols, 1, &f, why, sizeof(why)));
     assert_non_null(strstr(why, "libnowhere.so.7"));
 }
 

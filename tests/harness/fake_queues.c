@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queues of the fake: requests, receives, completions. A request is carried out when it
- * is posted; one that finds no receive waits at the head of its queue.
+ * The queues of the fake: requests, receives, completions. A request is carried out
+ * when it is posted; one that finds no receive waits at the head of its queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ struct qp {
     struct send *sends; /* [SENDS_MAX], not yet carried out */
     uint32_t head, tail;
     int outstanding; /* posted and not known to be done */
-    int unreported;  /* carried out since the last completion */
+    int unreported; /* carried out since the last completion */
     struct qp *next;
 };
 
@@ -212,7 +212,8 @@ static struct qp *find_qp(uint32_t number)
     return NULL;
 }
 
-static void report(struct qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status)
+static void report(struct qp *qp, const struct ibv_send_wr *wr,
+                   enum ibv_wc_status status)
 {
     struct entry entry = {
         .wc = {.wr_id = wr->wr_id, .status = status, .qp_num = qp->base.qp_num},
@@ -254,8 +255,7 @@ static enum ibv_wc_status copy(struct qp *qp, struct qp *to, const struct send *
     }
     struct ibv_mr *mr = fake_region(to->base.pd, wr->wr.rdma.rkey,
                                     wr->wr.rdma.remote_addr, send->sge.length);
-    if (!mr || !fake_writable(mr) ||
-        !(to->access & IBV_ACCESS_REMOTE_WRITE)) {
+    if (!mr || !fake_writable(mr) || !(to->access & IBV_ACCESS_REMOTE_WRITE)) {
         fake_raise(to->base.context,
                    (struct ibv_async_event){.element.qp = &to->base,
                                             .event_type = IBV_EVENT_QP_ACCESS_ERR});
@@ -270,13 +270,14 @@ static void arrive(struct qp *to, const struct send *send)
 {
     struct srq *srq = (struct srq *)to->base.srq;
     bool written = send->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    struct entry entry = {.wc = {
-                              .wr_id = srq->wr_id,
-                              .opcode = written ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-                              .qp_num = to->base.qp_num,
-                              .imm_data = send->wr.imm_data,
-                              .byte_len = send->wr.num_sge ? send->sge.length : 0,
-                          }};
+    struct entry entry = {
+        .wc = {
+            .wr_id = srq->wr_id,
+            .opcode = written ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+            .qp_num = to->base.qp_num,
+            .imm_data = send->wr.imm_data,
+            .byte_len = send->wr.num_sge ? send->sge.length : 0,
+        }};
 
     if (send->wr.opcode != IBV_WR_SEND)
         entry.wc.wc_flags = IBV_WC_WITH_IMM;
@@ -352,7 +353,8 @@ static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
     return 0;
 }
 
-static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
+                     struct ibv_send_wr **bad)
 {
     int error = 0;
 
@@ -457,7 +459,8 @@ static bool may_become(const struct qp *qp, const struct ibv_qp_attr *attr, int 
     case IBV_QPS_RTR:
         return qp->state == IBV_QPS_INIT && (mask & ready) == ready;
     case IBV_QPS_RTS:
-        return qp->state == IBV_QPS_RTR && (mask & send) == send && attr->rnr_retry == 7;
+        return qp->state == IBV_QPS_RTR && (mask & send) == send &&
+               attr->rnr_retry == 7;
     default:
         return attr->qp_state == IBV_QPS_ERR;
     }

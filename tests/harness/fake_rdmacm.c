@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager of the fake. Ids of one process connect with each other by port.
+ * The connection manager of the fake. Ids of one process connect with each other by
+ * port.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -220,7 +221,8 @@ static int device_of(const struct sockaddr *address)
 {
     const struct sockaddr_in *four = (const void *)address;
 
-    if (address->sa_family != AF_INET || !four->sin_addr.s_addr || fake_opts.address_less)
+    if (address->sa_family != AF_INET || !four->sin_addr.s_addr ||
+        fake_opts.address_less)
         return -1;
     return (int)(ntohl(four->sin_addr.s_addr) >> 8 & 0xff);
 }
@@ -270,8 +272,8 @@ static int resolve_address(struct rdma_cm_id *base, struct sockaddr *from,
     if (fake_opts.address_errors || device < 0) {
         tell(id_of(base), RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
     } else {
-        base->verbs =
-            fake_shared_context(fake_opts.other_device ? fake_opts.devices - 1 : device);
+        base->verbs = fake_shared_context(fake_opts.other_device ? fake_opts.devices - 1
+                                                                 : device);
         base->port_num = 1;
         id_of(base)->port = port_of(to);
         tell(id_of(base), RDMA_CM_EVENT_ADDR_RESOLVED, 0);

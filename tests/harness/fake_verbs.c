@@ -223,7 +223,8 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int acces
         return NULL;
     }
     struct mr *mr = calloc(1, sizeof(*mr));
-    mr->base = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
+    mr->base =
+        (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
     mr->access = access;
     fake_lock();
     mr->base.lkey = mr->base.rkey = next_key++;
@@ -302,13 +303,18 @@ static void ack_async_event(struct ibv_async_event *event)
 
 static int fork_init(void)
 {
+    fake_lock();
     fake_opts.fork_calls++;
+    fake_unlock();
     return 0;
 }
 
 static enum ibv_fork_status is_fork_initialized(void)
 {
-    return fake_opts.fork_calls ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
+    fake_lock();
+    bool called = fake_opts.fork_calls > 0;
+    fake_unlock();
+    return called ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
 static int own_addresses(struct trib_ip *out, int max)

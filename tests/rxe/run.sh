@@ -23,7 +23,7 @@ result() { # NAME, 0 for well
 
 # Prints the lines of inside.sh as they come.
 run_inside() {
-    "$bed" --timeout 400 -- bash "$here/inside.sh" "$build" "$inside_status"
+    "$bed" --timeout 900 -- bash "$here/inside.sh" "$build" "$inside_status"
     result "the exit status of a command comes back" $(($? != inside_status))
 }
 

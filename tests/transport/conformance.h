@@ -24,6 +24,7 @@ enum {
     ROW_MAPS = 2, /* map() of alloc memory gives a pointer */
     ROW_FOREIGN = 4, /* memory that is not the transport's can be imported */
     ROW_DECORATED = 8,
+    ROW_DEVICE = 16, /* to register memory takes milliseconds, at least an emulated one */
 };
 
 struct row {

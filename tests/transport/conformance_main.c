@@ -80,8 +80,8 @@ static void add_checks(struct list *list, const struct check *checks,
     for (const struct check *c = checks; c->name; c++) {
         for (const struct row *row = suite->rows; row < suite->rows + suite->n; row++) {
             if ((row->flags & c->needs) == c->needs && !(row->flags & c->without))
-                add(list, &(struct pair){
-                              .row = row, .check = c, .after = suite->after});
+                add(list,
+                    &(struct pair){.row = row, .check = c, .after = suite->after});
         }
     }
 }

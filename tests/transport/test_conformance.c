@@ -24,8 +24,8 @@ int main(void)
 {
     const char *text = getenv("CONFORMANCE_TRANSPORT");
     const struct row asked[] = {
-        {text, ROW_FOREIGN},
-        {text, ROW_FOREIGN | ROW_THREADS},
+        {text, ROW_FOREIGN | ROW_DEVICE},
+        {text, ROW_FOREIGN | ROW_DEVICE | ROW_THREADS},
     };
     struct suite suite = {.rows = rows, .n = sizeof(rows) / sizeof(rows[0])};
 

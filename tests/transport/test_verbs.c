@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes wrong with verbs, over a device in memory: each cause gives its sentence, and
- * nothing is left behind. What goes well is in test_verbs_conformance.c.
+ * What goes wrong with verbs, over a device in memory: each cause gives its sentence,
+ * and nothing is left behind. What goes well is in test_verbs_conformance.c.
  */
 #include "tests/harness/fake_verbs.h"
 #include "tests/transport/pair.h"
@@ -59,8 +59,9 @@ static void expect_loss(struct pair *pair, int side, const char *why)
     assert_int_equal(e.peer, !side);
     contains(e.why, why);
     assert_int_equal(pair_poll(pair, side, 20, &e), 0);
-    assert_status(pair->t[side]->ops->write(pair->t[side], !side, &(struct trib_write){0}),
-                  TRIB_ERR_PEER_LOST);
+    assert_status(
+        pair->t[side]->ops->write(pair->t[side], !side, &(struct trib_write){0}),
+        TRIB_ERR_PEER_LOST);
 }
 
 static void expect_arrival(struct pair *pair, int side, uint32_t imm, uint64_t len)
@@ -77,7 +78,8 @@ static void test_no_library(void **state)
 {
     (void)state;
     fake_verbs_reset()->no_library = true;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED, "libibverbs.so.1: cannot open shared object");
+    refuses("verbs", TRIB_ERR_UNSUPPORTED,
+            "libibverbs.so.1: cannot open shared object");
     refuses("verbs", TRIB_ERR_UNSUPPORTED, "Debian: libibverbs1, librdmacm1");
 }
 
@@ -306,7 +308,8 @@ static void test_stash(void **state)
     pair_close(&pair);
 }
 
-/* Each status of a completion has its words, and only the first of a connection counts. */
+/* Each status of a completion has its words, and only the first of a connection counts.
+ */
 static void test_statuses(void **state)
 {
     static const struct {
@@ -550,13 +553,13 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
     const struct CMUnitTest tests[] = {
-        CASE(test_no_library), CASE(test_no_device),   CASE(test_no_room),
-        CASE(test_ports),      CASE(test_device),      CASE(test_memory),
-        CASE(test_memlock),    CASE(test_fork_init),   CASE(test_posting),
-        CASE(test_pieces),     CASE(test_full),        CASE(test_leave_stuck),
-        CASE(test_stash),      CASE(test_statuses),    CASE(test_async),
-        CASE(test_port),       CASE(test_cut),         CASE(test_removal),
-        CASE(test_sleep),      CASE(test_refusals),    CASE(test_reject),
+        CASE(test_no_library),   CASE(test_no_device),   CASE(test_no_room),
+        CASE(test_ports),        CASE(test_device),      CASE(test_memory),
+        CASE(test_memlock),      CASE(test_fork_init),   CASE(test_posting),
+        CASE(test_pieces),       CASE(test_full),        CASE(test_leave_stuck),
+        CASE(test_stash),        CASE(test_statuses),    CASE(test_async),
+        CASE(test_port),         CASE(test_cut),         CASE(test_removal),
+        CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
         CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
     };
 

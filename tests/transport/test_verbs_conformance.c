@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All checks on the verbs transport over a device in memory, which reaches the threads of
- * one process; tests/rxe runs them on a real one, with processes.
+ * All checks on the verbs transport over a device in memory, which reaches the threads
+ * of one process; tests/rxe runs them on a real one, with processes.
  */
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/tribtest.h"
