@@ -23,6 +23,7 @@ enum {
     RESOLVE_MS = 2000, /* for a neighbour's hardware address */
     ANSWER_MS = 8000, /* for the peer's manager: its host may be busy */
     SLACK_MS = 1000,
+    REACH_MS = 15000, /* after which no other address is tried */
 };
 
 /* One try at one address. */
@@ -259,6 +260,7 @@ static trib_status_t reach(struct verbs *v, int peer,
 {
     struct attempt a = {.v = v, .status = TRIB_ERR_PEER_LOST};
     char text[TRIB_IP_TEXT] = "any address";
+    uint64_t until = trib_deadline_ms(REACH_MS);
 
     snprintf(a.why, sizeof(a.why), "it has none that this host does not have, too");
     for (uint16_t i = 0; i < address->n && i < VERBS_ADDRESSES; i++) {
@@ -269,6 +271,8 @@ static trib_status_t reach(struct verbs *v, int peer,
             return TRIB_OK;
         if (a.answer.magic == VERBS_MAGIC && a.answer.key == address->key)
             break; /* the peer itself has spoken */
+        if (trib_deadline_passed(until))
+            break;
     }
     return trib_fail(
         v->err, a.status,

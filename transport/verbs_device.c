@@ -18,7 +18,6 @@ enum {
     DEPTH_MIN = 16,
     INLET_ENTRIES = 4, /* completions of an inlet's own sends */
     SIGNAL_EVERY = 32,
-    PIECE_SHIFT_MAX = 30, /* longer writes are cut, whatever the device can */
     TRANSMISSIONS = 8, /* of a packet, the first one and seven more */
 };
 
@@ -72,7 +71,7 @@ static trib_status_t choose_addresses(struct verbs *v, const char *wanted,
         if (v->n_ips == 0) {
             memcpy(v->device, place.device, sizeof(v->device));
             v->piece_shift = 0;
-            while (v->piece_shift < PIECE_SHIFT_MAX &&
+            while (v->piece_shift < VERBS_PIECE_SHIFT_MAX &&
                    (UINT64_C(2) << v->piece_shift) <= place.message_max)
                 v->piece_shift++;
         }

@@ -45,7 +45,8 @@ static struct verbs_peer *judge(struct verbs *v, const struct rdma_cm_event *eve
         peer = &v->peers[hello->rank];
     if (!peer || hello->key != v->key)
         *verdict = VERBS_STRANGER;
-    else if (hello->version != VERBS_VERSION)
+    else if (hello->version != VERBS_VERSION ||
+             hello->piece_shift > VERBS_PIECE_SHIFT_MAX)
         *verdict = VERBS_OTHER_VERSION;
     else if (hello->settings != v->settings)
         *verdict = VERBS_OTHER_SETTINGS;

@@ -14,6 +14,7 @@
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
 #define VERBS_VERSION 1 /* changes with the protocol */
 #define VERBS_ADDRESSES 8
+#define VERBS_PIECE_SHIFT_MAX 30 /* a longer write is cut, whatever the device can */
 
 /* Address. */
 struct verbs_address {

@@ -391,7 +391,7 @@ static int establish_id(struct rdma_cm_id *base)
     int error = 0;
 
     fake_lock();
-    if (id->state != ANSWERED || !id->other) {
+    if (id->state != ANSWERED || !id->other || fake_opts.half_way) {
         error = EINVAL;
     } else {
         id->state = id->other->state = CONNECTED;

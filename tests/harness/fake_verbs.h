@@ -25,6 +25,7 @@ struct fake_verbs_opts {
     bool address_errors; /* no address of a peer can be resolved */
     bool other_device;   /* peers are reached over the last device */
     bool deaf;           /* requests for connections are not answered */
+    bool half_way;       /* what is answered cannot be established */
     int reject;          /* connections are rejected for this reason; 0: they are not */
     int reg_errno;       /* of ibv_reg_mr; 0: it works */
     int cq_errno;        /* of ibv_create_cq */

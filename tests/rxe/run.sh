@@ -53,11 +53,36 @@ two_hosts() {
     result "two hosts: ten pings over RDMA" "$status"
 }
 
+# Two ranks on two hosts sum over verbs; then one is killed, and the other names it.
+# shellcheck disable=SC2016
+two_hosts_verbs() {
+    "$here/guest" --hosts 2 --timeout 300 -- bash -c '
+        export TRIB_TRANSPORT=verbs TRIB_RANK=$RXE_HOST TRIB_SIZE=2
+        export TRIB_ROOT=10.77.0.1:7000 TRIB_BOOT_TIMEOUT_MS=100000
+        perf=$1/perf/trib-perf
+        timeout 150 "$perf" allreduce --sizes 8,64K --iters 3 --check || exit 1
+        export TRIB_ROOT=10.77.0.1:7001
+        timeout 100 "$perf" allreduce --sizes 8 --iters 1000000 >"/tmp/out" 2>&1 &
+        rank=$!
+        sleep 15
+        [ "$RXE_HOST" = 0 ] || { kill -9 $rank; exit 0; }
+        wait $rank && exit 1
+        cat /tmp/out
+        grep -q "rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* has died" \
+            /tmp/out' bash "$build" >"$folder/two_hosts_verbs.out" 2>&1
+    local status=$?
+    [ "$status" = 0 ] || sed 's/^/# /' "$folder/two_hosts_verbs.out"
+    result "two hosts: sums over verbs, and a death is named" "$status"
+}
+
 tests() {
     number=100 # after those of inside.sh
     run_inside
     hang
-    [ "$bed" = "$here/host" ] || two_hosts
+    if [ "$bed" = "$here/guest" ]; then
+        two_hosts
+        two_hosts_verbs
+    fi
     return "$failed"
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 transport_tests = \
 	tests/transport/test_conformance \
+	tests/transport/test_ip \
 	tests/transport/test_shm \
 	tests/transport/test_transport \
 	tests/transport/test_wrap

@@ -549,6 +549,44 @@ static void test_left(void **state)
     pair_close(&pair);
 }
 
+/* One side alone connects: it hears of the other's end by its own connection. */
+static void test_one_way(void **state)
+{
+    struct trib_address address;
+    struct trib_write w = {.imm = 6};
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, &address);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    expect_arrival(&pair, 1, 6, 0);
+    assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_ERR_INVALID);
+    pair.t[1]->ops->disconnect(pair.t[1], 0);
+    expect_loss(&pair, 0, "has left");
+    pair_close(&pair);
+}
+
+/* A request that the asking side has given up is no loss; it may ask again. */
+static void test_ask_again(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct trib_write w = {.imm = 8};
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, &address);
+    opts->half_way = true;
+    connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
+    opts->half_way = false;
+    trib_error_clear(&pair.err);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    expect_arrival(&pair, 1, 8, 0);
+    pair_close(&pair);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
@@ -561,6 +599,7 @@ int main(void)
         CASE(test_port),         CASE(test_cut),         CASE(test_removal),
         CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
         CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
+        CASE(test_one_way),      CASE(test_ask_again),
     };
 
     tribtest_deadline(120);
