@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/cpu.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -51,11 +49,6 @@ enum trib_cpu_level trib_cpu_best(void)
     return best;
 }
 
-const char *trib_cpu_level_name(enum trib_cpu_level level)
-{
-    return (unsigned)level < TRIB_CPU_LEVELS ? level_names[level] : "?";
-}
-
 bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out)
 {
     enum trib_cpu_level best = trib_cpu_best();
@@ -87,14 +80,4 @@ size_t trib_cpu_features(char *text, size_t bytes)
                                     len ? " " : "", features[i].name);
     }
     return len;
-}
-
-int trib_cpu_count(void)
-{
-    cpu_set_t set;
-
-    if (!sched_getaffinity(0, sizeof(set), &set))
-        return CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
 }

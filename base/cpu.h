@@ -10,7 +10,7 @@
 
 #define TRIB_CACHE_LINE 64
 
-/* Rising: each level contains those before it. Names: trib_cpu_level_name. */
+/* Rising: each level contains those before it. Names: "c", "avx2", "avx512". */
 enum trib_cpu_level {
     TRIB_CPU_C,
     TRIB_CPU_AVX2,   /* with FMA, F16C, BMI1, BMI2, POPCNT */
@@ -21,9 +21,6 @@ enum trib_cpu_level {
 /** trib_cpu_best - the highest level that this CPU and its operating system offer. */
 enum trib_cpu_level trib_cpu_best(void);
 
-/** trib_cpu_level_name - "c", "avx2", "avx512"; "?" if unknown. */
-const char *trib_cpu_level_name(enum trib_cpu_level level);
-
 /**
  * trib_cpu_level_parse - a level from its name; NULL and "auto" are trib_cpu_best.
  *
@@ -33,8 +30,5 @@ bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out);
 
 /** trib_cpu_features - the vector features found, such as "avx2 fma f16c", for trib-info. */
 size_t trib_cpu_features(char *text, size_t bytes);
-
-/** trib_cpu_count - cores that this process may run on (its affinity), at least 1. */
-int trib_cpu_count(void);
 
 #endif

@@ -22,9 +22,9 @@ struct trib_symbol {
  * file     such as "libibverbs.so.1"
  * table    a struct of function pointers, to which symbols[].at refer
  * why      receives a clause when it does not work, such as "libx.so: cannot open …"
- * owner    the library stays open until the process ends: its threads may outlive any
- * use thread   any returns  false if the library or a symbol that is not optional is
- * missing
+ * owner    the library stays open until the process ends: it may have threads
+ * thread   any
+ * returns  false if the library or a symbol that is not optional is missing
  */
 bool trib_library_open(const char *file, const struct trib_symbol *symbols, size_t n,
                        void *table, char *why, size_t bytes);

@@ -6,15 +6,17 @@ libbase_la_SOURCES = \
 	base/cpu.c base/cpu.h \
 	base/digest.h \
 	base/error.c base/error.h \
+	base/file.c base/file.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/ring.h \
-	base/rng.c base/rng.h \
+	base/rng.h \
 	base/status.c \
 	base/text.c base/text.h \
 	base/time.h \
 	base/trace.c base/trace.h \
-	base/types.c
+	base/types.c \
+	base/wait.c base/wait.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS) $(XXHASH_CFLAGS)

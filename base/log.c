@@ -20,7 +20,7 @@ void trib_log_set_rank(struct trib_log *log, int rank)
     log->rank = rank;
 }
 
-bool trib_log_wants(const struct trib_log *log, trib_log_level_t level)
+static bool wants(const struct trib_log *log, trib_log_level_t level)
 {
     return level <= (log ? log->level : TRIB_LOG_WARN);
 }
@@ -42,7 +42,7 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
     int saved_errno = errno;
     char line[LINE_MAX_BYTES];
 
-    if (!trib_log_wants(log, level))
+    if (!wants(log, level))
         return;
     int head = format_head(line, log, level, component);
     va_list args;

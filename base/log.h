@@ -37,7 +37,4 @@ void trib_log_set_rank(struct trib_log *log, int rank);
 void trib_log(const struct trib_log *log, trib_log_level_t level, const char *component,
               const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/** trib_log_wants - would a line of this level be shown? */
-bool trib_log_wants(const struct trib_log *log, trib_log_level_t level);
-
 #endif

@@ -13,7 +13,6 @@
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct trib_rng {
@@ -68,11 +67,5 @@ static inline float trib_rng_float(struct trib_rng rng, uint64_t index)
 {
     return trib_rng_to_float(trib_rng_u32(rng, index));
 }
-
-/** trib_rng_fill_u32 - the n numbers from `index` on. */
-void trib_rng_fill_u32(struct trib_rng rng, uint64_t index, uint32_t *dst, size_t n);
-
-/** trib_rng_fill_float - the n uniform numbers from `index` on. */
-void trib_rng_fill_float(struct trib_rng rng, uint64_t index, float *dst, size_t n);
 
 #endif

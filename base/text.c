@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,22 @@ char *trib_size_format(size_t bytes, char text[24])
     }
     snprintf(text, 24, "%zu%.1s", bytes, unit ? &units[unit] : "");
     return text;
+}
+
+bool trib_text_append(char *text, size_t bytes, const char *format, ...)
+{
+    static const char more[] = "...";
+    size_t used = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(text + used, bytes - used, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < bytes - used)
+        return true;
+    if (bytes >= sizeof(more))
+        memcpy(text + bytes - sizeof(more), more, sizeof(more));
+    return false;
 }
 
 size_t trib_text_distance(const char *a, const char *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small text helpers: sizes with units, the nearest of several names.
+ * Small text helpers: sizes with units, lists, the nearest of several names.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -21,6 +21,15 @@ bool trib_size_parse(const char *text, size_t *bytes_out);
  * text     at least 24 bytes; returned
  */
 char *trib_size_format(size_t bytes, char text[24]);
+
+/**
+ * trib_text_append - printf to the end of a text.
+ *
+ * bytes    of the whole text, at least 1
+ * returns  false if there was not enough room: then the text ends in "..."
+ */
+bool trib_text_append(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** trib_text_distance - edits (insert, delete, replace a byte) that turn a into b. */
 size_t trib_text_distance(const char *a, const char *b);

@@ -38,6 +38,20 @@ static inline int trib_deadline_left_ms(uint64_t deadline)
     return now >= deadline ? 0 : (int)((deadline - now + 999999u) / 1000000u);
 }
 
+/**
+ * trib_gap_ns - how long this process stood still, as a stopped job does as a whole.
+ *
+ * For loops that look at the clock often: the time since *now, which becomes the
+ * present; 0 for less than least_ms. Deadlines of others are moved by it.
+ */
+static inline uint64_t trib_gap_ns(uint64_t *now, int least_ms)
+{
+    uint64_t before = *now;
+
+    *now = trib_now_ns();
+    return *now - before >= (uint64_t)least_ms * 1000000u ? *now - before : 0;
+}
+
 /** trib_pause - tell the core that this is a spin loop. */
 static inline void trib_pause(void)
 {

@@ -37,23 +37,19 @@ void trib_trace_destroy(struct trib_trace *trace)
     *trace = (struct trib_trace){0};
 }
 
-const char *trib_trace_kind_text(uint32_t kind)
-{
-    return kind < TRIB_TRACE_KINDS ? kinds[kind].text : "?";
-}
-
 static void dump_event(const struct trib_trace *trace, const struct trib_trace_event *e,
                        FILE *file)
 {
+    const char *text = e->kind < TRIB_TRACE_KINDS ? kinds[e->kind].text : "?";
     const char *phase = e->kind < TRIB_TRACE_KINDS ? kinds[e->kind].phase : "i";
 
     fprintf(file,
             "{\"name\":\"%s\",\"ph\":\"%s\",%s\"ts\":%" PRIu64 ".%03u,\"pid\":%d,"
             "\"tid\":0,\"args\":{\"peer\":%" PRId32 ",\"chunk\":%" PRIu32
             ",\"seq\":%" PRIu32 ",\"value\":%" PRIu64 "}}",
-            trib_trace_kind_text(e->kind), phase, phase[0] == 'i' ? "\"s\":\"t\"," : "",
-            e->time_ns / 1000, (unsigned)(e->time_ns % 1000), trace->rank, e->peer,
-            e->chunk, e->seq, e->value);
+            text, phase, phase[0] == 'i' ? "\"s\":\"t\"," : "", e->time_ns / 1000,
+            (unsigned)(e->time_ns % 1000), trace->rank, e->peer, e->chunk, e->seq,
+            e->value);
 }
 
 trib_status_t trib_trace_dump(const struct trib_trace *trace, FILE *file)

@@ -94,9 +94,6 @@ static inline void trib_trace_now(struct trib_trace *trace, enum trib_trace_kind
                               });
 }
 
-/** trib_trace_kind_text - "encode" for ENCODE_BEGIN; "?" if unknown. */
-const char *trib_trace_kind_text(uint32_t kind);
-
 /**
  * trib_trace_dump - the events as Chrome trace JSON (chrome://tracing, Perfetto).
  *

@@ -211,13 +211,11 @@ static void rest(struct wait *w)
  */
 static void forgive_gap(struct local *l, struct wait *w)
 {
-    uint64_t now = trib_now_ns();
+    uint64_t gap = trib_gap_ns(&w->now, GAP_MS);
 
-    if (now - w->now > GAP_MS * UINT64_C(1000000)) {
-        w->deadline += now - w->now;
+    w->deadline += gap;
+    if (gap)
         memset(l->stopped_since, 0, (size_t)l->size * sizeof(*l->stopped_since));
-    }
-    w->now = now;
 }
 
 static trib_status_t wait_for_all(struct local *l, struct wait *w)

@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "boot/launcher.h"
 
 #define KEY "tributary-root"
@@ -74,15 +75,9 @@ static trib_status_t send_line(struct pmi *p, const char *text)
 
 static trib_status_t wait_readable(struct pmi *p, const char *doing)
 {
-    struct pollfd ready = {.fd = p->opts->fd, .events = POLLIN};
-    int n;
-
-    do
-        n = poll(&ready, 1, trib_deadline_left_ms(p->deadline));
-    while (n < 0 && errno == EINTR && !trib_deadline_passed(p->deadline));
-    if (n > 0)
+    if (trib_wait_fd(p->opts->fd, POLLIN, p->deadline))
         return TRIB_OK;
-    if (n < 0 && errno != EINTR)
+    if (errno != ETIMEDOUT)
         return gone(p, doing, strerror(errno));
     return trib_fail(
         p->opts->err, TRIB_ERR_BOOT,

@@ -32,9 +32,9 @@ static trib_status_t pmix_look(struct trib_launch *out, struct trib_error *err)
 
 #include <errno.h>
 #include <pmix.h>
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
+
+#include "base/time.h"
+#include "base/wait.h"
 
 #define LIBRARY "libpmix.so.2"
 #define KEY "tributary-root"
@@ -49,19 +49,15 @@ struct library {
     __typeof__(&PMIx_Error_string) error_string;
 };
 
-/* One talk with the launcher. Freed by who comes last: the caller or the thread. */
+/* One talk with the launcher: an errand. */
 struct talk {
     struct library lib;
     pmix_proc_t self;
     bool root; /* this is rank 0 */
     char text[TRIB_LAUNCH_ROOT_BYTES]; /* of rank 0, to all */
     uint32_t size;
-    const char *doing; /* under the lock, as what follows */
+    const char *doing;
     pmix_status_t status;
-    bool done;
-    bool abandoned;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
 };
 
 static bool open_library(struct library *lib)
@@ -81,19 +77,12 @@ static bool open_library(struct library *lib)
                              why, sizeof(why));
 }
 
-static void begin(struct talk *t, const char *doing)
-{
-    pthread_mutex_lock(&t->lock);
-    t->doing = doing;
-    pthread_mutex_unlock(&t->lock);
-}
-
 static pmix_status_t get_size(struct talk *t)
 {
     pmix_proc_t job = t->self;
     pmix_value_t *value = NULL;
 
-    begin(t, "ask for the number of ranks");
+    t->doing = "ask for the number of ranks";
     job.rank = PMIX_RANK_WILDCARD;
     pmix_status_t status = t->lib.get(&job, PMIX_JOB_SIZE, NULL, 0, &value);
     if (status != PMIX_SUCCESS)
@@ -109,7 +98,7 @@ static pmix_status_t put_root(struct talk *t)
     pmix_value_t value = {.type = PMIX_STRING, .data.string = t->text};
     pmix_key_t key = KEY; /* PMIx may read all of its bytes */
 
-    begin(t, "publish where the ranks meet");
+    t->doing = "publish where the ranks meet";
     pmix_status_t status = t->lib.put(PMIX_GLOBAL, key, &value);
     return status == PMIX_SUCCESS ? t->lib.commit() : status;
 }
@@ -120,7 +109,7 @@ static pmix_status_t get_root(struct talk *t)
     pmix_value_t *value = NULL;
     pmix_key_t key = KEY;
 
-    begin(t, "learn where the ranks meet");
+    t->doing = "learn where the ranks meet";
     root.rank = 0;
     pmix_status_t status = t->lib.get(&root, key, NULL, 0, &value);
     if (status != PMIX_SUCCESS)
@@ -138,13 +127,13 @@ static pmix_status_t fence(struct talk *t)
     pmix_info_t info = {.key = PMIX_COLLECT_DATA,
                         .value = {.type = PMIX_BOOL, .data.flag = true}};
 
-    begin(t, "gather all ranks");
+    t->doing = "gather all ranks";
     return t->lib.fence(NULL, 0, &info, 1);
 }
 
 static pmix_status_t converse(struct talk *t)
 {
-    begin(t, "greet the launcher");
+    t->doing = "greet the launcher";
     pmix_status_t status = t->lib.init(&t->self, NULL, 0);
     if (status != PMIX_SUCCESS)
         return status;
@@ -157,72 +146,15 @@ static pmix_status_t converse(struct talk *t)
         status = get_root(t);
     if (status != PMIX_SUCCESS)
         return status;
-    begin(t, "say good-bye");
+    t->doing = "say good-bye";
     return t->lib.finalize(NULL, 0);
 }
 
-static void free_talk(struct talk *t)
-{
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->lock);
-    free(t);
-}
-
-static void *run(void *arg)
+static void run(void *arg)
 {
     struct talk *t = arg;
-    pmix_status_t status = converse(t);
 
-    pthread_mutex_lock(&t->lock);
-    t->status = status;
-    t->done = true;
-    bool abandoned = t->abandoned;
-    pthread_cond_signal(&t->wake);
-    pthread_mutex_unlock(&t->lock);
-    if (abandoned)
-        free_talk(t);
-    return NULL;
-}
-
-static int start(struct talk *t, pthread_t *thread_out)
-{
-    pthread_condattr_t attr;
-    sigset_t all;
-    sigset_t old;
-
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    sigfillset(&all); /* the application's signals are not for PMIx's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int error = pthread_create(thread_out, NULL, run, t);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return error;
-}
-
-/* Wait for the thread; false: it is left behind, and t with it. */
-static bool finish(struct talk *t, pthread_t thread, int timeout_ms)
-{
-    struct timespec until;
-    int error = 0;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    pthread_mutex_lock(&t->lock);
-    while (!t->done && !error)
-        error = pthread_cond_timedwait(&t->wake, &t->lock, &until);
-    t->abandoned = !t->done;
-    pthread_mutex_unlock(&t->lock);
-    if (t->abandoned)
-        pthread_detach(thread);
-    else
-        pthread_join(thread, NULL);
-    return !t->abandoned;
+    t->status = converse(t);
 }
 
 static trib_status_t judge(const struct talk *t, const struct trib_boot_opts *opts,
@@ -247,24 +179,20 @@ static trib_status_t talk(struct talk *t, const struct trib_boot_opts *opts,
                           struct trib_launch *launch)
 {
     int timeout_ms = opts->cfg->boot_timeout_ms;
-    pthread_t thread;
+    int error = trib_errand_run(run, free, t, trib_deadline_ms(timeout_ms));
 
-    int error = start(t, &thread);
-    if (error) {
-        free_talk(t);
-        errno = error;
-        return trib_fail(opts->err, TRIB_ERR_SYSTEM,
-                         "cannot start a thread of boot: %m");
-    }
-    if (!finish(t, thread, timeout_ms))
+    if (error == ETIMEDOUT)
         return trib_fail(
             opts->err, TRIB_ERR_BOOT,
             "rank %d waited %d ms for all ranks to meet over PMIx: another "
             "rank has not come; see what it said, or raise "
             "TRIB_BOOT_TIMEOUT_MS",
             launch->rank, timeout_ms);
-    trib_status_t status = judge(t, opts, launch);
-    free_talk(t);
+    errno = error;
+    trib_status_t status = error ? trib_fail(opts->err, TRIB_ERR_SYSTEM,
+                                             "cannot start a thread of boot: %m")
+                                 : judge(t, opts, launch);
+    free(t);
     return status;
 }
 

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "boot/boot.h"
 #include "boot/tcp_net.h"
 #include "boot/tcp_proto.h"
@@ -132,12 +132,7 @@ static void *tick(void *arg)
 
     pthread_mutex_lock(&t->lock);
     while (!t->stop) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += TRIB_TCP_TICK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&t->wake, &t->lock, &until);
+        (void)trib_cond_wait(&t->wake, &t->lock, trib_deadline_ms(TRIB_TCP_TICK_MS));
         if (t->busy || t->stop || t->fd < 0)
             continue;
         if (t->out_len == 0)
@@ -150,20 +145,9 @@ static void *tick(void *arg)
 
 static int start_ticker(struct tcp *t)
 {
-    pthread_condattr_t attr;
-    sigset_t all;
-    sigset_t old;
-
     pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    sigfillset(&all); /* the application's signals are not for this thread */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int error = pthread_create(&t->ticker, NULL, tick, t);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return error;
+    trib_cond_init(&t->wake);
+    return trib_thread_start(&t->ticker, tick, t);
 }
 
 static void stop_ticker(struct tcp *t)
@@ -222,20 +206,24 @@ static trib_status_t no_answer(struct tcp *t, const char *why)
 static trib_status_t connect_root(struct tcp *t, bool again)
 {
     char why[128] = "";
+    char last[sizeof(why)] = "";
     char who[TRIB_WHO_BYTES];
     int wait_ms = RETRY_FIRST_MS;
     uint64_t refused = trib_deadline_ms(REFUSED_MS);
     bool warned = again;
 
-    while ((t->fd = trib_tcp_connect(&t->root, t->deadline, why, sizeof(why))) < 0) {
+    while ((t->fd = trib_tcp_connect(&t->root, t->deadline, last, sizeof(last))) < 0) {
         int error = errno;
+        bool over = trib_deadline_passed(t->deadline);
+        if (!over || !why[0]) /* an attempt cut short does not show the cause */
+            memcpy(why, last, sizeof(why));
         if (again && error == ECONNREFUSED && trib_deadline_passed(refused))
             return trib_fail(
                 t->err, TRIB_ERR_PEER_LOST,
                 "%s at %s port %s is gone: it closed the connection before "
                 "it answered, phase join of the start",
                 trib_who_format(&t->server_who, who), t->root.host, t->root.port);
-        if (trib_deadline_passed(t->deadline))
+        if (over)
             return no_answer(t, why);
         if (!warned && error == 0)
             trib_log(t->log, TRIB_LOG_WARN, "boot", "%s (TRIB_ROOT): %s; trying again",
@@ -381,14 +369,10 @@ static trib_status_t read_root(struct tcp *t, const struct trib_tcp_gather *mine
 /* While this process was stopped, so was perhaps rank 0: give it the time back. */
 static void forgive_gap(struct tcp *t)
 {
-    uint64_t now = trib_now_ns();
-    uint64_t gap = now - t->now;
+    uint64_t gap = trib_gap_ns(&t->now, TRIB_TCP_GAP_MS);
 
-    t->now = now;
-    if (gap >= TRIB_TCP_GAP_MS * MS) {
-        t->heard += gap;
-        t->deadline += gap;
-    }
+    t->heard += gap;
+    t->deadline += gap;
 }
 
 static trib_status_t check_times(struct tcp *t, const struct quest *q)

@@ -17,9 +17,11 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 #define CONNECT_MS 2000 /* for one address */
 #define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
+#define SEGMENT 1200 /* passes wherever IPv6 does */
 
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
 {
@@ -49,13 +51,85 @@ bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
     return true;
 }
 
-static int resolve(const struct trib_tcp_root *root, int flags, struct addrinfo **out)
+/* A question to the resolver: an errand, as that may take minutes to answer. */
+struct question {
+    struct trib_tcp_root root;
+    struct addrinfo *list;
+    int failed; /* of getaddrinfo */
+};
+
+static int look_up(const char *host, const char *port, int flags, struct addrinfo **out)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM,
                              .ai_flags = flags | AI_NUMERICSERV};
 
-    return getaddrinfo(flags & AI_PASSIVE ? NULL : root->host, root->port, &hints, out);
+    *out = NULL;
+    return getaddrinfo(host, port, &hints, out);
+}
+
+static void question_ask(void *arg)
+{
+    struct question *q = arg;
+
+    q->failed = look_up(q->root.host, q->root.port, 0, &q->list);
+}
+
+static void question_free(void *arg)
+{
+    struct question *q = arg;
+
+    if (q->list)
+        freeaddrinfo(q->list);
+    free(q);
+}
+
+/* A numeric address or this host's loopback, for which nobody needs to be asked. */
+static int resolve_here(const struct trib_tcp_root *root, struct addrinfo **out)
+{
+    bool loopback = strcmp(root->host, "localhost") == 0;
+
+    return look_up(loopback ? NULL : root->host, root->port, AI_NUMERICHOST, out);
+}
+
+/* false: `why` says why not. */
+static bool resolve(const struct trib_tcp_root *root, uint64_t deadline,
+                    struct addrinfo **out, char *why, size_t bytes)
+{
+    if (resolve_here(root, out) == 0)
+        return true;
+    struct question *q = calloc(1, sizeof(*q));
+    if (!q) {
+        snprintf(why, bytes, "out of memory");
+        return false;
+    }
+    q->root = *root;
+    int error = trib_errand_run(question_ask, question_free, q, deadline);
+    if (error == ETIMEDOUT) {
+        snprintf(why, bytes, "the resolver of this host has not answered for the name");
+        return false;
+    }
+    if (error)
+        snprintf(why, bytes, "cannot start a thread of boot: %s", strerror(error));
+    else if (q->failed)
+        snprintf(why, bytes, "the name cannot be resolved: %s",
+                 gai_strerror(q->failed));
+    bool found = !error && !q->failed;
+    if (found) {
+        *out = q->list;
+        q->list = NULL;
+    }
+    question_free(q);
+    return found;
+}
+
+/*
+ * Small segments: the start needs no speed, and where the MTU of hosts and network do not
+ * fit together the ranks still meet, and can find out and say so.
+ */
+static void keep_segments_small(int fd)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &(int){SEGMENT}, sizeof(int));
 }
 
 /* Listening ---------------------------------------------------------------------------
@@ -70,6 +144,7 @@ static int listen_at(const struct addrinfo *address, bool both)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    keep_segments_small(fd);
     if (address->ai_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
     if (bind(fd, address->ai_addr, address->ai_addrlen) || listen(fd, SOMAXCONN)) {
@@ -151,19 +226,16 @@ static trib_status_t listen_failed(const struct trib_tcp_root *root,
                      root->host, root->port, host);
 }
 
-trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
-                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+int trib_tcp_bind(const struct trib_tcp_root *root,
+                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
 {
     struct addrinfo *list = NULL;
     uint64_t deadline = trib_deadline_ms(PORT_IN_USE_MS);
-    bool exact = resolve(root, AI_NUMERICHOST, &list) == 0;
+    bool exact = resolve_here(root, &list) == 0;
     int error = 0;
 
-    if (!exact && strcmp(root->host, "localhost") == 0)
-        exact = resolve(root, 0, &list) == 0;
-    if (!exact && (error = resolve(root, AI_PASSIVE, &list)) != 0)
-        return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at port %s: %s",
-                         root->port, gai_strerror(error));
+    if (!exact && look_up(NULL, root->port, AI_PASSIVE, &list) != 0)
+        return EAFNOSUPPORT;
     for (;;) {
         error = exact ? listen_each(list, fds_out, n_out)
                       : listen_everywhere(list, fds_out, n_out);
@@ -172,6 +244,14 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
         nanosleep(&(struct timespec){0, 50000000}, NULL);
     }
     freeaddrinfo(list);
+    return error;
+}
+
+trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
+                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+{
+    int error = trib_tcp_bind(root, fds_out, n_out);
+
     return error ? listen_failed(root, err, error) : TRIB_OK;
 }
 
@@ -199,18 +279,12 @@ static bool met_itself(int fd)
 /* 0, or why the connection that was begun did not come about. */
 static int finish_connect(int fd, uint64_t deadline)
 {
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    uint64_t attempt = trib_deadline_ms(CONNECT_MS);
     int error = 0;
     socklen_t bytes = sizeof(error);
-    int left = trib_deadline_left_ms(deadline);
-    int n;
 
-    do
-        n = poll(&ready, 1, left < CONNECT_MS ? left : CONNECT_MS);
-    while (n < 0 && errno == EINTR);
-    if (n == 0)
-        return ETIMEDOUT;
-    if (n < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
+    if (!trib_wait_fd(fd, POLLOUT, attempt < deadline ? attempt : deadline) ||
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
         return errno;
     return error ? error : met_itself(fd) ? ECONNREFUSED : 0;
 }
@@ -224,6 +298,7 @@ static int connect_to(const struct addrinfo *address, uint64_t deadline)
     /* Lest this socket, by chance at the very port, keep rank 0 from listening. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    keep_segments_small(fd);
     int error = 0;
     if (connect(fd, address->ai_addr, address->ai_addrlen))
         error = errno;
@@ -241,10 +316,8 @@ int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *
 {
     struct addrinfo *list = NULL;
     int fd = -1;
-    int failed = resolve(root, 0, &list);
 
-    if (failed) {
-        snprintf(why, bytes, "the name cannot be resolved: %s", gai_strerror(failed));
+    if (!resolve(root, deadline, &list, why, bytes)) {
         errno = 0;
         return -1;
     }

@@ -24,13 +24,21 @@ struct trib_tcp_root {
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out);
 
 /**
- * trib_tcp_listen - what rank 0 does.
+ * trib_tcp_bind - listen where the root says.
  *
  * A numeric address and "localhost" are listened at as they are. Other names mean every
  * address of this host, because /etc/hosts often maps a host's own name to 127.0.1.1.
  *
  * fds_out   non-blocking; *n_out of them
- * errors    TRIB_ERR_BOOT with a sentence: port in use, not an address of this host, …
+ * returns   0, or the errno: EADDRINUSE, EADDRNOTAVAIL (no address of this host), …
+ */
+int trib_tcp_bind(const struct trib_tcp_root *root,
+                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
+
+/**
+ * trib_tcp_listen - trib_tcp_bind as rank 0 does it, with a sentence where it fails.
+ *
+ * errors    TRIB_ERR_BOOT
  */
 trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
                               int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
@@ -38,7 +46,8 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 /**
  * trib_tcp_connect - one attempt at each address of the root.
  *
- * deadline  on the clock of trib_now_ns; at most 2 s are spent on one address
+ * deadline  on the clock of trib_now_ns, also for resolving a name; at most 2 s are
+ *           spent on one address
  * why       receives why it failed, at least 128 bytes
  * returns   a non-blocking socket, or -1 with the last address' errno (0: the name
  * could not be resolved)

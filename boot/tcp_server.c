@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "boot/tcp_job.h"
 
 #define HELLO_MS 5000 /* for a hello after the connection */
@@ -207,14 +207,10 @@ static void check_times(struct trib_tcp_server *s)
  */
 static void forgive_gap(struct trib_tcp_server *s)
 {
-    uint64_t now = trib_now_ns();
-    uint64_t gap = now - s->now;
+    uint64_t gap = trib_gap_ns(&s->now, TRIB_TCP_GAP_MS);
 
-    s->now = now;
-    if (gap < TRIB_TCP_GAP_MS * TRIB_TCP_MS)
-        return;
     s->deadline += gap;
-    for (int i = 0; i < trib_tcp_conns(s); i++)
+    for (int i = 0; gap && i < trib_tcp_conns(s); i++)
         s->conns[i].heard += gap;
 }
 
@@ -313,19 +309,6 @@ static bool server_alloc(struct trib_tcp_server *s)
     return s->conns && s->ranks && s->gone && s->told && s->missing && s->polls;
 }
 
-/* No signal of the application is delivered to the server's thread. */
-static int start_thread(struct trib_tcp_server *s)
-{
-    sigset_t all;
-    sigset_t old;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int error = pthread_create(&s->thread, NULL, serve, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return error;
-}
-
 trib_status_t trib_tcp_server_start(const struct trib_tcp_server_opts *opts,
                                     struct trib_error *err,
                                     struct trib_tcp_server **out)
@@ -352,7 +335,7 @@ trib_status_t trib_tcp_server_start(const struct trib_tcp_server_opts *opts,
     }
     s->conns[0] = (struct trib_tcp_conn){
         .fd = opts->own, .own = true, .heard = s->now, .who = {.rank = -1}};
-    int error = start_thread(s);
+    int error = trib_thread_start(&s->thread, serve, s);
     if (error) {
         server_free(s);
         errno = error;

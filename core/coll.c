@@ -25,6 +25,20 @@ static struct trib_cached_plan *find(struct trib_comm *comm,
     return oldest;
 }
 
+/* A plan with error feedback goes with what it held back. */
+static void evict(struct trib_comm *comm, struct trib_cached_plan *c)
+{
+    if (c->plan && c->plan->run.residual && !comm->residual_lost) {
+        comm->residual_lost = true;
+        trib_log(&comm->log, TRIB_LOG_WARN, "codec",
+                 "more than %d vectors are summed by blocking calls with codec %s: what "
+                 "it held back of the oldest is dropped (use plans)",
+                 TRIB_PLAN_CACHE, comm->cfg.codec);
+    }
+    trib_plan_destroy(c->plan);
+    c->plan = NULL;
+}
+
 static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *key,
                             struct trib_plan **plan_out)
 {
@@ -38,8 +52,7 @@ static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *
             desc.dtype = key->dtype;
             desc.op = key->op;
             desc.root = key->root;
-            trib_plan_destroy(c->plan);
-            c->plan = NULL;
+            evict(comm, c);
             c->key = *key;
             trib_status_t st = trib_plan_make(comm, key->coll, &desc, false, &c->plan);
             if (st != TRIB_OK)

@@ -36,6 +36,11 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
     return trib_fail(&comm->err, status, "%s", text);
 }
 
+const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st)
+{
+    return comm->cause.status ? trib_error_text(&comm->cause) : trib_status_str(st);
+}
+
 void trib_comm_lock_slow(struct trib_comm *comm)
 {
     while (atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire))
@@ -71,15 +76,16 @@ void trib_comm_dispose(struct trib_comm *comm)
     free(comm);
 }
 
-static trib_status_t boot_allgather(void *arg, const char *phase, const void *in,
-                                    size_t bytes, void *out)
+trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
+                                 size_t bytes, void *out)
 {
     struct trib_boot *b = arg;
 
     return b->ops->allgather(b, phase, in, bytes, out);
 }
 
-static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
+trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
+                             struct trib_boot **boot_out, int *rank_out, int *size_out)
 {
     int given = opts->rank_plus_1;
     struct trib_boot_opts bopts = {.rank = given ? given - 1 : comm->cfg.rank,
@@ -89,20 +95,30 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
                                    .log = &comm->log,
                                    .err = &comm->err};
     struct trib_launch launch;
-    struct trib_boot *boot;
     trib_status_t st = trib_launch_complete(&bopts, &launch);
     if (st == TRIB_OK)
-        st = trib_boot_open(&bopts, &boot);
+        st = trib_boot_open(&bopts, boot_out);
     trib_launch_release(&launch);
+    *rank_out = bopts.rank;
+    *size_out = bopts.size;
+    return st;
+}
+
+static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
+{
+    struct trib_boot *boot;
+    int rank, size;
+    trib_status_t st = trib_comm_join(comm, opts, &boot, &rank, &size);
+
     if (st != TRIB_OK)
         return st;
-    trib_log_set_rank(&comm->log, bopts.rank);
-    snprintf(comm->label, sizeof(comm->label), "%d", bopts.rank);
-    struct trib_exchange x = {boot_allgather, boot};
-    st = trib_comm_meet(comm, bopts.rank, bopts.size, &x);
+    trib_log_set_rank(&comm->log, rank);
+    snprintf(comm->label, sizeof(comm->label), "%d", rank);
+    struct trib_exchange x = {trib_boot_exchange, boot};
+    st = trib_comm_meet(comm, rank, size, &x);
     /* Ranks that differ all see it by themselves, in the same words. */
     if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)
-        (boot->ops->fail)(boot, trib_error_text(&comm->err));
+        (boot->ops->fail)(boot, trib_last_error(comm));
     boot->ops->close(boot);
     return st;
 }
@@ -137,7 +153,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         st = join(comm, opts);
     }
     if (st != TRIB_OK) {
-        snprintf(init_error, sizeof(init_error), "%s", trib_error_text(&comm->err));
+        snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
         trib_comm_dispose(comm);
         return st;
     }
@@ -172,7 +188,7 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
                               comm->n_plans);
     trib_status_t st = leave(comm);
     if (st != TRIB_OK)
-        snprintf(init_error, sizeof(init_error), "%s", trib_error_text(&comm->err));
+        snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
     trib_comm_dispose(comm);
     return st;
 }
@@ -189,7 +205,9 @@ int trib_size(const trib_comm_t *comm)
 
 const char *trib_last_error(const trib_comm_t *comm)
 {
-    return comm ? trib_error_text(&comm->err) : init_error;
+    if (!comm)
+        return init_error;
+    return trib_error_text(comm->engine.failed ? &comm->engine.failure : &comm->err);
 }
 
 trib_status_t trib_progress(trib_comm_t *comm)

@@ -56,7 +56,8 @@ struct trib_driver {
 struct trib_comm {
     struct trib_config cfg;
     struct trib_log log;
-    struct trib_error err;
+    struct trib_error err;   /* of the last refused call; the caller's thread only */
+    struct trib_error cause; /* what transport and engine say; under the lock */
     struct trib_engine engine;
     _Atomic int lock; /* of engine */
     struct trib_driver driver;
@@ -64,6 +65,9 @@ struct trib_comm {
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
     bool coded;         /* cfg.codec is not "none" */
+    bool load_store;     /* each rank has load/store reach to all others … */
+    bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
+    bool residual_lost; /* the warning of a dropped residual was given */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];
@@ -73,6 +77,10 @@ struct trib_comm {
 /** trib_comm_fail - the sentence of an operation that was refused; nothing was harmed. */
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
                              const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/** trib_comm_cause - why an operation of the engine or the transport gave `st`. Call it
+ * with the lock held, and trib_error_clear(&comm->cause) before the operation. */
+const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st);
 
 /** trib_say_error - the sentence where there is no communicator: trib_last_error(NULL). */
 void trib_say_error(const char *text);
@@ -100,12 +108,28 @@ static inline void trib_comm_unlock(struct trib_comm *comm)
 trib_status_t trib_driver_start(struct trib_comm *comm);
 void trib_driver_stop(struct trib_comm *comm);
 
+struct trib_boot;
+
 /* Exchanges `bytes` of every rank: through the launcher, or through another comm. */
 struct trib_exchange {
     trib_status_t (*allgather)(void *arg, const char *phase, const void *in,
                                size_t bytes, void *out);
     void *arg;
 };
+
+/** trib_boot_exchange - of struct trib_exchange; arg is a struct trib_boot. */
+trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
+                                 size_t bytes, void *out);
+
+/**
+ * trib_comm_join - find rank, size and the others, from opts, settings or the launcher.
+ *
+ * comm     cfg, log and err are there; the sentence of an error is in err
+ * boot_out open; the caller closes it
+ * rank, size   as far as they are known, also after an error
+ */
+trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
+                             struct trib_boot **boot_out, int *rank_out, int *size_out);
 
 /**
  * trib_comm_meet - everything after rank and size are known: transport, engine, peers.
@@ -114,6 +138,13 @@ struct trib_exchange {
  */
 trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                              const struct trib_exchange *x);
+
+/** trib_meet_machine - the same on ranks within load/store reach of each other. */
+uint64_t trib_meet_machine(void);
+
+/** trib_meet_difference - the first setting in which two texts "name=value name=value"
+ * differ: x of a, y of b. */
+void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes);
 
 /** trib_meet_bytes - what each rank gives to exchange 0, 1, … of trib_comm_meet; 0: that
  * was the last. */

@@ -3,9 +3,11 @@
  * The progress thread. It exists only once a plan has been started, works only while one
  * is active, and steps back while a caller waits, because that one drives, too.
  */
+#include <errno.h>
 #include <sched.h>
 #include <time.h>
 
+#include "base/wait.h"
 #include "core/comm.h"
 
 enum {
@@ -41,14 +43,17 @@ static void drive(struct trib_comm *comm)
         return;
     }
     bool moved = trib_engine_progress(e);
+    if (!moved)
+        sleep = trib_engine_look(e);
+    if (sleep) {
+        e->transport->ops->arm(e->transport);
+        sleep = !trib_engine_progress(e);
+        moved = !sleep;
+    }
     if (moved)
         trib_engine_awake(e);
-    else
-        sleep = trib_engine_look(e);
     if (!e->head)
         atomic_store(&comm->driver.active, 0);
-    if (sleep)
-        e->transport->ops->arm(e->transport);
     trib_comm_unlock(comm);
     if (sleep)
         e->transport->ops->wait(e->transport, SLEEP_US);
@@ -76,7 +81,8 @@ trib_status_t trib_driver_start(struct trib_comm *comm)
         pthread_mutex_init(&d->mutex, NULL);
         pthread_cond_init(&d->work, NULL);
         d->stop = false;
-        if (pthread_create(&d->thread, NULL, driver_main, comm))
+        errno = trib_thread_start(&d->thread, driver_main, comm);
+        if (errno)
             return trib_comm_fail(comm, TRIB_ERR_SYSTEM,
                                   "cannot start a progress thread: %m "
                                   "(set TRIB_PROGRESS=caller to go without)");

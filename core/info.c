@@ -35,8 +35,12 @@ static void give(const struct sink *s, const char *name, const char *value,
 
 static void list_transports(const struct sink *s)
 {
-    for (int i = 0; trib_transports[i]; i++)
-        give(s, trib_transports[i]->name, "", trib_transports[i]->detail);
+    char devices[256];
+
+    for (int i = 0; trib_transports[i]; i++) {
+        trib_transports[i]->devices(devices, sizeof(devices));
+        give(s, trib_transports[i]->name, devices, trib_transports[i]->detail);
+    }
 }
 
 static void list_algorithms(const struct sink *s)

@@ -5,9 +5,14 @@ libcore_la_SOURCES = \
 	core/coll.c \
 	core/comm.c \
 	core/comm.h \
+	core/doctor.c core/doctor.h \
+	core/doctor_host.c \
+	core/doctor_reach.c \
 	core/driver.c \
 	core/info.c \
 	core/meet.c \
 	core/memory.c \
 	core/plan.c \
+	core/reach.c \
+	core/report.c core/report.h \
 	core/split.c

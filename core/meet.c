@@ -17,23 +17,31 @@
 
 #define HELLO_VERSION 2
 
-/* What every rank tells every other at the start. */
+/* What every rank tells every other at the start: who it is, what it must agree on … */
 struct hello {
     uint32_t magic;   /* TRIB_FRAME_MAGIC */
     uint32_t version; /* HELLO_VERSION */
     uint64_t settings;
-    uint64_t machine; /* boot id and pid namespace: equal within load/store reach */
+    uint64_t machine; /* boot id and pid namespace: equal on one host */
     cpu_set_t cpus;   /* where this rank may run */
     int32_t pid;
     char library[12];
     char host[64];
     struct trib_address address;
-    struct trib_blob arena;
     char settings_text[400];
 };
 _Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot blob");
 
-static uint64_t machine_id(void)
+/* … and then, what it has made of that. The facts are the same for all ranks once each
+ * has all of them: the choice of an algorithm may rest on those, and on nothing local. */
+struct facts {
+    uint32_t transport;      /* of survey() */
+    uint32_t oversubscribed; /* the ranks of its host have fewer cores than they are */
+    struct trib_blob arena;
+};
+_Static_assert(sizeof(struct facts) <= TRIB_BOOT_BLOB_MAX, "facts fit a boot blob");
+
+uint64_t trib_meet_machine(void)
 {
     struct trib_process self;
 
@@ -50,7 +58,7 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
     h->magic = TRIB_FRAME_MAGIC;
     h->version = HELLO_VERSION;
     h->settings = trib_config_digest(&comm->cfg);
-    h->machine = machine_id();
+    h->machine = trib_meet_machine();
     h->pid = getpid();
     if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
         CPU_ZERO(&h->cpus);
@@ -58,14 +66,10 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
     if (gethostname(h->host, sizeof(h->host) - 1))
         snprintf(h->host, sizeof(h->host), "unknown");
     trib_config_same_text(&comm->cfg, h->settings_text, sizeof(h->settings_text));
-    trib_status_t st = ops->address(e->transport, &h->address);
-    return st == TRIB_OK ? ops->export_region(e->transport, e->arena.region, &h->arena)
-                         : st;
+    return ops->address(e->transport, &h->address);
 }
 
-/* The first setting in which two texts "name=value name=value" differ. */
-static void first_difference(const char *a, const char *b, char *x, char *y,
-                             size_t bytes)
+void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes)
 {
     while (*a && *b) {
         size_t la = strcspn(a, " "), lb = strcspn(b, " ");
@@ -81,11 +85,19 @@ static void first_difference(const char *a, const char *b, char *x, char *y,
     snprintf(y, bytes, "%s", "these");
 }
 
+static trib_status_t could_not_join(struct trib_comm *comm, int rank)
+{
+    return trib_fail(&comm->err, TRIB_ERR_BOOT,
+                     "rank %d could not join; its own trib_last_error says why", rank);
+}
+
 static trib_status_t check_hello(struct trib_comm *comm, const struct hello *first,
                                  const struct hello *h, int rank)
 {
     char x[128], y[128];
 
+    if (!h->magic) /* it had nothing to say but that */
+        return could_not_join(comm, rank);
     if (h->magic != first->magic || h->version != first->version ||
         strncmp(h->library, first->library, sizeof(h->library)) != 0)
         return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
@@ -95,68 +107,130 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
                          first->library);
     if (h->settings == first->settings)
         return TRIB_OK;
-    first_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
+    trib_meet_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
     return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
                      "rank %d (host %.63s, process %d) has %s, rank 0 (host %.63s) has "
                      "%s: give all ranks the same TRIB_* settings",
                      rank, h->host, h->pid, x, first->host, y);
 }
 
-static trib_status_t learn_peers(struct trib_comm *comm, const struct hello *all)
+static trib_status_t check_hellos(struct trib_comm *comm, const struct hello *all)
 {
-    struct trib_engine *e = &comm->engine;
+    trib_status_t st = TRIB_OK;
+
+    for (int r = 0; r < comm->engine.size && st == TRIB_OK; r++)
+        st = check_hello(comm, &all[0], &all[r], r);
+    return st;
+}
+
+static bool is_oversubscribed(const struct trib_engine *e, const struct hello *all)
+{
     int neighbours = 0;
     cpu_set_t cpus;
 
     CPU_ZERO(&cpus);
     for (int r = 0; r < e->size; r++) {
-        trib_status_t st = check_hello(comm, &all[0], &all[r], r);
-        if (st != TRIB_OK)
-            return st;
-        struct trib_peer *p = &e->peers[r];
-        memcpy(p->host, all[r].host, sizeof(p->host));
-        p->host[sizeof(p->host) - 1] = 0;
-        p->pid = all[r].pid;
-        p->address = all[r].address;
-        p->arena = all[r].arena;
         if (all[r].machine != all[e->rank].machine)
             continue;
         neighbours++;
         CPU_OR(&cpus, &cpus, &all[r].cpus);
     }
-    e->oversubscribed = neighbours > CPU_COUNT(&cpus);
-    return TRIB_OK;
+    return neighbours > CPU_COUNT(&cpus);
 }
 
-/* The text of the transport, "auto" made "tcp" where the ranks are not all of one host.
- * All ranks ask, whatever their setting, or those that differ could not be told so. */
-static trib_status_t choose_transport(struct trib_comm *comm, int size,
-                                      const struct trib_exchange *x, char *text_out,
-                                      size_t bytes)
+static void learn_peers(struct trib_engine *e, const struct hello *all)
 {
-    const char *wanted = comm->cfg.transport;
-    bool open = strcmp(wanted, "auto") == 0 || strncmp(wanted, "auto+", 5) == 0;
-    uint64_t *all = malloc((size_t)size * sizeof(*all)), mine = machine_id();
-    bool together = true;
+    for (int r = 0; r < e->size; r++) {
+        struct trib_peer *p = &e->peers[r];
+        memcpy(p->host, all[r].host, sizeof(p->host));
+        p->host[sizeof(p->host) - 1] = 0;
+        p->pid = all[r].pid;
+        p->address = all[r].address;
+    }
+}
 
-    if (!all)
-        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
-    trib_status_t st = x->allgather(x->arg, "host", &mine, sizeof(mine), all);
-    for (int r = 0; st == TRIB_OK && r < size; r++)
-        together = together && all[r] == mine;
-    free(all);
-    if (open && !together)
-        snprintf(text_out, bytes, "tcp%s", wanted + strlen("auto"));
-    else
-        snprintf(text_out, bytes, "%s", wanted);
-    return st;
+/* What this rank's transport makes of all addresses, and where peers write to. */
+static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
+                                struct facts *out)
+{
+    struct trib_engine *e = &comm->engine;
+    const struct trib_transport_ops *ops = e->transport->ops;
+    struct trib_address *addresses = malloc((size_t)e->size * sizeof(*addresses));
+
+    memset(out, 0, sizeof(*out));
+    if (!addresses)
+        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                         e->size);
+    for (int r = 0; r < e->size; r++)
+        addresses[r] = all[r].address;
+    trib_status_t st = ops->survey(e->transport, addresses, &out->transport);
+    free(addresses);
+    e->oversubscribed = is_oversubscribed(e, all);
+    out->oversubscribed = e->oversubscribed;
+    /* Only now: the arena lies where the transports that are needed reach it. */
+    if (st == TRIB_OK)
+        st = trib_engine_open(e);
+    if (st != TRIB_OK)
+        return st;
+    learn_peers(e, all);
+    return ops->export_region(e->transport, e->arena.region, &out->arena);
+}
+
+static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
+{
+    struct trib_engine *e = &comm->engine;
+    uint32_t *transport = malloc((size_t)e->size * sizeof(*transport));
+
+    if (!transport)
+        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                         e->size);
+    comm->load_store = true;
+    for (int r = 0; r < e->size; r++) {
+        if (!all[r].arena.len) { /* it had nothing to say but that */
+            free(transport);
+            return could_not_join(comm, r);
+        }
+        transport[r] = all[r].transport;
+        e->peers[r].arena = all[r].arena;
+        comm->oversubscribed |= all[r].oversubscribed != 0;
+        comm->load_store &= (all[r].transport & TRIB_FACT_MAPS) != 0;
+    }
+    e->transport->ops->settle(e->transport, transport);
+    free(transport);
+    return TRIB_OK;
 }
 
 size_t trib_meet_bytes(int exchange)
 {
-    static const size_t bytes[] = {sizeof(uint64_t), sizeof(struct hello), 0};
+    static const size_t bytes[] = {sizeof(struct hello), sizeof(struct facts), 0};
 
     return bytes[exchange];
+}
+
+static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange *x)
+{
+    size_t size = (size_t)comm->engine.size;
+    struct hello *hellos = malloc(size * sizeof(*hellos)), hello;
+    struct facts *all = malloc(size * sizeof(*all)), facts;
+    trib_status_t st = TRIB_OK;
+
+    if (!hellos || !all)
+        st = trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %zu ranks", size);
+    if (st == TRIB_OK)
+        st = say_hello(comm, &hello);
+    if (st == TRIB_OK)
+        st = x->allgather(x->arg, "connect", &hello, sizeof(hello), hellos);
+    if (st == TRIB_OK)
+        st = check_hellos(comm, hellos);
+    if (st == TRIB_OK)
+        st = find_facts(comm, hellos, &facts);
+    if (st == TRIB_OK)
+        st = x->allgather(x->arg, "settle", &facts, sizeof(facts), all);
+    if (st == TRIB_OK)
+        st = settle(comm, all);
+    free(hellos);
+    free(all);
+    return st;
 }
 
 /* Everything after rank and size are known. */
@@ -169,12 +243,12 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .params = "",
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
-                                       .err = &comm->err};
+                                       .err = &comm->cause};
     static const char *const isas[] = {"auto", "c", "avx2", "avx512"};
 
     e->cfg = &comm->cfg;
     e->log = &comm->log;
-    e->err = &comm->err;
+    e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
@@ -185,23 +259,12 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     if (!e->kernels)
         return trib_fail(&comm->err, TRIB_ERR_CONFIG,
                          "TRIB_CPU=%s: this CPU does not have it", isas[comm->cfg.cpu]);
-    struct hello *all = malloc((size_t)size * sizeof(*all)), mine;
-    if (!all)
-        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
-    char transport[sizeof(comm->cfg.transport)];
-    trib_status_t st = choose_transport(comm, size, x, transport, sizeof(transport));
+    trib_status_t st = trib_transport_open(comm->cfg.transport, &opts, &e->transport);
     if (st == TRIB_OK)
-        st = trib_transport_open(transport, &opts, &e->transport);
-    if (st == TRIB_OK)
-        st = trib_engine_open(e);
-    if (st == TRIB_OK)
-        st = say_hello(comm, &mine);
-    if (st == TRIB_OK)
-        st = x->allgather(x->arg, "connect", &mine, sizeof(mine), all);
-    if (st == TRIB_OK)
-        st = learn_peers(comm, all);
+        st = exchange(comm, x);
     if (st == TRIB_OK && size > 1)
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
-    free(all);
-    return st;
+    if (st == TRIB_OK || comm->engine.failed)
+        return st;
+    return trib_fail(&comm->err, st, "%s", trib_comm_cause(comm, st));
 }

@@ -4,6 +4,14 @@
  */
 #include "core/comm.h"
 
+/* With the cause that the transport gave, which the lock keeps. */
+static void refuse(struct trib_comm *comm, trib_status_t st, const char *call,
+                   size_t bytes)
+{
+    (void)trib_comm_fail(comm, st, "%s of %zu bytes: %s", call, bytes,
+                         trib_comm_cause(comm, st));
+}
+
 trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out)
 {
     if (!comm)
@@ -13,11 +21,12 @@ trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out)
                               ptr_out ? "0 bytes" : "ptr_out is NULL");
     *ptr_out = NULL;
     trib_comm_lock(comm);
+    trib_error_clear(&comm->cause);
     trib_status_t st = trib_memory_alloc(&comm->engine.memories, bytes, ptr_out);
+    if (st != TRIB_OK)
+        refuse(comm, st, "trib_alloc", bytes);
     trib_comm_unlock(comm);
-    return st == TRIB_OK ? st
-                         : trib_comm_fail(comm, st, "trib_alloc: no %zu bytes: %s",
-                                          bytes, trib_status_str(st));
+    return st;
 }
 
 trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
@@ -28,12 +37,12 @@ trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_register: %s",
                               ptr ? "0 bytes" : "ptr is NULL");
     trib_comm_lock(comm);
+    trib_error_clear(&comm->cause);
     trib_status_t st = trib_memory_register(&comm->engine.memories, ptr, bytes);
+    if (st != TRIB_OK)
+        refuse(comm, st, "trib_register", bytes);
     trib_comm_unlock(comm);
-    return st == TRIB_OK ? st
-                         : trib_comm_fail(comm, st,
-                                          "trib_register: %zu bytes at %p: %s", bytes,
-                                          ptr, trib_status_str(st));
+    return st;
 }
 
 static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,

@@ -144,10 +144,10 @@ static const struct trib_algo *choose(struct trib_plan *plan,
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
     struct trib_choice choice = {
         .bytes = d->count * trib_dtype_size(d->dtype),
-        .load_store = comm->engine.all_mapped,
+        .load_store = comm->load_store,
         .sparse = flags & TRIB_CODEC_SPARSE,
         .lossy = plan->codec != NULL,
-        .oversubscribed = comm->engine.oversubscribed,
+        .oversubscribed = comm->oversubscribed,
         .slot_bytes = comm->cfg.chunk,
     };
 
@@ -253,7 +253,10 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     if (st == TRIB_OK) {
         r->digest = run_digest(plan, algo->name);
         trib_comm_lock(plan->comm);
+        trib_error_clear(&plan->comm->cause);
         st = trib_run_prepare(e, &plan->run);
+        if (st != TRIB_OK)
+            (void)trib_comm_fail(plan->comm, st, "%s", trib_comm_cause(plan->comm, st));
         trib_comm_unlock(plan->comm);
     }
     return st;
@@ -433,7 +436,11 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
                               first + count, r->count);
     if (plan->comm->engine.failed)
         return plan->comm->engine.failed;
-    trib_run_feed(&plan->run, first, count);
+    if (!trib_run_feed(&plan->run, first, count))
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "elements %zu to %zu: not awaited; call trib_plan_start "
+                              "first, and name each element once",
+                              first, first + count);
     if (plan->comm->cfg.progress == TRIB_PROGRESS_CALLER)
         return trib_progress(plan->comm);
     struct trib_engine *e = &plan->comm->engine;

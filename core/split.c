@@ -32,16 +32,18 @@ struct members {
     struct trib_comm *parent;
     const int *ranks; /* [size] of the child, in the parent */
     int size;
+    int exchanges; /* that this rank has taken part in */
 };
 
 static trib_status_t member_allgather(void *arg, const char *phase, const void *in,
                                       size_t bytes, void *out)
 {
-    const struct members *m = arg;
+    struct members *m = arg;
     char *all = malloc((size_t)m->parent->engine.size * bytes);
 
     if (!all)
         return TRIB_ERR_NO_MEMORY;
+    m->exchanges++;
     trib_status_t st = parent_allgather(m->parent, phase, in, bytes, all);
     for (int i = 0; st == TRIB_OK && i < m->size; i++)
         memcpy((char *)out + (size_t)i * bytes, all + (size_t)m->ranks[i] * bytes,
@@ -78,13 +80,14 @@ static int find_members(const struct split_key *all, int size, int rank, int *ra
     return mine;
 }
 
-/* A rank of no color still takes part in the exchanges of the others. */
-static trib_status_t stand_by(struct trib_comm *parent)
+/* A rank of no color, or one that has failed, still takes part in the exchanges of the
+ * others, from exchange `first` on. */
+static trib_status_t stand_by(struct trib_comm *parent, int first)
 {
     trib_status_t st = TRIB_OK;
     size_t bytes;
 
-    for (int i = 0; st == TRIB_OK && (bytes = trib_meet_bytes(i)) > 0; i++) {
+    for (int i = first; st == TRIB_OK && (bytes = trib_meet_bytes(i)) > 0; i++) {
         char *none = calloc(1, bytes), *all = malloc(bytes * (size_t)parent->engine.size);
         st = none && all ? parent_allgather(parent, "meet", none, bytes, all)
                          : TRIB_ERR_NO_MEMORY;
@@ -108,12 +111,35 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     struct trib_exchange x = {member_allgather, m};
     trib_status_t st = trib_comm_meet(child, rank, m->size, &x);
     if (st != TRIB_OK) {
-        (void)trib_comm_fail(parent, st, "%s", trib_error_text(&child->err));
+        (void)trib_comm_fail(parent, st, "%s", trib_last_error(child));
         trib_comm_dispose(child);
         return st;
     }
     *comm_out = child;
     return TRIB_OK;
+}
+
+/* Nobody keeps a communicator that another member could not join. */
+static trib_status_t agree(struct members *m, trib_status_t mine, trib_comm_t **comm_out)
+{
+    struct trib_comm *parent = m->parent;
+    int32_t status = mine, *all = calloc((size_t)parent->engine.size, sizeof(*all));
+    trib_status_t st = all ? parent_allgather(parent, "joined", &status, sizeof(status), all)
+                           : TRIB_ERR_NO_MEMORY;
+
+    for (int i = 0; st == TRIB_OK && mine == TRIB_OK && i < m->size; i++) {
+        trib_status_t theirs = (trib_status_t)all[m->ranks[i]];
+        if (theirs != TRIB_OK)
+            st = trib_comm_fail(parent, theirs, "trib_split: rank %d could not join: %s; "
+                                "its own trib_last_error says why",
+                                m->ranks[i], trib_status_str(theirs));
+    }
+    free(all);
+    if (st != TRIB_OK && *comm_out) {
+        trib_comm_dispose(*comm_out);
+        *comm_out = NULL;
+    }
+    return mine == TRIB_OK ? st : mine;
 }
 
 trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **comm_out)
@@ -132,8 +158,13 @@ trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **co
         st = parent_allgather(comm, "split", &mine, sizeof(mine), all);
     if (st == TRIB_OK) {
         int rank = find_members(all, size, comm->engine.rank, ranks, &n);
-        struct members m = {comm, ranks, n};
-        st = rank < 0 ? stand_by(comm) : make_child(comm, &m, rank, comm_out);
+        struct members m = {comm, ranks, n, 0};
+        if (rank >= 0)
+            st = make_child(comm, &m, rank, comm_out);
+        /* Where this failed the parent has failed, and nothing is left to exchange. */
+        trib_status_t rest = rank < 0 || st != TRIB_OK ? stand_by(comm, m.exchanges)
+                                                       : TRIB_OK;
+        st = agree(&m, st == TRIB_OK ? rest : st, comm_out);
     }
     free(all);
     free(ranks);

@@ -4,6 +4,7 @@ tributaryincludedir = $(includedir)/tributary
 tributaryinclude_HEADERS = \
 	include/tributary/coll.h \
 	include/tributary/comm.h \
+	include/tributary/doctor.h \
 	include/tributary/export.h \
 	include/tributary/info.h \
 	include/tributary/status.h \

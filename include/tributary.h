@@ -30,6 +30,7 @@
 
 #include <tributary/coll.h>
 #include <tributary/comm.h>
+#include <tributary/doctor.h>
 #include <tributary/info.h>
 #include <tributary/status.h>
 #include <tributary/types.h>

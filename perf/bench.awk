@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench.awk -v place=in|out -v cores=N limit.csv runs.csv: Markdown tables of what bench.sh measured.
+# benchlib.awk and bench.awk -v place=in|out -v cores=N limit.csv runs.csv: Markdown tables of
+# what bench.sh measured.
 #
 # Each cell is the median over launches of the launch's p50, with the least and the
 # greatest launch. A ratio is the best peer's time over Tributary's: 2 is twice as fast.
@@ -32,32 +33,7 @@ function add(group,    key) {
     value[key, ++count[key]] = $9 + 0
 }
 
-# Sorts value[key, 1 … n] in place and leaves low, middle, high.
-function summarise(key,    n, i, j, v) {
-    n = count[key]
-    for (i = 2; i <= n; i++) {
-        v = value[key, i]
-        for (j = i - 1; j >= 1 && value[key, j] > v; j--) value[key, j + 1] = value[key, j]
-        value[key, j + 1] = v
-    }
-    low = value[key, 1]
-    high = value[key, n]
-    middle = n % 2 ? value[key, (n + 1) / 2] : (value[key, n / 2] + value[key, n / 2 + 1]) / 2
-}
-
-function number(us) {
-    return sprintf(us < 10 ? "%.2f" : us < 1000 ? "%.1f" : "%.0f", us)
-}
-
-function size_text(b) {
-    if (b >= 1048576 && b % 1048576 == 0) return b / 1048576 " MiB"
-    if (b >= 1024 && b % 1024 == 0) return b / 1024 " KiB"
-    return b " B"
-}
-
 function is_ours(label) { return label ~ /^trib-/ }
-
-function ratio(best, ours) { return ours > 0 && best > 0 ? sprintf("%.2f", best / ours) : "-" }
 
 # What the project promises, for 2 and 4 ranks up to 32 KiB, beyond that for 2.
 function goal(memory, n, b) {

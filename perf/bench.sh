@@ -11,6 +11,7 @@
 #   --sizes LIST      bytes, with commas
 #   --sample MS       a sample is as many calls as fit this time [50]
 #   --samples N       samples a size and launch [7]
+#   --rewrite         each rank writes its input before each sample, of one call
 #   --out-of-place    input and result in buffers of their own [in place]
 #   --only LIST       contenders, with commas
 #
@@ -20,13 +21,11 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only=
+rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite=
 sizes=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864
 
-die() {
-    echo "bench: $*" >&2
-    exit 2
-}
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
 
 while [ $# -gt 0 ]; do
     case $1 in
@@ -44,8 +43,9 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     --out-of-place) place=out ;;
+    --rewrite) rewrite=yes samples=31 ;;
     --help | -h)
-        sed -n '4,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        help_of "$0"
         exit 0
         ;;
     -*) die "there is no option '$1'; --help lists them" ;;
@@ -91,12 +91,13 @@ build_peer gloo g++ -O3 -I"$here/.." "$here/peers/gloo_allreduce.cc" -lgloo -lpt
 # Rows "contender,ranks,bytes,samples,batch,p50,min,max" on standard output.
 
 trib() { # RANKS MEMORY
-    local place_option=() bind=core
-    [ "$place" = out ] || place_option=(--in-place)
+    local how=() bind=core
+    [ "$place" = out ] || how+=(--in-place)
+    [ -z "$rewrite" ] || how+=(--rewrite)
     [ "$1" -le "$cores" ] || bind=none
     env -u TRIB_CODEC "$build/perf/trib-perf" allreduce -n "$1" --sizes "$sizes" --memory "$2" \
         --iters "$samples" --sample "${sample_ms}ms" --sync --bind "$bind" --csv - \
-        "${place_option[@]}" |
+        "${how[@]}" |
         awk -F, -v label="trib-$2" '
             NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
             { print label "," $column["ranks"] "," $column["bytes"] "," \
@@ -107,6 +108,7 @@ trib() { # RANKS MEMORY
 peer_options() { # LABEL
     printf '%s\n' -l "$1" -s "$sizes" -n "$samples" -t "0$(printf .%03d "$sample_ms")"
     [ "$place" = in ] || echo -o
+    [ -z "$rewrite" ] || echo -w
 }
 
 openmpi() { # RANKS LABEL MCA_OPTION…
@@ -154,17 +156,13 @@ launch() { # CONTENDER RANKS
 
 # A launch that hangs is ended with its whole process group.
 guarded() { # CONTENDER RANKS
-    export build out place sizes samples sample_ms cores
+    export build out place rewrite sizes samples sample_ms cores
     export -f trib peer_options openmpi mpich gloo launch
     # shellcheck disable=SC2016 # the inner shell expands them
     timeout -k 5 300 bash -c 'set -euo pipefail; launch "$1" "$2"' launch "$1" "$2"
 }
 
 # --- limits, rounds, tables -------------------------------------------------------
-
-say() {
-    if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; else echo "$*" >&2; fi
-}
 
 say "copy bandwidth of this machine"
 big=$(tr , '\n' <<<"$sizes" | awk '$1 >= 262144' | paste -sd, -)
@@ -181,29 +179,27 @@ for ((round = 1; round <= rounds; round++)); do
     for ranks in $ranks_list; do
         for contender in "${contenders[@]}"; do
             [ -z "$only" ] || [[ $only == *,$contender,* ]] || continue
-            before=$("$build/perf/probe")
-            say "round $round of $rounds, $ranks ranks, $contender (cores: $before)"
-            echo "## round $round, $ranks ranks, $contender" >>"$errors"
-            rows=$(guarded "$contender" "$ranks" 2>>"$errors") ||
-                echo "## $contender with $ranks ranks failed: exit $?" | tee -a "$errors" >&2
-            after=$("$build/perf/probe")
-            [ -z "$rows" ] ||
-                awk -v head="$round,${before#* },${after#* }" '{ print head "," $0 }' \
-                    <<<"$rows" >>"$runs"
+            launch_probed "$round" "round $round of $rounds, $ranks ranks, $contender" \
+                guarded "$contender" "$ranks"
         done
     done
 done
 [ ! -t 2 ] || printf '\r\033[K' >&2
 
-model=$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)
 {
-    echo "Machine: ${model:-unknown processor}, $cores cores, Linux $(uname -r)."
+    machine_line
     echo "float32 sum, $place place, $rounds launches of each program, interleaved;"
-    echo "a launch takes $samples samples a size, each as many calls as fit $sample_ms ms"
-    echo "(at least one), timed on the slowest rank."
+    if [ -n "$rewrite" ]; then
+        echo "a launch takes $samples samples a size, each of one call behind a barrier, before"
+        echo "which each rank wrote its input anew; timed on the slowest rank."
+    else
+        echo "a launch takes $samples samples a size, each as many calls as fit $sample_ms ms"
+        echo "(at least one), timed on the slowest rank."
+    fi
     for name in "${missing[@]}"; do echo "Not built here, hence not measured: $name."; done
     echo
-    awk -v place="$place" -v cores="$both" -f "$here/bench.awk" "$out/limit.csv" "$runs"
+    awk -v place="$place" -v cores="$both" -f "$here/benchlib.awk" -f "$here/bench.awk" \
+        "$out/limit.csv" "$runs"
 } >"$out/bench.md"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2

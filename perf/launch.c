@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ranks of one host without a launcher: one process each, by fork.
- */
+#include "perf/launch.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -110,21 +109,21 @@ static void wait_all(struct ranks *ranks, const sigset_t *mask)
 }
 
 /* Never returns. A rank ends with its parent, so that none is left behind. */
-static void be_rank(const struct perf_args *args, perf_rank_fn fn, int rank,
-                    const char *root, pid_t parent)
+static void be_rank(const struct perf_job *job, int rank, const char *root,
+                    pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    if (args->bind == PERF_BIND_CORE)
+    if (job->bind == PERF_BIND_CORE)
         perf_bind_core(rank);
-    int code = fn(args, rank, root);
+    int code = job->fn(job->arg, rank, root);
     fflush(stdout);
     _exit(code);
 }
 
-static void start_all(struct ranks *ranks, const struct perf_args *args,
-                      perf_rank_fn fn, trib_local_t *local)
+static void start_all(struct ranks *ranks, const struct perf_job *job,
+                      trib_local_t *local)
 {
     pid_t parent = getpid();
     fflush(stdout);
@@ -132,7 +131,7 @@ static void start_all(struct ranks *ranks, const struct perf_args *args,
         pid_t pid = fork();
         if (pid == 0) {
             sigprocmask(SIG_SETMASK, &ranks->old_mask, NULL);
-            be_rank(args, fn, rank, trib_local_root(local), parent);
+            be_rank(job, rank, trib_local_root(local), parent);
         }
         if (pid < 0) {
             fprintf(stderr, "trib-perf: cannot start rank %d: %s.\n", rank,
@@ -147,16 +146,16 @@ static void start_all(struct ranks *ranks, const struct perf_args *args,
     }
 }
 
-int perf_launch(const struct perf_args *args, perf_rank_fn fn)
+int perf_launch(const struct perf_job *job)
 {
     trib_local_t *local;
     sigset_t mask;
-    struct ranks ranks = {.n = args->ranks};
-    if (trib_local_create(args->ranks, &local) != TRIB_OK) {
+    struct ranks ranks = {.n = job->ranks};
+    if (trib_local_create(job->ranks, &local) != TRIB_OK) {
         fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
         return 1;
     }
-    ranks.pids = calloc((size_t)args->ranks, sizeof(*ranks.pids));
+    ranks.pids = calloc((size_t)job->ranks, sizeof(*ranks.pids));
     if (ranks.pids == NULL) {
         trib_local_destroy(local);
         fputs("trib-perf: out of memory.\n", stderr);
@@ -169,7 +168,9 @@ int perf_launch(const struct perf_args *args, perf_rank_fn fn)
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGHUP);
     sigprocmask(SIG_BLOCK, &mask, &ranks.old_mask);
-    start_all(&ranks, args, fn, local);
+    start_all(&ranks, job, local);
+    if (job->started != NULL)
+        job->started(job->arg);
     wait_all(&ranks, &mask);
     sigprocmask(SIG_SETMASK, &ranks.old_mask, NULL);
     free(ranks.pids);

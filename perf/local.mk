@@ -1,26 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
 noinst_PROGRAMS += perf/membw perf/probe
-noinst_LTLIBRARIES += libperf.la
+noinst_LTLIBRARIES += libperf.la libput.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
 	perf/arguments.c \
-	perf/launch.c \
+	perf/launch.c perf/launch.h \
 	perf/machine.c perf/machine.h \
 	perf/measure.c \
 	perf/names.c \
 	perf/operation.c \
+	perf/options.c perf/options.h \
 	perf/oracle.c perf/oracle.h \
+	perf/output.c perf/output.h \
 	perf/perf.h \
+	perf/progress.c \
 	perf/samples.c \
 	perf/sizes.c \
 	perf/writer.c
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
+# trib-perf put works below the public API: it links what libtributary hides once more,
+# behind it, so that what is public comes from there alone.
+libput_la_SOURCES = \
+	perf/put/meet.c \
+	perf/put/phases.c \
+	perf/put/put.c perf/put/put.h \
+	perf/put/putargs.c \
+	perf/put/report.c \
+	perf/put/side.c perf/put/side.h \
+	perf/put/sweep.c \
+	perf/put/wire.c perf/put/wire.h
+libput_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
+
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
+PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
+	$(XXHASH_LIBS)
 perf_trib_perf_SOURCES = perf/trib-perf.c
-perf_trib_perf_LDADD = $(PERF_LIBS)
+perf_trib_perf_LDADD = $(PUT_LIBS)
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_probe_SOURCES = perf/probe.c
@@ -30,6 +48,10 @@ perf_probe_LDADD = $(PERF_LIBS)
 EXTRA_DIST += \
 	perf/bench.awk \
 	perf/bench.sh \
+	perf/bench-put.awk \
+	perf/bench-put.sh \
+	perf/benchlib.awk \
+	perf/benchlib.sh \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
 	perf/peers/timing.h

@@ -5,7 +5,8 @@
  * All ranks take the same decisions, from numbers that they have combined: the number
  * of calls in a sample, of samples, and where they meet. Samples follow one another
  * without a barrier, as nccl-tests do it, so that collectives with a root may overlap;
- * --sync puts a barrier before each.
+ * --sync puts a barrier before each. With --rewrite, and where a codec sums in place,
+ * every rank writes its input before each call.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ double perf_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double cpu_seconds(void)
+double perf_cpu_seconds(void)
 {
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
@@ -36,12 +37,17 @@ static double cpu_seconds(void)
            1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
+static bool rewrites(const struct perf_operation *op)
+{
+    return op->pristine != NULL || op->args->rewrite;
+}
+
 static trib_status_t run_calls(struct perf_operation *op, long calls)
 {
     trib_status_t status = TRIB_OK;
     for (long i = 0; i < calls && status == TRIB_OK; i++) {
-        if (op->pristine != NULL)
-            perf_operation_restore(op);
+        if (rewrites(op))
+            perf_operation_rewrite(op);
         status = op->run(op);
     }
     return status;
@@ -161,7 +167,7 @@ static trib_status_t decide(struct timing *t)
     if (status != TRIB_OK)
         return status;
 
-    double batch = op->pristine != NULL ? 1 : ceil(t->args->sample_s / call);
+    double batch = rewrites(op) ? 1 : ceil(t->args->sample_s / call);
     t->batch = (long)fmin(fmax(batch, 1), MAX_BATCH);
     t->samples = t->args->iters;
     if (t->samples == 0) {
@@ -171,10 +177,10 @@ static trib_status_t decide(struct timing *t)
     return TRIB_OK;
 }
 
-/* One call on an input put back: neither that nor the waiting for it is in its time. */
-static trib_status_t sample_restored(struct perf_operation *op, double *seconds)
+/* One call on a new input: neither writing nor waiting for it is in its time. */
+static trib_status_t sample_rewritten(struct perf_operation *op, double *seconds)
 {
-    perf_operation_restore(op);
+    perf_operation_rewrite(op);
     trib_status_t status = trib_barrier(op->comm);
     double before = perf_now();
     if (status == TRIB_OK)
@@ -187,11 +193,11 @@ static trib_status_t take_samples(struct timing *t, long first, long n)
 {
     struct perf_operation *op = t->op;
     trib_status_t status = trib_barrier(op->comm);
-    double cpu = cpu_seconds();
+    double cpu = perf_cpu_seconds();
     double before = perf_now();
     for (long i = first; i < first + n && status == TRIB_OK; i++) {
-        if (op->pristine != NULL) {
-            status = sample_restored(op, &t->seconds[i]);
+        if (rewrites(op)) {
+            status = sample_rewritten(op, &t->seconds[i]);
             continue;
         }
         if (t->args->sync) {
@@ -205,7 +211,7 @@ static trib_status_t take_samples(struct timing *t, long first, long n)
         t->seconds[i] = now - before;
         before = now;
     }
-    t->cpu_s += cpu_seconds() - cpu;
+    t->cpu_s += perf_cpu_seconds() - cpu;
     return status;
 }
 

@@ -217,12 +217,12 @@ static bool run_size(size_t bytes, int cores)
 
 int main(int argc, char **argv)
 {
-    size_t *sizes, n;
+    struct perf_sizes sizes = {0};
     char why[256] = "too many arguments";
     int all = count_cores();
     int cores = argc == 3 ? atoi(argv[2]) : 0;
-    if (argc > 3 || !perf_sizes_parse(argc >= 2 ? argv[1] : "16K,256K,4M,64M", &sizes,
-                                      &n, why, sizeof(why))) {
+    const char *list = argc >= 2 ? argv[1] : "16K,256K,4M,64M";
+    if (argc > 3 || !perf_sizes_parse(list, &sizes, why, sizeof(why))) {
         fprintf(stderr,
                 "membw: %s\nusage: membw [SIZES [CORES]], such as membw 256K,64M\n",
                 why);
@@ -231,18 +231,18 @@ int main(int argc, char **argv)
     if (argc == 3 && (cores < 1 || cores > all)) {
         fprintf(stderr, "membw: '%s': this process may use 1 to %d cores.\n", argv[2],
                 all);
-        free(sizes);
+        perf_sizes_free(&sizes);
         return 2;
     }
     bool good = true;
     puts("bytes,cores,kernel,GBps,min_GBps,max_GBps");
-    for (size_t i = 0; i < n && good; i++) {
+    for (size_t i = 0; i < sizes.n && good; i++) {
         /* Whole cache lines, and something to copy. */
-        size_t bytes = sizes[i] < LINE ? LINE : sizes[i] / LINE * LINE;
+        size_t bytes = sizes.bytes[i] < LINE ? LINE : sizes.bytes[i] / LINE * LINE;
         good = run_size(bytes, cores > 0 ? cores : 1);
         if (good && cores == 0 && all > 1)
             good = run_size(bytes, all);
     }
-    free(sizes);
+    perf_sizes_free(&sizes);
     return good ? 0 : 1;
 }

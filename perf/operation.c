@@ -218,9 +218,12 @@ trib_status_t perf_operation_keep(struct perf_operation *op)
     return TRIB_OK;
 }
 
-void perf_operation_restore(struct perf_operation *op)
+void perf_operation_rewrite(struct perf_operation *op)
 {
-    memcpy(op->input, op->pristine, input_bytes(op));
+    if (op->pristine != NULL)
+        memcpy(op->input, op->pristine, input_bytes(op));
+    else
+        perf_operation_zero(op);
 }
 
 size_t perf_operation_guards(const struct perf_operation *op)

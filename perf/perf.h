@@ -2,15 +2,18 @@
 /*
  * What the parts of trib-perf share.
  *
+ *     options.[ch] tables of options, setters
  *     arguments.c  command line -> struct perf_args
  *     names.c      the nearest name, settings
  *     sizes.c      "8,64K,1M:64M:4"
- *     launch.c     ranks on this host by fork
+ *     launch.[ch]  ranks on this host by fork
  *     operation.c  buffers and the call
  *     measure.c    warm-up, samples -> struct perf_result
  *     samples.c    percentiles
+ *     progress.c   how far it has come
  *     oracle.[ch]  inputs, and what must come out
- *     writer.c     table, csv, json
+ *     output.[ch]  where table, csv and json go
+ *     writer.c     rows of the collectives
  *
  * A sample is the time of one call, or of a batch of calls where one call is too short
  * for the clock, taken from the rank that needed longest.
@@ -25,11 +28,16 @@
 
 #include <tributary.h>
 
+#include "perf/launch.h"
 #include "perf/oracle.h"
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };
-enum perf_bind { PERF_BIND_NONE, PERF_BIND_CORE };
+
+struct perf_sizes {
+    size_t *bytes;
+    size_t n;
+};
 
 /* The finished command line. Texts point into argv. */
 struct perf_args {
@@ -38,8 +46,8 @@ struct perf_args {
     trib_coll_t coll;
     trib_dtype_t dtype;
     trib_op_t op;
-    size_t *sizes; /* bytes */
-    size_t n_sizes;
+    bool named; /* a collective was given */
+    struct perf_sizes sizes;
     long iters; /* samples a size; 0: as many as fit half a second */
     long warmup; /* calls; -1: by size */
     double sample_s; /* a sample lasts at least so long */
@@ -55,6 +63,7 @@ struct perf_args {
     enum perf_bind bind;
     bool in_place;
     bool sync;
+    bool rewrite;
     bool check;
     bool explain;
     const char *csv; /* file or "-" */
@@ -90,11 +99,12 @@ bool perf_size_parse(const char *text, size_t *bytes_out);
 /**
  * perf_sizes_parse - a list of sizes and of ranges from:to:factor.
  *
- * owner    the caller frees *sizes_out with free()
- * errors   false: why[] has the sentence, nothing to free
+ * owner    the caller frees *sizes_out with perf_sizes_free()
+ * errors   false: why[] has the sentence, *sizes_out is as it was
  */
-bool perf_sizes_parse(const char *text, size_t **sizes_out, size_t *n_out, char *why,
+bool perf_sizes_parse(const char *text, struct perf_sizes *sizes_out, char *why,
                       size_t why_bytes);
+void perf_sizes_free(struct perf_sizes *sizes);
 
 /** perf_time_parse - seconds of "10us", "50ms", "1s". */
 bool perf_time_parse(const char *text, double *seconds_out);
@@ -154,15 +164,42 @@ void perf_operation_close(struct perf_operation *op);
 void perf_operation_fill(struct perf_operation *op);
 void perf_operation_zero(struct perf_operation *op);
 
-/** perf_operation_keep, _restore - copy the input away, and back. */
+/** perf_operation_keep - copy the input away. */
 trib_status_t perf_operation_keep(struct perf_operation *op);
-void perf_operation_restore(struct perf_operation *op);
+
+/** perf_operation_rewrite - write the input anew: what was kept, else zeros. */
+void perf_operation_rewrite(struct perf_operation *op);
 
 /** perf_operation_guards - damaged bytes behind the buffers; 0 is right. */
 size_t perf_operation_guards(const struct perf_operation *op);
 
 /** perf_combine - values[i] over all ranks, exact whatever codec is configured. */
 trib_status_t perf_combine(trib_comm_t *comm, trib_op_t op, double *values, size_t n);
+
+/* --- progress.c --- */
+
+/* Called on rank 0 between groups of samples. */
+typedef void (*perf_progress_fn)(void *arg, size_t bytes, long done, long samples);
+
+struct perf_progress {
+    bool on;
+    bool shown;
+    double start;
+    double last;
+    size_t at; /* of sizes */
+    size_t sizes;
+};
+
+/** perf_progress_start - a line on standard error, if that is a terminal and speaks. */
+void perf_progress_start(struct perf_progress *p, size_t sizes, bool speaks);
+
+/**
+ * perf_progress_show - a perf_progress_fn; arg is the struct perf_progress.
+ *
+ * Nothing for runs below two seconds, then five lines a second at most.
+ */
+void perf_progress_show(void *arg, size_t bytes, long done, long samples);
+void perf_progress_clear(struct perf_progress *p);
 
 /* --- measure.c --- */
 
@@ -180,9 +217,6 @@ struct perf_result {
     double wrong; /* elements, over all ranks; NAN: not checked */
     char explain[512];
 };
-
-/* Called on rank 0 between groups of samples. */
-typedef void (*perf_progress_fn)(void *arg, size_t bytes, long done, long samples);
 
 /** perf_measure - all of one size; collective; *out is whole on rank 0 only. */
 trib_status_t perf_measure(trib_comm_t *comm, const struct perf_args *args,
@@ -208,22 +242,12 @@ bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *
 /** perf_writer_free - NULL is allowed; unfinished files leave nothing behind. */
 void perf_writer_free(struct perf_writer *w);
 
-/* --- launch.c --- */
-
-/** perf_rank_fn - what a started rank does; returns its exit code. */
-typedef int (*perf_rank_fn)(const struct perf_args *args, int rank, const char *root);
-
-/**
- * perf_launch - run fn in args->ranks processes of this host.
- *
- * returns  0, or the exit code of the first rank that failed
- */
-int perf_launch(const struct perf_args *args, perf_rank_fn fn);
-
-/** perf_bind_core - let the calling process run only on the core that is its turn. */
-void perf_bind_core(int rank);
+/* --- clocks, in measure.c --- */
 
 /** perf_now - seconds of the monotonic clock. */
 double perf_now(void);
+
+/** perf_cpu_seconds - processor time of this process, all threads. */
+double perf_cpu_seconds(void);
 
 #endif

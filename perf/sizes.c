@@ -99,7 +99,7 @@ static const char *append_item(struct size_list *list, char *item)
     return append(list, bytes) ? NULL : "that is more than 4096 sizes";
 }
 
-bool perf_sizes_parse(const char *text, size_t **sizes_out, size_t *n_out, char *why,
+bool perf_sizes_parse(const char *text, struct perf_sizes *sizes_out, char *why,
                       size_t why_bytes)
 {
     struct size_list list = {0};
@@ -127,9 +127,15 @@ bool perf_sizes_parse(const char *text, size_t **sizes_out, size_t *n_out, char 
         free(list.items);
         return false;
     }
-    *sizes_out = list.items;
-    *n_out = list.n;
+    sizes_out->bytes = list.items;
+    sizes_out->n = list.n;
     return true;
+}
+
+void perf_sizes_free(struct perf_sizes *sizes)
+{
+    free(sizes->bytes);
+    *sizes = (struct perf_sizes){0};
 }
 
 bool perf_time_parse(const char *text, double *seconds_out)

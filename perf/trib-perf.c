@@ -1,46 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf - latency and bandwidth sweeps of the collectives.
+ * trib-perf - latency and bandwidth sweeps of the collectives, and of what carries
+ * them.
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "perf/perf.h"
-
-/* --- progress line --- */
-
-struct progress {
-    bool on;
-    bool shown;
-    double start;
-    double last;
-    size_t at; /* of sizes */
-    size_t sizes;
-};
-
-static void progress_clear(struct progress *p)
-{
-    if (p->shown)
-        fputs("\r\033[K", stderr);
-    p->shown = false;
-}
-
-/* Nothing for runs below two seconds, then five lines a second at most. */
-static void progress_show(void *arg, size_t bytes, long done, long samples)
-{
-    struct progress *p = arg;
-    double now = perf_now();
-    char size[32];
-    if (!p->on || now - p->start < 2 || now - p->last < 0.2)
-        return;
-    p->last = now;
-    p->shown = true;
-    fprintf(stderr, "\r\033[Ksize %zu of %zu (%s), sample %ld of %ld, %.0f s",
-            p->at + 1, p->sizes, perf_size_text(bytes, size, sizeof(size)), done,
-            samples, now - p->start);
-    fflush(stderr);
-}
+#include "perf/put/put.h"
 
 /* --- one rank --- */
 
@@ -70,18 +37,15 @@ static trib_status_t open_writer(struct run *run, double *failed_out)
 static trib_status_t sweep(struct run *run)
 {
     const struct perf_args *args = run->args;
-    struct progress progress = {
-        .on = trib_rank(run->comm) == 0 && isatty(STDERR_FILENO),
-        .start = perf_now(),
-        .sizes = args->n_sizes,
-    };
+    struct perf_progress progress;
+    perf_progress_start(&progress, args->sizes.n, trib_rank(run->comm) == 0);
     trib_status_t status = TRIB_OK;
-    for (size_t i = 0; i < args->n_sizes && status == TRIB_OK; i++) {
+    for (size_t i = 0; i < args->sizes.n && status == TRIB_OK; i++) {
         struct perf_result result;
         progress.at = i;
-        status = perf_measure(run->comm, args, args->sizes[i], progress_show, &progress,
-                              &result);
-        progress_clear(&progress);
+        status = perf_measure(run->comm, args, args->sizes.bytes[i], perf_progress_show,
+                              &progress, &result);
+        perf_progress_clear(&progress);
         if (status != TRIB_OK)
             break;
         if (args->check)
@@ -122,8 +86,9 @@ static int run_all(struct run *run)
     return 1;
 }
 
-static int rank_main(const struct perf_args *args, int rank, const char *root)
+static int rank_main(void *arg, int rank, const char *root)
 {
+    const struct perf_args *args = arg;
     trib_opts_t opts = TRIB_OPTS_INIT;
     struct run run = {.args = args};
     if (root != NULL) {
@@ -161,6 +126,8 @@ int main(int argc, char **argv)
 {
     struct perf_args args;
     char rank[16];
+    if (argc > 1 && strcmp(argv[1], "put") == 0)
+        return put_main(argc, argv);
     FILE *err = argument_errors();
     int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
     if (code < 0 && args.ranks > 0 && perf_setting("TRIB_RANK", rank, sizeof(rank))) {
@@ -173,7 +140,13 @@ int main(int argc, char **argv)
         fclose(err);
     if (code >= 0)
         return code;
-    code = args.ranks > 0 ? perf_launch(&args, rank_main) : rank_main(&args, 0, NULL);
+    struct perf_job job = {
+        .ranks = args.ranks,
+        .bind = args.bind,
+        .fn = rank_main,
+        .arg = &args,
+    };
+    code = args.ranks > 0 ? perf_launch(&job) : rank_main(&args, 0, NULL);
     perf_args_free(&args);
     return code;
 }

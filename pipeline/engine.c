@@ -23,7 +23,19 @@
 #include "pipeline/move.h"
 #include "pipeline/idle.h"
 
-enum { WORD_MS = 100 }; /* for the word of a peer that could not be reached */
+enum {
+    WORD_MS = 100,      /* for the word of a peer that could not be reached */
+    STRANGERS_MS = 300, /* to tell peers of a failure to which there was no link yet */
+};
+
+static void free_tables(struct trib_engine *e)
+{
+    trib_trace_destroy(&e->trace);
+    free(e->links);
+    free(e->peers);
+    e->links = NULL;
+    e->peers = NULL;
+}
 
 trib_status_t trib_engine_open(struct trib_engine *e)
 {
@@ -40,17 +52,11 @@ trib_status_t trib_engine_open(struct trib_engine *e)
                          e->cfg->trace);
     e->links = calloc((size_t)e->size, sizeof(*e->links));
     e->peers = calloc((size_t)e->size, sizeof(*e->peers));
-    if (!e->links || !e->peers) {
-        free(e->links);
-        free(e->peers);
-        return trib_fail(e->err, TRIB_ERR_NO_MEMORY, "no memory for %d links", e->size);
-    }
-    st = trib_arena_create(&e->arena);
-    if (st != TRIB_OK) {
-        free(e->links);
-        free(e->peers);
-        e->links = NULL;
-    }
+    st = e->links && e->peers ? trib_arena_create(&e->arena)
+                              : trib_fail(e->err, TRIB_ERR_NO_MEMORY,
+                                          "no memory for %d links", e->size);
+    if (st != TRIB_OK)
+        free_tables(e);
     return st;
 }
 
@@ -63,10 +69,7 @@ void trib_engine_close(struct trib_engine *e)
         trib_link_close(&e->links[p], &e->arena);
     trib_memory_remove_all(&e->memories);
     trib_arena_destroy(&e->arena);
-    trib_trace_destroy(&e->trace);
-    free(e->links);
-    free(e->peers);
-    e->links = NULL;
+    free_tables(e);
 }
 
 /* A SEND takes its word from the store if the same word has another use. */
@@ -138,18 +141,25 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
     return TRIB_OK;
 }
 
+trib_status_t trib_engine_link(struct trib_engine *e, int peer)
+{
+    struct trib_link *l = &e->links[peer];
+    const struct trib_peer *p = &e->peers[peer];
+    trib_status_t st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+
+    if (st == TRIB_OK && !l->mapped)
+        e->all_mapped = false;
+    return st;
+}
+
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
-    trib_status_t st =
-        trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+    trib_status_t st = trib_engine_link(e, peer);
 
-    if (st == TRIB_OK) {
-        if (!l->mapped)
-            e->all_mapped = false;
+    if (st == TRIB_OK)
         return TRIB_OK;
-    }
     char why[300];
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
     /* A peer that is gone may have left word of the cause, or others have. */
@@ -172,6 +182,18 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *o
     return st;
 }
 
+static trib_status_t prepare_sources(struct trib_run *run)
+{
+    const struct trib_program *p = &run->program;
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < p->n_tasks; i++)
+        if (p->tasks[i].kind == TRIB_TASK_REDUCE && p->tasks[i].n_members > most)
+            most = p->tasks[i].n_members;
+    run->sources = calloc((size_t)most + 1, sizeof(*run->sources));
+    return run->sources ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+}
+
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;
@@ -188,7 +210,9 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
                                      .count = run->desc.count,
                                      .signature = trib_frame_signature(&run->desc.op),
                                      .digest = run->desc.digest};
-    st = prepare_scratch(e, run);
+    st = prepare_sources(run);
+    if (st == TRIB_OK)
+        st = prepare_scratch(e, run);
     if (st == TRIB_OK && run->desc.codec)
         st = prepare_codec(run);
     if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE) {
@@ -214,6 +238,7 @@ void trib_run_dispose(struct trib_run *run)
     free(run->codec_scratch);
     free(run->residual);
     free(run->scratch_value);
+    free(run->sources);
     free((void *)run->unfed);
     trib_program_free(&run->program);
 }
@@ -265,16 +290,29 @@ static void refill_feed(struct trib_run *run)
     }
 }
 
-void trib_run_feed(struct trib_run *run, size_t first, size_t count)
+/* Elements of [first, end) in the chunk of `first`. */
+static uint32_t in_chunk(const struct trib_run *run, size_t first, size_t end)
+{
+    size_t to = (first / run->desc.piece + 1) * run->desc.piece;
+
+    return (uint32_t)((end < to ? end : to) - first);
+}
+
+bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
 {
     size_t piece = run->desc.piece, end = first + count;
+    uint32_t n;
 
-    while (run->unfed && first < end) {
-        size_t index = first / piece, to = (index + 1) * piece;
-        size_t n = (end < to ? end : to) - first;
-        atomic_fetch_sub_explicit(&run->unfed[index], (uint32_t)n, memory_order_release);
-        first += n;
+    for (size_t at = first; run->unfed && at < end; at += n) {
+        n = in_chunk(run, at, end);
+        if (atomic_load_explicit(&run->unfed[at / piece], memory_order_relaxed) < n)
+            return false;
     }
+    for (size_t at = first; run->unfed && at < end; at += n) {
+        n = in_chunk(run, at, end);
+        atomic_fetch_sub_explicit(&run->unfed[at / piece], n, memory_order_release);
+    }
+    return true;
 }
 
 static void activate(struct trib_engine *e, struct trib_run *run)
@@ -345,24 +383,47 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
     }
 }
 
+/* This host is there, whoever died on it. */
+static bool host_is_lost(const struct trib_engine *e, const char *host)
+{
+    if (strcmp(e->peers[e->rank].host, host) == 0)
+        return false;
+    for (int p = 0; p < e->size; p++)
+        if (e->links[p].lost && strcmp(e->peers[p].host, host) == 0)
+            return true;
+    return false;
+}
+
+/* Peers to which there was no link yet, as long as that takes no time: a host that does
+ * not answer costs seconds, and the caller waits. They hear of it from others. */
+static void tell_strangers(struct trib_engine *e, const struct trib_notice *n)
+{
+    uint64_t until = trib_deadline_ms(STRANGERS_MS);
+
+    for (int p = 0; p < e->size && !trib_deadline_passed(until); p++) {
+        struct trib_link *l = &e->links[p];
+        const struct trib_peer *peer = &e->peers[p];
+        if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))
+            continue;
+        if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
+            trib_link_notify(l, &e->arena, n);
+    }
+}
+
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text)
 {
     if (e->failed)
         return;
-    trib_error_clear(e->err);
-    e->failed = trib_fail(e->err, status, "%s", text);
+    (void)trib_fail(&e->failure, status, "%s", text);
+    atomic_store_explicit(&e->failed, status, memory_order_release);
     struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
     size_t len = strlen(text);
     memcpy(n.text, text, len < sizeof(n.text) ? len : sizeof(n.text) - 1);
-    for (int p = 0; p < e->size; p++) {
-        struct trib_link *l = &e->links[p];
-        if (p != e->rank && !l->lost &&
-            trib_link_connect(l, &e->arena, p, &e->peers[p].address,
-                              &e->peers[p].arena) == TRIB_OK)
-            trib_link_notify(l, &e->arena, &n);
-    }
+    for (int p = 0; p < e->size; p++)
+        trib_link_notify(&e->links[p], &e->arena, &n);
     while (e->head)
         finish(e, status);
+    tell_strangers(e, &n);
 }
 
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
@@ -376,7 +437,7 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     trib_status_t st =
         trib_frame_check(&run->frame, f, e->rank, peer, text, sizeof(text));
     if (st == TRIB_OK) {
-        trib_engine_protocol(e, run, peer, "a chunk that is not due");
+        trib_engine_protocol(e, peer, "a chunk that is not due");
         return true;
     }
     trib_engine_fail(e, st, text);
@@ -421,7 +482,7 @@ static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
     struct trib_import *im = trib_link_import(l, &ref->blob);
     if (!im && e->err->status == TRIB_ERR_PEER_LOST) {
         memcpy(why, e->err->text, sizeof(why));
-        trib_engine_lost(e, l->peer, why);
+        trib_engine_lost(e, l->peer, false, why);
     }
     if (!im || !im->base)
         return (struct trib_view){.base = NULL};
@@ -439,7 +500,7 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
         return false;
     if (cell->frame.kind != TRIB_FRAME_OPEN ||
         cell->frame.bytes != sizeof(struct trib_open)) {
-        trib_engine_protocol(e, run, edge->peer, "no OPEN frame first");
+        trib_engine_protocol(e, edge->peer, "no OPEN frame first");
         return false;
     }
     struct trib_open open;
@@ -530,8 +591,8 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
                                        : trib_raw_reduce(e, run, t, &c);
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, run, p->edges[m->edge].peer,
-                            "a contribution that is not valid");
+        trib_engine_protocol(e, p->edges[m->edge].peer,
+                             "a contribution that is not valid");
         return false;
     }
     for (uint32_t i = 0; i < t->n_members; i++)
@@ -557,7 +618,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
                                        : trib_raw_copy_in(e, run, t, &c, cell);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, run, edge->peer, "a result that is not valid");
+        trib_engine_protocol(e, edge->peer, "a result that is not valid");
         return false;
     }
     trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
@@ -574,7 +635,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!run->desc.codec)
         trib_raw_copy(e, run, &c);
     else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
-        trib_engine_protocol(e, run, e->rank, "an own code word that is not valid");
+        trib_engine_protocol(e, e->rank, "an own code word that is not valid");
     return true;
 }
 

@@ -79,6 +79,7 @@ struct trib_run {
 
     /* state of the plan */
     struct trib_store *stores;  /* [n_chunks], codec only */
+    const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
     float *residual;            /* error feedback [total], or NULL */
     float *acc;                 /* [piece] accumulator, codec only */
@@ -110,7 +111,7 @@ struct trib_engine {
     struct trib_transport *transport;
     int rank;
     int size;
-    bool oversubscribed;
+    bool oversubscribed; /* this host has more ranks than cores */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
     struct trib_memories memories;
@@ -119,7 +120,8 @@ struct trib_engine {
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
     uint32_t seq;
-    trib_status_t failed;   /* the communicator has failed: err has the sentence */
+    _Atomic int failed; /* trib_status_t: the communicator has failed */
+    struct trib_error failure; /* its sentence, written once, before failed */
     uint32_t idle;          /* passes without progress */
     uint64_t last_progress; /* ns; 0: not looked at since */
     uint64_t last_notice;   /* ns */
@@ -141,12 +143,14 @@ void trib_engine_close(struct trib_engine *e);
 /**
  * trib_engine_connect - bring up the link to a peer; nothing happens when it is.
  *
- * Runs do it for their edges. One at the start tells whether load/store reach is to be
- * had (all_mapped), which all ranks have to know alike before they choose.
+ * Runs do it for their edges. One at the start, so that what is wrong shows there.
  * operation  who needs it, for the sentence
  * errors   those of connecting; the communicator has then failed
  */
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation);
+
+/** trib_engine_link - the same, but who fails only has its sentence in e->err. */
+trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 
 /**
  * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.
@@ -167,8 +171,10 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
  * trib_run_feed - elements [first, first + count) of the input are final.
  *
  * thread   any, also while another drives the engine
+ * returns  false: some are not awaited, because they were final before or because
+ *          nothing was started; nothing has changed
  */
-void trib_run_feed(struct trib_run *run, size_t first, size_t count);
+bool trib_run_feed(struct trib_run *run, size_t first, size_t count);
 
 /**
  * trib_engine_progress - do what can be done now; never blocks.
@@ -177,18 +183,12 @@ void trib_run_feed(struct trib_run *run, size_t first, size_t count);
  */
 bool trib_engine_progress(struct trib_engine *e);
 
-/** trib_engine_idle - nothing moved: spin or yield; true: it is time to sleep. */
-bool trib_engine_idle(struct trib_engine *e);
-
 /**
  * trib_engine_look - look after peers, notices and deadlines; never blocks.
  *
  * returns  true: nothing has moved for milliseconds, sleeping is right
  */
 bool trib_engine_look(struct trib_engine *e);
-
-/** trib_engine_sleep - until somebody writes, at most half a millisecond. */
-void trib_engine_sleep(struct trib_engine *e);
 
 /** trib_engine_awake - something moved: begin to spin anew, deadlines start again. */
 void trib_engine_awake(struct trib_engine *e);
@@ -199,7 +199,8 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 /**
  * trib_engine_fail - the communicator has failed: tell all peers, end all runs.
  *
- * The first failure wins; its sentence goes to e->err.
+ * The first failure wins; its sentence goes to e->failure, which any thread may read
+ * once it has seen e->failed.
  */
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text);
 

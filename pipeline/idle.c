@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/time.h"
 
@@ -44,12 +43,10 @@ static void describe(const struct trib_engine *e, char *text, size_t bytes)
              run->frame.seq, run->moved ? "transfer" : "start");
 }
 
-void trib_engine_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
-                         const char *what)
+void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
 {
     char who[128], where[128], text[400];
 
-    (void)run;
     name_rank(e, peer, who, sizeof(who));
     describe(e, where, sizeof(where));
     snprintf(text, sizeof(text), "%s sent %s to rank %d in %s", who, what, e->rank,
@@ -90,14 +87,14 @@ void trib_engine_notices(struct trib_engine *e)
             take_notice(e, p);
 }
 
-void trib_engine_lost(struct trib_engine *e, int peer, const char *why)
+void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why)
 {
     char who[128], where[128], text[512];
 
     /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
     take_notice(e, peer);
     e->links[peer].lost = true;
-    if (e->failed || (may_leave(e) && strstr(why, "has left")))
+    if (e->failed || (left && may_leave(e)))
         return;
     name_rank(e, peer, who, sizeof(who));
     describe(e, where, sizeof(where));
@@ -114,7 +111,7 @@ bool trib_engine_events(struct trib_engine *e)
 
     for (int i = 0; i < n; i++) {
         if (events[i].kind == TRIB_EVENT_PEER_LOST)
-            trib_engine_lost(e, events[i].peer, events[i].why);
+            trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
         else
             moved |= trib_link_event(&e->links[events[i].peer], &events[i]);
     }
@@ -206,9 +203,9 @@ bool trib_engine_look(struct trib_engine *e)
 
 /*
  * Spin while an answer can be near; then give the core to others, most of all with more
- * ranks than cores; after milliseconds it is time to sleep.
+ * ranks than cores; true: after milliseconds it is time to sleep.
  */
-bool trib_engine_idle(struct trib_engine *e)
+static bool idle(struct trib_engine *e)
 {
     uint32_t spins = e->oversubscribed ? BUSY_PAUSES
                                        : (uint32_t)e->cfg->spin_us * PAUSES_PER_US;
@@ -224,7 +221,8 @@ bool trib_engine_idle(struct trib_engine *e)
     return false;
 }
 
-void trib_engine_sleep(struct trib_engine *e)
+/* Until somebody writes, at most SLEEP_US. */
+static void sleep_until_write(struct trib_engine *e)
 {
     e->transport->ops->arm(e->transport);
     if (!trib_engine_progress(e))
@@ -245,8 +243,8 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run)
     while (atomic_load_explicit(&run->state, memory_order_acquire) != TRIB_RUN_DONE) {
         if (trib_engine_progress(e))
             trib_engine_awake(e);
-        else if (trib_engine_idle(e))
-            trib_engine_sleep(e);
+        else if (idle(e))
+            sleep_until_write(e);
     }
     return run->status;
 }

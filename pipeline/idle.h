@@ -14,11 +14,14 @@ bool trib_engine_events(struct trib_engine *e);
 /** trib_engine_notices - look what peers have to say; one that failed fails this rank. */
 void trib_engine_notices(struct trib_engine *e);
 
-/** trib_engine_lost - fail: a peer has died, was stopped or has left; why is a clause. */
-void trib_engine_lost(struct trib_engine *e, int peer, const char *why);
+/**
+ * trib_engine_lost - fail: a peer has died, was stopped or has left; why is a clause.
+ *
+ * left     it left cleanly, which in the last barrier is its right
+ */
+void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why);
 
 /** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
-void trib_engine_protocol(struct trib_engine *e, const struct trib_run *run, int peer,
-                         const char *what);
+void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 
 #endif

@@ -95,7 +95,11 @@ static size_t staging_bytes(const struct trib_arena *a)
 
 size_t trib_arena_bytes(const struct trib_arena *a)
 {
-    return a->block_bytes * (size_t)a->size + (a->staging ? staging_bytes(a) : 0);
+    size_t edge = a->block_bytes;
+
+    if (a->staging)
+        edge += a->block_bytes + sources_bytes(a);
+    return edge * (size_t)a->edges;
 }
 
 static trib_status_t make_staging(struct trib_arena *a)
@@ -154,6 +158,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     l->mapped = remote != NULL;
     lay_out(l, a, remote);
     l->connected = true;
+    a->edges++;
     return TRIB_OK;
 }
 
@@ -167,6 +172,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
             t->ops->release(t, l->imports[i].remote);
     t->ops->release(t, l->arena);
     t->ops->disconnect(t, l->peer);
+    a->edges--;
     memset(l, 0, sizeof(*l));
 }
 

@@ -135,6 +135,7 @@ struct trib_arena {
     size_t block_bytes; /* of one peer */
     uint8_t *base;
     struct trib_region *region;
+    int edges;        /* links that are connected */
     uint8_t *staging; /* same layout, for transports without load/store reach */
     struct trib_region *staging_region;
 };
@@ -143,7 +144,9 @@ struct trib_arena {
 trib_status_t trib_arena_create(struct trib_arena *a);
 void trib_arena_destroy(struct trib_arena *a);
 
-/** trib_arena_bytes - what it holds of shared or pinned memory. */
+/** trib_arena_bytes - what its connected links hold of shared or pinned memory.
+ *
+ * The blocks of other ranks are address space only: no page of theirs is touched. */
 size_t trib_arena_bytes(const struct trib_arena *a);
 
 /**

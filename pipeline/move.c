@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/move.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { PLACED_ROUNDS = 64 }; /* bits of trib_task.placed */
@@ -40,8 +39,10 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
     return view->base + lo;
 }
 
-const uint8_t *trib_run_source(const struct trib_run *run, const struct trib_edge *edge,
-                               struct trib_cell *cell, const struct trib_chunk *c)
+/* The bytes that a received raw frame stands for; NULL: not valid. */
+static const uint8_t *source_of(const struct trib_run *run,
+                                const struct trib_edge *edge, struct trib_cell *cell,
+                                const struct trib_chunk *c)
 {
     size_t bytes = c->n * run->desc.element;
 
@@ -183,18 +184,15 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
     }
 }
 
-#define MANY 512 /* sources that fit on the stack; more are summed in several goes */
-
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_program *p = &run->program;
-    const uint8_t *src[MANY];
+    const uint8_t **src = run->sources;
     uint8_t *value = trib_run_value(run, c);
     bool own_due = t->flags & TRIB_TASK_OWN;
     int n = 0;
 
-    assert(t->n_members < MANY);
     if (!own_due)
         src[n++] = value;
     for (uint32_t i = 0; i < t->n_members; i++) {
@@ -206,7 +204,7 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         }
         struct trib_cell *cell =
             trib_link_peek(&e->links[edge->peer], &e->arena, m->lane);
-        src[n] = trib_run_source(run, edge, cell, c);
+        src[n] = source_of(run, edge, cell, c);
         if (!src[n++])
             return TRIB_ERR_PROTOCOL;
     }
@@ -233,8 +231,7 @@ trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
 {
     if (cell->frame.kind == TRIB_FRAME_PLACED)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
-    const uint8_t *src =
-        trib_run_source(run, &run->program.edges[t->edge], cell, c);
+    const uint8_t *src = source_of(run, &run->program.edges[t->edge], cell, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
     if (c->n)

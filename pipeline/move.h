@@ -41,10 +41,6 @@ static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c);
 uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_run_source - bytes that a received raw frame stands for; NULL: not valid. */
-const uint8_t *trib_run_source(const struct trib_run *run, const struct trib_edge *edge,
-                               struct trib_cell *cell, const struct trib_chunk *c);
-
 /** trib_raw_fill - make the frame of a SEND in its cell (all but the publishing). */
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                    const struct trib_chunk *c, struct trib_cell *cell);

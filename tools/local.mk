@@ -8,6 +8,10 @@ tools_trib_run_SOURCES = \
 tools_trib_run_LDADD = libtributary.la
 
 bin_PROGRAMS += tools/trib-info
-tools_trib_info_SOURCES = tools/trib-info.c
+tools_trib_info_SOURCES = \
+	tools/doctor.c \
+	tools/info.h \
+	tools/info_reach.c \
+	tools/trib-info.c
 tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_trib_info_LDADD = libtributary.la $(JANSSON_LIBS)

@@ -10,6 +10,8 @@
 
 #include <tributary.h>
 
+#include "tools/info.h"
+
 struct section {
     trib_list_t list;
     const char *option; /* "--codecs" */
@@ -22,7 +24,8 @@ static const struct section sections[] = {
     {TRIB_LIST_TOPOLOGY, "--topology", "machine", FULL,
      "packages, caches, NUMA nodes and cores"},
     {TRIB_LIST_CPU, "--cpu", "processor", FULL, "vector instructions, found and used"},
-    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL, "and their devices"},
+    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL,
+     "and what they find here now"},
     {TRIB_LIST_BOOTS, "--boots", "how ranks meet", FULL, "bootstrap methods"},
     {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", BRIEF,
      "and their collectives"},
@@ -36,17 +39,21 @@ static const struct section sections[] = {
 static void print_help(void)
 {
     puts("usage: trib-info [OPTION]…\n"
+         "       trib-info doctor [--folder FOLDER]\n"
          "\n"
          "Shows what this build of Tributary and this machine can do: a summary, or\n"
-         "the parts asked for.\n");
+         "the parts asked for. The doctor tests what a cluster needs.\n");
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);
-    puts("  --json        the same as json\n"
-         "  --help, --version\n"
-         "\n"
-         "example: TRIB_CHUNK=64K trib-info --config\n"
-         "exit code: 0 done; 1 failed; 2 wrong arguments");
+    puts(
+        "  --reach       by what each rank of a job reaches each, and why: start it under\n"
+        "                trib-run, mpirun, mpiexec or srun\n"
+        "  --json        the same as json\n"
+        "  --help, --version\n"
+        "\n"
+        "example: TRIB_CHUNK=64K trib-info --config\n"
+        "exit code: 0 done; 1 failed; 2 wrong arguments");
 }
 
 /* --- text --- */
@@ -83,6 +90,8 @@ static void print_item(void *arg, const trib_item_t *item)
         printf("  %s\n", item->name);
     else if (item->detail[0] == '\0')
         printf("  %-*s%s\n", columns->name, item->name, value);
+    else if (value[0] == '\0' && columns->value > WIDEST_VALUE)
+        printf("  %-*s%s\n", columns->name, item->name, item->detail);
     else if (columns->value <= WIDEST_VALUE)
         printf("  %-*s%-*s%s\n", columns->name, item->name, columns->value, value,
                item->detail);
@@ -135,15 +144,20 @@ static void read_edge(void *arg, const trib_item_t *item)
         edge->chunk = read_number(item->value);
 }
 
-/* Slots are all that grows with the number of peers, hence the one bound to know. */
+/* Slots are all that grows with the number of peers, hence the one bound to know: two
+ * lanes, for the ways up and down, of a power of two of slots with a line before each. */
 static trib_status_t print_memory(void)
 {
     struct edge edge = {0, 0};
     trib_status_t status = trib_list_each(TRIB_LIST_CONFIG, read_edge, &edge);
-    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0)
-        printf("memory\n  slots of an edge: window %llu × chunk %llu KiB = %llu KiB, "
-               "each way\n",
-               edge.window, edge.chunk / 1024, edge.window * edge.chunk / 1024);
+    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0) {
+        unsigned long long slots = 1, slot = (edge.chunk + 63) / 64 * 64 + 64;
+        while (slots < edge.window)
+            slots *= 2;
+        printf("memory\n  slots of an edge: 2 lanes × %llu slots × %llu B = %llu KiB on "
+               "each side, as far as they are used\n",
+               slots, slot, 2 * slots * slot / 1024);
+    }
     return status;
 }
 
@@ -215,6 +229,7 @@ static trib_status_t add_section(json_t *all, const struct section *section)
 
 struct request {
     bool json;
+    bool reach; /* and nothing else */
     bool any;
     bool wanted[N_SECTIONS];
 };
@@ -287,6 +302,8 @@ static int refuse(const char *text)
 int main(int argc, char **argv)
 {
     struct request request = {0};
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+        return info_doctor(argc - 1, argv + 1);
     for (int i = 1; i < argc; i++) {
         size_t section = find_section(argv[i]);
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -297,12 +314,16 @@ int main(int argc, char **argv)
             return 0;
         } else if (strcmp(argv[i], "--json") == 0) {
             request.json = true;
+        } else if (strcmp(argv[i], "--reach") == 0) {
+            request.reach = true;
         } else if (section < N_SECTIONS) {
             request.any = request.wanted[section] = true;
         } else {
             return refuse(argv[i]);
         }
     }
+    if (request.reach)
+        return info_reach(request.json) || fflush(stdout) != 0;
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
         const char *why = trib_last_error(NULL);

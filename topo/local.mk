@@ -4,5 +4,6 @@ libtributary_all_la_LIBADD += libtopo.la
 libtopo_la_SOURCES = \
 	topo/cost.c topo/cost.h \
 	topo/machine.c topo/machine.h \
+	topo/rdma.c topo/rdma.h \
 	topo/sysfs.c
 libtopo_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)

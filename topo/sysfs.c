@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "topo/machine.h"
 
 #define CPUS_MAX 8192
@@ -28,22 +29,6 @@ struct reader {
     struct trib_machine *out;
 };
 
-/* The first line of a file below root, without its line feed. */
-static bool read_line(const struct reader *r, const char *path, char *text, int bytes)
-{
-    char full[512];
-
-    snprintf(full, sizeof(full), "%s%s", r->root, path);
-    FILE *file = fopen(full, "re");
-    if (!file)
-        return false;
-    bool ok = fgets(text, bytes, file) != NULL;
-    fclose(file);
-    if (ok)
-        text[strcspn(text, "\n")] = '\0';
-    return ok;
-}
-
 /* "0-3,8" as a set; false if there is no such file. */
 static bool read_set(const struct reader *r, const char *path, union cpus *out)
 {
@@ -51,7 +36,7 @@ static bool read_set(const struct reader *r, const char *path, union cpus *out)
     char *p = text;
 
     memset(out, 0, sizeof(*out));
-    if (!read_line(r, path, text, sizeof(text)))
+    if (!trib_file_line(r->root, path, text, sizeof(text)))
         return false;
     while (*p) {
         char *end;
@@ -107,13 +92,13 @@ static void read_cache(struct reader *r, int cpu, int index)
     snprintf(name, sizeof(name), "/sys/devices/system/cpu/cpu%d/cache/index%d", cpu,
              index);
     snprintf(path, sizeof(path), "%s/level", name);
-    if (!read_line(r, path, level, sizeof(level)))
+    if (!trib_file_line(r->root, path, level, sizeof(level)))
         return;
     snprintf(path, sizeof(path), "%s/type", name);
-    if (!read_line(r, path, type, sizeof(type)) || strcmp(type, "Instruction") == 0)
+    if (!trib_file_line(r->root, path, type, sizeof(type)) || strcmp(type, "Instruction") == 0)
         return;
     snprintf(path, sizeof(path), "%s/size", name);
-    if (!read_line(r, path, size, sizeof(size)))
+    if (!trib_file_line(r->root, path, size, sizeof(size)))
         return;
     size_t *bytes = level[0] == '1'   ? &r->out->l1d_bytes
                     : level[0] == '2' ? &r->out->l2_bytes
@@ -155,31 +140,6 @@ static void read_nodes(struct reader *r)
         r->out->numa_nodes = CPU_COUNT_S(SET_BYTES, &nodes.set);
 }
 
-/* The value behind "name" and a colon in a file of such lines. */
-static bool read_field(const struct reader *r, const char *path, const char *name,
-                       char *out, size_t bytes)
-{
-    char full[512];
-    char line[512];
-    bool found = false;
-
-    snprintf(full, sizeof(full), "%s%s", r->root, path);
-    FILE *file = fopen(full, "re");
-    if (!file)
-        return false;
-    while (!found && fgets(line, sizeof(line), file)) {
-        char *colon = strchr(line, ':');
-        found = colon && strncmp(line, name, strlen(name)) == 0;
-        if (!found)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        colon += 1 + strspn(colon + 1, " \t");
-        snprintf(out, bytes, "%s", colon);
-    }
-    fclose(file);
-    return found;
-}
-
 void trib_machine_read_sysfs(const char *root, struct trib_machine *out)
 {
     struct reader r = {.root = root, .out = out};
@@ -197,7 +157,8 @@ void trib_machine_read_sysfs(const char *root, struct trib_machine *out)
     if (out->cpus_allowed == 0)
         out->cpus = out->cores = out->cpus_allowed = out->cores_allowed = 1;
     read_nodes(&r);
-    if (read_field(&r, "/proc/meminfo", "MemTotal", memory, sizeof(memory)))
+    if (trib_file_field(root, "/proc/meminfo", "MemTotal", true, memory, sizeof(memory)))
         out->memory_bytes = strtoull(memory, NULL, 10) << 10;
-    read_field(&r, "/proc/cpuinfo", "model name", out->model, sizeof(out->model));
+    trib_file_field(root, "/proc/cpuinfo", "model name", true, out->model,
+                    sizeof(out->model));
 }

@@ -2,12 +2,16 @@
 noinst_LTLIBRARIES += libtransport.la
 libtributary_all_la_LIBADD += libtransport.la
 libtransport_la_SOURCES = \
+	transport/auto.c transport/auto.h \
+	transport/auto_choose.c \
+	transport/auto_region.c \
 	transport/backends.h \
 	transport/decorators.h \
-	transport/ip.c transport/ip.h \
 	transport/loop.c transport/loop.h \
 	transport/loop_region.c \
+	transport/net.c transport/net.h \
 	transport/params.c transport/params.h \
+	transport/pulse.c transport/pulse.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \
 	transport/shm_layout.h \
@@ -15,6 +19,8 @@ libtransport_la_SOURCES = \
 	transport/shm_region.c \
 	transport/tcp.c transport/tcp.h \
 	transport/tcp_connect.c \
+	transport/tcp_devices.c \
+	transport/tcp_listen.c \
 	transport/tcp_receive.c \
 	transport/tcp_region.c \
 	transport/tcp_send.c \

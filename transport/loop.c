@@ -113,6 +113,34 @@ static trib_status_t loop_address(struct trib_transport *t, struct trib_address 
     return TRIB_OK;
 }
 
+static trib_status_t address_check(struct loop *loop, int peer,
+                                   const struct trib_address *address,
+                                   struct loop_address *out)
+{
+    memset(out, 0, sizeof(*out));
+    if (address->len == sizeof(*out))
+        memcpy(out, address->bytes, sizeof(*out));
+    if (out->magic != LOOP_MAGIC)
+        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
+                         peer);
+    struct trib_process who = {
+        .boot = out->boot, .space = out->space, .start = out->start, .pid = out->pid};
+    if (!trib_process_same(&who, &loop->me))
+        return trib_fail(
+            loop->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d is process %d: loop reaches threads of one process only", peer,
+            out->pid);
+    return TRIB_OK;
+}
+
+static trib_status_t loop_reach(struct trib_transport *t, int peer,
+                                const struct trib_address *address)
+{
+    struct loop_address a;
+
+    return address_check(loop_of(t), peer, address, &a);
+}
+
 static trib_status_t loop_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address)
 {
@@ -128,26 +156,15 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
     if (p->state != LOOP_UNKNOWN)
         return trib_fail(loop->err, TRIB_ERR_PEER_LOST,
                          "peer %d was lost or left before", peer);
-    if (address->len != sizeof(a))
-        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
-                         peer);
-    memcpy(&a, address->bytes, sizeof(a));
-    struct trib_process who = {
-        .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
-    if (a.magic != LOOP_MAGIC)
-        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
-                         peer);
-    if (!trib_process_same(&who, &loop->me))
-        return trib_fail(
-            loop->err, TRIB_ERR_UNSUPPORTED,
-            "peer %d is process %d: loop reaches threads of one process only", peer,
-            a.pid);
+    trib_status_t status = address_check(loop, peer, address, &a);
+    if (status != TRIB_OK)
+        return status;
     p->posted = calloc(loop->depth, sizeof(*p->posted));
     if (!p->posted)
         return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "out of memory");
     struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
-    trib_status_t status =
-        trib_segment_attach(&id, &who, &loop->me, &p->seg, loop->err);
+    /* Of this very process: address_check has seen to it. */
+    status = trib_segment_attach(&id, &loop->me, &loop->me, &p->seg, loop->err);
     if (status != TRIB_OK) {
         free(p->posted);
         p->posted = NULL;
@@ -320,20 +337,20 @@ static bool drained(struct loop *loop, int peer)
 }
 
 /* Why a peer counts as lost; NULL: it does not. */
-static const char *loss(struct loop *loop, int peer)
+static const char *loss(struct loop *loop, int peer, bool *left_out)
 {
     struct loop_peer *p = &loop->peers[peer];
     struct loop_endpoint *ep = p->endpoint;
 
+    *left_out = false;
     if (p->state != LOOP_CONNECTED || peer == loop->self)
         return NULL;
     if (atomic_load(&ep->senders[loop->self].refused))
         return "has refused a write to memory that it does not register";
     if (atomic_load(&loop->own->senders[peer].refused))
         return "wrote to memory that is not registered";
-    if (atomic_load(&ep->closed) || atomic_load(&ep->senders[loop->self].left))
-        return "has left";
-    return NULL;
+    *left_out = atomic_load(&ep->closed) || atomic_load(&ep->senders[loop->self].left);
+    return *left_out ? "has left" : NULL;
 }
 
 static int report_losses(struct loop *loop, struct trib_event *events, int max)
@@ -341,12 +358,14 @@ static int report_losses(struct loop *loop, struct trib_event *events, int max)
     int n = 0;
 
     for (int i = 0; i < loop->size && n < max; i++) {
-        const char *why = loss(loop, i);
+        bool left;
+        const char *why = loss(loop, i, &left);
         if (!why || !drained(loop, i))
             continue;
         loop->peers[i].state = LOOP_LOST;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
+        events[n].left = left;
         snprintf(events[n].why, sizeof(events[n].why), "a thread of process %d %s",
                  loop->me.pid, why);
         n++;
@@ -414,9 +433,14 @@ static void loop_wake(struct trib_transport *t, int peer)
 const struct trib_transport_ops trib_loop_ops = {
     .name = "loop",
     .detail = "threads of one process: queued copies, no direct reach; for tests",
+    .devices = trib_no_devices,
     .open = loop_open,
     .close = loop_close,
     .address = loop_address,
+    .reach = loop_reach,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
     .connect = loop_connect,
     .disconnect = loop_disconnect,
     .alloc = trib_loop_alloc,
@@ -428,6 +452,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .map = trib_no_map,
     .write = loop_write,
     .poll = loop_poll,
+    .descriptor = trib_no_descriptor,
     .arm = loop_arm,
     .wait = loop_wait,
     .wake = loop_wake,

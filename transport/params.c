@@ -36,22 +36,21 @@ static trib_status_t unknown_name(const char *owner, struct word name,
                      nearest ? "\" meant?" : "");
 }
 
-static trib_status_t set_text(const char *owner, const struct trib_param *param,
-                              struct word value, struct trib_error *err)
-{
-    if (value.len == 0 || value.len > (size_t)param->max)
-        return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants 1 to %" PRId64 " characters",
-                         owner, param->name, param->max);
-    memcpy(param->text, value.text, value.len);
-    param->text[value.len] = '\0';
-    return TRIB_OK;
-}
-
 static trib_status_t set_value(const char *owner, const struct trib_param *param,
                                struct word value, struct trib_error *err)
 {
     char digits[24];
     char *end = digits;
+
+    if (!param->value) {
+        if (value.len == 0 || value.len >= (size_t)param->max)
+            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s=%.*s is not a name", owner,
+                             param->name, (int)(value.len < 64 ? value.len : 64),
+                             value.text);
+        memcpy(param->text, value.text, value.len);
+        param->text[value.len] = '\0';
+        return TRIB_OK;
+    }
 
     if (value.len > 0 && value.len < sizeof(digits)) {
         memcpy(digits, value.text, value.len);
@@ -81,16 +80,15 @@ static trib_status_t parse_one(const char *owner, struct word item,
         if (strlen(params[i].name) != name.len ||
             memcmp(params[i].name, name.text, name.len) != 0)
             continue;
-        if (!equals && params[i].text)
-            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants a value, as in %s=NAME",
+        if (!equals && !params[i].value)
+            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants a name, as in %s=shm",
                              owner, params[i].name, params[i].name);
         if (!equals)
             return trib_fail(err, TRIB_ERR_CONFIG,
                              "%s: %s wants a value, as in %s=%" PRId64, owner,
                              params[i].name, params[i].name, *params[i].value);
-        struct word value = {equals + 1, item.len - name.len - 1};
-        return params[i].text ? set_text(owner, &params[i], value, err)
-                              : set_value(owner, &params[i], value, err);
+        return set_value(owner, &params[i],
+                         (struct word){equals + 1, item.len - name.len - 1}, err);
     }
     return unknown_name(owner, name, params, n, err);
 }

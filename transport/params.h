@@ -14,9 +14,9 @@ struct trib_error;
 
 struct trib_param {
     const char *name;
-    int64_t min, max; /* of a text: max is the length */
-    int64_t *value; /* holds the default before, the given value afterwards … */
-    char *text; /* … or this: max + 1 bytes; one of both is NULL */
+    int64_t min, max;
+    int64_t *value; /* holds the default before, the given value afterwards */
+    char *text; /* where `value` is NULL: the same, of `max` bytes */
 };
 
 #define TRIB_PARAMS_MAX 8

@@ -195,6 +195,17 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
     return TRIB_OK;
 }
 
+trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
+                                 struct trib_error *err)
+{
+    int fd;
+    trib_status_t status = open_peer_fd(id, pid, &fd, err);
+
+    if (status == TRIB_OK)
+        close(fd);
+    return status;
+}
+
 /* Takes one more reference unless the last one is gone. */
 static bool refs_join(struct trib_segment_trailer *trailer)
 {
@@ -224,12 +235,21 @@ static bool join_owner(struct trib_segment *seg)
     return true;
 }
 
-/* Kernels before 5.14 refuse: then the pages come one by one. */
-static bool populate(struct trib_segment *seg)
+/*
+ * Map the pages that are there at once: a fault on each costs far more. Those that nobody
+ * has touched are not made. Kernels before 5.14 refuse: then the pages come one by one.
+ */
+static void populate(const struct trib_segment *seg, int fd)
 {
-    if (seg->len <= POPULATE_MAX)
-        madvise(seg->base, seg->len, MADV_POPULATE_READ);
-    return true;
+    off_t end = (off_t)(seg->len < POPULATE_MAX ? seg->len : POPULATE_MAX), to;
+
+    for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end; at = to) {
+        to = lseek(fd, at, SEEK_HOLE);
+        if (to < 0)
+            return;
+        size_t bytes = (size_t)((to < end ? to : end) - at);
+        madvise(seg->base + at, bytes, MADV_POPULATE_READ);
+    }
 }
 
 trib_status_t trib_segment_attach(const struct trib_segment_id *id,
@@ -250,22 +270,25 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
 
     size_t map_len = (size_t)id->map_len;
     void *base = map_aligned(fd, map_len);
-    if (base == MAP_FAILED)
+    if (base == MAP_FAILED) {
         status =
             trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
-    close(fd);
-    if (status != TRIB_OK)
+        close(fd);
         return status;
-
+    }
     out->base = base;
     out->map_len = map_len;
     out->len = map_len - PAGE;
     out->key = id->key;
     out->trailer = trailer_of(base, map_len);
-    if (out->trailer->magic == SEGMENT_MAGIC && out->trailer->key == id->key) {
-        if (trib_process_same(owner, self) ? join_owner(out) : populate(out))
-            return TRIB_OK;
-    }
+    bool same = out->trailer->magic == SEGMENT_MAGIC && out->trailer->key == id->key;
+    if (same && trib_process_same(owner, self))
+        same = join_owner(out);
+    else if (same)
+        populate(out, fd);
+    close(fd);
+    if (same)
+        return TRIB_OK;
 
     munmap(base, map_len);
     memset(out, 0, sizeof(*out));

@@ -79,6 +79,10 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
                                   const struct trib_process *self,
                                   struct trib_segment *out, struct trib_error *err);
 
+/** trib_segment_reach - may this process open it? Errors as those of attach. */
+trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
+                                 struct trib_error *err);
+
 /**
  * trib_segment_release - undo create or attach. Does nothing the second time.
  *

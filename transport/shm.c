@@ -9,7 +9,9 @@
 #include "transport/shm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,6 +21,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "transport/backends.h"
 #include "transport/params.h"
 
@@ -76,6 +79,7 @@ static trib_status_t make_control(struct shm *shm)
     h->size = size;
     h->ring_slots = shm->ring_slots;
     h->self = (uint32_t)shm->self;
+    atomic_store(&h->pipe, -1);
     h->magic = TRIB_SHM_MAGIC;
     atomic_store(&h->state, TRIB_SHM_ALIVE);
     shm->header = h;
@@ -96,6 +100,7 @@ static trib_status_t make_tables(struct shm *shm)
         return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory for %zu peers",
                          n);
     for (size_t i = 0; i < n; i++) {
+        atomic_init(&shm->peers[i].pipe, -1);
         shm->peers[i].watch.pidfd = -1;
         shm->peers[i].watch.stat_fd = -1;
     }
@@ -120,6 +125,7 @@ static trib_status_t shm_open_transport(const struct trib_transport_opts *opts,
     if (!shm)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     shm->base.ops = &trib_shm_ops;
+    shm->pipe[0] = shm->pipe[1] = -1;
     shm->self = opts->self;
     shm->size = opts->size;
     shm->log = opts->log;
@@ -152,10 +158,16 @@ static void shm_close(struct trib_transport *t)
     for (int i = 0; i < shm->size; i++) {
         struct shm_peer *p = &shm->peers[i];
         if (!in_child && p->state == SHM_PEER_CONNECTED)
-            trib_shm_ring_bell(p->header);
+            trib_shm_ring(shm, i);
+        if (p->pipe >= 0)
+            close(p->pipe);
         trib_process_watch_close(&p->watch);
         trib_segment_release(&p->control, in_child);
     }
+    if (!in_child)
+        atomic_store(&shm->header->pipe, -1);
+    for (int i = 0; i < 2 && shm->pipe[i] >= 0; i++)
+        close(shm->pipe[i]);
     trib_segment_release(&shm->control, in_child);
     free_tables(shm);
 }
@@ -200,7 +212,7 @@ static trib_status_t shm_write(struct trib_transport *t, int peer,
     }
     if (!write->quiet) {
         ring_push(p, write->len, write->imm);
-        trib_shm_ring_bell(p->header);
+        trib_shm_ring(shm, peer);
     }
     if (write->signal)
         shm->done[shm->done_tail++ % SHM_DONE_SLOTS] =
@@ -261,6 +273,7 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = peer;
+        events[n].left = p->left;
         memcpy(events[n].why, p->why, sizeof(p->why));
         n++;
         trib_shm_peer_lost(shm, peer);
@@ -317,8 +330,29 @@ static void shm_arm(struct trib_transport *t)
                           memory_order_relaxed);
     atomic_store_explicit(&shm->armed, true, memory_order_relaxed);
     /* Sequentially consistent: the flag is out before the caller looks once more. */
-    atomic_store(&shm->header->sleeping, 1);
+    atomic_store(&shm->header->sleeping,
+                 shm->pipe[0] >= 0 ? TRIB_SHM_ON_PIPE : TRIB_SHM_ON_FUTEX);
     atomic_thread_fence(memory_order_seq_cst);
+}
+
+static int shm_descriptor(struct trib_transport *t)
+{
+    struct shm *shm = shm_of(t);
+
+    if (shm->pipe[0] < 0 && pipe2(shm->pipe, O_CLOEXEC | O_NONBLOCK) == 0)
+        atomic_store(&shm->header->pipe, shm->pipe[1]);
+    return shm->pipe[0];
+}
+
+static void wait_on_pipe(struct shm *shm, const struct timespec *ts)
+{
+    struct pollfd p = {.fd = shm->pipe[0], .events = POLLIN};
+    char rings[64];
+
+    if (ts->tv_sec || ts->tv_nsec)
+        (void)ppoll(&p, 1, ts, NULL);
+    while (read(shm->pipe[0], rings, sizeof(rings)) == (ssize_t)sizeof(rings))
+        continue;
 }
 
 static void shm_wait(struct trib_transport *t, int timeout_us)
@@ -326,35 +360,66 @@ static void shm_wait(struct trib_transport *t, int timeout_us)
     struct shm *shm = shm_of(t);
     struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
 
-    if (timeout_us <= 0)
-        return;
-    if (!atomic_load_explicit(&shm->armed, memory_order_relaxed))
+    if (timeout_us > 0 && !atomic_load_explicit(&shm->armed, memory_order_relaxed))
         shm_arm(t);
     uint32_t seen = atomic_load_explicit(&shm->bell_seen, memory_order_relaxed);
-    syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, seen, &ts, NULL, 0);
+    if (shm->pipe[0] >= 0)
+        wait_on_pipe(shm, &ts);
+    else if (timeout_us > 0)
+        syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, seen, &ts, NULL, 0);
     disarm(shm);
     atomic_store_explicit(&shm->slept, true, memory_order_relaxed);
 }
 
 static void shm_wake(struct trib_transport *t, int peer)
 {
-    struct shm *shm = shm_of(t);
-    struct trib_shm_header *h = shm->header;
+    assert(peer >= 0 && peer < shm_of(t)->size);
+    trib_shm_ring(shm_of(t), peer);
+}
 
-    assert(peer >= 0 && peer < shm->size);
-    if (peer != shm->self)
-        h = atomic_load_explicit(&shm->peers[peer].header, memory_order_acquire);
-    if (h)
-        trib_shm_ring_bell(h);
+/* The number in a line such as "MemAvailable:  123 kB"; -1: none. */
+static long long read_number(const char *path, const char *before)
+{
+    char line[128];
+    long long number = -1;
+    FILE *file = fopen(path, "re");
+
+    while (file && number < 0 && fgets(line, sizeof(line), file)) {
+        if (strncmp(line, before, strlen(before)) == 0)
+            number = strtoll(line + strlen(before), NULL, 10);
+    }
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* A memfd takes memory, not room in /dev/shm. */
+static void shm_devices(char *text, size_t bytes)
+{
+    long long kib = read_number("/proc/meminfo", "MemAvailable:");
+    long long scope = read_number("/proc/sys/kernel/yama/ptrace_scope", "");
+
+    text[0] = '\0';
+    if (kib >= 0)
+        trib_text_append(text, bytes, "%.1f GiB of memory free",
+                         (double)kib / (1 << 20));
+    if (scope > 0)
+        trib_text_append(text, bytes,
+                         "; kernel.yama.ptrace_scope=%lld bars other memory", scope);
 }
 
 const struct trib_transport_ops trib_shm_ops = {
     .name = "shm",
     .detail =
         "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
+    .devices = shm_devices,
     .open = shm_open_transport,
     .close = shm_close,
     .address = trib_shm_address,
+    .reach = trib_shm_reach,
+    .survey = trib_shm_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
     .connect = trib_shm_connect,
     .disconnect = trib_shm_disconnect,
     .alloc = trib_shm_alloc,
@@ -366,6 +431,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .map = trib_shm_map,
     .write = shm_write,
     .poll = shm_poll,
+    .descriptor = shm_descriptor,
     .arm = shm_arm,
     .wait = shm_wait,
     .wake = shm_wake,

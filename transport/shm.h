@@ -38,6 +38,7 @@ struct shm_peer {
     uint32_t tail;
     uint32_t head_seen; /* a copy of out->head, maybe old */
     _Atomic(struct trib_shm_header *) header; /* the peer's; NULL until connected */
+    _Atomic int pipe; /* own descriptor of its pipe; -1: none yet */
     /* consumer: the ring for the peer in our control segment */
     struct trib_shm_ring *in;
     uint32_t head;
@@ -47,7 +48,8 @@ struct shm_peer {
     struct trib_process who;
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
-    char why[TRIB_WHY_MAX]; /* GOING: what the event will say */
+    bool left; /* GOING: it left us or closed; what the event will say */
+    char why[TRIB_WHY_MAX]; /* the same */
 };
 
 /* A segment of ours out of which alloc() gives memory. */
@@ -109,6 +111,7 @@ struct shm {
     _Atomic bool armed;
     _Atomic bool slept; /* time has passed: the next poll looks after the peers */
     _Atomic uint32_t bell_seen;
+    int pipe[2]; /* -1: the own sleep is on the futex */
 
     /* liveness */
     uint64_t stop_timeout_ns;
@@ -133,6 +136,11 @@ static inline struct shm *shm_of(struct trib_transport *t)
 
 /* shm_peer.c */
 trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address);
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses,
+                              uint32_t *facts_out);
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address);
 void trib_shm_disconnect(struct trib_transport *t, int peer);
@@ -140,18 +148,14 @@ void trib_shm_disconnect(struct trib_transport *t, int peer);
 /** trib_shm_activate - from now on poll() reads this peer's ring. */
 void trib_shm_activate(struct shm *shm, int peer);
 
-/** trib_shm_peer_going - the peer is lost: report it once its ring is empty. */
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /** trib_shm_peer_lost - the loss of a going peer has been reported. */
 void trib_shm_peer_lost(struct shm *shm, int peer);
 
 /** trib_shm_liveness - look after the peers if it is time to; `now` in ns. */
 void trib_shm_liveness(struct shm *shm, uint64_t now);
 
-/** trib_shm_ring_bell - end the sleep of a header's owner, if it sleeps; any thread. */
-void trib_shm_ring_bell(struct trib_shm_header *header);
+/** trib_shm_ring - end a connected peer's sleep, or the own, if it sleeps; any thread. */
+void trib_shm_ring(struct shm *shm, int peer);
 
 /* shm_region.c */
 trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,

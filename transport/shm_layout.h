@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TRIB_SHM_MAGIC UINT64_C(0x6c6f72746e6f6373)
-#define TRIB_SHM_VERSION 1u
+#define TRIB_SHM_VERSION 2u
 
 /* Two lines: hardware fetches lines in pairs. */
 #define TRIB_SHM_APART 128
@@ -35,6 +35,13 @@
 enum trib_shm_state {
     TRIB_SHM_ALIVE = 1,
     TRIB_SHM_CLOSED = 2,
+};
+
+/* What the word `sleeping` says, and so how the owner is woken. */
+enum trib_shm_sleep {
+    TRIB_SHM_AWAKE = 0,
+    TRIB_SHM_ON_FUTEX = 1, /* on `doorbell` */
+    TRIB_SHM_ON_PIPE = 2,  /* on a byte through its pipe, beside other descriptors */
 };
 
 struct trib_shm_header {
@@ -48,8 +55,10 @@ struct trib_shm_header {
     alignas(TRIB_SHM_APART) _Atomic uint32_t state;
     /* Counts up when a peer attaches; the owner then looks which rings are in use. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t attached;
-    /* 1 while the owner is about to sleep or sleeps; who swaps it to 0 rings. */
+    /* enum trib_shm_sleep, set while the owner is about to sleep or sleeps; who swaps
+     * it to 0 rings. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t sleeping;
+    _Atomic int32_t pipe; /* the owner's descriptor of the end to write; -1: none */
     /* The futex word on which the owner sleeps; counts up. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t doorbell;
 };
@@ -72,6 +81,7 @@ static_assert(offsetof(struct trib_shm_entry, seq) == 12, "entry layout");
 static_assert(sizeof(struct trib_shm_header) == 5 * TRIB_SHM_APART, "header layout");
 static_assert(offsetof(struct trib_shm_header, state) == 128, "header layout");
 static_assert(offsetof(struct trib_shm_header, sleeping) == 384, "header layout");
+static_assert(offsetof(struct trib_shm_header, pipe) == 388, "header layout");
 static_assert(offsetof(struct trib_shm_header, doorbell) == 512, "header layout");
 static_assert(offsetof(struct trib_shm_ring, entries) == 384, "ring layout");
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics must work between processes");

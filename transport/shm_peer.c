@@ -4,11 +4,13 @@
  */
 #include "transport/shm.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,6 +69,29 @@ static trib_status_t address_check(struct shm *shm, int peer,
                          "peer %d (process %d) is in another pid namespace: let the "
                          "containers share one",
                          peer, out->pid);
+    return TRIB_OK;
+}
+
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_address a;
+    trib_status_t status = address_check(shm, peer, address, &a);
+
+    if (status != TRIB_OK || a.pid == shm->me.pid)
+        return status;
+    struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
+    return trib_segment_reach(&id, a.pid, shm->err);
+}
+
+/* All of one host, and nothing else to choose: connect() tells where that is not so. */
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses, uint32_t *facts_out)
+{
+    (void)t;
+    (void)addresses;
+    *facts_out = TRIB_FACT_MAPS;
     return TRIB_OK;
 }
 
@@ -184,7 +209,7 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
         return;
     atomic_store(&p->in->left, 1);
     if (p->state == SHM_PEER_CONNECTED)
-        trib_shm_ring_bell(p->header);
+        trib_shm_ring(shm, peer);
     if (p->state == SHM_PEER_GOING)
         shm->n_going--;
     if (p->active)
@@ -193,16 +218,57 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     p->state = SHM_PEER_LEFT;
 }
 
-void trib_shm_ring_bell(struct trib_shm_header *header)
+/* A peer's pipe, opened when it is first needed; -1: cannot be had,
+ * then the peer's sleep ends by itself. Two threads may do this at once. */
+static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *header)
 {
-    if (!atomic_load_explicit(&header->sleeping, memory_order_relaxed) ||
-        !atomic_exchange(&header->sleeping, 0))
-        return;
-    atomic_fetch_add(&header->doorbell, 1);
-    syscall(SYS_futex, &header->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    struct shm_peer *p = &shm->peers[peer];
+    int fd = atomic_load_explicit(&p->pipe, memory_order_acquire), none = -1;
+    char path[64];
+    struct stat st;
+
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->who.pid,
+             (int)atomic_load(&header->pipe));
+    /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is gone. */
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode)) {
+        close(fd);
+        return -1;
+    }
+    if (atomic_compare_exchange_strong(&p->pipe, &none, fd))
+        return fd;
+    close(fd);
+    return none;
 }
 
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+void trib_shm_ring(struct shm *shm, int peer)
+{
+    struct trib_shm_header *h =
+        peer == shm->self
+            ? shm->header
+            : atomic_load_explicit(&shm->peers[peer].header, memory_order_acquire);
+    uint32_t how;
+
+    if (!h || !atomic_load_explicit(&h->sleeping, memory_order_relaxed) ||
+        !(how = atomic_exchange(&h->sleeping, TRIB_SHM_AWAKE)))
+        return;
+    atomic_fetch_add(&h->doorbell, 1);
+    if (how == TRIB_SHM_ON_FUTEX) {
+        syscall(SYS_futex, &h->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        return;
+    }
+    int fd = peer == shm->self ? shm->pipe[1] : peer_pipe(shm, peer, h);
+    if (fd >= 0 && write(fd, "", 1) < 0)
+        return; /* full: it wakes anyway; or the peer is gone */
+}
+
+/* The peer is lost: report it once its ring is empty. */
+static void __attribute__((format(printf, 3, 4)))
+peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
 {
     va_list args;
 
@@ -232,13 +298,19 @@ static bool has_left(const struct shm_peer *p)
            atomic_load(&p->out->left);
 }
 
+static void peer_left(struct shm *shm, struct shm_peer *p)
+{
+    p->left = true;
+    peer_going(shm, p, "process %d has left", p->who.pid);
+}
+
 /* A process that closes its transport does so before it ends: "left" beats "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
     if (has_left(p))
-        trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+        peer_left(shm, p);
     else
-        trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
+        peer_going(shm, p, "process %d has died", p->who.pid);
 }
 
 /* One system call for all peers. */
@@ -251,7 +323,7 @@ static void look_for_deaths(struct shm *shm)
         if (p->state != SHM_PEER_CONNECTED)
             continue;
         if (has_left(p)) {
-            trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+            peer_left(shm, p);
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];
@@ -290,8 +362,8 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s",
-                                p->who.pid, (double)p->stopped_ns / 1e9);
+            peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
+                       (double)p->stopped_ns / 1e9);
     }
 }
 

@@ -5,12 +5,12 @@
  */
 #include "transport/tcp.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -57,9 +57,11 @@ static void release(struct tcp *tcp)
     }
     for (int i = 0; i < tcp->n_guests; i++)
         close(tcp->guests[i].fd);
-    close_fd(tcp->listener);
+    close_fd(tcp->listener.fd);
     close_fd(tcp->bell);
     close_fd(tcp->epoll);
+    if (tcp->own_pulse)
+        trib_pulse_close(tcp->pulse);
     trib_socket_free_memory(tcp);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
@@ -67,45 +69,57 @@ static void release(struct tcp *tcp)
     free(tcp);
 }
 
-static trib_status_t tcp_open(const struct trib_transport_opts *opts,
-                              struct trib_transport **out)
+static struct tcp *make(const struct trib_transport_opts *opts)
 {
-    int64_t port = 0, ports = 1000;
-    const struct trib_param params[] = {
-        {.name = "port", .min = 0, .max = 65535, .value = &port},
-        {.name = "ports", .min = 1, .max = 65535, .value = &ports},
-    };
-    trib_status_t status = trib_params_parse("tcp", opts->params, params, 2, opts->err);
-    struct stat net;
-
-    if (status != TRIB_OK)
-        return status;
-    if (port && port + ports > 65536)
-        ports = 65536 - port;
     struct tcp *tcp = calloc(1, sizeof(*tcp));
+
     if (!tcp)
-        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+        return NULL;
     tcp->base.ops = &trib_tcp_ops;
     tcp->self = opts->self;
     tcp->size = opts->size;
     tcp->cfg = opts->cfg;
     tcp->log = opts->log;
     tcp->err = opts->err;
-    tcp->listener = tcp->bell = tcp->epoll = -1;
+    tcp->listener.fd = tcp->bell = tcp->epoll = -1;
     pthread_mutex_init(&tcp->lock, NULL);
     trib_process_self(&tcp->me);
-    tcp->net = stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
+    tcp->net = trib_net_space();
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
     for (int i = 0; tcp->peers && i < opts->size; i++)
         tcp->peers[i].fd = tcp->peers[i].in.fd = -1;
-    if (!tcp->peers || !tcp->inlets)
-        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (status == TRIB_OK)
-        status = make_descriptors(tcp);
+    if (tcp->peers && tcp->inlets)
+        return tcp;
+    release(tcp);
+    return NULL;
+}
+
+static trib_status_t tcp_open(const struct trib_transport_opts *opts,
+                              struct trib_transport **out)
+{
+    int64_t port = 0, ports = 1000, watch = 1;
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &ports},
+        {.name = "watch", .min = 0, .max = 1, .value = &watch},
+    };
+    trib_status_t status = trib_params_parse("tcp", opts->params, params, 3, opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    struct tcp *tcp = make(opts);
+    if (!tcp)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    tcp->watch = watch != 0;
+    tcp->pulse = opts->pulse;
+    tcp->own_pulse = !opts->pulse;
+    status = make_descriptors(tcp);
     if (status == TRIB_OK)
         status = trib_socket_listen(tcp, (int)port, (int)ports);
+    if (status == TRIB_OK && tcp->own_pulse)
+        status = trib_pulse_open(opts, (int)port, (int)ports, &tcp->pulse);
     if (status != TRIB_OK) {
         release(tcp);
         return status;
@@ -164,17 +178,33 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     return n;
 }
 
+static int tcp_descriptor(struct trib_transport *t)
+{
+    return tcp_of(t)->epoll;
+}
+
+/*
+ * Kernels before 5.11 and the filters of some containers refuse microseconds. A longer
+ * sleep is harmless then: what a rank waits for ends it, and wake() does.
+ */
+static int sleep_us(int epoll, struct epoll_event *out, int timeout_us)
+{
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    int n = epoll_pwait2(epoll, out, 1, &ts, NULL);
+
+    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+        n = epoll_wait(epoll, out, 1, timeout_us / 1000 + (timeout_us % 1000 != 0));
+    return n;
+}
+
 static void tcp_wait(struct trib_transport *t, int timeout_us)
 {
     struct tcp *tcp = tcp_of(t);
-    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
     struct epoll_event e;
     uint64_t rings;
 
-    if (timeout_us <= 0)
-        return;
     atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
-    if (epoll_pwait2(tcp->epoll, &e, 1, &ts, NULL) > 0 && e.data.fd == tcp->bell &&
+    if (sleep_us(tcp->epoll, &e, timeout_us) > 0 && e.data.fd == tcp->bell &&
         read(tcp->bell, &rings, sizeof(rings)) < 0)
         return; /* another thread has read it */
 }
@@ -182,9 +212,14 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
 const struct trib_transport_ops trib_tcp_ops = {
     .name = "tcp",
     .detail = "ranks of any hosts: sockets",
+    .devices = trib_socket_devices,
     .open = tcp_open,
     .close = tcp_close,
     .address = trib_socket_address,
+    .reach = trib_socket_reach,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
     .connect = trib_socket_connect,
     .disconnect = trib_socket_disconnect,
     .alloc = trib_socket_alloc,
@@ -196,6 +231,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .map = trib_no_map,
     .write = trib_socket_write,
     .poll = tcp_poll,
+    .descriptor = tcp_descriptor,
     .arm = trib_no_arm,
     .wait = tcp_wait,
     .wake = trib_socket_wake,

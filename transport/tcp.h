@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the tcp transport: what tcp.c, tcp_connect.c, tcp_receive.c, tcp_region.c and
- * tcp_send.c share.
+ * Inside the tcp transport: what tcp.c and its tcp_*.c share.
  *
- * Each rank listens at one port. To write to a peer it connects to that peer's port; the
- * peer does the same for its own writes, so a pair has up to two connections, each of
- * which carries frames one way. The other way only ever carries a BYE.
+ * Each rank listens at one port. To write to a peer it connects to that peer's port;
+ * the peer does the same for its own writes, so a pair has up to two connections, each
+ * of which carries frames one way. The other way carries one word that the listener
+ * takes the connection, or why not, and a BYE.
+ *
+ * Peers of this host are watched in /proc, others by heartbeats (pulse.h).
  */
 #ifndef TRANSPORT_TCP_H
 #define TRANSPORT_TCP_H
@@ -16,9 +18,12 @@
 #include <stdbool.h>
 
 #include "base/process.h"
+#include "transport/net.h"
+#include "transport/pulse.h"
 #include "transport/transport.h"
 
-#define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT": changes with the protocol */
+#define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
+#define TCP_VERSION 2
 #define TCP_ADDRESSES 4
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
 #define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its place */
@@ -28,6 +33,18 @@ enum tcp_kind {
     TCP_QUIET, /* a write without an event */
     TCP_WAKE,
     TCP_BYE,
+    /* Only on the way back: */
+    TCP_ACCEPT,
+    TCP_REFUSE, /* imm is an enum tcp_refusal, off the listener's version */
+};
+
+enum tcp_refusal {
+    TCP_NOT_REFUSED,
+    TCP_OTHER_VERSION,
+    TCP_OTHER_JOB, /* the key is wrong */
+    TCP_OTHER_RANK, /* out of range, or the listener's own */
+    TCP_TWICE, /* a connection of this rank is here */
+    TCP_WAS_LOST, /* the listener has given this rank up */
 };
 
 /* In front of each write; everything as x86-64 and AArch64 Linux lay it out. */
@@ -41,20 +58,26 @@ struct tcp_head {
 };
 static_assert(sizeof(struct tcp_head) == 32, "no padding");
 
-/* The first bytes of a connection. */
+/* The first bytes of a connection. magic and version stay where they are in every
+ * version, so that two of them can tell each other. */
 struct tcp_hello {
     uint32_t magic;
+    uint32_t version;
     int32_t rank; /* of the connecting side */
+    int32_t size;
     uint64_t key; /* of the listening side: strangers do not know it */
 };
-static_assert(sizeof(struct tcp_hello) == 16, "no padding");
+static_assert(sizeof(struct tcp_hello) == 24, "no padding");
 
-/* Address. IPv4 addresses are mapped into IPv6. */
+/* IPv4 addresses are mapped into IPv6. */
 struct tcp_address {
     uint32_t magic;
+    uint32_t version;
     uint16_t port;
-    uint16_t n;
+    uint16_t pulse_port; /* UDP */
+    uint32_t n;
     uint64_t key;
+    uint64_t pulse_key;
     uint64_t start, space, boot; /* of trib_process */
     uint64_t net; /* inode of the network name space */
     int32_t pid;
@@ -118,6 +141,8 @@ struct tcp_peer {
     bool finished; /* its stream came and has ended */
     struct trib_process_watch watch; /* same host only */
     bool watched;
+    bool pulsed; /* other hosts: asked by heartbeats */
+    bool welcome; /* the peer has taken our connection */
     uint64_t stopped_ns;
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
@@ -135,6 +160,7 @@ struct tcp_guest {
     size_t have;
     struct tcp_hello hello;
     uint64_t until;
+    bool refused; /* was told so, and has till then to read it */
 };
 
 #define TCP_GUESTS 64
@@ -149,8 +175,10 @@ struct tcp {
     struct trib_process me;
     uint64_t net;
     uint64_t key;
-    int listener;
-    uint16_t port;
+    struct trib_net_port listener;
+    struct trib_pulse *pulse;
+    bool own_pulse;
+    bool watch; /* look for peers of this host in /proc */
     int bell;  /* eventfd: ends the own wait */
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
@@ -177,18 +205,27 @@ static inline struct tcp *tcp_of(struct trib_transport *t)
     return (struct tcp *)t;
 }
 
-/* tcp_connect.c: connections, their beginning and their end. */
+/* tcp_devices.c */
+void trib_socket_devices(char *text, size_t bytes);
+
+/* tcp_listen.c: connections that peers make. */
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
-trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);
-trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
-                                const struct trib_address *address);
-void trib_socket_disconnect(struct trib_transport *t, int peer);
 void trib_socket_accept(struct tcp *tcp);
 void trib_socket_greet(struct tcp *tcp);
+void trib_socket_hang_up(int fd);
+void trib_socket_inlet_close(struct tcp *tcp, int peer);
+
+/* tcp_connect.c: connections to peers, their beginning and their end. */
+trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
+                                const struct trib_address *address);
+trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
+                                  const struct trib_address *address);
+void trib_socket_disconnect(struct trib_transport *t, int peer);
+void trib_socket_watch_fd(struct tcp *tcp, int fd);
 void trib_socket_tick(struct tcp *tcp);
 void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void trib_socket_inlet_close(struct tcp *tcp, int peer);
 int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max);
 
 /* tcp_send.c */

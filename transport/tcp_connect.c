@@ -2,10 +2,7 @@
 /*
  * tcp: how connections begin and end, and who is still there.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -15,109 +12,26 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "transport/tcp.h"
 
 enum {
     ATTEMPT_MS = 2000, /* for one address of a peer */
-    HELLO_MS = 5000,   /* strangers that connect and say nothing */
-    GOING_MS = 50,     /* for what a dead peer may have left in its stream */
-    STOPS_MS = 25,     /* between two looks for stopped processes */
+    GOING_MS = 50, /* for what a dead peer may have left in its stream */
+    STOPS_MS = 25, /* between two looks for stopped processes */
 };
 
-static void watch_fd(struct tcp *tcp, int fd)
+void trib_socket_watch_fd(struct tcp *tcp, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
 
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
-}
-
-static int bind_port(int fd, int family, uint16_t port)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
-
-    if (family == AF_INET6)
-        return bind(fd, (struct sockaddr *)&six, sizeof(six));
-    return bind(fd, (struct sockaddr *)&four, sizeof(four));
-}
-
-/* One socket for IPv6 and IPv4, or for IPv4 where the kernel has no IPv6. */
-static int listening_socket(int *family_out)
-{
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), no = 0;
-
-    *family_out = AF_INET6;
-    if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    *family_out = AF_INET;
-    return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
-{
-    struct sockaddr_storage own;
-    socklen_t len = sizeof(own);
-    int family, bound = -1;
-
-    tcp->listener = listening_socket(&family);
-    if (tcp->listener < 0)
-        return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: no socket: %m");
-    for (int i = 0; i < (first_port ? ports : 1) && bound != 0; i++)
-        bound = bind_port(tcp->listener, family, (uint16_t)(first_port + i));
-    if (bound != 0)
-        return trib_fail(tcp->err, TRIB_ERR_SYSTEM,
-                         "tcp: none of the ports %d to %d can be bound: %m (choose others "
-                         "with tcp:port=N,ports=N)",
-                         first_port, first_port + ports - 1);
-    if (listen(tcp->listener, SOMAXCONN) != 0 ||
-        getsockname(tcp->listener, (struct sockaddr *)&own, &len) != 0)
-        return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: cannot listen: %m");
-    tcp->port = ntohs(family == AF_INET6 ? ((struct sockaddr_in6 *)&own)->sin6_port
-                                         : ((struct sockaddr_in *)&own)->sin_port);
-    watch_fd(tcp, tcp->listener);
-    return TRIB_OK;
-}
-
-/* An address of this host as peers may use it, mapped into IPv6; false: not one. */
-static bool usable_address(const struct ifaddrs *i, int family, uint8_t ip_out[16])
-{
-    if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
-        (i->ifa_flags & IFF_LOOPBACK))
-        return false;
-    if (family == AF_INET6) {
-        const struct in6_addr *a = &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
-        memcpy(ip_out, a, 16);
-        return !IN6_IS_ADDR_LINKLOCAL(a);
-    }
-    memset(ip_out, 0, 10);
-    memset(ip_out + 10, 0xff, 2);
-    memcpy(ip_out + 12, &((struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
-    return true;
-}
-
-static uint16_t own_addresses(uint8_t ip_out[TCP_ADDRESSES][16])
-{
-    static const int families[] = {AF_INET, AF_INET6};
-    struct ifaddrs *list = NULL;
-    uint16_t n = 0;
-
-    if (getifaddrs(&list) != 0)
-        return 0;
-    for (int f = 0; f < 2; f++) {
-        for (const struct ifaddrs *i = list; i && n < TCP_ADDRESSES; i = i->ifa_next)
-            n += usable_address(i, families[f], ip_out[n]);
-    }
-    freeifaddrs(list);
-    return n;
 }
 
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
@@ -125,8 +39,11 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
     struct tcp *tcp = tcp_of(t);
     struct tcp_address a = {
         .magic = TCP_MAGIC,
-        .port = tcp->port,
+        .version = TCP_VERSION,
+        .port = tcp->listener.port,
+        .pulse_port = trib_pulse_port(tcp->pulse),
         .key = tcp->key,
+        .pulse_key = trib_pulse_key(tcp->pulse),
         .start = tcp->me.start,
         .space = tcp->me.space,
         .boot = tcp->me.boot,
@@ -134,7 +51,7 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
         .pid = tcp->me.pid,
     };
 
-    a.n = own_addresses(a.ip);
+    a.n = (uint32_t)trib_net_own(a.ip, TCP_ADDRESSES);
     memset(out, 0, sizeof(*out));
     out->len = sizeof(a);
     memcpy(out->bytes, &a, sizeof(a));
@@ -144,32 +61,24 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
 /* A connected socket, or -1 and errno. */
 static int dial(const uint8_t ip[16], uint16_t port)
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
-    bool mapped = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)ip);
+    int family = trib_net_is_v4(ip) ? AF_INET : AF_INET6;
     int yes = 1, error = 0;
-    socklen_t len = sizeof(error);
+    struct sockaddr_storage to;
+    socklen_t to_len = trib_net_sockaddr(ip, port, family, &to), len = sizeof(error);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    memcpy(&six.sin6_addr, ip, 16);
-    memcpy(&four.sin_addr, ip + 12, 4);
-    int fd = socket(mapped ? AF_INET : AF_INET6,
-                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    int rc = mapped ? connect(fd, (struct sockaddr *)&four, sizeof(four))
-                    : connect(fd, (struct sockaddr *)&six, sizeof(six));
-    if (rc != 0 && errno == EINPROGRESS) {
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        rc = poll(&p, 1, ATTEMPT_MS);
-        error = rc == 0 ? ETIMEDOUT : errno;
-        if (rc > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && !error)
-            return fd;
-    } else if (rc == 0) {
-        return fd;
-    } else {
+    int rc = connect(fd, (struct sockaddr *)&to, to_len);
+    error = rc == 0 ? 0 : errno;
+    /* A connection that a signal interrupts is made all the same. */
+    if ((error == EINPROGRESS || error == EINTR) &&
+        (!trib_wait_fd(fd, POLLOUT, trib_deadline_ms(ATTEMPT_MS)) ||
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0))
         error = errno;
-    }
+    if (!error)
+        return fd;
     close(fd);
     errno = error;
     return -1;
@@ -178,9 +87,9 @@ static int dial(const uint8_t ip[16], uint16_t port)
 static bool is_mine(const uint8_t ip[16])
 {
     uint8_t own[TCP_ADDRESSES][16];
-    uint16_t n = own_addresses(own);
+    int n = trib_net_own(own, TCP_ADDRESSES);
 
-    for (uint16_t i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         if (memcmp(own[i], ip, 16) == 0)
             return true;
     }
@@ -188,22 +97,22 @@ static bool is_mine(const uint8_t ip[16])
 }
 
 /* On one host through loopback; else an address that both hosts have, as that of a
- * container bridge, leads back here and is left out. */
-static int dial_any(const struct tcp *tcp, const struct tcp_address *a, char *tried,
-                    size_t bytes)
+ * container bridge, leads back here and is left out. ip_out: the one that was dialled
+ * last. */
+static int dial_any(const struct tcp *tcp, const struct tcp_address *a,
+                    uint8_t ip_out[16])
 {
-    static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
     bool same_net = a->boot == tcp->me.boot && a->net == tcp->net && a->net;
     int fd = -1;
 
-    snprintf(tried, bytes, "127.0.0.1");
+    memcpy(ip_out, trib_net_loopback, 16);
     errno = EADDRNOTAVAIL;
     if (same_net)
-        fd = dial(loopback, a->port);
-    for (uint16_t i = 0; i < a->n && i < TCP_ADDRESSES && fd < 0; i++) {
+        fd = dial(trib_net_loopback, a->port);
+    for (uint32_t i = 0; i < a->n && i < TCP_ADDRESSES && fd < 0; i++) {
         if (!same_net && is_mine(a->ip[i]))
             continue;
-        inet_ntop(AF_INET6, a->ip[i], tried, (socklen_t)bytes);
+        memcpy(ip_out, a->ip[i], 16);
         fd = dial(a->ip[i], a->port);
     }
     return fd;
@@ -224,25 +133,61 @@ static trib_status_t check_address(struct tcp *tcp, int peer,
     memset(out, 0, sizeof(*out));
     if (address->len == sizeof(*out))
         memcpy(out, address->bytes, sizeof(*out));
-    if (out->magic != TCP_MAGIC)
+    if (out->magic != TCP_MAGIC || out->version != TCP_VERSION)
         return trib_fail(tcp->err, TRIB_ERR_INVALID, "peer %d: not an address of tcp",
                          peer);
     return TRIB_OK;
 }
 
-trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
+trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
                                 const struct trib_address *address)
+{
+    struct tcp_address a;
+
+    return check_address(tcp_of(t), peer, address, &a);
+}
+
+/* Who looks after a peer: this host's kernel, or heartbeats along the way that the
+ * connection takes. */
+static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
+                        const uint8_t ip[16])
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct trib_pulse_peer heart = {
+        .port = a->pulse_port, .key = a->pulse_key, .pid = a->pid};
+
+    p->who = (struct trib_process){
+        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
+    if (trib_process_same(&p->who, &tcp->me))
+        return;
+    p->watched = tcp->watch && a->boot == tcp->me.boot && a->space == tcp->me.space &&
+                 trib_process_watch_open(&p->watch, &p->who, NULL) == TRIB_OK;
+    if (p->watched)
+        return;
+    memcpy(heart.ip, ip, sizeof(heart.ip));
+    trib_pulse_watch(tcp->pulse, peer, &heart);
+    p->pulsed = true;
+}
+
+trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
+                                  const struct trib_address *address)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_address a;
+    uint8_t ip[16];
     char tried[64];
     trib_status_t status = check_address(tcp, peer, address, &a);
 
     if (status != TRIB_OK || tcp->peers[peer].state == TCP_PEER_CONNECTED)
         return status;
     struct tcp_peer *p = &tcp->peers[peer];
-    struct tcp_hello hello = {.magic = TCP_MAGIC, .rank = tcp->self, .key = a.key};
-    int fd = dial_any(tcp, &a, tried, sizeof(tried));
+    struct tcp_hello hello = {.magic = TCP_MAGIC,
+                              .version = TCP_VERSION,
+                              .rank = tcp->self,
+                              .size = tcp->size,
+                              .key = a.key};
+    int fd = dial_any(tcp, &a, ip);
+    trib_net_text(ip, tried, sizeof(tried));
     if (fd < 0)
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be reached at %s port %u: %m", a.pid, tried,
@@ -255,46 +200,13 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                          "process %d cannot be greeted: %m", a.pid);
     }
     p->key = a.key;
-    p->who = (struct trib_process){
-        .pid = a.pid, .start = a.start, .space = a.space, .boot = a.boot};
-    p->watched = a.boot == tcp->me.boot && a.space == tcp->me.space &&
-                 !trib_process_same(&p->who, &tcp->me) &&
-                 trib_process_watch_open(&p->watch, &p->who, NULL) == TRIB_OK;
+    begin_watch(tcp, peer, &a, ip);
     pthread_mutex_lock(&tcp->lock);
     p->fd = fd;
     pthread_mutex_unlock(&tcp->lock);
     p->state = TCP_PEER_CONNECTED;
-    watch_fd(tcp, fd);
+    trib_socket_watch_fd(tcp, fd);
     return TRIB_OK;
-}
-
-/* Reads what is there first: else the kernel would answer the close with a reset, which
- * may overtake what was sent. */
-static void hang_up(int fd)
-{
-    char rest[4096];
-
-    (void)shutdown(fd, SHUT_WR);
-    while (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
-        continue;
-    close(fd);
-}
-
-void trib_socket_inlet_close(struct tcp *tcp, int peer)
-{
-    struct tcp_inlet *in = &tcp->peers[peer].in;
-
-    if (in->fd < 0)
-        return;
-    hang_up(in->fd);
-    tcp->peers[peer].finished = true;
-    free(in->buf);
-    memset(in, 0, sizeof(*in));
-    in->fd = -1;
-    for (int i = 0; i < tcp->n_inlets; i++) {
-        if (tcp->inlets[i] == peer)
-            tcp->inlets[i--] = tcp->inlets[--tcp->n_inlets];
-    }
 }
 
 static void outlet_close(struct tcp *tcp, int peer)
@@ -303,7 +215,7 @@ static void outlet_close(struct tcp *tcp, int peer)
 
     pthread_mutex_lock(&tcp->lock);
     if (p->fd >= 0)
-        hang_up(p->fd);
+        trib_socket_hang_up(p->fd);
     p->fd = -1;
     if (p->head != p->tail)
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
@@ -312,29 +224,9 @@ static void outlet_close(struct tcp *tcp, int peer)
     pthread_mutex_unlock(&tcp->lock);
     if (p->watched)
         trib_process_watch_close(&p->watch);
-    p->watched = false;
-}
-
-void trib_socket_disconnect(struct trib_transport *t, int peer)
-{
-    struct tcp *tcp = tcp_of(t);
-
-    if (peer < 0 || peer >= tcp->size || tcp->peers[peer].state == TCP_PEER_LEFT)
-        return;
-    struct tcp_peer *p = &tcp->peers[peer];
-    if (p->state == TCP_PEER_GOING)
-        tcp->n_going--;
-    trib_socket_say_bye(tcp, peer);
-    /* What is on its way should get there, but a peer that reads no more cannot hold us. */
-    for (uint64_t until = trib_deadline_ms(100);
-         p->fd >= 0 && p->sent != p->tail && !trib_deadline_passed(until);) {
-        struct pollfd wait = {.fd = p->fd, .events = POLLOUT};
-        (void)poll(&wait, 1, 10);
-        trib_socket_flush(tcp, peer);
-    }
-    outlet_close(tcp, peer);
-    trib_socket_inlet_close(tcp, peer);
-    p->state = TCP_PEER_LEFT;
+    if (p->pulsed)
+        trib_pulse_forget(tcp->pulse, peer);
+    p->watched = p->pulsed = false;
 }
 
 void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
@@ -350,8 +242,10 @@ void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
         tcp->n_going++;
     }
     va_start(args, format);
-    vsnprintf(p->why, sizeof(p->why), p->said_bye ? "process %d has left" : format, args);
+    vsnprintf(p->why, sizeof(p->why), format, args);
     va_end(args);
+    if (p->said_bye)
+        snprintf(p->why, sizeof(p->why), "process %d has left", p->who.pid);
 }
 
 /* A lost peer is reported after everything that it sent. */
@@ -366,6 +260,7 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
+        events[n].left = p->said_bye;
         memcpy(events[n++].why, p->why, sizeof(p->why));
         outlet_close(tcp, i);
         trib_socket_inlet_close(tcp, i);
@@ -375,71 +270,81 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
     return n;
 }
 
-void trib_socket_accept(struct tcp *tcp)
+/* A listener that does not take the connection says why. */
+static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
 {
-    int yes = 1;
+    static const char *const reasons[] = {
+        [TCP_NOT_REFUSED] = "for no reason",
+        [TCP_OTHER_JOB] =
+            "this rank's key is of another job: has its port changed hands?",
+        [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
+        [TCP_TWICE] = "it has a connection of this rank already",
+        [TCP_WAS_LOST] = "it had lost this rank before",
+    };
+    const struct tcp_peer *p = &tcp->peers[peer];
 
-    while (tcp->n_guests < TCP_GUESTS) {
-        int fd = accept4(tcp->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
-            return;
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-        tcp->guests[tcp->n_guests++] =
-            (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
-        watch_fd(tcp, fd);
-    }
+    if (head->imm == TCP_OTHER_VERSION)
+        trib_socket_going(
+            tcp, peer,
+            "process %d turned rank %d away: it speaks version %u of tcp, "
+            "this rank version %d; install one version",
+            p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
+    else
+        trib_socket_going(
+            tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
+            head->imm <= TCP_WAS_LOST ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
 }
 
-/* true: it is at the table, or gone. */
-static bool seat(struct tcp *tcp, struct tcp_guest *g)
-{
-    ssize_t n = recv(g->fd, (uint8_t *)&g->hello + g->have, sizeof(g->hello) - g->have,
-                     MSG_DONTWAIT);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR) && !trib_deadline_passed(g->until))
-        return false;
-    g->have += n > 0 ? (size_t)n : 0;
-    if (n > 0 && g->have < sizeof(g->hello))
-        return false;
-    const struct tcp_hello *h = &g->hello;
-    bool known = g->have == sizeof(*h) && h->magic == TCP_MAGIC && h->key == tcp->key &&
-                 h->rank >= 0 && h->rank < tcp->size && h->rank != tcp->self;
-    struct tcp_peer *p = known ? &tcp->peers[h->rank] : NULL;
-    if (!p || p->in.fd >= 0 || p->state == TCP_PEER_LOST || p->state == TCP_PEER_LEFT ||
-        !(p->in.buf = malloc(TCP_BUFFER))) {
-        if (!known)
-            trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
-                     "a stranger connected to port %u and was turned away", tcp->port);
-        if (p && p->state == TCP_PEER_LEFT) /* it must not take us for dead */
-            (void)send(g->fd, &(struct tcp_head){.magic = TCP_MAGIC, .kind = TCP_BYE},
-                       sizeof(struct tcp_head), MSG_DONTWAIT | MSG_NOSIGNAL);
-        hang_up(g->fd);
-        return true;
-    }
-    p->in.fd = g->fd;
-    tcp->inlets[tcp->n_inlets++] = h->rank;
-    return true;
-}
-
-void trib_socket_greet(struct tcp *tcp)
-{
-    for (int i = 0; i < tcp->n_guests; i++) {
-        if (seat(tcp, &tcp->guests[i]))
-            tcp->guests[i--] = tcp->guests[--tcp->n_guests];
-    }
-}
-
-/* The way back of the own connection: a BYE, or its end. */
+/* The way back of the own connection: the listener's word, a BYE, or its end. */
 static void look_at_outlet(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     struct tcp_head head;
-    ssize_t n = recv(p->fd, &head, sizeof(head), MSG_DONTWAIT);
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    while (p->state == TCP_PEER_CONNECTED) {
+        ssize_t n = recv(p->fd, &head, sizeof(head), MSG_DONTWAIT | MSG_PEEK);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n > 0 && n < (ssize_t)sizeof(head))
+            return; /* the rest is on its way */
+        if (n > 0)
+            n = recv(p->fd, &head, sizeof(head), MSG_DONTWAIT);
+        bool word = n == (ssize_t)sizeof(head) && head.magic == TCP_MAGIC;
+        if (word && head.kind == TCP_ACCEPT) {
+            p->welcome = true;
+            continue;
+        }
+        if (word && head.kind == TCP_REFUSE)
+            refused(tcp, peer, &head);
+        p->said_bye |= word && head.kind == TCP_BYE;
+        trib_socket_going(tcp, peer, "process %d has died", p->who.pid);
+    }
+}
+
+void trib_socket_disconnect(struct trib_transport *t, int peer)
+{
+    struct tcp *tcp = tcp_of(t);
+
+    if (peer < 0 || peer >= tcp->size || tcp->peers[peer].state == TCP_PEER_LEFT)
         return;
-    p->said_bye |= n == sizeof(head) && head.magic == TCP_MAGIC && head.kind == TCP_BYE;
-    trib_socket_going(tcp, peer, "process %d has died", p->who.pid);
+    struct tcp_peer *p = &tcp->peers[peer];
+    trib_socket_say_bye(tcp, peer);
+    /* What is on its way should get there: a listener's word that comes after the end
+     * would reset the connection. But a peer that reads no more cannot hold us. */
+    for (uint64_t until = trib_deadline_ms(100); p->state == TCP_PEER_CONNECTED &&
+                                                 (p->sent != p->tail || !p->welcome) &&
+                                                 !trib_deadline_passed(until);) {
+        struct pollfd wait = {.fd = p->fd,
+                              .events = p->sent != p->tail ? POLLIN | POLLOUT : POLLIN};
+        (void)poll(&wait, 1, 10);
+        trib_socket_flush(tcp, peer);
+        look_at_outlet(tcp, peer);
+    }
+    if (p->state == TCP_PEER_GOING) /* seen just now, or before */
+        tcp->n_going--;
+    outlet_close(tcp, peer);
+    trib_socket_inlet_close(tcp, peer);
+    p->state = TCP_PEER_LEFT;
 }
 
 /*
@@ -458,8 +363,17 @@ static void look_for_stop(struct tcp *tcp, int peer, uint64_t elapsed)
     p->stopped_ns =
         state == TRIB_PROCESS_STOPPED ? p->stopped_ns + (p->stopped_ns ? elapsed : 1) : 0;
     if (p->stopped_ns >= (uint64_t)tcp->cfg->stop_timeout_ms * 1000000u)
-        trib_socket_going(tcp, peer, "process %d has been stopped for %.1f s", p->who.pid,
-                        (double)p->stopped_ns / 1e9);
+        trib_socket_going(tcp, peer, "process %d has been stopped for %.1f s",
+                          p->who.pid, (double)p->stopped_ns / 1e9);
+}
+
+static void look_for_silence(struct tcp *tcp, int peer)
+{
+    char why[TRIB_WHY_MAX];
+
+    if (tcp->peers[peer].pulsed && tcp->peers[peer].state == TCP_PEER_CONNECTED &&
+        trib_pulse_lost(tcp->pulse, peer, why, sizeof(why)))
+        trib_socket_going(tcp, peer, "%s", why);
 }
 
 void trib_socket_tick(struct tcp *tcp)
@@ -475,6 +389,7 @@ void trib_socket_tick(struct tcp *tcp)
     for (int i = 0; i < tcp->size; i++) {
         if (tcp->peers[i].state == TCP_PEER_CONNECTED)
             look_at_outlet(tcp, i);
+        look_for_silence(tcp, i);
         if (stops)
             look_for_stop(tcp, i, elapsed < 4 * step ? elapsed : 4 * step);
     }

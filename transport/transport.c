@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/transport.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -15,6 +15,7 @@
 #define NAMES_MAX 16
 
 const struct trib_transport_ops *const trib_transports[] = {
+    &trib_auto_ops,
     &trib_shm_ops,
     &trib_tcp_ops,
 #if HAVE_VERBS
@@ -24,6 +25,41 @@ const struct trib_transport_ops *const trib_transports[] = {
     NULL,
 };
 
+void trib_no_devices(char *text, size_t bytes)
+{
+    (void)bytes;
+    text[0] = '\0';
+}
+
+/* In order of cost: what "auto" chooses from. */
+const struct trib_candidate trib_candidates[] = {
+    {.ops = &trib_shm_ops, .id = 1, .maps = true},
+    {.ops = &trib_tcp_ops, .id = 3, .ports = true, .cheap = true},
+    {.ops = NULL},
+};
+
+trib_status_t trib_no_survey(struct trib_transport *t,
+                             const struct trib_address *addresses, uint32_t *facts_out)
+{
+    (void)t;
+    (void)addresses;
+    *facts_out = 0;
+    return TRIB_OK;
+}
+
+void trib_no_settle(struct trib_transport *t, const uint32_t *facts)
+{
+    (void)t;
+    (void)facts;
+}
+
+void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    (void)peer;
+    out->name = t->ops->name;
+    snprintf(out->why, sizeof(out->why), "asked for by name");
+}
+
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote)
 {
     (void)t;
@@ -31,25 +67,15 @@ void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote)
     return NULL;
 }
 
+int trib_no_descriptor(struct trib_transport *t)
+{
+    (void)t;
+    return -1;
+}
+
 void trib_no_arm(struct trib_transport *t)
 {
     (void)t;
-}
-
-void trib_no_wait(struct trib_transport *t, int timeout_us)
-{
-    int us = timeout_us < 50 ? timeout_us : 50;
-    struct timespec ts = {0, us * 1000L};
-
-    (void)t;
-    if (us > 0)
-        nanosleep(&ts, NULL);
-}
-
-void trib_no_wake(struct trib_transport *t, int peer)
-{
-    (void)t;
-    (void)peer;
 }
 
 /* Cuts one part off "name:params+name:params" and returns what follows. */
@@ -88,33 +114,13 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
                      name, list);
 }
 
-/* The first that opens. The sentence of the last that did not stays if none does. */
-static trib_status_t open_auto(const struct trib_transport_opts *opts,
-                               struct trib_transport **out)
-{
-    trib_status_t status = TRIB_ERR_UNSUPPORTED;
-
-    if (opts->params[0])
-        return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "auto takes no parameters, not \"%s\"", opts->params);
-    for (size_t i = 0; trib_transports[i]; i++) {
-        trib_error_clear(opts->err);
-        status = trib_transports[i]->open(opts, out);
-        if (status == TRIB_OK)
-            break;
-    }
-    return status;
-}
-
 static trib_status_t open_backend(const char *name,
                                   const struct trib_transport_opts *opts,
                                   struct trib_transport **out)
 {
-    const char *names[NAMES_MAX] = {"auto"};
-    size_t n = 1;
+    const char *names[NAMES_MAX];
+    size_t n = 0;
 
-    if (strcmp(name, "auto") == 0)
-        return open_auto(opts, out);
     for (size_t i = 0; trib_transports[i]; i++) {
         if (strcmp(name, trib_transports[i]->name) == 0)
             return trib_transports[i]->open(opts, out);

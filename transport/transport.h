@@ -29,6 +29,7 @@
 struct trib_config;
 struct trib_error;
 struct trib_log;
+struct trib_pulse;
 
 #define TRIB_ADDRESS_MAX 640
 #define TRIB_BLOB_MAX 128
@@ -58,6 +59,7 @@ struct trib_event {
     enum trib_event_kind kind;
     int peer;
     uint32_t imm;   /* ARRIVED */
+    bool left;      /* PEER_LOST: of its own accord, by disconnect or close */
     uint64_t len;   /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
@@ -70,6 +72,8 @@ struct trib_transport_opts {
     const struct trib_config *cfg;  /* outlives the transport */
     const struct trib_log *log;     /* may be NULL */
     struct trib_error *err;         /* receives sentences; may be NULL */
+    struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
+                                     * them has its own */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */
@@ -91,13 +95,34 @@ struct trib_write {
     uint64_t token;
 };
 
+/* What a rank tells all others after it has seen their addresses. */
+enum {
+    TRIB_FACT_MAPS = 1, /* load/store reach to all peers is to be expected */
+    TRIB_FACT_OWN = 8,  /* from this bit on: for the same backend on the other side */
+};
+
+/* By what a peer is reached. */
+struct trib_route {
+    const char *name;       /* of a backend, or "none" */
+    char why[TRIB_WHY_MAX]; /* a clause, such as "same host" */
+};
+
 /*
  * Every slot is filled; trib_no_* below serve those that a backend cannot do.
  *
+ * devices    what it finds on this host now, for people: a line, "" for nothing to say;
+ *            needs no open transport
  * open       make a transport; nothing is connected yet
  * address    what a peer needs to connect to this one
+ * reach      can this address be connected to, as far as that shows from here? Connects
+ *            nothing, sends nothing, takes microseconds; the sentence says why not
+ * survey     the addresses of all peers [size] are known; facts_out is for all of them
+ * settle     the facts of all peers [size]. Once both were called, before the first
+ *            connect, the two ends of each pair make the same choices. Who knows that
+ *            they do anyway can leave both out
+ * route      by what a peer is, or would be, reached, and why by that
  * connect    make `peer` reachable; idempotent; cheap when done before
- * disconnect leave a peer cleanly: it gets PEER_LOST "has left" unless it has left, too
+ * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * reg        register memory of the caller
  * export     describe a region; the blob is valid while the region is
@@ -105,6 +130,9 @@ struct trib_write {
  * map        load/store reach: a pointer to the remote's first byte, or NULL
  * write      post a write; returns at once
  * poll       harvest up to max events, never blocks; also where liveness is looked at
+ * descriptor of this transport: once armed it is readable when a wait would end, so that
+ *            one sleep can wait for several; -1: there is none. wait(0) then ends what
+ *            arm began. Asked once, before the first arm
  * arm, wait  sleep: arm(), look once more for work, then wait(timeout); wait returns at
  *            an arrival, a wake() or after timeout_us; spurious returns are allowed.
  *            A wake that comes while arming may be missed: keep timeout_us <= 1000
@@ -114,10 +142,17 @@ struct trib_write {
 struct trib_transport_ops {
     const char *name;
     const char *detail; /* one line for trib-info */
+    void (*devices)(char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void (*close)(struct trib_transport *t);
     trib_status_t (*address)(struct trib_transport *t, struct trib_address *out);
+    trib_status_t (*reach)(struct trib_transport *t, int peer,
+                           const struct trib_address *address);
+    trib_status_t (*survey)(struct trib_transport *t,
+                            const struct trib_address *addresses, uint32_t *facts_out);
+    void (*settle)(struct trib_transport *t, const uint32_t *facts);
+    void (*route)(struct trib_transport *t, int peer, struct trib_route *out);
     trib_status_t (*connect)(struct trib_transport *t, int peer,
                              const struct trib_address *address);
     void (*disconnect)(struct trib_transport *t, int peer);
@@ -137,16 +172,21 @@ struct trib_transport_ops {
     trib_status_t (*write)(struct trib_transport *t, int peer,
                            const struct trib_write *write);
     int (*poll)(struct trib_transport *t, struct trib_event *events, int max);
+    int (*descriptor)(struct trib_transport *t);
     void (*arm)(struct trib_transport *t);
     void (*wait)(struct trib_transport *t, int timeout_us);
     void (*wake)(struct trib_transport *t, int peer);
 };
 
 /* What a backend puts into the slots that it has no use for. */
+void trib_no_devices(char *text, size_t bytes);
+trib_status_t trib_no_survey(struct trib_transport *t,
+                             const struct trib_address *addresses, uint32_t *facts_out);
+void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
+void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
+int trib_no_descriptor(struct trib_transport *t);
 void trib_no_arm(struct trib_transport *t);
-void trib_no_wait(struct trib_transport *t, int timeout_us); /* sleeps 50 us at most */
-void trib_no_wake(struct trib_transport *t, int peer);
 
 /**
  * trib_transports - the backends in order of preference, NULL at the end.
@@ -159,7 +199,7 @@ extern const struct trib_transport_ops *const trib_transports[];
  * trib_transport_open - open a backend, wrapped by decorators, from its text.
  *
  * text     "shm", "loop", "shm+trace", "loop:depth=8+delay:us=50+kill:after=3,signal=9";
- *          "auto" is the first backend that opens
+ *          "auto" chooses for each peer
  * errors   TRIB_ERR_CONFIG with a sentence in opts->err for unknown names or parameters
  */
 trib_status_t trib_transport_open(const char *text, const struct trib_transport_opts *opts,

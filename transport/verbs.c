@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -36,7 +37,7 @@ static trib_status_t parse(const struct trib_transport_opts *opts, struct settin
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
         {.name = "depth", .min = 16, .max = DEPTH_MAX, .value = &s->depth},
         {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
-        {.name = "device", .text = s->device, .max = sizeof(s->device) - 1},
+        {.name = "device", .text = s->device, .max = sizeof(s->device)},
     };
 
     *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096};
@@ -91,7 +92,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->depth = power_of_two(16, (uint32_t)s->depth);
     v->receives = (uint32_t)s->receives;
     v->inline_bytes = INLINE_BYTES;
-    v->bell = v->stop = -1;
+    v->bell = v->stop = v->doze = -1;
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
     trib_process_self(&v->me);
@@ -114,6 +115,8 @@ static void release(struct verbs *v)
         close(v->bell);
     if (v->stop >= 0)
         close(v->stop);
+    if (v->doze >= 0)
+        close(v->doze);
     pthread_mutex_destroy(&v->links);
     pthread_mutex_destroy(&v->posting);
     free(v->stash);
@@ -131,6 +134,22 @@ static void take_down(struct verbs *v)
     release(v);
 }
 
+static trib_status_t make_descriptors(struct verbs *v)
+{
+    struct epoll_event rung = {.events = EPOLLIN};
+
+    v->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    v->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    v->doze = epoll_create1(EPOLL_CLOEXEC);
+    rung.data.fd = v->bell;
+    if (v->bell < 0 || v->stop < 0 || v->doze < 0 ||
+        epoll_ctl(v->doze, EPOLL_CTL_ADD, v->bell, &rung) != 0 ||
+        getrandom(&v->key, sizeof(v->key), 0) != (ssize_t)sizeof(v->key))
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: eventfd, epoll or getrandom: %m");
+    return TRIB_OK;
+}
+
 static trib_status_t verbs_open(const struct trib_transport_opts *opts,
                                 struct trib_transport **out)
 {
@@ -145,11 +164,7 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    v->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    v->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (v->bell < 0 || v->stop < 0 ||
-        getrandom(&v->key, sizeof(v->key), 0) != (ssize_t)sizeof(v->key))
-        status = trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: eventfd or getrandom: %m");
+    status = make_descriptors(v);
     if (status == TRIB_OK)
         status = load(v);
     if (status == TRIB_OK)
@@ -186,9 +201,14 @@ static void verbs_close(struct trib_transport *t)
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
     .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE",
+    .devices = trib_verbs_devices,
     .open = verbs_open,
     .close = verbs_close,
     .address = trib_verbs_address,
+    .reach = trib_verbs_reach,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
     .connect = trib_verbs_connect,
     .disconnect = trib_verbs_disconnect,
     .alloc = trib_verbs_alloc,
@@ -200,6 +220,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .map = trib_no_map,
     .write = trib_verbs_write,
     .poll = trib_verbs_poll,
+    .descriptor = trib_verbs_descriptor,
     .arm = trib_verbs_arm,
     .wait = trib_verbs_wait,
     .wake = trib_verbs_wake,

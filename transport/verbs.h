@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "base/process.h"
+#include "transport/net.h"
 #include "transport/transport.h"
 #include "transport/verbs_api.h"
 #include "transport/verbs_wire.h"
@@ -76,7 +77,7 @@ struct verbs_ticket {
 struct verbs_peer {
     enum verbs_peer_state state;
     struct trib_process who;
-    struct trib_ip where; /* its address that answered */
+    struct verbs_ip where; /* its address that answered */
     uint64_t key;
     struct trib_process_watch watch; /* same host only */
     bool watched;
@@ -115,7 +116,7 @@ struct verbs {
     uint64_t settings;
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
-    struct trib_ip ip[VERBS_ADDRESSES];
+    struct verbs_ip ip[VERBS_ADDRESSES];
     uint16_t n_ips;
     uint16_t port; /* of the listener */
     uint32_t depth; /* posted requests of a peer at most; a power of two */
@@ -133,6 +134,7 @@ struct verbs {
     struct rdma_event_channel *events;
     struct rdma_cm_id *listener;
     int bell; /* eventfd: ends the own wait */
+    int doze; /* epoll: the bell and the channel, what a sleep waits for */
     int stop; /* eventfd: ends the manager */
     pthread_t manager;
     bool managed;
@@ -164,6 +166,21 @@ static inline struct verbs *verbs_of(struct trib_transport *t)
     return (struct verbs *)t;
 }
 
+#define VERBS_IP_TEXT 48
+
+static inline char *verbs_ip_text(const struct verbs_ip *ip, char text[VERBS_IP_TEXT])
+{
+    trib_net_text(ip->bytes, text, VERBS_IP_TEXT);
+    return text;
+}
+
+static inline void verbs_ip_socket(const struct verbs_ip *ip, uint16_t port,
+                                   struct sockaddr_storage *out)
+{
+    (void)trib_net_sockaddr(ip->bytes, port,
+                            trib_net_is_v4(ip->bytes) ? AF_INET : AF_INET6, out);
+}
+
 static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t position)
 {
     return (uint64_t)work << VERBS_WORK_SHIFT | (uint64_t)peer << 32 | position;
@@ -173,6 +190,7 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted);
 trib_status_t trib_verbs_make_queues(struct verbs *v);
 void trib_verbs_free_queues(struct verbs *v);
+void trib_verbs_devices(char *text, size_t bytes);
 
 /* verbs_link.c: one connection's id and queue pair, of either direction. */
 int trib_verbs_link_make(struct verbs *v, struct verbs_link *link, bool outlet);
@@ -186,6 +204,8 @@ struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const voi
 
 /* verbs_connect.c */
 trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address);
 trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address);
 
@@ -211,6 +231,7 @@ void trib_verbs_say_bye(struct verbs *v, int peer);
 
 /* verbs_poll.c */
 int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max);
+int trib_verbs_descriptor(struct trib_transport *t);
 void trib_verbs_arm(struct trib_transport *t);
 void trib_verbs_wait(struct trib_transport *t, int timeout_us);
 trib_status_t trib_verbs_post_receives(struct verbs *v);

@@ -14,8 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "transport/ip.h"
-
 /* Macros that choose between a call and a newer one; the calls are what we want. */
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -72,7 +70,7 @@ struct trib_verbs_api {
     TRIB_RDMACM_CALLS(TRIB_VERBS_CALL)
 #undef TRIB_VERBS_CALL
     enum ibv_fork_status (*ibv_is_fork_initialized)(void); /* NULL before rdma-core 35 */
-    int (*own_addresses)(struct trib_ip *out, int max); /* trib_ip_own */
+    int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */
 };
 
 /**

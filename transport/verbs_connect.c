@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "transport/verbs.h"
 
 enum {
@@ -119,21 +120,17 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
 /* The next event of this attempt must be `wanted`. */
 static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
 {
-    struct pollfd p = {.fd = a->channel->fd, .events = POLLIN};
     struct rdma_cm_event *event = NULL;
     uint64_t until = trib_deadline_ms(ms);
 
     while (a->v->api.rdma_get_cm_event(a->channel, &event) != 0) {
-        int left = trib_deadline_left_ms(until);
         if (errno != EAGAIN && errno != EINTR)
             return fail(a, TRIB_ERR_SYSTEM, "the connection manager: %m");
-        if (left == 0)
-            return fail(
-                a, TRIB_ERR_PEER_LOST,
-                "no answer for %.1f s; with RoCE, UDP port 4791 must be open: try "
-                "rping",
-                (double)ms / 1000);
-        (void)poll(&p, 1, left);
+        if (!trib_wait_fd(a->channel->fd, POLLIN, until))
+            return fail(a, TRIB_ERR_PEER_LOST,
+                        "no answer for %.1f s; with RoCE, UDP port 4791 must be open: "
+                        "try rping",
+                        (double)ms / 1000);
     }
     const struct rdma_conn_param *said = &event->param.conn;
     memset(&a->answer, 0, sizeof(a->answer));
@@ -148,12 +145,12 @@ static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
     return right;
 }
 
-static bool resolve(struct attempt *a, const struct trib_ip *ip, uint16_t port)
+static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
 {
     struct verbs *v = a->v;
     struct sockaddr_storage address;
 
-    (void)trib_ip_socket(ip, port, &address);
+    verbs_ip_socket(ip, port, &address);
     if (v->api.rdma_resolve_addr(a->link.id, NULL, (struct sockaddr *)&address,
                                  RESOLVE_MS) != 0)
         return fail(a, TRIB_ERR_PEER_LOST,
@@ -211,7 +208,7 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
 
 /* Whatever happens the attempt holds nothing any more, but for the connected link. */
 static bool try_address(struct attempt *a, struct verbs_peer *p,
-                        const struct verbs_address *address, const struct trib_ip *ip)
+                        const struct verbs_address *address, const struct verbs_ip *ip)
 {
     struct verbs *v = a->v;
     bool connected = false;
@@ -246,7 +243,7 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
 
 /* An address of another host that this one has, too, as that of a container bridge. */
 static bool leads_back(const struct verbs *v, const struct verbs_address *a,
-                       const struct trib_ip *ip)
+                       const struct verbs_ip *ip)
 {
     for (int i = 0; i < v->n_ips && a->boot != v->me.boot; i++) {
         if (memcmp(&v->ip[i], ip, sizeof(*ip)) == 0)
@@ -259,14 +256,14 @@ static trib_status_t reach(struct verbs *v, int peer,
                            const struct verbs_address *address)
 {
     struct attempt a = {.v = v, .status = TRIB_ERR_PEER_LOST};
-    char text[TRIB_IP_TEXT] = "any address";
+    char text[VERBS_IP_TEXT] = "any address";
     uint64_t until = trib_deadline_ms(REACH_MS);
 
     snprintf(a.why, sizeof(a.why), "it has none that this host does not have, too");
     for (uint16_t i = 0; i < address->n && i < VERBS_ADDRESSES; i++) {
         if (leads_back(v, address, &address->ip[i]))
             continue;
-        trib_ip_text(&address->ip[i], text);
+        verbs_ip_text(&address->ip[i], text);
         if (try_address(&a, &v->peers[peer], address, &address->ip[i]))
             return TRIB_OK;
         if (a.answer.magic == VERBS_MAGIC && a.answer.key == address->key)
@@ -300,6 +297,14 @@ static trib_status_t check_address(struct verbs *v, int peer,
         return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
                          peer);
     return TRIB_OK;
+}
+
+trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    struct verbs_address a;
+
+    return check_address(verbs_of(t), peer, address, &a);
 }
 
 trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,

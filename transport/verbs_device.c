@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "transport/verbs.h"
 
 enum {
@@ -29,7 +31,7 @@ struct place {
     uint32_t message_max;
 };
 
-static bool look_at(struct verbs *v, const struct trib_ip *ip, struct place *out)
+static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *out)
 {
     struct sockaddr_storage address;
     struct ibv_port_attr port = {0};
@@ -37,7 +39,7 @@ static bool look_at(struct verbs *v, const struct trib_ip *ip, struct place *out
 
     if (v->api.rdma_create_id(v->events, &id, NULL, RDMA_PS_TCP) != 0)
         return false;
-    (void)trib_ip_socket(ip, 0, &address);
+    verbs_ip_socket(ip, 0, &address);
     bool found =
         v->api.rdma_bind_addr(id, (struct sockaddr *)&address) == 0 && id->verbs;
     if (found) {
@@ -55,8 +57,8 @@ static bool look_at(struct verbs *v, const struct trib_ip *ip, struct place *out
 static trib_status_t choose_addresses(struct verbs *v, const char *wanted,
                                       const char *names)
 {
-    struct trib_ip all[ADDRESSES_MAX];
-    int n = v->api.own_addresses(all, ADDRESSES_MAX);
+    struct verbs_ip all[ADDRESSES_MAX];
+    int n = v->api.own_addresses((uint8_t(*)[16])all, ADDRESSES_MAX);
     char idle[IBV_SYSFS_NAME_MAX + 16] = "";
 
     for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
@@ -146,6 +148,24 @@ trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
     return status;
 }
 
+void trib_verbs_devices(char *text, size_t bytes)
+{
+    struct trib_verbs_api api;
+    struct ibv_device **list = NULL;
+
+    text[0] = '\0';
+    if (!trib_verbs_load(&api, text, bytes))
+        return;
+    text[0] = '\0';
+    list = api.ibv_get_device_list(NULL);
+    for (int i = 0; list && list[i]; i++)
+        trib_text_append(text, bytes, "%s%s", i ? ", " : "", list[i]->name);
+    if (!text[0])
+        trib_text_append(text, bytes, "no RDMA device");
+    if (list)
+        api.ibv_free_device_list(list);
+}
+
 /* A silent peer is lost after stop_timeout_ms, not before: the device sends a packet
  * this often, and waits 4.096 us · 2^n after each. */
 static uint8_t ack_timeout(int stop_timeout_ms)
@@ -208,6 +228,9 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
         return trib_fail(v->err, TRIB_ERR_SYSTEM,
                          "verbs: no protection domain or completion channel on %s: %m",
                          v->device);
+    struct epoll_event told = {.events = EPOLLIN, .data.fd = v->channel->fd};
+    if (epoll_ctl(v->doze, EPOLL_CTL_ADD, v->channel->fd, &told) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: epoll: %m");
     v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel, 0);
     if (!v->cq)
         return no_queue(v, "completion queue", entries);

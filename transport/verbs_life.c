@@ -133,6 +133,7 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
             snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
+        events[n].left = p->said_bye;
         memcpy(events[n++].why, p->why, sizeof(p->why));
         part(v, i, VERBS_PEER_LOST);
         v->n_going--;

@@ -10,13 +10,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "transport/verbs.h"
 
 enum { BACKLOG = 1024 };
@@ -293,16 +293,16 @@ static void *manage(void *arg)
 
 static int bind_port(struct verbs *v, uint16_t port)
 {
-    static const struct trib_ip any_six;
-    static const struct trib_ip any_four = {{[10] = 0xff, 0xff}};
+    static const struct verbs_ip any_six;
+    static const struct verbs_ip any_four = {{[10] = 0xff, 0xff}};
     struct sockaddr_storage address;
 
-    (void)trib_ip_socket(&any_six, port, &address);
+    verbs_ip_socket(&any_six, port, &address);
     if (v->api.rdma_bind_addr(v->listener, (struct sockaddr *)&address) == 0)
         return 0;
     if (errno == EADDRINUSE)
         return -1;
-    (void)trib_ip_socket(&any_four, port, &address); /* a kernel without IPv6 */
+    verbs_ip_socket(&any_four, port, &address); /* a kernel without IPv6 */
     return v->api.rdma_bind_addr(v->listener, (struct sockaddr *)&address);
 }
 
@@ -328,12 +328,8 @@ trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports)
 
 trib_status_t trib_verbs_manager_start(struct verbs *v)
 {
-    sigset_t all, old;
+    int error = trib_thread_start(&v->manager, manage, v);
 
-    sigfillset(&all); /* the application's signals are not for this thread */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int error = pthread_create(&v->manager, NULL, manage, v);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     v->managed = error == 0;
     errno = error;
     return v->managed ? TRIB_OK

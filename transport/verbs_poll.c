@@ -127,7 +127,7 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_status_text text = trib_verbs_status_text(wc->status);
-    char here[TRIB_IP_TEXT], there[TRIB_IP_TEXT];
+    char here[VERBS_IP_TEXT], there[VERBS_IP_TEXT];
 
     if (wc->status == IBV_WC_WR_FLUSH_ERR || p->state != VERBS_PEER_CONNECTED)
         return;
@@ -136,8 +136,8 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
         return; /* reason enough */
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             trib_ip_text(&v->ip[0], here), v->device, peer, p->who.pid,
-             trib_ip_text(&p->where, there), text.clause, (int)wc->status,
+             verbs_ip_text(&v->ip[0], here), v->device, peer, p->who.pid,
+             verbs_ip_text(&p->where, there), text.clause, (int)wc->status,
              wc->vendor_err, text.advice);
 }
 
@@ -253,25 +253,23 @@ static void take_told(struct verbs *v)
     }
 }
 
+int trib_verbs_descriptor(struct trib_transport *t)
+{
+    return verbs_of(t)->doze;
+}
+
 void trib_verbs_wait(struct trib_transport *t, int timeout_us)
 {
     struct verbs *v = verbs_of(t);
     struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
-    struct pollfd fds[] = {
-        {.fd = v->channel->fd, .events = POLLIN},
-        {.fd = v->bell, .events = POLLIN},
-    };
+    struct pollfd fd = {.fd = v->doze, .events = POLLIN};
     uint64_t rings;
 
-    if (timeout_us <= 0)
-        return;
     atomic_store_explicit(&v->slept, true, memory_order_relaxed);
-    if (ppoll(fds, 2, &ts, NULL) <= 0)
+    if (timeout_us > 0 && ppoll(&fd, 1, &ts, NULL) <= 0)
         return;
-    if (fds[1].revents & POLLIN && read(v->bell, &rings, sizeof(rings)) < 0)
-        return; /* another thread has read it */
-    if (fds[0].revents & POLLIN)
-        take_told(v);
+    (void)!read(v->bell, &rings, sizeof(rings)); /* empty, or another thread has */
+    take_told(v);
 }
 
 static bool said(struct verbs *v, const struct verbs_peer *p)

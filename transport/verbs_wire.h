@@ -8,13 +8,17 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "transport/ip.h"
 #include "transport/transport.h"
 
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
 #define VERBS_VERSION 1 /* changes with the protocol */
 #define VERBS_ADDRESSES 8
 #define VERBS_PIECE_SHIFT_MAX 30 /* a longer write is cut, whatever the device can */
+
+/* IPv4 is mapped into IPv6. */
+struct verbs_ip {
+    uint8_t bytes[16];
+};
 
 /* Address. */
 struct verbs_address {
@@ -25,7 +29,7 @@ struct verbs_address {
     uint64_t start, space, boot; /* of trib_process */
     int32_t pid;
     uint32_t unused;
-    struct trib_ip ip[VERBS_ADDRESSES];
+    struct verbs_ip ip[VERBS_ADDRESSES];
 };
 static_assert(sizeof(struct verbs_address) <= TRIB_ADDRESS_MAX, "address");
 
@@ -37,7 +41,8 @@ struct verbs_export {
     uint64_t len;
 };
 
-/* What a request for a connection carries; the connection manager has room for 56 bytes. */
+/* What a request for a connection carries; the connection manager has room for 56
+ * bytes. */
 struct verbs_hello {
     uint32_t magic;
     uint16_t version;

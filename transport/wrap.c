@@ -30,6 +30,29 @@ static trib_status_t fwd_address(struct trib_transport *t, struct trib_address *
     return inner_of(t)->ops->address(inner_of(t), out);
 }
 
+static trib_status_t fwd_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    return inner_of(t)->ops->reach(inner_of(t), peer, address);
+}
+
+static trib_status_t fwd_survey(struct trib_transport *t,
+                                const struct trib_address *addresses,
+                                uint32_t *facts_out)
+{
+    return inner_of(t)->ops->survey(inner_of(t), addresses, facts_out);
+}
+
+static void fwd_settle(struct trib_transport *t, const uint32_t *facts)
+{
+    inner_of(t)->ops->settle(inner_of(t), facts);
+}
+
+static void fwd_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    inner_of(t)->ops->route(inner_of(t), peer, out);
+}
+
 static trib_status_t fwd_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address)
 {
@@ -91,6 +114,11 @@ static int fwd_poll(struct trib_transport *t, struct trib_event *events, int max
     return inner_of(t)->ops->poll(inner_of(t), events, max);
 }
 
+static int fwd_descriptor(struct trib_transport *t)
+{
+    return inner_of(t)->ops->descriptor(inner_of(t));
+}
+
 static void fwd_arm(struct trib_transport *t)
 {
     inner_of(t)->ops->arm(inner_of(t));
@@ -110,6 +138,10 @@ static const struct trib_transport_ops forward_ops = {
     .open = fwd_open,
     .close = trib_wrap_close,
     .address = fwd_address,
+    .reach = fwd_reach,
+    .survey = fwd_survey,
+    .settle = fwd_settle,
+    .route = fwd_route,
     .connect = fwd_connect,
     .disconnect = fwd_disconnect,
     .alloc = fwd_alloc,
@@ -121,6 +153,7 @@ static const struct trib_transport_ops forward_ops = {
     .map = fwd_map,
     .write = fwd_write,
     .poll = fwd_poll,
+    .descriptor = fwd_descriptor,
     .arm = fwd_arm,
     .wait = fwd_wait,
     .wake = fwd_wake,
@@ -138,6 +171,7 @@ struct wrap *trib_wrap_make(const struct trib_transport_opts *opts,
     w->ops = forward_ops;
     w->ops.name = inner->ops->name;
     w->ops.detail = inner->ops->detail;
+    w->ops.devices = inner->ops->devices;
     w->base.ops = &w->ops;
     w->inner = inner;
     w->log = opts->log;
@@ -148,6 +182,16 @@ struct wrap *trib_wrap_make(const struct trib_transport_opts *opts,
 
 /* nomap: no load/store reach, so that the write path is taken */
 
+static trib_status_t nomap_survey(struct trib_transport *t,
+                                  const struct trib_address *addresses,
+                                  uint32_t *facts_out)
+{
+    trib_status_t status = fwd_survey(t, addresses, facts_out);
+
+    *facts_out &= ~(uint32_t)TRIB_FACT_MAPS;
+    return status;
+}
+
 static trib_status_t nomap_wrap(const struct trib_transport_opts *opts,
                                 struct trib_transport *inner,
                                 struct trib_transport **out)
@@ -157,6 +201,7 @@ static trib_status_t nomap_wrap(const struct trib_transport_opts *opts,
 
     if (!w)
         return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
+    w->ops.survey = nomap_survey;
     w->ops.map = trib_no_map;
     *out = &w->base;
     return TRIB_OK;

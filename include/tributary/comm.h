@@ -66,7 +66,7 @@ TRIB_API trib_status_t trib_split(trib_comm_t *comm, int color, int key,
 /**
  * trib_free_comm - leave. NULL is allowed; memory of trib_alloc is freed with it.
  *
- * Waits until the peers need this rank no more, at most stop_timeout_ms.
+ * Waits until the peers need this rank no more, at most timeout_ms.
  * Plans of the communicator must be freed first: TRIB_ERR_BUSY says that one is not.
  */
 TRIB_API trib_status_t trib_free_comm(trib_comm_t *comm);
@@ -94,8 +94,8 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
 /**
  * trib_register - tell the library of memory that will be used often.
  *
- * Registered memory is sent from and received into directly where the transport
- * can. It must stay valid until trib_deregister.
+ * It must stay valid until trib_deregister. shm and tcp carry registered memory through
+ * slots, as they do any other: for a path without copies take trib_alloc.
  */
 TRIB_API trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes);
 TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);
@@ -107,6 +107,21 @@ TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);
  */
 TRIB_API trib_status_t trib_progress(trib_comm_t *comm);
 
+/* By what this rank reaches another. */
+typedef struct trib_reach {
+    size_t size;        /* sizeof(trib_reach_t), set by the caller */
+    char transport[16]; /* "shm", "tcp", …; "self"; "none" where nothing reaches it */
+    char why[240];      /* why by that, or why not; such as "same host" */
+} trib_reach_t;
+
+/**
+ * trib_reach - by what does this rank reach rank `rank`, and why by that?
+ *
+ * Connects to it if that was not done before. A rank that cannot be reached is no error
+ * of this call and does no harm to the communicator.
+ */
+TRIB_API trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach);
+
 /* What a communicator has done and holds. Counters only grow. */
 typedef struct trib_stats {
     size_t size;              /* sizeof(trib_stats_t), set by the caller */
@@ -117,7 +132,7 @@ typedef struct trib_stats {
     uint64_t copied_bytes;    /* copied beside sums and codecs: 0 where buffers are in reach */
     uint64_t messages;        /* frames sent */
     uint64_t shared_bytes;    /* memory now shared or pinned: slots and trib_alloc */
-    uint64_t slot_bytes;      /* of these, slots: edges * window * slot */
+    uint64_t slot_bytes;      /* of these, slots: edges * lanes * window * slot, see trib-info */
     uint64_t wait_ns;         /* time spent in trib_plan_wait */
     uint64_t encode_ns;       /* time in codecs; 0 where the dense path ran */
 } trib_stats_t;

@@ -17,7 +17,7 @@ TRIB_API const char *trib_version(void);
 /* One thing that the library has by name. Strings live as long as the call. */
 typedef struct trib_item {
     const char *name;
-    const char *value;  /* a setting's value; an algorithm's collectives; … */
+    const char *value;  /* a setting's value; a transport's devices; … */
     const char *detail; /* one line: what it is for */
     const char *origin; /* a setting: default, file, environment or API; else "" */
     const char *unit;   /* a setting's unit, else "" */
@@ -26,7 +26,7 @@ typedef struct trib_item {
 typedef void (*trib_item_fn)(void *arg, const trib_item_t *item);
 
 typedef enum trib_list {
-    TRIB_LIST_TRANSPORTS, /* transports and the devices that they found */
+    TRIB_LIST_TRANSPORTS, /* transports and what each finds on this host now */
     TRIB_LIST_ALGORITHMS,
     TRIB_LIST_CODECS,
     TRIB_LIST_CONFIG,

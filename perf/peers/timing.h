@@ -4,7 +4,8 @@
  *
  * float32 sums. After a warm-up, a sample is a batch of as many calls as fit `seconds`
  * (at least one) behind a barrier, divided by its calls, of the slowest rank. Every
- * size is checked against the known sum first. Vectors are zero while timed.
+ * size is checked against the known sum first. Vectors are zero while timed. With -w
+ * (trib-perf --rewrite) a sample is one call, before which each rank writes its input.
  *
  * Prints a csv line per size on rank 0: label,ranks,bytes,samples,batch,p50,min,max
  * (microseconds).
@@ -38,10 +39,12 @@ struct peer_args {
     int samples;
     double seconds;
     int out_of_place;
+    int rewrite;
 };
 
 static const char peer_usage[] =
-    "[-l LABEL] [-s BYTES,…] [-n SAMPLES] [-t SECONDS] [-o (out of place)] [-x OPTION]";
+    "[-l LABEL] [-s BYTES,…] [-n SAMPLES] [-t SECONDS] [-o (out of place)] "
+    "[-w (rewrite)] [-x OPTION]";
 
 /* Returns 0, or 2 after a message. */
 static inline int peer_args_parse(int argc, char **argv, struct peer_args *args)
@@ -53,7 +56,8 @@ static inline int peer_args_parse(int argc, char **argv, struct peer_args *args)
     args->samples = 7;
     args->seconds = 0.05;
     args->out_of_place = 0;
-    while ((option = getopt(argc, argv, "l:s:n:t:ox:")) != -1) {
+    args->rewrite = 0;
+    while ((option = getopt(argc, argv, "l:s:n:t:owx:")) != -1) {
         switch (option) {
         case 'l':
             args->label = optarg;
@@ -69,6 +73,9 @@ static inline int peer_args_parse(int argc, char **argv, struct peer_args *args)
             break;
         case 'o':
             args->out_of_place = 1;
+            break;
+        case 'w':
+            args->rewrite = 1;
             break;
         case 'x':
             args->extra = optarg;
@@ -104,12 +111,15 @@ struct peer_run {
     const float *send;
     float *recv;
     size_t count;
+    float *input; /* send or recv, where it is written before each sample; else NULL */
 };
 
 /* Seconds of one call: the mean over the batch, on the slowest rank. */
 static inline double peer_sample(const struct peer_run *run, long batch)
 {
     const struct peer *p = run->peer;
+    if (run->input != NULL)
+        memset(run->input, 0, run->count * sizeof(float));
     p->barrier(p->state);
     double start = peer_now();
     for (long i = 0; i < batch; i++)
@@ -142,7 +152,7 @@ static inline void peer_time(const struct peer_run *run, const struct peer_args 
         run->peer->allreduce(run->peer->state, run->send, run->recv, run->count);
     double once = peer_sample(run, few ? 1 : 10);
     double fit = args->seconds / (once > 0 ? once : 1e-9);
-    long batch = fit < 1 ? 1 : fit > 1e6 ? 1000000 : (long)fit;
+    long batch = fit < 1 || args->rewrite ? 1 : fit > 1e6 ? 1000000 : (long)fit;
     for (int i = 0; i < args->samples; i++)
         us[i] = 1e6 * peer_sample(run, batch);
     if (run->peer->rank != 0)
@@ -167,6 +177,7 @@ static inline int peer_size(const struct peer *peer, const struct peer_args *arg
         run.send = args->out_of_place ? (const float *)send : NULL;
         run.recv = (float *)recv;
         run.count = bytes / sizeof(float);
+        run.input = args->rewrite ? input : NULL;
         wrong = peer_check(&run, input);
         memset(send, 0, bytes);
         memset(recv, 0, bytes); /* sums of zeros stay finite */

@@ -11,6 +11,7 @@ base_tests = \
 	tests/base/test_status \
 	tests/base/test_text \
 	tests/base/test_time \
-	tests/base/test_trace
+	tests/base/test_trace \
+	tests/base/test_wait
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)

@@ -75,6 +75,22 @@ static void test_nearest(void **state)
     assert_null(trib_text_nearest("timeout", names, 2));
 }
 
+static void test_append(void **state)
+{
+    char text[16] = "";
+    char tiny[3] = "";
+
+    (void)state;
+    assert_true(trib_text_append(text, sizeof(text), "%d and", 12));
+    assert_true(trib_text_append(text, sizeof(text), " %s", "345678"));
+    assert_string_equal(text, "12 and 345678");
+    assert_true(trib_text_append(text, sizeof(text), "ab")); /* full to the last byte */
+    assert_false(trib_text_append(text, sizeof(text), "c"));
+    assert_string_equal(text, "12 and 34567...");
+    assert_false(trib_text_append(tiny, sizeof(tiny), "abc"));
+    assert_string_equal(tiny, "ab");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -82,6 +98,7 @@ int main(void)
         cmocka_unit_test(test_size_format_reads_back),
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_append),
     };
 
     tribtest_deadline(60);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 core_tests = \
+	tests/core/test_doctor \
 	tests/core/test_errors \
 	tests/core/test_lossy \
 	tests/core/test_matrix \

@@ -308,6 +308,8 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     ranks_ok(self, trib_plan_free(plan));
     d.feed = TRIB_FEED_FORWARD;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    refused(self, trib_plan_ready(plan, 0, 4), TRIB_ERR_INVALID,
+            WORDS("0 to 4", "trib_plan_start"));
     ranks_ok(self, trib_plan_start(plan));
     refused(self, trib_plan_start(plan), TRIB_ERR_BUSY, WORDS("wait"));
     refused(self, trib_plan_free(plan), TRIB_ERR_BUSY, WORDS("wait"));
@@ -317,8 +319,11 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     void *p;
     ranks_ok(self, trib_alloc(self->comm, 64, &p));
     refused(self, trib_free(self->comm, p), TRIB_ERR_BUSY, WORDS("trib_free", "wait"));
-    ranks_ok(self, trib_plan_ready(plan, 0, 16));
+    ranks_ok(self, trib_plan_ready(plan, 8, 8));
+    refused(self, trib_plan_ready(plan, 0, 9), TRIB_ERR_INVALID, WORDS("0 to 9", "once"));
+    ranks_ok(self, trib_plan_ready(plan, 0, 8));
     ranks_ok(self, trib_plan_wait(plan));
+    refused(self, trib_plan_ready(plan, 0, 16), TRIB_ERR_INVALID, WORDS("trib_plan_start"));
     ranks_ok(self, trib_free(self->comm, p));
     ranks_ok(self, trib_plan_free(plan));
     ranks_assert(self, trib_plan_start(NULL) == TRIB_ERR_INVALID);
@@ -438,7 +443,7 @@ static int starve(struct ranks_self *self)
     ranks_ok(self, trib_plan_start(plan));
     ranks_ok(self, trib_plan_ready(plan, 0, self->rank ? COUNT : COUNT / 2));
     refused(self, trib_plan_wait(plan), TRIB_ERR_TIMEOUT,
-            WORDS("rank 0", "no progress for 1000 ms"));
+            WORDS("rank 0", "no progress for 3000 ms"));
     ranks_ok(self, trib_plan_free(plan));
     ranks_ok(self, trib_free_comm(self->comm));
     return 0;
@@ -446,12 +451,13 @@ static int starve(struct ranks_self *self)
 
 static void test_starved_plan(void **state)
 {
-    static const char *const configs[] = {"timeout_ms=1000,transport=shm",
-                                          "timeout_ms=1000,transport=shm+nomap"};
+    static const char *const configs[] = {"timeout_ms=3000,transport=shm",
+                                          "timeout_ms=3000,transport=shm+nomap"};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct ranks_job job = {.size = 3, .fn = starve, .config = configs[i], .seconds = 10, .bare = true};
+        struct ranks_job job = {
+            .size = 3, .fn = starve, .config = configs[i], .bare = true};
         assert_int_equal(ranks_run(&job), 0);
     }
 }

@@ -163,7 +163,7 @@ static int in_background(struct ranks_self *self)
     ranks_ok(self, trib_stats(self->comm, &s));
     uint64_t before = s.operations;
     ranks_ok(self, trib_plan_start(plan));
-    double until = ranks_seconds() + 5;
+    double until = ranks_seconds() + 20;
     do {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         ranks_ok(self, trib_stats(self->comm, &s));
@@ -302,7 +302,7 @@ static int overlaps(struct ranks_self *self)
     uint64_t before = s.wire_bytes;
     ranks_ok(self, trib_plan_start(plan));
     ranks_ok(self, trib_plan_ready(plan, 0, COUNT - 1));
-    double until = ranks_seconds() + 5;
+    double until = ranks_seconds() + 20;
     do {
         (void)trib_progress(self->comm);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -462,6 +462,35 @@ static void test_reused(void **state)
     run_everywhere(reused, false);
 }
 
+/* The application's signals are for its own threads. */
+static int undisturbed(struct ranks_self *self)
+{
+    const struct timespec patience = {.tv_sec = 10};
+    float *x = vector(self, COUNT, false);
+    trib_plan_t *plan = allreduce_plan(self, x, COUNT, TRIB_FEED_WHOLE);
+    sigset_t usr1;
+
+    fill(self, 1, x, COUNT);
+    ranks_ok(self, trib_plan_start(plan));
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    /* Here alone: another thread that takes signals would get it, and die. */
+    pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+    kill(getpid(), SIGUSR1);
+    ranks_assert(self, sigtimedwait(&usr1, NULL, &patience) == SIGUSR1);
+    ranks_ok(self, trib_plan_wait(plan));
+    check(self, 1, x, COUNT, "undisturbed");
+    ranks_ok(self, trib_plan_free(plan));
+    drop(self, x, false);
+    return 0;
+}
+
+static void test_no_signal_for_progress_thread(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = undisturbed}), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_cache_evicts),
         cmocka_unit_test(test_explains),
         cmocka_unit_test(test_reused),
+        cmocka_unit_test(test_no_signal_for_progress_thread),
     };
 
     tribtest_deadline(280);

@@ -4,6 +4,8 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <sys/resource.h>
+
 #include "tests/harness/ranks.h"
 
 /* The sum of one number over a communicator. */
@@ -169,6 +171,33 @@ static int many(struct ranks_self *self)
     return 0;
 }
 
+/* One rank has no descriptor left for the memory of a child: nobody gets one, all are
+ * told, and the parent goes on. */
+static int one_cannot(struct ranks_self *self)
+{
+    struct rlimit before, none;
+    trib_comm_t *child = NULL;
+    int culprit = self->size - 1;
+
+    ranks_ok(self, trib_free_comm(split(self, self->comm, 0, 0))); /* connects all */
+    ranks_assert(self, getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = before;
+    none.rlim_cur = 0;
+    if (self->rank == culprit)
+        ranks_assert(self, setrlimit(RLIMIT_NOFILE, &none) == 0);
+    trib_status_t st = trib_split(self->comm, 0, 0, &child);
+    if (self->rank == culprit)
+        ranks_assert(self, setrlimit(RLIMIT_NOFILE, &before) == 0);
+    ranks_assert(self, st != TRIB_OK && child == NULL);
+    char name[32];
+    snprintf(name, sizeof(name), "rank %d could not join", culprit);
+    const char *text = trib_last_error(self->comm);
+    if ((strstr(text, name) != NULL) != (self->rank != culprit))
+        ranks_die(self, "said: %s", text);
+    ranks_assert(self, sum(self, self->comm, 1) == self->size);
+    return 0;
+}
+
 static void run_everywhere(ranks_fn fn)
 {
     static const char *const configs[] = {"transport=shm,chunk=8K",
@@ -226,6 +255,15 @@ static void test_outlives_parent(void **state)
     run_everywhere(outlives_parent);
 }
 
+static void test_one_cannot(void **state)
+{
+    struct ranks_job job = {.fn = one_cannot, .config = "transport=shm", .noisy = true};
+
+    (void)state;
+    for (job.size = 2; job.size <= 4; job.size++)
+        assert_int_equal(ranks_run(&job), 0);
+}
+
 static void test_many(void **state)
 {
     (void)state;
@@ -243,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_independent),
         cmocka_unit_test(test_outlives_parent),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_one_cannot),
     };
 
     tribtest_deadline(120);

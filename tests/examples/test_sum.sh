@@ -5,21 +5,16 @@
 # of tributary.h, README.md. They must be the same program.
 
 cd "${abs_top_srcdir:-$(dirname "$0")/../..}" || exit 1
-failed=0
+# shellcheck source=tests/harness/tap.sh
+. tests/harness/tap.sh
 
-compare() { # NUMBER NAME TEXT
-    if difference=$(diff <(sed 1d examples/sum.c) <(echo "$3")); then
-        echo "ok $1 - $2 has the program of examples/sum.c"
-    else
-        echo "$difference"
-        echo "not ok $1 - $2 has the program of examples/sum.c"
-        failed=1
-    fi
+compare() { # NAME TEXT
+    diff <(sed 1d examples/sum.c) <(echo "$2") >"$said"
+    result $? "$1 has the program of examples/sum.c"
 }
 
-echo "1..2"
-compare 1 include/tributary.h \
+compare include/tributary.h \
     "$(sed -n '/^ [*]     #include <stdio.h>/,/^ [*]     }/{s/^ [*]     //; s/^ [*]$//; p}' \
         include/tributary.h)"
-compare 2 README.md "$(sed -n '/^#include <stdio.h>/,/^}/p' README.md)"
-exit $failed
+compare README.md "$(sed -n '/^#include <stdio.h>/,/^}/p' README.md)"
+finish

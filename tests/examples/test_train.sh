@@ -7,43 +7,30 @@
 # Functions are called through ok.
 # shellcheck disable=SC2317
 
-build=${abs_top_builddir:-build}
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 train=${TRAIN:-$build/examples/train}
 run=${RUN:-$build/tools/trib-run}
 data=/usr/share/datasets/fashion-mnist
-number=0
-failed=0
 
-if [ ! -r $data/train-images-idx3-ubyte.gz ]; then
-    echo "1..0 # SKIP dataset-fashion-mnist is not installed"
-    exit 77
-fi
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
+[ -r $data/train-images-idx3-ubyte.gz ] ||
+    skip_all "dataset-fashion-mnist is not installed"
 export OPENBLAS_NUM_THREADS=1
 
 ok() { # NAME COMMAND...: the command's success is the test's
-    number=$((number + 1))
-    local name=$1
-    shift
-    if "$@"; then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        sed 's/^/# /' "$scratch/log"
-        failed=1
-    fi
+    "${@:2}"
+    result $? "$1"
 }
 
 ranks() { # N OPTION...
     local n=$1
     shift
-    "$run" -n "$n" --tag none --timeout 100 -- "$train" --progress none "$@" \
-        >"$scratch/log" 2>&1
+    "$run" -n "$n" --tag none --timeout $((100 * slow)) -- \
+        "$train" --progress none "$@" >"$said" 2>&1
 }
 
 value() { # FILE NAME
-    awk -F '\t' -v name="$2" '$1 == name { print $2 }' "$scratch/$1"
+    awk -F '\t' -v name="$2" '$1 == name { print $2 }' "$dir/$1"
 }
 
 above() { # NUMBER LIMIT
@@ -51,7 +38,7 @@ above() { # NUMBER LIMIT
 }
 
 said_once() { # WORDS
-    [ "$(grep -c -- "$1" "$scratch/log")" = 1 ]
+    [ "$(grep -c -- "$1" "$said")" = 1 ]
 }
 
 fails() {
@@ -60,29 +47,28 @@ fails() {
 
 for codec in none bf16 topk:ratio=0.01 qsgd:bits=4; do
     ok "$codec: four ranks train" ranks 4 --codec "$codec" --steps 50 \
-        --summary "$scratch/$codec"
+        --summary "$dir/$codec"
     ok "$codec: it learns" above "$(value "$codec" accuracy_pct)" 55
     ok "$codec: all ranks end with the same weights" \
         [ "$(value "$codec" identical)" = yes ]
     ok "$codec: the seed gives the same weights again" ranks 4 --codec "$codec" \
-        --steps 50 --summary "$scratch/again"
+        --steps 50 --summary "$dir/again"
     ok "$codec: and these are they" \
         [ "$(value "$codec" weights_hash)" = "$(value again weights_hash)" ]
 done
-ok "another seed" ranks 4 --steps 50 --seed 2 --summary "$scratch/other" \
-    --csv "$scratch/csv"
+ok "another seed" ranks 4 --steps 50 --seed 2 --summary "$dir/other" \
+    --csv "$dir/csv"
 ok "gives other weights" \
     [ "$(value none weights_hash)" != "$(value other weights_hash)" ]
 ok "the last line of the CSV file is the last step" \
-    [ "$(tail -n 1 "$scratch/csv" | cut -d , -f 1)" = 50 ]
+    [ "$(tail -n 1 "$dir/csv" | cut -d , -f 1)" = 50 ]
 ok "one rank trains alone" ranks 1 --steps 2
 
-ok "a missing folder fails" fails ranks 3 --data "$scratch/none" --steps 1
+ok "a missing folder fails" fails ranks 3 --data "$dir/none" --steps 1
 ok "and is said once, with the cure" said_once "install dataset-fashion-mnist"
 ok "a wrong codec fails" fails ranks 3 --codec tpok --steps 1
 ok "and is said once" said_once "tpok"
 ok "a file that cannot be written fails" fails ranks 3 --steps 1 \
-    --csv "$scratch/none/x.csv"
+    --csv "$dir/none/x.csv"
 ok "and is said once" said_once "none/x.csv"
-echo "1..$number"
-exit $failed
+finish

@@ -317,12 +317,12 @@ static enum ibv_fork_status is_fork_initialized(void)
     return called ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
-static int own_addresses(struct trib_ip *out, int max)
+static int own_addresses(uint8_t (*out)[16], int max)
 {
     int n = 0;
 
     for (; n < fake_opts.devices && n < max; n++)
-        out[n] = (struct trib_ip){{[10] = 0xff, 0xff, 10, 9, (uint8_t)n, 1}};
+        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff, 10, 9, (uint8_t)n, 1}, 16);
     return n;
 }
 

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/harness/tribtest.h"
+
 double ranks_seconds(void)
 {
     struct timespec t;
@@ -159,7 +161,8 @@ bool ranks_start(struct ranks *r, const struct ranks_job *job)
         fprintf(stderr, "ranks_start: %m\n");
         return false;
     }
-    r->deadline = ranks_seconds() + (job->seconds ? job->seconds : 30);
+    r->deadline = ranks_seconds() +
+                  (job->seconds ? job->seconds : 30) * (double)tribtest_slowness();
     r->n_processes = job->threads ? 1 : job->size;
     for (int i = 0; i < job->size; i++)
         r->slots[i].status = RANKS_NEVER;

@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "tests/harness/tribtest.h"
 
 struct spawn_area {
     _Atomic uint32_t arrived;
     _Atomic uint32_t met;
     _Atomic uint32_t failed;
     _Atomic int pids[SPAWN_RANKS_MAX];
+    _Atomic uint32_t told[SPAWN_RANKS_MAX];
     uint8_t blobs[SPAWN_RANKS_MAX][SPAWN_BLOB_MAX];
 };
 
@@ -48,14 +50,24 @@ bool spawn_check(struct spawn *s, bool ok, const char *file, int line, const cha
     return false;
 }
 
+void spawn_rest(unsigned *turns)
+{
+    if ((*turns)++ < 200)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
 static bool wait_until(struct spawn *s, const _Atomic uint32_t *count, uint32_t all)
 {
+    unsigned turns = 0;
+
     while (atomic_load(count) < all) {
         if (atomic_load(&s->area->failed))
             return false;
         if (spawn_expired(s))
-            return SPAWN_CHECK(s, !"all ranks come in time");
-        sched_yield();
+            return SPAWN_CHECK(s, !"the others come in time");
+        spawn_rest(&turns);
     }
     return true;
 }
@@ -85,6 +97,16 @@ bool spawn_allgather(struct spawn *s, const void *in, size_t bytes, void *out)
     return spawn_barrier(s);
 }
 
+void spawn_tell(struct spawn *s, uint32_t number)
+{
+    atomic_store(&s->area->told[s->rank], number);
+}
+
+bool spawn_await(struct spawn *s, int rank, uint32_t number)
+{
+    return wait_until(s, &s->area->told[rank], number);
+}
+
 pid_t spawn_pid(const struct spawn *s, int rank)
 {
     return atomic_load(&s->area->pids[rank]);
@@ -96,6 +118,11 @@ void spawn_signal(const struct spawn *s, int rank, int number)
     kill(spawn_pid(s, rank), number);
 }
 
+static int patience_ms(const struct spawn_opts *opts)
+{
+    return opts->timeout_ms * (int)tribtest_slowness();
+}
+
 static struct spawn rank_make(const struct spawn_opts *opts, struct spawn_area *area,
                               int rank)
 {
@@ -104,7 +131,7 @@ static struct spawn rank_make(const struct spawn_opts *opts, struct spawn_area *
         .size = opts->size,
         .threads = opts->threads,
         .arg = opts->arg,
-        .deadline = trib_deadline_ms(opts->timeout_ms),
+        .deadline = trib_deadline_ms(patience_ms(opts)),
         .area = area,
     };
 }
@@ -125,7 +152,7 @@ static void run_threads(const struct spawn_opts *opts, struct spawn_area *area,
 
     clock_gettime(CLOCK_REALTIME, &until);
     /* Ranks give up by themselves before. */
-    until.tv_sec += opts->timeout_ms / 1000 + 2;
+    until.tv_sec += patience_ms(opts) / 1000 + 5;
     for (int i = 0; i < opts->size; i++) {
         atomic_store(&area->pids[i], (int)getpid());
         threads[i].s = rank_make(opts, area, i);
@@ -160,7 +187,7 @@ static void child_main(const struct spawn_opts *opts, struct spawn_area *area, i
 static void reap(const struct spawn_opts *opts, struct spawn_area *area,
                  struct spawn_result *results)
 {
-    uint64_t deadline = trib_deadline_ms(opts->timeout_ms + 1000);
+    uint64_t deadline = trib_deadline_ms(patience_ms(opts) + 5000);
     bool reaped[SPAWN_RANKS_MAX] = {false};
     struct timespec pause = {0, 1000000};
     int left = opts->size;

@@ -41,7 +41,7 @@ struct spawn_result {
 struct spawn_opts {
     int size;
     bool threads;
-    int timeout_ms;
+    int timeout_ms; /* times tribtest_slowness */
     void (*fn)(struct spawn *s);
     void *arg;
 };
@@ -63,6 +63,12 @@ bool spawn_meet(struct spawn *s, int n);
 /** spawn_allgather - as boot's: `bytes` from each rank, size * bytes to all. */
 bool spawn_allgather(struct spawn *s, const void *in, size_t bytes, void *out);
 
+/** spawn_tell - how far this rank has come: a number that grows, 0 at first. */
+void spawn_tell(struct spawn *s, uint32_t number);
+
+/** spawn_await - until a rank has told `number` or more; false as spawn_barrier. */
+bool spawn_await(struct spawn *s, int rank, uint32_t number);
+
 /** spawn_signal - send a signal to another rank's process. */
 void spawn_signal(const struct spawn *s, int rank, int number);
 
@@ -71,6 +77,12 @@ pid_t spawn_pid(const struct spawn *s, int rank);
 
 /** spawn_expired - is the deadline over? For loops in tests. */
 bool spawn_expired(const struct spawn *s);
+
+/**
+ * spawn_rest - once in each turn of a loop that waits, turns from 0 on: yield, then sleep.
+ * Ranks that only yield hold up the one they wait for where there are more than cores.
+ */
+void spawn_rest(unsigned *turns);
 
 /** spawn_check - count a failure and say where; returns ok. */
 bool spawn_check(struct spawn *s, bool ok, const char *file, int line,

@@ -37,13 +37,19 @@
 #define assert_status(status, expected) \
     assert_string_equal(trib_status_name(status), trib_status_name(expected))
 
+/* How much slower than an ordinary build this one runs: TRIBTEST_SLOWNESS, else 1. */
+static inline unsigned tribtest_slowness(void)
+{
+    const char *text = getenv("TRIBTEST_SLOWNESS");
+    long times = text ? strtol(text, NULL, 10) : 1;
+
+    return times < 1 ? 1 : times > 100 ? 100 : (unsigned)times;
+}
+
 /* Called first in main: the process dies by SIGALRM rather than hang. */
 static inline void tribtest_deadline(unsigned seconds)
 {
-#if defined(__SANITIZE_THREAD__)
-    seconds *= 4;
-#endif
-    alarm(seconds);
+    alarm(seconds * tribtest_slowness());
 }
 
 /* A log callback (arg: NULL or an int that counts) for tests that expect silence. */
@@ -104,7 +110,7 @@ static inline int tribtest_forks(int size, unsigned seconds, tribtest_rank_fn fn
         pids[i] = fork();
         assert_true(pids[i] >= 0);
         if (pids[i] == 0) {
-            alarm(seconds);
+            tribtest_deadline(seconds);
             _exit(fn(i, size, arg) ? 1 : 0);
         }
     }

@@ -204,7 +204,7 @@ static void test_arena_is_bounded(void **state)
         size_t pages = (block + 4095) / 4096 * 4096;
         size_t sources = 2 * 256 + (TRIB_LANES * 4 * 4 + 63) / 64 * 64;
         assert_int_equal(trib_arena_bytes(&p->end[0].arena),
-                         t ? 2 * (2 * pages + sources) : 2 * pages);
+                         t ? 2 * pages + sources : pages);
         close_pair(p);
     }
 }

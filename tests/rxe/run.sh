@@ -4,27 +4,17 @@
 # run.sh BUILD - the tests that need an RDMA device, where it is: on this machine if its
 # kernel has soft-RoCE, else in a guest. The log is BUILD/rxe/tests/rxe.log, of the form
 # that scripts/count-tests reads.
-set -u
 here=$(dirname "$0")
+# shellcheck source=tests/harness/tap.sh
+. "$here/../harness/tap.sh"
 build=$1
 folder=$build/rxe/tests
 inside_status=37 # what inside.sh says when it has come to its end
-number=0 failed=0
-
-result() { # NAME, 0 for well
-    number=$((number + 1))
-    if [ "$2" -eq 0 ]; then
-        echo "ok $number - $1"
-    else
-        echo "not ok $number - $1"
-        failed=1
-    fi
-}
 
 # Prints the lines of inside.sh as they come.
 run_inside() {
     "$bed" --timeout 900 -- bash "$here/inside.sh" "$build" "$inside_status"
-    result "the exit status of a command comes back" $(($? != inside_status))
+    result $(($? != inside_status)) "the exit status of a command comes back"
 }
 
 hang() {
@@ -33,7 +23,7 @@ hang() {
     said=$("$bed" --timeout 12 -- sleep 1000 2>&1 >/dev/null)
     status=$?
     [ "$status" = 124 ] && [[ $said == *"time-out"* ]]
-    result "a command that hangs is ended" $?
+    result $? "a command that hangs is ended"
 }
 
 # Ranks are told apart by RXE_HOST, in the guests.
@@ -47,10 +37,8 @@ two_hosts() {
             timeout 20 rping -c -a "$RXE_PEER" -C 10 && exit 0
             sleep 1
         done
-        exit 1' >"$folder/two_hosts.out" 2>&1
-    local status=$?
-    [ "$status" = 0 ] || sed 's/^/# /' "$folder/two_hosts.out"
-    result "two hosts: ten pings over RDMA" "$status"
+        exit 1' >"$said" 2>&1
+    result $? "two hosts: ten pings over RDMA"
 }
 
 # Two ranks on two hosts sum over verbs; then one is killed, and the other names it.
@@ -73,10 +61,8 @@ two_hosts_verbs() {
         wait $rank && exit 1
         cat /tmp/out
         grep -q "rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* has died" \
-            /tmp/out' bash "$build" >"$folder/two_hosts_verbs.out" 2>&1
-    local status=$?
-    [ "$status" = 0 ] || sed 's/^/# /' "$folder/two_hosts_verbs.out"
-    result "two hosts: sums over verbs, and a death is named" "$status"
+            /tmp/out' bash "$build" >"$said" 2>&1
+    result $? "two hosts: sums over verbs, and a death is named"
 }
 
 tests() {

@@ -2,21 +2,33 @@
 check_PROGRAMS += \
 	tests/tools/test_arguments \
 	tests/tools/test_oracle \
+	tests/tools/test_putargs \
+	tests/tools/test_putsides \
+	tests/tools/test_putwire \
 	tests/tools/test_samples \
 	tests/tools/test_sizes \
 	tests/tools/test_writer
 TESTS += \
 	tests/tools/test_arguments \
 	tests/tools/test_oracle \
+	tests/tools/test_putargs \
+	tests/tools/test_putsides \
+	tests/tools/test_putwire \
 	tests/tools/test_samples \
 	tests/tools/test_sizes \
 	tests/tools/test_writer
 
 PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
-tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c
+tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c tests/tools/parse.h
 tests_tools_test_arguments_LDADD = $(PERF_TEST_LIBS)
 tests_tools_test_oracle_SOURCES = tests/tools/test_oracle.c
 tests_tools_test_oracle_LDADD = $(PERF_TEST_LIBS)
+tests_tools_test_putargs_SOURCES = tests/tools/test_putargs.c tests/tools/parse.h
+tests_tools_test_putargs_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_tools_test_putsides_SOURCES = tests/tools/test_putsides.c
+tests_tools_test_putsides_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_tools_test_putwire_SOURCES = tests/tools/test_putwire.c
+tests_tools_test_putwire_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
 tests_tools_test_samples_SOURCES = tests/tools/test_samples.c
 tests_tools_test_samples_LDADD = $(PERF_TEST_LIBS)
 tests_tools_test_sizes_SOURCES = tests/tools/test_sizes.c
@@ -25,10 +37,14 @@ tests_tools_test_writer_SOURCES = tests/tools/test_writer.c
 tests_tools_test_writer_LDADD = $(PERF_TEST_LIBS)
 
 dist_check_SCRIPTS += \
+	tests/tools/test_put.sh \
+	tests/tools/test_reach.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_trib_perf.sh \
 	tests/tools/test_trib_run.sh
 TESTS += \
+	tests/tools/test_put.sh \
+	tests/tools/test_reach.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_trib_perf.sh \
 	tests/tools/test_trib_run.sh

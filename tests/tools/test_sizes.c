@@ -27,14 +27,14 @@ static void test_size(void **state)
 
 static void assert_sizes(const char *text, const size_t *want, size_t n_want)
 {
-    size_t *sizes, n;
+    struct perf_sizes sizes = {0};
     char why[128] = "";
 
-    if (!perf_sizes_parse(text, &sizes, &n, why, sizeof(why)))
+    if (!perf_sizes_parse(text, &sizes, why, sizeof(why)))
         fail_msg("%s: %s", text, why);
-    assert_int_equal(n, n_want);
-    assert_memory_equal(sizes, want, n * sizeof(*want));
-    free(sizes);
+    assert_int_equal(sizes.n, n_want);
+    assert_memory_equal(sizes.bytes, want, n_want * sizeof(*want));
+    perf_sizes_free(&sizes);
 }
 
 static void test_lists(void **state)
@@ -49,19 +49,19 @@ static void test_lists(void **state)
     assert_sizes("8:511:4", range, 3); /* the end need not be met */
     assert_sizes("1:4,1K", doubled, 4);
     /* The last step does not overflow. */
-    size_t *sizes, n;
+    struct perf_sizes sizes = {0};
     char why[128];
-    assert_true(perf_sizes_parse("1:8589934592G:2", &sizes, &n, why, sizeof(why)));
-    assert_int_equal(n, 64);
-    free(sizes);
+    assert_true(perf_sizes_parse("1:8589934592G:2", &sizes, why, sizeof(why)));
+    assert_int_equal(sizes.n, 64);
+    perf_sizes_free(&sizes);
 }
 
 static void assert_refused(const char *text, const char *words)
 {
-    size_t *sizes, n;
+    struct perf_sizes sizes = {0};
     char why[128] = "";
 
-    if (perf_sizes_parse(text, &sizes, &n, why, sizeof(why)))
+    if (perf_sizes_parse(text, &sizes, why, sizeof(why)))
         fail_msg("'%s' was taken", text);
     if (strstr(why, words) == NULL)
         fail_msg("'%s': \"%s\" does not say \"%s\"", text, why, words);

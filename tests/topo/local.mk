@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 topo_tests = \
 	tests/topo/test_cost \
-	tests/topo/test_machine
+	tests/topo/test_machine \
+	tests/topo/test_rdma
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/transport/conformance.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,9 +36,15 @@ static bool rig_connect(struct rig *rig)
     SPAWN_CHECK(rig->s, t->ops->address(t, &own) == TRIB_OK);
     if (!spawn_allgather(rig->s, &own, sizeof(own), all))
         return false;
+    uint32_t facts[RIG_RANKS_MAX], mine;
+    SPAWN_CHECK(rig->s, t->ops->survey(t, all, &mine) == TRIB_OK);
+    if (!spawn_allgather(rig->s, &mine, sizeof(mine), facts))
+        return false;
+    t->ops->settle(t, facts);
     for (int i = 0; i < rig->s->size; i++) {
         if (i == rig->s->rank)
             continue;
+        SPAWN_CHECK(rig->s, t->ops->reach(t, i, &all[i]) == TRIB_OK);
         if (!SPAWN_CHECK(rig->s, t->ops->connect(t, i, &all[i]) == TRIB_OK)) {
             fprintf(stderr, "  %s\n", trib_error_text(&rig->err));
             return false;
@@ -49,12 +54,23 @@ static bool rig_connect(struct rig *rig)
     return spawn_barrier(rig->s);
 }
 
-bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
+static bool rig_alloc(struct rig *rig, size_t len)
+{
+    void *mem = NULL;
+    trib_status_t status = rig->t->ops->alloc(rig->t, len, &mem, &rig->region);
+
+    rig->mem = mem;
+    return SPAWN_CHECK(rig->s, status == TRIB_OK);
+}
+
+static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
+                      size_t len, int stop_ms)
 {
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
     rig->row = row;
-    rig->cfg.stop_timeout_ms = RIG_STOP_MS;
+    bool remote = row->flags & ROW_REMOTE;
+    rig->cfg.stop_timeout_ms = stop_ms ? stop_ms : remote ? RIG_SILENT_MS : RIG_STOP_MS;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     struct trib_transport_opts opts = {
         .self = s->rank,
@@ -68,11 +84,19 @@ bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_
         fprintf(stderr, "  %s\n", trib_error_text(&rig->err));
         return false;
     }
-    void *mem = NULL;
-    trib_status_t status = rig->t->ops->alloc(rig->t, len, &mem, &rig->region);
-    rig->mem = mem;
-    return SPAWN_CHECK(s, status == TRIB_OK) && rig_connect(rig) &&
+    return rig_connect(rig) && rig_alloc(rig, len) &&
            rig_swap(rig, rig->region, rig->remote) && spawn_barrier(s);
+}
+
+bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len)
+{
+    return open_with(rig, s, row, len, 0);
+}
+
+bool rig_open_patient(struct rig *rig, struct spawn *s, const struct row *row,
+                      int stop_ms)
+{
+    return open_with(rig, s, row, RIG_LEN, stop_ms);
 }
 
 bool rig_open(struct rig *rig, struct spawn *s, const struct row *row)
@@ -101,10 +125,12 @@ void rig_close(struct rig *rig)
 
 bool rig_next(struct rig *rig, struct trib_event *event)
 {
+    unsigned turns = 0;
+
     while (rig->t->ops->poll(rig->t, event, 1) == 0) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"an event comes in time");
-        sched_yield();
+        spawn_rest(&turns);
     }
     return true;
 }
@@ -127,12 +153,13 @@ bool rig_write(struct rig *rig, int peer, const struct trib_write *write,
 {
     struct trib_event event;
     trib_status_t status;
+    unsigned turns = 0;
 
     while ((status = rig->t->ops->write(rig->t, peer, write)) == TRIB_ERR_NO_RESOURCE) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"there is room in time");
         if (rig->t->ops->poll(rig->t, &event, 1) == 0) {
-            sched_yield();
+            spawn_rest(&turns);
             continue;
         }
         if (!SPAWN_CHECK(rig->s, seen != NULL))

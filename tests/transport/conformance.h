@@ -17,14 +17,20 @@
 
 #define RIG_RANKS_MAX 4
 #define RIG_LEN ((size_t)64 << 10)
-#define RIG_STOP_MS 300 /* stop_timeout_ms of all transports */
+
+/* stop_timeout_ms, where a check does not want another: of transports that look into
+ * /proc, and of others, for which a thread of a busy machine must answer. */
+#define RIG_STOP_MS 300
+#define RIG_SILENT_MS 2000
 
 enum {
     ROW_THREADS = 1, /* ranks are threads, else processes */
     ROW_MAPS = 2, /* map() of alloc memory gives a pointer */
     ROW_FOREIGN = 4, /* memory that is not the transport's can be imported */
     ROW_DECORATED = 8,
-    ROW_DEVICE = 16, /* to register memory takes milliseconds, at least an emulated one */
+    ROW_CMA = 16, /* foreign memory is reached as the kernel lets processes do it */
+    ROW_REMOTE = 32, /* peers are watched by heartbeats, as those of other hosts */
+    ROW_DEVICE = 64, /* to register memory takes milliseconds, at least an emulated one */
 };
 
 struct row {
@@ -38,6 +44,7 @@ struct check {
     int ranks;
     int needs; /* flags that the row must have … */
     int without; /* … and must not have */
+    bool kills; /* the last rank ends by SIGKILL; others never by a signal */
 };
 
 extern const struct check data_checks[];
@@ -70,6 +77,10 @@ bool rig_open(struct rig *rig, struct spawn *s, const struct row *row);
 
 /** rig_open_len - the same with a region of `len` bytes. */
 bool rig_open_len(struct rig *rig, struct spawn *s, const struct row *row, size_t len);
+
+/** rig_open_patient - the same with another stop_timeout_ms. */
+bool rig_open_patient(struct rig *rig, struct spawn *s, const struct row *row,
+                      int stop_ms);
 
 /** rig_close - wait for all ranks, then close. */
 void rig_close(struct rig *rig);

@@ -25,6 +25,10 @@
 #define SANITIZED 0
 #endif
 
+/* Much more than anything takes that comes at once: a machine may be busy. That errors
+ * come in the time that users are promised is for the fault sweep. */
+#define SOON_MS 10000
+
 static double ms_since(uint64_t start)
 {
     return (double)(trib_now_ns() - start) / 1e6;
@@ -42,9 +46,10 @@ static bool expect_loss(struct rig *rig, int peer, const char *why)
         ops->arm(rig->t);
         ops->wait(rig->t, 1000);
     }
-    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why)) {
-        fprintf(stderr, "  event %d of peer %d: %s\n", (int)e.kind, e.peer,
-                e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
+    if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why) ||
+        e.left != (strstr(why, "left") != NULL)) {
+        fprintf(stderr, "  event %d of peer %d, left %d: %s\n", (int)e.kind, e.peer,
+                e.left, e.kind == TRIB_EVENT_PEER_LOST ? e.why : "");
         return SPAWN_CHECK(rig->s, !"the peer is lost for the right reason");
     }
     SPAWN_CHECK(rig->s, ops->write(rig->t, peer, &(struct trib_write){0}) ==
@@ -90,7 +95,7 @@ static void check_kill(struct spawn *s, const struct row *row)
     char why[64];
     snprintf(why, sizeof(why), "process %d has died", (int)spawn_pid(s, victim));
     expect_loss(&rig, victim, why);
-    SPAWN_CHECK(s, s->rank != 0 || ms_since(start) < 1000);
+    SPAWN_CHECK(s, s->rank != 0 || ms_since(start) < SOON_MS);
     expect_silence(&rig, 50);
     spawn_meet(s, s->size - 1);
 out:
@@ -111,9 +116,14 @@ static void check_stop(struct spawn *s, const struct row *row)
     uint64_t start = trib_now_ns();
     if (s->rank == 0)
         spawn_signal(s, victim, SIGSTOP);
-    expect_loss(&rig, victim, "has been stopped for");
-    SPAWN_CHECK(s, ms_since(start) > RIG_STOP_MS - 50);
-    SPAWN_CHECK(s, ms_since(start) < 3 * RIG_STOP_MS);
+    bool remote = row->flags & ROW_REMOTE;
+    int stop_ms = rig.cfg.stop_timeout_ms;
+    expect_loss(&rig, victim,
+                remote ? "nothing was heard of process" : "has been stopped for");
+    /* Rank 0 knows when the stop began. */
+    SPAWN_CHECK(s, s->rank != 0 ||
+                       ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));
+    SPAWN_CHECK(s, ms_since(start) < SOON_MS);
     spawn_meet(s, s->size - 1);
     if (s->rank == 0)
         spawn_signal(s, victim, SIGKILL);
@@ -121,20 +131,21 @@ out:
     rig_drop(&rig);
 }
 
-/* A short stop is no loss, nor are two. */
+/* A short stop is no loss, nor are two that are together a long one. */
 static void check_short_stop(struct spawn *s, const struct row *row)
 {
+    enum { LONG_MS = 3000, SHORT_MS = 1700, PAUSE_MS = 1200 };
     struct rig rig;
     struct trib_event e;
 
-    if (!rig_open(&rig, s, row) || !spawn_barrier(s))
+    if (!rig_open_patient(&rig, s, row, LONG_MS) || !spawn_barrier(s))
         goto out;
     if (s->rank == 0) {
         for (int i = 0; i < 2; i++) {
             spawn_signal(s, 1, SIGSTOP);
-            expect_silence(&rig, RIG_STOP_MS * 3 / 5);
+            expect_silence(&rig, SHORT_MS);
             spawn_signal(s, 1, SIGCONT);
-            expect_silence(&rig, RIG_STOP_MS / 3);
+            expect_silence(&rig, PAUSE_MS);
         }
         rig_note(&rig, 1, 3);
     } else if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e)) {
@@ -173,7 +184,7 @@ static void check_leave(struct spawn *s, const struct row *row)
         SPAWN_CHECK(s, filled(rig.mem, 100, 5));
     }
     expect_loss(&rig, leaver, "has left");
-    SPAWN_CHECK(s, ms_since(start) < 1000);
+    SPAWN_CHECK(s, ms_since(start) < SOON_MS);
     spawn_barrier(s);
     /* The two that remain part one from the other only. */
     if (s->rank == 0) {
@@ -217,7 +228,7 @@ out:
 /* A write and a wake() end a sleep long before its time is over. */
 static void check_sleep(struct spawn *s, const struct row *row)
 {
-    enum { ROUNDS = 12, SLEEP_MS = 200 };
+    enum { ROUNDS = 12, SLEEP_MS = 2000 };
     struct rig rig;
     struct trib_event e;
     int early = 0;
@@ -225,10 +236,15 @@ static void check_sleep(struct spawn *s, const struct row *row)
     if (!rig_open(&rig, s, row))
         goto out;
     for (uint32_t i = 0; i < ROUNDS; i++) {
+        int waker = 1 + (int)i / 2 % 2; /* where hosts are made out to be, each of one */
         if (!spawn_barrier(s))
             goto out;
-        if (s->rank == 1) {
-            usleep(20000); /* by now the other sleeps, on a busy machine, too */
+        if (s->rank != 0 && s->rank != waker)
+            continue;
+        if (s->rank == waker) {
+            if (!spawn_await(s, 0, i + 1))
+                goto out;
+            usleep(20000); /* by now the other sleeps, mostly */
             if (i % 2)
                 rig.t->ops->wake(rig.t, 0);
             else
@@ -237,13 +253,14 @@ static void check_sleep(struct spawn *s, const struct row *row)
         }
         uint64_t start = trib_now_ns();
         rig.t->ops->arm(rig.t);
-        if (rig.t->ops->poll(rig.t, &e, 1) == 0)
-            rig.t->ops->wait(rig.t, SLEEP_MS * 1000);
+        SPAWN_CHECK(s, rig.t->ops->poll(rig.t, &e, 1) == 0);
+        spawn_tell(s, i + 1); /* from now on nothing may be missed */
+        rig.t->ops->wait(rig.t, SLEEP_MS * 1000);
         early += ms_since(start) < SLEEP_MS / 2;
         if (i % 2 == 0)
-            rig_expect(&rig, TRIB_EVENT_ARRIVED, 1, &e);
+            rig_expect(&rig, TRIB_EVENT_ARRIVED, waker, &e);
     }
-    SPAWN_CHECK(s, s->rank == 1 || early >= ROUNDS - 1);
+    SPAWN_CHECK(s, s->rank != 0 || early >= ROUNDS - 1);
     /* With nothing to come it ends by itself. */
     uint64_t start = trib_now_ns();
     rig.t->ops->arm(rig.t);
@@ -273,8 +290,8 @@ static void check_wake_self(struct spawn *s, const struct row *row)
     rig.t->ops->arm(rig.t);
     if (!SPAWN_CHECK(s, pthread_create(&thread, NULL, wake_self, &rig) == 0))
         goto out;
-    rig.t->ops->wait(rig.t, 1000000);
-    SPAWN_CHECK(s, ms_since(start) < 500);
+    rig.t->ops->wait(rig.t, 2 * SOON_MS * 1000);
+    SPAWN_CHECK(s, ms_since(start) < SOON_MS);
     pthread_join(thread, NULL);
 out:
     rig_close(&rig);
@@ -352,7 +369,9 @@ static void check_no_growth(struct spawn *s, const struct row *row)
     }
     if (s->rank == 0) {
         SPAWN_CHECK(s, open_files() <= files);
-        SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 16384);
+        /* A leak would be hundreds of MiB; malloc may keep a few holes of 3 MiB. */
+        if (!SPAWN_CHECK(s, SANITIZED || resident_kib() < before + 65536))
+            fprintf(stderr, "  %ld KiB, then %ld\n", before, resident_kib());
         SPAWN_CHECK(s, !maps_mention("/dev/shm"));
     }
     /* The same from the importer's side. */
@@ -370,13 +389,13 @@ out:
 }
 
 const struct check life_checks[] = {
-    {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED},
-    {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED},
-    {"short stop", check_short_stop, 2, 0, ROW_THREADS | ROW_DECORATED},
-    {"leave", check_leave, 3, 0, 0},
-    {"fork", check_fork, 2, 0, ROW_THREADS},
-    {"sleep", check_sleep, 2, 0, ROW_DECORATED},
-    {"wake self", check_wake_self, 2, 0, 0},
-    {"no growth", check_no_growth, 2, 0, ROW_DECORATED},
-    {NULL, NULL, 0, 0, 0},
+    {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED, true},
+    {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED, true},
+    {"short stop", check_short_stop, 2, 0, ROW_THREADS | ROW_DECORATED, false},
+    {"leave", check_leave, 3, 0, 0, false},
+    {"fork", check_fork, 2, 0, ROW_THREADS, false},
+    {"sleep", check_sleep, 3, 0, ROW_DECORATED, false},
+    {"wake self", check_wake_self, 2, 0, 0, false},
+    {"no growth", check_no_growth, 2, 0, ROW_DECORATED, false},
+    {NULL, NULL, 0, 0, 0, false},
 };

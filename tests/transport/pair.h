@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "transport/transport.h"
 
 #define PAIR_LEN 4096
@@ -104,11 +105,13 @@ static inline trib_status_t pair_write(struct pair *pair, size_t len, uint32_t i
 static inline int pair_poll(struct pair *pair, int side, int ms,
                             struct trib_event *event)
 {
-    for (int i = 0; i <= ms * 10; i++) {
+    uint64_t deadline = trib_deadline_ms(ms);
+
+    do {
         if (pair->t[side]->ops->poll(pair->t[side], event, 1))
             return 1;
         usleep(100);
-    }
+    } while (!trib_deadline_passed(deadline));
     return 0;
 }
 

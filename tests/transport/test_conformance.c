@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All checks on all backends, plain and decorated. A new backend adds its rows here; one
- * that needs a device is run where there is one (CONFORMANCE_TRANSPORT=verbs).
+ * All checks on all backends, plain and decorated. A new backend adds its rows here;
+ * one that needs a device is run where there is one (CONFORMANCE_TRANSPORT=verbs).
  */
 #include "tests/harness/tribtest.h"
 #include "tests/transport/conformance.h"
 
 static const struct row rows[] = {
-    {"shm", ROW_MAPS | ROW_FOREIGN},
+    {"shm", ROW_MAPS | ROW_FOREIGN | ROW_CMA},
     {"shm", ROW_MAPS | ROW_FOREIGN | ROW_THREADS},
-    {"shm:ring=8", ROW_MAPS | ROW_FOREIGN},
-    {"shm+nomap+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+    {"shm:ring=8", ROW_MAPS | ROW_FOREIGN | ROW_CMA},
+    {"shm+nomap+delay:us=100", ROW_FOREIGN | ROW_CMA | ROW_DECORATED},
     {"shm+trace+nomap", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
     {"tcp", ROW_FOREIGN},
     {"tcp", ROW_FOREIGN | ROW_THREADS},
+    {"tcp:watch=0", ROW_FOREIGN | ROW_REMOTE},
     {"tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+    {"auto", ROW_MAPS | ROW_FOREIGN | ROW_CMA},
+    {"auto:near=shm,far=tcp,ranks_per_host=1", ROW_FOREIGN | ROW_REMOTE},
+    {"auto:near=shm,far=tcp,ranks_per_host=2",
+     ROW_MAPS | ROW_FOREIGN | ROW_CMA | ROW_REMOTE},
+    {"auto:near=shm,far=tcp,ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
+    {"auto:near=tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
     {"loop", ROW_FOREIGN | ROW_THREADS},
     {"loop:depth=2", ROW_FOREIGN | ROW_THREADS},
     {"loop+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
@@ -31,6 +38,6 @@ int main(void)
 
     if (text)
         suite = (struct suite){.rows = asked, .n = 2};
-    tribtest_deadline(280);
+    tribtest_deadline(900);
     return conformance_main(&suite);
 }

@@ -21,7 +21,7 @@ static void expect(struct pair *pair, int side, enum trib_event_kind kind,
 {
     struct trib_event e;
 
-    assert_int_equal(pair_poll(pair, side, 1000, &e), 1);
+    assert_int_equal(pair_poll(pair, side, 10000, &e), 1);
     assert_int_equal(e.kind, kind);
     assert_int_equal(kind == TRIB_EVENT_ARRIVED ? e.imm : e.token, number);
 }
@@ -90,13 +90,14 @@ static void test_delay(void **state)
         uint64_t start = trib_now_ns();
         for (uint32_t i = 0; i < 5; i++)
             assert_status(pair_write(&pair, 8, i), TRIB_OK);
+        /* The delay begins when an event is first seen, however late that is. */
         assert_int_equal(pair.t[1]->ops->poll(pair.t[1], &e, 1), 0);
         /* The sleep ends when the first event is due, not after its own time. */
-        pair.t[1]->ops->wait(pair.t[1], 1000000);
+        pair.t[1]->ops->wait(pair.t[1], 40000000);
         for (uint32_t i = 0; i < 5; i++)
             expect(&pair, 1, TRIB_EVENT_ARRIVED, i);
         uint64_t taken = trib_now_ns() - start;
-        assert_in_range(taken, 20000000u, 500000000u);
+        assert_in_range(taken, 20000000u, 20000000000u);
         pair_close(&pair);
     }
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small files of /sys and /proc, or of a folder with a copy of them.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * trib_file_line - the first line of a file, without its line feed.
+ *
+ * root     "", or the folder in which path is looked for
+ * returns  false where there is no such file, or it is empty or not readable
+ */
+bool trib_file_line(const char *root, const char *path, char *text, size_t bytes);
+
+/**
+ * trib_file_field - what follows "name" and a colon in a file of such lines, or, where
+ * `colon` is false, what follows "name" and space.
+ */
+bool trib_file_field(const char *root, const char *path, const char *name, bool colon,
+                     char *out, size_t bytes);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/wait.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/time.h"
+
+bool trib_wait_fd(int fd, short events, uint64_t deadline)
+{
+    struct pollfd ready = {.fd = fd, .events = events};
+    int n;
+
+    do
+        n = poll(&ready, 1, trib_deadline_left_ms(deadline));
+    while (n < 0 && errno == EINTR && !trib_deadline_passed(deadline));
+    if (n == 0 || (n < 0 && errno == EINTR))
+        errno = ETIMEDOUT;
+    return n > 0;
+}
+
+void trib_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+bool trib_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
+                                   .tv_nsec = (long)(deadline % 1000000000u)};
+
+    return pthread_cond_timedwait(cond, mutex, &until) == 0;
+}
+
+int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all;
+    sigset_t old;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int error = pthread_create(thread_out, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error;
+}
+
+/* Freed by who comes last: the caller or the thread. */
+struct errand {
+    void (*work)(void *arg);
+    void (*discard)(void *arg);
+    void *arg;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool done; /* under the lock, as what follows */
+    bool abandoned;
+};
+
+static void errand_free(struct errand *e)
+{
+    pthread_cond_destroy(&e->wake);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+static void *errand_main(void *arg)
+{
+    struct errand *e = arg;
+
+    e->work(e->arg);
+    pthread_mutex_lock(&e->lock);
+    e->done = true;
+    bool abandoned = e->abandoned;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+    if (abandoned) {
+        e->discard(e->arg);
+        errand_free(e);
+    }
+    return NULL;
+}
+
+/* false: the thread goes on, and what it uses is its own now. */
+static bool errand_finish(struct errand *e, pthread_t thread, uint64_t deadline)
+{
+    bool in_time = true;
+
+    pthread_mutex_lock(&e->lock);
+    while (!e->done && in_time)
+        in_time = trib_cond_wait(&e->wake, &e->lock, deadline);
+    bool done = e->done;
+    e->abandoned = !done;
+    pthread_mutex_unlock(&e->lock);
+    if (done)
+        pthread_join(thread, NULL);
+    else
+        pthread_detach(thread);
+    return done;
+}
+
+int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
+                    uint64_t deadline)
+{
+    struct errand *e = calloc(1, sizeof(*e));
+    pthread_t thread;
+
+    if (!e)
+        return ENOMEM;
+    e->work = work;
+    e->discard = discard;
+    e->arg = arg;
+    pthread_mutex_init(&e->lock, NULL);
+    trib_cond_init(&e->wake);
+    int error = trib_thread_start(&thread, errand_main, e);
+    if (!error && !errand_finish(e, thread, deadline))
+        return ETIMEDOUT;
+    errand_free(e);
+    return error;
+}

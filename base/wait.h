@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waits with a deadline, and the library's own threads.
+ *
+ * Signals are for the application: a handler that runs in one of its threads does not
+ * end a wait early, and the library's threads take none.
+ */
+#ifndef BASE_WAIT_H
+#define BASE_WAIT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * trib_wait_fd - poll() one descriptor until it is ready, whatever signals come.
+ *
+ * events    as of poll()
+ * deadline  on the clock of trib_now_ns
+ * returns   true; or false with errno, ETIMEDOUT at the deadline
+ */
+bool trib_wait_fd(int fd, short events, uint64_t deadline);
+
+/** trib_cond_init - a condition whose waits end on the clock of trib_now_ns. */
+void trib_cond_init(pthread_cond_t *cond);
+
+/** trib_cond_wait - until it is signalled or the deadline; false: the deadline. */
+bool trib_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline);
+
+/** trib_thread_start - a thread that no signal interrupts; 0 or an errno. */
+int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg);
+
+/**
+ * trib_errand_run - work(arg) in a thread, for calls that may block for ever.
+ *
+ * owner    of arg: the caller when this returns; but with ETIMEDOUT the thread, which is
+ *          left behind and calls discard(arg) should it ever end
+ * returns  0 (work is done), ETIMEDOUT, or why no thread could be started
+ */
+int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
+                    uint64_t deadline);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib_doctor: the order of its parts, and what the ranks of a job have to agree on.
+ */
+#include "core/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "boot/boot.h"
+#include "boot/who.h"
+
+#define OK TRIB_VERDICT_OK
+#define WARN TRIB_VERDICT_WARN
+#define FAIL TRIB_VERDICT_FAIL
+#define STEP_MS 12000 /* more than a pair takes from one exchange to the next */
+#define CLOCK_WARN_S 1.0
+#define CLOCK_LOOKS 5
+
+static void note_warning(void *arg, trib_log_level_t level, const char *line)
+{
+    struct trib_doctor *d = arg;
+
+    if (level <= TRIB_LOG_WARN)
+        trib_report_say(&d->report, WARN, "warning", "", "%s", line);
+}
+
+static void fill_card(struct trib_doctor *d, struct trib_card *card)
+{
+    struct trib_process self;
+
+    memset(card, 0, sizeof(*card));
+    trib_process_self(&self);
+    card->machine = trib_meet_machine();
+    card->boot = self.boot;
+    card->settings = trib_config_digest(&d->comm.cfg);
+    card->pid = self.pid;
+    if (sched_getaffinity(0, sizeof(card->cpus), &card->cpus))
+        CPU_ZERO(&card->cpus);
+    snprintf(card->library, sizeof(card->library), "%s", trib_version());
+    if (gethostname(card->host, sizeof(card->host) - 1))
+        snprintf(card->host, sizeof(card->host), "unknown");
+    trib_doctor_links(d->folder, card->links, sizeof(card->links));
+    trib_config_same_text(&d->comm.cfg, card->settings_text, sizeof(card->settings_text));
+}
+
+static int first_rank(const struct trib_doctor *d, int rank)
+{
+    int r = 0;
+
+    while (d->cards[r].machine != d->cards[rank].machine)
+        r++;
+    return r;
+}
+
+/* It speaks for its host. */
+static bool first_of_host(const struct trib_doctor *d, int rank)
+{
+    return first_rank(d, rank) == rank;
+}
+
+/* What the ranks agree on: said by rank 0 ------------------------------------------------ */
+
+static void compare_versions(struct trib_doctor *d)
+{
+    const struct trib_card *first = &d->cards[0];
+
+    for (int r = 1; r < d->size; r++) {
+        const struct trib_card *c = &d->cards[r];
+        if (strncmp(c->library, first->library, sizeof(c->library)) == 0)
+            continue;
+        trib_report_say(&d->report, FAIL, "versions",
+                        "install the same version on all hosts",
+                        "rank %d (%.63s) has Tributary %.11s, rank 0 (%.63s) has %.11s", r,
+                        c->host, c->library, first->host, first->library);
+        return;
+    }
+    trib_report_say(&d->report, OK, "versions", "", "%.11s on all ranks", first->library);
+}
+
+static void compare_settings(struct trib_doctor *d)
+{
+    const struct trib_card *first = &d->cards[0];
+    char x[128], y[128];
+
+    for (int r = 1; r < d->size; r++) {
+        const struct trib_card *c = &d->cards[r];
+        if (c->settings == first->settings)
+            continue;
+        trib_meet_difference(c->settings_text, first->settings_text, x, y, sizeof(x));
+        trib_report_say(&d->report, FAIL, "settings",
+                        "give all ranks the same TRIB_* variables and file",
+                        "rank %d (%.63s) has %s, rank 0 (%.63s) has %s", r, c->host, x,
+                        first->host, y);
+        return;
+    }
+    trib_report_say(&d->report, OK, "settings", "", "the same on all ranks");
+}
+
+/* "4 ranks on 2 hosts: host0 (ranks 0-1), host1 (ranks 2-3)" */
+static void list_hosts(struct trib_doctor *d)
+{
+    bool *here = calloc((size_t)d->size, sizeof(*here));
+    char list[400] = "", ranks[64];
+    int hosts = 0;
+
+    for (int r = 0; here && r < d->size; r++) {
+        if (!first_of_host(d, r))
+            continue;
+        hosts++;
+        for (int i = 0; i < d->size; i++)
+            here[i] = d->cards[i].machine == d->cards[r].machine;
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof(list) - n, "%s%.63s (%s)", n ? ", " : "", d->cards[r].host,
+                 trib_ranks_format(here, d->size, ranks, sizeof(ranks)));
+    }
+    free(here);
+    trib_report_say(&d->report, OK, "ranks", "", "%d on %d host%s: %s", d->size, hosts,
+                    hosts == 1 ? "" : "s", list);
+}
+
+static void compare_hosts(struct trib_doctor *d)
+{
+    for (int r = 1; r < d->size; r++) {
+        for (int i = 0; first_of_host(d, r) && i < r; i++) {
+            const struct trib_card *a = &d->cards[i], *b = &d->cards[r];
+            if (a->boot == b->boot && a->boot)
+                trib_report_say(&d->report, WARN, "containers",
+                                "start their containers with --pid=host --ipc=host, or "
+                                "all ranks of a host in one",
+                                "ranks %d and %d run on one kernel (%.63s) in different "
+                                "containers: they do not share memory",
+                                i, r, b->host);
+            else if (strcmp(a->host, b->host) == 0)
+                trib_report_say(&d->report, WARN, "host names",
+                                "give each host a name of its own (hostnamectl)",
+                                "the hosts of rank %d and of rank %d are both called %.63s: "
+                                "errors cannot tell them apart",
+                                i, r, b->host);
+            else
+                continue;
+            return;
+        }
+    }
+}
+
+static void compare_cpus(struct trib_doctor *d)
+{
+    for (int r = 0; r < d->size; r++) {
+        cpu_set_t cpus;
+        int ranks = 0;
+        CPU_ZERO(&cpus);
+        for (int i = r; first_of_host(d, r) && i < d->size; i++) {
+            if (d->cards[i].machine != d->cards[r].machine)
+                continue;
+            ranks++;
+            CPU_OR(&cpus, &cpus, &d->cards[i].cpus);
+        }
+        if (ranks > CPU_COUNT(&cpus))
+            trib_report_say(&d->report, WARN, "cpus",
+                            "start fewer ranks there, or let them have more CPUs (binding of "
+                            "the launcher, cpuset of the container)",
+                            "%d ranks of %.63s share %d hardware threads: they wait for each "
+                            "other's turn",
+                            ranks, d->cards[r].host, CPU_COUNT(&cpus));
+    }
+}
+
+/* Clocks ------------------------------------------------------------------------------ */
+
+static double wall_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void judge_clocks(struct trib_doctor *d, const double *apart)
+{
+    int worst = 0;
+
+    for (int r = 1; r < d->size; r++)
+        if (apart[r] * apart[r] > apart[worst] * apart[worst])
+            worst = r;
+    double s = apart[worst] < 0 ? -apart[worst] : apart[worst];
+    if (s > CLOCK_WARN_S)
+        trib_report_say(&d->report, WARN, "clocks",
+                        "run chrony or another NTP client on all hosts",
+                        "that of rank %d (%.63s) is %.1f s %s rank 0's (%.63s): logs of two "
+                        "hosts do not fit together",
+                        worst, d->cards[worst].host, s,
+                        apart[worst] < 0 ? "behind" : "ahead of", d->cards[0].host);
+    else
+        trib_report_say(&d->report, OK, "clocks", "", "at most %.0f ms apart",
+                        s * 1e3 < 1 ? 1 : s * 1e3);
+}
+
+/*
+ * All ranks leave an exchange at nearly the same time and then look at their clocks; of
+ * several looks the one with the smallest difference counts.
+ */
+static trib_status_t compare_clocks(struct trib_doctor *d)
+{
+    double *all = calloc((size_t)d->size, sizeof(*all)), mine = 0;
+    double *apart = calloc((size_t)d->size, sizeof(*apart));
+    trib_status_t st = all && apart ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+
+    for (int look = 0; st == TRIB_OK && look <= CLOCK_LOOKS; look++) {
+        st = d->x->allgather(d->x->arg, "clock", &mine, sizeof(mine), all);
+        mine = wall_clock();
+        for (int r = 0; st == TRIB_OK && look > 0 && r < d->size; r++) {
+            double now = all[r] - all[0];
+            if (look == 1 || now * now < apart[r] * apart[r])
+                apart[r] = now;
+        }
+    }
+    if (st == TRIB_OK && d->rank == 0)
+        judge_clocks(d, apart);
+    free(all);
+    free(apart);
+    return st;
+}
+
+/* The whole --------------------------------------------------------------------------- */
+
+static trib_status_t examine_all(struct trib_doctor *d)
+{
+    struct trib_card mine;
+
+    fill_card(d, &mine);
+    trib_status_t st = d->x->allgather(d->x->arg, "card", &mine, sizeof(mine), d->cards);
+    if (st != TRIB_OK)
+        return st;
+    if (first_of_host(d, d->rank))
+        trib_doctor_host(d);
+    d->report.where = "*";
+    if (d->rank == 0 && d->size > 1) {
+        list_hosts(d);
+        compare_versions(d);
+        compare_settings(d);
+        compare_hosts(d);
+    }
+    if (d->rank == 0)
+        compare_cpus(d);
+    st = d->size > 1 ? compare_clocks(d) : TRIB_OK;
+    return st == TRIB_OK ? trib_doctor_reach(d) : st;
+}
+
+/* What all ranks have found. */
+static trib_status_t collect(struct trib_doctor *d, struct trib_report *merged)
+{
+    struct trib_report *all = calloc((size_t)d->size, sizeof(*all));
+    struct trib_report_place *places = calloc((size_t)d->size, sizeof(*places));
+    trib_status_t st = all && places ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+
+    for (int r = 0; all && r < d->size; r++)
+        trib_report_init(&all[r]);
+    if (st == TRIB_OK)
+        st = trib_report_gather(&d->report, d->x, d->size, all);
+    for (int r = 0; st == TRIB_OK && r < d->size; r++)
+        places[r] = (struct trib_report_place){d->cards[r].host, first_rank(d, r)};
+    if (st == TRIB_OK)
+        trib_report_merge(all, places, d->size, merged);
+    for (int r = 0; all && r < d->size; r++)
+        trib_report_free(&all[r]);
+    free(all);
+    free(places);
+    return st;
+}
+
+static void tell(const struct trib_report *report, trib_verdict_t least, trib_finding_fn fn,
+                 void *arg)
+{
+    trib_finding_t f;
+
+    for (size_t at = 0; trib_report_next(report, &at, &f);)
+        if (f.verdict >= least)
+            fn(arg, &f);
+}
+
+/* What this rank knows of a job that does not come together. */
+static void meeting_failed(struct trib_doctor *d, trib_finding_fn fn, void *arg)
+{
+    char where[128], host[64] = "unknown";
+    const char *why = trib_error_text(&d->comm.err);
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(where, sizeof(where), "rank %d (%s)", d->rank, host);
+    trib_report_add(&d->report, &(trib_finding_t){.verdict = FAIL,
+                                                  .where = where,
+                                                  .topic = "meeting",
+                                                  .text = why,
+                                                  .cure = ""});
+    tell(&d->report, WARN, fn, arg);
+}
+
+static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
+                              trib_finding_fn fn, void *arg)
+{
+    struct trib_report merged;
+    struct trib_boot *boot;
+    trib_status_t st =
+        trib_config_load(&d->comm.cfg, opts->config, &d->comm.log, &d->comm.err);
+
+    trib_report_init(&merged);
+    if (st == TRIB_OK && d->comm.cfg.boot_timeout_ms < STEP_MS)
+        d->comm.cfg.boot_timeout_ms = STEP_MS;
+    if (st == TRIB_OK)
+        st = trib_comm_join(&d->comm, opts, &boot, &d->rank, &d->size);
+    if (st != TRIB_OK) {
+        d->size = d->size > 0 ? d->size : 1;
+        trib_doctor_host(d);
+        meeting_failed(d, fn, arg);
+        trib_report_free(&merged);
+        return FAIL;
+    }
+    struct trib_exchange x = {trib_boot_exchange, boot};
+    d->x = &x;
+    d->cards = calloc((size_t)d->size, sizeof(*d->cards));
+    st = d->cards ? examine_all(d)
+                  : trib_fail(&d->comm.err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                              d->size);
+    if (st == TRIB_OK)
+        st = collect(d, &merged);
+    if (st != TRIB_OK) {
+        (boot->ops->fail)(boot, trib_error_text(&d->comm.err));
+        meeting_failed(d, fn, arg);
+    } else if (d->rank == 0) {
+        tell(&merged, OK, fn, arg);
+    }
+    boot->ops->close(boot);
+    trib_verdict_t worst = st == TRIB_OK ? trib_report_worst(&merged) : FAIL;
+    trib_report_free(&merged);
+    return worst;
+}
+
+trib_status_t trib_doctor(const trib_doctor_opts_t *opts, trib_finding_fn fn, void *arg,
+                          trib_verdict_t *worst_out)
+{
+    static const trib_opts_t all_defaults = TRIB_OPTS_INIT;
+    static const trib_doctor_opts_t defaults = TRIB_DOCTOR_OPTS_INIT;
+
+    opts = opts ? opts : &defaults;
+    const trib_opts_t *join = opts->join ? opts->join : &all_defaults;
+    if (!fn || opts->size != sizeof(*opts) || join->size != sizeof(*join))
+        return TRIB_ERR_INVALID;
+    struct trib_doctor *d = calloc(1, sizeof(*d));
+    if (!d)
+        return TRIB_ERR_NO_MEMORY;
+    d->folder = opts->folder ? opts->folder : "";
+    trib_report_init(&d->report);
+    trib_log_init(&d->comm.log, TRIB_LOG_WARN, note_warning, d);
+    trib_verdict_t worst = examine(d, join, fn, arg);
+    if (worst_out)
+        *worst_out = worst;
+    trib_report_free(&d->report);
+    free(d->cards);
+    free(d);
+    return TRIB_OK;
+}

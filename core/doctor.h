@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside trib_doctor: what doctor.c, doctor_host.c and doctor_reach.c share.
+ */
+#ifndef CORE_DOCTOR_H
+#define CORE_DOCTOR_H
+
+#include <sched.h>
+#include <stdint.h>
+
+#include "core/comm.h"
+#include "core/report.h"
+
+/* What each rank tells the others of itself. */
+struct trib_card {
+    uint64_t machine; /* trib_meet_machine */
+    uint64_t boot;    /* of the running kernel */
+    uint64_t settings;
+    cpu_set_t cpus; /* on which it may run */
+    int32_t pid;
+    char library[12];
+    char host[64];
+    char links[96]; /* "eth0 1500, eth1 9000": names and MTUs */
+    char settings_text[400];
+};
+
+struct trib_doctor {
+    struct trib_comm comm; /* cfg, log and err only */
+    const char *folder;
+    struct trib_report report;
+    const struct trib_exchange *x;
+    int rank;
+    int size;
+    struct trib_card *cards; /* by rank; [1] while alone */
+};
+
+/** trib_doctor_host - this host: devices, links, libraries, limits. */
+void trib_doctor_host(struct trib_doctor *d);
+
+/** trib_doctor_links - "eth0 1500, eth1 9000": links that are up, with their MTUs. */
+void trib_doctor_links(const char *folder, char *text, size_t bytes);
+
+/**
+ * trib_doctor_reach - each pair of ranks writes to each other, over each transport.
+ *
+ * errors   those of the exchange; the sentence is in comm.err
+ */
+trib_status_t trib_doctor_reach(struct trib_doctor *d);
+
+/** trib_doctor_partner - with whom a rank is paired in a round; itself: with nobody.
+ *
+ * In the rounds from 0 to trib_doctor_rounds - 1 every rank meets every other once.
+ */
+int trib_doctor_partner(int rank, int size, int round);
+int trib_doctor_rounds(int size);
+
+#endif

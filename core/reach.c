@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * By what this rank reaches the others.
+ */
+#include <stdio.h>
+
+#include "core/comm.h"
+
+/* A failure to connect belongs to the answer, and is no failure of the communicator. */
+static void look(struct trib_comm *comm, int rank, trib_reach_t *reach)
+{
+    struct trib_engine *e = &comm->engine;
+    struct trib_route route = {.name = "none"};
+
+    trib_error_clear(&comm->cause);
+    trib_status_t st = trib_engine_link(e, rank);
+    if (st == TRIB_OK)
+        e->transport->ops->route(e->transport, rank, &route);
+    snprintf(reach->transport, sizeof(reach->transport), "%s", route.name);
+    snprintf(reach->why, sizeof(reach->why), "%s",
+             st == TRIB_OK ? route.why : trib_comm_cause(comm, st));
+    trib_error_clear(&comm->cause);
+}
+
+trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach)
+{
+    if (!comm || !reach || reach->size != sizeof(*reach))
+        return TRIB_ERR_INVALID;
+    struct trib_engine *e = &comm->engine;
+    if (rank < 0 || rank >= e->size)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_reach: rank %d of %d", rank,
+                              e->size);
+    if (e->failed)
+        return (trib_status_t)e->failed;
+    if (rank == e->rank) {
+        snprintf(reach->transport, sizeof(reach->transport), "self");
+        reach->why[0] = '\0';
+        return TRIB_OK;
+    }
+    trib_comm_lock(comm);
+    look(comm, rank, reach);
+    trib_comm_unlock(comm);
+    return TRIB_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where results go: a table for people, csv and json for programs. What the rows hold
+ * is the business of each command's writer.
+ */
+#ifndef PERF_OUTPUT_H
+#define PERF_OUTPUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct perf_output {
+    const char *csv_path; /* of the caller; "-" is standard output; NULL: none */
+    const char *json_path;
+    bool table; /* on standard output, unless csv or json goes there */
+    FILE *csv; /* rows are printed here; NULL: none */
+    json_t *results; /* an array of rows; NULL: no json */
+    char *csv_text; /* of open_memstream */
+    size_t csv_bytes;
+};
+
+/**
+ * perf_output_open - the outputs that csv and json ask for, tried out first.
+ *
+ * owner    the caller keeps both texts until perf_output_free
+ * errors   false: why[] has the sentence, nothing to free
+ */
+bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
+                      char *why, size_t why_bytes);
+
+/** perf_output_us - a column of the table: four digits that count, as far as it goes.
+ */
+void perf_output_us(double us);
+
+/**
+ * perf_output_document - what json says: machine, settings, run, results.
+ *
+ * run      what was measured; its reference is taken
+ * owner    the caller's reference, to be given to perf_output_finish; NULL: no memory
+ */
+json_t *perf_output_document(const struct perf_output *o, int argc, char **argv,
+                             json_t *run);
+
+/**
+ * perf_output_finish - put the files in place.
+ *
+ * document its reference is taken; NULL where no json was asked for
+ * errors   false: why[] has the sentence
+ */
+bool perf_output_finish(struct perf_output *o, json_t *document, char *why,
+                        size_t why_bytes);
+
+/** perf_output_free - unfinished files leave nothing behind. */
+void perf_output_free(struct perf_output *o);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The line that tells how far a run has come.
+ */
+#include <unistd.h>
+
+#include "perf/perf.h"
+
+void perf_progress_start(struct perf_progress *p, size_t sizes, bool speaks)
+{
+    *p = (struct perf_progress){
+        .on = speaks && isatty(STDERR_FILENO),
+        .start = perf_now(),
+        .sizes = sizes,
+    };
+}
+
+void perf_progress_clear(struct perf_progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
+}
+
+void perf_progress_show(void *arg, size_t bytes, long done, long samples)
+{
+    struct perf_progress *p = arg;
+    double now = perf_now();
+    char size[32];
+    if (!p->on || now - p->start < 2 || now - p->last < 0.2)
+        return;
+    p->last = now;
+    p->shown = true;
+    fprintf(stderr, "\r\033[Ksize %zu of %zu (%s), sample %ld of %ld, %.0f s",
+            p->at + 1, p->sizes, perf_size_text(bytes, size, sizeof(size)), done,
+            samples, now - p->start);
+    fflush(stderr);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How client and server find each other. Who is no client of this version is told of,
+ * and left; the server waits on.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "perf/put/put.h"
+
+#define STRANGER_MS 2000 /* a client says hello at once */
+#define AGAIN_NS 100000000
+
+bool put_listen_text(const char *text, struct trib_tcp_root *out)
+{
+    char whole[64];
+
+    if (strchr(text, ':') != NULL)
+        return trib_tcp_root_parse(text, out);
+    return snprintf(whole, sizeof(whole), "*:%s", text) < (int)sizeof(whole) &&
+           trib_tcp_root_parse(whole, out);
+}
+
+/* --- client --- */
+
+static trib_status_t nobody(struct put_side *side, const struct trib_tcp_root *where,
+                            const char *why)
+{
+    return trib_fail(&side->err, TRIB_ERR_BOOT,
+                     "no trib-perf put at %s port %s within %d ms "
+                     "(TRIB_BOOT_TIMEOUT_MS): %s; is \"trib-perf put --listen %s\" "
+                     "running there, and no firewall between?",
+                     where->host, where->port, side->cfg->boot_timeout_ms, why,
+                     where->port);
+}
+
+trib_status_t put_meet_client(struct put_side *side, const struct trib_tcp_root *where)
+{
+    uint64_t deadline = trib_deadline_ms(side->cfg->boot_timeout_ms);
+    char why[128], who[96];
+    int fd;
+
+    while ((fd = trib_tcp_connect(where, deadline, why, sizeof(why))) < 0) {
+        if (errno == 0)
+            return trib_fail(&side->err, TRIB_ERR_BOOT, "%s: %s", where->host, why);
+        if (trib_deadline_passed(deadline))
+            return nobody(side, where, why);
+        nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
+    }
+    snprintf(who, sizeof(who), "%.60s:%s", where->host, where->port);
+    return put_side_hello(side, fd, who, deadline);
+}
+
+/* --- server --- */
+
+static trib_status_t cannot_listen(struct put_side *side,
+                                   const struct trib_tcp_root *where, int error)
+{
+    if (error == EADDRINUSE)
+        return trib_fail(&side->err, TRIB_ERR_BOOT,
+                         "port %s is in use: choose another, or end the program that "
+                         "has it (ss -ltnp \"sport = :%s\")",
+                         where->port, where->port);
+    if (error == EADDRNOTAVAIL)
+        return trib_fail(&side->err, TRIB_ERR_BOOT,
+                         "%s is no address of this host: give the port alone, or one "
+                         "of its addresses",
+                         where->host);
+    return trib_fail(&side->err, TRIB_ERR_BOOT, "cannot listen at %s port %s: %s",
+                     where->host, where->port, strerror(error));
+}
+
+/* The next connection, or -1 after the deadline. */
+static int next_guest(const int *listeners, int n, uint64_t deadline, char *who,
+                      size_t who_bytes)
+{
+    struct pollfd ready[TRIB_TCP_LISTENERS_MAX];
+    struct sockaddr_storage address;
+    char host[64];
+
+    while (!trib_deadline_passed(deadline)) {
+        for (int i = 0; i < n; i++)
+            ready[i] = (struct pollfd){.fd = listeners[i], .events = POLLIN};
+        if (poll(ready, (nfds_t)n, trib_deadline_left_ms(deadline)) <= 0)
+            continue;
+        for (int i = 0; i < n; i++) {
+            socklen_t len = sizeof(address);
+            int fd = ready[i].revents == 0
+                         ? -1
+                         : accept4(listeners[i], (struct sockaddr *)&address, &len,
+                                   SOCK_CLOEXEC);
+            if (fd < 0)
+                continue;
+            if (getnameinfo((struct sockaddr *)&address, len, host, sizeof(host), NULL,
+                            0, NI_NUMERICHOST) != 0)
+                snprintf(host, sizeof(host), "an unknown address");
+            snprintf(who, who_bytes, "the client %s", host);
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+            return fd;
+        }
+    }
+    return -1;
+}
+
+static trib_status_t await_client(struct put_side *side, const int *listeners, int n)
+{
+    uint64_t deadline = trib_deadline_ms(side->cfg->boot_timeout_ms);
+    char who[96];
+
+    for (;;) {
+        int fd = next_guest(listeners, n, deadline, who, sizeof(who));
+        if (fd < 0)
+            return trib_fail(&side->err, TRIB_ERR_BOOT,
+                             "no client came within %d ms: start \"trib-perf put "
+                             "HOST:PORT\" sooner, or raise TRIB_BOOT_TIMEOUT_MS",
+                             side->cfg->boot_timeout_ms);
+        if (put_side_hello(side, fd, who, trib_deadline_ms(STRANGER_MS)) == TRIB_OK)
+            return TRIB_OK;
+        fprintf(stderr, "trib-perf: not served: %s\n", trib_error_text(&side->err));
+        trib_error_clear(&side->err);
+        put_wire_close(&side->wire);
+    }
+}
+
+trib_status_t put_meet_server(struct put_side *side, const struct trib_tcp_root *where)
+{
+    int listeners[TRIB_TCP_LISTENERS_MAX], n = 0;
+    int error = trib_tcp_bind(where, listeners, &n);
+
+    if (error != 0)
+        return cannot_listen(side, where, error);
+    printf("listening at port %s\n", where->port);
+    fflush(stdout);
+    trib_status_t status = await_client(side, listeners, n);
+    for (int i = 0; i < n; i++)
+        close(listeners[i]);
+    return status;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two forms of trib-perf put. With both sides on this host they are two processes
+ * that share a socket pair; else the server listens and the client connects.
+ */
+#include "perf/put/put.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/time.h"
+
+struct both {
+    const struct put_args *args;
+    const struct trib_config *cfg;
+    const struct trib_log *log;
+    int fds[2]; /* client's, server's */
+};
+
+static int complain(const struct put_side *side)
+{
+    fprintf(stderr, "trib-perf: %s\n", trib_error_text(&side->err));
+    return 1;
+}
+
+/* --- client --- */
+
+static trib_status_t reach_server(const struct put_args *args, struct put_side *side)
+{
+    size_t largest = 0;
+
+    for (size_t i = 0; i < args->sizes.n; i++) {
+        if (args->sizes.bytes[i] > largest)
+            largest = args->sizes.bytes[i];
+    }
+    snprintf(side->setup.transport, sizeof(side->setup.transport), "%s",
+             args->transport != NULL ? args->transport : side->cfg->transport);
+    side->setup.area = put_area(largest);
+    side->setup.bind = args->bind;
+    return put_side_open(side);
+}
+
+static trib_status_t sweep(const struct put_args *args, struct put_side *side,
+                           struct put_report *report, double *wrong)
+{
+    struct perf_progress progress;
+    trib_status_t status = TRIB_OK;
+
+    perf_progress_start(&progress, args->sizes.n, true);
+    for (size_t i = 0; i < args->sizes.n && status == TRIB_OK; i++) {
+        struct put_result result;
+        progress.at = i;
+        status = put_measure(side, args, args->sizes.bytes[i], &progress, &result);
+        perf_progress_clear(&progress);
+        if (status != TRIB_OK)
+            break;
+        if (args->check)
+            *wrong += result.wrong;
+        put_report_add(report, &result);
+    }
+    return status == TRIB_OK ? put_wire_send(&side->wire, PUT_END, NULL, 0,
+                                             trib_deadline_ms(side->cfg->timeout_ms))
+                             : status;
+}
+
+static int measure_all(const struct put_args *args, struct put_side *side,
+                       struct put_report *report)
+{
+    char why[4352];
+    double wrong = 0;
+
+    if (sweep(args, side, report, &wrong) != TRIB_OK)
+        return complain(side);
+    if (!put_report_finish(report, why, sizeof(why))) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        return 1;
+    }
+    if (wrong > 0)
+        fprintf(stderr, "trib-perf: %.0f bytes are wrong.\n", wrong);
+    return wrong > 0;
+}
+
+static int client(const struct put_args *args, struct put_side *side)
+{
+    char why[4352];
+
+    if (reach_server(args, side) != TRIB_OK)
+        return complain(side);
+    struct put_report *report = put_report_open(args, side, why, sizeof(why));
+    if (report == NULL) {
+        trib_fail(&side->err, TRIB_ERR_INVALID, "%.400s", why);
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        return 2;
+    }
+    int code = measure_all(args, side, report);
+    put_report_free(report);
+    return code;
+}
+
+/* --- both sides here --- */
+
+static int be_side(void *arg, int rank, const char *root)
+{
+    const struct both *both = arg;
+    struct put_side side;
+    int code;
+
+    (void)root;
+    put_side_init(&side, rank == 1, both->cfg, both->log);
+    close(both->fds[!rank]);
+    trib_status_t status =
+        put_side_hello(&side, both->fds[rank], rank == 1 ? "the client" : "the server",
+                       trib_deadline_ms(both->cfg->boot_timeout_ms));
+    if (rank == 0) {
+        code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
+    } else { /* the client says what befalls the server, and its exit code counts */
+        if (status == TRIB_OK)
+            status = put_side_open(&side);
+        if (status == TRIB_OK)
+            status = put_serve(&side);
+        code = 0;
+    }
+    put_side_close(&side);
+    return code;
+}
+
+/* Else a side that ends would not be noticed: this process would still hold its end. */
+static void let_go(void *arg)
+{
+    const struct both *both = arg;
+
+    close(both->fds[0]);
+    close(both->fds[1]);
+}
+
+static int run_here(struct both *both)
+{
+    struct perf_job job = {
+        .ranks = 2,
+        .fn = be_side,
+        .started = let_go,
+        .arg = both,
+    };
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both->fds) != 0) {
+        fprintf(stderr, "trib-perf: cannot make a socket pair: %s.\n", strerror(errno));
+        return 1;
+    }
+    return perf_launch(&job);
+}
+
+/* --- one side here --- */
+
+static int run_server(const struct both *both)
+{
+    struct trib_tcp_root where;
+    struct put_side side;
+
+    put_listen_text(both->args->listen, &where);
+    put_side_init(&side, true, both->cfg, both->log);
+    trib_status_t status = put_meet_server(&side, &where);
+    if (status == TRIB_OK)
+        status = put_side_open(&side);
+    if (status == TRIB_OK)
+        status = put_serve(&side);
+    int code = status == TRIB_OK ? 0 : complain(&side);
+    put_side_close(&side);
+    return code;
+}
+
+static int run_client(const struct both *both)
+{
+    struct trib_tcp_root where;
+    struct put_side side;
+
+    trib_tcp_root_parse(both->args->remote, &where);
+    put_side_init(&side, false, both->cfg, both->log);
+    trib_status_t status = put_meet_client(&side, &where);
+    int code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
+    put_side_close(&side);
+    return code;
+}
+
+int put_main(int argc, char **argv)
+{
+    struct put_args args;
+    struct trib_config cfg;
+    struct trib_log log;
+    struct trib_error err = {0};
+    int code = put_args_parse(argc, argv, stderr, &args);
+
+    if (code >= 0)
+        return code;
+    trib_log_init(&log, TRIB_LOG_WARN, NULL, NULL);
+    if (trib_config_load(&cfg, NULL, &log, &err) != TRIB_OK) {
+        fprintf(stderr, "trib-perf: %s\n", trib_error_text(&err));
+        put_args_free(&args);
+        return 2;
+    }
+    if (cfg.rank >= 0) {
+        fputs(
+            "trib-perf: put starts its own two sides: leave out the launcher, or unset "
+            "TRIB_RANK.\n",
+            stderr);
+        put_args_free(&args);
+        return 2;
+    }
+    log.level = (trib_log_level_t)cfg.log;
+    struct both both = {.args = &args, .cfg = &cfg, .log = &log};
+    if (args.listen != NULL)
+        code = run_server(&both);
+    else
+        code = args.remote != NULL ? run_client(&both) : run_here(&both);
+    put_args_free(&args);
+    return code;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of trib-perf put.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "perf/options.h"
+#include "perf/put/put.h"
+
+static bool take_word(void *to, const char *value, FILE *err)
+{
+    struct put_args *args = to;
+    struct trib_tcp_root where;
+
+    if (args->remote != NULL) {
+        fprintf(err, "trib-perf: '%s': one server at a time, which is %s.\n", value,
+                args->remote);
+        return false;
+    }
+    args->remote = value;
+    if (trib_tcp_root_parse(value, &where))
+        return true;
+    fprintf(err,
+            "trib-perf: '%s' is not where a server listens: HOST:PORT, such as "
+            "host1:7100 or [fe80::1]:7100.\n",
+            value);
+    return false;
+}
+
+#define AT(field) offsetof(struct put_args, field)
+
+static const struct perf_option options[] = {
+    {"--listen", "[HOST:]PORT", perf_set_text, AT(listen), 0,
+     "be the server of one client; its options govern"},
+    {"--transport", "TEXT", perf_set_text, AT(transport), 0,
+     "such as tcp; trib-info --transports lists them [TRIB_TRANSPORT]"},
+    {"--sizes", "LIST", perf_set_sizes, AT(sizes), 0,
+     "bytes: 8,64K,16M or from:to:factor [8:4M:8]"},
+    {"--iters", "N", perf_set_long, AT(iters), 1,
+     "samples of latency, and writes of bandwidth, a size [as many as fit 0.5 s]"},
+    {"--depth", "N", perf_set_int, AT(depth), 1,
+     "writes under way at once while bandwidth is measured [64]"},
+    {"--bidirectional", NULL, perf_set_switch, AT(bidirectional), 0,
+     "bandwidth with both sides writing: GB/s is the sum"},
+    {"--latency", NULL, perf_set_switch, AT(latency), 0, "latency only"},
+    {"--bandwidth", NULL, perf_set_switch, AT(bandwidth), 0, "bandwidth only"},
+    {"--bind", "HOW", perf_set_bind, AT(bind), 0,
+     "core: the client to the first core, the server to the second; none [none]"},
+    {"--check", NULL, perf_set_switch, AT(check), 0,
+     "look at the bytes that arrive, before and after; exit code 1 if one is wrong"},
+    {"--csv", "FILE", perf_set_text, AT(csv), 0,
+     "one row a size; - is standard output"},
+    {"--json", "FILE", perf_set_text, AT(json), 0,
+     "results with a description of the machine; - likewise"},
+};
+
+static const struct perf_command command = {
+    .name = "trib-perf put",
+    .usage =
+        "usage: trib-perf put [OPTION]…             both sides on this host\n"
+        "       trib-perf put --listen [HOST:]PORT  on one host, and on another:\n"
+        "       trib-perf put HOST:PORT [OPTION]…\n"
+        "\n"
+        "Times one-sided writes over a transport. Latency is half of a round trip, in\n"
+        "µs: a write there, and once it has arrived a write back. Bandwidth is in GB/s\n"
+        "(1e9 bytes), until the last write has arrived; messages are millions a second;\n"
+        "CPU s/GB is processor time of both sides. The sides wait as the library does:\n"
+        "they spin for TRIB_SPIN_US, then yield, then sleep.\n",
+    .ending =
+        "example: trib-perf put --transport tcp --sizes 8,64K --depth 16 --check\n"
+        "exit code: 0 done; 1 wrong bytes or failed; 2 wrong arguments",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(options[0]),
+    .word = take_word,
+};
+
+/* The client governs: an option here would be one that does nothing. */
+static bool check_server(const struct put_args *args, FILE *err)
+{
+    struct trib_tcp_root where;
+
+    if (args->remote != NULL) {
+        fprintf(err, "trib-perf: either --listen or %s: a side is server or client.\n",
+                args->remote);
+        return false;
+    }
+    if (args->argc != (strncmp(args->argv[2], "--listen=", 9) == 0 ? 3 : 4)) {
+        fputs("trib-perf: --listen takes no other options: those of the client "
+              "govern.\n",
+              err);
+        return false;
+    }
+    if (put_listen_text(args->listen, &where))
+        return true;
+    fprintf(err,
+            "trib-perf: --listen '%s' is not [HOST:]PORT, such as 7100 or "
+            "192.0.2.1:7100.\n",
+            args->listen);
+    return false;
+}
+
+/* What only shows once all options are known. */
+static bool check_together(struct put_args *args, FILE *err)
+{
+    char why[256];
+
+    if (args->listen != NULL)
+        return check_server(args, err);
+    if (args->bidirectional && args->latency && !args->bandwidth) {
+        fputs("trib-perf: --bidirectional loads both ways while bandwidth is measured: "
+              "leave out --latency.\n",
+              err);
+        return false;
+    }
+    if (!args->latency && !args->bandwidth)
+        args->latency = args->bandwidth = true;
+    if (args->transport != NULL &&
+        strlen(args->transport) >= sizeof(((struct put_setup *)0)->transport)) {
+        fputs("trib-perf: --transport: the text has more than 255 characters.\n", err);
+        return false;
+    }
+    if (!perf_outputs_differ(args->csv, args->json, err))
+        return false;
+    if (args->sizes.n == 0 &&
+        !perf_sizes_parse("8:4M:8", &args->sizes, why, sizeof(why))) {
+        fprintf(err, "trib-perf: --sizes %s.\n", why);
+        return false;
+    }
+    for (size_t i = 0; i < args->sizes.n; i++) {
+        if (args->sizes.bytes[i] <= PUT_SIZE_MAX)
+            continue;
+        fprintf(err, "trib-perf: --sizes: %zu bytes are more than 64 GiB.\n",
+                args->sizes.bytes[i]);
+        return false;
+    }
+    return true;
+}
+
+int put_args_parse(int argc, char **argv, FILE *err, struct put_args *args_out)
+{
+    struct put_args args = {.argc = argc, .argv = argv, .depth = 64};
+    int code = perf_command_parse(&command, argc - 1, argv + 1, &args, err);
+
+    if (code < 0 && !check_together(&args, err))
+        code = 2;
+    if (code >= 0) {
+        put_args_free(&args);
+        return code;
+    }
+    *args_out = args;
+    return -1;
+}
+
+void put_args_free(struct put_args *args)
+{
+    perf_sizes_free(&args->sizes);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rows of put.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/output.h"
+#include "perf/put/put.h"
+
+struct put_report {
+    const struct put_args *args;
+    const struct put_side *side;
+    struct trib_route route;
+    struct perf_output out;
+};
+
+/* What "auto" became. */
+static const char *transport_text(const struct put_report *r)
+{
+    const char *text = r->side->setup.transport;
+    return strcmp(text, "auto") == 0 ? r->route.name : text;
+}
+
+static const char *ways(const struct put_args *args)
+{
+    return args->bidirectional ? "both" : "one";
+}
+
+/* --- table --- */
+
+static void table_open(const struct put_report *r)
+{
+    const struct put_args *args = r->args;
+    printf("put over %s, depth %d, %s, %s to %s, tributary %s\n", transport_text(r),
+           args->depth, args->bidirectional ? "both ways" : "one way", r->side->me.host,
+           r->side->other.host, trib_version());
+    if (args->latency)
+        puts("times are one way: half of a round trip");
+    printf("%10s", "size");
+    if (args->latency)
+        printf(" %7s %10s %10s %10s %10s %10s", "samples", "p50", "p99", "p99.9", "min",
+               "max");
+    if (args->bandwidth)
+        printf(" %8s %9s %9s %9s", "writes", "bandwidth", "messages", "CPU");
+    printf("%s\n%10s", args->check ? "      wrong" : "", "");
+    if (args->latency)
+        printf(" %7s %10s %10s %10s %10s %10s", "", "µs ", "µs ", "µs ", "µs ", "µs ");
+    if (args->bandwidth)
+        printf(" %8s %9s %9s %9s", "", "GB/s", "million/s", "s/GB");
+    puts(args->check ? "      bytes" : "");
+    fflush(stdout);
+}
+
+static void table_row(const struct put_report *r, const struct put_result *p)
+{
+    char size[32];
+    printf("%10s", perf_size_text(p->bytes, size, sizeof(size)));
+    if (r->args->latency) {
+        printf(" %7zu", p->us.n);
+        perf_output_us(p->us.p50);
+        perf_output_us(p->us.p99);
+        perf_output_us(p->us.p999);
+        perf_output_us(p->us.min);
+        perf_output_us(p->us.max);
+    }
+    if (r->args->bandwidth)
+        printf(" %8llu %9.4f %9.4f", (unsigned long long)p->writes, p->GBps,
+               1e-6 * p->messages_per_s);
+    if (r->args->bandwidth && isfinite(p->cpu_s_per_GB))
+        printf(" %9.3f", p->cpu_s_per_GB);
+    else if (r->args->bandwidth)
+        printf(" %9s", "-");
+    if (r->args->check)
+        printf(" %10.0f", p->wrong);
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* --- csv --- */
+
+static void csv_header(FILE *f)
+{
+    fputs(
+        "transport,depth,ways,bytes,iters,p50_us,p99_us,p999_us,min_us,max_us,mean_us,"
+        "writes,GBps,messages_per_s,cpu_s_per_GB,wrong,client,server,version\n",
+        f);
+}
+
+/* What was not measured is empty. Transport texts have commas: always quoted. */
+static void csv_row(const struct put_report *r, const struct put_result *p)
+{
+    const struct perf_summary *us = &p->us;
+    FILE *f = r->out.csv;
+    fprintf(f, "\"%s\",%d,%s,%zu", transport_text(r), r->args->depth, ways(r->args),
+            p->bytes);
+    if (r->args->latency)
+        fprintf(f, ",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f", us->n, us->p50, us->p99,
+                us->p999, us->min, us->max, us->mean);
+    else
+        fputs(",,,,,,,", f);
+    if (r->args->bandwidth)
+        fprintf(f, ",%llu,%.6f,%.1f,", (unsigned long long)p->writes, p->GBps,
+                p->messages_per_s);
+    else
+        fputs(",,,,", f);
+    if (isfinite(p->cpu_s_per_GB))
+        fprintf(f, "%.6f", p->cpu_s_per_GB);
+    if (r->args->check)
+        fprintf(f, ",%.0f", p->wrong);
+    else
+        fputc(',', f);
+    fprintf(f, ",%s,%s,%s\n", r->side->me.host, r->side->other.host, trib_version());
+    fflush(f);
+}
+
+/* --- json --- */
+
+static json_t *json_result(const struct put_args *args, const struct put_result *p)
+{
+    const struct perf_summary *us = &p->us;
+    json_t *o = json_pack("{s:I}", "bytes", (json_int_t)p->bytes);
+    if (args->latency)
+        json_object_update_new(o, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}",
+                                            "iters", (json_int_t)us->n, "p50_us",
+                                            us->p50, "p99_us", us->p99, "p999_us",
+                                            us->p999, "min_us", us->min, "max_us",
+                                            us->max, "mean_us", us->mean));
+    if (args->bandwidth)
+        json_object_update_new(
+            o,
+            json_pack("{s:I, s:f, s:f, s:o}", "writes", (json_int_t)p->writes, "GBps",
+                      p->GBps, "messages_per_s", p->messages_per_s, "cpu_s_per_GB",
+                      isfinite(p->cpu_s_per_GB) ? json_real(p->cpu_s_per_GB)
+                                                : json_null()));
+    if (args->check)
+        json_object_set_new(o, "wrong", json_integer((json_int_t)p->wrong));
+    return o;
+}
+
+static json_t *json_all(const struct put_report *r)
+{
+    const struct put_args *args = r->args;
+    json_t *about =
+        json_pack("{s:s, s:s, s:i, s:s, s:b, s:s, s:s, s:s}", "command", "put",
+                  "transport", transport_text(r), "depth", args->depth, "ways",
+                  ways(args), "check", args->check, "client", r->side->me.host,
+                  "server", r->side->other.host, "latency", "half of a round trip");
+    return perf_output_document(&r->out, args->argc, args->argv, about);
+}
+
+/* --- the whole --- */
+
+struct put_report *put_report_open(const struct put_args *args,
+                                   const struct put_side *side, char *why,
+                                   size_t why_bytes)
+{
+    struct put_report *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        snprintf(why, why_bytes, "out of memory");
+        return NULL;
+    }
+    r->args = args;
+    r->side = side;
+    side->t->ops->route(side->t, !side->server, &r->route);
+    if (!perf_output_open(&r->out, args->csv, args->json, why, why_bytes)) {
+        free(r);
+        return NULL;
+    }
+    if (r->out.csv != NULL)
+        csv_header(r->out.csv);
+    if (r->out.table)
+        table_open(r);
+    return r;
+}
+
+void put_report_add(struct put_report *r, const struct put_result *result)
+{
+    if (r->out.table)
+        table_row(r, result);
+    if (r->out.csv != NULL)
+        csv_row(r, result);
+    if (r->out.results != NULL)
+        json_array_append_new(r->out.results, json_result(r->args, result));
+}
+
+bool put_report_finish(struct put_report *r, char *why, size_t why_bytes)
+{
+    json_t *all = r->out.results == NULL ? NULL : json_all(r);
+    return perf_output_finish(&r->out, all, why, why_bytes);
+}
+
+void put_report_free(struct put_report *r)
+{
+    if (r == NULL)
+        return;
+    perf_output_free(&r->out);
+    free(r);
+}

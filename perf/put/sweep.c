@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the client asks for, one size after the other, and how the server obeys.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "perf/put/put.h"
+
+#define AUTO_SECONDS 0.5
+#define AUTO_LEAST 20
+#define LATENCY_MOST 100000
+#define STREAM_MOST 2000000
+#define CHECK_ROUNDS 3
+#define WARM_SECONDS 5e-3 /* of a stream from which a rate can be told */
+
+static uint64_t deadline_of(const struct put_side *side)
+{
+    return trib_deadline_ms(side->cfg->timeout_ms);
+}
+
+/* Where the numbers of a phase go; of the server only what it counts. */
+struct measured {
+    double *seconds; /* of a ping-pong */
+    double took; /* of a stream */
+    double cpu_s;
+};
+
+static trib_status_t run(struct put_side *side, struct measured *m)
+{
+    double before = perf_cpu_seconds();
+    trib_status_t status = TRIB_OK;
+
+    switch ((enum put_phase_kind)side->phase.kind) {
+    case PUT_PINGPONG:
+        status = put_pingpong(side, side->phase.n, m->seconds);
+        break;
+    case PUT_STREAM:
+        status = put_stream(side, side->phase.n, &m->took);
+        break;
+    case PUT_VERIFY:
+        status = put_verify(side, side->phase.n);
+        break;
+    }
+    m->cpu_s = perf_cpu_seconds() - before;
+    return status;
+}
+
+/* --- server --- */
+
+static trib_status_t obey(struct put_side *side, const struct put_phase *phase)
+{
+    struct measured m = {0};
+    trib_status_t status = put_side_begin(side, phase);
+
+    if (status == TRIB_OK)
+        status = put_wire_send(&side->wire, PUT_READY, NULL, 0, deadline_of(side));
+    if (status == TRIB_OK)
+        status = run(side, &m);
+    if (status != TRIB_OK)
+        return status;
+    struct put_outcome outcome = {.cpu_s = m.cpu_s, .wrong = side->wrong};
+    return put_wire_send(&side->wire, PUT_RESULT, &outcome, sizeof(outcome),
+                         deadline_of(side));
+}
+
+trib_status_t put_serve(struct put_side *side)
+{
+    for (;;) {
+        struct put_phase phase;
+        enum put_kind kind;
+        trib_status_t status =
+            put_wire_receive_any(&side->wire, &kind, &phase, deadline_of(side));
+        if (status != TRIB_OK || kind == PUT_END)
+            return status;
+        status = obey(side, &phase);
+        if (status != TRIB_OK)
+            return status;
+    }
+}
+
+/* --- client --- */
+
+/* One phase on both sides; wrong bytes and processor time of both. */
+static trib_status_t command(struct put_side *side, const struct put_phase *phase,
+                             struct measured *m, double *wrong)
+{
+    struct put_outcome there;
+    trib_status_t status = put_side_begin(side, phase);
+
+    if (status == TRIB_OK)
+        status = put_wire_send(&side->wire, PUT_PHASE, phase, sizeof(*phase),
+                               deadline_of(side));
+    if (status == TRIB_OK)
+        status = put_wire_receive(&side->wire, PUT_READY, NULL, 0, deadline_of(side));
+    if (status == TRIB_OK)
+        status = run(side, m);
+    if (status == TRIB_OK)
+        status = put_wire_receive(&side->wire, PUT_RESULT, &there, sizeof(there),
+                                  deadline_of(side));
+    if (status != TRIB_OK)
+        return status;
+    m->cpu_s += there.cpu_s;
+    *wrong += (double)side->wrong + (double)there.wrong;
+    return TRIB_OK;
+}
+
+static uint64_t as_many(double seconds_each, double most)
+{
+    double n = AUTO_SECONDS / fmax(seconds_each, 1e-9);
+    return (uint64_t)fmin(fmax(n, AUTO_LEAST), most);
+}
+
+static trib_status_t pingpong(struct put_side *side, struct put_phase phase,
+                              struct perf_summary *us, double *wrong)
+{
+    struct measured m = {.seconds = calloc(phase.n, sizeof(double))};
+
+    if (m.seconds == NULL)
+        return trib_fail(&side->err, TRIB_ERR_NO_MEMORY,
+                         "no memory for %llu samples: lower --iters",
+                         (unsigned long long)phase.n);
+    trib_status_t status = command(side, &phase, &m, wrong);
+    for (uint64_t i = 0; status == TRIB_OK && i < phase.n; i++)
+        m.seconds[i] *= 1e6;
+    if (status == TRIB_OK)
+        perf_summarise(m.seconds, phase.n, us);
+    free(m.seconds);
+    return status;
+}
+
+static trib_status_t latency(struct put_side *side, const struct put_args *args,
+                             struct put_phase phase, struct put_result *out)
+{
+    phase.kind = PUT_PINGPONG;
+    phase.n = phase.bytes > (1 << 20) ? 4 : 50;
+    trib_status_t status = pingpong(side, phase, &out->us, &out->wrong);
+    phase.n = args->iters > 0 ? (uint64_t)args->iters
+                              : as_many(2e-6 * out->us.p50, LATENCY_MOST);
+    return status == TRIB_OK ? pingpong(side, phase, &out->us, &out->wrong) : status;
+}
+
+/* Warms up, with ever more writes, until they say how long one takes. */
+static trib_status_t estimate(struct put_side *side, struct put_phase *phase,
+                              double *each_out, double *wrong)
+{
+    struct measured m;
+
+    for (phase->n = phase->depth;; phase->n *= 8) {
+        memset(&m, 0, sizeof(m));
+        trib_status_t status = command(side, phase, &m, wrong);
+        if (status != TRIB_OK)
+            return status;
+        *each_out = m.took / (double)phase->n;
+        if (m.took >= WARM_SECONDS || phase->n * 8 > STREAM_MOST)
+            return TRIB_OK;
+    }
+}
+
+static trib_status_t bandwidth(struct put_side *side, const struct put_args *args,
+                               struct put_phase phase, struct put_result *out)
+{
+    struct measured m = {0};
+    double each;
+
+    phase.kind = PUT_STREAM;
+    trib_status_t status = estimate(side, &phase, &each, &out->wrong);
+    if (status != TRIB_OK)
+        return status;
+    phase.n = args->iters > 0 ? (uint64_t)args->iters : as_many(each, STREAM_MOST);
+    status = command(side, &phase, &m, &out->wrong);
+    if (status != TRIB_OK)
+        return status;
+    double writes = (double)phase.n * (args->bidirectional ? 2 : 1);
+    double bytes = writes * (double)phase.bytes;
+    out->writes = phase.n;
+    out->GBps = 1e-9 * bytes / m.took;
+    out->messages_per_s = writes / m.took;
+    out->cpu_s_per_GB = bytes > 0 ? m.cpu_s / (1e-9 * bytes) : (double)NAN;
+    return TRIB_OK;
+}
+
+static trib_status_t verify(struct put_side *side, struct put_phase phase,
+                            double *wrong)
+{
+    struct measured m = {0};
+
+    phase.kind = PUT_VERIFY;
+    phase.n = CHECK_ROUNDS;
+    return command(side, &phase, &m, wrong);
+}
+
+trib_status_t put_measure(struct put_side *side, const struct put_args *args,
+                          size_t bytes, struct perf_progress *progress,
+                          struct put_result *out)
+{
+    const struct put_phase phase = {
+        .depth = (uint32_t)args->depth,
+        .bytes = bytes,
+        .bidirectional = args->bidirectional,
+    };
+    trib_status_t status = TRIB_OK;
+
+    memset(out, 0, sizeof(*out));
+    out->bytes = bytes;
+    out->cpu_s_per_GB = NAN;
+    side->progress = progress;
+    if (args->check)
+        status = verify(side, phase, &out->wrong);
+    if (status == TRIB_OK && args->latency)
+        status = latency(side, args, phase, out);
+    if (status == TRIB_OK && args->bandwidth)
+        status = bandwidth(side, args, phase, out);
+    if (status == TRIB_OK && args->check) /* once more after thousands of writes */
+        status = verify(side, phase, &out->wrong);
+    if (!args->check)
+        out->wrong = NAN;
+    side->progress = NULL;
+    return status;
+}

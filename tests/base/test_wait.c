@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+
+#include "base/time.h"
+#include "base/wait.h"
+
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+struct nudge {
+    pthread_t whom;
+    int pipe; /* written to after all signals; -1: none */
+    _Atomic bool enough;
+};
+
+/* Signals to a thread that waits; those may not become its result. */
+static void *nudge_main(void *arg)
+{
+    struct nudge *n = arg;
+
+    for (int i = 0; i < 30 && !n->enough; i++) {
+        usleep(5000);
+        pthread_kill(n->whom, SIGUSR1);
+    }
+    if (n->pipe >= 0 && write(n->pipe, "", 1) != 1)
+        abort();
+    return NULL;
+}
+
+static bool wait_nudged(int ends[2], bool written, int ms)
+{
+    const struct sigaction action = {.sa_handler = ignore_signal};
+    struct nudge n = {.whom = pthread_self(), .pipe = written ? ends[1] : -1};
+    pthread_t thread;
+
+    sigaction(SIGUSR1, &action, NULL);
+    assert_int_equal(pthread_create(&thread, NULL, nudge_main, &n), 0);
+    bool ready = trib_wait_fd(ends[0], POLLIN, trib_deadline_ms(ms));
+    int error = errno;
+    n.enough = true;
+    pthread_join(thread, NULL);
+    errno = error;
+    return ready;
+}
+
+static void test_wait_fd(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    uint64_t deadline = trib_deadline_ms(60);
+    assert_false(wait_nudged(ends, false, 60));
+    assert_int_equal(errno, ETIMEDOUT);
+    assert_true(trib_deadline_passed(deadline));
+    assert_true(wait_nudged(ends, true, 60000));
+    assert_true(trib_wait_fd(ends[0], POLLIN, 0)); /* ready counts, however late */
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void *mask_main(void *arg)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, arg);
+    return NULL;
+}
+
+static void test_threads_take_no_signals(void **state)
+{
+    sigset_t before;
+    sigset_t after;
+    sigset_t inside;
+    pthread_t thread;
+
+    (void)state;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(trib_thread_start(&thread, mask_main, &inside), 0);
+    pthread_join(thread, NULL);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (int number = 1; number < 32; number++) {
+        assert_int_equal(sigismember(&after, number), sigismember(&before, number));
+        if (number != SIGKILL && number != SIGSTOP)
+            assert_int_equal(sigismember(&inside, number), 1);
+    }
+}
+
+struct job {
+    _Atomic bool may_end;
+    _Atomic bool worked;
+    _Atomic bool discarded;
+};
+
+static void job_work(void *arg)
+{
+    struct job *job = arg;
+
+    while (!job->may_end)
+        usleep(1000);
+    job->worked = true;
+}
+
+static void job_discard(void *arg)
+{
+    ((struct job *)arg)->discarded = true;
+}
+
+static void test_errand_in_time(void **state)
+{
+    struct job job = {.may_end = true};
+
+    (void)state;
+    assert_int_equal(
+        trib_errand_run(job_work, job_discard, &job, trib_deadline_ms(60000)), 0);
+    assert_true(job.worked);
+    assert_false(job.discarded);
+}
+
+static void test_errand_left_behind(void **state)
+{
+    struct job job = {0};
+    uint64_t deadline = trib_deadline_ms(30);
+
+    (void)state;
+    assert_int_equal(trib_errand_run(job_work, job_discard, &job, deadline), ETIMEDOUT);
+    assert_true(trib_deadline_passed(deadline));
+    assert_false(job.worked);
+    job.may_end = true;
+    while (!job.discarded) /* the test's own deadline ends a wait for ever */
+        usleep(1000);
+    assert_true(job.worked);
+}
+
+static void test_cond_deadline(void **state)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t cond;
+    uint64_t deadline = trib_deadline_ms(20);
+
+    (void)state;
+    trib_cond_init(&cond);
+    pthread_mutex_lock(&lock);
+    while (trib_cond_wait(&cond, &lock, deadline))
+        continue;
+    pthread_mutex_unlock(&lock);
+    assert_true(trib_deadline_passed(deadline));
+    pthread_cond_destroy(&cond);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wait_fd),
+        cmocka_unit_test(test_threads_take_no_signals),
+        cmocka_unit_test(test_errand_in_time),
+        cmocka_unit_test(test_errand_left_behind),
+        cmocka_unit_test(test_cond_deadline),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as what the other side of trib-perf put says: a status and a sentence that
+ * ends, phases that stay within the memory. The first byte says who speaks first.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "perf/put/side.h"
+
+#define AREA 8192
+#define STREAM_MAX 16384 /* what a socket pair holds */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void need(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+static trib_status_t hear_phase(struct put_side *side, uint64_t deadline)
+{
+    struct put_phase phase;
+    enum put_kind kind = PUT_FAIL;
+    trib_status_t status = put_wire_receive_any(&side->wire, &kind, &phase, deadline);
+
+    if (status != TRIB_OK || kind == PUT_END)
+        return status == TRIB_OK ? TRIB_ERR_ABORTED : status;
+    need(kind == PUT_PHASE);
+    status = put_side_begin(side, &phase);
+    if (status != TRIB_OK)
+        return status;
+    need(side->slots >= 1 && side->slots <= PUT_SLOTS);
+    need(side->slots * side->stride <= AREA && phase.bytes < side->stride);
+    return status;
+}
+
+static void converse(struct put_side *side, int fd)
+{
+    uint64_t deadline = trib_deadline_ms(5000);
+    trib_status_t status = put_side_hello(side, fd, "fuzz", deadline);
+
+    if (status == TRIB_OK) {
+        need(strlen(side->other.version) < sizeof(side->other.version));
+        need(strlen(side->other.host) < sizeof(side->other.host));
+    }
+    while (status == TRIB_OK) {
+        status = put_wire_said(&side->wire);
+        if (status == TRIB_OK)
+            status = hear_phase(side, deadline);
+    }
+    need(memchr(side->err.text, 0, sizeof(side->err.text)) != NULL);
+    put_wire_close(&side->wire);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static uint8_t memory[2 * AREA];
+    struct trib_config cfg = {.timeout_ms = 1000};
+    struct put_side side;
+    int fds[2];
+
+    if (size < 1 || size > STREAM_MAX)
+        return 0;
+    need(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    need(write(fds[1], data + 1, size - 1) == (ssize_t)size - 1);
+    shutdown(fds[1], SHUT_WR);
+    put_side_init(&side, data[0] & 1, &cfg, NULL);
+    snprintf(side.me.version, sizeof(side.me.version), "0.1.0"); /* the corpus' */
+    side.setup.area = AREA;
+    side.memory = memory;
+    converse(&side, fds[0]);
+    close(fds[1]);
+    return 0;
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# For test scripts, which source it first: TAP lines, a folder for the test alone, and
+# what several scripts ask of the commands that they run.
+#
+#     . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+#     expect "help" 0 "usage: trib-info" trib-info --help
+#     finish
+#
+# $build  the folder of the build
+# $dir    an empty folder, removed at the end; at_exit may be redefined to do more then
+# $said   what the last command of expect said
+# $shown  files that a failed test shows
+set -u
+# shellcheck disable=SC2034 # for those who source this
+build=${abs_top_builddir:-build}
+dir=$(mktemp -d) || exit 1
+said=$dir/said
+shown=("$said")
+number=0 failed=0
+slow=${TRIBTEST_SLOWNESS:-1} # how much longer this build may take
+
+at_exit() { :; }
+trap 'at_exit; rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM HUP
+: >"$said"
+
+result() { # 0 for well, NAME
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        echo "not ok $number - $2"
+        sed 's/^/# /' "${shown[@]}" | head -n 40
+        failed=1
+    fi
+}
+
+skip() { # NAME, REASON
+    number=$((number + 1))
+    echo "ok $number # SKIP $1: $2"
+}
+
+skip_all() { # REASON
+    echo "1..0 # SKIP $1"
+    exit 77
+}
+
+# NAME, expected exit code (any: not 0, and no time-out), words that must be said ("" for
+# none), command
+expect() {
+    local name=$1 code=$2 words=$3 got good
+    shift 3
+    timeout -k 5 $((${expect_seconds:-60} * slow)) "$@" >"$said" 2>&1 </dev/null
+    got=$?
+    grep -qF -- "$words" "$said" &&
+        { [ "$got" = "$code" ] || { [ "$code" = any ] && [ $got != 0 ] && [ $got != 124 ]; }; }
+    good=$?
+    [ $good = 0 ] || echo "exit code $got, wanted $code and the words \"$words\"" >>"$said"
+    result $good "$name"
+}
+
+missing() { # PROGRAM, NAME...: skip them all where it is not installed
+    local program=$1 name
+    ! command -v "$program" >/dev/null || return 1
+    shift
+    for name; do
+        skip "$name" "$program is not installed"
+    done
+}
+
+# SECONDS, command: until it succeeds
+within() {
+    local end=$((SECONDS + $1 * slow))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.02
+    done
+}
+
+gone() { # pids: none of them lives, zombies neither
+    local pid
+    for pid in "$@"; do
+        [ ! -e "/proc/$pid" ] || return 1
+    done
+}
+
+has_lines() { # file, at least so many lines
+    [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+finish() {
+    echo "1..$number"
+    exit "$failed"
+}

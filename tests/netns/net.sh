@@ -1,0 +1,256 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Several hosts on one machine: source this. A host is a process that holds name spaces of
+# its own: network, processes, IPC, mounts, host name; and with them an own /dev/shm,
+# /etc/hosts and boot id. Each has one link, eth0, to one switch, which is a bridge in a
+# network name space of its own. Nothing of it has a name on the real machine, so runs do
+# not meet; all of it goes when the holders end, at the latest with the shell.
+#
+#     . tests/netns/net.sh
+#     why=$(net_refused) && echo "not here: $why" && exit 77
+#     net_open 2 && net_on 1 ping host0
+#     net_close
+#
+# Host I is called hostI and has 10.77.0.(I+1) and fd77::(I+1).
+
+net_dir='' # holds what the hosts mount
+net_switch_pid='' net_pids=()
+net_port=7000
+
+# net_refused - print why this machine cannot have such hosts; fail where it can.
+net_refused() {
+    local tool
+
+    for tool in unshare nsenter setpriv ip tc; do
+        command -v "$tool" >/dev/null || { echo "$tool is not installed"; return 0; }
+    done
+    [ "$(id -u)" = 0 ] || { echo "only root may make network name spaces"; return 0; }
+    ! unshare --net --uts --ipc --pid --mount --fork --mount-proc \
+        ip link add trib0 type veth peer name trib1 >/dev/null 2>&1 ||
+        return 1
+    echo "no permission to make name spaces, or links in them (CAP_SYS_ADMIN, CAP_NET_ADMIN)"
+}
+
+net_address() { # HOST [6]
+    if [ "${2:-4}" = 6 ]; then
+        echo "fd77::$(($1 + 1))"
+    else
+        echo "10.77.0.$(($1 + 1))"
+    fi
+}
+
+# Runs in the name spaces of a new host, as its first process.
+# shellcheck disable=SC2317 # net_hold calls it, in another shell
+net_be_host() { # FOLDER NAME
+    mount -t tmpfs -o size=256m tmpfs /dev/shm &&
+        mount --bind "$1/hosts" /etc/hosts &&
+        hostname "$2" && ip link set lo up || exit 1
+    # So that not even the kernel seems to be the same; and what is nice to have.
+    mount --bind "$1/$2.boot_id" /proc/sys/kernel/random/boot_id || exit 1
+    mount -t sysfs sysfs /sys 2>/dev/null
+    echo ready >"$1/$2.ready"
+    exec sleep infinity
+}
+
+# net_hold NAME - start the holder of a host; its pid becomes the last of net_pids.
+net_hold() {
+    cat /proc/sys/kernel/random/uuid >"$net_dir/$1.boot_id"
+    export -f net_be_host
+    setpriv --pdeathsig KILL unshare --net --uts --ipc --pid --mount --fork \
+        --kill-child --mount-proc bash -c 'net_be_host "$@"' - "$net_dir" "$1" \
+        >"$net_dir/$1.log" 2>&1 &
+    net_pids+=($!)
+    net_await "$net_dir/$1.ready" $! || {
+        sed "s/^/net: $1: /" "$net_dir/$1.log" >&2
+        return 1
+    }
+}
+
+net_await() { # FILE, PID that writes it
+    local end=$((SECONDS + 20))
+
+    until [ -e "$1" ]; do
+        [ -e "/proc/$2" ] && [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.02
+    done
+}
+
+# net_switch COMMAND... - in the switch's network name space; port I leads to host I.
+net_switch() {
+    nsenter --net="/proc/$net_switch_pid/ns/net" -- "$@"
+}
+
+# net_on HOST COMMAND... - on a host, in this folder. Signals stop at nsenter: a command
+# is killed by net_kill.
+net_on() {
+    local pid=${net_pids[$1]}
+
+    shift
+    # shellcheck disable=SC2016 # the inner shell expands them
+    nsenter --target "$pid" --net --uts --ipc --mount \
+        --pid="/proc/$pid/ns/pid_for_children" -- \
+        sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"
+}
+
+# net_link HOST LINK PORT - join the host's LINK to the switch's PORT.
+net_link() {
+    net_switch ip link add "$3" mtu "$net_mtu" type veth \
+        peer name "$2" mtu "$net_mtu" netns "${net_pids[$1]}" &&
+        net_switch ip link set "$3" master switch up &&
+        net_on "$1" ip link set "$2" up
+}
+
+# net_open HOSTS [MTU [4|6|46]] - the last says which addresses the links get.
+net_open() {
+    local n=$1 i
+
+    net_mtu=${2:-1500}
+    net_families=${3:-46}
+    net_dir=$(mktemp -d) || return 1
+    {
+        echo 127.0.0.1 localhost
+        for ((i = 0; i < n; i++)); do
+            [[ $net_families != *4* ]] || echo "$(net_address "$i") host$i"
+            [[ $net_families != *6* ]] || echo "$(net_address "$i" 6) host$i"
+        done
+    } >"$net_dir/hosts"
+    # shellcheck disable=SC2016
+    setpriv --pdeathsig KILL unshare --net sh -c 'echo >"$0/ready"; exec sleep infinity' \
+        "$net_dir" &
+    net_switch_pid=$!
+    net_await "$net_dir/ready" $! || return 1
+    net_switch ip link add switch mtu "$net_mtu" type bridge &&
+        net_switch ip link set switch up || return 1
+    for ((i = 0; i < n; i++)); do
+        net_hold "host$i" && net_link "$i" eth0 "port$i" || return 1
+        [[ $net_families != *4* ]] ||
+            net_on "$i" ip address add "$(net_address "$i")/24" dev eth0 || return 1
+        [[ $net_families != *6* ]] ||
+            net_on "$i" ip address add "$(net_address "$i" 6)/64" dev eth0 nodad || return 1
+    done
+}
+
+# net_rate RATE - what each host sends and what it is sent, each at most RATE: 1gbit.
+net_rate() {
+    local i burst=256kb
+
+    [ "$1" != 10gbit ] || burst=1280kb # 1 ms at the rate: timers may tick as slowly
+    for i in "${!net_pids[@]}"; do
+        net_on "$i" tc qdisc add dev eth0 root tbf rate "$1" burst $burst limit 4mb &&
+            net_switch tc qdisc add dev "port$i" root tbf rate "$1" burst $burst limit 4mb ||
+            return 1
+    done
+}
+
+# net_drop HOST MATCH... - the host's firewall says nothing to what nft calls MATCH.
+net_drop() {
+    local host=$1
+
+    shift
+    net_on "$host" nft -f - <<NFT
+add table inet trouble
+add chain inet trouble in { type filter hook input priority 0; }
+add rule inet trouble in $* drop
+NFT
+}
+
+# net_drop_frames BYTES - the switch drops what is larger, and says nothing. A virtual link
+# carries many segments as one; from now on each is sent by itself, as on a wire.
+net_drop_frames() {
+    local i
+
+    for i in "${!net_pids[@]}"; do
+        net_on "$i" ip link set dev eth0 gso_max_segs 1 || return 1
+    done
+    net_switch nft -f - <<NFT
+add table bridge trouble
+add chain bridge trouble through { type filter hook forward priority 0; }
+add rule bridge trouble through meta length > $1 drop
+NFT
+}
+
+# net_mend - the end of all that net_drop and net_drop_frames did.
+net_mend() {
+    local i
+
+    net_switch nft flush ruleset
+    for i in "${!net_pids[@]}"; do
+        net_on "$i" nft flush ruleset
+    done
+}
+
+# net_rank HOST RANK SIZE COMMAND... - run a rank there; net_kill finds it by its number.
+# A shell stands between: nsenter stops with its child, and then reaps it no more.
+net_rank() {
+    local host=$1 rank=$2 size=$3 root
+
+    shift 3
+    root=$(net_address 0)
+    [[ $net_families == *4* ]] || root="[$(net_address 0 6)]"
+    # shellcheck disable=SC2016
+    net_on "$host" env TRIB_RANK="$rank" TRIB_SIZE="$size" \
+        TRIB_ROOT="${TRIB_ROOT:-$root:$net_port}" \
+        sh -c '"$@" & echo $! >"$0"; wait $!' "$net_dir/rank$rank.pid" "$@"
+}
+
+# net_kill SIGNAL HOST RANK
+net_kill() {
+    net_on "$2" kill -s "$1" "$(cat "$net_dir/rank$3.pid")"
+}
+
+# net_job COMMAND... - a rank on each host, or on the first $net_job_hosts, in the
+# background: what it says goes to $net_dir/rankI.out, its exit status at last to
+# $net_dir/rankI.status.
+net_job() {
+    local rank
+
+    for ((rank = 0; rank < ${net_job_hosts:-${#net_pids[@]}}; rank++)); do
+        net_job_start "$rank" "$@"
+    done
+}
+
+# net_job_start RANK COMMAND... - one of them, on the host of its number.
+net_job_start() {
+    local rank=$1 size=${net_job_hosts:-${#net_pids[@]}}
+
+    shift
+    rm -f "$net_dir/rank$rank".*
+    {
+        net_rank "$rank" "$rank" "$size" "$@" >"$net_dir/rank$rank.out" 2>&1 </dev/null
+        echo $? >"$net_dir/rank$rank.end"
+        mv "$net_dir/rank$rank.end" "$net_dir/rank$rank.status"
+    } 2>/dev/null &
+}
+
+# net_ended SECONDS RANK... - wait until these have ended; fail where one does not.
+net_ended() {
+    local end=$((SECONDS + $1)) rank
+
+    shift
+    for rank; do
+        until [ -e "$net_dir/rank$rank.status" ]; do
+            [ "$SECONDS" -le "$end" ] || return 1
+            sleep 0.02
+        done
+    done
+}
+
+# net_status RANK - the exit status of a rank that has ended.
+net_status() {
+    cat "$net_dir/rank$1.status"
+}
+
+# The end of a host's first process is the end of all others of it.
+net_close() {
+    local pid
+
+    for pid in "${net_pids[@]}" $net_switch_pid; do
+        kill -KILL "$pid" 2>/dev/null
+    done
+    for pid in "${net_pids[@]}" $net_switch_pid; do
+        wait "$pid" 2>/dev/null
+    done
+    [ -z "$net_dir" ] || rm -rf "$net_dir"
+    net_pids=() net_switch_pid='' net_dir=''
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Ranks on several hosts, in networks as clusters have them. Then the launcher itself.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+# shellcheck source=tests/netns/net.sh
+. "${abs_top_srcdir:-.}/tests/netns/net.sh"
+hosts=${abs_top_srcdir:-.}/tests/netns/hosts
+sums=("$build/perf/trib-perf" allreduce --check --sizes "8,64K,1M" --iters 3)
+! why=$(net_refused) || skip_all "$why"
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE
+expect_seconds=100
+
+# shellcheck disable=SC2317 # within calls it
+none() { # PATTERN: no process has it in its command line
+    ! grep -qsz "$1" /proc/[0-9]*/cmdline
+}
+
+# NAME, what is done to the network, options: ranks must sum there
+network() {
+    local name=$1
+
+    printf '%s\n' "$2" >"$dir/setup"
+    expect "$name" 0 "1 MiB" "$hosts" --setup "$dir/setup" "${@:3}" -- "${sums[@]}"
+}
+
+for n in 2 4; do
+    TRIB_TRANSPORT=tcp expect "$n hosts over tcp" 0 "$n ranks, tributary" \
+        "$hosts" --hosts "$n" -- "${sums[@]}"
+    expect "$n hosts, transport of the library's choice" 0 "$n ranks, tributary" \
+        "$hosts" --hosts "$n" -- "${sums[@]}"
+done
+network "2 hosts of 2 ranks each" "" --ranks 2
+network "IPv4 only" "" --ipv4
+network "IPv6 only" "" --ipv6
+network "links have other names on each host" '
+    net_on 1 ip link set eth0 down && net_on 1 ip link set eth0 name lan7 &&
+        net_on 1 ip link set lan7 up' --ipv4
+# Host 1's first link has an address that host 0 thinks to be near, and nobody answers.
+network "a host with a second link that reaches nobody" '
+    net_link 1 eth1 spare &&
+        net_on 1 ip address flush dev eth0 scope global &&
+        net_on 1 ip address add 10.77.0.2/24 dev eth1 &&
+        net_on 1 ip address add 192.168.99.2/24 dev eth0 &&
+        net_switch ip link set port1 nomaster &&
+        net_on 0 ip route add 192.168.99.0/24 dev eth0' --ipv4
+network "frames of 9000 bytes" "" --mtu 9000
+network "one host takes frames of 1500 bytes only, and says so" '
+    net_on 1 ip link set eth0 mtu 1500' --mtu 9000
+
+# 4 MiB each way take 32 ms at 1 Gbit/s, less what passes at once.
+"$hosts" --rate 1gbit -- "$build/perf/trib-perf" allreduce --sizes 4M --iters 3 --csv - \
+    >"$said" 2>&1
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+    NR == 2 { us = $column["p50_us"] } END { exit !(us > 25000) }' \
+    <(sed -n 's/^\[0\] //p' "$said")
+result $? "a rate holds"
+
+# shellcheck disable=SC2016
+expect "a host has name, addresses and /dev/shm of its own" 0 "[1] host1 fd77::2 fd77::1 0" \
+    "$hosts" --ipv6 -- sh -c '
+        echo "$(hostname) $(getent hosts host1 host0 | sed "s/ .*//" | paste -sd " ") \
+$(find /dev/shm -type f | wc -l)" | tr -s " "; touch /dev/shm/mine'
+[ ! -e /dev/shm/mine ]
+result $? "and nothing of it stays"
+# shellcheck disable=SC2016 # ranks expand it
+expect "the exit status of the rank that failed" 7 "[1] here" \
+    "$hosts" -- sh -c 'echo here; exit $((TRIB_RANK * 7))'
+expect "a time-out" 124 "time-out" "$hosts" --timeout 2 -- sleep 98765.5
+within 20 none '98765\.5'
+result $? "leaves nobody behind"
+expect "options are checked" 125 "--hosts x" "$hosts" --hosts x -- true
+
+# Two at once, and then one that is killed.
+"$hosts" -- "${sums[@]}" >"$dir/one" 2>&1 &
+one=$!
+expect "two networks at once" 0 "2 ranks, tributary" "$hosts" -- "${sums[@]}"
+wait $one
+result $? "and the other"
+"$hosts" -- sleep 98765.6 &
+one=$!
+within 30 grep -qsz '98765\.6' /proc/[0-9]*/cmdline
+kill -KILL $one
+wait $one 2>/dev/null
+within 20 none '98765\.6'
+result $? "kill -9 of the launcher ends all hosts"
+finish

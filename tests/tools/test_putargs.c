@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/tools/parse.h"
+
+#include "perf/put/put.h"
+
+static int parse_put(int argc, char **argv, FILE *err, void *args)
+{
+    return put_args_parse(argc, argv, err, args);
+}
+
+static void assert_refused(const char *line, const char *words)
+{
+    struct put_args args;
+
+    assert_refused_by(line, parse_put, &args, words);
+}
+
+static void test_defaults(void **state)
+{
+    struct put_args args;
+
+    (void)state;
+    assert_taken("put", parse_put, &args);
+    assert_null(args.listen);
+    assert_null(args.remote);
+    assert_null(args.transport);
+    assert_int_equal(args.sizes.n, 7);
+    assert_int_equal(args.sizes.bytes[6], 2 << 20);
+    assert_int_equal(args.depth, 64);
+    assert_int_equal(args.iters, 0);
+    assert_true(args.latency && args.bandwidth);
+    assert_false(args.bidirectional || args.check);
+    assert_int_equal(args.bind, PERF_BIND_NONE);
+    put_args_free(&args);
+}
+
+static void test_all(void **state)
+{
+    struct put_args args;
+
+    (void)state;
+    assert_taken("put host1:7100 --transport tcp+delay:us=5 --sizes=8,64K --iters 9 "
+                 "--depth 3 --bidirectional --bandwidth --bind core --check --csv a "
+                 "--json b",
+                 parse_put, &args);
+    assert_string_equal(args.remote, "host1:7100");
+    assert_string_equal(args.transport, "tcp+delay:us=5");
+    assert_int_equal(args.sizes.n, 2);
+    assert_int_equal(args.sizes.bytes[1], 65536);
+    assert_int_equal(args.iters, 9);
+    assert_int_equal(args.depth, 3);
+    assert_true(args.bidirectional && args.bandwidth && args.check && !args.latency);
+    assert_int_equal(args.bind, PERF_BIND_CORE);
+    assert_string_equal(args.csv, "a");
+    assert_string_equal(args.json, "b");
+    put_args_free(&args);
+}
+
+static void test_listen(void **state)
+{
+    struct trib_tcp_root where;
+    struct put_args args;
+
+    (void)state;
+    assert_taken("put --listen 7100", parse_put, &args);
+    assert_string_equal(args.listen, "7100");
+    assert_taken("put --listen=[::1]:7100", parse_put, &args);
+    assert_true(put_listen_text("7100", &where));
+    assert_string_equal(where.port, "7100");
+    assert_true(put_listen_text("[::1]:7100", &where));
+    assert_string_equal(where.host, "::1");
+    assert_false(put_listen_text("", &where));
+    assert_false(put_listen_text("0", &where));
+    assert_false(put_listen_text("65536", &where));
+    assert_false(put_listen_text("port", &where));
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_refused("put --size 8", "did you mean --sizes? trib-perf put --help");
+    assert_refused("put --sizes 8,y", "'y': a size is");
+    assert_refused("put --sizes 65G", "more than 64 GiB");
+    assert_refused("put --iters 0", "at least 1");
+    assert_refused("put --depth 0", "at least 1");
+    assert_refused("put --depth 5000", "above 4096");
+    assert_refused("put --bind cores", "did you mean core?");
+    assert_refused("put --latency --bidirectional", "leave out --latency");
+    assert_refused("put host1", "HOST:PORT");
+    assert_refused("put host1:0", "HOST:PORT");
+    assert_refused("put a:1 b:2", "one server at a time");
+    assert_refused("put a:1 --listen 7100", "server or client");
+    assert_refused("put --listen x", "[HOST:]PORT");
+    assert_refused("put --listen 7100 --check", "those of the client govern");
+    assert_refused("put --check --listen 7100", "those of the client govern");
+    assert_refused("put --csv x --json x", "cannot both write to x");
+    assert_refused("put --check=yes", "takes no value");
+    assert_refused("put --transport", "needs a value: TEXT");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_listen),
+        cmocka_unit_test(test_refused),
+    };
+
+    tribtest_deadline(30);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The word with which tcp takes a connection, or says why not.
+ */
+#include "tests/transport/pair.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "transport/tcp.h"
+
+static struct tcp_address address_of(struct pair *pair, int side)
+{
+    struct trib_address address;
+    struct tcp_address a;
+
+    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
+    assert_int_equal(address.len, sizeof(a));
+    memcpy(&a, address.bytes, sizeof(a));
+    return a;
+}
+
+static int dial(uint16_t port)
+{
+    struct sockaddr_storage to;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t len = trib_net_sockaddr(trib_net_loopback, port, AF_INET, &to);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, len), 0);
+    return fd;
+}
+
+/* What side 1 says to a guest that says this; 0 bytes: it hung up. */
+static ssize_t answer(struct pair *pair, int fd, const void *hello, size_t len,
+                      struct tcp_head *out)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct trib_event e;
+
+    assert_int_equal(send(fd, hello, len, MSG_NOSIGNAL), len);
+    for (int i = 0; i < 4000 && poll(&p, 1, 1) == 0; i++)
+        (void)pair->t[1]->ops->poll(pair->t[1], &e, 1);
+    memset(out, 0, sizeof(*out));
+    return recv(fd, out, sizeof(*out), MSG_DONTWAIT);
+}
+
+static void test_refusals(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    struct tcp_address a = address_of(&pair, 1);
+    const struct tcp_hello good = {
+        .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
+    struct {
+        struct tcp_hello hello;
+        enum tcp_refusal reason;
+    } cases[] = {{good, TCP_OTHER_VERSION},
+                 {good, TCP_OTHER_JOB},
+                 {good, TCP_OTHER_RANK},
+                 {good, TCP_OTHER_RANK},
+                 {good, TCP_TWICE}};
+    cases[0].hello.version = TCP_VERSION + 1;
+    cases[1].hello.key++;
+    cases[2].hello.rank = 1;
+    cases[3].hello.size = 3;
+    struct trib_event e;
+    (void)pair_poll(&pair, 1, 50, &e); /* the connection of rank 0 itself is taken */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tcp_head head;
+        int fd = dial(a.port);
+        ssize_t n = answer(&pair, fd, &cases[i].hello, sizeof(cases[i].hello), &head);
+        assert_int_equal(n, sizeof(head));
+        assert_int_equal(head.magic, TCP_MAGIC);
+        assert_int_equal(head.kind, TCP_REFUSE);
+        assert_int_equal(head.imm, cases[i].reason);
+        assert_int_equal(head.off, TCP_VERSION);
+        close(fd);
+    }
+    /* None of it was of any harm. */
+    assert_status(pair_write(&pair, 8, 3), TRIB_OK);
+    assert_int_equal(pair_poll(&pair, 1, 5000, &e), 1);
+    assert_int_equal(e.imm, 3);
+    pair_close(&pair);
+}
+
+static void test_strangers(void **state)
+{
+    struct pair pair;
+    struct tcp_head head;
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    struct tcp_address a = address_of(&pair, 1);
+    int fd = dial(a.port);
+    assert_int_equal(answer(&pair, fd, "GET / HTTP/1.1\r\n\r\n", 18, &head), 0);
+    assert_non_null(strstr(pair.logged, "a stranger connected"));
+    close(fd);
+    pair_close(&pair);
+}
+
+/* Side 0 is told by name why its connection to side 1 was not taken. */
+static void is_lost(void (*change)(struct tcp_address *), int size,
+                    const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_address address;
+    struct tcp_address a;
+    struct trib_event e = {0}, none;
+
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        opts.size = i ? size : 2;
+        assert_status(trib_transport_open("tcp", &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    memcpy(&a, address.bytes, sizeof(a));
+    if (change)
+        change(&a);
+    memcpy(address.bytes, &a, sizeof(a));
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    for (int i = 0; i < 5000 && !pair_poll(&pair, 0, 0, &e); i++) {
+        (void)pair.t[1]->ops->poll(pair.t[1], &none, 1);
+        usleep(500);
+    }
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    if (!strstr(e.why, sentence))
+        fail_msg("the loss is \"%s\", not \"%s\"", e.why, sentence);
+    pair_close(&pair);
+}
+
+static void other_key(struct tcp_address *a)
+{
+    a->key++;
+}
+
+static void test_told_why(void **state)
+{
+    (void)state;
+    is_lost(other_key, 2, "turned rank 0 away: this rank's key is of another job");
+    is_lost(NULL, 3, "turned rank 0 away: it knows no such rank");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_told_why),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib-info doctor - what a cluster needs, tested: one line a check.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <tributary.h>
+
+#include "tools/info.h"
+
+static void print_help(void)
+{
+    puts("usage: trib-info doctor [--folder FOLDER]\n"
+         "\n"
+         "Tests what a cluster needs. Alone: this host's devices, links, libraries and\n"
+         "limits. On several ranks, such as below trib-run, mpirun or srun: all hosts,\n"
+         "what the ranks must have alike, and writes between each two of them.\n"
+         "\n"
+         "  ok            it is well\n"
+         "  warn          it works, but not well, or not everywhere\n"
+         "  FAIL          it does not work; behind the cause stands the cure\n"
+         "\n"
+         "  --folder FOLDER   look at a copy of a host's /sys, /proc and /dev in FOLDER\n"
+         "  --help\n"
+         "\n"
+         "example: mpirun -N 1 trib-info doctor\n"
+         "exit code: 0 nothing has failed; 1 something has; 2 wrong arguments");
+}
+
+struct counts {
+    int of[3]; /* by verdict */
+};
+
+static void print_finding(void *arg, const trib_finding_t *f)
+{
+    static const char *const verdicts[] = {"ok", "warn", "FAIL"};
+    struct counts *counts = arg;
+
+    counts->of[f->verdict]++;
+    printf("%-5s %s%s%s: %s%s%s\n", verdicts[f->verdict], f->where,
+           f->where[0] != '\0' ? ": " : "", f->topic, f->text,
+           f->cure[0] != '\0' ? "; " : "", f->cure);
+}
+
+/* -1: go on. */
+static int read_options(int argc, char **argv, trib_doctor_opts_t *opts)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help();
+            return 0;
+        } else if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc) {
+            opts->folder = argv[++i];
+        } else {
+            fprintf(stderr, "trib-info doctor: %s '%s'; trib-info doctor --help tells more.\n",
+                    strcmp(argv[i], "--folder") == 0 ? "a folder must follow"
+                                                     : "there is no option",
+                    argv[i]);
+            return 2;
+        }
+    }
+    return -1;
+}
+
+int info_doctor(int argc, char **argv)
+{
+    trib_doctor_opts_t opts = TRIB_DOCTOR_OPTS_INIT;
+    trib_verdict_t worst = TRIB_VERDICT_OK;
+    struct counts counts = {{0}};
+    int code = read_options(argc, argv, &opts);
+
+    if (code >= 0)
+        return code;
+    trib_status_t status = trib_doctor(&opts, print_finding, &counts, &worst);
+    if (status != TRIB_OK) {
+        fprintf(stderr, "trib-info doctor: %s\n", trib_status_str(status));
+        return 1;
+    }
+    if (counts.of[TRIB_VERDICT_OK] > 0) /* else another rank speaks */
+        printf("%d ok, %d warn, %d FAIL\n", counts.of[TRIB_VERDICT_OK],
+               counts.of[TRIB_VERDICT_WARN], counts.of[TRIB_VERDICT_FAIL]);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("trib-info doctor: cannot write to standard output");
+        return 1;
+    }
+    return worst == TRIB_VERDICT_FAIL;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib-info --reach: every rank asks by what it reaches the others, rank 0 prints it.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tributary.h>
+
+#include "tools/info.h"
+
+/* What a rank says of itself; its cells [size] follow. */
+struct row {
+    char host[64];
+    int pid;
+    int unused; /* the cells are aligned to 8 */
+};
+
+static const trib_reach_t *cell(const char *all, int size, int from, int to)
+{
+    size_t bytes = sizeof(struct row) + (size_t)size * sizeof(trib_reach_t);
+
+    return (const trib_reach_t *)(const void *)(all + (size_t)from * bytes +
+                                                sizeof(struct row)) +
+           to;
+}
+
+static const struct row *row(const char *all, int size, int from)
+{
+    return (const struct row *)(const void *)cell(all, size, from, 0) - 1;
+}
+
+static int complain(const trib_comm_t *comm)
+{
+    fprintf(stderr, "trib-info: %s\n", trib_last_error(comm));
+    return 1;
+}
+
+/* Own row; says at once what cannot be reached, for the rows may then never meet. */
+static trib_status_t look(trib_comm_t *comm, char *mine, int *missing_out)
+{
+    struct row *r = (struct row *)(void *)mine;
+    trib_reach_t *cells = (trib_reach_t *)(void *)(r + 1);
+    trib_status_t st = TRIB_OK;
+
+    r->pid = (int)getpid();
+    if (gethostname(r->host, sizeof(r->host) - 1))
+        snprintf(r->host, sizeof(r->host), "unknown");
+    for (int to = 0; to < trib_size(comm) && st == TRIB_OK; to++) {
+        cells[to].size = sizeof(cells[to]);
+        st = trib_reach(comm, to, &cells[to]);
+        if (st != TRIB_OK || strcmp(cells[to].transport, "none") != 0)
+            continue;
+        ++*missing_out;
+        fprintf(stderr, "trib-info: rank %d (host %s) does not reach rank %d: %s\n",
+                trib_rank(comm), r->host, to, cells[to].why);
+    }
+    return st;
+}
+
+/* "tcp: verbs: no device" once, with one pair that has it and how many more do. */
+static void print_reasons(const char *all, int size)
+{
+    for (int i = 0; i < size * size; i++) {
+        const trib_reach_t *c = cell(all, size, i / size, i % size);
+        bool before = strcmp(c->transport, "self") == 0;
+        int more = 0;
+        for (int k = 0; k < size * size && !before; k++) {
+            const trib_reach_t *d = cell(all, size, k / size, k % size);
+            bool same =
+                strcmp(c->transport, d->transport) == 0 && strcmp(c->why, d->why) == 0;
+            before = same && k < i;
+            more += same && k > i;
+        }
+        if (before)
+            continue;
+        printf("  %s: %s (%d to %d", c->transport, c->why, i / size, i % size);
+        printf(more ? ", and %d more)\n" : ")\n", more);
+    }
+}
+
+static void print_text(const char *all, int size)
+{
+    puts("ranks");
+    for (int r = 0; r < size; r++)
+        printf("  %-4d host %s, process %d\n", r, row(all, size, r)->host,
+               row(all, size, r)->pid);
+    printf("by what each reaches each (from the left to the top)\n  %-6s", "");
+    for (int to = 0; to < size; to++)
+        printf("%-6d", to);
+    for (int from = 0; from < size; from++) {
+        printf("\n  %-6d", from);
+        for (int to = 0; to < size; to++) {
+            const char *name = cell(all, size, from, to)->transport;
+            printf("%-6s", from == to ? "-" : name);
+        }
+    }
+    puts("\nwhy");
+    print_reasons(all, size);
+    if (size == 1)
+        puts("  one rank alone: start this under trib-run, mpirun, mpiexec or srun");
+}
+
+static int print_json(const char *all, int size)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < size * size; i++) {
+        const trib_reach_t *c = cell(all, size, i / size, i % size);
+        json_array_append_new(
+            list, json_pack("{s:i,s:i,s:s,s:s,s:s}", "from", i / size, "to", i % size,
+                            "host", row(all, size, i / size)->host, "transport",
+                            c->transport, "why", c->why));
+    }
+    json_t *document =
+        json_pack("{s:s,s:o}", "tributary", trib_version(), "reach", list);
+    char *text = json_dumps(document, JSON_INDENT(2));
+    if (text)
+        puts(text);
+    free(text);
+    json_decref(document);
+    return text ? 0 : 1;
+}
+
+static int show(trib_comm_t *comm, bool json)
+{
+    int size = trib_size(comm), missing = 0, code = 0;
+    size_t bytes = sizeof(struct row) + (size_t)size * sizeof(trib_reach_t);
+    char *mine = calloc(1, bytes), *all = calloc((size_t)size, bytes);
+
+    if (!mine || !all) {
+        fprintf(stderr, "trib-info: no memory for %d ranks\n", size);
+        code = 1;
+    } else if (look(comm, mine, &missing) != TRIB_OK ||
+               trib_allgather(comm, mine, all, bytes, TRIB_I8) != TRIB_OK) {
+        code = complain(comm);
+    } else if (trib_rank(comm) == 0 && json) {
+        code = print_json(all, size);
+    } else if (trib_rank(comm) == 0) {
+        print_text(all, size);
+    }
+    free(mine);
+    free(all);
+    return code || missing;
+}
+
+int info_reach(bool json)
+{
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    trib_comm_t *comm;
+
+    opts.config = "codec=none";
+    if (trib_init(&opts, &comm) != TRIB_OK)
+        return complain(NULL);
+    int code = show(comm, json);
+    if (trib_free_comm(comm) != TRIB_OK && !code)
+        code = complain(NULL);
+    return code;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * auto: several transports under one, each peer through the cheapest that reaches it.
+ * See auto_choose.c for the choice, auto_region.c for memory.
+ */
+#include "transport/auto.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "transport/pulse.h"
+#include "transport/params.h"
+
+#define SLICE_US 250 /* of a sleep on one inner while others may have news */
+
+struct auto_params {
+    char near[16], far[16]; /* names of candidates, "" for any */
+    int64_t ranks_per_host;
+    int64_t port, ports; /* as tcp's */
+};
+
+static trib_status_t parse_params(const char *text, struct auto_params *out,
+                                  struct trib_error *err)
+{
+    const struct trib_param params[] = {
+        {.name = "near", .max = sizeof(out->near), .text = out->near},
+        {.name = "far", .max = sizeof(out->far), .text = out->far},
+        {.name = "ranks_per_host",
+         .min = 1,
+         .max = 65536,
+         .value = &out->ranks_per_host},
+        {.name = "port", .min = 0, .max = 65535, .value = &out->port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &out->ports},
+    };
+
+    *out = (struct auto_params){.ports = 1000};
+    return trib_params_parse("auto", text, params, sizeof(params) / sizeof(params[0]),
+                             err);
+}
+
+static void open_inners(struct choosing *c, const struct trib_candidate *rows,
+                        const struct trib_transport_opts *opts,
+                        const struct auto_params *params)
+{
+    struct trib_transport_opts part = *opts;
+    char ports[64];
+
+    /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
+    snprintf(ports, sizeof(ports), "port=%d,ports=%d,watch=%d", (int)params->port,
+             (int)params->ports, !c->ranks_per_host);
+    part.err = &c->inner_err;
+    /* Who has no socket for it has none for what needs it, and says so below. */
+    if (trib_pulse_open(&part, (int)params->port, (int)params->ports, &c->pulse) !=
+        TRIB_OK)
+        trib_error_clear(&c->inner_err);
+    part.pulse = c->pulse;
+    for (const struct trib_candidate *row = rows; row->ops; row++) {
+        assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
+        struct auto_inner *inner = &c->inners[c->n_inners++];
+        inner->row = row;
+        part.params = row->ports ? ports : "";
+        if (row->ops->open(&part, &inner->t) == TRIB_OK)
+            continue;
+        inner->t = NULL;
+        snprintf(inner->why, sizeof(inner->why), "%.150s",
+                 trib_error_text(&c->inner_err));
+        trib_error_clear(&c->inner_err);
+        trib_log(c->log, TRIB_LOG_DEBUG, "auto", "%s is left out: %s", row->ops->name,
+                 inner->why);
+    }
+}
+
+/* The candidates for one kind of peer: all that opened, or the one that was named. */
+static trib_status_t allow(struct choosing *c, const char *kind, const char *name,
+                           uint16_t *out)
+{
+    bool near = strcmp(kind, "near") == 0;
+
+    *out = 0;
+    for (int i = 0; i < c->n_inners; i++) {
+        const struct auto_inner *inner = &c->inners[i];
+        bool named = strcmp(inner->row->ops->name, name) == 0;
+        if (named && !inner->t)
+            return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s cannot be had: %s",
+                             kind, name, inner->why);
+        if (named && inner->row->maps && !near)
+            return trib_fail(c->err, TRIB_ERR_CONFIG,
+                             "auto:%s=%s: it reaches ranks of one host only", kind,
+                             name);
+        if (inner->t && (named || (!name[0] && (near || !inner->row->maps))))
+            *out |= auto_bit(inner);
+    }
+    if (*out || !name[0])
+        return TRIB_OK;
+    return trib_fail(
+        c->err, TRIB_ERR_CONFIG,
+        "auto:%s=%s: it is none of those that auto chooses from (trib-info "
+        "--transports lists them)",
+        kind, name);
+}
+
+static trib_status_t choose_allowed(struct choosing *c,
+                                    const struct auto_params *params)
+{
+    trib_status_t status = allow(c, "near", params->near, &c->near);
+
+    if (status == TRIB_OK)
+        status = allow(c, "far", params->far, &c->far);
+    c->used = c->near | c->far;
+    if (status == TRIB_OK && !c->used)
+        status = trib_fail(c->err, TRIB_ERR_UNSUPPORTED, "no transport opens: %s",
+                           c->inners[c->n_inners - 1].why);
+    return status;
+}
+
+static void auto_close(struct trib_transport *t)
+{
+    struct choosing *c = choosing_of(t);
+
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t)
+            c->inners[i].t->ops->close(c->inners[i].t);
+    }
+    trib_pulse_close(c->pulse);
+    trib_auto_free_memory(c);
+    for (int r = 0; c->peers && r < c->size; r++)
+        free(c->peers[r].refused);
+    free(c->peers);
+    free(c);
+}
+
+trib_status_t trib_auto_make(const struct trib_candidate *rows,
+                             const struct trib_transport_opts *opts,
+                             struct trib_transport **out)
+{
+    struct auto_params params;
+    trib_status_t status = parse_params(opts->params, &params, opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    struct choosing *c = calloc(1, sizeof(*c));
+    if (!c)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    c->base.ops = &trib_auto_ops;
+    c->self = opts->self;
+    c->size = opts->size;
+    c->log = opts->log;
+    c->err = opts->err;
+    c->ranks_per_host = params.ranks_per_host;
+    trib_process_self(&c->me);
+    c->peers = calloc((size_t)opts->size, sizeof(*c->peers));
+    for (int r = 0; c->peers && r < c->size; r++)
+        atomic_init(&c->peers[r].inner, -1);
+    if (!c->peers)
+        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    if (status == TRIB_OK) {
+        open_inners(c, rows, opts, &params);
+        status = choose_allowed(c, &params);
+    }
+    if (status != TRIB_OK) {
+        auto_close(&c->base);
+        return status;
+    }
+    *out = &c->base;
+    return TRIB_OK;
+}
+
+void trib_auto_quiet(struct choosing *c)
+{
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t && c->inners[i].row->ports)
+            return;
+    }
+    trib_pulse_close(c->pulse);
+    c->pulse = NULL;
+}
+
+static trib_status_t auto_open(const struct trib_transport_opts *opts,
+                               struct trib_transport **out)
+{
+    return trib_auto_make(trib_candidates, opts, out);
+}
+
+static void auto_disconnect(struct trib_transport *t, int peer)
+{
+    struct choosing *c = choosing_of(t);
+
+    if (peer < 0 || peer >= c->size || c->peers[peer].state == AUTO_PEER_LEFT)
+        return;
+    if (c->peers[peer].state == AUTO_PEER_GOING)
+        c->n_going--;
+    c->peers[peer].state = AUTO_PEER_LEFT;
+    /* All of them: the peer may write by another than this side does. */
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t)
+            c->inners[i].t->ops->disconnect(c->inners[i].t, peer);
+    }
+}
+
+static trib_status_t auto_write(struct trib_transport *t, int peer,
+                                const struct trib_write *write)
+{
+    struct choosing *c = choosing_of(t);
+    const struct auto_peer *p = &c->peers[peer];
+    const struct auto_remote *remote = (const struct auto_remote *)write->remote;
+    struct trib_write w = *write;
+
+    assert(peer >= 0 && peer < c->size);
+    if (p->state != AUTO_PEER_CONNECTED)
+        return p->state == AUTO_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    int i = atomic_load_explicit(&p->inner, memory_order_relaxed);
+    if (w.len) {
+        if (!w.local || !remote || remote->peer != peer)
+            return trib_fail(
+                c->err, TRIB_ERR_INVALID,
+                "a write to peer %d without a region here and one of its own", peer);
+        w.remote = remote->remote;
+        w.local = trib_auto_local(c, w.local, i);
+    }
+    if (w.len && !w.local)
+        return trib_auto_pass(c, c->inner_err.status);
+    return trib_auto_pass(c, c->inners[i].t->ops->write(c->inners[i].t, peer, &w));
+}
+
+/* Losses are held back until all inners were heard; what is behind one is dropped. */
+static int sift(struct choosing *c, struct trib_event *events, int n)
+{
+    int kept = 0;
+
+    for (int i = 0; i < n; i++) {
+        struct auto_peer *p = &c->peers[events[i].peer];
+        bool lost = events[i].kind == TRIB_EVENT_PEER_LOST;
+        if (lost && p->state == AUTO_PEER_CONNECTED) {
+            p->state = AUTO_PEER_GOING;
+            p->loss = events[i];
+            c->n_going++;
+        }
+        if (lost || p->state == AUTO_PEER_LOST || p->state == AUTO_PEER_LEFT)
+            continue;
+        if (kept != i)
+            events[kept] = events[i];
+        kept++;
+    }
+    return kept;
+}
+
+static int report_losses(struct choosing *c, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int r = 0; r < c->size && n < max && c->n_going; r++) {
+        struct auto_peer *p = &c->peers[r];
+        if (p->state != AUTO_PEER_GOING)
+            continue;
+        events[n++] = p->loss;
+        p->state = AUTO_PEER_LOST;
+        c->n_going--;
+    }
+    return n;
+}
+
+static int auto_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct choosing *c = choosing_of(t);
+    bool more = false;
+    int n = 0;
+
+    for (int k = 0; k < c->n_inners; k++) {
+        struct trib_transport *inner = c->inners[c->next].t;
+        c->next = c->next + 1 < c->n_inners ? c->next + 1 : 0;
+        if (!inner || n == max) {
+            more |= inner != NULL;
+            continue;
+        }
+        int got = inner->ops->poll(inner, events + n, max - n);
+        more |= got == max - n;
+        n += sift(c, events + n, got);
+    }
+    if (++c->next >= c->n_inners)
+        c->next = 0;
+    if (c->n_going && !more)
+        n += report_losses(c, events + n, max - n);
+    if (c->inner_err.status != TRIB_OK)
+        trib_error_clear(&c->inner_err);
+    return n;
+}
+
+static int n_open(const struct choosing *c)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->n_inners; i++)
+        n += c->inners[i].t != NULL;
+    return n;
+}
+
+/* Where there are several, one sleep is for all, if each has a descriptor. */
+static void ask_descriptors(struct choosing *c)
+{
+    c->asked = true;
+    if (n_open(c) < 2)
+        return;
+    for (int i = 0; i < c->n_inners; i++) {
+        struct trib_transport *inner = c->inners[i].t;
+        int fd = inner ? inner->ops->descriptor(inner) : 0;
+        if (fd < 0) {
+            c->n_sleep = 0;
+            return;
+        }
+        if (inner)
+            c->sleep[c->n_sleep++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+}
+
+static void auto_arm(struct trib_transport *t)
+{
+    struct choosing *c = choosing_of(t);
+
+    if (!c->asked)
+        ask_descriptors(c);
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t)
+            c->inners[i].t->ops->arm(c->inners[i].t);
+    }
+}
+
+/* One that is alone sleeps as it likes. Without descriptors they take turns, and then
+ * the caller looks again: what came to one in another's turn has rung no bell. */
+static void auto_wait(struct trib_transport *t, int timeout_us)
+{
+    struct choosing *c = choosing_of(t);
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    struct pollfd sleep[AUTO_INNERS];
+    int n = n_open(c), each = timeout_us;
+
+    if (c->n_sleep && timeout_us > 0) {
+        memcpy(sleep, c->sleep, sizeof(sleep)); /* two threads may be here */
+        (void)ppoll(sleep, (nfds_t)c->n_sleep, &ts, NULL);
+        each = 0;
+    } else if (n > 1) {
+        each = timeout_us / n < SLICE_US ? timeout_us / n : SLICE_US;
+    }
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t)
+            c->inners[i].t->ops->wait(c->inners[i].t, each);
+    }
+}
+
+/* Called for every frame that was stored: no look at anything but what it needs. */
+static void auto_wake(struct trib_transport *t, int peer)
+{
+    struct choosing *c = choosing_of(t);
+
+    assert(peer >= 0 && peer < c->size);
+    int i = atomic_load_explicit(&c->peers[peer].inner, memory_order_acquire);
+    if (i >= 0)
+        c->inners[i].t->ops->wake(c->inners[i].t, peer);
+    for (int k = 0; peer == c->self && k < c->n_inners; k++) {
+        if (c->inners[k].t)
+            c->inners[k].t->ops->wake(c->inners[k].t, peer);
+    }
+}
+
+const struct trib_transport_ops trib_auto_ops = {
+    .name = "auto",
+    .detail = "for each peer the cheapest that reaches it: shm within a host, else tcp",
+    .devices = trib_no_devices, /* each candidate says its own */
+    .open = auto_open,
+    .close = auto_close,
+    .address = trib_auto_address,
+    .reach = trib_auto_reach,
+    .survey = trib_auto_survey,
+    .settle = trib_auto_settle,
+    .route = trib_auto_route,
+    .connect = trib_auto_connect,
+    .disconnect = auto_disconnect,
+    .alloc = trib_auto_alloc,
+    .reg = trib_auto_reg,
+    .dereg = trib_auto_dereg,
+    .export_region = trib_auto_export,
+    .import_region = trib_auto_import,
+    .release = trib_auto_release,
+    .map = trib_auto_map,
+    .write = auto_write,
+    .poll = auto_poll,
+    .descriptor = trib_no_descriptor,
+    .arm = auto_arm,
+    .wait = auto_wait,
+    .wake = auto_wake,
+};

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the auto transport: what auto.c, auto_choose.c and auto_region.c share.
+ *
+ * It holds one transport for each candidate that opens ("inner", the table is in
+ * transport.c) and routes each peer's traffic through one of them. The rules of the
+ * choice are at the top of auto_choose.c.
+ */
+#ifndef TRANSPORT_AUTO_H
+#define TRANSPORT_AUTO_H
+
+#include <assert.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "transport/backends.h"
+#include "transport/transport.h"
+
+#define AUTO_INNERS 4
+#define AUTO_MAGIC UINT32_C(0x4f745541) /* changes with the two layouts below */
+
+/* An address: this, then records of the inner addresses, in the order of their ids. */
+struct auto_address {
+    uint32_t magic;
+    uint16_t near, far; /* bit 1 << id: open, and allowed for peers that are so */
+    uint64_t boot, space; /* of trib_process: equal on one host */
+    int32_t ranks_per_host;
+    int32_t pid;
+};
+static_assert(sizeof(struct auto_address) == 32, "no padding");
+
+/* In front of each inner address and of each inner region's blob. */
+struct auto_record {
+    uint8_t id;
+    uint8_t len_low, len_high;
+};
+static_assert(sizeof(struct auto_record) == 3, "no padding");
+
+enum auto_peer_state {
+    AUTO_PEER_UNKNOWN, /* not connected */
+    AUTO_PEER_CONNECTED,
+    AUTO_PEER_GOING, /* lost; what it sent by other inners is still delivered first */
+    AUTO_PEER_LOST,
+    AUTO_PEER_LEFT, /* we left it */
+};
+
+struct auto_peer {
+    enum auto_peer_state state;
+    bool known; /* its address was looked at */
+    bool near;  /* of this host, or made out to be */
+    uint16_t choices; /* bit 1 << id: what both ends have */
+    _Atomic int inner; /* index of the one in use, also for wake(); -1: none yet */
+    char *refused; /* why better ones are not in use; NULL: it needs no words */
+    struct trib_event loss; /* GOING: what will be reported */
+};
+
+struct auto_inner {
+    const struct trib_candidate *row;
+    struct trib_transport *t; /* NULL: did not open, or nobody needs it */
+    char why[TRIB_WHY_MAX];   /* t NULL: why */
+};
+
+struct auto_region {
+    uint8_t *ptr;
+    size_t len;
+    int owner; /* the inner that allocated it; -1: reg() */
+    struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */
+    struct auto_region *next, *prev;
+};
+
+struct auto_remote {
+    int peer;
+    int inner;
+    struct trib_remote *remote;
+    struct auto_remote *next, *prev;
+};
+
+struct choosing {
+    struct trib_transport base;
+    int self;
+    int size;
+    const struct trib_log *log;
+    struct trib_error *err;
+    struct trib_error inner_err; /* what the inners say; *err is the caller's */
+    struct trib_process me;
+    struct trib_pulse *pulse; /* of all inners */
+    int64_t ranks_per_host; /* 0: as it is */
+    uint16_t near, far;     /* as in the address */
+    uint16_t used; /* bit 1 << id: memory is registered there */
+    bool settled;
+    struct auto_inner inners[AUTO_INNERS];
+    int n_inners;
+    struct auto_peer *peers;
+    struct auto_region *regions;
+    struct auto_remote *remotes;
+    int next; /* inner that the next poll begins with */
+    int n_going;
+    struct pollfd sleep[AUTO_INNERS]; /* descriptors of those that are open */
+    int n_sleep;                      /* 0: not asked yet, or one of them has none */
+    bool asked;
+};
+
+static inline struct choosing *choosing_of(struct trib_transport *t)
+{
+    return (struct choosing *)t;
+}
+
+static inline uint16_t auto_bit(const struct auto_inner *inner)
+{
+    return (uint16_t)(1u << inner->row->id);
+}
+
+/** trib_auto_make - open with candidates of the caller's: tests bring their own. */
+trib_status_t trib_auto_make(const struct trib_candidate *rows,
+                             const struct trib_transport_opts *opts,
+                             struct trib_transport **out);
+
+/** trib_auto_pass - an inner's error becomes this one's; returns status. */
+trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status);
+
+/* auto_choose.c */
+trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
+                              const struct trib_address *address);
+trib_status_t trib_auto_survey(struct trib_transport *t,
+                               const struct trib_address *addresses,
+                               uint32_t *facts_out);
+void trib_auto_settle(struct trib_transport *t, const uint32_t *facts);
+void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out);
+trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
+                                const struct trib_address *address);
+
+/* auto_region.c */
+trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                              struct trib_region **region_out);
+trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
+                            struct trib_region **out);
+void trib_auto_dereg(struct trib_transport *t, struct trib_region *region);
+trib_status_t trib_auto_export(struct trib_transport *t,
+                               const struct trib_region *region, struct trib_blob *out);
+trib_status_t trib_auto_import(struct trib_transport *t, int peer,
+                               const struct trib_blob *blob, struct trib_remote **out);
+void trib_auto_release(struct trib_transport *t, struct trib_remote *remote);
+void *trib_auto_map(struct trib_transport *t, const struct trib_remote *remote);
+
+/** trib_auto_put - append a record to `bytes` at *at; false: no room. */
+bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,
+                   const uint8_t *what, size_t len);
+
+/** trib_auto_get - the record of an id, of those from `at` on; NULL: none. */
+const uint8_t *trib_auto_get(const uint8_t *bytes, size_t len, size_t at, int id,
+                             size_t *len_out);
+
+/** trib_auto_local - a region as an inner knows it; registers it there if need be. */
+struct trib_region *trib_auto_local(struct choosing *c,
+                                    const struct trib_region *region, int inner);
+
+/** trib_auto_shut - close an inner that nobody needs, unless it holds memory in use. */
+void trib_auto_shut(struct choosing *c, int inner, const char *why);
+
+/** trib_auto_quiet - no inner beats hearts any more: neither does this one. */
+void trib_auto_quiet(struct choosing *c);
+
+/** trib_auto_free_memory - the own records; the inners free what is theirs. */
+void trib_auto_free_memory(struct choosing *c);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * auto: memory. A region is registered with every inner transport in use; what is
+ * exported is a record for each.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/auto.h"
+
+bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,
+                   const uint8_t *what, size_t len)
+{
+    struct auto_record head = {id, (uint8_t)(len & 0xff), (uint8_t)(len >> 8)};
+
+    if (len > UINT16_MAX || *at + sizeof(head) > room ||
+        len > room - *at - sizeof(head))
+        return false;
+    memcpy(bytes + *at, &head, sizeof(head));
+    memcpy(bytes + *at + sizeof(head), what, len);
+    *at += sizeof(head) + len;
+    return true;
+}
+
+const uint8_t *trib_auto_get(const uint8_t *bytes, size_t len, size_t at, int id,
+                             size_t *len_out)
+{
+    struct auto_record head;
+
+    while (at <= len && len - at >= sizeof(head)) {
+        memcpy(&head, bytes + at, sizeof(head));
+        size_t n = head.len_low | (size_t)head.len_high << 8;
+        at += sizeof(head);
+        if (n > len - at)
+            return NULL;
+        if (head.id == id) {
+            *len_out = n;
+            return bytes + at;
+        }
+        at += n;
+    }
+    return NULL;
+}
+
+static bool in_use(const struct choosing *c, int i)
+{
+    return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
+}
+
+static void region_drop(struct choosing *c, struct auto_region *r)
+{
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        c->regions = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    free(r);
+}
+
+/* The owner's registration goes last: it frees the memory. */
+void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_region *r = (struct auto_region *)opaque;
+
+    if (!r)
+        return;
+    for (int i = 0; i < c->n_inners; i++) {
+        if (r->inner[i] && i != r->owner)
+            c->inners[i].t->ops->dereg(c->inners[i].t, r->inner[i]);
+    }
+    if (r->owner >= 0)
+        c->inners[r->owner].t->ops->dereg(c->inners[r->owner].t, r->inner[r->owner]);
+    region_drop(c, r);
+}
+
+/* Registered with all in use; on error with none. */
+static trib_status_t register_all(struct choosing *c, struct auto_region *r)
+{
+    for (int i = 0; i < c->n_inners; i++) {
+        struct trib_transport *t = c->inners[i].t;
+        if (!in_use(c, i) || r->inner[i])
+            continue;
+        trib_status_t status = t->ops->reg(t, r->ptr, r->len, &r->inner[i]);
+        if (status != TRIB_OK) {
+            r->inner[i] = NULL;
+            return trib_auto_pass(c, status);
+        }
+    }
+    return TRIB_OK;
+}
+
+static struct auto_region *region_make(struct choosing *c)
+{
+    struct auto_region *r = calloc(1, sizeof(*r));
+
+    if (!r) {
+        trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    r->owner = -1;
+    r->next = c->regions;
+    if (r->next)
+        r->next->prev = r;
+    c->regions = r;
+    return r;
+}
+
+trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
+                            struct trib_region **out)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_region *r = region_make(c);
+
+    if (!r)
+        return TRIB_ERR_NO_MEMORY;
+    r->ptr = ptr;
+    r->len = len;
+    trib_status_t status = register_all(c, r);
+    if (status != TRIB_OK) {
+        trib_auto_dereg(t, (struct trib_region *)r);
+        return status;
+    }
+    *out = (struct trib_region *)r;
+    return TRIB_OK;
+}
+
+/* By the cheapest in use: memory that maps can be registered with all others, too. */
+trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                              struct trib_region **region_out)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_region *r = region_make(c);
+    int i = 0;
+
+    if (!r)
+        return TRIB_ERR_NO_MEMORY;
+    while (i < c->n_inners && !in_use(c, i))
+        i++;
+    assert(i < c->n_inners);
+    struct trib_transport *owner = c->inners[i].t;
+    void *ptr;
+    trib_status_t status = owner->ops->alloc(owner, len, &ptr, &r->inner[i]);
+    if (status != TRIB_OK) {
+        region_drop(c, r);
+        return trib_auto_pass(c, status);
+    }
+    r->owner = i;
+    r->ptr = ptr;
+    r->len = len;
+    status = register_all(c, r);
+    if (status != TRIB_OK) {
+        trib_auto_dereg(t, (struct trib_region *)r);
+        return status;
+    }
+    *ptr_out = ptr;
+    *region_out = (struct trib_region *)r;
+    return TRIB_OK;
+}
+
+struct trib_region *trib_auto_local(struct choosing *c,
+                                    const struct trib_region *opaque, int inner)
+{
+    /* The caller's region is const, what is known of it here is not. */
+    struct auto_region *r = (struct auto_region *)(uintptr_t)opaque;
+    struct trib_transport *t = c->inners[inner].t;
+
+    if (!r->inner[inner] && t->ops->reg(t, r->ptr, r->len, &r->inner[inner]) != TRIB_OK)
+        r->inner[inner] = NULL;
+    return r->inner[inner];
+}
+
+trib_status_t trib_auto_export(struct trib_transport *t,
+                               const struct trib_region *opaque, struct trib_blob *out)
+{
+    struct choosing *c = choosing_of(t);
+    const struct auto_region *r = (const struct auto_region *)opaque;
+    uint32_t magic = AUTO_MAGIC;
+    size_t at = sizeof(magic);
+
+    memset(out, 0, sizeof(*out));
+    memcpy(out->bytes, &magic, sizeof(magic));
+    for (int i = 0; i < c->n_inners; i++) {
+        const struct auto_inner *inner = &c->inners[i];
+        struct trib_blob b;
+        if (!r->inner[i])
+            continue;
+        trib_status_t status = inner->t->ops->export_region(inner->t, r->inner[i], &b);
+        if (status != TRIB_OK)
+            return trib_auto_pass(c, status);
+        out->mappable |= b.mappable;
+        if (!trib_auto_put(out->bytes, sizeof(out->bytes), &at, inner->row->id, b.bytes,
+                           b.len))
+            return trib_fail(c->err, TRIB_ERR_OVERFLOW,
+                             "the regions of %d transports do not fit into %d bytes",
+                             c->n_inners, TRIB_BLOB_MAX);
+    }
+    out->len = (uint16_t)at;
+    return TRIB_OK;
+}
+
+/* The part of a blob for one inner. TRIB_ERR_INVALID: not such a blob. */
+static trib_status_t part_of(struct choosing *c, int peer, const struct trib_blob *blob,
+                             struct trib_blob *out)
+{
+    const struct auto_inner *inner = &c->inners[c->peers[peer].inner];
+    uint32_t magic = 0;
+    size_t len = 0;
+    const uint8_t *bytes = NULL;
+
+    if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
+        memcpy(&magic, blob->bytes, sizeof(magic));
+    if (magic == AUTO_MAGIC)
+        bytes =
+            trib_auto_get(blob->bytes, blob->len, sizeof(magic), inner->row->id, &len);
+    if (!bytes)
+        return trib_fail(c->err, TRIB_ERR_INVALID,
+                         "peer %d: not a region that it has exported for %s", peer,
+                         inner->row->ops->name);
+    memset(out, 0, sizeof(*out));
+    out->len = (uint16_t)len;
+    out->mappable = blob->mappable;
+    memcpy(out->bytes, bytes, len);
+    return TRIB_OK;
+}
+
+trib_status_t trib_auto_import(struct trib_transport *t, int peer,
+                               const struct trib_blob *blob, struct trib_remote **out)
+{
+    struct choosing *c = choosing_of(t);
+    struct trib_blob part;
+
+    if (peer < 0 || peer >= c->size || c->peers[peer].state == AUTO_PEER_UNKNOWN)
+        return trib_fail(c->err, TRIB_ERR_INVALID,
+                         "peer %d is not connected: cannot import its memory", peer);
+    if (c->peers[peer].state != AUTO_PEER_CONNECTED)
+        return trib_fail(c->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    trib_status_t status = part_of(c, peer, blob, &part);
+    if (status != TRIB_OK)
+        return status;
+    struct auto_remote *remote = calloc(1, sizeof(*remote));
+    if (!remote)
+        return trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    remote->peer = peer;
+    remote->inner = c->peers[peer].inner;
+    struct trib_transport *inner = c->inners[remote->inner].t;
+    status = inner->ops->import_region(inner, peer, &part, &remote->remote);
+    if (status != TRIB_OK) {
+        free(remote);
+        return trib_auto_pass(c, status);
+    }
+    remote->next = c->remotes;
+    if (remote->next)
+        remote->next->prev = remote;
+    c->remotes = remote;
+    *out = (struct trib_remote *)remote;
+    return TRIB_OK;
+}
+
+void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_remote *remote = (struct auto_remote *)opaque;
+
+    if (!remote)
+        return;
+    struct trib_transport *inner = c->inners[remote->inner].t;
+    inner->ops->release(inner, remote->remote);
+    if (remote->prev)
+        remote->prev->next = remote->next;
+    else
+        c->remotes = remote->next;
+    if (remote->next)
+        remote->next->prev = remote->prev;
+    free(remote);
+}
+
+void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque)
+{
+    const struct auto_remote *remote = (const struct auto_remote *)opaque;
+    struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
+
+    return inner->ops->map(inner, remote->remote);
+}
+
+void trib_auto_shut(struct choosing *c, int i, const char *why)
+{
+    struct auto_inner *inner = &c->inners[i];
+
+    for (const struct auto_region *r = c->regions; r; r = r->next) {
+        if (r->owner == i)
+            return;
+    }
+    for (struct auto_region *r = c->regions; r; r = r->next) {
+        if (r->inner[i])
+            inner->t->ops->dereg(inner->t, r->inner[i]);
+        r->inner[i] = NULL;
+    }
+    inner->t->ops->close(inner->t);
+    inner->t = NULL;
+    snprintf(inner->why, sizeof(inner->why), "%s", why);
+}
+
+void trib_auto_free_memory(struct choosing *c)
+{
+    while (c->regions)
+        region_drop(c, c->regions);
+    while (c->remotes) {
+        struct auto_remote *remote = c->remotes;
+        c->remotes = remote->next;
+        free(remote);
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Addresses and ports of this host, for backends that speak IP. An IPv4 address is kept
+ * mapped into IPv6.
+ */
+#ifndef TRANSPORT_NET_H
+#define TRANSPORT_NET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <tributary/status.h>
+
+struct ifaddrs;
+struct trib_error;
+
+/* A socket that is bound to all addresses of this host. */
+struct trib_net_port {
+    int fd; /* non-blocking */
+    int family; /* AF_INET6, which also takes IPv4; AF_INET where there is no IPv6 */
+    uint16_t port;
+};
+
+/**
+ * trib_net_bind - a new socket at the first free port of a range.
+ *
+ * type     SOCK_STREAM or SOCK_DGRAM
+ * first    0: any port
+ * errors   TRIB_ERR_SYSTEM, with a sentence that begins with `owner`
+ */
+trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
+                            struct trib_net_port *out, struct trib_error *err);
+
+/** trib_net_sockaddr - an address as connect and sendto of a family take it. */
+socklen_t trib_net_sockaddr(const uint8_t ip[16], uint16_t port, int family,
+                            struct sockaddr_storage *out);
+
+/** trib_net_is_v4 - a mapped IPv4 address? */
+bool trib_net_is_v4(const uint8_t ip[16]);
+
+/** trib_net_text - "10.0.0.1" or "fe80::1"; needs 46 bytes. */
+void trib_net_text(const uint8_t ip[16], char *text, unsigned bytes);
+
+/** trib_net_usable - an address of this host as peers may use it; false: not one, or not
+ * of this family. */
+bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16]);
+
+/** trib_net_own - addresses under which peers may find this host, at most max of them;
+ * IPv4 first, neither loopback nor link-local. */
+int trib_net_own(uint8_t (*ip_out)[16], int max);
+
+/** trib_net_space - inode of the network name space; 0: not known. */
+uint64_t trib_net_space(void);
+
+extern const uint8_t trib_net_loopback[16];
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A beat is one datagram of 32 bytes. It is sealed with the key of the one who is
+ * asked, which stands in that one's address: neither strangers nor another job's ranks
+ * at the same port can ask or answer by accident.
+ *
+ * A peer is judged only once it was heard: where a firewall lets no UDP through, the
+ * job runs on without heartbeats, and says so.
+ */
+#include "transport/pulse.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/net.h"
+#include "transport/transport.h"
+
+#define BEAT_MAGIC UINT32_C(0x50627254) /* "TrbP": changes with the layout */
+
+enum {
+    BEATS = 20, /* in a stop_timeout_ms: several may be lost on the way */
+    STEP_MIN_MS = 5,
+    STEP_MAX_MS = 250,
+    CLIP_STEPS = 4, /* a step that took longer counts as this many */
+    TAKE_AT_ONCE = 256,
+};
+
+enum beat_kind {
+    BEAT_ASK = 1,
+    BEAT_ANSWER = 2,
+};
+
+struct beat {
+    uint32_t magic;
+    uint32_t kind;
+    int32_t from;
+    int32_t to;
+    uint64_t number; /* of the asking; the answer repeats it */
+    uint64_t seal;
+};
+_Static_assert(sizeof(struct beat) == 32, "no padding");
+
+struct watched {
+    bool on;
+    bool heard; /* at least once */
+    bool warned;
+    _Atomic bool lost;
+    struct trib_pulse_peer who;
+    uint64_t silent_ns; /* only time in which this process ran counts */
+    uint64_t asked, answered; /* numbers */
+    time_t last; /* heard, by the wall clock */
+};
+
+struct trib_pulse {
+    int self;
+    int size;
+    pid_t pid;
+    const struct trib_log *log;
+    struct trib_net_port port;
+    int bell; /* eventfd: ends the thread's sleep */
+    uint64_t key;
+    uint64_t timeout_ns, step_ns;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    bool stop;
+    int n_watched;
+    struct watched *peers;
+};
+
+static uint64_t seal_of(const struct beat *b, uint64_t key)
+{
+    return trib_digest_seeded(b, offsetof(struct beat, seal), key);
+}
+
+static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
+                      const struct sockaddr_storage *to, socklen_t len)
+{
+    b->magic = BEAT_MAGIC;
+    b->from = p->self;
+    b->seal = seal_of(b, key);
+    /* A link that is down, a full queue: the silence tells. */
+    (void)sendto(p->port.fd, b, sizeof(*b), MSG_DONTWAIT | MSG_NOSIGNAL,
+                 (const struct sockaddr *)to, len);
+}
+
+static void ask(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+    struct beat b = {.kind = BEAT_ASK, .to = peer, .number = ++w->asked};
+    struct sockaddr_storage to;
+
+    if (p->port.family == AF_INET && !trib_net_is_v4(w->who.ip))
+        return; /* this kernel has no IPv6 */
+    socklen_t len = trib_net_sockaddr(w->who.ip, w->who.port, p->port.family, &to);
+    send_beat(p, &b, w->who.key, &to, len);
+}
+
+static void hear(struct watched *w)
+{
+    w->heard = true;
+    w->silent_ns = 0;
+    w->last = time(NULL);
+}
+
+static void take(struct trib_pulse *p, const struct beat *b,
+                 const struct sockaddr_storage *from, socklen_t len)
+{
+    if (b->magic != BEAT_MAGIC || b->to != p->self || b->from < 0 ||
+        b->from >= p->size || b->from == p->self)
+        return;
+    struct watched *w = &p->peers[b->from];
+    if (b->kind == BEAT_ASK && b->seal == seal_of(b, p->key)) {
+        struct beat answer = {.kind = BEAT_ANSWER, .to = b->from, .number = b->number};
+        send_beat(p, &answer, p->key, from, len);
+        if (w->on && !atomic_load_explicit(&w->lost, memory_order_relaxed))
+            hear(w);
+    } else if (b->kind == BEAT_ANSWER && w->on &&
+               !atomic_load_explicit(&w->lost, memory_order_relaxed) &&
+               b->seal == seal_of(b, w->who.key) && b->number > w->answered &&
+               b->number <= w->asked) {
+        w->answered = b->number;
+        hear(w);
+    }
+}
+
+static void take_all(struct trib_pulse *p)
+{
+    for (int i = 0; i < TAKE_AT_ONCE; i++) {
+        struct sockaddr_storage from;
+        socklen_t len = sizeof(from);
+        struct beat b;
+        ssize_t n = recvfrom(p->port.fd, &b, sizeof(b), MSG_DONTWAIT | MSG_TRUNC,
+                             (struct sockaddr *)&from, &len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        if (n == (ssize_t)sizeof(b))
+            take(p, &b, &from, len);
+    }
+}
+
+static void judge(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+    char ip[64];
+
+    if (w->silent_ns < p->timeout_ns)
+        return;
+    if (w->heard) {
+        atomic_store(&w->lost, true);
+        return;
+    }
+    if (w->warned)
+        return;
+    w->warned = true;
+    trib_net_text(w->who.ip, ip, sizeof(ip));
+    trib_log(
+        p->log, TRIB_LOG_WARN, "pulse",
+        "no heartbeat comes from rank %d, %s port %u: if it stops or its host fails, "
+        "that shows only after TRIB_TIMEOUT_MS; let UDP through between the hosts",
+        peer, ip, w->who.port);
+}
+
+/* `elapsed` is what this process has seen of the time since the last step: a job that
+ * was suspended as a whole and goes on must not find all its peers lost. */
+static void step(struct trib_pulse *p, uint64_t elapsed)
+{
+    for (int i = 0; i < p->size; i++) {
+        struct watched *w = &p->peers[i];
+        if (!w->on || atomic_load_explicit(&w->lost, memory_order_relaxed))
+            continue;
+        w->silent_ns += elapsed;
+        judge(p, i);
+        ask(p, i);
+    }
+}
+
+static void *beat(void *arg)
+{
+    struct trib_pulse *p = arg;
+    struct pollfd fds[2] = {{.fd = p->port.fd, .events = POLLIN},
+                            {.fd = p->bell, .events = POLLIN}};
+    uint64_t stepped = trib_now_ns(), rings;
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        uint64_t due = stepped + p->step_ns;
+        bool idle = p->n_watched == 0;
+        pthread_mutex_unlock(&p->lock);
+        (void)poll(fds, 2, idle ? -1 : trib_deadline_left_ms(due));
+        if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
+            fds[1].revents = 0; /* somebody rang once for two */
+        pthread_mutex_lock(&p->lock);
+        take_all(p);
+        uint64_t now = trib_now_ns(), elapsed = now - stepped;
+        if (now < due)
+            continue;
+        stepped = now;
+        if (!idle)
+            step(p,
+                 elapsed < CLIP_STEPS * p->step_ns ? elapsed : CLIP_STEPS * p->step_ns);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static void ring(struct trib_pulse *p)
+{
+    uint64_t one = 1;
+
+    if (write(p->bell, &one, sizeof(one)) < 0)
+        return; /* it rings already */
+}
+
+static trib_status_t start_thread(struct trib_pulse *p, struct trib_error *err)
+{
+    sigset_t all, before;
+
+    /* Signals are for the program's own threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    errno = pthread_create(&p->thread, NULL, beat, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (errno)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "no thread for heartbeats: %m");
+    return TRIB_OK;
+}
+
+static void release(struct trib_pulse *p)
+{
+    if (p->port.fd >= 0)
+        close(p->port.fd);
+    if (p->bell >= 0)
+        close(p->bell);
+    free(p->peers);
+    free(p);
+}
+
+static void set_times(struct trib_pulse *p, const struct trib_config *cfg)
+{
+    uint64_t ms = (uint64_t)cfg->stop_timeout_ms, step_ms = ms / BEATS;
+
+    step_ms = step_ms < STEP_MIN_MS ? STEP_MIN_MS : step_ms;
+    step_ms = step_ms > STEP_MAX_MS ? STEP_MAX_MS : step_ms;
+    p->timeout_ns = ms * 1000000u;
+    p->step_ns = step_ms * 1000000u;
+}
+
+trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port,
+                              int ports, struct trib_pulse **out)
+{
+    struct trib_pulse *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    p->self = opts->self;
+    p->size = opts->size;
+    p->pid = getpid();
+    p->log = opts->log;
+    p->port.fd = -1;
+    p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    p->peers = calloc((size_t)opts->size, sizeof(*p->peers));
+    set_times(p, opts->cfg);
+    trib_status_t status = TRIB_OK;
+    if (!p->peers)
+        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    else if (p->bell < 0 ||
+             getrandom(&p->key, sizeof(p->key), 0) != (ssize_t)sizeof(p->key))
+        status = trib_fail(opts->err, TRIB_ERR_SYSTEM,
+                           "heartbeats: eventfd or getrandom: "
+                           "%m");
+    if (status == TRIB_OK)
+        status = trib_net_bind("tcp", SOCK_DGRAM, port, ports, &p->port, opts->err);
+    pthread_mutex_init(&p->lock, NULL);
+    if (status == TRIB_OK)
+        status = start_thread(p, opts->err);
+    if (status != TRIB_OK) {
+        pthread_mutex_destroy(&p->lock);
+        release(p);
+        return status;
+    }
+    *out = p;
+    return TRIB_OK;
+}
+
+void trib_pulse_close(struct trib_pulse *p)
+{
+    if (!p)
+        return;
+    if (getpid() == p->pid) {
+        pthread_mutex_lock(&p->lock);
+        p->stop = true;
+        pthread_mutex_unlock(&p->lock);
+        ring(p);
+        pthread_join(p->thread, NULL);
+        pthread_mutex_destroy(&p->lock);
+    }
+    release(p);
+}
+
+uint16_t trib_pulse_port(const struct trib_pulse *p)
+{
+    return p->port.port;
+}
+
+uint64_t trib_pulse_key(const struct trib_pulse *p)
+{
+    return p->key;
+}
+
+void trib_pulse_watch(struct trib_pulse *p, int peer, const struct trib_pulse_peer *who)
+{
+    struct watched *w = &p->peers[peer];
+
+    pthread_mutex_lock(&p->lock);
+    p->n_watched += !w->on;
+    w->on = true;
+    w->heard = w->warned = false;
+    atomic_store(&w->lost, false);
+    w->who = *who;
+    w->silent_ns = 0;
+    w->last = time(NULL);
+    ask(p, peer);
+    pthread_mutex_unlock(&p->lock);
+    ring(p); /* a thread that watched nobody sleeps without end */
+}
+
+void trib_pulse_forget(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+
+    pthread_mutex_lock(&p->lock);
+    p->n_watched -= w->on;
+    w->on = false;
+    atomic_store(&w->lost, false);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool trib_pulse_lost(struct trib_pulse *p, int peer, char *why, size_t bytes)
+{
+    const struct watched *w = &p->peers[peer];
+    char ip[64], since[32] = "";
+    struct tm utc;
+
+    if (!atomic_load_explicit(&w->lost, memory_order_acquire))
+        return false;
+    /* The thread does not touch who is lost. */
+    trib_net_text(w->who.ip, ip, sizeof(ip));
+    if (gmtime_r(&w->last, &utc))
+        strftime(since, sizeof(since), "%H:%M:%S UTC", &utc);
+    snprintf(why, bytes, "nothing was heard of process %d at %s for %.1f s, since %s",
+             w->who.pid, ip, (double)w->silent_ns / 1e9, since);
+    return true;
+}

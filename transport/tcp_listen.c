@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: connections that peers make, and the word with which they are taken or not.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/tcp.h"
+
+enum {
+    HELLO_MS = 5000, /* strangers that connect and say nothing */
+    REFUSED_MS =
+        1000, /* for who was refused to read that, before the connection ends */
+};
+
+trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
+{
+    trib_status_t status =
+        trib_net_bind("tcp", SOCK_STREAM, first_port, ports, &tcp->listener, tcp->err);
+
+    if (status != TRIB_OK)
+        return status;
+    if (listen(tcp->listener.fd, SOMAXCONN) != 0)
+        return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: cannot listen: %m");
+    trib_socket_watch_fd(tcp, tcp->listener.fd);
+    return TRIB_OK;
+}
+
+/* Reads what is there first: else the kernel would answer the close with a reset, which
+ * may overtake what was sent. */
+static void drain(int fd)
+{
+    char rest[4096];
+
+    while (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
+        continue;
+}
+
+void trib_socket_hang_up(int fd)
+{
+    (void)shutdown(fd, SHUT_WR);
+    drain(fd);
+    close(fd);
+}
+
+void trib_socket_inlet_close(struct tcp *tcp, int peer)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+
+    if (in->fd < 0)
+        return;
+    trib_socket_hang_up(in->fd);
+    tcp->peers[peer].finished = true;
+    free(in->buf);
+    memset(in, 0, sizeof(*in));
+    in->fd = -1;
+    for (int i = 0; i < tcp->n_inlets; i++) {
+        if (tcp->inlets[i] == peer)
+            tcp->inlets[i--] = tcp->inlets[--tcp->n_inlets];
+    }
+}
+
+void trib_socket_accept(struct tcp *tcp)
+{
+    int yes = 1;
+
+    while (tcp->n_guests < TCP_GUESTS) {
+        int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+        tcp->guests[tcp->n_guests++] =
+            (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+        trib_socket_watch_fd(tcp, fd);
+    }
+}
+
+/* One word back. A new socket has room for it. */
+static void say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
+{
+    struct tcp_head word = {
+        .magic = TCP_MAGIC, .kind = kind, .imm = reason, .off = TCP_VERSION};
+
+    (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_hello *h)
+{
+    if (h->version != TCP_VERSION)
+        return TCP_OTHER_VERSION;
+    if (h->key != tcp->key)
+        return TCP_OTHER_JOB;
+    if (h->size != tcp->size || h->rank < 0 || h->rank >= tcp->size ||
+        h->rank == tcp->self)
+        return TCP_OTHER_RANK;
+    const struct tcp_peer *p = &tcp->peers[h->rank];
+    if (p->state == TCP_PEER_LOST)
+        return TCP_WAS_LOST;
+    return p->in.fd >= 0 ? TCP_TWICE : TCP_NOT_REFUSED;
+}
+
+static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason)
+{
+    if (reason <= TCP_OTHER_RANK)
+        trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
+                 "a rank %d of %s connected to port %u and was turned away",
+                 g->hello.rank,
+                 reason == TCP_OTHER_VERSION ? "another version"
+                 : reason == TCP_OTHER_JOB   ? "another job"
+                                             : "a job of other size",
+                 tcp->listener.port);
+    say(g->fd, TCP_REFUSE, reason);
+    (void)shutdown(g->fd, SHUT_WR);
+    g->refused = true;
+    g->until = trib_deadline_ms(REFUSED_MS);
+}
+
+/* The whole hello is here. true: at the table, or gone. */
+static bool answer(struct tcp *tcp, struct tcp_guest *g)
+{
+    const struct tcp_hello *h = &g->hello;
+    enum tcp_refusal reason = judge(tcp, h);
+    struct tcp_peer *p = reason == TCP_NOT_REFUSED ? &tcp->peers[h->rank] : NULL;
+
+    if (p && p->state == TCP_PEER_LEFT) { /* it must not take us for dead */
+        say(g->fd, TCP_BYE, TCP_NOT_REFUSED);
+        trib_socket_hang_up(g->fd);
+        return true;
+    }
+    if (!p) {
+        refuse(tcp, g, reason);
+        return false;
+    }
+    p->in.buf = malloc(TCP_BUFFER);
+    if (!p->in.buf) {
+        trib_socket_hang_up(g->fd);
+        return true;
+    }
+    say(g->fd, TCP_ACCEPT, TCP_NOT_REFUSED);
+    p->in.fd = g->fd;
+    tcp->inlets[tcp->n_inlets++] = h->rank;
+    return true;
+}
+
+/* A peek at its end, which comes when the guest has read why. */
+static bool has_gone(const struct tcp_guest *g)
+{
+    char byte;
+
+    drain(g->fd);
+    ssize_t n = recv(g->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* true: it is at the table, or gone. */
+static bool seat(struct tcp *tcp, struct tcp_guest *g)
+{
+    bool late = trib_deadline_passed(g->until);
+
+    if (g->refused) {
+        bool over = late || has_gone(g);
+        if (over)
+            close(g->fd);
+        return over;
+    }
+    ssize_t n = recv(g->fd, (uint8_t *)&g->hello + g->have, sizeof(g->hello) - g->have,
+                     MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR) && !late)
+        return false;
+    g->have += n > 0 ? (size_t)n : 0;
+    bool ours = g->have < sizeof(g->hello.magic) || g->hello.magic == TCP_MAGIC;
+    if (n > 0 && ours && g->have < sizeof(g->hello))
+        return false;
+    if (n > 0 && ours)
+        return answer(tcp, g);
+    trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
+             "a stranger connected to port %u and was turned away", tcp->listener.port);
+    trib_socket_hang_up(g->fd);
+    return true;
+}
+
+void trib_socket_greet(struct tcp *tcp)
+{
+    for (int i = 0; i < tcp->n_guests; i++) {
+        if (seat(tcp, &tcp->guests[i]))
+            tcp->guests[i--] = tcp->guests[--tcp->n_guests];
+    }
+}
