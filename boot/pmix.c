@@ -12,6 +12,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/library.h"
 #include "boot/launcher.h"
 #include "build-config.h"
 
@@ -29,7 +30,6 @@ static trib_status_t pmix_look(struct trib_launch *out, struct trib_error *err)
 
 #if HAVE_PMIX
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pmix.h>
 
@@ -62,27 +62,19 @@ struct talk {
 
 static bool open_library(struct library *lib)
 {
-    void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    const struct {
-        void *function; /* a pointer to it; POSIX makes both kinds of the same size */
-        const char *name;
-    } symbols[] = {
-        {&lib->init, "PMIx_Init"},
-        {&lib->finalize, "PMIx_Finalize"},
-        {&lib->put, "PMIx_Put"},
-        {&lib->commit, "PMIx_Commit"},
-        {&lib->fence, "PMIx_Fence"},
-        {&lib->get, "PMIx_Get"},
-        {&lib->error_string, "PMIx_Error_string"},
+    static const struct trib_symbol symbols[] = {
+        {.name = "PMIx_Init", .at = offsetof(struct library, init)},
+        {.name = "PMIx_Finalize", .at = offsetof(struct library, finalize)},
+        {.name = "PMIx_Put", .at = offsetof(struct library, put)},
+        {.name = "PMIx_Commit", .at = offsetof(struct library, commit)},
+        {.name = "PMIx_Fence", .at = offsetof(struct library, fence)},
+        {.name = "PMIx_Get", .at = offsetof(struct library, get)},
+        {.name = "PMIx_Error_string", .at = offsetof(struct library, error_string)},
     };
+    char why[160];
 
-    for (size_t i = 0; handle && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        void *symbol = dlsym(handle, symbols[i].name);
-        if (!symbol)
-            return false;
-        memcpy(symbols[i].function, &symbol, sizeof(symbol));
-    }
-    return handle != NULL; /* and stays: its threads may outlive the talk */
+    return trib_library_open(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), lib,
+                             why, sizeof(why));
 }
 
 static pmix_status_t get_size(struct talk *t)

@@ -28,3 +28,18 @@ libtransport_la_SOURCES = \
 	transport/wrap.c transport/wrap.h \
 	transport/wrap_trace.c \
 	transport/wrap_trouble.c
+if TRIB_VERBS
+libtransport_la_SOURCES += \
+	transport/verbs.c transport/verbs.h \
+	transport/verbs_api.c transport/verbs_api.h \
+	transport/verbs_connect.c \
+	transport/verbs_device.c \
+	transport/verbs_life.c \
+	transport/verbs_link.c \
+	transport/verbs_manager.c \
+	transport/verbs_poll.c \
+	transport/verbs_region.c \
+	transport/verbs_text.c \
+	transport/verbs_wire.h \
+	transport/verbs_write.c
+endif

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "build-config.h"
 #include "transport/backends.h"
 #include "transport/decorators.h"
 
@@ -17,6 +18,9 @@ const struct trib_transport_ops *const trib_transports[] = {
     &trib_auto_ops,
     &trib_shm_ops,
     &trib_tcp_ops,
+#if HAVE_VERBS
+    &trib_verbs_ops,
+#endif
     &trib_loop_ops,
     NULL,
 };
@@ -94,6 +98,10 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
     const char *nearest = trib_text_nearest(name, names, n);
     char list[128] = "";
 
+    if (!HAVE_VERBS && strcmp(name, "verbs") == 0)
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "this build of Tributary is without verbs: install libibverbs-dev "
+                         "and librdmacm-dev and build it again, or use tcp");
     if (nearest)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "no %s is called \"%s\"; is \"%s\" meant?", what, name,

@@ -102,12 +102,23 @@ info() {
     "$build/tools/trib-info" | tee /dev/stderr | grep -q .
 }
 
+# over_verbs COMMAND... - two ranks.
+over_verbs() {
+    TRIB_TRANSPORT=verbs timeout 90 "$build/tools/trib-run" -n 2 -- "$@"
+}
+
 check "the device is there and active" device
 check "RDMA packets of 4096 bytes" mtu
 check "perftest: latency of writes" latency
 check "perftest: bandwidth of writes" perftest ib_write_bw 4 "of 64 KiB, MB/s" -s 65536 -n 500
 check "rping: ten pings through the connection manager" pings
 check "trib-info starts" info
+check "two ranks sum over verbs" over_verbs "$build/examples/sum"
+check "all-reduce over verbs, checked" over_verbs "$build/perf/trib-perf" \
+    allreduce --sizes 8,64K --iters 3 --check
 program test_conformance "$build/tests/transport/test_conformance"
+export CONFORMANCE_TRANSPORT=verbs
+CONFORMANCE_FILTER="*processes]" program verbs "$build/tests/transport/test_conformance"
+CONFORMANCE_FILTER="*threads]" program verbs "$build/tests/transport/test_conformance"
 rm -f "$log" "$log".*
 exit "$2"

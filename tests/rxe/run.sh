@@ -13,7 +13,7 @@ inside_status=37 # what inside.sh says when it has come to its end
 
 # Prints the lines of inside.sh as they come.
 run_inside() {
-    "$bed" --timeout 400 -- bash "$here/inside.sh" "$build" "$inside_status"
+    "$bed" --timeout 900 -- bash "$here/inside.sh" "$build" "$inside_status"
     result $(($? != inside_status)) "the exit status of a command comes back"
 }
 
@@ -41,11 +41,38 @@ two_hosts() {
     result $? "two hosts: ten pings over RDMA"
 }
 
+# Two ranks on two hosts sum over verbs; then one is killed, and the other names it.
+# shellcheck disable=SC2016
+two_hosts_verbs() {
+    "$here/guest" --hosts 2 --timeout 300 -- bash -c '
+        export TRIB_TRANSPORT=verbs TRIB_RANK=$RXE_HOST TRIB_SIZE=2
+        export TRIB_ROOT=10.77.0.1:7000 TRIB_BOOT_TIMEOUT_MS=100000
+        perf=$1/perf/trib-perf
+        timeout 150 "$perf" allreduce --sizes 8,64K --iters 3 --check || exit 1
+        export TRIB_ROOT=10.77.0.1:7001
+        "$perf" allreduce --sizes 8 --iters 1000000 >/tmp/out 2>&1 &
+        rank=$!
+        if [ "$RXE_HOST" = 1 ]; then
+            sleep 20 # by then they sum
+            kill -9 $rank
+            sleep 20 # the host lives on
+            exit 0
+        fi
+        wait $rank && exit 1
+        cat /tmp/out
+        grep -q "rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* has died" \
+            /tmp/out' bash "$build" >"$said" 2>&1
+    result $? "two hosts: sums over verbs, and a death is named"
+}
+
 tests() {
     number=100 # after those of inside.sh
     run_inside
     hang
-    [ "$bed" = "$here/host" ] || two_hosts
+    if [ "$bed" = "$here/guest" ]; then
+        two_hosts
+        two_hosts_verbs
+    fi
     return "$failed"
 }
 

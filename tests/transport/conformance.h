@@ -30,6 +30,7 @@ enum {
     ROW_DECORATED = 8,
     ROW_CMA = 16, /* foreign memory is reached as the kernel lets processes do it */
     ROW_REMOTE = 32, /* peers are watched by heartbeats, as those of other hosts */
+    ROW_DEVICE = 64, /* to register memory takes milliseconds, at least an emulated one */
 };
 
 struct row {
@@ -48,6 +49,16 @@ struct check {
 
 extern const struct check data_checks[];
 extern const struct check life_checks[];
+
+/* What a test program runs. */
+struct suite {
+    const struct row *rows;
+    size_t n;
+    void (*after)(void); /* each case; may be NULL */
+};
+
+/** conformance_main - run all checks on all rows; returns what main returns. */
+int conformance_main(const struct suite *suite);
 
 struct rig {
     struct spawn *s;

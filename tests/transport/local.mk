@@ -11,12 +11,14 @@ transport_tests = \
 check_PROGRAMS += $(transport_tests)
 TESTS += $(transport_tests)
 tests_transport_test_auto_SOURCES = tests/transport/test_auto.c tests/transport/pair.h
-tests_transport_test_conformance_SOURCES = \
-	tests/transport/test_conformance.c \
+conformance_sources = \
 	tests/transport/conformance.c tests/transport/conformance.h \
 	tests/transport/conformance_data.c \
 	tests/transport/conformance_life.c \
+	tests/transport/conformance_main.c \
 	tests/harness/spawn.c tests/harness/spawn.h
+tests_transport_test_conformance_SOURCES = \
+	tests/transport/test_conformance.c $(conformance_sources)
 tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
@@ -28,3 +30,20 @@ tests_transport_test_tcp_listen_SOURCES = \
 tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
 tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h
+if TRIB_VERBS
+verbs_tests = \
+	tests/transport/test_verbs \
+	tests/transport/test_verbs_conformance
+check_PROGRAMS += $(verbs_tests)
+TESTS += $(verbs_tests)
+fake_verbs_sources = \
+	tests/harness/fake_hub.h \
+	tests/harness/fake_queues.c \
+	tests/harness/fake_rdmacm.c \
+	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
+tests_transport_test_verbs_SOURCES = \
+	tests/transport/test_verbs.c tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_test_verbs_conformance_SOURCES = \
+	tests/transport/test_verbs_conformance.c $(conformance_sources) \
+	$(fake_verbs_sources)
+endif

@@ -20,7 +20,7 @@ static void test_wrong_texts(void **state)
     } wrong[] = {
         {"", "no transport is called \"\""},
         {"shn", "no transport is called \"shn\"; is \"shm\" meant?"},
-        {"infiniband", "there are auto, shm, tcp, loop"},
+        {"infiniband", "\"infiniband\"; there are auto, shm, tcp, "},
         {"shm+trce", "no transport decorator is called \"trce\"; is \"trace\" meant?"},
         {"shm+", "no transport decorator is called \"\""},
         {"shm:rings=8", "shm has no parameter \"rings\"; is \"ring\" meant?"},

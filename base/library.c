@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(void *) == sizeof(void (*)(void)), "POSIX has both of one size");
+
+bool trib_library_open(const char *file, const struct trib_symbol *symbols, size_t n,
+                       void *table, char *why, size_t bytes)
+{
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+
+    if (!handle) {
+        const char *said = dlerror();
+        snprintf(why, bytes, "%s", said ? said : file);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        void *symbol = dlsym(handle, symbols[i].name);
+        if (!symbol && !symbols[i].optional) {
+            snprintf(why, bytes, "%s: it is too old, it has no %s", file,
+                     symbols[i].name);
+            return false;
+        }
+        memcpy((char *)table + symbols[i].at, &symbol, sizeof(symbol));
+    }
+    return true;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the parts of the fake share: fake_verbs.c is the device and its memory,
+ * fake_queues.c its queues, fake_rdmacm.c the connection manager. One lock guards all.
+ */
+#ifndef TESTS_HARNESS_FAKE_HUB_H
+#define TESTS_HARNESS_FAKE_HUB_H
+
+#include "tests/harness/fake_verbs.h"
+#include "transport/verbs_api.h"
+
+#define FAKE_DEVICES_MAX 2
+
+extern struct fake_verbs_opts fake_opts;
+
+void fake_lock(void);
+void fake_unlock(void);
+
+/* Gives up the lock until something changed; false after some seconds. */
+bool fake_wait(void);
+void fake_changed(void);
+
+/* Under the lock. */
+void fake_mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void fake_count(int objects);
+
+/* Descriptors that are readable n times. */
+int fake_bell(void);
+void fake_ring(int fd);
+void fake_unring(int fd);
+
+/* The context that the connection manager has of a device. */
+struct ibv_context *fake_shared_context(int device);
+
+/* fake_verbs.c: a region that holds these bytes, NULL: none; and device events. */
+struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
+                           uint64_t len);
+bool fake_writable(const struct ibv_mr *mr);
+void fake_raise(struct ibv_context *context, struct ibv_async_event event);
+
+/* fake_queues.c; a queue pair of a context, NULL: it has none. */
+struct ibv_qp *fake_queue_pair(const struct ibv_context *context);
+void fake_queues_ops(struct ibv_context_ops *ops);
+void fake_queues_table(struct trib_verbs_api *api);
+void fake_queues_reset(void);
+
+void fake_rdmacm_reset(void);
+void fake_rdmacm_table(struct trib_verbs_api *api);
+
+#endif

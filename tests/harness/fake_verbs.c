@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device of the fake: memory regions, queues, completions. A request is carried out
+ * when it is posted; one that finds no receive waits at the head of its queue.
+ */
+#include "tests/harness/fake_verbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/harness/fake_hub.h"
+
+#define CONTEXTS_MAX 16
+#define EVENTS_MAX 16
+#define WAIT_SECONDS 10
+
+struct context {
+    struct ibv_context base;
+    struct ibv_async_event events[EVENTS_MAX];
+    int n_events;
+    int index; /* in contexts; -1: not there */
+};
+
+struct mr {
+    struct ibv_mr base;
+    int access;
+    struct mr *next;
+};
+
+struct fake_verbs_opts fake_opts;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct ibv_device devices[FAKE_DEVICES_MAX];
+static struct context shared[FAKE_DEVICES_MAX];
+static struct context *contexts[CONTEXTS_MAX];
+static int n_contexts;
+static struct mr *mrs;
+static uint32_t next_key;
+static int mistakes, live;
+
+void fake_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void fake_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+bool fake_wait(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_SECONDS;
+    return pthread_cond_timedwait(&changed, &lock, &until) == 0;
+}
+
+void fake_changed(void)
+{
+    pthread_cond_broadcast(&changed);
+}
+
+void fake_mistake(const char *format, ...)
+{
+    va_list args;
+
+    mistakes++;
+    va_start(args, format);
+    fprintf(stderr, "fake verbs: ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+}
+
+void fake_count(int objects)
+{
+    live += objects;
+}
+
+int fake_bell(void)
+{
+    return eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+}
+
+void fake_ring(int fd)
+{
+    uint64_t one = 1;
+
+    if (write(fd, &one, sizeof(one)) < 0)
+        fake_mistake("a bell that cannot be rung: %m");
+}
+
+void fake_unring(int fd)
+{
+    uint64_t one;
+
+    if (read(fd, &one, sizeof(one)) < 0)
+        fake_mistake("a bell that did not ring: %m");
+}
+
+/* The device ------------------------------------------------------------------- */
+
+static struct ibv_device **get_device_list(int *n_out)
+{
+    struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
+
+    for (int i = 0; i < fake_opts.devices; i++)
+        list[i] = &devices[i];
+    if (n_out)
+        *n_out = fake_opts.devices;
+    return list;
+}
+
+static void free_device_list(struct ibv_device **list)
+{
+    free(list);
+}
+
+static void context_init(struct context *c, struct ibv_device *device)
+{
+    c->base.device = device;
+    c->base.async_fd = fake_bell();
+    fake_queues_ops(&c->base.ops);
+}
+
+struct ibv_context *fake_shared_context(int device)
+{
+    return device < fake_opts.devices ? &shared[device].base : NULL;
+}
+
+static struct ibv_context *open_device(struct ibv_device *device)
+{
+    struct context *c = calloc(1, sizeof(*c));
+
+    fake_lock();
+    context_init(c, device);
+    c->index = n_contexts < CONTEXTS_MAX ? n_contexts++ : -1;
+    if (c->index >= 0)
+        contexts[c->index] = c;
+    fake_count(1);
+    fake_unlock();
+    return &c->base;
+}
+
+static int close_device(struct ibv_context *base)
+{
+    struct context *c = (struct context *)base;
+
+    fake_lock();
+    if (fake_queue_pair(base))
+        fake_mistake("a device is closed with queue pairs on it");
+    if (c->index >= 0)
+        contexts[c->index] = NULL;
+    close(base->async_fd);
+    fake_count(-1);
+    fake_unlock();
+    free(c);
+    return 0;
+}
+
+static int query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    (void)context;
+    memset(attr, 0, sizeof(*attr));
+    attr->max_qp_wr = 4096;
+    attr->max_cqe = fake_opts.max_cqe;
+    attr->max_srq_wr = fake_opts.max_srq_wr;
+    return 0;
+}
+
+static int query_port(struct ibv_context *context, uint8_t port,
+                      struct _compat_ibv_port_attr *compat)
+{
+    struct ibv_port_attr *attr = (struct ibv_port_attr *)compat;
+
+    (void)context;
+    if (port != 1)
+        return EINVAL;
+    attr->state = fake_opts.port_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+    attr->max_msg_sz = fake_opts.message_max;
+    return 0;
+}
+
+static struct ibv_pd *alloc_pd(struct ibv_context *context)
+{
+    struct ibv_pd *pd = calloc(1, sizeof(*pd));
+
+    pd->context = context;
+    fake_lock();
+    fake_count(1);
+    fake_unlock();
+    return pd;
+}
+
+static int dealloc_pd(struct ibv_pd *pd)
+{
+    fake_lock();
+    for (struct mr *mr = mrs; mr; mr = mr->next) {
+        if (mr->base.pd == pd)
+            fake_mistake("a protection domain goes before its regions");
+    }
+    fake_count(-1);
+    fake_unlock();
+    free(pd);
+    return 0;
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
+{
+    if (fake_opts.reg_errno || len == 0) {
+        errno = len ? fake_opts.reg_errno : EINVAL;
+        return NULL;
+    }
+    struct mr *mr = calloc(1, sizeof(*mr));
+    mr->base =
+        (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
+    mr->access = access;
+    fake_lock();
+    mr->base.lkey = mr->base.rkey = next_key++;
+    mr->next = mrs;
+    mrs = mr;
+    fake_count(1);
+    fake_unlock();
+    return &mr->base;
+}
+
+static int dereg_mr(struct ibv_mr *base)
+{
+    struct mr **at = &mrs;
+
+    fake_lock();
+    while (&(*at)->base != base)
+        at = &(*at)->next;
+    *at = (*at)->next;
+    fake_count(-1);
+    fake_unlock();
+    free(base);
+    return 0;
+}
+
+struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
+                           uint64_t len)
+{
+    for (struct mr *mr = mrs; mr; mr = mr->next) {
+        uint64_t start = (uintptr_t)mr->base.addr;
+        if (mr->base.lkey == key && mr->base.pd == pd && address >= start &&
+            address - start <= mr->base.length &&
+            len <= mr->base.length - (address - start))
+            return &mr->base;
+    }
+    return NULL;
+}
+
+bool fake_writable(const struct ibv_mr *mr)
+{
+    return (((const struct mr *)mr)->access & IBV_ACCESS_REMOTE_WRITE) != 0;
+}
+
+void fake_raise(struct ibv_context *context, struct ibv_async_event event)
+{
+    struct context *c = (struct context *)context;
+
+    if (c->n_events == EVENTS_MAX) {
+        fake_mistake("nobody reads the asynchronous events");
+        return;
+    }
+    c->events[c->n_events++] = event;
+    fake_ring(c->base.async_fd);
+}
+
+static int get_async_event(struct ibv_context *base, struct ibv_async_event *out)
+{
+    struct context *c = (struct context *)base;
+    int result = -1;
+
+    fake_lock();
+    errno = EAGAIN;
+    if (c->n_events) {
+        *out = c->events[0];
+        memmove(c->events, c->events + 1, (size_t)--c->n_events * sizeof(*out));
+        fake_unring(base->async_fd);
+        result = 0;
+    }
+    fake_unlock();
+    return result;
+}
+
+static void ack_async_event(struct ibv_async_event *event)
+{
+    (void)event;
+}
+
+static int fork_init(void)
+{
+    fake_lock();
+    fake_opts.fork_calls++;
+    fake_unlock();
+    return 0;
+}
+
+static enum ibv_fork_status is_fork_initialized(void)
+{
+    fake_lock();
+    bool called = fake_opts.fork_calls > 0;
+    fake_unlock();
+    return called ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
+}
+
+static int own_addresses(uint8_t (*out)[16], int max)
+{
+    int n = 0;
+
+    for (; n < fake_opts.devices && n < max; n++)
+        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff, 10, 9, (uint8_t)n, 1}, 16);
+    return n;
+}
+
+/* What tests see ---------------------------------------------------------------- */
+
+bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
+{
+    if (fake_opts.no_library) {
+        snprintf(why, bytes, "libibverbs.so.1: cannot open shared object file");
+        return false;
+    }
+    *api = (struct trib_verbs_api){
+        .ibv_get_device_list = get_device_list,
+        .ibv_free_device_list = free_device_list,
+        .ibv_open_device = open_device,
+        .ibv_close_device = close_device,
+        .ibv_query_device = query_device,
+        .ibv_query_port = query_port,
+        .ibv_alloc_pd = alloc_pd,
+        .ibv_dealloc_pd = dealloc_pd,
+        .ibv_reg_mr = reg_mr,
+        .ibv_dereg_mr = dereg_mr,
+        .ibv_get_async_event = get_async_event,
+        .ibv_ack_async_event = ack_async_event,
+        .ibv_fork_init = fork_init,
+        .ibv_is_fork_initialized = is_fork_initialized,
+        .own_addresses = own_addresses,
+    };
+    fake_queues_table(api);
+    fake_rdmacm_table(api);
+    return true;
+}
+
+struct fake_verbs_opts *fake_verbs_reset(void)
+{
+    fake_lock();
+    fake_opts = (struct fake_verbs_opts){
+        .devices = 1,
+        .inline_max = 256,
+        .message_max = 1u << 30,
+        .max_cqe = 1 << 20,
+        .max_srq_wr = 1 << 15,
+    };
+    for (int i = 0; i < FAKE_DEVICES_MAX; i++) {
+        snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);
+        if (!shared[i].base.device)
+            context_init(&shared[i], &devices[i]);
+    }
+    n_contexts = 0;
+    mrs = NULL;
+    next_key = 1000;
+    mistakes = live = 0;
+    fake_queues_reset();
+    fake_rdmacm_reset();
+    fake_unlock();
+    return &fake_opts;
+}
+
+void fake_verbs_async(int context, enum ibv_event_type type)
+{
+    struct ibv_async_event event = {.event_type = type, .element.port_num = 1};
+
+    fake_lock();
+    if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+        type == IBV_EVENT_QP_ACCESS_ERR)
+        event.element.qp = fake_queue_pair(&contexts[context]->base);
+    fake_raise(&contexts[context]->base, event);
+    fake_unlock();
+}
+
+int fake_verbs_mistakes(void)
+{
+    fake_lock();
+    int n = mistakes;
+    fake_unlock();
+    return n;
+}
+
+int fake_verbs_live(void)
+{
+    fake_lock();
+    int n = live;
+    fake_unlock();
+    return n;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libibverbs and librdmacm in memory: queue pairs between the transports of one process,
+ * a connection manager, and errors on demand. It has another trib_verbs_load, so a test
+ * that is linked with it has the transport "verbs" on any machine.
+ *
+ * What a device would punish by a hang or by memory overwritten is counted as a mistake:
+ * a queue that overflows, a state that is skipped, an event that is not acknowledged.
+ * It reaches what no healthy device shows; it does not replace one (tests/rxe).
+ */
+#ifndef TESTS_HARNESS_FAKE_VERBS_H
+#define TESTS_HARNESS_FAKE_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the fake machine is like. Set between fake_verbs_reset and the first use. */
+struct fake_verbs_opts {
+    bool no_library;
+    bool no_connection_manager;
+    int devices;         /* fake0, fake1, … each with one IPv4 address: 10.9.N.1 */
+    bool port_down;
+    bool address_less;   /* the addresses lead to no device */
+    bool address_errors; /* no address of a peer can be resolved */
+    bool other_device;   /* peers are reached over the last device */
+    bool deaf;           /* requests for connections are not answered */
+    bool half_way;       /* what is answered cannot be established */
+    int reject;          /* connections are rejected for this reason; 0: they are not */
+    int reg_errno;       /* of ibv_reg_mr; 0: it works */
+    int cq_errno;        /* of ibv_create_cq */
+    int qp_errno;        /* of ibv_create_qp */
+    uint32_t inline_max;
+    uint32_t message_max;
+    int max_cqe;
+    int max_srq_wr;
+    int fork_calls;      /* counts ibv_fork_init */
+};
+
+/** fake_verbs_reset - forget all, and be a machine with one device. */
+struct fake_verbs_opts *fake_verbs_reset(void);
+
+/** fake_verbs_fail - the next request that is posted ends like this. */
+void fake_verbs_fail(enum ibv_wc_status status);
+
+/** fake_verbs_hold - nothing that is posted gets anywhere until the hold is lifted. */
+void fake_verbs_hold(bool hold);
+
+/** fake_verbs_async - a device event, on the nth context that was opened. */
+void fake_verbs_async(int context, enum ibv_event_type type);
+
+/** fake_verbs_cut - all connections end, as if both processes had died. */
+void fake_verbs_cut(void);
+
+/** fake_verbs_remove - the connection manager says that all devices were removed. */
+void fake_verbs_remove(void);
+
+/** fake_verbs_mistakes - how often the library was misused; each was printed. */
+int fake_verbs_mistakes(void);
+
+/** fake_verbs_live - objects that were made and not destroyed. */
+int fake_verbs_live(void);
+
+/** fake_verbs_posted - requests posted, and those of them that were inline or signalled. */
+struct fake_verbs_counts {
+    int sends, inlined, signalled;
+};
+struct fake_verbs_counts fake_verbs_posted(void);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All checks on the verbs transport over a device in memory, which reaches the threads
+ * of one process; tests/rxe runs them on a real one, with processes.
+ */
+#include "tests/harness/fake_verbs.h"
+#include "tests/harness/tribtest.h"
+#include "tests/transport/conformance.h"
+
+static const struct row rows[] = {
+    {"verbs", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:depth=16,receives=64", ROW_FOREIGN | ROW_THREADS},
+    {"verbs+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
+};
+
+/* Nothing was misused, nothing is left. */
+static void look_back(void)
+{
+    assert_int_equal(fake_verbs_mistakes(), 0);
+    assert_int_equal(fake_verbs_live(), 0);
+}
+
+int main(void)
+{
+    const struct suite suite = {
+        .rows = rows, .n = sizeof(rows) / sizeof(rows[0]), .after = look_back};
+
+    (void)fake_verbs_reset();
+    tribtest_deadline(280);
+    return conformance_main(&suite);
+}

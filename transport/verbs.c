@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: InfiniBand, RoCE and soft-RoCE. The adapter writes into the peer's memory by
+ * itself; the peer's processor only sees the immediate.
+ */
+#include "transport/verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/backends.h"
+#include "transport/params.h"
+
+enum {
+    DEPTH_MAX = 4096,
+    INLINE_BYTES = 256, /* asked for; up to here the processor hands the payload over */
+    TABLE_MIN = 64,
+};
+
+struct settings {
+    int64_t port, ports, depth, receives;
+    char device[IBV_SYSFS_NAME_MAX];
+};
+
+static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
+{
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &s->port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
+        {.name = "depth", .min = 16, .max = DEPTH_MAX, .value = &s->depth},
+        {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
+        {.name = "device", .text = s->device, .max = sizeof(s->device)},
+    };
+
+    *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096};
+    trib_status_t status = trib_params_parse(
+        "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+    if (s->port && s->port + s->ports > 65536)
+        s->ports = 65536 - s->port;
+    return status;
+}
+
+static uint32_t power_of_two(uint32_t least, uint32_t n)
+{
+    while (least < n)
+        least *= 2;
+    return least;
+}
+
+static trib_status_t load(struct verbs *v)
+{
+    char why[200];
+
+    if (!trib_verbs_load(&v->api, why, sizeof(why)))
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: %s; install rdma-core's libraries (Debian: libibverbs1, "
+            "librdmacm1, ibverbs-providers)",
+            why);
+    /* A child must not lose pages that the adapter knows. New kernels see to it. */
+    if (!v->api.ibv_is_fork_initialized ||
+        v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
+        if (v->api.ibv_fork_init() != 0)
+            trib_log(v->log, TRIB_LOG_INFO, "verbs",
+                     "ibv_fork_init came too late: %m; this process should not fork");
+    }
+    return TRIB_OK;
+}
+
+static struct verbs *make(const struct trib_transport_opts *opts,
+                          const struct settings *s)
+{
+    struct verbs *v = calloc(1, sizeof(*v));
+    uint32_t slots = power_of_two(TABLE_MIN, 4 * (uint32_t)opts->size);
+
+    if (!v)
+        return NULL;
+    v->base.ops = &trib_verbs_ops;
+    v->self = opts->self;
+    v->size = opts->size;
+    v->cfg = opts->cfg;
+    v->log = opts->log;
+    v->err = opts->err;
+    v->depth = power_of_two(16, (uint32_t)s->depth);
+    v->receives = (uint32_t)s->receives;
+    v->inline_bytes = INLINE_BYTES;
+    v->bell = v->stop = v->doze = -1;
+    v->settings = trib_config_digest(opts->cfg);
+    v->stops_at = trib_now_ns();
+    trib_process_self(&v->me);
+    pthread_mutex_init(&v->links, NULL);
+    pthread_mutex_init(&v->posting, NULL);
+    v->peers = calloc((size_t)opts->size, sizeof(*v->peers));
+    v->routes = calloc(slots, sizeof(*v->routes));
+    v->routes_mask = slots - 1;
+    return v;
+}
+
+static void release(struct verbs *v)
+{
+    for (int i = 0; v->peers && i < v->size; i++) {
+        free(v->peers[i].tickets);
+        if (v->peers[i].watched)
+            trib_process_watch_close(&v->peers[i].watch);
+    }
+    if (v->bell >= 0)
+        close(v->bell);
+    if (v->stop >= 0)
+        close(v->stop);
+    if (v->doze >= 0)
+        close(v->doze);
+    pthread_mutex_destroy(&v->links);
+    pthread_mutex_destroy(&v->posting);
+    free(v->stash);
+    free((void *)v->routes);
+    free(v->peers);
+    free(v);
+}
+
+/* Everything but the words of farewell. */
+static void take_down(struct verbs *v)
+{
+    trib_verbs_manager_stop(v);
+    trib_verbs_free_memory(v, true);
+    trib_verbs_free_queues(v);
+    release(v);
+}
+
+static trib_status_t make_descriptors(struct verbs *v)
+{
+    struct epoll_event rung = {.events = EPOLLIN};
+
+    v->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    v->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    v->doze = epoll_create1(EPOLL_CLOEXEC);
+    rung.data.fd = v->bell;
+    if (v->bell < 0 || v->stop < 0 || v->doze < 0 ||
+        epoll_ctl(v->doze, EPOLL_CTL_ADD, v->bell, &rung) != 0 ||
+        getrandom(&v->key, sizeof(v->key), 0) != (ssize_t)sizeof(v->key))
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: eventfd, epoll or getrandom: %m");
+    return TRIB_OK;
+}
+
+static trib_status_t verbs_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    struct settings s;
+    trib_status_t status = parse(opts, &s);
+
+    if (status != TRIB_OK)
+        return status;
+    struct verbs *v = make(opts, &s);
+    if (!v || !v->peers || !v->routes) {
+        if (v)
+            release(v);
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    status = make_descriptors(v);
+    if (status == TRIB_OK)
+        status = load(v);
+    if (status == TRIB_OK)
+        status = trib_verbs_choose(v, s.device);
+    if (status == TRIB_OK)
+        status = trib_verbs_make_queues(v);
+    if (status == TRIB_OK)
+        status = trib_verbs_listen(v, (int)s.port, (int)s.ports);
+    if (status == TRIB_OK)
+        status = trib_verbs_manager_start(v);
+    if (status != TRIB_OK) {
+        take_down(v);
+        return status;
+    }
+    *out = &v->base;
+    return TRIB_OK;
+}
+
+/* A forked child has the same files: what it destroyed would be gone for its parent,
+ * too. */
+static void verbs_close(struct trib_transport *t)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (getpid() != v->me.pid) {
+        trib_verbs_free_memory(v, false);
+        release(v);
+        return;
+    }
+    trib_verbs_leave_all(v);
+    take_down(v);
+}
+
+const struct trib_transport_ops trib_verbs_ops = {
+    .name = "verbs",
+    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE",
+    .devices = trib_verbs_devices,
+    .open = verbs_open,
+    .close = verbs_close,
+    .address = trib_verbs_address,
+    .reach = trib_verbs_reach,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
+    .connect = trib_verbs_connect,
+    .disconnect = trib_verbs_disconnect,
+    .alloc = trib_verbs_alloc,
+    .reg = trib_verbs_reg,
+    .dereg = trib_verbs_dereg,
+    .export_region = trib_verbs_export,
+    .import_region = trib_verbs_import,
+    .release = trib_verbs_release,
+    .map = trib_no_map,
+    .write = trib_verbs_write,
+    .poll = trib_verbs_poll,
+    .descriptor = trib_verbs_descriptor,
+    .arm = trib_verbs_arm,
+    .wait = trib_verbs_wait,
+    .wake = trib_verbs_wake,
+};

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the verbs transport: what its files share.
+ *
+ * A pair of ranks has up to two reliable connections (RC): each rank makes one for its own
+ * writes, its outlet, and takes the peer's, its inlet. So nobody has to agree on who calls
+ * whom. All queue pairs share one completion queue and one queue of receives, which carry no
+ * memory: they are used up by immediates.
+ *
+ * Two threads. The owner's posts and polls. The manager (verbs_manager.c) answers requests
+ * for connections, also while the owner computes, and reads what the connection manager and
+ * the device report. `links` guards what both touch; `posting` the send queues, because
+ * wake() may be called by any thread. Objects are destroyed under neither: that waits until
+ * the manager has acknowledged their events.
+ */
+#ifndef TRANSPORT_VERBS_H
+#define TRANSPORT_VERBS_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/process.h"
+#include "transport/net.h"
+#include "transport/transport.h"
+#include "transport/verbs_api.h"
+#include "transport/verbs_wire.h"
+
+#define VERBS_BATCH 32 /* receives that are posted together, completions polled at once */
+
+/* Which work a completion is of: upper four bits of its wr_id. */
+enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
+#define VERBS_WORK_SHIFT 60
+
+struct verbs_region {
+    struct ibv_mr *mr;
+    uint8_t *ptr;
+    size_t len;
+    size_t mapped; /* bytes that alloc mapped; 0: the caller's memory */
+    struct verbs_region *next, *prev;
+};
+
+struct verbs_remote {
+    int peer;
+    uint32_t rkey;
+    uint64_t address;
+    size_t len;
+    struct verbs_remote *next, *prev;
+};
+
+enum verbs_peer_state {
+    VERBS_PEER_UNKNOWN, /* not connected; what it writes arrives */
+    VERBS_PEER_CONNECTED,
+    VERBS_PEER_GOING, /* lost; what it wrote is still delivered first */
+    VERBS_PEER_LOST,
+    VERBS_PEER_LEFT, /* we left it */
+};
+
+struct verbs_link {
+    struct rdma_cm_id *id; /* NULL: none */
+    struct ibv_qp *qp;
+};
+
+/* Whose a queue pair is. */
+struct verbs_route {
+    int peer; /* -1: nobody's */
+    bool outlet;
+};
+
+/* What is known of a posted request until it is done. */
+struct verbs_ticket {
+    uint64_t token;
+    bool asked; /* for a WRITE_DONE */
+};
+
+struct verbs_peer {
+    enum verbs_peer_state state;
+    struct trib_process who;
+    struct verbs_ip where; /* its address that answered */
+    uint64_t key;
+    struct trib_process_watch watch; /* same host only */
+    bool watched;
+    bool said_bye; /* it leaves: the end of its connection is no death */
+    bool finished; /* and nothing of it is still under way */
+    uint64_t stopped_ns;
+    uint64_t going_at;
+    uint64_t ahead; /* bytes of pieces that came before their write */
+    char why[TRIB_WHY_MAX];
+    /* under `posting`, but for head, which the owner alone writes */
+    struct ibv_qp *qp; /* the outlet's, NULL: no posts */
+    struct verbs_ticket *tickets; /* [depth], a ring */
+    _Atomic uint32_t head; /* oldest that is not known to be done */
+    uint32_t tail; /* next free */
+    uint32_t unsignalled; /* since the last that reports its completion */
+    bool bye_pending; /* on the inlet */
+    /* under `links` */
+    struct verbs_link out, in;
+    bool in_established;
+    bool closed; /* no request of it is answered any more */
+    bool gone; /* news: its connection has ended */
+    char fault[TRIB_WHY_MAX]; /* news: what the device said of its queue pairs */
+    _Atomic uint8_t piece_shift; /* of what it writes */
+};
+
+struct verbs {
+    struct trib_transport base;
+    struct trib_verbs_api api;
+    int self;
+    int size;
+    const struct trib_config *cfg;
+    const struct trib_log *log;
+    struct trib_error *err;
+    struct trib_process me;
+    uint64_t key;
+    uint64_t settings;
+    /* what was chosen at open */
+    char device[IBV_SYSFS_NAME_MAX];
+    struct verbs_ip ip[VERBS_ADDRESSES];
+    uint16_t n_ips;
+    uint16_t port; /* of the listener */
+    uint32_t depth; /* posted requests of a peer at most; a power of two */
+    uint32_t signal_every;
+    uint32_t receives;
+    uint32_t inline_bytes;
+    uint8_t piece_shift;
+    uint8_t ack_timeout; /* as the verbs encode it */
+    /* objects */
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_srq *srq;
+    struct rdma_event_channel *events;
+    struct rdma_cm_id *listener;
+    int bell; /* eventfd: ends the own wait */
+    int doze; /* epoll: the bell and the channel, what a sleep waits for */
+    int stop; /* eventfd: ends the manager */
+    pthread_t manager;
+    bool managed;
+    pthread_mutex_t links;
+    pthread_mutex_t posting;
+    struct verbs_peer *peers;
+    _Atomic uint64_t *routes; /* a hash table: queue pair number → struct verbs_route */
+    uint32_t routes_mask;
+    _Atomic bool news; /* some peer's gone or fault is set */
+    _Atomic bool slept; /* the next poll looks around at once */
+    _Atomic bool armed;
+    _Atomic uint32_t unacked; /* completion events */
+    /* the owner's */
+    struct ibv_wc *stash; /* completions that a farewell found, [stash_max] */
+    uint32_t stash_at, stash_n, stash_max;
+    uint32_t owed; /* receives used up and not posted again */
+    struct ibv_recv_wr blanks[VERBS_BATCH];
+    struct verbs_region *regions;
+    struct verbs_remote *remotes;
+    size_t pinned; /* bytes registered */
+    uint32_t polls;
+    uint64_t tick_at;
+    uint64_t stops_at;
+    int n_going;
+};
+
+static inline struct verbs *verbs_of(struct trib_transport *t)
+{
+    return (struct verbs *)t;
+}
+
+#define VERBS_IP_TEXT 48
+
+static inline char *verbs_ip_text(const struct verbs_ip *ip, char text[VERBS_IP_TEXT])
+{
+    trib_net_text(ip->bytes, text, VERBS_IP_TEXT);
+    return text;
+}
+
+static inline void verbs_ip_socket(const struct verbs_ip *ip, uint16_t port,
+                                   struct sockaddr_storage *out)
+{
+    (void)trib_net_sockaddr(ip->bytes, port,
+                            trib_net_is_v4(ip->bytes) ? AF_INET : AF_INET6, out);
+}
+
+static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t position)
+{
+    return (uint64_t)work << VERBS_WORK_SHIFT | (uint64_t)peer << 32 | position;
+}
+
+/* verbs_device.c: the device and what hangs on it alone. */
+trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted);
+trib_status_t trib_verbs_make_queues(struct verbs *v);
+void trib_verbs_free_queues(struct verbs *v);
+void trib_verbs_devices(char *text, size_t bytes);
+
+/* verbs_link.c: one connection's id and queue pair, of either direction. */
+int trib_verbs_link_make(struct verbs *v, struct verbs_link *link, bool outlet);
+int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
+void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);
+void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
+void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num);
+struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num);
+struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const void *data,
+                                        size_t bytes);
+
+/* verbs_connect.c */
+trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address);
+trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
+                                 const struct trib_address *address);
+
+/* verbs_manager.c */
+trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
+trib_status_t trib_verbs_manager_start(struct verbs *v);
+void trib_verbs_manager_stop(struct verbs *v);
+
+/* verbs_life.c: who is still there, and leaving. */
+void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void trib_verbs_tick(struct verbs *v);
+void trib_verbs_take_news(struct verbs *v);
+int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);
+void trib_verbs_disconnect(struct trib_transport *t, int peer);
+void trib_verbs_leave_all(struct verbs *v);
+
+/* verbs_write.c */
+trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
+                               const struct trib_write *write);
+void trib_verbs_wake(struct trib_transport *t, int peer);
+void trib_verbs_say_bye(struct verbs *v, int peer);
+
+/* verbs_poll.c */
+int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max);
+int trib_verbs_descriptor(struct trib_transport *t);
+void trib_verbs_arm(struct trib_transport *t);
+void trib_verbs_wait(struct trib_transport *t, int timeout_us);
+trib_status_t trib_verbs_post_receives(struct verbs *v);
+void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
+
+/* verbs_region.c */
+trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                               struct trib_region **region_out);
+trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out);
+void trib_verbs_dereg(struct trib_transport *t, struct trib_region *region);
+trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_region *region,
+                                struct trib_blob *out);
+trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
+                                const struct trib_blob *blob, struct trib_remote **out);
+void trib_verbs_release(struct trib_transport *t, struct trib_remote *remote);
+void trib_verbs_free_memory(struct verbs *v, bool deregister);
+
+/* verbs_text.c: what went wrong, in words. */
+#define VERBS_MEMLOCK_CURE \
+    "raise the limit of locked memory: ulimit -l unlimited; in a systemd unit " \
+    "LimitMEMLOCK=infinity"
+struct verbs_status_text {
+    const char *clause; /* "does not answer any more" */
+    const char *advice; /* likely causes, what to run */
+};
+struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status);
+const char *trib_verbs_refusal_text(enum verbs_refusal refusal);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the address of this rank, and connections to those of others.
+ *
+ * Each of a peer's addresses is tried in turn, on an event channel of its own, so that
+ * the caller's thread waits for its own events alone. Once connected the id moves to
+ * the manager's channel, where its end will be told.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/verbs.h"
+
+enum {
+    RESOLVE_MS = 2000, /* for a neighbour's hardware address */
+    ANSWER_MS = 8000, /* for the peer's manager: its host may be busy */
+    SLACK_MS = 1000,
+    REACH_MS = 15000, /* after which no other address is tried */
+};
+
+/* One try at one address. */
+struct attempt {
+    struct verbs *v;
+    struct rdma_event_channel *channel;
+    struct verbs_link link;
+    struct verbs_answer answer;
+    trib_status_t status;
+    char why[256];
+};
+
+trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_address a = {
+        .magic = VERBS_MAGIC,
+        .port = v->port,
+        .n = v->n_ips,
+        .key = v->key,
+        .start = v->me.start,
+        .space = v->me.space,
+        .boot = v->me.boot,
+        .pid = v->me.pid,
+    };
+
+    memcpy(a.ip, v->ip, v->n_ips * sizeof(a.ip[0]));
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(a);
+    memcpy(out->bytes, &a, sizeof(a));
+    return TRIB_OK;
+}
+
+static bool fail(struct attempt *a, trib_status_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool fail(struct attempt *a, trib_status_t status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(a->why, sizeof(a->why), format, args);
+    va_end(args);
+    a->status = status;
+    return false;
+}
+
+/* The consumer's own words, or the connection manager's number. */
+static void rejected(struct attempt *a, int reason)
+{
+    const struct verbs_answer *said = &a->answer;
+
+    if (said->magic == VERBS_MAGIC) {
+        bool differs = said->refusal == VERBS_OTHER_VERSION ||
+                       said->refusal == VERBS_OTHER_SETTINGS;
+        fail(a, differs ? TRIB_ERR_MISMATCH : TRIB_ERR_PEER_LOST, "it refused: %s",
+             trib_verbs_refusal_text(said->refusal));
+    } else if (reason == 8) { /* invalid service id */
+        fail(a, TRIB_ERR_PEER_LOST, "nobody listens there: the process has ended");
+    } else {
+        fail(a, TRIB_ERR_PEER_LOST,
+             "its host refused, reason %d of the connection manager", reason);
+    }
+}
+
+static void explain(struct attempt *a, enum rdma_cm_event_type event, int status)
+{
+    errno = status < 0 ? -status : status;
+    switch (event) {
+    case RDMA_CM_EVENT_ADDR_ERROR:
+        fail(
+            a, TRIB_ERR_PEER_LOST,
+            "no RDMA device of this host leads there: %m; see ip route get and ip neigh");
+        break;
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+        fail(a, TRIB_ERR_PEER_LOST,
+             "no route: %m; on InfiniBand, is a subnet manager up?");
+        break;
+    case RDMA_CM_EVENT_UNREACHABLE:
+        fail(a, TRIB_ERR_PEER_LOST,
+             "no answer; with RoCE, UDP port 4791 must be open: try rping");
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+        rejected(a, status);
+        break;
+    default:
+        fail(a, TRIB_ERR_PEER_LOST, "the connection manager says event %d, status %d",
+             (int)event, status);
+        break;
+    }
+}
+
+/* The next event of this attempt must be `wanted`. */
+static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
+{
+    struct rdma_cm_event *event = NULL;
+    uint64_t until = trib_deadline_ms(ms);
+
+    while (a->v->api.rdma_get_cm_event(a->channel, &event) != 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            return fail(a, TRIB_ERR_SYSTEM, "the connection manager: %m");
+        if (!trib_wait_fd(a->channel->fd, POLLIN, until))
+            return fail(a, TRIB_ERR_PEER_LOST,
+                        "no answer for %.1f s; with RoCE, UDP port 4791 must be open: "
+                        "try rping",
+                        (double)ms / 1000);
+    }
+    const struct rdma_conn_param *said = &event->param.conn;
+    memset(&a->answer, 0, sizeof(a->answer));
+    if ((event->event == RDMA_CM_EVENT_REJECTED ||
+         event->event == RDMA_CM_EVENT_CONNECT_RESPONSE) &&
+        said->private_data && said->private_data_len >= sizeof(a->answer))
+        memcpy(&a->answer, said->private_data, sizeof(a->answer));
+    bool right = event->event == wanted && event->status == 0;
+    if (!right)
+        explain(a, event->event, event->status);
+    (void)a->v->api.rdma_ack_cm_event(event);
+    return right;
+}
+
+static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
+{
+    struct verbs *v = a->v;
+    struct sockaddr_storage address;
+
+    verbs_ip_socket(ip, port, &address);
+    if (v->api.rdma_resolve_addr(a->link.id, NULL, (struct sockaddr *)&address,
+                                 RESOLVE_MS) != 0)
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "no RDMA device of this host leads there: %m; see ip route get");
+    if (!await(a, RDMA_CM_EVENT_ADDR_RESOLVED, RESOLVE_MS + SLACK_MS))
+        return false;
+    const char *device = a->link.id->verbs->device->name;
+    if (strcmp(device, v->device) != 0)
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "the way leads over %s, but this rank uses %s; choose with "
+                    "verbs:device=NAME",
+                    device, v->device);
+    if (v->api.rdma_resolve_route(a->link.id, RESOLVE_MS) != 0)
+        return fail(a, TRIB_ERR_PEER_LOST, "no route: %m");
+    return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED, RESOLVE_MS + SLACK_MS);
+}
+
+static bool shake_hands(struct attempt *a, const struct verbs_address *address)
+{
+    struct verbs *v = a->v;
+    struct verbs_hello hello = {
+        .magic = VERBS_MAGIC,
+        .version = VERBS_VERSION,
+        .piece_shift = v->piece_shift,
+        .rank = v->self,
+        .pid = v->me.pid,
+        .key = address->key,
+        .settings = v->settings,
+    };
+    int error = trib_verbs_link_make(v, &a->link, true);
+
+    if (error) {
+        errno = error;
+        return fail(a, TRIB_ERR_NO_RESOURCE,
+                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->device,
+                    error == ENOMEM ? "; " : "",
+                    error == ENOMEM ? VERBS_MEMLOCK_CURE : "");
+    }
+    struct rdma_conn_param param = trib_verbs_param(&a->link, &hello, sizeof(hello));
+    if (v->api.rdma_connect(a->link.id, &param) != 0)
+        return fail(a, TRIB_ERR_SYSTEM, "rdma_connect: %m");
+    if (!await(a, RDMA_CM_EVENT_CONNECT_RESPONSE, ANSWER_MS))
+        return false;
+    if (a->answer.magic != VERBS_MAGIC || a->answer.key != address->key)
+        return fail(a, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
+    error = trib_verbs_link_ready(v, &a->link);
+    if (error) {
+        errno = error;
+        return fail(a, TRIB_ERR_SYSTEM, "the queue pair does not become ready: %m");
+    }
+    if (v->api.rdma_establish(a->link.id) != 0)
+        return fail(a, TRIB_ERR_SYSTEM, "rdma_establish: %m");
+    return true;
+}
+
+/* Whatever happens the attempt holds nothing any more, but for the connected link. */
+static bool try_address(struct attempt *a, struct verbs_peer *p,
+                        const struct verbs_address *address, const struct verbs_ip *ip)
+{
+    struct verbs *v = a->v;
+    bool connected = false;
+
+    a->channel = v->api.rdma_create_event_channel();
+    if (!a->channel)
+        return fail(a, TRIB_ERR_SYSTEM, "no event channel: %m");
+    if (fcntl(a->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
+        v->api.rdma_create_id(a->channel, &a->link.id, p, RDMA_PS_TCP) != 0)
+        fail(a, TRIB_ERR_SYSTEM, "no id: %m");
+    else
+        connected = resolve(a, ip, address->port) && shake_hands(a, address);
+    if (connected) {
+        /* Its end may be told as soon as it has moved: the manager must find it. */
+        pthread_mutex_lock(&v->links);
+        connected = v->api.rdma_migrate_id(a->link.id, v->events) == 0 ||
+                    fail(a, TRIB_ERR_SYSTEM, "rdma_migrate_id: %m");
+        if (connected) {
+            p->out = a->link;
+            p->where = *ip;
+            trib_verbs_route_put(
+                v, p->out.qp->qp_num,
+                (struct verbs_route){.peer = (int)(p - v->peers), .outlet = true});
+        }
+        pthread_mutex_unlock(&v->links);
+    }
+    if (!connected)
+        trib_verbs_link_drop(v, &a->link);
+    v->api.rdma_destroy_event_channel(a->channel);
+    return connected;
+}
+
+/* An address of another host that this one has, too, as that of a container bridge. */
+static bool leads_back(const struct verbs *v, const struct verbs_address *a,
+                       const struct verbs_ip *ip)
+{
+    for (int i = 0; i < v->n_ips && a->boot != v->me.boot; i++) {
+        if (memcmp(&v->ip[i], ip, sizeof(*ip)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static trib_status_t reach(struct verbs *v, int peer,
+                           const struct verbs_address *address)
+{
+    struct attempt a = {.v = v, .status = TRIB_ERR_PEER_LOST};
+    char text[VERBS_IP_TEXT] = "any address";
+    uint64_t until = trib_deadline_ms(REACH_MS);
+
+    snprintf(a.why, sizeof(a.why), "it has none that this host does not have, too");
+    for (uint16_t i = 0; i < address->n && i < VERBS_ADDRESSES; i++) {
+        if (leads_back(v, address, &address->ip[i]))
+            continue;
+        verbs_ip_text(&address->ip[i], text);
+        if (try_address(&a, &v->peers[peer], address, &address->ip[i]))
+            return TRIB_OK;
+        if (a.answer.magic == VERBS_MAGIC && a.answer.key == address->key)
+            break; /* the peer itself has spoken */
+        if (trib_deadline_passed(until))
+            break;
+    }
+    return trib_fail(
+        v->err, a.status,
+        "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
+        "%s port %u: %s",
+        v->self, v->me.pid, peer, address->pid, text, address->port, a.why);
+}
+
+static trib_status_t check_address(struct verbs *v, int peer,
+                                   const struct trib_address *blob,
+                                   struct verbs_address *out)
+{
+    if (peer < 0 || peer >= v->size || peer == v->self)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                         peer, v->size);
+    if (v->peers[peer].state == VERBS_PEER_CONNECTED)
+        return TRIB_OK;
+    if (v->peers[peer].state != VERBS_PEER_UNKNOWN)
+        return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    memset(out, 0, sizeof(*out));
+    if (blob->len == sizeof(*out))
+        memcpy(out, blob->bytes, sizeof(*out));
+    if (out->magic != VERBS_MAGIC)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
+                         peer);
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    struct verbs_address a;
+
+    return check_address(verbs_of(t), peer, address, &a);
+}
+
+trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
+                                 const struct trib_address *address)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_address a;
+    trib_status_t status = check_address(v, peer, address, &a);
+
+    if (status != TRIB_OK || v->peers[peer].state == VERBS_PEER_CONNECTED)
+        return status;
+    struct verbs_peer *p = &v->peers[peer];
+    if (!p->tickets)
+        p->tickets = calloc(v->depth, sizeof(*p->tickets));
+    if (!p->tickets)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    status = reach(v, peer, &a);
+    if (status != TRIB_OK)
+        return status;
+    p->key = a.key;
+    p->who = (struct trib_process){
+        .pid = a.pid, .start = a.start, .space = a.space, .boot = a.boot};
+    p->watched = a.boot == v->me.boot && a.space == v->me.space &&
+                 !trib_process_same(&p->who, &v->me) &&
+                 trib_process_watch_open(&p->watch, &p->who, NULL) == TRIB_OK;
+    pthread_mutex_lock(&v->posting);
+    p->qp = p->out.qp;
+    pthread_mutex_unlock(&v->posting);
+    p->state = VERBS_PEER_CONNECTED;
+    return TRIB_OK;
+}

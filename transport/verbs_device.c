@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: which device, and what is made on it for all peers together.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "transport/verbs.h"
+
+enum {
+    ADDRESSES_MAX = 64, /* of a host, looked at */
+    CQ_MAX = 65536, /* entries: 4 MiB on most devices */
+    DEPTH_MIN = 16,
+    INLET_ENTRIES = 4, /* completions of an inlet's own sends */
+    SIGNAL_EVERY = 32,
+    TRANSMISSIONS = 8, /* of a packet, the first one and seven more */
+};
+
+/* Where an address of this host leads. */
+struct place {
+    char device[IBV_SYSFS_NAME_MAX];
+    uint8_t port;
+    bool active;
+    uint32_t message_max;
+};
+
+static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *out)
+{
+    struct sockaddr_storage address;
+    struct ibv_port_attr port = {0};
+    struct rdma_cm_id *id;
+
+    if (v->api.rdma_create_id(v->events, &id, NULL, RDMA_PS_TCP) != 0)
+        return false;
+    verbs_ip_socket(ip, 0, &address);
+    bool found =
+        v->api.rdma_bind_addr(id, (struct sockaddr *)&address) == 0 && id->verbs;
+    if (found) {
+        snprintf(out->device, sizeof(out->device), "%s", id->verbs->device->name);
+        out->port = id->port_num;
+        found = v->api.ibv_query_port(id->verbs, id->port_num, (void *)&port) == 0;
+        out->active = port.state == IBV_PORT_ACTIVE;
+        out->message_max = port.max_msg_sz;
+    }
+    v->api.rdma_destroy_id(id);
+    return found;
+}
+
+/* The first address that leads to an active port, and all others of the same device. */
+static trib_status_t choose_addresses(struct verbs *v, const char *wanted,
+                                      const char *names)
+{
+    struct verbs_ip all[ADDRESSES_MAX];
+    int n = v->api.own_addresses((uint8_t(*)[16])all, ADDRESSES_MAX);
+    char idle[IBV_SYSFS_NAME_MAX + 16] = "";
+
+    for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
+        struct place place;
+        if (!look_at(v, &all[i], &place) ||
+            (*wanted && strcmp(wanted, place.device) != 0))
+            continue;
+        if (!place.active) {
+            snprintf(idle, sizeof(idle), "port %u of %s", place.port, place.device);
+            continue;
+        }
+        if (v->n_ips == 0) {
+            memcpy(v->device, place.device, sizeof(v->device));
+            v->piece_shift = 0;
+            while (v->piece_shift < VERBS_PIECE_SHIFT_MAX &&
+                   (UINT64_C(2) << v->piece_shift) <= place.message_max)
+                v->piece_shift++;
+        }
+        if (strcmp(v->device, place.device) == 0)
+            v->ip[v->n_ips++] = all[i];
+    }
+    if (v->n_ips)
+        return TRIB_OK;
+    if (*idle)
+        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                         "verbs: %s is not active: look at its cable and ibv_devinfo",
+                         idle);
+    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                     "verbs: no IP address of this host belongs to the RDMA device %s: "
+                     "give its network interface one (rdma link shows which that is)",
+                     *wanted ? wanted : names);
+}
+
+static trib_status_t choose_in(struct verbs *v, const char *wanted,
+                               struct ibv_device **list)
+{
+    struct ibv_device *device = NULL;
+    char names[128] = "";
+
+    for (int i = 0; list[i]; i++) {
+        size_t len = strlen(names);
+        snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "",
+                 list[i]->name);
+        if (strcmp(wanted, list[i]->name) == 0)
+            device = list[i];
+    }
+    if (*wanted && !device)
+        return trib_fail(v->err, TRIB_ERR_CONFIG,
+                         "verbs: no RDMA device is called \"%s\"; there are %s", wanted,
+                         names);
+    trib_status_t status = choose_addresses(v, wanted, names);
+    if (status != TRIB_OK)
+        return status;
+    for (int i = 0; list[i]; i++) {
+        if (strcmp(v->device, list[i]->name) == 0)
+            device = list[i];
+    }
+    v->context = device ? v->api.ibv_open_device(device) : NULL;
+    return v->context ? TRIB_OK
+                      : trib_fail(v->err, TRIB_ERR_SYSTEM,
+                                  "verbs: cannot open the device %s: %m", v->device);
+}
+
+trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
+{
+    struct ibv_device **list = v->api.ibv_get_device_list(NULL);
+    trib_status_t status = TRIB_OK;
+
+    if (!list || !list[0]) {
+        status = trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: this host has no RDMA device that ibv_devices would show: load the "
+            "adapter's driver and ib_uverbs, install ibverbs-providers, or make one in "
+            "software: rdma link add rxe0 type rxe netdev eth0");
+    } else {
+        v->events = v->api.rdma_create_event_channel();
+        if (!v->events)
+            status = trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                               "verbs: no connection manager: %m; load the module "
+                               "rdma_ucm and see who may open the files in "
+                               "/dev/infiniband");
+    }
+    if (status == TRIB_OK)
+        status = choose_in(v, wanted, list);
+    if (list)
+        v->api.ibv_free_device_list(list);
+    return status;
+}
+
+void trib_verbs_devices(char *text, size_t bytes)
+{
+    struct trib_verbs_api api;
+    struct ibv_device **list = NULL;
+
+    text[0] = '\0';
+    if (!trib_verbs_load(&api, text, bytes))
+        return;
+    text[0] = '\0';
+    list = api.ibv_get_device_list(NULL);
+    for (int i = 0; list && list[i]; i++)
+        trib_text_append(text, bytes, "%s%s", i ? ", " : "", list[i]->name);
+    if (!text[0])
+        trib_text_append(text, bytes, "no RDMA device");
+    if (list)
+        api.ibv_free_device_list(list);
+}
+
+/* A silent peer is lost after stop_timeout_ms, not before: the device sends a packet
+ * this often, and waits 4.096 us · 2^n after each. */
+static uint8_t ack_timeout(int stop_timeout_ms)
+{
+    uint8_t n = 8;
+
+    while (n < 21 && 4.096e-3 * (double)(1u << n) * TRANSMISSIONS < stop_timeout_ms)
+        n++;
+    return n;
+}
+
+static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
+{
+    struct ibv_device_attr attr;
+    uint64_t others = v->size > 1 ? (uint64_t)v->size - 1 : 1;
+
+    if (v->api.ibv_query_device(v->context, &attr) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot query %s: %m",
+                         v->device);
+    uint64_t most = attr.max_cqe < CQ_MAX ? (uint64_t)attr.max_cqe : CQ_MAX;
+    if (v->receives > (uint32_t)attr.max_srq_wr)
+        v->receives = (uint32_t)attr.max_srq_wr;
+    while (v->depth > DEPTH_MIN &&
+           (v->depth > (uint32_t)attr.max_qp_wr ||
+            v->receives + others * (v->depth + INLET_ENTRIES) > most))
+        v->depth /= 2;
+    uint64_t entries = v->receives + others * (v->depth + INLET_ENTRIES);
+    if (entries > (uint64_t)attr.max_cqe)
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: %d ranks need a completion queue of %lu entries, %s has "
+            "at most %d: use another transport between so many",
+            v->size, (unsigned long)entries, v->device, attr.max_cqe);
+    /* A full send queue always has one that reports, so it never stays full. */
+    v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
+    v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
+    *entries_out = (uint32_t)entries;
+    return TRIB_OK;
+}
+
+static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entries)
+{
+    return trib_fail(v->err, errno == ENOMEM ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
+                     "verbs: cannot make a %s of %u entries on %s: %m%s%s", what,
+                     entries, v->device, errno == ENOMEM ? "; " : "",
+                     errno == ENOMEM ? VERBS_MEMLOCK_CURE : "");
+}
+
+trib_status_t trib_verbs_make_queues(struct verbs *v)
+{
+    uint32_t entries = 0;
+    trib_status_t status = choose_sizes(v, &entries);
+
+    if (status != TRIB_OK)
+        return status;
+    v->pd = v->api.ibv_alloc_pd(v->context);
+    v->channel = v->pd ? v->api.ibv_create_comp_channel(v->context) : NULL;
+    if (!v->channel || fcntl(v->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(v->context->async_fd, F_SETFL, O_NONBLOCK) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: no protection domain or completion channel on %s: %m",
+                         v->device);
+    struct epoll_event told = {.events = EPOLLIN, .data.fd = v->channel->fd};
+    if (epoll_ctl(v->doze, EPOLL_CTL_ADD, v->channel->fd, &told) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: epoll: %m");
+    v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel, 0);
+    if (!v->cq)
+        return no_queue(v, "completion queue", entries);
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = v->receives, .max_sge = 1}};
+    v->srq = v->api.ibv_create_srq(v->pd, &init);
+    if (!v->srq)
+        return no_queue(v, "shared receive queue", v->receives);
+    v->stash_max = entries;
+    v->owed = v->receives;
+    return trib_verbs_post_receives(v);
+}
+
+void trib_verbs_free_queues(struct verbs *v)
+{
+    uint32_t unacked = atomic_load_explicit(&v->unacked, memory_order_relaxed);
+
+    if (v->cq && unacked) /* or the destruction would wait for it */
+        v->api.ibv_ack_cq_events(v->cq, unacked);
+    if (v->srq)
+        (void)v->api.ibv_destroy_srq(v->srq);
+    if (v->cq)
+        (void)v->api.ibv_destroy_cq(v->cq);
+    if (v->channel)
+        (void)v->api.ibv_destroy_comp_channel(v->channel);
+    if (v->pd)
+        (void)v->api.ibv_dealloc_pd(v->pd);
+    if (v->context)
+        (void)v->api.ibv_close_device(v->context);
+    if (v->events)
+        v->api.rdma_destroy_event_channel(v->events);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the manager, a thread that listens. It answers peers that want to connect, and
+ * notes for the owner whose connection has ended and what the device reports.
+ *
+ * An event is handled under `links` and acknowledged after: so what it speaks of is
+ * still there. What has to be destroyed then waits until the acknowledgement is given.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/wait.h"
+#include "transport/verbs.h"
+
+enum { BACKLOG = 1024 };
+
+static void ring(struct verbs *v)
+{
+    uint64_t one = 1;
+
+    atomic_store_explicit(&v->news, true, memory_order_release);
+    if (write(v->bell, &one, sizeof(one)) < 0)
+        return; /* it rings already */
+}
+
+/* Under `links`. NULL and the verdict: no. */
+static struct verbs_peer *judge(struct verbs *v, const struct rdma_cm_event *event,
+                                struct verbs_hello *hello, enum verbs_refusal *verdict)
+{
+    const struct rdma_conn_param *p = &event->param.conn;
+    struct verbs_peer *peer = NULL;
+
+    memset(hello, 0, sizeof(*hello));
+    if (p->private_data && p->private_data_len >= sizeof(*hello))
+        memcpy(hello, p->private_data, sizeof(*hello));
+    if (hello->magic == VERBS_MAGIC && hello->rank >= 0 && hello->rank < v->size &&
+        hello->rank != v->self)
+        peer = &v->peers[hello->rank];
+    if (!peer || hello->key != v->key)
+        *verdict = VERBS_STRANGER;
+    else if (hello->version != VERBS_VERSION ||
+             hello->piece_shift > VERBS_PIECE_SHIFT_MAX)
+        *verdict = VERBS_OTHER_VERSION;
+    else if (hello->settings != v->settings)
+        *verdict = VERBS_OTHER_SETTINGS;
+    else if (!event->id->verbs ||
+             strcmp(event->id->verbs->device->name, v->device) != 0)
+        *verdict = VERBS_OTHER_DEVICE;
+    else if (peer->closed)
+        *verdict = VERBS_LEFT;
+    else if (peer->in.id && peer->in_established)
+        *verdict = VERBS_TWICE;
+    else
+        *verdict = VERBS_WELCOME;
+    return *verdict == VERBS_WELCOME ? peer : NULL;
+}
+
+static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *link,
+                   const struct verbs_hello *hello)
+{
+    struct verbs_answer answer = {
+        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .key = v->key};
+
+    link->id->context = p;
+    int error = trib_verbs_link_make(v, link, false);
+    if (!error)
+        error = trib_verbs_link_ready(v, link);
+    if (error)
+        return error;
+    /* Its writes may come before our answer has returned. */
+    atomic_store_explicit(&p->piece_shift, hello->piece_shift, memory_order_relaxed);
+    trib_verbs_route_put(v, link->qp->qp_num,
+                         (struct verbs_route){.peer = hello->rank});
+    struct rdma_conn_param param = trib_verbs_param(link, &answer, sizeof(answer));
+    if (v->api.rdma_accept(link->id, &param) == 0)
+        return 0;
+    error = errno;
+    trib_verbs_route_remove(v, link->qp->qp_num);
+    return error;
+}
+
+static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
+                   const struct verbs_hello *hello)
+{
+    struct verbs_answer answer = {.magic = VERBS_MAGIC,
+                                  .version = VERBS_VERSION,
+                                  .refusal = (uint16_t)why,
+                                  .key = v->key};
+
+    if (why != VERBS_LEFT)
+        trib_log(
+            v->log, TRIB_LOG_WARN, "verbs",
+            "rank %d (process %d) asked for a connection at port %u and was turned "
+            "away: reason %d",
+            hello->rank, hello->pid, v->port, (int)why);
+    (void)v->api.rdma_reject(id, &answer, sizeof(answer));
+}
+
+/* *trash: what is to be destroyed once the event is acknowledged. */
+static void on_request(struct verbs *v, const struct rdma_cm_event *event,
+                       struct verbs_link *trash)
+{
+    struct verbs_link link = {.id = event->id};
+    enum verbs_refusal verdict;
+    struct verbs_hello hello;
+    struct verbs_peer *p = judge(v, event, &hello, &verdict);
+
+    if (p) {
+        int error = welcome(v, p, &link, &hello);
+        if (error == 0) {
+            /* The peer tried before and gave up, which we do not know yet. */
+            if (p->in.qp)
+                trib_verbs_route_remove(v, p->in.qp->qp_num);
+            *trash = p->in;
+            p->in = link;
+            p->in_established = false;
+            return;
+        }
+        errno = error;
+        trib_log(v->log, TRIB_LOG_WARN, "verbs",
+                 "no queue pair for the writes of rank %d: %m", hello.rank);
+        verdict = VERBS_NO_ROOM;
+    }
+    refuse(v, link.id, verdict, &hello);
+    *trash = link;
+}
+
+/* One of our connections has ended, by whatever event. */
+static void on_end(struct verbs *v, const struct rdma_cm_event *event,
+                   struct verbs_link *trash)
+{
+    struct verbs_peer *p = event->id->context;
+
+    if (!p || (event->id != p->in.id && event->id != p->out.id))
+        return; /* dropped meanwhile */
+    if (event->id == p->in.id && !p->in_established) {
+        /* The peer gave this attempt up, and may make another. */
+        trib_verbs_route_remove(v, p->in.qp->qp_num);
+        *trash = p->in;
+        memset(&p->in, 0, sizeof(p->in));
+        return;
+    }
+    p->gone = true;
+    ring(v);
+}
+
+static void fault_all(struct verbs *v, const char *text)
+{
+    for (int i = 0; i < v->size; i++)
+        snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
+    ring(v);
+}
+
+static void handle(struct verbs *v, const struct rdma_cm_event *event,
+                   struct verbs_link *trash)
+{
+    struct verbs_peer *p;
+
+    switch (event->event) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+        on_request(v, event, trash);
+        break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        p = event->id->context;
+        if (p && event->id == p->in.id)
+            p->in_established = true;
+        break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_REJECTED:
+        on_end(v, event, trash);
+        break;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        fault_all(v, "this host's RDMA device was removed");
+        break;
+    default: /* of the end of timewait, a moved address: no connection ends by them */
+        break;
+    }
+}
+
+static void read_event(struct verbs *v)
+{
+    struct verbs_link trash = {0};
+    struct rdma_cm_event *event;
+
+    if (v->api.rdma_get_cm_event(v->events, &event) != 0)
+        return;
+    pthread_mutex_lock(&v->links);
+    handle(v, event, &trash);
+    pthread_mutex_unlock(&v->links);
+    (void)v->api.rdma_ack_cm_event(event);
+    trib_verbs_link_drop(v, &trash);
+}
+
+static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
+{
+    struct verbs_peer *p = qp->qp_context;
+
+    if (qp != p->in.qp && qp != p->out.qp)
+        return;
+    snprintf(p->fault, sizeof(p->fault), "%s", text);
+    ring(v);
+}
+
+static void handle_async(struct verbs *v, const struct ibv_async_event *event)
+{
+    switch (event->event_type) {
+    case IBV_EVENT_QP_ACCESS_ERR:
+        fault_of(v, event->element.qp, "it wrote outside of this rank's regions");
+        break;
+    case IBV_EVENT_QP_REQ_ERR:
+        fault_of(v, event->element.qp, "it sent a request that is not valid");
+        break;
+    case IBV_EVENT_QP_FATAL:
+        fault_of(v, event->element.qp, "the device gave up its queue pair");
+        break;
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+        fault_all(v, "a queue of this host's RDMA device has failed");
+        break;
+    case IBV_EVENT_DEVICE_FATAL:
+        fault_all(v, "this host's RDMA device has failed");
+        break;
+    case IBV_EVENT_PORT_ERR:
+        trib_log(
+            v->log, TRIB_LOG_WARN, "verbs",
+            "port %d of %s is down: peers are lost unless it comes back soon; look "
+            "at its cable, its switch and ibv_devinfo",
+            event->element.port_num, v->device);
+        break;
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
+                 event->element.port_num, v->device,
+                 event->event_type == IBV_EVENT_PORT_ACTIVE
+                     ? "is active"
+                     : "has other addresses; connections keep theirs");
+        break;
+    default:
+        break;
+    }
+}
+
+static void read_async(struct verbs *v)
+{
+    struct ibv_async_event event;
+
+    if (v->api.ibv_get_async_event(v->context, &event) != 0)
+        return;
+    pthread_mutex_lock(&v->links);
+    handle_async(v, &event);
+    pthread_mutex_unlock(&v->links);
+    v->api.ibv_ack_async_event(&event);
+}
+
+/* Ends when `stop` is rung. A descriptor that has failed is looked at no more. */
+static void *manage(void *arg)
+{
+    struct verbs *v = arg;
+    struct pollfd fds[] = {
+        {.fd = v->stop, .events = POLLIN},
+        {.fd = v->events->fd, .events = POLLIN},
+        {.fd = v->context->async_fd, .events = POLLIN},
+    };
+
+    while (!fds[0].revents) {
+        if (poll(fds, 3, -1) <= 0)
+            continue;
+        if (fds[1].revents & POLLIN)
+            read_event(v);
+        if (fds[2].revents & POLLIN)
+            read_async(v);
+        for (int i = 1; i < 3; i++) {
+            if ((fds[i].revents & (POLLERR | POLLNVAL)) == 0)
+                continue;
+            fds[i].fd = -1;
+            pthread_mutex_lock(&v->links);
+            fault_all(v, "this host's RDMA device is gone");
+            pthread_mutex_unlock(&v->links);
+        }
+    }
+    return NULL;
+}
+
+static int bind_port(struct verbs *v, uint16_t port)
+{
+    static const struct verbs_ip any_six;
+    static const struct verbs_ip any_four = {{[10] = 0xff, 0xff}};
+    struct sockaddr_storage address;
+
+    verbs_ip_socket(&any_six, port, &address);
+    if (v->api.rdma_bind_addr(v->listener, (struct sockaddr *)&address) == 0)
+        return 0;
+    if (errno == EADDRINUSE)
+        return -1;
+    verbs_ip_socket(&any_four, port, &address); /* a kernel without IPv6 */
+    return v->api.rdma_bind_addr(v->listener, (struct sockaddr *)&address);
+}
+
+trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports)
+{
+    int bound = -1;
+
+    if (fcntl(v->events->fd, F_SETFL, O_NONBLOCK) != 0 ||
+        v->api.rdma_create_id(v->events, &v->listener, NULL, RDMA_PS_TCP) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: nothing to listen with: %m");
+    for (int i = 0; i < (first_port ? ports : 1) && bound != 0; i++)
+        bound = bind_port(v, (uint16_t)(first_port + i));
+    if (bound != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: none of the ports %d to %d can be bound: %m (choose "
+                         "others with verbs:port=N,ports=N)",
+                         first_port, first_port + ports - 1);
+    if (v->api.rdma_listen(v->listener, BACKLOG) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
+    v->port = ntohs(v->api.rdma_get_src_port(v->listener));
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_manager_start(struct verbs *v)
+{
+    int error = trib_thread_start(&v->manager, manage, v);
+
+    v->managed = error == 0;
+    errno = error;
+    return v->managed ? TRIB_OK
+                      : trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: no thread: %m");
+}
+
+void trib_verbs_manager_stop(struct verbs *v)
+{
+    uint64_t one = 1;
+
+    if (v->managed && write(v->stop, &one, sizeof(one)) == sizeof(one))
+        pthread_join(v->manager, NULL);
+    v->managed = false;
+    if (v->listener)
+        (void)v->api.rdma_destroy_id(v->listener);
+    v->listener = NULL;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: memory. The adapter must know a region, and the kernel must keep its pages.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "transport/verbs.h"
+
+#define PAGE ((size_t)4096)
+
+/* CAP_IPC_LOCK lifts the limit. */
+static bool may_lock_all(void)
+{
+    unsigned long long effective = 0;
+    char line[128];
+    FILE *file = fopen("/proc/self/status", "re");
+
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "CapEff: %llx", &effective) == 1)
+            break;
+    }
+    if (file)
+        fclose(file);
+    return effective >> 14 & 1;
+}
+
+/* The kernel's own refusal would only say: out of memory. */
+static trib_status_t check_limit(struct verbs *v, size_t len)
+{
+    struct rlimit limit;
+    char has[24], wants[24], holds[24];
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        v->pinned + len <= limit.rlim_cur || may_lock_all())
+        return TRIB_OK;
+    return trib_fail(
+        v->err, TRIB_ERR_NO_MEMORY,
+        "verbs: %s more cannot be registered: %s are, and this process may "
+        "lock %s; " VERBS_MEMLOCK_CURE,
+        trib_size_format(len, wants), trib_size_format(v->pinned, holds),
+        trib_size_format((size_t)limit.rlim_cur, has));
+}
+
+trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out)
+{
+    struct verbs *v = verbs_of(t);
+    char size[24];
+
+    if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
+                         len, ptr);
+    trib_status_t status = check_limit(v, len);
+    if (status != TRIB_OK)
+        return status;
+    struct verbs_region *region = calloc(1, sizeof(*region));
+    if (!region)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    region->mr = v->api.ibv_reg_mr(v->pd, ptr, len,
+                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (!region->mr) {
+        bool memory = errno == ENOMEM || errno == EAGAIN;
+        status = trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
+                           "verbs: cannot register %s at %p with %s: %m%s%s",
+                           trib_size_format(len, size), ptr, v->device,
+                           memory ? "; " : ": is it mapped, and may it be written?",
+                           memory ? VERBS_MEMLOCK_CURE : "");
+        free(region);
+        return status;
+    }
+    region->ptr = ptr;
+    region->len = len;
+    region->next = v->regions;
+    if (region->next)
+        region->next->prev = region;
+    v->regions = region;
+    v->pinned += len;
+    *out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+/* Whole pages of our own: a page may be kept from children (ibv_fork_init). */
+trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                               struct trib_region **region_out)
+{
+    struct verbs *v = verbs_of(t);
+    size_t bytes = (len + PAGE - 1) & ~(PAGE - 1);
+
+    if (len == 0 || len > SIZE_MAX / 4)
+        return trib_fail(v->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
+    void *ptr =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ptr == MAP_FAILED)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m",
+                         len);
+    trib_status_t status = trib_verbs_reg(t, ptr, len, region_out);
+    if (status != TRIB_OK) {
+        munmap(ptr, bytes);
+        return status;
+    }
+    ((struct verbs_region *)*region_out)->mapped = bytes;
+    *ptr_out = ptr;
+    return TRIB_OK;
+}
+
+static void forget(struct verbs *v, struct verbs_region *region, bool deregister)
+{
+    if (deregister)
+        (void)v->api.ibv_dereg_mr(region->mr);
+    if (region->prev)
+        region->prev->next = region->next;
+    else
+        v->regions = region->next;
+    if (region->next)
+        region->next->prev = region->prev;
+    if (region->mapped)
+        munmap(region->ptr, region->mapped);
+    v->pinned -= region->len;
+    free(region);
+}
+
+void trib_verbs_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    if (opaque)
+        forget(verbs_of(t), (struct verbs_region *)opaque, true);
+}
+
+trib_status_t trib_verbs_export(struct trib_transport *t,
+                                const struct trib_region *opaque, struct trib_blob *out)
+{
+    const struct verbs_region *region = (const struct verbs_region *)opaque;
+    struct verbs_export x = {.magic = VERBS_MAGIC,
+                             .rkey = region->mr->rkey,
+                             .key = verbs_of(t)->key,
+                             .address = (uintptr_t)region->ptr,
+                             .len = region->len};
+
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(x);
+    memcpy(out->bytes, &x, sizeof(x));
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
+                                const struct trib_blob *blob, struct trib_remote **out)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_export x = {0};
+
+    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_UNKNOWN)
+        return trib_fail(v->err, TRIB_ERR_INVALID,
+                         "peer %d is not connected: cannot import its memory", peer);
+    if (v->peers[peer].state != VERBS_PEER_CONNECTED)
+        return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    if (blob->len == sizeof(x))
+        memcpy(&x, blob->bytes, sizeof(x));
+    if (x.magic != VERBS_MAGIC || x.key != v->peers[peer].key || x.len == 0 ||
+        x.len > UINT64_MAX - x.address)
+        return trib_fail(v->err, TRIB_ERR_INVALID,
+                         "peer %d: not an exported region of its verbs", peer);
+    struct verbs_remote *remote = calloc(1, sizeof(*remote));
+    if (!remote)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    remote->peer = peer;
+    remote->rkey = x.rkey;
+    remote->address = x.address;
+    remote->len = (size_t)x.len;
+    remote->next = v->remotes;
+    if (remote->next)
+        remote->next->prev = remote;
+    v->remotes = remote;
+    *out = (struct trib_remote *)remote;
+    return TRIB_OK;
+}
+
+void trib_verbs_release(struct trib_transport *t, struct trib_remote *opaque)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_remote *remote = (struct verbs_remote *)opaque;
+
+    if (!remote)
+        return;
+    if (remote->prev)
+        remote->prev->next = remote->next;
+    else
+        v->remotes = remote->next;
+    if (remote->next)
+        remote->next->prev = remote->prev;
+    free(remote);
+}
+
+void trib_verbs_free_memory(struct verbs *v, bool deregister)
+{
+    while (v->remotes)
+        trib_verbs_release(&v->base, (struct trib_remote *)v->remotes);
+    while (v->regions)
+        forget(v, v->regions, deregister);
+}

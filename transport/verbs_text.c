@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: what went wrong, in words. A clause for PEER_LOST, and advice for the log:
+ * likely causes and what to run.
+ */
+#include "transport/verbs.h"
+
+#define OUR_BUG "this is a mistake of Tributary's: please report it"
+#define MEMORY \
+    "memory was freed or unmapped while it was registered, or one of the ranks ended a " \
+    "communicator that the other still uses"
+
+static const struct verbs_status_text texts[] = {
+    [IBV_WC_LOC_LEN_ERR] = {"a write was longer than the device allows", OUR_BUG},
+    [IBV_WC_LOC_QP_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
+    [IBV_WC_LOC_EEC_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
+    [IBV_WC_LOC_PROT_ERR] = {"the source of a write is not registered", MEMORY},
+    [IBV_WC_WR_FLUSH_ERR] = {"its connection has ended", "see what was logged before"},
+    [IBV_WC_MW_BIND_ERR] = {"a memory window could not be bound", OUR_BUG},
+    [IBV_WC_BAD_RESP_ERR] = {"it answered what nobody had asked",
+                             "update firmware and drivers on both hosts"},
+    [IBV_WC_LOC_ACCESS_ERR] = {"this rank's own memory refused the access", MEMORY},
+    [IBV_WC_REM_INV_REQ_ERR] = {"it refused a request as invalid",
+                                "do both hosts run the same version?"},
+    [IBV_WC_REM_ACCESS_ERR] =
+        {"it refused a write: not inside of its registered memory", MEMORY},
+    [IBV_WC_REM_OP_ERR] = {"its device failed in a request",
+                           "see the kernel's log on its host (dmesg)"},
+    [IBV_WC_RETRY_EXC_ERR] =
+        {"its host does not answer any more",
+         "it is down, its link is, or packets are lost: try ping and ibv_rc_pingpong "
+         "between the hosts; with RoCE, UDP port 4791 must be open, the MTU the same "
+         "along the way, and flow control (PFC or ECN) set up on the switches"},
+    [IBV_WC_RNR_RETRY_EXC_ERR] =
+        {"it took no more writes",
+         "it is stopped or stuck: see what the process does; verbs:receives=N gives it "
+         "more room"},
+    [IBV_WC_LOC_RDD_VIOL_ERR] = {"reliable datagrams do not match", OUR_BUG},
+    [IBV_WC_REM_INV_RD_REQ_ERR] = {"it refused a request for reliable datagrams",
+                                   OUR_BUG},
+    [IBV_WC_REM_ABORT_ERR] = {"it gave a request up",
+                              "see the kernel's log on its host (dmesg)"},
+    [IBV_WC_INV_EECN_ERR] = {"reliable datagrams do not match", OUR_BUG},
+    [IBV_WC_INV_EEC_STATE_ERR] = {"reliable datagrams do not match", OUR_BUG},
+    [IBV_WC_FATAL_ERR] = {"the device of this host has failed",
+                          "see the kernel's log (dmesg) and ibv_devinfo"},
+    [IBV_WC_RESP_TIMEOUT_ERR] = {"it did not respond in time",
+                                 "see the kernel's log on its host (dmesg)"},
+    [IBV_WC_GENERAL_ERR] = {"the device reports an error of its own kind",
+                            "see the kernel's log (dmesg) on both hosts"},
+    [IBV_WC_TM_ERR] = {"tag matching failed", OUR_BUG},
+    [IBV_WC_TM_RNDV_INCOMPLETE] = {"tag matching failed", OUR_BUG},
+};
+
+struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status)
+{
+    size_t i = (size_t)status;
+
+    if (i < sizeof(texts) / sizeof(texts[0]) && texts[i].clause)
+        return texts[i];
+    return (struct verbs_status_text){"the device reports an error that is not known",
+                                      "see the kernel's log (dmesg) on both hosts"};
+}
+
+const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
+{
+    switch (refusal) {
+    case VERBS_WELCOME:
+        return "it did not say why";
+    case VERBS_STRANGER:
+        return "it belongs to another job, which now uses that port";
+    case VERBS_OTHER_VERSION:
+        return "it has another version of Tributary: install the same everywhere";
+    case VERBS_OTHER_SETTINGS:
+        return "it has other settings: give all ranks the same TRIB_* settings";
+    case VERBS_OTHER_DEVICE:
+        return "the route leads to a device that it does not use: give both ranks devices "
+               "of one network with verbs:device=NAME";
+    case VERBS_LEFT:
+        return "it has left, or has taken this rank for lost";
+    case VERBS_TWICE:
+        return "it is connected with this rank already";
+    case VERBS_NO_ROOM:
+        return "it can make no more connections: see its log";
+    }
+    return "for a reason that this version does not know";
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ranks tell each other over verbs; see docs/wire-format.md.
+ */
+#ifndef TRANSPORT_VERBS_WIRE_H
+#define TRANSPORT_VERBS_WIRE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "transport/transport.h"
+
+#define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
+#define VERBS_VERSION 1 /* changes with the protocol */
+#define VERBS_ADDRESSES 8
+#define VERBS_PIECE_SHIFT_MAX 30 /* a longer write is cut, whatever the device can */
+
+/* IPv4 is mapped into IPv6. */
+struct verbs_ip {
+    uint8_t bytes[16];
+};
+
+/* Address. */
+struct verbs_address {
+    uint32_t magic;
+    uint16_t port;
+    uint16_t n;
+    uint64_t key; /* random: strangers and other jobs do not know it */
+    uint64_t start, space, boot; /* of trib_process */
+    int32_t pid;
+    uint32_t unused;
+    struct verbs_ip ip[VERBS_ADDRESSES];
+};
+static_assert(sizeof(struct verbs_address) <= TRIB_ADDRESS_MAX, "address");
+
+struct verbs_export {
+    uint32_t magic;
+    uint32_t rkey;
+    uint64_t key; /* of the owner, as in its address */
+    uint64_t address;
+    uint64_t len;
+};
+
+/* What a request for a connection carries; the connection manager has room for 56
+ * bytes. */
+struct verbs_hello {
+    uint32_t magic;
+    uint16_t version;
+    uint8_t piece_shift; /* longer writes come in pieces of 1 << piece_shift bytes */
+    uint8_t unused;
+    int32_t rank; /* of who asks */
+    int32_t pid;
+    uint64_t key; /* of who is asked */
+    uint64_t settings; /* digest */
+};
+static_assert(sizeof(struct verbs_hello) <= 56, "private data of a request");
+
+enum verbs_refusal {
+    VERBS_WELCOME,
+    VERBS_STRANGER, /* the key is not ours: another job, or one that has ended */
+    VERBS_OTHER_VERSION,
+    VERBS_OTHER_SETTINGS,
+    VERBS_OTHER_DEVICE, /* it came in by a device that this rank does not use */
+    VERBS_LEFT, /* this rank has left the asking one, or lost it */
+    VERBS_TWICE, /* there is a connection already */
+    VERBS_NO_ROOM,
+};
+
+/* What the answer carries. */
+struct verbs_answer {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t refusal;
+    uint64_t key; /* of who answers */
+};
+
+/* Immediates of sends, which are not writes: kind in the upper four bits. */
+enum verbs_control {
+    VERBS_BYE = 1,
+    VERBS_PIECES, /* that many pieces came before the write that follows */
+};
+#define VERBS_CONTROL_SHIFT 28
+
+#endif
