@@ -18,18 +18,6 @@ struct trib_candidate {
     const struct trib_transport_ops *ops;
     uint8_t id; /* on the wire; from 1 to 15, never used again */
     bool maps; /* within one host only, by load and store */
-    bool ports; /* takes port=N,ports=N,watch=N, and beats hearts */
-    bool cheap; /* registering memory costs nothing: done where it might be needed */
-};
-
-/** trib_candidates - in order of cost; a row without ops at the end. */
-extern const struct trib_candidate trib_candidates[];
-
-/* A backend from which "auto" chooses. */
-struct trib_candidate {
-    const struct trib_transport_ops *ops;
-    uint8_t id; /* on the wire; from 1 to 15, never used again */
-    bool maps; /* within one host only, by load and store */
     bool ports; /* takes port=N,ports=N */
     bool watch; /* takes watch=N: look for peers of this host in /proc */
     bool cheap; /* registering memory costs nothing: done where it might be needed */
