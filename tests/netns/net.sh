@@ -25,6 +25,7 @@ net_refused() {
     for tool in unshare nsenter setpriv ip tc; do
         command -v "$tool" >/dev/null || { echo "$tool is not installed"; return 0; }
     done
+    [ -e /etc/hosts ] || { echo "there is no /etc/hosts for the names of the hosts"; return 0; }
     [ "$(id -u)" = 0 ] || { echo "only root may make network name spaces"; return 0; }
     ! unshare --net --uts --ipc --pid --mount --fork --mount-proc \
         ip link add trib0 type veth peer name trib1 >/dev/null 2>&1 ||
