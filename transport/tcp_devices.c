@@ -35,7 +35,8 @@ static int link_rate(const char *name)
     snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
     int failed = ioctl(fd, SIOCETHTOOL, &request);
     close(fd);
-    uint32_t mbps = failed ? 0 : ethtool_cmd_speed(&link);
+    /* ethtool_cmd_speed shifts a signed number. */
+    uint32_t mbps = failed ? 0 : (uint32_t)link.speed_hi << 16 | link.speed;
     return mbps > INT_MAX ? 0 : (int)mbps;
 }
 
