@@ -67,48 +67,22 @@ cores=$(nproc)
 # --- peers ------------------------------------------------------------------------
 
 contenders=(trib-alloc trib-malloc)
-missing=()
-
-build_peer() { # NAME COMPILER ARGUMENT…
-    local name=$1
-    shift
-    if command -v "$1" >/dev/null && "$@" -o "$out/peers/$name" 2>>"$errors"; then
-        return 0
-    fi
-    missing+=("$name")
-    return 1
-}
-
-if build_peer openmpi mpicc.openmpi -O2 -I"$here/.." "$here/peers/mpi_allreduce.c"; then
-    contenders+=(openmpi openmpi-ucx)
-fi
-build_peer mpich mpicc.mpich -O2 -I"$here/.." "$here/peers/mpi_allreduce.c" && contenders+=(mpich)
-build_peer gloo g++ -O3 -I"$here/.." "$here/peers/gloo_allreduce.cc" -lgloo -lpthread &&
-    contenders+=(gloo)
+# shellcheck source=perf/peers/peers.sh
+. "$here/peers/peers.sh"
+! build_openmpi || contenders+=(openmpi openmpi-ucx)
+! build_mpich || contenders+=(mpich)
+! build_gloo || contenders+=(gloo)
 
 # --- one launch -------------------------------------------------------------------
 
 # Rows "contender,ranks,bytes,samples,batch,p50,min,max" on standard output.
 
 trib() { # RANKS MEMORY
-    local how=() bind=core
-    [ "$place" = out ] || how+=(--in-place)
-    [ -z "$rewrite" ] || how+=(--rewrite)
+    local bind=core options
     [ "$1" -le "$cores" ] || bind=none
-    env -u TRIB_CODEC "$build/perf/trib-perf" allreduce -n "$1" --sizes "$sizes" --memory "$2" \
-        --iters "$samples" --sample "${sample_ms}ms" --sync --bind "$bind" --csv - \
-        "${how[@]}" |
-        awk -F, -v label="trib-$2" '
-            NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-            { print label "," $column["ranks"] "," $column["bytes"] "," \
-                  $column["iters"] "," $column["batch"] "," $column["p50_us"] "," \
-                  $column["min_us"] "," $column["max_us"] }'
-}
-
-peer_options() { # LABEL
-    printf '%s\n' -l "$1" -s "$sizes" -n "$samples" -t "0$(printf .%03d "$sample_ms")"
-    [ "$place" = in ] || echo -o
-    [ -z "$rewrite" ] || echo -w
+    mapfile -t options < <(trib_options)
+    env -u TRIB_CODEC "$build/perf/trib-perf" allreduce -n "$1" --memory "$2" --bind "$bind" \
+        "${options[@]}" | trib_rows "trib-$2"
 }
 
 openmpi() { # RANKS LABEL MCA_OPTION…
@@ -157,7 +131,7 @@ launch() { # CONTENDER RANKS
 # A launch that hangs is ended with its whole process group.
 guarded() { # CONTENDER RANKS
     export build out place rewrite sizes samples sample_ms cores
-    export -f trib peer_options openmpi mpich gloo launch
+    export -f trib trib_options trib_rows peer_options openmpi mpich gloo launch
     # shellcheck disable=SC2016 # the inner shell expands them
     timeout -k 5 300 bash -c 'set -euo pipefail; launch "$1" "$2"' launch "$1" "$2"
 }

@@ -48,10 +48,13 @@ perf_probe_LDADD = $(PERF_LIBS)
 EXTRA_DIST += \
 	perf/bench.awk \
 	perf/bench.sh \
+	perf/bench-hosts.awk \
+	perf/bench-hosts.sh \
 	perf/bench-put.awk \
 	perf/bench-put.sh \
 	perf/benchlib.awk \
 	perf/benchlib.sh \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
+	perf/peers/peers.sh \
 	perf/peers/timing.h

@@ -247,10 +247,10 @@ net_close() {
     local pid
 
     for pid in "${net_pids[@]}" $net_switch_pid; do
-        kill -KILL "$pid" 2>/dev/null
+        kill -KILL "$pid" 2>/dev/null || :
     done
     for pid in "${net_pids[@]}" $net_switch_pid; do
-        wait "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null || : # it was killed
     done
     [ -z "$net_dir" ] || rm -rf "$net_dir"
     net_pids=() net_switch_pid='' net_dir=''

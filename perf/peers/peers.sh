@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# peers.sh - the programs that Tributary is compared with, for the scripts that do so. They
+# source it behind benchlib.sh, and set `here` (perf/), `out`, `errors`, `sizes`, `samples`,
+# `sample_ms`, `place` (in or out) and `rewrite`.
+# shellcheck disable=SC2154 # all these
+missing=()
+
+build_peer() { # NAME COMPILER ARGUMENT…
+    local name=$1
+    shift
+    mkdir -p "$out/peers"
+    if command -v "$1" >/dev/null && "$@" -o "$out/peers/$name" 2>>"$errors"; then
+        return 0
+    fi
+    missing+=("$name")
+    return 1
+}
+
+build_openmpi() {
+    build_peer openmpi mpicc.openmpi -O2 -I"$here/.." "$here/peers/mpi_allreduce.c"
+}
+
+build_mpich() {
+    build_peer mpich mpicc.mpich -O2 -I"$here/.." "$here/peers/mpi_allreduce.c"
+}
+
+build_gloo() {
+    build_peer gloo g++ -O3 -I"$here/.." "$here/peers/gloo_allreduce.cc" -lgloo -lpthread
+}
+
+peer_options() { # LABEL
+    printf '%s\n' -l "$1" -s "$sizes" -n "$samples" -t "0$(printf .%03d "$sample_ms")"
+    [ "$place" = in ] || echo -o
+    [ -z "$rewrite" ] || echo -w
+}
+
+# What trib-perf is given for the same; without --bind.
+trib_options() {
+    printf '%s\n' --sizes "$sizes" --iters "$samples" --sample "${sample_ms}ms" --sync --csv -
+    [ "$place" = out ] || echo --in-place
+    [ -z "$rewrite" ] || echo --rewrite
+}
+
+# Its csv as rows "label,ranks,bytes,samples,batch,p50,min,max".
+trib_rows() { # LABEL
+    awk -F, -v label="$1" '
+        NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+        { print label "," $column["ranks"] "," $column["bytes"] "," \
+              $column["iters"] "," $column["batch"] "," $column["p50_us"] "," \
+              $column["min_us"] "," $column["max_us"] }'
+}
