@@ -165,8 +165,9 @@ iperf() {
     echo "iperf3,${#net_pids[@]},0,1,1,$gbps,$gbps,$gbps"
 }
 
+# Launchers speak on standard output, too: only rows count.
 launch() { # RATE CONTENDER
-    "$2" | sed "s/^/$1,/"
+    "$2" | grep -E '^[a-z0-9-]+(,[0-9.]+){7}$' | sed "s/^/$1,/"
 }
 
 # --- rounds, tables ---------------------------------------------------------------
