@@ -54,11 +54,19 @@ net_be_host() { # FOLDER NAME
     exec sleep infinity
 }
 
+# net_bound PID COMMAND... - become a command that dies with its parent PID; one that died
+# before the signal was asked for is no parent any more. (sh would drop exported functions.)
+# shellcheck disable=SC2016
+net_bound() {
+    exec setpriv --pdeathsig KILL bash -c '[ "$PPID" = "$0" ] || exit 1; exec "$@"' "$@"
+}
+
 # net_hold NAME - start the holder of a host; its pid becomes the last of net_pids.
 net_hold() {
     cat /proc/sys/kernel/random/uuid >"$net_dir/$1.boot_id"
+    local me=$BASHPID
     export -f net_be_host
-    setpriv --pdeathsig KILL unshare --net --uts --ipc --pid --mount --fork \
+    net_bound "$me" unshare --net --uts --ipc --pid --mount --fork \
         --kill-child --mount-proc bash -c 'net_be_host "$@"' - "$net_dir" "$1" \
         >"$net_dir/$1.log" 2>&1 &
     net_pids+=($!)
@@ -116,8 +124,9 @@ net_open() {
             [[ $net_families != *6* ]] || echo "$(net_address "$i" 6) host$i"
         done
     } >"$net_dir/hosts"
+    local me=$BASHPID
     # shellcheck disable=SC2016
-    setpriv --pdeathsig KILL unshare --net sh -c 'echo >"$0/ready"; exec sleep infinity' \
+    net_bound "$me" unshare --net sh -c 'echo >"$0/ready"; exec sleep infinity' \
         "$net_dir" &
     net_switch_pid=$!
     net_await "$net_dir/ready" $! || return 1
