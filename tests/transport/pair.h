@@ -53,6 +53,19 @@ static inline struct trib_transport_opts pair_opts(struct pair *pair, int self)
     };
 }
 
+/* Memory of one side, and what the other side has to know. */
+static inline void pair_offer(struct pair *pair, int i, struct trib_address *address,
+                              struct trib_blob *region)
+{
+    const struct trib_transport_ops *ops = pair->t[i]->ops;
+    void *mem;
+
+    assert_status(ops->address(pair->t[i], address), TRIB_OK);
+    assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]), TRIB_OK);
+    pair->mem[i] = mem;
+    assert_status(ops->export_region(pair->t[i], pair->region[i], region), TRIB_OK);
+}
+
 static inline void pair_open(struct pair *pair, const char *text0, const char *text1)
 {
     struct trib_address address[2];
@@ -61,16 +74,9 @@ static inline void pair_open(struct pair *pair, const char *text0, const char *t
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
-        void *mem;
         assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair->t[i]),
                       TRIB_OK);
-        const struct trib_transport_ops *ops = pair->t[i]->ops;
-        assert_status(ops->address(pair->t[i], &address[i]), TRIB_OK);
-        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
-                      TRIB_OK);
-        pair->mem[i] = mem;
-        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
-                      TRIB_OK);
+        pair_offer(pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;

@@ -353,7 +353,6 @@ static void open_with(struct pair *pair, const struct trib_transport_ops *first,
     static struct trib_candidate rows[3]; /* the transports look at them till the end */
     struct trib_address address[2];
     struct trib_blob region[2];
-    void *mem;
 
     rows[0] = (struct trib_candidate){.ops = first, .id = 2, .ports = true};
     rows[1] = (struct trib_candidate){
@@ -362,13 +361,7 @@ static void open_with(struct pair *pair, const struct trib_transport_ops *first,
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
         assert_status(trib_auto_make(rows, &opts, &pair->t[i]), TRIB_OK);
-        const struct trib_transport_ops *ops = pair->t[i]->ops;
-        assert_status(ops->address(pair->t[i], &address[i]), TRIB_OK);
-        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
-                      TRIB_OK);
-        pair->mem[i] = mem;
-        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
-                      TRIB_OK);
+        pair_offer(pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
