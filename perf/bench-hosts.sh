@@ -57,15 +57,8 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ $# -eq 2 ] || die "BUILD_DIR and OUT_DIR are needed; --help tells more"
-[ -x "$1/perf/trib-perf" ] || die "$1/perf/trib-perf is missing: build first"
+take_folders "$@"
 ! why=$(net_refused) || die "$why"
-build=$(cd "$1" && pwd)
-mkdir -p "$2"
-out=$(cd "$2" && pwd)
-runs=$out/runs.csv
-errors=$out/errors.log
-: >"$errors"
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE
 

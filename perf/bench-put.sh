@@ -47,15 +47,8 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ $# -eq 2 ] || die "BUILD_DIR and OUT_DIR are needed; --help tells more"
-[ -x "$1/perf/trib-perf" ] || die "$1/perf/trib-perf is missing: build first"
-build=$(cd "$1" && pwd)
-mkdir -p "$2"
-out=$(cd "$2" && pwd)
-runs=$out/runs.csv
-errors=$out/errors.log
+take_folders "$@"
 server_log=$out/server.log
-: >"$errors"
 trap 'rm -f "$server_log"' EXIT
 mapfile -t cores < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
     awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')

@@ -53,15 +53,8 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ $# -eq 2 ] || die "BUILD_DIR and OUT_DIR are needed; --help tells more"
-[ -x "$1/perf/trib-perf" ] || die "$1/perf/trib-perf is missing: build first"
-build=$(cd "$1" && pwd)
-mkdir -p "$2/peers"
-out=$(cd "$2" && pwd)
-runs=$out/runs.csv
-errors=$out/errors.log
+take_folders "$@"
 cores=$(nproc)
-: >"$errors"
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # --- peers ------------------------------------------------------------------------

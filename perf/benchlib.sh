@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.sh - what the scripts that compare with others share. They source it, and set
-# `build` (has perf/probe), `runs` (rows of all launches) and `errors` (what was said).
-# shellcheck disable=SC2154 # these three
+# benchlib.sh - what the scripts that compare with others share. They source it.
 
 die() {
     echo "bench: $*" >&2
@@ -12,6 +10,19 @@ die() {
 
 say() {
     if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; else echo "$*" >&2; fi
+}
+
+# The folders at the end of the command line. Sets build (has perf/probe), out, runs (rows
+# of all launches) and errors (what was said).
+take_folders() { # BUILD_DIR OUT_DIR
+    [ $# -eq 2 ] || die "BUILD_DIR and OUT_DIR are needed; --help tells more"
+    [ -x "$1/perf/trib-perf" ] || die "$1/perf/trib-perf is missing: build first"
+    build=$(cd "$1" && pwd)
+    mkdir -p "$2"
+    out=$(cd "$2" && pwd)
+    runs=$out/runs.csv
+    errors=$out/errors.log
+    : >"$errors"
 }
 
 # The comment at the top of a script, from the fourth line on.
