@@ -408,6 +408,10 @@ static int use_after_failure(struct ranks_self *self)
     }
     refused(self, trib_split(self->comm, 0, 0, (trib_comm_t **)&p), TRIB_ERR_MISMATCH,
             WORDS("count"));
+    d.algorithm = "rinq";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_MISMATCH, WORDS("count"));
+    d.algorithm = "dissemination";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_MISMATCH, WORDS("count"));
     ranks_ok(self, trib_plan_free(plan));
     ranks_ok(self, trib_free_comm(self->comm));
     return 0;
