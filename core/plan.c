@@ -497,6 +497,10 @@ trib_status_t trib_plan_free(trib_plan_t *plan)
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_free");
+    /* It may be seen done by its failure while a pass of the progress thread still has it
+     * in hand: that pass holds the lock. */
+    trib_comm_lock(plan->comm);
+    trib_comm_unlock(plan->comm);
     plan->comm->n_plans--;
     trib_plan_destroy(plan);
     return TRIB_OK;

@@ -398,11 +398,13 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     }
     struct trib_open open;
     memcpy(&open, trib_cell_payload(cell, sizeof(open)), sizeof(open));
-    edge->peer_send = view_of(e, l, &open.send);
+    struct trib_view send = view_of(e, l, &open.send), recv = {.base = NULL};
     if (!e->failed)
-        edge->peer_recv = view_of(e, l, &open.recv);
+        recv = view_of(e, l, &open.recv);
     if (e->failed)
         return false;
+    edge->peer_send = send;
+    edge->peer_recv = recv;
     trib_link_release(l, &e->arena, TRIB_LANE_UP);
     edge->open_in = false;
     run->moved++;
@@ -529,7 +531,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
         trib_raw_copy(e, run, &c);
     else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
         trib_engine_protocol(e, e->rank, "an own code word that is not valid");
-    return true;
+    return !e->failed;
 }
 
 static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
@@ -574,7 +576,7 @@ static bool exchange_opens(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
 
-    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
+    for (uint32_t i = 0; !e->failed && i < run->program.n_edges; i++) {
         struct trib_edge *edge = &run->program.edges[i];
         if (edge->open_out)
             moved |= send_open(e, run, edge);
@@ -590,7 +592,7 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
 
-    for (uint32_t i = 0; i < run->program.n_tasks && !e->failed; i++) {
+    for (uint32_t i = 0; !e->failed && i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];
         if (t->done == run->desc.rounds || !run_task(e, run, t))
             continue;
@@ -628,9 +630,11 @@ bool trib_engine_progress(struct trib_engine *e)
         if (!e->all_mapped)
             (void)trib_engine_events(e);
     }
+    if (e->failed) /* the run is done, and its plan may be freed */
+        return moved;
     if (!e->all_mapped)
         pay_credits(e, run);
-    if (!e->failed && run->remaining == 0 && !edges_pending(e, run)) {
+    if (run->remaining == 0 && !edges_pending(e, run)) {
         finish(e, TRIB_OK);
         moved = true;
     }
