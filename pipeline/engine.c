@@ -312,11 +312,10 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
     struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
     size_t len = strlen(text);
     memcpy(n.text, text, len < sizeof(n.text) ? len : sizeof(n.text) - 1);
-    for (int p = 0; p < e->size; p++)
-        trib_link_notify(&e->links[p], &e->arena, &n);
+    trib_engine_tell(e, &n);
     while (e->head)
         finish(e, status);
-    trib_engine_tell_strangers(e, &n);
+    trib_engine_tell_rest(e, &n);
 }
 
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,

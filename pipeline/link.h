@@ -120,6 +120,7 @@ struct trib_link {
     uint32_t notice_version;             /* of the last one sent; even */
     uint32_t notice_seen;
     bool notice_busy; /* the transport may still read the last notice of waiting */
+    bool untold;      /* the transport refused the notice of a failure */
     uint64_t clock; /* of imports */
     struct trib_import imports[TRIB_IMPORTS];
 };
@@ -260,8 +261,10 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
  * trib_link_notify - write a notice to the peer; its text is cut to fit.
  *
  * One of waiting is left out while the transport still holds the last: another comes soon.
+ * returns  TRIB_OK also where there is nobody to tell; TRIB_ERR_NO_RESOURCE: the transport
+ *          is full, notify again later; what else its write gives
  */
-void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
+trib_status_t trib_link_notify(struct trib_link *l, const struct trib_arena *a,
                       const struct trib_notice *notice);
 
 /**
