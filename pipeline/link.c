@@ -148,7 +148,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     st = t->ops->import_region(t, peer, blob, &l->arena);
     if (st != TRIB_OK)
         return st;
-    uint8_t *remote = t->ops->map(t, l->arena);
+    uint8_t *remote = t->ops->map(t, l->arena, NULL);
     if (!remote)
         st = make_staging(a);
     if (st != TRIB_OK) {
@@ -201,7 +201,7 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
         return NULL;
     }
     oldest->blob = *blob;
-    oldest->base = ops->map(l->transport, oldest->remote);
+    oldest->base = ops->map(l->transport, oldest->remote, &oldest->len);
     oldest->used = ++l->clock;
     return oldest;
 }

@@ -86,6 +86,7 @@ struct trib_import {
     struct trib_blob blob;
     struct trib_remote *remote;
     uint8_t *base; /* NULL: no load/store reach */
+    size_t len;    /* of what is at base */
     uint64_t used;
 };
 
