@@ -364,20 +364,40 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-/* A peer that dies now cannot be looked into any more: that is its loss, too. */
+/* Why a peer's buffer is not at hand. A peer that dies now cannot be looked into any
+ * more: that is its loss. What it names may not exist. All else is trouble of this rank. */
+static void import_failed(struct trib_engine *e, int peer)
+{
+    trib_status_t st = e->err->status;
+    char why[sizeof(e->err->text)];
+
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    if (st == TRIB_ERR_PEER_LOST)
+        trib_engine_lost(e, peer, false, why);
+    else if (st == TRIB_OK || st == TRIB_ERR_INVALID || st == TRIB_ERR_RANGE)
+        trib_engine_protocol(e, peer, "a buffer that does not exist");
+    else
+        trib_engine_unable(e, peer, st, why);
+}
+
+/* Where a peer's buffer is; base NULL if it is not within reach, or the engine failed. */
 static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
                                 const struct trib_ref *ref)
 {
-    char why[sizeof(e->err->text)];
+    const struct trib_view none = {.base = NULL};
 
+    if (ref->blob.len == 0)
+        return none;
     trib_error_clear(e->err);
     struct trib_import *im = trib_link_import(l, &ref->blob);
-    if (!im && e->err->status == TRIB_ERR_PEER_LOST) {
-        memcpy(why, e->err->text, sizeof(why));
-        trib_engine_lost(e, l->peer, false, why);
-    }
+    if (!im)
+        import_failed(e, l->peer);
     if (!im || !im->base)
-        return (struct trib_view){.base = NULL};
+        return none;
+    if (!trib_ref_fits(ref, im->len)) {
+        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        return none;
+    }
     return (struct trib_view){
         .base = im->base + ref->origin, .lo = ref->lo, .hi = ref->hi};
 }

@@ -56,6 +56,19 @@ void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
     trib_engine_fail(e, TRIB_ERR_PROTOCOL, text);
 }
 
+void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
+                        const char *why)
+{
+    char me[128], who[128], where[128], text[640];
+
+    name_rank(e, e->rank, me, sizeof(me));
+    name_rank(e, peer, who, sizeof(who));
+    describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s cannot reach a buffer of %s in %s: %.200s", me, who,
+             where, why);
+    trib_engine_fail(e, status, text);
+}
+
 /* In the last barrier a peer that has what it needs may leave before this rank. */
 static bool may_leave(const struct trib_engine *e)
 {

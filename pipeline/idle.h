@@ -35,4 +35,8 @@ void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *noti
 /** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
 void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 
+/** trib_engine_unable - fail: this rank cannot reach a peer's buffer; why is a clause. */
+void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
+                        const char *why);
+
 #endif

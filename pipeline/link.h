@@ -74,6 +74,16 @@ struct trib_ref {
     uint64_t hi;
 };
 
+/** trib_ref_fits - does it stay inside a region of `len` bytes? Peers may claim anything. */
+static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
+{
+    int64_t first, end;
+
+    return ref->lo <= ref->hi &&
+           !__builtin_add_overflow(ref->origin, ref->lo, &first) && first >= 0 &&
+           !__builtin_add_overflow(ref->origin, ref->hi, &end) && (uint64_t)end <= len;
+}
+
 /* Payload of OPEN. */
 struct trib_open {
     struct trib_ref send;
