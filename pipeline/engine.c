@@ -657,5 +657,7 @@ bool trib_engine_progress(struct trib_engine *e)
         finish(e, TRIB_OK);
         moved = true;
     }
+    if (!moved)
+        trib_trace_wait(&e->trace);
     return moved;
 }

@@ -109,6 +109,7 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
     take_notice(e, peer);
     e->links[peer].lost = true;
+    trib_trace_now(&e->trace, TRIB_TRACE_PEER_LOST, peer, 0, 0);
     if (e->failed || (left && may_leave(e)))
         return;
     name_rank(e, peer, who, sizeof(who));
@@ -190,7 +191,7 @@ bool trib_engine_events(struct trib_engine *e)
         if (events[i].kind == TRIB_EVENT_PEER_LOST)
             trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
         else
-            moved |= trib_link_event(&e->links[events[i].peer], &events[i]);
+            moved |= take_event(e, &events[i]);
     }
     return moved;
 }
