@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "tests/harness/draw.h"
 #include "tests/transport/conformance.h"
 
 /* A repeatable choice. */
 static uint32_t pick(uint32_t seed, uint32_t index, uint32_t below)
 {
-    return trib_rng_u32((struct trib_rng){.seed = seed}, index) % below;
+    return draw_u32((struct trib_rng){.seed = seed}, index) % below;
 }
 
 struct inbox {
