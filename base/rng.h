@@ -50,22 +50,4 @@ static inline struct trib_rng_block trib_rng_draw4(struct trib_rng rng, uint64_t
     return trib_rng_philox(counter, (uint32_t)rng.seed, (uint32_t)(rng.seed >> 32));
 }
 
-/** trib_rng_u32 - 32 random bits at `index`. */
-static inline uint32_t trib_rng_u32(struct trib_rng rng, uint64_t index)
-{
-    return trib_rng_draw4(rng, index / 4).word[index % 4];
-}
-
-/** trib_rng_to_float - uniform in [0, 1) from 32 random bits: a multiple of 2^-24. */
-static inline float trib_rng_to_float(uint32_t bits)
-{
-    return (float)(bits >> 8) * 0x1p-24f;
-}
-
-/** trib_rng_float - uniform in [0, 1) at `index`. */
-static inline float trib_rng_float(struct trib_rng rng, uint64_t index)
-{
-    return trib_rng_to_float(trib_rng_u32(rng, index));
-}
-
 #endif

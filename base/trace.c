@@ -37,6 +37,25 @@ void trib_trace_destroy(struct trib_trace *trace)
     *trace = (struct trib_trace){0};
 }
 
+void trib_trace_moment(struct trib_trace *trace, enum trib_trace_kind kind, int peer,
+                       uint32_t chunk, uint64_t value)
+{
+    struct trib_trace_event e = {.time_ns = trib_now_ns(), .peer = -1};
+
+    if (trace->waiting) {
+        trace->waiting = false;
+        e.kind = TRIB_TRACE_WAIT_END;
+        e.seq = (uint32_t)trace->count;
+        trib_trace_add(trace, &e);
+    }
+    e.kind = kind;
+    e.peer = peer;
+    e.chunk = chunk;
+    e.seq = (uint32_t)trace->count;
+    e.value = value;
+    trib_trace_add(trace, &e);
+}
+
 static void dump_event(const struct trib_trace *trace, const struct trib_trace_event *e,
                        FILE *file)
 {

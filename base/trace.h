@@ -6,6 +6,7 @@
 #ifndef BASE_TRACE_H
 #define BASE_TRACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,9 +33,6 @@
     X(WAIT_END, "wait", "E") \
     X(POST, "post", "i") \
     X(ARRIVED, "arrived", "i") \
-    X(WRITE_DONE, "write done", "i") \
-    X(CREDIT, "credit", "i") \
-    X(BLOCKED, "no free slot", "i") \
     X(PEER_LOST, "peer lost", "i")
 /* clang-format on */
 
@@ -61,6 +59,7 @@ struct trib_trace {
     uint64_t mask;  /* capacity - 1 */
     uint64_t count; /* recorded since creation; the newest capacity of them are kept */
     int rank;       /* becomes the process number of the dump */
+    bool waiting;   /* a wait has begun, which the next event ends */
 };
 
 /**
@@ -79,19 +78,27 @@ static inline void trib_trace_add(struct trib_trace *trace,
         trace->events[trace->count++ & trace->mask] = *event;
 }
 
+/** trib_trace_moment - record an event that happens now, and before it the end of a wait;
+ * tracing is on. */
+void trib_trace_moment(struct trib_trace *trace, enum trib_trace_kind kind, int peer,
+                       uint32_t chunk, uint64_t value);
+
 /** trib_trace_now - record an event that happens now; costs a branch when tracing is off. */
 static inline void trib_trace_now(struct trib_trace *trace, enum trib_trace_kind kind,
                                   int peer, uint32_t chunk, uint64_t value)
 {
     if (trace->events)
-        trib_trace_add(trace, &(struct trib_trace_event){
-                                  .time_ns = trib_now_ns(),
-                                  .kind = kind,
-                                  .peer = peer,
-                                  .chunk = chunk,
-                                  .seq = (uint32_t)trace->count,
-                                  .value = value,
-                              });
+        trib_trace_moment(trace, kind, peer, chunk, value);
+}
+
+/** trib_trace_wait - nothing can be done now: a wait begins, unless one has. The next
+ * event of trib_trace_now ends it. */
+static inline void trib_trace_wait(struct trib_trace *trace)
+{
+    if (trace->events && !trace->waiting) {
+        trib_trace_moment(trace, TRIB_TRACE_WAIT_BEGIN, -1, 0, 0);
+        trace->waiting = true;
+    }
 }
 
 /**

@@ -121,7 +121,7 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             const struct trib_encode *in, float *residual, float *work,
                             uint8_t *dst);
 
-/** trib_codec_each - name, stages, grammar and one line of each row, for trib-info. */
+/* A row of the table of codecs, for trib-info. */
 struct trib_codec_row_info {
     const char *name;
     const char *grammar; /* "topk:ratio=R[,ef=0|1][+f16|+bf16]" */
@@ -129,6 +129,8 @@ struct trib_codec_row_info {
     const char *stages[4];
     uint32_t flags;
 };
+
+/** trib_codec_rows - all of them, static; their number. */
 size_t trib_codec_rows(const struct trib_codec_row_info **rows_out);
 
 #endif

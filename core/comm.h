@@ -22,7 +22,6 @@ struct trib_plan {
     const void *send;
     void *recv;
     size_t lengths[2]; /* elements of send and recv, for checks */
-    bool alone;        /* nothing to exchange: size 1 */
     char why[256];     /* of the algorithm */
 };
 

@@ -108,8 +108,9 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
     return TRIB_OK;
 }
 
-static const struct trib_algo *find_algorithm(struct trib_plan *plan, const char *name,
-                                              const struct trib_shape *shape)
+static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
+                                    const struct trib_shape *shape,
+                                    const struct trib_algo **algo_out)
 {
     const struct trib_algo *a = trib_algo_find(name);
     const char *names[32], *near;
@@ -117,27 +118,25 @@ static const struct trib_algo *find_algorithm(struct trib_plan *plan, const char
 
     if (a && (a->colls >> shape->coll & 1) && a->can(shape)) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
-        return a;
+        *algo_out = a;
+        return TRIB_OK;
     }
-    if (a) {
-        trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                       "algorithm %s cannot do %s with %d ranks (trib-info lists what "
-                       "each can do)",
-                       name, trib_coll_name(shape->coll), shape->size);
-        return NULL;
-    }
+    if (a)
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "algorithm %s cannot do %s with %d ranks (trib-info lists "
+                              "what each can do)",
+                              name, trib_coll_name(shape->coll), shape->size);
     for (; trib_algos[n] && n < 32; n++)
         names[n] = trib_algos[n]->name;
     near = trib_text_nearest(name, names, n);
-    trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s",
-                   name, near ? ": did you mean \"" : " (trib-info lists them)",
-                   near ? near : "", near ? "\"?" : "");
-    return NULL;
+    return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                          "algorithm \"%s\" does not exist%s%s%s", name,
+                          near ? ": did you mean \"" : " (trib-info lists them)",
+                          near ? near : "", near ? "\"?" : "");
 }
 
-static const struct trib_algo *choose(struct trib_plan *plan,
-                                      const struct trib_shape *shape,
-                                      const trib_desc_t *d)
+static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *shape,
+                            const trib_desc_t *d, const struct trib_algo **algo_out)
 {
     struct trib_comm *comm = plan->comm;
     const char *name = d->algorithm ? d->algorithm : comm->cfg.algorithm;
@@ -153,13 +152,13 @@ static const struct trib_algo *choose(struct trib_plan *plan,
 
     if (strcmp(name, "auto") != 0 &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm))
-        return find_algorithm(plan, name, shape);
-    const struct trib_algo *a =
-        trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
-    if (!a)
-        trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED, "no algorithm for %s with %d ranks",
-                       trib_coll_name(shape->coll), shape->size);
-    return a;
+        return find_algorithm(plan, name, shape, algo_out);
+    *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
+    if (!*algo_out)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "no algorithm for %s with %d ranks",
+                              trib_coll_name(shape->coll), shape->size);
+    return TRIB_OK;
 }
 
 /* The most elements of which a code word fits into a slot: a multiple of 64. */
@@ -233,11 +232,12 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     struct trib_schedule schedule = {0};
     char wrong[200] = "";
 
-    const struct trib_algo *algo = choose(plan, &shape, d);
-    if (!algo)
-        return plan->comm->err.status;
+    const struct trib_algo *algo;
+    trib_status_t st = choose(plan, &shape, d, &algo);
+    if (st != TRIB_OK)
+        return st;
     plan->run.name = algo->name;
-    trib_status_t st = algo->build(&shape, &schedule);
+    st = algo->build(&shape, &schedule);
     if (st == TRIB_OK)
         st = trib_schedule_check(&schedule, &shape, wrong, sizeof(wrong));
     if (st == TRIB_OK)
@@ -497,6 +497,10 @@ trib_status_t trib_plan_free(trib_plan_t *plan)
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_free");
+    /* It may be seen done by its failure while a pass of the progress thread still has it
+     * in hand: that pass holds the lock. */
+    trib_comm_lock(plan->comm);
+    trib_comm_unlock(plan->comm);
     plan->comm->n_plans--;
     trib_plan_destroy(plan);
     return TRIB_OK;

@@ -19,6 +19,7 @@ static trib_status_t parent_allgather(void *arg, const char *phase, const void *
     desc.count = bytes;
     desc.dtype = TRIB_I8;
     desc.codec = "none";
+    desc.algorithm = "auto"; /* a configured one need not have an all-gather */
     trib_status_t st = trib_plan_make(comm, TRIB_ALLGATHER, &desc, false, &plan);
     if (st != TRIB_OK)
         return st;

@@ -312,11 +312,10 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
     struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
     size_t len = strlen(text);
     memcpy(n.text, text, len < sizeof(n.text) ? len : sizeof(n.text) - 1);
-    for (int p = 0; p < e->size; p++)
-        trib_link_notify(&e->links[p], &e->arena, &n);
+    trib_engine_tell(e, &n);
     while (e->head)
         finish(e, status);
-    trib_engine_tell_strangers(e, &n);
+    trib_engine_tell_rest(e, &n);
 }
 
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
@@ -365,20 +364,40 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-/* A peer that dies now cannot be looked into any more: that is its loss, too. */
+/* Why a peer's buffer is not at hand. A peer that dies now cannot be looked into any
+ * more: that is its loss. What it names may not exist. All else is trouble of this rank. */
+static void import_failed(struct trib_engine *e, int peer)
+{
+    trib_status_t st = e->err->status;
+    char why[sizeof(e->err->text)];
+
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    if (st == TRIB_ERR_PEER_LOST)
+        trib_engine_lost(e, peer, false, why);
+    else if (st == TRIB_OK || st == TRIB_ERR_INVALID || st == TRIB_ERR_RANGE)
+        trib_engine_protocol(e, peer, "a buffer that does not exist");
+    else
+        trib_engine_unable(e, peer, st, why);
+}
+
+/* Where a peer's buffer is; base NULL if it is not within reach, or the engine failed. */
 static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
                                 const struct trib_ref *ref)
 {
-    char why[sizeof(e->err->text)];
+    const struct trib_view none = {.base = NULL};
 
+    if (ref->blob.len == 0)
+        return none;
     trib_error_clear(e->err);
     struct trib_import *im = trib_link_import(l, &ref->blob);
-    if (!im && e->err->status == TRIB_ERR_PEER_LOST) {
-        memcpy(why, e->err->text, sizeof(why));
-        trib_engine_lost(e, l->peer, false, why);
-    }
+    if (!im)
+        import_failed(e, l->peer);
     if (!im || !im->base)
-        return (struct trib_view){.base = NULL};
+        return none;
+    if (!trib_ref_fits(ref, im->len)) {
+        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        return none;
+    }
     return (struct trib_view){
         .base = im->base + ref->origin, .lo = ref->lo, .hi = ref->hi};
 }
@@ -398,11 +417,13 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     }
     struct trib_open open;
     memcpy(&open, trib_cell_payload(cell, sizeof(open)), sizeof(open));
-    edge->peer_send = view_of(e, l, &open.send);
+    struct trib_view send = view_of(e, l, &open.send), recv = {.base = NULL};
     if (!e->failed)
-        edge->peer_recv = view_of(e, l, &open.recv);
+        recv = view_of(e, l, &open.recv);
     if (e->failed)
         return false;
+    edge->peer_send = send;
+    edge->peer_recv = recv;
     trib_link_release(l, &e->arena, TRIB_LANE_UP);
     edge->open_in = false;
     run->moved++;
@@ -529,7 +550,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
         trib_raw_copy(e, run, &c);
     else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
         trib_engine_protocol(e, e->rank, "an own code word that is not valid");
-    return true;
+    return !e->failed;
 }
 
 static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
@@ -574,7 +595,7 @@ static bool exchange_opens(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
 
-    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
+    for (uint32_t i = 0; !e->failed && i < run->program.n_edges; i++) {
         struct trib_edge *edge = &run->program.edges[i];
         if (edge->open_out)
             moved |= send_open(e, run, edge);
@@ -590,7 +611,7 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
 
-    for (uint32_t i = 0; i < run->program.n_tasks && !e->failed; i++) {
+    for (uint32_t i = 0; !e->failed && i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];
         if (t->done == run->desc.rounds || !run_task(e, run, t))
             continue;
@@ -628,11 +649,15 @@ bool trib_engine_progress(struct trib_engine *e)
         if (!e->all_mapped)
             (void)trib_engine_events(e);
     }
+    if (e->failed) /* the run is done, and its plan may be freed */
+        return moved;
     if (!e->all_mapped)
         pay_credits(e, run);
-    if (!e->failed && run->remaining == 0 && !edges_pending(e, run)) {
+    if (run->remaining == 0 && !edges_pending(e, run)) {
         finish(e, TRIB_OK);
         moved = true;
     }
+    if (!moved)
+        trib_trace_wait(&e->trace);
     return moved;
 }

@@ -8,7 +8,7 @@
 #include "base/time.h"
 
 enum {
-    STRANGERS_MS = 300, /* to tell peers of a failure to which there was no link yet */
+    TELL_MS = 300, /* to tell of a failure the peers that take no notice at once */
     EVENTS = 16,
     PAUSES_PER_US = 25,      /* of trib_pause, about */
     EAGER = 64,              /* looks without a pause: an answer is often that near */
@@ -56,6 +56,19 @@ void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
     trib_engine_fail(e, TRIB_ERR_PROTOCOL, text);
 }
 
+void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
+                        const char *why)
+{
+    char me[128], who[128], where[128], text[640];
+
+    name_rank(e, e->rank, me, sizeof(me));
+    name_rank(e, peer, who, sizeof(who));
+    describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s cannot reach a buffer of %s in %s: %.200s", me, who,
+             where, why);
+    trib_engine_fail(e, status, text);
+}
+
 /* In the last barrier a peer that has what it needs may leave before this rank. */
 static bool may_leave(const struct trib_engine *e)
 {
@@ -96,6 +109,7 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
     take_notice(e, peer);
     e->links[peer].lost = true;
+    trib_trace_now(&e->trace, TRIB_TRACE_PEER_LOST, peer, 0, 0);
     if (e->failed || (left && may_leave(e)))
         return;
     name_rank(e, peer, who, sizeof(who));
@@ -116,9 +130,36 @@ static bool host_is_lost(const struct trib_engine *e, const char *host)
     return false;
 }
 
-void trib_engine_tell_strangers(struct trib_engine *e, const struct trib_notice *n)
+static void tell(struct trib_engine *e, int peer, const struct trib_notice *n)
 {
-    uint64_t until = trib_deadline_ms(STRANGERS_MS);
+    struct trib_link *l = &e->links[peer];
+
+    l->untold = trib_link_notify(l, &e->arena, n) == TRIB_ERR_NO_RESOURCE;
+}
+
+void trib_engine_tell(struct trib_engine *e, const struct trib_notice *n)
+{
+    for (int p = 0; p < e->size; p++)
+        tell(e, p, n);
+}
+
+/* Those whose transport was full; true: it still is for some. */
+static bool tell_untold(struct trib_engine *e, const struct trib_notice *n)
+{
+    bool untold = false;
+
+    (void)trib_engine_events(e);
+    for (int p = 0; p < e->size; p++) {
+        if (e->links[p].untold)
+            tell(e, p, n);
+        untold |= e->links[p].untold;
+    }
+    return untold;
+}
+
+void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *n)
+{
+    uint64_t until = trib_deadline_ms(TELL_MS);
 
     for (int p = 0; p < e->size && !trib_deadline_passed(until); p++) {
         struct trib_link *l = &e->links[p];
@@ -126,8 +167,18 @@ void trib_engine_tell_strangers(struct trib_engine *e, const struct trib_notice 
         if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))
             continue;
         if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
-            trib_link_notify(l, &e->arena, n);
+            tell(e, p, n);
     }
+    while (tell_untold(e, n) && !trib_deadline_passed(until))
+        sched_yield();
+}
+
+static bool take_event(struct trib_engine *e, const struct trib_event *event)
+{
+    if (!trib_link_event(&e->links[event->peer], event))
+        return false;
+    trib_trace_now(&e->trace, TRIB_TRACE_ARRIVED, event->peer, 0, event->len);
+    return true;
 }
 
 bool trib_engine_events(struct trib_engine *e)
@@ -140,7 +191,7 @@ bool trib_engine_events(struct trib_engine *e)
         if (events[i].kind == TRIB_EVENT_PEER_LOST)
             trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
         else
-            moved |= trib_link_event(&e->links[events[i].peer], &events[i]);
+            moved |= take_event(e, &events[i]);
     }
     return moved;
 }
@@ -150,7 +201,7 @@ static void tell_waiting(struct trib_engine *e)
     struct trib_notice n = {.kind = TRIB_NOTICE_WAITING, .frame = e->head->frame};
 
     for (uint32_t i = 0; i < e->head->program.n_edges; i++)
-        trib_link_notify(&e->links[e->head->program.edges[i].peer], &e->arena, &n);
+        (void)trib_link_notify(&e->links[e->head->program.edges[i].peer], &e->arena, &n);
 }
 
 /* The peer that the first unfinished task waits for, or -1: for the caller's data. */

@@ -21,15 +21,22 @@ void trib_engine_notices(struct trib_engine *e);
  */
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why);
 
+/** trib_engine_tell - tell of a failure the peers to which there is a link; no waiting. */
+void trib_engine_tell(struct trib_engine *e, const struct trib_notice *notice);
+
 /**
- * trib_engine_tell_strangers - tell of a failure the peers to which there was no link yet.
+ * trib_engine_tell_rest - tell those to which there was no link yet, or whose was full.
  *
  * As long as that takes no time: a host that does not answer costs seconds, and the
- * caller waits. The rest hears of it from others.
+ * caller waits. Whom it does not reach hears of it from others.
  */
-void trib_engine_tell_strangers(struct trib_engine *e, const struct trib_notice *notice);
+void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *notice);
 
 /** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
 void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
+
+/** trib_engine_unable - fail: this rank cannot reach a peer's buffer; why is a clause. */
+void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
+                        const char *why);
 
 #endif

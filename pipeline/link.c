@@ -148,7 +148,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     st = t->ops->import_region(t, peer, blob, &l->arena);
     if (st != TRIB_OK)
         return st;
-    uint8_t *remote = t->ops->map(t, l->arena);
+    uint8_t *remote = t->ops->map(t, l->arena, NULL);
     if (!remote)
         st = make_staging(a);
     if (st != TRIB_OK) {
@@ -201,7 +201,7 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
         return NULL;
     }
     oldest->blob = *blob;
-    oldest->base = ops->map(l->transport, oldest->remote);
+    oldest->base = ops->map(l->transport, oldest->remote, &oldest->len);
     oldest->used = ++l->clock;
     return oldest;
 }
@@ -274,15 +274,15 @@ static void copy_notice(struct trib_notice *to, const struct trib_notice *from)
                          __ATOMIC_RELAXED);
 }
 
-void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
-                      const struct trib_notice *notice)
+trib_status_t trib_link_notify(struct trib_link *l, const struct trib_arena *a,
+                               const struct trib_notice *notice)
 {
     struct trib_notice *out = l->notice_out;
     bool failed = notice->kind == TRIB_NOTICE_FAILED;
     size_t from = 0;
 
     if (!l->connected || l->lost || (l->notice_busy && !failed))
-        return;
+        return TRIB_OK;
     if (!out) {
         from = sources_off(a, l->peer) +
                (failed ? offsetof(struct sources, failed) : 0);
@@ -294,11 +294,14 @@ void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
     copy_notice(out, notice);
     atomic_store_explicit(&out->version_end, version, memory_order_release);
     atomic_store_explicit(&out->version, version, memory_order_release);
-    if (l->mapped)
+    if (l->mapped) {
         l->transport->ops->wake(l->transport, l->peer);
-    else
-        l->notice_busy = write_block(l, a, from, NOTICE_OFF, sizeof(*out),
-                                     imm(IMM_NOTICE, 0)) == TRIB_OK;
+        return TRIB_OK;
+    }
+    trib_status_t st =
+        write_block(l, a, from, NOTICE_OFF, sizeof(*out), imm(IMM_NOTICE, 0));
+    l->notice_busy = st == TRIB_OK;
+    return st;
 }
 
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,

@@ -74,6 +74,16 @@ struct trib_ref {
     uint64_t hi;
 };
 
+/** trib_ref_fits - does it stay inside a region of `len` bytes? Peers may claim anything. */
+static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
+{
+    int64_t first, end;
+
+    return ref->lo <= ref->hi &&
+           !__builtin_add_overflow(ref->origin, ref->lo, &first) && first >= 0 &&
+           !__builtin_add_overflow(ref->origin, ref->hi, &end) && (uint64_t)end <= len;
+}
+
 /* Payload of OPEN. */
 struct trib_open {
     struct trib_ref send;
@@ -86,6 +96,7 @@ struct trib_import {
     struct trib_blob blob;
     struct trib_remote *remote;
     uint8_t *base; /* NULL: no load/store reach */
+    size_t len;    /* of what is at base */
     uint64_t used;
 };
 
@@ -120,6 +131,7 @@ struct trib_link {
     uint32_t notice_version;             /* of the last one sent; even */
     uint32_t notice_seen;
     bool notice_busy; /* the transport may still read the last notice of waiting */
+    bool untold;      /* the transport refused the notice of a failure */
     uint64_t clock; /* of imports */
     struct trib_import imports[TRIB_IMPORTS];
 };
@@ -260,8 +272,10 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
  * trib_link_notify - write a notice to the peer; its text is cut to fit.
  *
  * One of waiting is left out while the transport still holds the last: another comes soon.
+ * returns  TRIB_OK also where there is nobody to tell; TRIB_ERR_NO_RESOURCE: the transport
+ *          is full, notify again later; what else its write gives
  */
-void trib_link_notify(struct trib_link *l, const struct trib_arena *a,
+trib_status_t trib_link_notify(struct trib_link *l, const struct trib_arena *a,
                       const struct trib_notice *notice);
 
 /**

@@ -3,16 +3,13 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 _Static_assert(sizeof(struct trib_step) == 16, "four steps to a cache line");
 
 #define FIRST_CAPACITY 64u
 #define FLAGS_ALL (TRIB_STEP_FINAL | TRIB_STEP_FORWARD | TRIB_STEP_STABLE)
-
-static const char *const op_names[TRIB_STEP_OP_COUNT] = {
-    "send", "recv_reduce", "recv_copy", "scale", "copy",
-};
 
 void trib_schedule_init(struct trib_schedule *s, uint32_t n_chunks)
 {
@@ -166,27 +163,4 @@ trib_status_t trib_schedule_check(const struct trib_schedule *s,
     }
     say(text, bytes, "%s", "");
     return TRIB_OK;
-}
-
-static void print_step(const struct trib_step *step, uint32_t i, FILE *file)
-{
-    fprintf(file, "%5u  %-11s chunk %u", i,
-            step->op < TRIB_STEP_OP_COUNT ? op_names[step->op] : "?", step->chunk);
-    if (!is_local(step))
-        fprintf(file, " %s rank %u, lane %s",
-                step->op == TRIB_STEP_SEND ? "to" : "from", step->peer,
-                step->lane == TRIB_LANE_DOWN ? "down" : "up");
-    if (step->dep != TRIB_STEP_NO_DEP)
-        fprintf(file, ", after %u", step->dep);
-    fprintf(file, "%s%s%s\n", step->flags & TRIB_STEP_FINAL ? ", final" : "",
-            step->flags & TRIB_STEP_FORWARD ? ", forward" : "",
-            step->flags & TRIB_STEP_STABLE ? ", stable" : "");
-}
-
-void trib_schedule_print(const struct trib_schedule *s, FILE *file)
-{
-    fprintf(file, "%u chunk%s, %u step%s\n", s->n_chunks, s->n_chunks == 1 ? "" : "s",
-            s->n_steps, s->n_steps == 1 ? "" : "s");
-    for (uint32_t i = 0; i < s->n_steps; i++)
-        print_step(&s->steps[i], i, file);
 }

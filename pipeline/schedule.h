@@ -33,7 +33,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include <tributary/types.h>
 
@@ -99,8 +98,5 @@ uint32_t trib_schedule_add(struct trib_schedule *s, struct trib_step step);
 trib_status_t trib_schedule_check(const struct trib_schedule *s,
                                   const struct trib_shape *shape, char *text,
                                   size_t bytes);
-
-/** trib_schedule_print - one line a step, for people. */
-void trib_schedule_print(const struct trib_schedule *s, FILE *file);
 
 #endif

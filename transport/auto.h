@@ -145,7 +145,8 @@ trib_status_t trib_auto_export(struct trib_transport *t,
 trib_status_t trib_auto_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_auto_release(struct trib_transport *t, struct trib_remote *remote);
-void *trib_auto_map(struct trib_transport *t, const struct trib_remote *remote);
+void *trib_auto_map(struct trib_transport *t, const struct trib_remote *remote,
+                    size_t *len_out);
 
 /** trib_auto_put - append a record to `bytes` at *at; false: no room. */
 bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,

@@ -277,12 +277,13 @@ void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
     free(remote);
 }
 
-void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque)
+void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,
+                    size_t *len_out)
 {
     const struct auto_remote *remote = (const struct auto_remote *)opaque;
     struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
 
-    return inner->ops->map(inner, remote->remote);
+    return inner->ops->map(inner, remote->remote, len_out);
 }
 
 void trib_auto_shut(struct choosing *c, int i, const char *why)

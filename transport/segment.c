@@ -177,6 +177,9 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
     if (fd < 0 && (errno == ENOENT || errno == ESRCH))
         return trib_fail(err, TRIB_ERR_PEER_LOST,
                          "process %d has died or closed its memory", pid);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot open %s: %m (raise %s)", path,
+                         errno == EMFILE ? "ulimit -n" : "sysctl fs.file-max");
     if (fd < 0)
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,

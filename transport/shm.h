@@ -168,7 +168,8 @@ trib_status_t trib_shm_export(struct trib_transport *t,
 trib_status_t trib_shm_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_shm_release(struct trib_transport *t, struct trib_remote *remote);
-void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote);
+void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote,
+                   size_t *len_out);
 
 /** trib_shm_copy - the bytes of a write, bounds checked. */
 trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write);

@@ -359,10 +359,15 @@ void trib_shm_release(struct trib_transport *t, struct trib_remote *remote)
         remote_free(shm_of(t), (struct shm_remote *)remote, false);
 }
 
-void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote)
+void *trib_shm_map(struct trib_transport *t, const struct trib_remote *opaque,
+                   size_t *len_out)
 {
+    const struct shm_remote *remote = (const struct shm_remote *)opaque;
+
     (void)t;
-    return ((const struct shm_remote *)remote)->ptr;
+    if (len_out)
+        *len_out = remote->ptr ? remote->len : 0;
+    return remote->ptr;
 }
 
 static trib_status_t cma_write(struct shm *shm, const struct shm_remote *remote,

@@ -60,10 +60,13 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
     snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 
-void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote)
+void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
+                  size_t *len_out)
 {
     (void)t;
     (void)remote;
+    if (len_out)
+        *len_out = 0;
     return NULL;
 }
 

@@ -127,7 +127,8 @@ struct trib_route {
  * reg        register memory of the caller
  * export     describe a region; the blob is valid while the region is
  * import     make a peer's exported region a target; connect(peer) came before
- * map        load/store reach: a pointer to the remote's first byte, or NULL
+ * map        load/store reach: a pointer to the remote's first byte, or NULL; len_out, if
+ *            not NULL, becomes the bytes there, which were found to be there
  * write      post a write; returns at once
  * poll       harvest up to max events, never blocks; also where liveness is looked at
  * descriptor of this transport: once armed it is readable when a wait would end, so that
@@ -168,7 +169,8 @@ struct trib_transport_ops {
                                    const struct trib_blob *blob,
                                    struct trib_remote **out);
     void (*release)(struct trib_transport *t, struct trib_remote *remote);
-    void *(*map)(struct trib_transport *t, const struct trib_remote *remote);
+    void *(*map)(struct trib_transport *t, const struct trib_remote *remote,
+                 size_t *len_out);
     trib_status_t (*write)(struct trib_transport *t, int peer,
                            const struct trib_write *write);
     int (*poll)(struct trib_transport *t, struct trib_event *events, int max);
@@ -184,7 +186,8 @@ trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out);
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
-void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote);
+void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
+                  size_t *len_out);
 int trib_no_descriptor(struct trib_transport *t);
 void trib_no_arm(struct trib_transport *t);
 

@@ -98,9 +98,10 @@ static void fwd_release(struct trib_transport *t, struct trib_remote *remote)
     inner_of(t)->ops->release(inner_of(t), remote);
 }
 
-static void *fwd_map(struct trib_transport *t, const struct trib_remote *remote)
+static void *fwd_map(struct trib_transport *t, const struct trib_remote *remote,
+                     size_t *len_out)
 {
-    return inner_of(t)->ops->map(inner_of(t), remote);
+    return inner_of(t)->ops->map(inner_of(t), remote, len_out);
 }
 
 static trib_status_t fwd_write(struct trib_transport *t, int peer,

@@ -77,7 +77,7 @@ TRIB_API int trib_size(const trib_comm_t *comm);
 /**
  * trib_last_error - the sentence of the last failed call: what was wrong, where, the cure.
  *
- * comm     NULL: of the last trib_init of this thread
+ * comm     NULL: of the last trib_init, trib_free_comm or trib_list_each of this thread
  * owner    the library; valid until the next failing call on comm
  */
 TRIB_API const char *trib_last_error(const trib_comm_t *comm);

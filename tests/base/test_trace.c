@@ -84,6 +84,36 @@ static void test_spans_and_time(void **state)
     trib_trace_destroy(&trace);
 }
 
+/* A wait ends with the next event, whatever that is. */
+static void test_waits(void **state)
+{
+    static const enum trib_trace_kind expected[] = {
+        TRIB_TRACE_OP_BEGIN, TRIB_TRACE_WAIT_BEGIN, TRIB_TRACE_WAIT_END,
+        TRIB_TRACE_POST,     TRIB_TRACE_WAIT_BEGIN, TRIB_TRACE_WAIT_END,
+        TRIB_TRACE_OP_END};
+    struct trib_trace trace, off;
+
+    (void)state;
+    assert_status(trib_trace_create(&trace, 16, 0), TRIB_OK);
+    trib_trace_now(&trace, TRIB_TRACE_OP_BEGIN, -1, 0, 0);
+    trib_trace_wait(&trace);
+    trib_trace_wait(&trace);
+    trib_trace_now(&trace, TRIB_TRACE_POST, 1, 2, 3);
+    trib_trace_wait(&trace);
+    trib_trace_now(&trace, TRIB_TRACE_OP_END, -1, 0, 0);
+    assert_int_equal(trace.count, sizeof(expected) / sizeof(*expected));
+    for (uint64_t i = 0; i < trace.count; i++) {
+        assert_int_equal(trace.events[i].kind, expected[i]);
+        assert_int_equal(trace.events[i].seq, i);
+    }
+    assert_int_equal(trace.events[3].peer, 1);
+    assert_int_equal(trace.events[3].value, 3);
+    trib_trace_destroy(&trace);
+    assert_status(trib_trace_create(&off, 0, 0), TRIB_OK);
+    trib_trace_wait(&off);
+    assert_int_equal(off.count, 0);
+}
+
 static void test_limits(void **state)
 {
     struct trib_trace trace;
@@ -112,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_off_records_nothing),
         cmocka_unit_test(test_keeps_the_newest),
         cmocka_unit_test(test_spans_and_time),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_unwritable_file),
     };

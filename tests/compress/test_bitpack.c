@@ -17,7 +17,7 @@ static void test_all(void **state)
             uint8_t *expected = calloc(bytes + 1, 1);
             assert_int_equal(bytes, (n * (size_t)bits + 7) / 8);
             for (size_t i = 0; i < n; i++) {
-                codes[i] = (uint8_t)(trib_rng_u32(rng, i) & ((1u << bits) - 1));
+                codes[i] = (uint8_t)(draw_u32(rng, i) & ((1u << bits) - 1));
                 for (int b = 0; b < bits; b++) {
                     const size_t bit = i * (size_t)bits + (size_t)b;
                     expected[bit / 8] |= (uint8_t)((codes[i] >> b & 1u) << bit % 8);

@@ -15,7 +15,7 @@ static size_t spread(size_t m, uint32_t span)
     const struct trib_rng rng = {.seed = span};
     uint64_t at = 0;
     for (size_t i = 0; i < m; i++) {
-        at += (span ? trib_rng_u32(rng, i) % span : 0) + (i > 0);
+        at += (span ? draw_u32(rng, i) % span : 0) + (i > 0);
         positions[i] = (uint32_t)at;
     }
     return m ? positions[m - 1] + (size_t)1 : 0;

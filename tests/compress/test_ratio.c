@@ -34,7 +34,7 @@ static float *gradient_new(bool cubed)
     for (uint64_t i = 0; i < N; i++) {
         float v = 0;
         for (uint64_t j = 0; j < 8; j++)
-            v += trib_rng_float(rng, 8 * i + j) - 0.5f;
+            v += draw_float(rng, 8 * i + j) - 0.5f;
         x[i] = cubed ? v * v * v : v;
     }
     return x;

@@ -11,9 +11,9 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "tests/harness/draw.h"
 
 /* one text a row of the table and more: every combination of stages and parameters */
 static const char *const codec_texts[] = {
@@ -52,8 +52,8 @@ enum vector_kind {
 static inline float normal_at(uint64_t seed, uint64_t i)
 {
     const struct trib_rng rng = {.seed = seed, .stream = 7, .step = 1};
-    const double u = 1.0 - (double)trib_rng_float(rng, 2 * i);
-    const double v = (double)trib_rng_float(rng, 2 * i + 1);
+    const double u = 1.0 - (double)draw_float(rng, 2 * i);
+    const double v = (double)draw_float(rng, 2 * i + 1);
     return (float)(sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v));
 }
 

@@ -408,6 +408,10 @@ static int use_after_failure(struct ranks_self *self)
     }
     refused(self, trib_split(self->comm, 0, 0, (trib_comm_t **)&p), TRIB_ERR_MISMATCH,
             WORDS("count"));
+    d.algorithm = "rinq";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_MISMATCH, WORDS("count"));
+    d.algorithm = "dissemination";
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_MISMATCH, WORDS("count"));
     ranks_ok(self, trib_plan_free(plan));
     ranks_ok(self, trib_free_comm(self->comm));
     return 0;
@@ -424,6 +428,74 @@ static void test_use_after_failure(void **state)
     (void)state;
     assert_int_equal(
         ranks_run(&(struct ranks_job){.size = 2, .fn = init_and_fail, .bare = true}), 0);
+}
+
+/*
+ * The progress thread finds that a peer differs, ends the run, and tells the peers to which
+ * it has no link yet, with the run still in hand. The caller may see the end, but its plan
+ * is not freed before the thread is through: the log line of a link says where that is.
+ */
+static struct {
+    pthread_t caller;
+    _Atomic int started, telling, freed, too_early;
+} pass;
+
+static void slow_line(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    if (!pass.started || pthread_equal(pthread_self(), pass.caller) ||
+        !strstr(line, "connected to peer"))
+        return;
+    pass.telling = 1;
+    for (int i = 0; i < 20 && !pass.freed; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    pass.too_early |= pass.freed;
+}
+
+static int free_at_once(struct ranks_self *self)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    trib_desc_t d = TRIB_DESC_INIT;
+    static float x[5000];
+    trib_plan_t *plan;
+    trib_status_t st;
+
+    pass.caller = pthread_self();
+    self->opts.log = slow_line;
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    d.recv = x;
+    d.count = self->rank ? 5000 : 4999;
+    d.algorithm = "ring";
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    pass.started = 1;
+    /* The one that differs comes late, so that the threads of the others find it. */
+    for (int i = 0; i < 100 && self->rank == 0; i++)
+        nanosleep(&moment, NULL);
+    ranks_ok(self, trib_plan_start(plan));
+    for (int i = 0; i < 1000 && self->rank && !pass.telling; i++)
+        nanosleep(&moment, NULL);
+    while ((st = trib_plan_test(plan)) == TRIB_INPROGRESS)
+        nanosleep(&moment, NULL);
+    refused(self, st, TRIB_ERR_MISMATCH, WORDS("count"));
+    ranks_ok(self, trib_plan_free(plan));
+    pass.freed = 1;
+    ranks_ok(self, trib_free_comm(self->comm));
+    ranks_assert(self, !pass.too_early);
+    return 0;
+}
+
+static void test_free_while_failing(void **state)
+{
+    static const char *const configs[] = {"log=debug,transport=shm",
+                                          "log=debug,transport=shm+nomap"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct ranks_job job = {
+            .size = 5, .fn = free_at_once, .config = configs[i], .bare = true};
+        assert_int_equal(ranks_run(&job), 0);
+    }
 }
 
 /* A plan that is fed by halves: all ranks hear of it, though they tell each other all the
@@ -472,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_small_chunks),
         cmocka_unit_test(test_bad_codec_of_configuration),
         cmocka_unit_test(test_use_after_failure),
+        cmocka_unit_test(test_free_while_failing),
         cmocka_unit_test(test_starved_plan),
     };
 

@@ -171,6 +171,18 @@ static int many(struct ranks_self *self)
     return 0;
 }
 
+/* Split by colours, as colors does, but with sums in f32, which any codec can do. */
+static int halves(struct ranks_self *self)
+{
+    trib_comm_t *half = split(self, self->comm, self->rank % 2, 0);
+    float x = 1;
+
+    ranks_ok(self, trib_allreduce(half, NULL, &x, 1, TRIB_F32, TRIB_SUM));
+    ranks_assert(self, x == (float)trib_size(half));
+    ranks_ok(self, trib_free_comm(half));
+    return 0;
+}
+
 /* One rank has no descriptor left for the memory of a child: nobody gets one, all are
  * told, and the parent goes on. */
 static int one_cannot(struct ranks_self *self)
@@ -264,6 +276,19 @@ static void test_one_cannot(void **state)
         assert_int_equal(ranks_run(&job), 0);
 }
 
+/* Whatever algorithm is configured, also one that knows no all-gather. */
+static void test_any_algorithm(void **state)
+{
+    static const char *const configs[] = {"algorithm=tree", "algorithm=flat",
+                                          "algorithm=ring", "algorithm=tree,codec=bf16"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(configs) / sizeof(*configs); i++)
+        assert_int_equal(ranks_run(&(struct ranks_job){
+                             .size = 3, .fn = halves, .config = configs[i]}),
+                         0);
+}
+
 static void test_many(void **state)
 {
     (void)state;
@@ -281,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_independent),
         cmocka_unit_test(test_outlives_parent),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_any_algorithm),
         cmocka_unit_test(test_one_cannot),
     };
 

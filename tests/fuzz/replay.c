@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/rng.h"
+#include "tests/harness/draw.h"
 
 #define INPUT_MAX_BYTES 65536
 #define DAMAGED_COPIES 200
@@ -41,12 +41,12 @@ static size_t damage(uint8_t *data, size_t size, uint32_t number)
 {
     static const uint8_t edges[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
     struct trib_rng rng = {.seed = 1, .step = number};
-    uint32_t times = 1 + trib_rng_u32(rng, 0) % 4;
+    uint32_t times = 1 + draw_u32(rng, 0) % 4;
 
     for (uint32_t i = 1; i <= times && size; i++) {
-        uint32_t at = trib_rng_u32(rng, 3 * i) % (uint32_t)size;
-        uint32_t how = trib_rng_u32(rng, 3 * i + 1);
-        uint32_t what = trib_rng_u32(rng, 3 * i + 2);
+        uint32_t at = draw_u32(rng, 3 * i) % (uint32_t)size;
+        uint32_t how = draw_u32(rng, 3 * i + 1);
+        uint32_t what = draw_u32(rng, 3 * i + 2);
         if (how % 3 == 0)
             size = at;
         else if (how % 3 == 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/simgraph.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* The ends of one list of steps: a lane between two ranks, in one direction. */

@@ -4,6 +4,7 @@
  * step before it on its lane, and after the SEND that it receives. `after[x]` is the
  * set of all steps that come after x.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/harness/simgraph.h"

@@ -2,6 +2,7 @@
 #include "tests/harness/simschedule.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

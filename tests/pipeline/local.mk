@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 pipeline_tests = \
+	tests/pipeline/test_engine \
 	tests/pipeline/test_frame \
 	tests/pipeline/test_layout \
 	tests/pipeline/test_link \

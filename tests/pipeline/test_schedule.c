@@ -117,44 +117,12 @@ static void test_check_whole(void **state)
     assert_int_equal(s.n_steps, 0);
 }
 
-static void test_print(void **state)
-{
-    const struct trib_step steps[] = {
-        {TRIB_STEP_SEND, TRIB_STEP_STABLE, TRIB_LANE_UP, 2, 2, NONE},
-        {TRIB_STEP_RECV_COPY, TRIB_STEP_FINAL, TRIB_LANE_DOWN, 2, 0, NONE},
-        {TRIB_STEP_SEND, TRIB_STEP_FINAL | TRIB_STEP_FORWARD, TRIB_LANE_DOWN, 3, 0, 1},
-        {TRIB_STEP_COPY, 0, 0, 1, 1, NONE},
-    };
-    struct trib_schedule s;
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *file = open_memstream(&text, &bytes);
-
-    (void)state;
-    assert_non_null(file);
-    trib_schedule_init(&s, 4);
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-        trib_schedule_add(&s, steps[i]);
-    trib_schedule_print(&s, file);
-    fclose(file);
-    assert_string_equal(text,
-                        "4 chunks, 4 steps\n"
-                        "    0  send        chunk 2 to rank 2, lane up, stable\n"
-                        "    1  recv_copy   chunk 0 from rank 2, lane down, final\n"
-                        "    2  send        chunk 0 to rank 3, lane down, after 1, "
-                        "final, forward\n"
-                        "    3  copy        chunk 1\n");
-    free(text);
-    trib_schedule_free(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_add),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_check_whole),
-        cmocka_unit_test(test_print),
     };
 
     tribtest_deadline(120);

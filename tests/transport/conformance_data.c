@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "tests/harness/draw.h"
 #include "tests/transport/conformance.h"
 
 /* A repeatable choice. */
 static uint32_t pick(uint32_t seed, uint32_t index, uint32_t below)
 {
-    return trib_rng_u32((struct trib_rng){.seed = seed}, index) % below;
+    return draw_u32((struct trib_rng){.seed = seed}, index) % below;
 }
 
 struct inbox {
@@ -311,8 +311,8 @@ static void check_map(struct spawn *s, const struct row *row)
     SPAWN_CHECK(s, rig.t->ops->reg(rig.t, rig.mem + 4097, 3000, &part) == TRIB_OK);
     if (!rig_swap(&rig, part, parts))
         goto out;
-    uint8_t *whole = rig.t->ops->map(rig.t, rig.remote[peer]);
-    uint8_t *inner = rig.t->ops->map(rig.t, parts[peer]);
+    uint8_t *whole = rig.t->ops->map(rig.t, rig.remote[peer], NULL);
+    uint8_t *inner = rig.t->ops->map(rig.t, parts[peer], NULL);
     if (!SPAWN_CHECK(s, whole && inner) || !SPAWN_CHECK(s, inner == whole + 4097))
         goto out;
     fill(whole, 4097, 1);
@@ -333,7 +333,7 @@ static void check_no_map(struct spawn *s, const struct row *row)
     struct rig rig;
 
     if (rig_open(&rig, s, row))
-        SPAWN_CHECK(s, !rig.t->ops->map(rig.t, rig.remote[!s->rank]));
+        SPAWN_CHECK(s, !rig.t->ops->map(rig.t, rig.remote[!s->rank], NULL));
     rig_close(&rig);
 }
 

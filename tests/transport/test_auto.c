@@ -167,12 +167,12 @@ static void test_both_ends_choose_alike(void **state)
     (void)state;
     open_settled(&pair, "auto", 0);
     assert_route(&pair, "shm", "same host");
-    assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0]));
+    assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
     pair_close(&pair);
     open_settled(&pair, "auto", SHM);
     assert_route(&pair, "tcp", "shm: ");
-    assert_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0]));
-    assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1]));
+    assert_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
+    assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1], NULL));
     assert_works(&pair);
     pair_close(&pair);
 }

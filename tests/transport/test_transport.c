@@ -94,8 +94,8 @@ static void test_auto(void **state)
     pair_open(&pair, "auto", "auto+nomap");
     assert_string_equal(pair.t[0]->ops->name, "auto");
     all_slots(pair.t[1]->ops);
-    assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0]));
-    assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1]));
+    assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
+    assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1], NULL));
     pair_close(&pair);
 }
 

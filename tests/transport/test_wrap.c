@@ -108,7 +108,7 @@ static void test_nomap(void **state)
 
     (void)state;
     open_with(&pair, 0, "nomap");
-    assert_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0]));
+    assert_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
     memset(pair.mem[0], 3, 8);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
     expect(&pair, 1, TRIB_EVENT_ARRIVED, 1);

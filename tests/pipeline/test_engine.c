@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine when something is wrong, and its trace: two engines in one process that run
+ * a sum of two ranks, each driven by hand.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <sys/resource.h>
+
+#include "base/time.h"
+#include "collectives/collectives.h"
+#include "pipeline/idle.h"
+
+#define COUNT 1000
+
+struct side {
+    struct trib_error err;
+    struct trib_engine engine;
+    struct trib_run run;
+    float *x;
+};
+
+struct two {
+    struct trib_config cfg;
+    struct side side[2];
+};
+
+static void open_side(struct two *t, int rank, const char *transport)
+{
+    struct side *s = &t->side[rank];
+    struct trib_engine *e = &s->engine;
+    struct trib_transport_opts opts = {
+        .self = rank, .size = 2, .params = "", .cfg = &t->cfg, .err = &s->err};
+
+    e->cfg = &t->cfg;
+    e->err = &s->err;
+    e->kernels = trib_kernels_get(NULL);
+    e->rank = rank;
+    e->size = 2;
+    assert_non_null(e->kernels);
+    assert_status(trib_transport_open(transport, &opts, &e->transport), TRIB_OK);
+    assert_status(trib_engine_open(e), TRIB_OK);
+    void *x;
+    assert_status(trib_memory_alloc(&e->memories, COUNT * sizeof(float), &x), TRIB_OK);
+    s->x = x;
+}
+
+static void introduce(struct trib_engine *to, const struct trib_engine *e)
+{
+    const struct trib_transport_ops *ops = e->transport->ops;
+    struct trib_peer *p = &to->peers[e->rank];
+
+    snprintf(p->host, sizeof(p->host), "here");
+    p->pid = getpid();
+    assert_status(ops->address(e->transport, &p->address), TRIB_OK);
+    assert_status(ops->export_region(e->transport, e->arena.region, &p->arena), TRIB_OK);
+}
+
+static void prepare(struct side *s)
+{
+    struct trib_engine *e = &s->engine;
+    struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .rank = e->rank, .size = 2};
+    const struct trib_algo *algo = trib_algo_find("direct");
+    struct trib_schedule schedule = {0};
+
+    assert_status(algo->build(&shape, &schedule), TRIB_OK);
+    assert_status(trib_program_create(&schedule, e->rank, 2, &s->run.program), TRIB_OK);
+    trib_schedule_free(&schedule);
+    s->run.desc = (struct trib_run_desc){.op.root = TRIB_ROOT_NONE,
+                                         .element = sizeof(float),
+                                         .count = COUNT,
+                                         .total = COUNT,
+                                         .piece = COUNT / 2,
+                                         .rounds = 1,
+                                         .zero_copy = true};
+    s->run.name = algo->name;
+    assert_status(trib_run_prepare(e, &s->run), TRIB_OK);
+    for (int i = 0; i < COUNT; i++)
+        s->x[i] = (float)(e->rank + 1);
+}
+
+static struct two *open_two(const char *transport)
+{
+    struct two *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    assert_status(trib_config_load(&t->cfg, "trace=1K", NULL, NULL), TRIB_OK);
+    for (int i = 0; i < 2; i++)
+        open_side(t, i, transport);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++)
+            introduce(&t->side[i].engine, &t->side[k].engine);
+    for (int i = 0; i < 2; i++)
+        prepare(&t->side[i]);
+    return t;
+}
+
+static void close_two(struct two *t)
+{
+    for (int i = 0; i < 2; i++) {
+        struct side *s = &t->side[i];
+        if (s->engine.head)
+            trib_engine_fail(&s->engine, TRIB_ERR_TIMEOUT, "the other one has failed");
+    }
+    for (int i = 0; i < 2; i++) {
+        struct side *s = &t->side[i];
+        trib_run_dispose(&s->run);
+        trib_engine_close(&s->engine);
+        s->engine.transport->ops->close(s->engine.transport);
+    }
+    free(t);
+}
+
+static void start(struct two *t)
+{
+    for (int i = 0; i < 2; i++)
+        trib_run_start(&t->side[i].engine, &t->side[i].run, NULL, t->side[i].x);
+}
+
+/* Nothing is lost on the way: a few passes do. */
+static void drive(struct two *t)
+{
+    for (int i = 0; i < 100; i++)
+        (void)trib_engine_progress(&t->side[i % 2].engine);
+}
+
+static void assert_words(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (!strstr(text, *words))
+            fail_msg("\"%s\" is not in: %s", *words, text);
+}
+
+static void test_sums(void **state)
+{
+    static const char *const transports[] = {"shm", "shm+nomap"};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct two *t = open_two(transports[k]);
+        start(t);
+        drive(t);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
+            assert_status(t->side[i].run.status, TRIB_OK);
+            assert_true(t->side[i].x[0] == 3.0f && t->side[i].x[COUNT - 1] == 3.0f);
+        }
+        close_two(t);
+    }
+}
+
+/* What rank 0 says of its buffers; rank 1 must not believe it. */
+static void lie_low(struct trib_open *o)
+{
+    o->recv.origin -= 4096;
+}
+
+static void lie_high(struct trib_open *o)
+{
+    o->send.hi += 4096;
+}
+
+static void lie_backwards(struct trib_open *o)
+{
+    o->send.lo = o->send.hi + 1;
+}
+
+static void lie_hugely(struct trib_open *o)
+{
+    o->recv.origin = INT64_MAX;
+}
+
+static void lie_about_region(struct trib_open *o)
+{
+    memset(o->send.blob.bytes, 0x5a, o->send.blob.len);
+}
+
+static void test_refuses_hostile_opens(void **state)
+{
+    static void (*const lies[])(struct trib_open *) = {
+        lie_low, lie_high, lie_backwards, lie_hugely, lie_about_region};
+    static const char *const words[] = {"rank 0 (host here", "sent", "buffer", "rank 1",
+                                        "phase", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+        struct two *t = open_two("shm");
+        start(t);
+        lies[i](&t->side[0].run.open);
+        drive(t);
+        assert_status((trib_status_t)t->side[1].engine.failed, TRIB_ERR_PROTOCOL);
+        assert_words(t->side[1].engine.failure.text, words);
+        close_two(t);
+    }
+}
+
+/* This rank's own trouble, in its name, with the cure. */
+static void test_cannot_import(void **state)
+{
+    static const char *const words[] = {"rank 1 (host here", "cannot reach a buffer of rank 0",
+                                        "allreduce", "phase", "ulimit -n", NULL};
+    struct two *t = open_two("shm");
+    struct trib_engine *e = &t->side[1].engine;
+    struct rlimit before, none;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    /* Not in the segment that the link's own memory is in, which is open already. */
+    void *x;
+    size_t bytes = (size_t)8 << 20;
+    assert_status(trib_memory_alloc(&t->side[0].engine.memories, bytes, &x), TRIB_OK);
+    t->side[0].x = x;
+    start(t);
+    (void)trib_engine_progress(&t->side[0].engine);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    (void)trib_engine_progress(e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_status((trib_status_t)e->failed, TRIB_ERR_SYSTEM);
+    assert_words(e->failure.text, words);
+    close_two(t);
+}
+
+/* Rank 1 does not look for a while, and its ring is full. */
+static void fill_ring(struct two *t)
+{
+    struct trib_engine *e = &t->side[0].engine;
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED};
+    struct trib_link *l = &e->links[1];
+    int sent = 0;
+
+    /* Notices of nothing: their kind is none. */
+    for (n.kind = 0; sent < 1000000; sent++) {
+        l->notice_busy = false;
+        if (trib_link_notify(l, &e->arena, &n) != TRIB_OK)
+            break;
+    }
+    assert_in_range(sent, 1, 999999);
+    assert_status(trib_link_notify(l, &e->arena, &n), TRIB_ERR_NO_RESOURCE);
+}
+
+static void *look_later(void *arg)
+{
+    struct trib_engine *e = arg;
+    uint64_t until = trib_deadline_ms(20000);
+
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    while (!e->failed && !trib_deadline_passed(until)) {
+        (void)trib_engine_events(e);
+        trib_engine_notices(e);
+    }
+    return NULL;
+}
+
+static void test_failure_is_told_later(void **state)
+{
+    struct two *t = open_two("shm+nomap");
+    pthread_t thread;
+
+    (void)state;
+    fill_ring(t);
+    assert_int_equal(pthread_create(&thread, NULL, look_later, &t->side[1].engine), 0);
+    trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
+    pthread_join(thread, NULL);
+    assert_status((trib_status_t)t->side[1].engine.failed, TRIB_ERR_TIMEOUT);
+    assert_string_equal(t->side[1].engine.failure.text, "because of this");
+    close_two(t);
+}
+
+/* Trace ----------------------------------------------------------------------------------- */
+
+static int count_events(const struct trib_trace *trace, enum trib_trace_kind kind)
+{
+    int n = 0;
+
+    for (uint64_t i = 0; i < trace->count; i++)
+        n += trace->events[i].kind == kind;
+    return n;
+}
+
+static void test_trace_shows_waiting(void **state)
+{
+    struct two *t = open_two("shm+nomap");
+    struct trib_engine *e = &t->side[1].engine;
+
+    (void)state;
+    trib_run_start(e, &t->side[1].run, NULL, t->side[1].x);
+    for (int i = 0; i < 10; i++) /* the other one does not come */
+        (void)trib_engine_progress(e);
+    assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_BEGIN), 1);
+    assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_END), 0);
+    trib_run_start(&t->side[0].engine, &t->side[0].run, NULL, t->side[0].x);
+    drive(t);
+    assert_int_equal(t->side[1].run.state, TRIB_RUN_DONE);
+    assert_true(count_events(&e->trace, TRIB_TRACE_ARRIVED) > 0);
+    assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_BEGIN),
+                     count_events(&e->trace, TRIB_TRACE_WAIT_END));
+    assert_int_equal(e->trace.events[e->trace.count - 1].kind, TRIB_TRACE_OP_END);
+    assert_int_equal(count_events(&e->trace, TRIB_TRACE_PEER_LOST), 0);
+    trib_engine_lost(e, 0, false, "it is a test");
+    assert_int_equal(count_events(&e->trace, TRIB_TRACE_PEER_LOST), 1);
+    close_two(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_refuses_hostile_opens),
+        cmocka_unit_test(test_cannot_import),
+        cmocka_unit_test(test_failure_is_told_later),
+        cmocka_unit_test(test_trace_shows_waiting),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
