@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 
+#include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
 #define OPERATIONS 10000
@@ -275,6 +276,60 @@ static void test_alloc_and_free(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
+/* What this process maps of its own and of its peers' memory, each with its address. */
+static uint64_t mappings(int *n_out)
+{
+    FILE *f = fopen("/proc/self/maps", "r");
+    char line[512];
+    uint64_t hash = 1;
+
+    *n_out = 0;
+    while (f && fgets(line, sizeof(line), f)) {
+        if (!strstr(line, "memfd:"))
+            continue;
+        hash = oracle_mix(hash ^ oracle_hash(line, strlen(line)));
+        ++*n_out;
+    }
+    if (f)
+        fclose(f);
+    return hash;
+}
+
+/* More buffers than one: those of a peer are mapped at their first turn, and stay. */
+static int rotates(struct ranks_self *self)
+{
+    enum { N = 40, COUNT = 100000 };
+    void *x[N];
+    int before, after;
+    uint64_t first = 0;
+
+    for (int i = 0; i < N; i++)
+        ranks_ok(self, trib_alloc(self->comm, COUNT * sizeof(float), &x[i]));
+    (void)mappings(&before);
+    for (int turn = 0; turn < 3 * N; turn++) {
+        ranks_ok(self, trib_allreduce(self->comm, NULL, x[turn % N], COUNT, TRIB_F32,
+                                      TRIB_SUM));
+        uint64_t now = mappings(&after);
+        if (turn == N - 1)
+            first = now;
+        if (turn >= N && now != first)
+            ranks_die(self, "turn %d: other mappings than after the first", turn);
+    }
+    if (after < before + N * (self->size - 1))
+        ranks_die(self, "%d mappings, %d before the peers' came", after, before);
+    for (int i = 0; i < N; i++)
+        ranks_ok(self, trib_free(self->comm, x[i]));
+    return 0;
+}
+
+static void test_many_buffers(void **state)
+{
+    struct ranks_job job = {.size = 2, .fn = rotates, .config = "algorithm=direct"};
+
+    (void)state;
+    assert_int_equal(ranks_run(&job), 0);
+}
+
 static int register_loops(struct ranks_self *self)
 {
     enum { N = 50000 };
@@ -350,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_no_needless_copies),
         cmocka_unit_test(test_alloc_and_free),
+        cmocka_unit_test(test_many_buffers),
         cmocka_unit_test(test_register_and_deregister),
         cmocka_unit_test(test_init_twice),
     };
