@@ -51,9 +51,11 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
     if (!comm)
         return TRIB_ERR_INVALID;
     trib_comm_lock(comm);
-    trib_status_t st = comm->engine.head
-                           ? TRIB_ERR_BUSY
-                           : trib_memory_remove(&comm->engine.memories, ptr, allocated);
+    struct trib_engine *e = &comm->engine;
+    /* After a failure a peer may be in the middle of an operation that this rank left. */
+    trib_status_t st = e->head ? TRIB_ERR_BUSY
+                               : trib_memory_remove(&e->memories, ptr, allocated,
+                                                    e->failed != TRIB_OK);
     trib_comm_unlock(comm);
     if (st == TRIB_ERR_BUSY)
         return trib_comm_fail(comm, st, "%s while a plan runs: wait for it first", call);

@@ -162,14 +162,58 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     return TRIB_OK;
 }
 
+static struct trib_import **bucket_of(struct trib_link *l, const struct trib_blob *blob)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (size_t i = 0; i < blob->len; i++)
+        hash = (hash ^ blob->bytes[i]) * 16777619u;
+    return &l->imports[(hash ^ hash >> 16) & (TRIB_IMPORT_BUCKETS - 1)];
+}
+
+static void import_drop(struct trib_link *l, struct trib_import **at)
+{
+    struct trib_import *im = *at;
+
+    *at = im->next;
+    l->transport->ops->release(l->transport, im->remote);
+    free(im);
+    l->n_imports--;
+}
+
+/*
+ * Make room for one more: drop what the peer has freed, and of a full cache the one that
+ * was not used for longest. The newest stays: an operation looks two up, one after the
+ * other.
+ */
+static void imports_trim(struct trib_link *l)
+{
+    const struct trib_transport_ops *ops = l->transport->ops;
+    struct trib_import **oldest = NULL;
+
+    for (int i = 0; i < TRIB_IMPORT_BUCKETS; i++) {
+        for (struct trib_import **at = &l->imports[i]; *at;) {
+            if ((*at)->used != l->clock && ops->stale(l->transport, (*at)->remote)) {
+                import_drop(l, at);
+                continue;
+            }
+            if (!oldest || (*at)->used < (*oldest)->used)
+                oldest = at;
+            at = &(*at)->next;
+        }
+    }
+    if (l->n_imports >= TRIB_IMPORTS)
+        import_drop(l, oldest);
+}
+
 void trib_link_close(struct trib_link *l, struct trib_arena *a)
 {
     if (!l->connected)
         return;
     struct trib_transport *t = a->transport;
-    for (int i = 0; i < TRIB_IMPORTS; i++)
-        if (l->imports[i].remote)
-            t->ops->release(t, l->imports[i].remote);
+    for (int i = 0; i < TRIB_IMPORT_BUCKETS; i++)
+        while (l->imports[i])
+            import_drop(l, &l->imports[i]);
     t->ops->release(t, l->arena);
     t->ops->disconnect(t, l->peer);
     a->edges--;
@@ -178,32 +222,32 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
 
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob)
 {
-    struct trib_import *oldest = &l->imports[0];
-
-    for (int i = 0; i < TRIB_IMPORTS; i++) {
-        struct trib_import *im = &l->imports[i];
-        if (im->remote && im->blob.len == blob->len &&
+    if (blob->len == 0 || blob->len > TRIB_BLOB_MAX)
+        return NULL;
+    struct trib_import **bucket = bucket_of(l, blob);
+    for (struct trib_import *im = *bucket; im; im = im->next) {
+        if (im->blob.len == blob->len &&
             memcmp(im->blob.bytes, blob->bytes, blob->len) == 0) {
             im->used = ++l->clock;
             return im;
         }
-        if (im->used < oldest->used)
-            oldest = im;
     }
-    if (blob->len == 0 || blob->len > TRIB_BLOB_MAX)
+    imports_trim(l);
+    struct trib_import *fresh = calloc(1, sizeof(*fresh));
+    if (!fresh)
         return NULL;
     const struct trib_transport_ops *ops = l->transport->ops;
-    if (oldest->remote)
-        ops->release(l->transport, oldest->remote);
-    memset(oldest, 0, sizeof(*oldest));
-    if (ops->import_region(l->transport, l->peer, blob, &oldest->remote) != TRIB_OK) {
-        oldest->remote = NULL;
+    if (ops->import_region(l->transport, l->peer, blob, &fresh->remote) != TRIB_OK) {
+        free(fresh);
         return NULL;
     }
-    oldest->blob = *blob;
-    oldest->base = ops->map(l->transport, oldest->remote, &oldest->len);
-    oldest->used = ++l->clock;
-    return oldest;
+    fresh->blob = *blob;
+    fresh->base = ops->map(l->transport, fresh->remote, &fresh->len);
+    fresh->used = ++l->clock;
+    fresh->next = *bucket;
+    *bucket = fresh;
+    l->n_imports++;
+    return fresh;
 }
 
 /* From staging + from to offset `to` of the block that the peer keeps for this rank. */

@@ -90,14 +90,18 @@ struct trib_open {
     struct trib_ref recv;
 };
 
-#define TRIB_IMPORTS 16 /* regions of one peer that stay imported */
+/* Regions of one peer that stay imported: the buffers of a large model in rotation, and
+ * few beside the 65530 mappings that Linux allows a process. */
+#define TRIB_IMPORTS 512
+#define TRIB_IMPORT_BUCKETS 128 /* a power of two */
 
 struct trib_import {
+    struct trib_import *next; /* in its bucket */
     struct trib_blob blob;
     struct trib_remote *remote;
     uint8_t *base; /* NULL: no load/store reach */
     size_t len;    /* of what is at base */
-    uint64_t used;
+    uint64_t used; /* the link's clock then */
 };
 
 struct trib_send_lane {
@@ -133,7 +137,8 @@ struct trib_link {
     bool notice_busy; /* the transport may still read the last notice of waiting */
     bool untold;      /* the transport refused the notice of a failure */
     uint64_t clock; /* of imports */
-    struct trib_import imports[TRIB_IMPORTS];
+    int n_imports;
+    struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
 };
 
 /* What all links of an engine share. */
@@ -171,7 +176,12 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
                                 const struct trib_blob *blob);
 void trib_link_close(struct trib_link *l, struct trib_arena *a);
 
-/** trib_link_import - the peer's region of a blob, from the link's cache; NULL: none. */
+/**
+ * trib_link_import - the peer's region of a blob, from the link's cache; NULL: none.
+ *
+ * Valid for this call and the next one of this link. What the peer has freed is dropped
+ * when another region of it comes.
+ */
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob);
 
 /** trib_link_can_send - is there a free slot? */

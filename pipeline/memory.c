@@ -69,10 +69,13 @@ static void drop(struct trib_memories *m, size_t i)
     m->n--;
 }
 
-trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated)
+trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated,
+                                 bool in_use)
 {
     for (size_t i = m->n; i-- > 0;) {
         if (m->list[i].ptr == ptr && m->list[i].allocated == allocated) {
+            if (allocated && !in_use)
+                m->transport->ops->discard(m->transport, m->list[i].region);
             drop(m, i);
             return TRIB_OK;
         }

@@ -30,9 +30,13 @@ trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t by
 /**
  * trib_memory_remove - free or deregister what begins at ptr.
  *
+ * in_use   a peer may still read it; else its pages are free at once, though peers may
+ *          have it mapped
  * errors   TRIB_ERR_INVALID: nothing of this kind begins there
  */
-trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated);
+trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated,
+                                 bool in_use);
+/** trib_memory_remove_all - at the end; peers that are behind may still read it. */
 void trib_memory_remove_all(struct trib_memories *m);
 
 /**

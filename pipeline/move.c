@@ -101,7 +101,7 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
 /*
  * Many sources are summed TRIB_REDUCE_MAX_SRC at a time, block by block: what a pass
  * leaves over for the next one stays in a small buffer, because the destination may be
- * one of the sources that are still to come. f16 and bf16 are rounded once per pass.
+ * one of the sources that are still to come.
  */
 static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
                         const uint8_t *const *src, int n_src, const struct trib_reduce *all)
@@ -126,13 +126,47 @@ static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
     }
 }
 
+enum { HALF_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
+
+/*
+ * The same for f16 and bf16, where what is left over stays in float32: the result is
+ * rounded once, however many sources there are.
+ */
+static void reduce_many_halves(const struct trib_kernels *k, const struct trib_run *run,
+                               const uint8_t *const *src, int n_src,
+                               const struct trib_reduce *all)
+{
+    _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][HALF_BLOCK];
+    size_t element = run->desc.element, n;
+    trib_dtype_t dtype = run->desc.op.dtype;
+
+    for (size_t first = 0; first < all->n; first += n) {
+        n = all->n - first < HALF_BLOCK ? all->n - first : HALF_BLOCK;
+        for (int used = 0, row = 0; used < n_src; row = 1) { /* row 0: the sum so far */
+            while (row < TRIB_REDUCE_MAX_SRC && used < n_src)
+                k->to_f32[dtype](part[row++], src[used++] + first * element, n);
+            struct trib_reduce r = {.n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
+            for (int i = 0; i < row; i++)
+                r.src[i] = part[i];
+            r.ranks = used == n_src ? all->ranks : 0;
+            k->reduce[TRIB_F32][run->desc.op.op](&r);
+        }
+        for (int d = 0; d < all->n_dst; d++)
+            k->from_f32[dtype]((uint8_t *)all->dst[d] + first * element, part[0], n);
+    }
+}
+
 static void reduce_all(struct trib_engine *e, struct trib_run *run,
                        const uint8_t *const *src, int n_src, struct trib_reduce *r)
 {
-    trib_reduce_fn fn = e->kernels->reduce[run->desc.op.dtype][run->desc.op.op];
+    trib_dtype_t dtype = run->desc.op.dtype;
+    trib_reduce_fn fn = e->kernels->reduce[dtype][run->desc.op.op];
 
     if (n_src > TRIB_REDUCE_MAX_SRC) {
-        reduce_many(fn, run, src, n_src, r);
+        if (dtype == TRIB_F16 || dtype == TRIB_BF16)
+            reduce_many_halves(e->kernels, run, src, n_src, r);
+        else
+            reduce_many(fn, run, src, n_src, r);
         return;
     }
     r->n_src = n_src;

@@ -139,12 +139,14 @@ trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_o
                               struct trib_region **region_out);
 trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
                             struct trib_region **out);
+void trib_auto_discard(struct trib_transport *t, struct trib_region *region);
 void trib_auto_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_auto_export(struct trib_transport *t,
                                const struct trib_region *region, struct trib_blob *out);
 trib_status_t trib_auto_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_auto_release(struct trib_transport *t, struct trib_remote *remote);
+bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *remote,
                     size_t *len_out);
 

@@ -59,6 +59,15 @@ static void region_drop(struct choosing *c, struct auto_region *r)
     free(r);
 }
 
+void trib_auto_discard(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_region *r = (struct auto_region *)opaque;
+
+    if (r->owner >= 0)
+        c->inners[r->owner].t->ops->discard(c->inners[r->owner].t, r->inner[r->owner]);
+}
+
 /* The owner's registration goes last: it frees the memory. */
 void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
@@ -275,6 +284,14 @@ void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
     if (remote->next)
         remote->next->prev = remote->prev;
     free(remote);
+}
+
+bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *opaque)
+{
+    const struct auto_remote *remote = (const struct auto_remote *)opaque;
+    struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
+
+    return inner->ops->stale(inner, remote->remote);
 }
 
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,

@@ -41,6 +41,7 @@ struct trib_segment_trailer {
     uint64_t key;
     uint64_t owner_base; /* address of the data in the owner's process */
     _Atomic uint32_t refs; /* owner and the threads of its process that attached */
+    _Atomic uint32_t abandoned; /* the owner has released it */
 };
 
 static_assert(sizeof(struct trib_segment_trailer) <= 4096, "the trailer is one page");
@@ -301,12 +302,20 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
                      owner->pid);
 }
 
+bool trib_segment_abandoned(const struct trib_segment *seg)
+{
+    return atomic_load_explicit(&seg->trailer->abandoned, memory_order_relaxed);
+}
+
 void trib_segment_release(struct trib_segment *seg, bool in_child)
 {
     if (!seg->base)
         return;
-    if (seg->fd >= 0)
+    if (seg->fd >= 0) {
+        if (!in_child)
+            atomic_store_explicit(&seg->trailer->abandoned, 1, memory_order_relaxed);
         close(seg->fd);
+    }
     if (in_child || !seg->counted || atomic_fetch_sub(&seg->trailer->refs, 1) == 1)
         munmap(seg->base, seg->map_len);
     memset(seg, 0, sizeof(*seg));

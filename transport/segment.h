@@ -83,6 +83,9 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
 trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
                                  struct trib_error *err);
 
+/** trib_segment_abandoned - has its owner released it? Of one that is attached. */
+bool trib_segment_abandoned(const struct trib_segment *seg);
+
 /**
  * trib_segment_release - undo create or attach. Does nothing the second time.
  *

@@ -162,12 +162,14 @@ trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_ou
                              struct trib_region **region_out);
 trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
                            struct trib_region **out);
+void trib_shm_discard(struct trib_transport *t, struct trib_region *region);
 void trib_shm_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_shm_export(struct trib_transport *t,
                               const struct trib_region *region, struct trib_blob *out);
 trib_status_t trib_shm_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_shm_release(struct trib_transport *t, struct trib_remote *remote);
+bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote,
                    size_t *len_out);
 

@@ -141,6 +141,17 @@ trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
     return TRIB_OK;
 }
 
+/* Peers map a segment until they release it, an arena lives on: neither closing nor
+ * unmapping it here would free a page. */
+void trib_shm_discard(struct trib_transport *t, struct trib_region *opaque)
+{
+    const struct shm_region *region = (const struct shm_region *)opaque;
+
+    (void)t;
+    if (region->allocated)
+        madvise(region->ptr, (region->len + PAGE - 1) / PAGE * PAGE, MADV_REMOVE);
+}
+
 void trib_shm_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
     struct shm *shm = shm_of(t);
@@ -154,12 +165,8 @@ void trib_shm_dereg(struct trib_transport *t, struct trib_region *opaque)
         shm->regions = region->next;
     if (region->next)
         region->next->prev = region->prev;
-    if (region->owned) {
-        /* An arena lives on: give back the pages of this part at once. */
-        if (region->allocated && region->owned->refs > 1)
-            madvise(region->ptr, (region->len + PAGE - 1) / PAGE * PAGE, MADV_REMOVE);
+    if (region->owned)
         owned_put(shm, region->owned);
-    }
     free(region);
 }
 
@@ -357,6 +364,15 @@ void trib_shm_release(struct trib_transport *t, struct trib_remote *remote)
 {
     if (remote)
         remote_free(shm_of(t), (struct shm_remote *)remote, false);
+}
+
+/* Of an arena only when all of it is free. */
+bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote)
+{
+    const struct shm_attached *attached = ((const struct shm_remote *)remote)->attached;
+
+    (void)t;
+    return attached && trib_segment_abandoned(&attached->seg);
 }
 
 void *trib_shm_map(struct trib_transport *t, const struct trib_remote *opaque,

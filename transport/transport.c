@@ -60,6 +60,19 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
     snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 
+void trib_no_discard(struct trib_transport *t, struct trib_region *region)
+{
+    (void)t;
+    (void)region;
+}
+
+bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    (void)remote;
+    return false;
+}
+
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
                   size_t *len_out)
 {

@@ -125,8 +125,12 @@ struct trib_route {
  * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * reg        register memory of the caller
+ * discard    give the pages of memory of alloc back now, though peers still map them:
+ *            nobody reads it any more; dereg follows. Not called, dereg gives them back
+ *            once the last peer has released them
  * export     describe a region; the blob is valid while the region is
  * import     make a peer's exported region a target; connect(peer) came before
+ * stale      has the peer freed this memory? May be false though it has
  * map        load/store reach: a pointer to the remote's first byte, or NULL; len_out, if
  *            not NULL, becomes the bytes there, which were found to be there
  * write      post a write; returns at once
@@ -161,6 +165,7 @@ struct trib_transport_ops {
                            struct trib_region **region_out);
     trib_status_t (*reg)(struct trib_transport *t, void *ptr, size_t len,
                          struct trib_region **out);
+    void (*discard)(struct trib_transport *t, struct trib_region *region);
     void (*dereg)(struct trib_transport *t, struct trib_region *region);
     trib_status_t (*export_region)(struct trib_transport *t,
                                    const struct trib_region *region,
@@ -169,6 +174,7 @@ struct trib_transport_ops {
                                    const struct trib_blob *blob,
                                    struct trib_remote **out);
     void (*release)(struct trib_transport *t, struct trib_remote *remote);
+    bool (*stale)(struct trib_transport *t, const struct trib_remote *remote);
     void *(*map)(struct trib_transport *t, const struct trib_remote *remote,
                  size_t *len_out);
     trib_status_t (*write)(struct trib_transport *t, int peer,
@@ -186,6 +192,8 @@ trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out);
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
+void trib_no_discard(struct trib_transport *t, struct trib_region *region);
+bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
                   size_t *len_out);
 int trib_no_descriptor(struct trib_transport *t);

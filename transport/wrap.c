@@ -76,6 +76,11 @@ static trib_status_t fwd_reg(struct trib_transport *t, void *ptr, size_t len,
     return inner_of(t)->ops->reg(inner_of(t), ptr, len, out);
 }
 
+static void fwd_discard(struct trib_transport *t, struct trib_region *region)
+{
+    inner_of(t)->ops->discard(inner_of(t), region);
+}
+
 static void fwd_dereg(struct trib_transport *t, struct trib_region *region)
 {
     inner_of(t)->ops->dereg(inner_of(t), region);
@@ -96,6 +101,11 @@ static trib_status_t fwd_import(struct trib_transport *t, int peer,
 static void fwd_release(struct trib_transport *t, struct trib_remote *remote)
 {
     inner_of(t)->ops->release(inner_of(t), remote);
+}
+
+static bool fwd_stale(struct trib_transport *t, const struct trib_remote *remote)
+{
+    return inner_of(t)->ops->stale(inner_of(t), remote);
 }
 
 static void *fwd_map(struct trib_transport *t, const struct trib_remote *remote,
@@ -147,10 +157,12 @@ static const struct trib_transport_ops forward_ops = {
     .disconnect = fwd_disconnect,
     .alloc = fwd_alloc,
     .reg = fwd_reg,
+    .discard = fwd_discard,
     .dereg = fwd_dereg,
     .export_region = fwd_export,
     .import_region = fwd_import,
     .release = fwd_release,
+    .stale = fwd_stale,
     .map = fwd_map,
     .write = fwd_write,
     .poll = fwd_poll,

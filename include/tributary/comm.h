@@ -131,7 +131,8 @@ typedef struct trib_stats {
     uint64_t dense_bytes;     /* what the payloads would be without a codec */
     uint64_t copied_bytes;    /* copied beside sums and codecs: 0 where buffers are in reach */
     uint64_t messages;        /* frames sent */
-    uint64_t shared_bytes;    /* memory now shared or pinned: slots and trib_alloc */
+    uint64_t shared_bytes;    /* memory of this rank now shared or pinned: slots and
+                                 trib_alloc; what it maps of a peer's is counted there */
     uint64_t slot_bytes;      /* of these, slots: edges * lanes * window * slot, see trib-info */
     uint64_t wait_ns;         /* time spent in trib_plan_wait */
     uint64_t encode_ns;       /* time in codecs; 0 where the dense path ran */

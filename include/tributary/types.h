@@ -18,7 +18,12 @@ extern "C" {
 typedef struct trib_comm trib_comm_t;
 typedef struct trib_plan trib_plan_t;
 
-/* f16 is IEEE binary16, bf16 the upper half of binary32; both sum in float32. */
+/*
+ * f16 is IEEE binary16, bf16 the upper half of binary32. A rank that reduces several
+ * contributions of either does it in float32 and rounds once: flat and direct round once
+ * in all. Ring, tree and halving-doubling pass partial sums on, which round, and may
+ * overflow, at each hop.
+ */
 typedef enum trib_dtype {
     TRIB_F32,
     TRIB_F64,

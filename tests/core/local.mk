@@ -2,6 +2,7 @@
 core_tests = \
 	tests/core/test_doctor \
 	tests/core/test_errors \
+	tests/core/test_halves \
 	tests/core/test_lossy \
 	tests/core/test_matrix \
 	tests/core/test_memory \
@@ -19,6 +20,7 @@ libranks_la_SOURCES = \
 core_tests_link = libranks.la $(LDADD)
 
 tests_core_test_errors_LDADD = $(core_tests_link)
+tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_lossy_LDADD = $(core_tests_link)
 tests_core_test_matrix_LDADD = $(core_tests_link)
 tests_core_test_memory_LDADD = $(core_tests_link)

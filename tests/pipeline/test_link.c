@@ -362,6 +362,7 @@ static void test_imports_are_cached(void **state)
             assert_non_null(im);
             assert_int_equal(*(int *)(void *)im->base, i);
             assert_ptr_equal(trib_link_import(&b->link, &blobs[i]), im);
+            assert_true(b->link.n_imports <= TRIB_IMPORTS);
         }
     }
     struct trib_blob none = {.len = 0}, long_one = {.len = TRIB_BLOB_MAX + 1};
@@ -372,6 +373,78 @@ static void test_imports_are_cached(void **state)
     assert_non_null(trib_link_import(&b->link, &blobs[0]));
     for (int i = 0; i < N; i++)
         a->transport->ops->dereg(a->transport, regions[i]);
+    close_pair(p);
+}
+
+static int imported;
+static const struct trib_transport_ops *plain_ops;
+
+static trib_status_t count_import(struct trib_transport *t, int peer,
+                                  const struct trib_blob *blob, struct trib_remote **out)
+{
+    imported++;
+    return plain_ops->import_region(t, peer, blob, out);
+}
+
+/* Memory of a, exported. */
+static struct trib_region *region_of(struct end *a, size_t bytes, struct trib_blob *blob)
+{
+    struct trib_region *region;
+    void *ptr;
+
+    assert_status(a->transport->ops->alloc(a->transport, bytes, &ptr, &region), TRIB_OK);
+    assert_status(a->transport->ops->export_region(a->transport, region, blob), TRIB_OK);
+    return region;
+}
+
+/* As many buffers as a model has, one after the other: each is imported once. */
+static void test_buffers_in_rotation(void **state)
+{
+    enum { N = 40 };
+    struct pair *p = open_pair("shm", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_transport_ops counting = *b->transport->ops;
+    struct trib_region *regions[N];
+    struct trib_blob blobs[N];
+
+    (void)state;
+    plain_ops = b->transport->ops;
+    counting.import_region = count_import;
+    b->transport->ops = &counting;
+    imported = 0;
+    for (int i = 0; i < N; i++)
+        regions[i] = region_of(a, 300000, &blobs[i]);
+    for (int i = 0; i < 5 * N; i++)
+        assert_non_null(trib_link_import(&b->link, &blobs[i % N]));
+    assert_int_equal(imported, N);
+    b->transport->ops = plain_ops;
+    for (int i = 0; i < N; i++)
+        a->transport->ops->dereg(a->transport, regions[i]);
+    close_pair(p);
+}
+
+/* What the peer has freed goes when it shows another buffer; the newest may be in use. */
+static void test_freed_imports_are_dropped(void **state)
+{
+    enum { N = 8 };
+    struct pair *p = open_pair("shm", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_region *regions[N], *last;
+    struct trib_blob blobs[N], blob;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        regions[i] = region_of(a, 300000, &blobs[i]);
+        assert_non_null(trib_link_import(&b->link, &blobs[i]));
+    }
+    assert_int_equal(b->link.n_imports, N);
+    for (int i = 1; i < N; i++)
+        a->transport->ops->dereg(a->transport, regions[i]);
+    last = region_of(a, 300000, &blob);
+    assert_non_null(trib_link_import(&b->link, &blob));
+    assert_int_equal(b->link.n_imports, 3); /* the one in use, the newest, this one */
+    a->transport->ops->dereg(a->transport, regions[0]);
+    a->transport->ops->dereg(a->transport, last);
     close_pair(p);
 }
 
@@ -433,6 +506,8 @@ int main(void)
         cmocka_unit_test(test_half_a_notice_is_none),
         cmocka_unit_test(test_notices_are_whole),
         cmocka_unit_test(test_imports_are_cached),
+        cmocka_unit_test(test_buffers_in_rotation),
+        cmocka_unit_test(test_freed_imports_are_dropped),
         cmocka_unit_test(test_owed_credits),
         cmocka_unit_test(test_unknown_events),
     };
