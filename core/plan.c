@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "base/text.h"
 #include "base/time.h"
 #include "core/comm.h"
 
@@ -112,8 +111,7 @@ static const struct trib_algo *find_algorithm(struct trib_plan *plan, const char
                                               const struct trib_shape *shape)
 {
     const struct trib_algo *a = trib_algo_find(name);
-    const char *names[32], *near;
-    size_t n = 0;
+    struct trib_error err = {0};
 
     if (a && (a->colls >> shape->coll & 1) && a->can(shape)) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
@@ -126,12 +124,8 @@ static const struct trib_algo *find_algorithm(struct trib_plan *plan, const char
                        name, trib_coll_name(shape->coll), shape->size);
         return NULL;
     }
-    for (; trib_algos[n] && n < 32; n++)
-        names[n] = trib_algos[n]->name;
-    near = trib_text_nearest(name, names, n);
-    trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s",
-                   name, near ? ": did you mean \"" : " (trib-info lists them)",
-                   near ? near : "", near ? "\"?" : "");
+    trib_status_t st = trib_settings_algorithm(name, &err);
+    trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
     return NULL;
 }
 
