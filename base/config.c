@@ -16,6 +16,7 @@
 #define PREFIX "TRIB_"
 #define FILE_VARIABLE "TRIB_CONFIG_FILE"
 #define NAME_BYTES 48  /* of a setting or variable name, with its zero */
+#define VARIABLE_BYTES (2 * NAME_BYTES) /* of any variable; a longer one is none of ours */
 #define RANGE_BYTES 64 /* of "4K..16M" or the choices of an ENUM */
 
 extern char **environ;
@@ -63,6 +64,7 @@ struct source {
     enum trib_config_origin origin;
     const char *file;              /* of TRIB_ORIGIN_FILE */
     bool seen[TRIB_CONFIG_ROWS];   /* set by this source already */
+    struct trib_config_faults *faults; /* NULL: the first fault ends it */
     trib_status_t status;
 };
 
@@ -298,8 +300,19 @@ static trib_status_t fail_name(const struct source *src, const char *name)
 
 /* ---- sources ---------------------------------------------------------------------- */
 
-static trib_status_t set_row(struct source *src, const struct row *row,
-                             const char *value)
+/* Where all settings are examined, a fault is noted and ends nothing. */
+static trib_status_t judge(struct source *src, char *sentence, trib_status_t status)
+{
+    if (status == TRIB_OK || !src->faults)
+        return status;
+    if (!sentence[0])
+        snprintf(sentence, TRIB_CONFIG_FAULT_BYTES, "%s", trib_error_text(src->err));
+    trib_error_clear(src->err);
+    return TRIB_OK;
+}
+
+static trib_status_t parse_row(struct source *src, const struct row *row,
+                               const char *value)
 {
     size_t index = (size_t)(row - rows);
 
@@ -309,15 +322,29 @@ static trib_status_t set_row(struct source *src, const struct row *row,
     if (!parse_value(row, value, src->cfg))
         return fail_value(src, row, value);
     src->seen[index] = true;
-    src->cfg->origin[index] = (uint8_t)src->origin;
     return TRIB_OK;
+}
+
+static trib_status_t set_row(struct source *src, const struct row *row,
+                             const char *value)
+{
+    size_t index = (size_t)(row - rows);
+    trib_status_t status = parse_row(src, row, value);
+
+    src->cfg->origin[index] = (uint8_t)src->origin;
+    if (!src->faults)
+        return status;
+    src->faults->unread[index] = status != TRIB_OK;
+    return judge(src, src->faults->row[index], status);
 }
 
 static trib_status_t set_name(struct source *src, const char *name, const char *value)
 {
     const struct row *row = row_find(name);
 
-    return row ? set_row(src, row, value) : fail_name(src, name);
+    if (row)
+        return set_row(src, row, value);
+    return judge(src, src->faults ? src->faults->other : NULL, fail_name(src, name));
 }
 
 static void load_defaults(struct trib_config *cfg)
@@ -361,7 +388,7 @@ static trib_status_t load_file(struct source *src)
     return TRIB_OK;
 }
 
-static void warn_variable(const struct source *src, const char *variable)
+static void unknown_text(const char *variable, char *text, size_t bytes)
 {
     char known[TRIB_CONFIG_ROWS + 1][NAME_BYTES] = {FILE_VARIABLE};
     const char *names[TRIB_CONFIG_ROWS + 1] = {known[0]};
@@ -371,10 +398,8 @@ static void warn_variable(const struct source *src, const char *variable)
         names[i + 1] = known[i + 1];
     }
     const char *nearest = trib_text_nearest(variable, names, TRIB_CONFIG_ROWS + 1);
-    trib_log(src->log, TRIB_LOG_WARN, "config",
-             "environment variable %.60s has no meaning%s%s%s", variable,
-             nearest ? "; did you mean " : "", nearest ? nearest : "",
-             nearest ? "?" : "");
+    snprintf(text, bytes, "has no meaning%s%s%s", nearest ? "; did you mean " : "",
+             nearest ? nearest : "", nearest ? "?" : "");
 }
 
 static const struct row *row_of_variable(const char *variable)
@@ -389,27 +414,37 @@ static const struct row *row_of_variable(const char *variable)
     return NULL;
 }
 
+/* Is an entry of the environment ours? Then its name is in variable; returns its value. */
+static const char *our_entry(const char *entry, char variable[VARIABLE_BYTES])
+{
+    const char *equals = strchr(entry, '=');
+
+    if (strncmp(entry, PREFIX, strlen(PREFIX)) || !equals)
+        return NULL;
+    snprintf(variable, VARIABLE_BYTES, "%.*s", (int)(equals - entry), entry);
+    return strcmp(variable, FILE_VARIABLE) ? equals + 1 : NULL;
+}
+
 static trib_status_t load_environment(struct source *src)
 {
-    char variable[NAME_BYTES * 2];
+    char variable[VARIABLE_BYTES];
 
     for (char **entry = environ; entry && *entry; entry++) {
-        const char *equals = strchr(*entry, '=');
-        if (strncmp(*entry, PREFIX, strlen(PREFIX)) || !equals)
-            continue;
-        snprintf(variable, sizeof(variable), "%.*s", (int)(equals - *entry), *entry);
-        if (!strcmp(variable, FILE_VARIABLE))
-            continue;
-        const struct row *row = row_of_variable(variable);
-        if (!row) {
-            warn_variable(src, variable);
-            continue;
-        }
-        trib_status_t status = set_row(src, row, equals + 1);
+        const char *value = our_entry(*entry, variable);
+        const struct row *row = value ? row_of_variable(variable) : NULL;
+        trib_status_t status = row ? set_row(src, row, value) : TRIB_OK;
         if (status != TRIB_OK)
             return status;
     }
     return TRIB_OK;
+}
+
+static void warn_variable(void *arg, const char *variable, const char *value,
+                          const char *text)
+{
+    (void)value;
+    trib_log(arg, TRIB_LOG_WARN, "config", "environment variable %.60s %s", variable,
+             text);
 }
 
 /* Sets "name=value" of len bytes. */
@@ -461,12 +496,32 @@ trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
     struct source api = {.cfg = cfg, .log = log, .err = err, .origin = TRIB_ORIGIN_API};
 
     load_defaults(cfg);
+    trib_config_unknown(warn_variable, (void *)log);
     trib_status_t status = load_file(&file);
     if (status == TRIB_OK)
         status = load_environment(&env);
     if (status == TRIB_OK)
         status = load_overrides(&api, overrides);
     return status;
+}
+
+void trib_config_examine(struct trib_config *cfg, const char *overrides,
+                         struct trib_config_faults *faults)
+{
+    struct trib_error err = {0};
+    struct source src = {.cfg = cfg, .err = &err, .faults = faults};
+
+    memset(faults, 0, sizeof(*faults));
+    load_defaults(cfg);
+    src.origin = TRIB_ORIGIN_FILE;
+    judge(&src, faults->other, load_file(&src));
+    memset(src.seen, 0, sizeof(src.seen));
+    src.file = NULL;
+    src.origin = TRIB_ORIGIN_ENVIRONMENT;
+    judge(&src, faults->other, load_environment(&src));
+    memset(src.seen, 0, sizeof(src.seen));
+    src.origin = TRIB_ORIGIN_API;
+    judge(&src, faults->other, load_overrides(&src, overrides));
 }
 
 trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
@@ -509,6 +564,20 @@ void trib_config_each(const struct trib_config *cfg, trib_config_fn fn, void *ar
                     .origin = origin_names[cfg->origin[i]],
                     .same = row->same,
                 });
+    }
+}
+
+void trib_config_unknown(trib_config_unknown_fn fn, void *arg)
+{
+    char variable[VARIABLE_BYTES];
+    char text[32 + NAME_BYTES];
+
+    for (char **entry = environ; entry && *entry; entry++) {
+        const char *value = our_entry(*entry, variable);
+        if (!value || row_of_variable(variable))
+            continue;
+        unknown_text(variable, text, sizeof(text));
+        fn(arg, variable, value, text);
     }
 }
 

@@ -67,6 +67,24 @@ struct trib_config {
 trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
                                const struct trib_log *log, struct trib_error *err);
 
+#define TRIB_CONFIG_FAULT_BYTES 512 /* of a sentence, with its zero */
+
+/* Why settings cannot be used: sentences, "" where all is well. */
+struct trib_config_faults {
+    char row[TRIB_CONFIG_ROWS][TRIB_CONFIG_FAULT_BYTES];
+    bool unread[TRIB_CONFIG_ROWS]; /* what was given is no value: the default stands in */
+    char other[TRIB_CONFIG_FAULT_BYTES]; /* of no row: an unknown name, a missing file */
+};
+
+/**
+ * trib_config_examine - read what trib_config_load reads, but to the end.
+ *
+ * An impossible setting stops nothing; the first sentence about each is in *faults.
+ * Logs nothing. *cfg is for showing only where there is a fault.
+ */
+void trib_config_examine(struct trib_config *cfg, const char *overrides,
+                         struct trib_config_faults *faults);
+
 /** trib_config_set - one setting by name, as the API does it, while cfg is being made. */
 trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
                               const char *value, struct trib_error *err);
@@ -92,6 +110,13 @@ typedef void (*trib_config_fn)(void *arg, const struct trib_config_item *item);
 
 /** trib_config_each - call fn for each setting, in the order of config.def. */
 void trib_config_each(const struct trib_config *cfg, trib_config_fn fn, void *arg);
+
+/* `text`: that it has no meaning, with the nearest name. */
+typedef void (*trib_config_unknown_fn)(void *arg, const char *variable,
+                                       const char *value, const char *text);
+
+/** trib_config_unknown - call fn for each TRIB_* variable that is no setting. */
+void trib_config_unknown(trib_config_unknown_fn fn, void *arg);
 
 /** trib_config_digest - of the settings on which ranks must agree. */
 uint64_t trib_config_digest(const struct trib_config *cfg);

@@ -138,6 +138,26 @@ trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
 trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                              const struct trib_exchange *x);
 
+struct trib_config_faults;
+
+/**
+ * trib_settings_check - with which settings would trib_init or a collective fail?
+ *
+ * They have been read well; here names and options are looked up, nothing is opened.
+ * faults   each gets its sentence, unless it has one
+ * returns  are there none?
+ */
+bool trib_settings_check(const struct trib_config *cfg,
+                         struct trib_config_faults *faults);
+
+/** trib_settings_kernels - those of TRIB_CPU; TRIB_ERR_CONFIG where this CPU lacks them. */
+trib_status_t trib_settings_kernels(const struct trib_config *cfg,
+                                    const struct trib_kernels **out,
+                                    struct trib_error *err);
+
+/** trib_settings_algorithm - TRIB_ERR_INVALID, and the nearest name, where it is none. */
+trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err);
+
 /** trib_meet_machine - the same on ranks within load/store reach of each other. */
 uint64_t trib_meet_machine(void);
 

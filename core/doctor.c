@@ -228,6 +228,24 @@ static trib_status_t compare_clocks(struct trib_doctor *d)
 
 /* The whole --------------------------------------------------------------------------- */
 
+/* Each setting with which trib_init or a collective would fail. */
+static void judge_settings(struct trib_doctor *d, const char *overrides)
+{
+    struct trib_config_faults faults;
+    struct trib_config cfg;
+
+    trib_config_examine(&cfg, overrides, &faults);
+    if (trib_settings_check(&cfg, &faults))
+        return;
+    for (int i = 0; i < TRIB_CONFIG_ROWS; i++)
+        if (faults.row[i][0])
+            trib_report_say(&d->report, FAIL, "settings",
+                            "trib-info --config shows where it comes from", "%s",
+                            faults.row[i]);
+    if (faults.other[0])
+        trib_report_say(&d->report, FAIL, "settings", "", "%s", faults.other);
+}
+
 static trib_status_t examine_all(struct trib_doctor *d)
 {
     struct trib_card mine;
@@ -308,6 +326,7 @@ static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
         trib_config_load(&d->comm.cfg, opts->config, &d->comm.log, &d->comm.err);
 
     trib_report_init(&merged);
+    judge_settings(d, opts->config);
     if (st == TRIB_OK && d->comm.cfg.boot_timeout_ms < STEP_MS)
         d->comm.cfg.boot_timeout_ms = STEP_MS;
     if (st == TRIB_OK)

@@ -27,8 +27,12 @@ struct sink {
 static void give(const struct sink *s, const char *name, const char *value,
                  const char *detail)
 {
-    trib_item_t item = {
-        .name = name, .value = value, .detail = detail, .origin = "", .unit = ""};
+    trib_item_t item = {.name = name,
+                        .value = value,
+                        .detail = detail,
+                        .origin = "",
+                        .unit = "",
+                        .fault = ""};
 
     s->fn(s->arg, &item);
 }
@@ -74,31 +78,103 @@ static void list_boots(const struct sink *s)
         give(s, trib_launchers[i]->name, "", trib_launchers[i]->detail);
 }
 
+struct settings {
+    const struct sink *sink;
+    struct trib_config cfg;
+    struct trib_config_faults faults;
+    int row; /* that comes next */
+};
+
 static void give_setting(void *arg, const struct trib_config_item *c)
 {
-    const struct sink *s = arg;
+    struct settings *s = arg;
+    int row = s->row++;
     trib_item_t item = {.name = c->variable,
-                        .value = c->value,
+                        .value = s->faults.unread[row] ? "" : c->value,
                         .detail = c->doc,
                         .origin = c->origin,
-                        .unit = c->unit};
+                        .unit = c->unit,
+                        .fault = s->faults.row[row]};
 
-    s->fn(s->arg, &item);
+    s->sink->fn(s->sink->arg, &item);
 }
 
-static trib_status_t list_config(struct sink *s)
+static void give_unknown(void *arg, const char *variable, const char *value,
+                         const char *text)
+{
+    const struct settings *s = arg;
+    trib_item_t item = {.name = variable,
+                        .value = value,
+                        .detail = text,
+                        .origin = "environment",
+                        .unit = "",
+                        .fault = ""};
+
+    s->sink->fn(s->sink->arg, &item);
+}
+
+static void give_file(const struct settings *s)
+{
+    const char *file = trib_config_variable("TRIB_CONFIG_FILE");
+    trib_item_t item = {.name = "TRIB_CONFIG_FILE",
+                        .value = file ? file : "",
+                        .detail = "the file that gives settings",
+                        .origin = "environment",
+                        .unit = "",
+                        .fault = s->faults.other};
+
+    if (file)
+        s->sink->fn(s->sink->arg, &item);
+}
+
+static const char *first_fault(const struct trib_config_faults *faults)
+{
+    for (int i = 0; i < TRIB_CONFIG_ROWS; i++)
+        if (faults->row[i][0])
+            return faults->row[i];
+    return faults->other;
+}
+
+static trib_status_t list_config(const struct sink *sink)
+{
+    struct settings s = {.sink = sink};
+
+    trib_config_examine(&s.cfg, NULL, &s.faults);
+    bool well = trib_settings_check(&s.cfg, &s.faults);
+    trib_launch_note(&s.cfg);
+    trib_config_each(&s.cfg, give_setting, &s);
+    give_file(&s);
+    trib_config_unknown(give_unknown, &s);
+    if (well)
+        return TRIB_OK;
+    trib_say_error(first_fault(&s.faults));
+    return TRIB_ERR_CONFIG;
+}
+
+/* Slots are all that grows with the number of peers, hence the one bound to know: two
+ * lanes, for the ways up and down, of a power of two of slots with a line before each. */
+static void list_memory(const struct sink *s)
 {
     struct trib_config cfg;
-    struct trib_error err = {0};
-    trib_status_t st = trib_config_load(&cfg, NULL, NULL, &err);
+    struct trib_config_faults faults;
+    char value[32] = "", detail[160] = "not known: TRIB_CHUNK or TRIB_WINDOW is impossible";
 
-    if (st == TRIB_OK) {
-        trib_launch_note(&cfg);
-        trib_config_each(&cfg, give_setting, s);
-    } else {
-        trib_say_error(trib_error_text(&err));
+    trib_config_examine(&cfg, NULL, &faults);
+    if (!faults.unread[TRIB_CONFIG_ROW_chunk] && !faults.unread[TRIB_CONFIG_ROW_window]) {
+        size_t slots = 1, slot = (cfg.chunk + 63) / 64 * 64 + sizeof(struct trib_cell);
+        while (slots < (size_t)cfg.window)
+            slots *= 2;
+        snprintf(value, sizeof(value), "%zu", 2 * slots * slot / 1024);
+        snprintf(detail, sizeof(detail),
+                 "on each side, as far as they are used: 2 lanes × %zu slots × %zu B", slots,
+                 slot);
     }
-    return st;
+    s->fn(s->arg, &(trib_item_t){.name = "slots of an edge",
+                                 .value = value,
+                                 .detail = detail,
+                                 .origin = "",
+                                 .unit = value[0] ? "KiB" : "",
+                                 .fault = ""});
 }
 
 static void list_cpu(const struct sink *s)
@@ -144,6 +220,9 @@ trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg)
         return TRIB_OK;
     case TRIB_LIST_BOOTS:
         list_boots(&s);
+        return TRIB_OK;
+    case TRIB_LIST_MEMORY:
+        list_memory(&s);
         return TRIB_OK;
     }
     return TRIB_ERR_INVALID;

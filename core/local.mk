@@ -15,4 +15,5 @@ libcore_la_SOURCES = \
 	core/plan.c \
 	core/reach.c \
 	core/report.c core/report.h \
+	core/settings.c \
 	core/split.c

@@ -244,22 +244,19 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
                                        .err = &comm->cause};
-    static const char *const isas[] = {"auto", "c", "avx2", "avx512"};
-
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
-    e->kernels = trib_kernels_get(isas[comm->cfg.cpu]);
+    trib_status_t st = trib_settings_kernels(&comm->cfg, &e->kernels, &comm->err);
+    if (st != TRIB_OK)
+        return st;
     struct trib_machine machine;
     trib_machine_read_sysfs("", &machine);
     comm->cache_bytes = machine.l3_bytes;
-    if (!e->kernels)
-        return trib_fail(&comm->err, TRIB_ERR_CONFIG,
-                         "TRIB_CPU=%s: this CPU does not have it", isas[comm->cfg.cpu]);
-    trib_status_t st = trib_transport_open(comm->cfg.transport, &opts, &e->transport);
+    st = trib_transport_open(comm->cfg.transport, &opts, &e->transport);
     if (st == TRIB_OK)
         st = exchange(comm, x);
     if (st == TRIB_OK && size > 1)

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "base/text.h"
 #include "base/time.h"
 #include "core/comm.h"
 
@@ -113,8 +112,7 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
                                     const struct trib_algo **algo_out)
 {
     const struct trib_algo *a = trib_algo_find(name);
-    const char *names[32], *near;
-    size_t n = 0;
+    struct trib_error err = {0};
 
     if (a && (a->colls >> shape->coll & 1) && a->can(shape)) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
@@ -126,13 +124,8 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
                               "algorithm %s cannot do %s with %d ranks (trib-info lists "
                               "what each can do)",
                               name, trib_coll_name(shape->coll), shape->size);
-    for (; trib_algos[n] && n < 32; n++)
-        names[n] = trib_algos[n]->name;
-    near = trib_text_nearest(name, names, n);
-    return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "algorithm \"%s\" does not exist%s%s%s", name,
-                          near ? ": did you mean \"" : " (trib-info lists them)",
-                          near ? near : "", near ? "\"?" : "");
+    trib_status_t st = trib_settings_algorithm(name, &err);
+    return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
 }
 
 static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *shape,

@@ -62,11 +62,13 @@ static void read_setting(void *arg, const trib_item_t *item)
     if (strcmp(item->name, s->name) != 0)
         return;
     snprintf(s->value, s->bytes, "%s", item->value);
-    s->changed = strcmp(item->origin, "default") != 0;
+    s->changed = strcmp(item->origin, "default") != 0 && item->value[0] != '\0';
 }
 
 bool perf_setting(const char *name, char *value, size_t bytes)
 {
     struct setting s = {.name = name, .value = value, .bytes = bytes};
-    return trib_list_each(TRIB_LIST_CONFIG, read_setting, &s) == TRIB_OK && s.changed;
+    /* Another setting that is wrong is for trib_init to refuse. */
+    (void)trib_list_each(TRIB_LIST_CONFIG, read_setting, &s);
+    return s.changed;
 }

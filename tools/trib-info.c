@@ -30,9 +30,12 @@ static const struct section sections[] = {
     {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", BRIEF,
      "and their collectives"},
     {TRIB_LIST_CODECS, "--codecs", "codecs", BRIEF, "names and options"},
+    {TRIB_LIST_MEMORY, "--memory", "memory", FULL, "what each peer costs, by the settings"},
     {TRIB_LIST_CONFIG, "--config", "settings", NONE,
      "every setting: value, unit, origin, meaning"},
 };
+
+#define VALUE_BYTES 320 /* of a value with its unit */
 
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
 
@@ -71,12 +74,21 @@ static void widen(int *column, const char *text)
         *column = width;
 }
 
+/* "32 KiB" */
+static const char *value_text(const trib_item_t *item, char text[VALUE_BYTES])
+{
+    snprintf(text, VALUE_BYTES, "%s%s%s", item->value, item->unit[0] != '\0' ? " " : "",
+             item->unit);
+    return text;
+}
+
 static void measure_item(void *arg, const trib_item_t *item)
 {
     struct columns *columns = arg;
+    char value[VALUE_BYTES];
     widen(&columns->name, item->name);
     if (item->value[0] != '\0')
-        widen(&columns->value, item->value);
+        widen(&columns->value, value_text(item, value));
 }
 
 /* Where both do not fit into a line, the detail goes below. */
@@ -85,7 +97,8 @@ static void measure_item(void *arg, const trib_item_t *item)
 static void print_item(void *arg, const trib_item_t *item)
 {
     const struct columns *columns = arg;
-    const char *value = columns->value > 0 ? item->value : "";
+    char text[VALUE_BYTES];
+    const char *value = columns->value > 0 ? value_text(item, text) : "";
     if (item->value[0] == '\0' && item->detail[0] == '\0')
         printf("  %s\n", item->name);
     else if (item->detail[0] == '\0')
@@ -100,16 +113,17 @@ static void print_item(void *arg, const trib_item_t *item)
                "", item->detail);
 }
 
-/* The unit of an enum lists its choices: they belong to the meaning. */
+/* A setting that cannot be used has a mark, and the reason below. */
 static void print_setting(void *arg, const trib_item_t *item)
 {
-    char value[160];
-    bool choices = strchr(item->unit, '|') != NULL;
+    char value[VALUE_BYTES];
+    bool wrong = item->fault[0] != '\0';
     (void)arg;
-    snprintf(value, sizeof(value), "%s%s%s", item->value[0] != '\0' ? item->value : "-",
-             choices || item->unit[0] == '\0' ? "" : " ", choices ? "" : item->unit);
-    printf("  %-22s%-18s %-12s %s", item->name, value, item->origin, item->detail);
-    printf(choices ? " (%s)\n" : "\n", item->unit);
+    printf("%c %-22s%-18s %-12s %s\n", wrong ? '!' : ' ', item->name,
+           item->value[0] != '\0' ? value_text(item, value) : "-", item->origin,
+           item->detail);
+    if (wrong)
+        printf("!   %s\n", item->fault);
 }
 
 static void print_changed(void *arg, const trib_item_t *item)
@@ -120,45 +134,6 @@ static void print_changed(void *arg, const trib_item_t *item)
     if ((*changed)++ == 0)
         puts("settings that are not the default");
     print_setting(NULL, item);
-}
-
-struct edge {
-    unsigned long long window; /* chunks */
-    unsigned long long chunk; /* bytes */
-};
-
-/* "8", "128K", "1M". */
-static unsigned long long read_number(const char *text)
-{
-    char *end;
-    unsigned long long number = strtoull(text, &end, 10);
-    return number << (*end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0);
-}
-
-static void read_edge(void *arg, const trib_item_t *item)
-{
-    struct edge *edge = arg;
-    if (strcmp(item->name, "TRIB_WINDOW") == 0)
-        edge->window = read_number(item->value);
-    else if (strcmp(item->name, "TRIB_CHUNK") == 0)
-        edge->chunk = read_number(item->value);
-}
-
-/* Slots are all that grows with the number of peers, hence the one bound to know: two
- * lanes, for the ways up and down, of a power of two of slots with a line before each. */
-static trib_status_t print_memory(void)
-{
-    struct edge edge = {0, 0};
-    trib_status_t status = trib_list_each(TRIB_LIST_CONFIG, read_edge, &edge);
-    if (status == TRIB_OK && edge.window != 0 && edge.chunk != 0) {
-        unsigned long long slots = 1, slot = (edge.chunk + 63) / 64 * 64 + 64;
-        while (slots < edge.window)
-            slots *= 2;
-        printf("memory\n  slots of an edge: 2 lanes × %llu slots × %llu B = %llu KiB on "
-               "each side, as far as they are used\n",
-               slots, slot, 2 * slots * slot / 1024);
-    }
-    return status;
 }
 
 static trib_status_t print_section(const struct section *section, bool brief)
@@ -188,9 +163,7 @@ static trib_status_t print_summary(void)
         if (status != TRIB_OK)
             return status;
     }
-    trib_status_t status = print_memory();
-    if (status == TRIB_OK)
-        status = trib_list_each(TRIB_LIST_CONFIG, print_changed, &changed);
+    trib_status_t status = trib_list_each(TRIB_LIST_CONFIG, print_changed, &changed);
     if (status == TRIB_OK && changed == 0)
         puts("settings: all default; trib-info --config lists them");
     return status;
@@ -207,7 +180,7 @@ static void add_item(void *arg, const trib_item_t *item)
         const char *text;
     } fields[] = {
         {"name", item->name},     {"value", item->value}, {"detail", item->detail},
-        {"origin", item->origin}, {"unit", item->unit},
+        {"origin", item->origin}, {"unit", item->unit},   {"fault", item->fault},
     };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (i < 2 || fields[i].text[0] != '\0')
@@ -239,9 +212,10 @@ static trib_status_t show_text(const struct request *request)
     trib_status_t status = TRIB_OK;
     if (!request->any)
         return print_summary();
-    for (size_t i = 0; i < N_SECTIONS && status == TRIB_OK; i++) {
-        if (request->wanted[i])
-            status = print_section(&sections[i], false);
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        trib_status_t one =
+            request->wanted[i] ? print_section(&sections[i], false) : TRIB_OK;
+        status = status == TRIB_OK ? one : status;
     }
     return status;
 }
@@ -250,11 +224,12 @@ static trib_status_t show_json(const struct request *request)
 {
     trib_status_t status = TRIB_OK;
     json_t *all = json_pack("{s:s}", "tributary", trib_version());
-    for (size_t i = 0; i < N_SECTIONS && status == TRIB_OK; i++) {
-        if (request->wanted[i] || !request->any)
-            status = add_section(all, &sections[i]);
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        bool wanted = request->wanted[i] || !request->any;
+        trib_status_t one = wanted ? add_section(all, &sections[i]) : TRIB_OK;
+        status = status == TRIB_OK ? one : status;
     }
-    char *text = status == TRIB_OK ? json_dumps(all, JSON_INDENT(2)) : NULL;
+    char *text = json_dumps(all, JSON_INDENT(2)); /* whole, with what is wrong in it */
     if (text != NULL)
         puts(text);
     else if (status == TRIB_OK)

@@ -41,7 +41,9 @@ static const char help[] =
     "\n"
     "Each rank finds TRIB_RANK, TRIB_SIZE and TRIB_ROOT in its environment. Rank 0 reads\n"
     "standard input. Signals are passed on; a second SIGINT or SIGTERM kills. The exit\n"
-    "code is that of the rank that failed first, 128 + N if signal N ended it.\n";
+    "code is that of the rank that failed first, 128 + N if signal N ended it; of\n"
+    "trib-run itself 2: wrong arguments; 124: the time is up; 125: ranks could not be\n"
+    "started; 126: the program cannot be executed; 127: there is no such program.\n";
 
 static char program_name[] = "trib-run";
 

@@ -118,7 +118,8 @@ static void give(trib_item_fn fn, void *arg, const char *name, const char *value
                  const char *unit, const char *detail)
 {
     struct trib_item item = {
-        .name = name, .value = value, .detail = detail, .origin = "", .unit = unit};
+        .name = name, .value = value, .detail = detail, .origin = "", .unit = unit,
+        .fault = ""};
 
     fn(arg, &item);
 }

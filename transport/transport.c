@@ -130,35 +130,88 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
                      name, list);
 }
 
-static trib_status_t open_backend(const char *name,
-                                  const struct trib_transport_opts *opts,
-                                  struct trib_transport **out)
+static trib_status_t find_backend(const char *name, struct trib_error *err,
+                                  const struct trib_transport_ops **out)
 {
     const char *names[NAMES_MAX];
     size_t n = 0;
 
     for (size_t i = 0; trib_transports[i]; i++) {
+        *out = trib_transports[i];
         if (strcmp(name, trib_transports[i]->name) == 0)
-            return trib_transports[i]->open(opts, out);
+            return TRIB_OK;
         if (n < NAMES_MAX)
             names[n++] = trib_transports[i]->name;
     }
-    return unknown(opts->err, "transport", name, names, n);
+    return unknown(err, "transport", name, names, n);
 }
 
-static trib_status_t wrap(const char *name, const struct trib_transport_opts *opts,
-                          struct trib_transport *inner, struct trib_transport **out)
+static trib_status_t find_decorator(const char *name, struct trib_error *err,
+                                    const struct trib_decorator **out)
 {
     const char *names[NAMES_MAX];
     size_t n = 0;
 
     for (const struct trib_decorator *d = trib_decorators; d->name; d++) {
+        *out = d;
         if (strcmp(name, d->name) == 0)
-            return d->wrap(opts, inner, out);
+            return TRIB_OK;
         if (n < NAMES_MAX)
             names[n++] = d->name;
     }
-    return unknown(opts->err, "transport decorator", name, names, n);
+    return unknown(err, "transport decorator", name, names, n);
+}
+
+static trib_status_t open_backend(const char *name,
+                                  const struct trib_transport_opts *opts,
+                                  struct trib_transport **out)
+{
+    const struct trib_transport_ops *ops;
+    trib_status_t status = find_backend(name, opts->err, &ops);
+
+    return status == TRIB_OK ? ops->open(opts, out) : status;
+}
+
+static trib_status_t wrap(const char *name, const struct trib_transport_opts *opts,
+                          struct trib_transport *inner, struct trib_transport **out)
+{
+    const struct trib_decorator *decorator;
+    trib_status_t status = find_decorator(name, opts->err, &decorator);
+
+    return status == TRIB_OK ? decorator->wrap(opts, inner, out) : status;
+}
+
+static trib_status_t copy_text(const char *text, struct trib_error *err,
+                               char copy[TEXT_MAX])
+{
+    size_t len = strlen(text);
+
+    if (len >= TEXT_MAX)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "the transport text has %zu characters, at most %d are read",
+                         len, TEXT_MAX - 1);
+    memcpy(copy, text, len + 1);
+    return TRIB_OK;
+}
+
+trib_status_t trib_transport_check(const char *text, struct trib_error *err)
+{
+    const struct trib_transport_ops *ops;
+    const struct trib_decorator *decorator;
+    char copy[TEXT_MAX];
+    char *params;
+    trib_status_t status = copy_text(text, err, copy);
+
+    if (status != TRIB_OK)
+        return status;
+    char *rest = cut_part(copy, &params);
+    status = find_backend(copy, err, &ops);
+    while (status == TRIB_OK && rest) {
+        char *name = rest;
+        rest = cut_part(name, &params);
+        status = find_decorator(name, err, &decorator);
+    }
+    return status;
 }
 
 trib_status_t trib_transport_open(const char *text,
@@ -169,21 +222,18 @@ trib_status_t trib_transport_open(const char *text,
     struct trib_transport *t = NULL;
     char copy[TEXT_MAX];
     char *params;
-    size_t len = strlen(text);
 
     if (opts->size < 1 || opts->self < 0 || opts->self >= opts->size)
         return trib_fail(opts->err, TRIB_ERR_INVALID, "peer %d of %d cannot be",
                          opts->self, opts->size);
-    if (len >= sizeof(copy))
-        return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "the transport text has %zu characters, at most %d are read",
-                         len, TEXT_MAX - 1);
-    memcpy(copy, text, len + 1);
+    trib_status_t status = copy_text(text, opts->err, copy);
+    if (status != TRIB_OK)
+        return status;
 
     char *name = copy;
     char *rest = cut_part(name, &params);
     part.params = params;
-    trib_status_t status = open_backend(name, &part, &t);
+    status = open_backend(name, &part, &t);
     while (status == TRIB_OK && rest) {
         name = rest;
         rest = cut_part(name, &params);

@@ -207,6 +207,14 @@ void trib_no_arm(struct trib_transport *t);
 extern const struct trib_transport_ops *const trib_transports[];
 
 /**
+ * trib_transport_check - does trib_transport_open know all names in a text? Their
+ * parameters are not looked at, nothing is opened.
+ *
+ * errors   those of trib_transport_open for unknown names
+ */
+trib_status_t trib_transport_check(const char *text, struct trib_error *err);
+
+/**
  * trib_transport_open - open a backend, wrapped by decorators, from its text.
  *
  * text     "shm", "loop", "shm+trace", "loop:depth=8+delay:us=50+kill:after=3,signal=9";

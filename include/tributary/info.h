@@ -20,7 +20,8 @@ typedef struct trib_item {
     const char *value;  /* a setting's value; a transport's devices; … */
     const char *detail; /* one line: what it is for */
     const char *origin; /* a setting: default, file, environment or API; else "" */
-    const char *unit;   /* a setting's unit, else "" */
+    const char *unit;   /* of the value: "bytes", "KiB", …; "" where it has none */
+    const char *fault;  /* a setting: why it cannot be used; else "" */
 } trib_item_t;
 
 typedef void (*trib_item_fn)(void *arg, const trib_item_t *item);
@@ -33,12 +34,17 @@ typedef enum trib_list {
     TRIB_LIST_TOPOLOGY, /* machine, packages, caches, NUMA nodes, cores (hwloc) */
     TRIB_LIST_CPU,      /* vector instruction sets: found and used */
     TRIB_LIST_BOOTS,
+    TRIB_LIST_MEMORY, /* what a communicator takes for each peer, by the settings */
 } trib_list_t;
 
 /**
  * trib_list_each - call fn for each item of a list, in order of preference.
  *
- * errors   TRIB_ERR_CONFIG: a setting is impossible; trib_last_error(NULL) says which
+ * Of the settings, all are listed, then TRIB_* variables that are none; what is wrong with
+ * one is in item->fault, and its value is "" where none could be read.
+ *
+ * errors   TRIB_ERR_CONFIG, after all items: trib_init or a collective would fail with one
+ *          of the settings; trib_last_error(NULL) says why
  */
 TRIB_API trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg);
 

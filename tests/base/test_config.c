@@ -257,6 +257,32 @@ static void test_each_prints_what_was_parsed(void **state)
     assert_int_equal(rows, TRIB_CONFIG_ROWS);
 }
 
+static void test_examine_goes_to_the_end(void **state)
+{
+    struct trib_config cfg;
+    struct trib_config_faults *faults = malloc(sizeof(*faults));
+    char path[64];
+
+    (void)state;
+    assert_non_null(faults);
+    write_file(path, "chnk = 64K\nwindow = many\nspin_us = 7\n");
+    setenv("TRIB_CHUNK", "", 1);
+    setenv("TRIB_LOG", "info", 1);
+    trib_config_examine(&cfg, "timeout_ms=1,rank=3", faults);
+    unlink(path);
+    assert_non_null(strstr(faults->other, "did you mean \"chunk\"?"));
+    assert_non_null(strstr(faults->row[TRIB_CONFIG_ROW_window], "window = many in "));
+    assert_non_null(strstr(faults->row[TRIB_CONFIG_ROW_chunk], "TRIB_CHUNK= in the"));
+    assert_non_null(strstr(faults->row[TRIB_CONFIG_ROW_timeout_ms], "timeout_ms=1:"));
+    assert_true(faults->unread[TRIB_CONFIG_ROW_chunk]);
+    assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_chunk], TRIB_ORIGIN_ENVIRONMENT);
+    assert_string_equal(faults->row[TRIB_CONFIG_ROW_spin_us], "");
+    assert_int_equal(cfg.spin_us, 7);
+    assert_int_equal(cfg.log, TRIB_LOG_INFO);
+    assert_int_equal(cfg.rank, 3);
+    free(faults);
+}
+
 static void test_set_one(void **state)
 {
     struct trib_config cfg;
@@ -286,6 +312,7 @@ int main(void)
         CASE(test_digest_covers_same_rows_only),
         CASE(test_same_text),
         CASE(test_each_prints_what_was_parsed),
+        CASE(test_examine_goes_to_the_end),
         CASE(test_set_one),
     };
 

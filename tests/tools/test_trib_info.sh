@@ -13,6 +13,31 @@ expect "settings" 0 "TRIB_CHUNK" "$info" --config
 TRIB_CHUNK=64K expect "origin of a setting" 0 "environment" "$info" --config
 TRIB_CHUNK=64K expect "summary shows what was set" 0 "TRIB_CHUNK" "$info"
 TRIB_CHUNK=lots expect "an impossible setting" 1 "TRIB_CHUNK" "$info"
+grep -q "^! *TRIB_CHUNK=lots in the environment" "$said" && grep -q "slots of an edge" "$said"
+result $? "the summary is whole all the same"
+TRIB_CHUNK='' expect "an empty setting" 1 "! TRIB_CHUNK" "$info" --config
+grep -q "^  TRIB_WINDOW " "$said"
+result $? "the other settings are listed all the same"
+TRIB_CHUNK=7 expect "an impossible setting as json" 1 \
+    '"fault": "TRIB_CHUNK=7 in the environment' "$info" --json --config
+TRIB_CODEC=qsdg expect "a misspelt codec" 1 "! TRIB_CODEC" "$info" --config
+TRIB_CODEC=topk:ratio=5 expect "a codec's option" 1 "it must be a number" "$info" --config
+TRIB_ALGORITHM=rong expect "a misspelt algorithm" 1 "! TRIB_ALGORITHM" "$info" --config
+TRIB_TRANSPORT=smh expect "a misspelt transport" 1 "! TRIB_TRANSPORT" "$info" --config
+TRIB_TRANSPORT=shm+dely:us=5 expect "a misspelt decorator" 1 '"dely"' "$info" --config
+echo "chnk = 64K" >"$dir/settings"
+TRIB_CONFIG_FILE=$dir/settings expect "an unknown name in the file" 1 \
+    "! TRIB_CONFIG_FILE" "$info" --config
+grep -q "^  TRIB_CHUNK " "$said" && grep -q '^! .*did you mean "chunk"' "$said"
+result $? "is marked among all settings"
+TRIB_CODEK=bf16 expect "a variable that is no setting" 0 "did you mean TRIB_CODEC?" "$info"
+[ "$(grep -c TRIB_CODEK "$said")" = 1 ]
+result $? "is told once"
+expect "memory" 0 "slots of an edge  1025 KiB" "$info" --memory
+expect "memory as json" 0 '"memory": [' "$info" --json
+expect "caches have units" 0 "" "$info" --topology
+! grep -E "(cache|memory) " "$said" | grep -vqE " [0-9]+ ([KMG]iB|bytes)( |$)"
+result $? "each of them"
 expect "codecs" 0 "none" "$info" --codecs
 expect "algorithms" 0 "  ring   " "$info" --algorithms
 expect "json" 0 '"algorithms": [' "$info" --json
@@ -31,6 +56,8 @@ echo "Max open files   10   10   files" >"$dir/copy/proc/self/limits"
 expect "a copy of a host that lacks something" 1 "FAIL  open files: 10 files" \
     "$info" doctor --folder "$dir/copy"
 TRIB_WINDOW=much expect "the doctor of an impossible setting" 1 "FAIL  rank" "$info" doctor
+TRIB_CODEC=qsdg expect "the doctor of a misspelt codec" 1 'did you mean "qsgd"?' \
+    "$info" doctor
 TRIB_NONSENSE=1 expect "the doctor of an unknown setting" 0 "TRIB_NONSENSE" "$info" doctor
 expect "the doctor's options" 2 "there is no option '--fold'" "$info" doctor --fold
 expect "the doctor's folder" 2 "a folder must follow" "$info" doctor --folder

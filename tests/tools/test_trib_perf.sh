@@ -36,6 +36,11 @@ grep -qE '^ +0 B +3 .* 0$' "$said"
 result $? "nothing has a row, and is right"
 try "explain" 0 "chunk" allreduce -n 2 --explain --iters 3 --sizes 64K
 
+TRIB_CODEK=bf16 try "a variable that is no setting" 0 "did you mean TRIB_CODEC?" \
+    allreduce -n 2 --iters 3 --sizes 8
+[ "$(grep -c TRIB_CODEK "$said")" = 2 ]
+result $? "is told once by each rank"
+
 try "csv on standard output" 0 "allreduce,auto" allreduce -n 2 --csv - "${quick[@]}"
 [ "$(wc -l <"$said")" -eq 4 ]
 result $? "csv has a header and a row a size, and nothing else"

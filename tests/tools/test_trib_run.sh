@@ -21,6 +21,7 @@ expect() {
 
 # Arguments and exit codes
 expect "help" 0 "start ranks of a program on this host" --help
+expect "help names its own exit codes" 0 "125: ranks could not be" --help
 expect "version" 0 "trib-run " --version
 expect "no ranks" 2 "say how many ranks" -- true
 expect "no program" 2 "say which program" -n 2
