@@ -107,6 +107,21 @@ static bool spans_ranks(trib_coll_t coll)
     return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
 }
 
+/* Blocking calls keep what a codec held back for the next vector of that size. */
+static bool repeats(const struct perf_args *args, size_t bytes)
+{
+    size_t times = 0;
+    for (size_t i = 0; i < args->sizes.n; i++)
+        times += args->sizes.bytes[i] == bytes;
+    return times > 1;
+}
+
+void perf_operation_judge_later(struct perf_operation *op)
+{
+    if (op->oracle.loss.feedback)
+        op->oracle.loss.kind = PERF_LOSS_UNKNOWN;
+}
+
 static void describe(struct perf_operation *op, size_t bytes)
 {
     const struct perf_args *args = op->args;
@@ -133,9 +148,12 @@ static void describe(struct perf_operation *op, size_t bytes)
         .rank = trib_rank(op->comm),
         .ranks = trib_size(op->comm),
         .root = args->root,
-        .exact = strcmp(perf_codec_text(args), "none") == 0,
+        .loss = perf_loss_of(perf_codec_text(args)),
         .seed = bytes + 1,
     };
+    if (op->oracle.loss.feedback && args->call != PERF_CALL_PLAN &&
+        repeats(args, bytes))
+        perf_operation_judge_later(op);
 }
 
 static trib_status_t open_blocks(struct perf_operation *op)

@@ -11,6 +11,7 @@
  *     measure.c    warm-up, samples -> struct perf_result
  *     samples.c    percentiles
  *     progress.c   how far it has come
+ *     loss.[ch]    what a codec may lose of it
  *     oracle.[ch]  inputs, and what must come out
  *     output.[ch]  where table, csv and json go
  *     writer.c     rows of the collectives
@@ -164,6 +165,9 @@ void perf_operation_close(struct perf_operation *op);
 void perf_operation_fill(struct perf_operation *op);
 void perf_operation_zero(struct perf_operation *op);
 
+/** perf_operation_judge_later - results hold what earlier operations kept back. */
+void perf_operation_judge_later(struct perf_operation *op);
+
 /** perf_operation_keep - copy the input away. */
 trib_status_t perf_operation_keep(struct perf_operation *op);
 
@@ -215,6 +219,8 @@ struct perf_result {
     double cpu_us; /* processor time of a rank in one operation, mean over ranks */
     double nmse; /* greatest of all ranks; NAN: not checked */
     double wrong; /* elements, over all ranks; NAN: not checked */
+    double nmse_limit; /* of a rank where nmse is above it; 0: nowhere */
+    double lost; /* ranks whose inputs are not in a result; the most of all results */
     char explain[512];
 };
 

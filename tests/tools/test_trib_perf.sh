@@ -34,6 +34,17 @@ try "another root" 0 "reduce" reduce -n 3 --root 2 --check "${quick[@]}"
 try "nothing to send" 0 "0 B" allreduce -n 2 --check --iters 3 --sizes 0
 grep -qE '^ +0 B +3 .* 0$' "$said"
 result $? "nothing has a row, and is right"
+
+for codec in bf16 f16 topk:ratio=0.01 qsgd:bits=2 qsgd:bits=8; do
+    try "allreduce by codec $codec" 0 "codec $codec," allreduce -n 3 --check \
+        --codec "$codec" --iters 3 --warmup 1 --sizes 8,4K,64K
+done
+for algorithm in ring direct tree halving-doubling; do
+    try "allreduce by $algorithm" 0 "algorithm $algorithm," allreduce -n 3 --check \
+        --algorithm "$algorithm" "${quick[@]}"
+    try "allreduce by $algorithm and a codec" 0 "codec qsgd," allreduce -n 3 --check \
+        --algorithm "$algorithm" --codec qsgd --iters 3 --warmup 1 --sizes 8,64K
+done
 try "explain" 0 "chunk" allreduce -n 2 --explain --iters 3 --sizes 64K
 
 try "csv on standard output" 0 "allreduce,auto" allreduce -n 2 --csv - "${quick[@]}"
