@@ -48,6 +48,8 @@ struct perf_args {
     trib_dtype_t dtype;
     trib_op_t op;
     bool named; /* a collective was given */
+    bool op_named;
+    bool dtype_named;
     struct perf_sizes sizes;
     long iters; /* samples a size; 0: as many as fit half a second */
     long warmup; /* calls; -1: by size */

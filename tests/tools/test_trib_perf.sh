@@ -45,6 +45,8 @@ for algorithm in ring direct tree halving-doubling; do
     try "allreduce by $algorithm and a codec" 0 "codec qsgd," allreduce -n 3 --check \
         --algorithm "$algorithm" --codec qsgd --iters 3 --warmup 1 --sizes 8,64K
 done
+try "a broadcast has no op" 0 "broadcast f32, codec none" broadcast -n 2 --iters 3 \
+    --sizes 8
 try "explain" 0 "chunk" allreduce -n 2 --explain --iters 3 --sizes 64K
 
 try "csv on standard output" 0 "allreduce,auto" allreduce -n 2 --csv - "${quick[@]}"
@@ -63,6 +65,7 @@ try "a full device" 1 "No space left on device" \
     allreduce -n 2 --json /dev/full "${quick[@]}"
 try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --size 8
 try "a misspelt collective" 2 "did you mean allreduce?" alreduce
+try "an option without effect" 2 "leave out --root" allreduce -n 2 --root 1
 try "no collective" 2 "say which collective"
 try "help" 0 "usage: trib-perf" --help
 finish
