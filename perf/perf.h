@@ -163,6 +163,14 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
                                   size_t bytes, struct perf_operation *op);
 void perf_operation_close(struct perf_operation *op);
 
+/**
+ * perf_memory_fits - has this host the memory for the largest of the sizes?
+ *
+ * Of all ranks that are started here; of those that a launcher started, one each.
+ * errors   false after a sentence on err; true where /proc does not tell
+ */
+bool perf_memory_fits(const struct perf_args *args, FILE *err);
+
 /** perf_operation_fill, _zero - write this rank's inputs, or zeros. */
 void perf_operation_fill(struct perf_operation *op);
 void perf_operation_zero(struct perf_operation *op);

@@ -156,6 +156,10 @@ int main(int argc, char **argv)
         perf_args_free(&args);
         code = 2;
     }
+    if (code < 0 && !perf_memory_fits(&args, err != NULL ? err : stderr)) {
+        perf_args_free(&args);
+        code = 2;
+    }
     if (err != NULL && err != stderr)
         fclose(err);
     if (code >= 0)

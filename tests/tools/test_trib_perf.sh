@@ -47,6 +47,10 @@ for algorithm in ring direct tree halving-doubling; do
 done
 try "a broadcast has no op" 0 "broadcast f32, codec none" broadcast -n 2 --iters 3 \
     --sizes 8
+for memory in alloc malloc; do
+    try "more than any host holds, by $memory" 2 "GiB of memory free" \
+        allreduce -n 2 --memory "$memory" --sizes 1000000G
+done
 try "explain" 0 "chunk" allreduce -n 2 --explain --iters 3 --sizes 64K
 
 try "csv on standard output" 0 "allreduce,auto" allreduce -n 2 --csv - "${quick[@]}"
