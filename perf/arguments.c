@@ -30,6 +30,7 @@ static bool set_dtype(const struct perf_option *option, void *to, const char *va
     struct perf_args *args = to;
     struct perf_names names = {.n = TRIB_DTYPE_COUNT};
     (void)option;
+    args->dtype_named = true;
     if (trib_dtype_parse(value, &args->dtype) == TRIB_OK)
         return true;
     for (int i = 0; i < TRIB_DTYPE_COUNT; i++)
@@ -43,6 +44,7 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
     struct perf_args *args = to;
     struct perf_names names = {.n = TRIB_OP_COUNT};
     (void)option;
+    args->op_named = true;
     if (trib_op_parse(value, &args->op) == TRIB_OK)
         return true;
     for (int i = 0; i < TRIB_OP_COUNT; i++)
@@ -178,7 +180,7 @@ static const struct perf_option options[] = {
     {"--bind", "HOW", perf_set_bind, AT(bind), 0,
      "core: one core a rank, in turn; none [none]"},
     {"--check", NULL, perf_set_switch, AT(check), 0,
-     "compare with an oracle; exit code 1 if an element is wrong"},
+     "compare with an oracle; exit code 1 if wrong; codecs: beyond what they may lose"},
     {"--explain", NULL, perf_set_switch, AT(explain), 0,
      "say which algorithm, chunk and codec were chosen"},
     {"--csv", "FILE", perf_set_text, AT(csv), 0,
@@ -235,6 +237,37 @@ static bool check_sizes(struct perf_args *args, FILE *err)
     return true;
 }
 
+/* Options that would be without effect are refused: who gives them expects one. */
+static bool check_applies(struct perf_args *args, FILE *err)
+{
+    trib_coll_t coll = args->coll;
+    const char *name = trib_coll_name(coll);
+    bool rooted = coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
+    bool data = args->sizes.n != 0 || args->codec != NULL || args->algorithm != NULL ||
+                args->chunk != 0 || args->dtype_named || args->op_named ||
+                args->memory != PERF_MEMORY_ALLOC || args->in_place || args->rewrite;
+
+    if (coll == TRIB_BARRIER && data) {
+        fputs("trib-perf: a barrier moves no data: leave out --sizes, --dtype, --op, "
+              "--codec, --algorithm, --chunk, --memory, --in-place and --rewrite.\n",
+              err);
+        return false;
+    }
+    if (args->op_named && (coll == TRIB_BROADCAST || coll == TRIB_ALLGATHER)) {
+        fprintf(err, "trib-perf: %s sums nothing: leave out --op.\n", name);
+        return false;
+    }
+    if (args->root >= 0 && !rooted) {
+        fprintf(err,
+                "trib-perf: %s has no root: leave out --root, which is of reduce and "
+                "broadcast.\n",
+                name);
+        return false;
+    }
+    args->root = args->root < 0 ? 0 : args->root;
+    return true;
+}
+
 /* What only shows once all options are known. */
 static bool check_together(struct perf_args *args, FILE *err)
 {
@@ -247,12 +280,8 @@ static bool check_together(struct perf_args *args, FILE *err)
               err);
         return false;
     }
-    if (barrier && (args->sizes.n != 0 || plan_only)) {
-        fputs("trib-perf: a barrier moves no data: leave out --sizes, --codec, "
-              "--algorithm and --chunk.\n",
-              err);
+    if (!check_applies(args, err))
         return false;
-    }
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
         fputs("trib-perf: blocking calls take codec, algorithm and chunk from the "
               "configuration: set TRIB_* or use --call plan.\n",
@@ -286,6 +315,7 @@ int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out
         .argc = argc,
         .argv = argv,
         .warmup = -1,
+        .root = -1,
         .sample_s = 10e-6,
         .configured_codec = "none",
         .configured_algorithm = "auto",

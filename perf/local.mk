@@ -7,6 +7,7 @@ noinst_LTLIBRARIES += libperf.la libput.la
 libperf_la_SOURCES = \
 	perf/arguments.c \
 	perf/launch.c perf/launch.h \
+	perf/loss.c perf/loss.h \
 	perf/machine.c perf/machine.h \
 	perf/measure.c \
 	perf/names.c \

@@ -58,6 +58,8 @@ static trib_status_t run_calls(struct perf_operation *op, long calls)
 struct check {
     double nmse;
     double wrong;
+    double nmse_limit; /* as in struct perf_result */
+    double lost;
 };
 
 /* Ranks that share a result must share its bits: max(h) == -max(-h) for all. */
@@ -97,8 +99,10 @@ static trib_status_t check(struct perf_operation *op, struct check *out)
     if (op->desc.send != NULL && !input_survived(op))
         wrong++;
     double nmse = verdict.error2 == 0.0 ? 0 : verdict.error2 / verdict.reference2;
-    double most[3] = {hash, -hash, nmse};
-    status = perf_combine(op->comm, TRIB_MAX, most, 3);
+    bool within = verdict.error2 <= verdict.error2_limit;
+    double limit = within ? 0 : verdict.error2_limit / verdict.reference2;
+    double most[5] = {hash, -hash, nmse, limit, (double)verdict.lost};
+    status = perf_combine(op->comm, TRIB_MAX, most, 5);
     if (status != TRIB_OK)
         return status;
     status = perf_combine(op->comm, TRIB_SUM, &wrong, 1);
@@ -109,6 +113,8 @@ static trib_status_t check(struct perf_operation *op, struct check *out)
         wrong++;
     out->nmse = most[2];
     out->wrong += wrong;
+    out->nmse_limit = fmax(out->nmse_limit, most[3]);
+    out->lost = fmax(out->lost, most[4]);
     return TRIB_OK;
 }
 
@@ -309,7 +315,7 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
 {
     struct check verdict = {0};
     struct timing t = {.op = op, .args = op->args};
-    bool lossy = !op->oracle.exact;
+    bool lossy = op->oracle.loss.kind != PERF_LOSS_NONE;
     bool in_place = op->args->in_place && op->args->coll != TRIB_BARRIER;
     trib_status_t status = TRIB_OK;
 
@@ -338,10 +344,13 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
         status = count_traffic(op, out);
     /* Once more after thousands of operations; error feedback would colour the nmse. */
     double nmse = verdict.nmse;
+    perf_operation_judge_later(op);
     if (status == TRIB_OK && op->args->check)
         status = check(op, &verdict);
     out->nmse = op->args->check ? nmse : (double)NAN;
     out->wrong = op->args->check ? verdict.wrong : (double)NAN;
+    out->nmse_limit = verdict.nmse_limit;
+    out->lost = verdict.lost;
     return status;
 }
 

@@ -55,6 +55,58 @@ static void block_close(struct perf_operation *op, int which)
     free(block);
 }
 
+/* --- what this host must hold --- */
+
+/* KiB of a line of /proc/meminfo, such as "MemAvailable:  123 kB"; -1: none. */
+static double meminfo_kib(const char *name)
+{
+    char line[128];
+    double kib = -1;
+    size_t length = strlen(name);
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f != NULL && kib < 0 && fgets(line, sizeof(line), f) != NULL) {
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            kib = strtod(line + length + 1, NULL);
+    }
+    if (f != NULL)
+        fclose(f);
+    return kib;
+}
+
+/* Vectors of the reported size that a rank holds, whole ones and shares of ranks. */
+static double vectors(const struct perf_args *args)
+{
+    bool keeps =
+        args->in_place && perf_loss_of(perf_codec_text(args)).kind != PERF_LOSS_NONE;
+    double share = args->ranks > 0 ? 1.0 / args->ranks : 0;
+    double second = args->in_place ? 0 : 1;
+    if (args->coll == TRIB_ALLGATHER || args->coll == TRIB_REDUCE_SCATTER)
+        second *= share;
+    return 1 + second + keeps;
+}
+
+bool perf_memory_fits(const struct perf_args *args, FILE *err)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < args->sizes.n; i++)
+        most = args->sizes.bytes[i] > most ? args->sizes.bytes[i] : most;
+    int ranks = args->ranks > 0 ? args->ranks : 1;
+    double need = vectors(args) * (double)most * ranks;
+    double kib = meminfo_kib("MemAvailable"), swap = meminfo_kib("SwapFree");
+    double free_bytes = 1024 * (kib + (swap > 0 ? swap : 0));
+    const double gib = 1 << 30;
+    if (kib < 0 || need <= free_bytes)
+        return true;
+    fprintf(err,
+            "trib-perf: %d rank%s need %.1f GiB for vectors of %.1f GiB, and this host "
+            "has %.1f GiB of memory free: choose smaller --sizes.\n",
+            ranks, ranks > 1 ? "s" : "", need / gib, (double)most / gib,
+            free_bytes / gib);
+    return false;
+}
+
+/* --- calls --- */
+
 static trib_status_t run_plan(struct perf_operation *op)
 {
     trib_status_t status = trib_plan_start(op->plan);
@@ -107,6 +159,21 @@ static bool spans_ranks(trib_coll_t coll)
     return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
 }
 
+/* Blocking calls keep what a codec held back for the next vector of that size. */
+static bool repeats(const struct perf_args *args, size_t bytes)
+{
+    size_t times = 0;
+    for (size_t i = 0; i < args->sizes.n; i++)
+        times += args->sizes.bytes[i] == bytes;
+    return times > 1;
+}
+
+void perf_operation_judge_later(struct perf_operation *op)
+{
+    if (op->oracle.loss.feedback)
+        op->oracle.loss.kind = PERF_LOSS_UNKNOWN;
+}
+
 static void describe(struct perf_operation *op, size_t bytes)
 {
     const struct perf_args *args = op->args;
@@ -133,9 +200,12 @@ static void describe(struct perf_operation *op, size_t bytes)
         .rank = trib_rank(op->comm),
         .ranks = trib_size(op->comm),
         .root = args->root,
-        .exact = strcmp(perf_codec_text(args), "none") == 0,
+        .loss = perf_loss_of(perf_codec_text(args)),
         .seed = bytes + 1,
     };
+    if (op->oracle.loss.feedback && args->call != PERF_CALL_PLAN &&
+        repeats(args, bytes))
+        perf_operation_judge_later(op);
 }
 
 static trib_status_t open_blocks(struct perf_operation *op)

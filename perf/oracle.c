@@ -9,6 +9,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "perf/oracle.h"
@@ -279,44 +280,72 @@ static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
     }
 }
 
+/* Where elements of the result come from. */
+struct place {
+    int from; /* rank; -1: from all */
+    size_t first; /* of its input */
+};
+
+static struct place place_of(const struct perf_oracle *o, size_t first)
+{
+    if (o->coll == TRIB_BROADCAST)
+        return (struct place){o->root, first};
+    if (o->coll == TRIB_ALLGATHER)
+        return (struct place){(int)(first / o->count), first % o->count};
+    if (o->coll == TRIB_REDUCE_SCATTER)
+        first += (size_t)o->rank * o->count;
+    return (struct place){-1, first};
+}
+
 /* Elements first … first + n of the result; they stem from one rank's block. */
 static void expect(const struct perf_oracle *o, size_t first, size_t n,
                    struct expectation *e)
 {
-    if (o->coll == TRIB_REDUCE_SCATTER)
-        first += (size_t)o->rank * o->count;
-    if (o->coll != TRIB_BROADCAST && o->coll != TRIB_ALLGATHER) {
-        expect_reduced(o, first, n, e);
+    struct place at = place_of(o, first);
+    if (at.from < 0) {
+        expect_reduced(o, at.first, n, e);
         return;
     }
     uint64_t block[BLOCK];
-    int from = o->root;
-    if (o->coll == TRIB_ALLGATHER) {
-        from = (int)(first / o->count);
-        first %= o->count;
-    }
-    perf_oracle_fill(o, from, first, n, block);
+    perf_oracle_fill(o, at.from, at.first, n, block);
     for (size_t i = 0; i < n; i++) {
         e->value[i] = load(o->dtype, block, i);
         e->magnitude[i] = 0;
     }
 }
 
-static void compare_one(const struct perf_oracle *o, union number got,
-                        union number want, double magnitude, struct perf_verdict *out)
+/* What is judged of a whole result, block by block. */
+struct judging {
+    const struct perf_oracle *o;
+    struct perf_passage passage;
+    struct perf_whole whole;
+    struct perf_part *parts; /* of each rank; NULL: not needed */
+    struct perf_verdict *out;
+};
+
+static void compare_one(struct judging *j, union number got, union number want,
+                        double magnitude)
 {
+    const struct perf_oracle *o = j->o;
+    struct perf_verdict *out = j->out;
+    bool exact = o->loss.kind == PERF_LOSS_NONE;
     if (is_integer(o->dtype)) {
         double error = (double)(int64_t)(got.i - want.i);
         out->error2 += error * error;
         out->reference2 += (double)(int64_t)want.i * (double)(int64_t)want.i;
-        out->wrong += o->exact && got.i != want.i;
+        out->wrong += exact && got.i != want.i;
         return;
     }
     double error = got.f - want.f;
     out->error2 += error * error;
     out->reference2 += want.f * want.f;
-    if (!o->exact) {
-        out->wrong += !isfinite(got.f);
+    if (!exact) {
+        /* What is not summed has no magnitude but its own. */
+        magnitude = fmax(magnitude, fabs(want.f));
+        out->wrong += perf_element_wrong(&j->passage, got.f, want.f, magnitude);
+        j->whole.elements++;
+        j->whole.nonzero += got.f != 0;
+        j->whole.magnitude2 += magnitude * magnitude;
         return;
     }
     /* Each of ranks sums rounds once, by half a spacing; twice that is allowed. */
@@ -324,24 +353,74 @@ static void compare_one(const struct perf_oracle *o, union number got,
     out->wrong += !(fabs(error) <= tolerance);
 }
 
-void perf_oracle_compare(const struct perf_oracle *o, const void *result,
-                         struct perf_verdict *out)
+/* Each rank's part in a block of the result. */
+static void add_parts(struct judging *j, size_t first, size_t n,
+                      const unsigned char *result, const struct expectation *e)
 {
+    const struct perf_oracle *o = j->o;
+    struct place at = place_of(o, first);
+    double scale = at.from < 0 && o->op == TRIB_MEAN ? 1.0 / o->ranks : 1;
+    uint64_t block[BLOCK];
+    for (int rank = 0; rank < o->ranks; rank++) {
+        if (at.from >= 0 && rank != at.from)
+            continue;
+        perf_oracle_fill(o, rank, at.first, n, block);
+        for (size_t i = 0; i < n; i++) {
+            double got = load(o->dtype, result, i).f;
+            double x = load(o->dtype, block, i).f * scale;
+            perf_part_add(&j->passage, &j->parts[rank], x, got, got - e->value[i].f);
+        }
+    }
+}
+
+static void judge_whole(struct judging *j)
+{
+    struct perf_verdict *out = j->out;
+    j->whole.parts = j->parts;
+    out->error2_limit = perf_error_limit(&j->passage, &j->whole);
+    out->lost = (uint64_t)perf_parts_lost(&j->passage, &j->whole);
+    out->wrong += out->lost + !(out->error2 <= out->error2_limit);
+}
+
+static void compare_blocks(struct judging *j, const unsigned char *result)
+{
+    const struct perf_oracle *o = j->o;
     struct expectation e;
     size_t total = perf_oracle_outputs(o), bytes = trib_dtype_size(o->dtype), n;
-    memset(out, 0, sizeof(*out));
-    out->hash = o->seed;
     for (size_t first = 0; first < total; first += n) {
         n = total - first < BLOCK ? total - first : BLOCK;
         if (o->coll == TRIB_ALLGATHER && n > o->count - first % o->count)
             n = o->count - first % o->count;
         expect(o, first, n, &e);
-        const unsigned char *at = (const unsigned char *)result + first * bytes;
-        for (size_t i = 0; i < n; i++) {
-            union number got = load(o->dtype, at, i);
-            compare_one(o, got, e.value[i], e.magnitude[i], out);
-        }
+        const unsigned char *at = result + first * bytes;
+        for (size_t i = 0; i < n; i++)
+            compare_one(j, load(o->dtype, at, i), e.value[i], e.magnitude[i]);
         for (size_t i = 0; i < n * bytes; i++)
-            out->hash = (out->hash ^ at[i]) * 0x100000001b3u;
+            j->out->hash = (j->out->hash ^ at[i]) * 0x100000001b3u;
+        if (j->parts != NULL)
+            add_parts(j, first, n, at, &e);
     }
+}
+
+void perf_oracle_compare(const struct perf_oracle *o, const void *result,
+                         struct perf_verdict *out)
+{
+    struct judging j = {
+        .o = o,
+        .passage = {&o->loss, o->ranks, epsilon(o->dtype) / 2},
+        .out = out,
+    };
+    enum perf_loss_kind kind = o->loss.kind;
+    bool parts = (kind == PERF_LOSS_SELECTED || kind == PERF_LOSS_RANDOM) &&
+                 perf_oracle_outputs(o) > 0;
+    memset(out, 0, sizeof(*out));
+    out->hash = o->seed;
+    out->error2_limit = (double)INFINITY;
+    if (parts)
+        j.parts = calloc((size_t)o->ranks, sizeof(*j.parts));
+    compare_blocks(&j, result);
+    if (j.parts != NULL)
+        judge_whole(&j);
+    out->wrong += parts && j.parts == NULL;
+    free(j.parts);
 }

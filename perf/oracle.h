@@ -11,6 +11,8 @@
 
 #include <tributary.h>
 
+#include "perf/loss.h"
+
 /* Inputs are a function of (seed, rank, element): each rank can make all of them. */
 struct perf_oracle {
     trib_coll_t coll;
@@ -20,14 +22,16 @@ struct perf_oracle {
     int rank;
     int ranks;
     int root;
-    bool exact; /* codec none: an element may be off by rounding only */
+    struct perf_loss loss; /* none: an element may be off by rounding only */
     uint64_t seed;
 };
 
 struct perf_verdict {
     double error2; /* sum of squared errors */
     double reference2; /* sum of squared expected values */
-    uint64_t wrong; /* elements; with a lossy codec those that are not finite */
+    double error2_limit; /* of what the codec may lose; INFINITY: none is known */
+    uint64_t wrong; /* elements, ranks that are lost, an error2 above its limit */
+    uint64_t lost; /* ranks whose inputs are not in the result as they must be */
     uint64_t hash; /* of the result's bytes */
 };
 
@@ -39,7 +43,11 @@ size_t perf_oracle_outputs(const struct perf_oracle *o);
 void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
                       void *out);
 
-/** perf_oracle_compare - the result of o->rank against what it must be. */
+/**
+ * perf_oracle_compare - the result of o->rank against what it must be.
+ *
+ * Of what codecs lose, loss.h says what is seen. Without memory for it: one is wrong.
+ */
 void perf_oracle_compare(const struct perf_oracle *o, const void *result,
                          struct perf_verdict *out);
 

@@ -11,6 +11,7 @@
  *     measure.c    warm-up, samples -> struct perf_result
  *     samples.c    percentiles
  *     progress.c   how far it has come
+ *     loss.[ch]    what a codec may lose of it
  *     oracle.[ch]  inputs, and what must come out
  *     output.[ch]  where table, csv and json go
  *     writer.c     rows of the collectives
@@ -47,6 +48,8 @@ struct perf_args {
     trib_dtype_t dtype;
     trib_op_t op;
     bool named; /* a collective was given */
+    bool op_named;
+    bool dtype_named;
     struct perf_sizes sizes;
     long iters; /* samples a size; 0: as many as fit half a second */
     long warmup; /* calls; -1: by size */
@@ -160,9 +163,20 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
                                   size_t bytes, struct perf_operation *op);
 void perf_operation_close(struct perf_operation *op);
 
+/**
+ * perf_memory_fits - has this host the memory for the largest of the sizes?
+ *
+ * Of all ranks that are started here; of those that a launcher started, one each.
+ * errors   false after a sentence on err; true where /proc does not tell
+ */
+bool perf_memory_fits(const struct perf_args *args, FILE *err);
+
 /** perf_operation_fill, _zero - write this rank's inputs, or zeros. */
 void perf_operation_fill(struct perf_operation *op);
 void perf_operation_zero(struct perf_operation *op);
+
+/** perf_operation_judge_later - results hold what earlier operations kept back. */
+void perf_operation_judge_later(struct perf_operation *op);
 
 /** perf_operation_keep - copy the input away. */
 trib_status_t perf_operation_keep(struct perf_operation *op);
@@ -215,6 +229,8 @@ struct perf_result {
     double cpu_us; /* processor time of a rank in one operation, mean over ranks */
     double nmse; /* greatest of all ranks; NAN: not checked */
     double wrong; /* elements, over all ranks; NAN: not checked */
+    double nmse_limit; /* of a rank where nmse is above it; 0: nowhere */
+    double lost; /* ranks whose inputs are not in a result; the most of all results */
     char explain[512];
 };
 

@@ -34,6 +34,24 @@ static trib_status_t open_writer(struct run *run, double *failed_out)
     return perf_combine(run->comm, TRIB_MAX, failed_out, 1);
 }
 
+/* What a codec may not have done, besides the number of wrong elements. */
+static void say_loss(const struct perf_args *args, const struct perf_result *result)
+{
+    char size[32];
+    const char *codec = perf_codec_text(args);
+    perf_size_text(result->bytes, size, sizeof(size));
+    if (result->nmse_limit > 0)
+        fprintf(stderr,
+                "trib-perf: %s: the error is above its limit: codec %s explains an "
+                "nmse of %.2g at most.\n",
+                size, codec, result->nmse_limit);
+    if (result->lost > 0)
+        fprintf(stderr,
+                "trib-perf: %s: a result lacks what %.0f rank%s put in, or has it "
+                "more than once.\n",
+                size, result->lost, result->lost > 1 ? "s" : "");
+}
+
 static trib_status_t sweep(struct run *run)
 {
     const struct perf_args *args = run->args;
@@ -50,8 +68,10 @@ static trib_status_t sweep(struct run *run)
             break;
         if (args->check)
             run->wrong += result.wrong;
-        if (run->writer != NULL)
+        if (run->writer != NULL) {
             perf_writer_add(run->writer, &result);
+            say_loss(args, &result);
+        }
     }
     return status;
 }
@@ -133,6 +153,10 @@ int main(int argc, char **argv)
     if (code < 0 && args.ranks > 0 && perf_setting("TRIB_RANK", rank, sizeof(rank))) {
         fputs("trib-perf: -n starts ranks, and so has the launcher: leave out -n.\n",
               err != NULL ? err : stderr);
+        perf_args_free(&args);
+        code = 2;
+    }
+    if (code < 0 && !perf_memory_fits(&args, err != NULL ? err : stderr)) {
         perf_args_free(&args);
         code = 2;
     }

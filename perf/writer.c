@@ -43,10 +43,10 @@ static void table_open(const struct perf_writer *w)
     const struct perf_args *args = w->args;
     printf("%s", trib_coll_name(args->coll));
     if (args->coll != TRIB_BARRIER)
-        printf(" %s %s, codec %s, algorithm %s, memory %s, %s",
-               trib_dtype_name(args->dtype), op_text(args), perf_codec_text(args),
-               perf_algorithm_text(args), memory_text(args),
-               args->in_place ? "in place" : "out of place");
+        printf(" %s%s%s, codec %s, algorithm %s, memory %s, %s",
+               trib_dtype_name(args->dtype), reduces(args->coll) ? " " : "",
+               op_text(args), perf_codec_text(args), perf_algorithm_text(args),
+               memory_text(args), args->in_place ? "in place" : "out of place");
     printf(", %s, %d rank%s, tributary %s\n",
            args->call == PERF_CALL_PLAN ? "plan" : "blocking calls", w->ranks,
            w->ranks == 1 ? "" : "s", trib_version());

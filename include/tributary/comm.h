@@ -86,6 +86,7 @@ TRIB_API const char *trib_last_error(const trib_comm_t *comm);
  * trib_alloc - memory that the peers reach without a copy.
  *
  * bytes    at least 1; the result is aligned to 4096 bytes and zero
+ * errors   TRIB_ERR_NO_MEMORY; shm from 64 MiB on also where this host has less free now
  * owner    free it with trib_free, at the latest trib_free_comm does
  */
 TRIB_API trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out);

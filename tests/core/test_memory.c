@@ -211,6 +211,28 @@ static void test_no_needless_copies(void **state)
         assert_int_equal(ranks_run(&job), 0);
 }
 
+/* What no host has is refused at once, before any of it is taken. */
+static int more_than_all(struct ranks_self *self)
+{
+    void *p = self;
+
+    if (trib_alloc(self->comm, (size_t)1 << 50, &p) != TRIB_ERR_NO_MEMORY || p)
+        ranks_die(self, "not refused: %s", trib_last_error(self->comm));
+    const char *said = trib_last_error(self->comm);
+    if (!strstr(said, "1048576.0 GiB") || !strstr(said, "GiB of memory free"))
+        ranks_die(self, "says \"%s\"", said);
+    ranks_ok(self, trib_alloc(self->comm, (size_t)65 << 20, &p));
+    return 0;
+}
+
+static void test_more_than_all(void **state)
+{
+    struct ranks_job job = {.size = 2, .fn = more_than_all};
+
+    (void)state;
+    assert_int_equal(ranks_run(&job), 0);
+}
+
 /* Buffers come and go, and peers' imports of them with them. */
 static int alloc_loops(struct ranks_self *self)
 {
@@ -401,6 +423,7 @@ static void test_init_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_more_than_all),
         cmocka_unit_test(test_nothing_grows),
         cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_no_needless_copies),

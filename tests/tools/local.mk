@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 check_PROGRAMS += \
 	tests/tools/test_arguments \
+	tests/tools/test_loss \
 	tests/tools/test_oracle \
 	tests/tools/test_putargs \
 	tests/tools/test_putsides \
@@ -10,6 +11,7 @@ check_PROGRAMS += \
 	tests/tools/test_writer
 TESTS += \
 	tests/tools/test_arguments \
+	tests/tools/test_loss \
 	tests/tools/test_oracle \
 	tests/tools/test_putargs \
 	tests/tools/test_putsides \
@@ -21,6 +23,8 @@ TESTS += \
 PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
 tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c tests/tools/parse.h
 tests_tools_test_arguments_LDADD = $(PERF_TEST_LIBS)
+tests_tools_test_loss_SOURCES = tests/tools/test_loss.c
+tests_tools_test_loss_LDADD = $(PERF_TEST_LIBS)
 tests_tools_test_oracle_SOURCES = tests/tools/test_oracle.c
 tests_tools_test_oracle_LDADD = $(PERF_TEST_LIBS)
 tests_tools_test_putargs_SOURCES = tests/tools/test_putargs.c tests/tools/parse.h

@@ -68,6 +68,12 @@ static void test_plan(void **state)
     assert_int_equal(args.call, PERF_CALL_PLAN);
     assert_int_equal(args.bind, PERF_BIND_CORE);
     perf_args_free(&args);
+    parse("reduce --root 1 --op max", &args);
+    assert_int_equal(args.root, 1);
+    perf_args_free(&args);
+    parse("broadcast", &args);
+    assert_int_equal(args.root, 0);
+    perf_args_free(&args);
     parse("barrier", &args);
     assert_int_equal(args.sizes.n, 1);
     assert_int_equal(args.sizes.bytes[0], 0);
@@ -99,6 +105,13 @@ static void test_refused(void **state)
     assert_refused("allreduce -n 0", "at least 1");
     assert_refused("reduce -n 2 --root 2", "the ranks are 0 to 1");
     assert_refused("barrier --sizes 8", "a barrier moves no data");
+    assert_refused("barrier --op max", "a barrier moves no data");
+    assert_refused("barrier --in-place", "a barrier moves no data");
+    assert_refused("barrier --root 0", "barrier has no root");
+    assert_refused("allreduce --root 1", "allreduce has no root");
+    assert_refused("allgather -n 2 --root 0", "allgather has no root");
+    assert_refused("broadcast --op max", "broadcast sums nothing: leave out --op");
+    assert_refused("allgather --op sum", "allgather sums nothing");
     assert_refused("allreduce --codec none --call blocking", "use --call plan");
     assert_refused("allreduce --csv - --json -", "cannot both write");
 }

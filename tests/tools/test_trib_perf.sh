@@ -34,6 +34,23 @@ try "another root" 0 "reduce" reduce -n 3 --root 2 --check "${quick[@]}"
 try "nothing to send" 0 "0 B" allreduce -n 2 --check --iters 3 --sizes 0
 grep -qE '^ +0 B +3 .* 0$' "$said"
 result $? "nothing has a row, and is right"
+
+for codec in bf16 f16 topk:ratio=0.01 qsgd:bits=2 qsgd:bits=8; do
+    try "allreduce by codec $codec" 0 "codec $codec," allreduce -n 3 --check \
+        --codec "$codec" --iters 3 --warmup 1 --sizes 8,4K,64K
+done
+for algorithm in ring direct tree halving-doubling; do
+    try "allreduce by $algorithm" 0 "algorithm $algorithm," allreduce -n 3 --check \
+        --algorithm "$algorithm" "${quick[@]}"
+    try "allreduce by $algorithm and a codec" 0 "codec qsgd," allreduce -n 3 --check \
+        --algorithm "$algorithm" --codec qsgd --iters 3 --warmup 1 --sizes 8,64K
+done
+try "a broadcast has no op" 0 "broadcast f32, codec none" broadcast -n 2 --iters 3 \
+    --sizes 8
+for memory in alloc malloc; do
+    try "more than any host holds, by $memory" 2 "GiB of memory free" \
+        allreduce -n 2 --memory "$memory" --sizes 1000000G
+done
 try "explain" 0 "chunk" allreduce -n 2 --explain --iters 3 --sizes 64K
 
 TRIB_CODEK=bf16 try "a variable that is no setting" 0 "did you mean TRIB_CODEC?" \
@@ -57,6 +74,7 @@ try "a full device" 1 "No space left on device" \
     allreduce -n 2 --json /dev/full "${quick[@]}"
 try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --size 8
 try "a misspelt collective" 2 "did you mean allreduce?" alreduce
+try "an option without effect" 2 "leave out --root" allreduce -n 2 --root 1
 try "no collective" 2 "say which collective"
 try "help" 0 "usage: trib-perf" --help
 finish

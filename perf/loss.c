@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/loss.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The variance bound holds on average only, and results are single draws: at 4 times it
+   no draw of norm=max can exceed it. */
+#define VARIANCE_SLACK 4
+/* Deviations, and greatest terms, that a sum of independent terms may be off. */
+#define DEVIATIONS 8
+/* Elements of its own that a rank must be expected to have before any are missed. */
+#define ALONE_LEAST 64
+/* f16 and what lies below its normal numbers: half of the least step. */
+#define TINY 0x1p-25
+
+/* The number behind "key=" in a codec text. */
+static double number_of(const char *codec, const char *key, double otherwise)
+{
+    size_t length = strlen(key);
+    for (const char *at = codec; (at = strstr(at, key)) != NULL; at += length) {
+        bool whole = at > codec && (at[-1] == ':' || at[-1] == ',');
+        if (whole && at[length] == '=')
+            return strtod(at + length + 1, NULL);
+    }
+    return otherwise;
+}
+
+static double variance_of(const char *codec)
+{
+    double levels = exp2(number_of(codec, "bits", 4) - 1) - 1;
+    double bucket = number_of(codec, "bucket", 512);
+    double w = bucket / (4 * levels * levels);
+    return strstr(codec, "norm=l2") == NULL ? w : fmin(w, sqrt(bucket) / levels);
+}
+
+static bool begins(const char *codec, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
+}
+
+struct perf_loss perf_loss_of(const char *codec)
+{
+    struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN};
+    bool selects = begins(codec, "topk");
+    loss.feedback = number_of(codec, "ef", selects) > 0;
+    if (begins(codec, "f16") || strstr(codec, "+f16") != NULL)
+        loss.rounding = 0x1p-11;
+    else if (begins(codec, "bf16") || strstr(codec, "+bf16") != NULL)
+        loss.rounding = 0x1p-8;
+
+    if (begins(codec, "none")) {
+        loss.kind = PERF_LOSS_NONE;
+    } else if (begins(codec, "f16") || begins(codec, "bf16")) {
+        loss.kind = PERF_LOSS_ROUNDED;
+    } else if (selects) {
+        loss.kind = PERF_LOSS_SELECTED;
+        loss.k = number_of(codec, "k", 0);
+        loss.ratio = loss.k > 0 ? 0 : number_of(codec, "ratio", 0.01);
+    } else if (begins(codec, "qsgd")) {
+        loss.kind = PERF_LOSS_RANDOM;
+        loss.variance = variance_of(codec);
+    }
+    return loss;
+}
+
+/* --- elements --- */
+
+/* Of a value that is encoded or summed once: codec, dtype, and the f32 between them. */
+static double rounding_once(const struct perf_passage *p)
+{
+    return p->loss->rounding + p->rounding + 0x1p-24;
+}
+
+/* In a ring a value is encoded by every rank, and once more as a result; twice that. */
+static int times(const struct perf_passage *p)
+{
+    return 2 * (p->ranks + 1);
+}
+
+bool perf_element_wrong(const struct perf_passage *p, double got, double want,
+                        double magnitude)
+{
+    double grown = pow(1 + rounding_once(p), times(p));
+    double floor = TINY * times(p);
+    switch (p->loss->kind) {
+    case PERF_LOSS_ROUNDED:
+        return !(fabs(got - want) <= (grown - 1) * magnitude + floor);
+    case PERF_LOSS_SELECTED:
+        return !(fabs(got) <= grown * magnitude + floor);
+    default:
+        return !isfinite(got);
+    }
+}
+
+/* --- the whole --- */
+
+void perf_part_add(const struct perf_passage *p, struct perf_part *part, double x,
+                   double got, double error)
+{
+    double term = error * x;
+    part->n++;
+    part->x2 += x * x;
+    part->ex += term;
+    part->ex_squares += term * term;
+    part->ex_most = fmax(part->ex_most, fabs(term));
+    if (got != 0 && fabs(got - x) <= 4 * rounding_once(p) * fabs(x))
+        part->alone++;
+}
+
+/* What each rank selects of its n elements at least: each chunk rounds it up. */
+static double share(const struct perf_loss *loss, double n)
+{
+    return loss->k > 0 ? fmin(loss->k / fmax(n, 1), 1) : loss->ratio;
+}
+
+double perf_error_limit(const struct perf_passage *p, const struct perf_whole *whole)
+{
+    const struct perf_loss *loss = p->loss;
+    double rounded = times(p) * rounding_once(p);
+    double sum = 0;
+    if (loss->kind == PERF_LOSS_RANDOM) {
+        /* Each encode adds that much of what it encodes, earlier errors with it. */
+        double once = VARIANCE_SLACK * loss->variance + rounded * rounded;
+        return whole->magnitude2 * (pow(1 + once, p->ranks + 1) - 1);
+    }
+    if (loss->kind != PERF_LOSS_SELECTED)
+        return (double)INFINITY;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        const struct perf_part *part = &whole->parts[rank];
+        double left = fmin(1 - share(loss, part->n), 1) + rounded * rounded;
+        sum += sqrt(left * part->x2);
+    }
+    return sum * sum;
+}
+
+/*
+ * Sums of independent errors without bias stay near 0, and what is left out, or comes
+ * twice, does not. A slack of 1e-4 is for what rounding has in common with its input.
+ */
+static bool random_lost(const struct perf_part *part)
+{
+    double chance = DEVIATIONS * (sqrt(part->ex_squares) + part->ex_most);
+    return fabs(part->ex) > chance + 1e-4 * part->x2;
+}
+
+/*
+ * Inputs are independent of one another: an element that a rank has sent is its alone
+ * at least as often as elements are that nobody has sent. Half of that must be there.
+ */
+static bool selected_lost(const struct perf_loss *loss, const struct perf_part *part,
+                          const struct perf_whole *whole)
+{
+    double untouched = 1 - whole->nonzero / fmax(whole->elements, 1);
+    double expected = share(loss, part->n) * part->n * untouched;
+    return expected >= ALONE_LEAST && part->alone < expected / 2;
+}
+
+int perf_parts_lost(const struct perf_passage *p, const struct perf_whole *whole)
+{
+    int lost = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        const struct perf_part *part = &whole->parts[rank];
+        if (p->loss->kind == PERF_LOSS_RANDOM)
+            lost += random_lost(part);
+        else if (p->loss->kind == PERF_LOSS_SELECTED)
+            lost += selected_lost(p->loss, part, whole);
+    }
+    return lost;
+}
