@@ -389,7 +389,7 @@ static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
     if (ref->blob.len == 0)
         return none;
     trib_error_clear(e->err);
-    struct trib_import *im = trib_link_import(l, &ref->blob);
+    struct trib_import *im = trib_link_import(l, &ref->blob, e->err);
     if (!im)
         import_failed(e, l->peer);
     if (!im || !im->base)

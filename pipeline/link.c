@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
 /*
  * The immediate bits of a transport write: what it was, and for frames which lane.
  * Credits and notices are memory writes that need no reaction, but an event, so that a
@@ -220,7 +222,8 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     memset(l, 0, sizeof(*l));
 }
 
-struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob)
+struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
+                                     struct trib_error *err)
 {
     if (blob->len == 0 || blob->len > TRIB_BLOB_MAX)
         return NULL;
@@ -234,8 +237,10 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
     }
     imports_trim(l);
     struct trib_import *fresh = calloc(1, sizeof(*fresh));
-    if (!fresh)
+    if (!fresh) {
+        trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
         return NULL;
+    }
     const struct trib_transport_ops *ops = l->transport->ops;
     if (ops->import_region(l->transport, l->peer, blob, &fresh->remote) != TRIB_OK) {
         free(fresh);

@@ -179,10 +179,13 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a);
 /**
  * trib_link_import - the peer's region of a blob, from the link's cache; NULL: none.
  *
+ * err      says why not, or the transport does in its own; neither: such a blob cannot be
+ *
  * Valid for this call and the next one of this link. What the peer has freed is dropped
  * when another region of it comes.
  */
-struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob);
+struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
+                                     struct trib_error *err);
 
 /** trib_link_can_send - is there a free slot? */
 static inline bool trib_link_can_send(struct trib_link *l, const struct trib_arena *a,
@@ -286,7 +289,7 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
  *          is full, notify again later; what else its write gives
  */
 trib_status_t trib_link_notify(struct trib_link *l, const struct trib_arena *a,
-                      const struct trib_notice *notice);
+                               const struct trib_notice *notice);
 
 /**
  * trib_link_notice - a new notice of rank `peer`, copied whole; false: none.

@@ -66,7 +66,8 @@ static void check_link(const uint8_t *data, size_t size)
     l.peer = 1;
     l.transport = t;
     trib_link_event(&l, &event);
-    if (trib_link_import(&l, &open.send.blob) || trib_link_import(&l, &open.recv.blob))
+    if (trib_link_import(&l, &open.send.blob, NULL) ||
+        trib_link_import(&l, &open.recv.blob, NULL))
         abort(); /* nobody exported it */
     trib_arena_destroy(&a);
     t->ops->close(t);

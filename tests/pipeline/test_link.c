@@ -358,19 +358,19 @@ static void test_imports_are_cached(void **state)
     }
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < N; i++) {
-            struct trib_import *im = trib_link_import(&b->link, &blobs[i]);
+            struct trib_import *im = trib_link_import(&b->link, &blobs[i], NULL);
             assert_non_null(im);
             assert_int_equal(*(int *)(void *)im->base, i);
-            assert_ptr_equal(trib_link_import(&b->link, &blobs[i]), im);
+            assert_ptr_equal(trib_link_import(&b->link, &blobs[i], NULL), im);
             assert_true(b->link.n_imports <= TRIB_IMPORTS);
         }
     }
     struct trib_blob none = {.len = 0}, long_one = {.len = TRIB_BLOB_MAX + 1};
     struct trib_blob nonsense = {.len = 20, .bytes = "not a blob of a peer"};
-    assert_null(trib_link_import(&b->link, &none));
-    assert_null(trib_link_import(&b->link, &long_one));
-    assert_null(trib_link_import(&b->link, &nonsense));
-    assert_non_null(trib_link_import(&b->link, &blobs[0]));
+    assert_null(trib_link_import(&b->link, &none, NULL));
+    assert_null(trib_link_import(&b->link, &long_one, NULL));
+    assert_null(trib_link_import(&b->link, &nonsense, NULL));
+    assert_non_null(trib_link_import(&b->link, &blobs[0], NULL));
     for (int i = 0; i < N; i++)
         a->transport->ops->dereg(a->transport, regions[i]);
     close_pair(p);
@@ -415,7 +415,7 @@ static void test_buffers_in_rotation(void **state)
     for (int i = 0; i < N; i++)
         regions[i] = region_of(a, 300000, &blobs[i]);
     for (int i = 0; i < 5 * N; i++)
-        assert_non_null(trib_link_import(&b->link, &blobs[i % N]));
+        assert_non_null(trib_link_import(&b->link, &blobs[i % N], NULL));
     assert_int_equal(imported, N);
     b->transport->ops = plain_ops;
     for (int i = 0; i < N; i++)
@@ -435,13 +435,13 @@ static void test_freed_imports_are_dropped(void **state)
     (void)state;
     for (int i = 0; i < N; i++) {
         regions[i] = region_of(a, 300000, &blobs[i]);
-        assert_non_null(trib_link_import(&b->link, &blobs[i]));
+        assert_non_null(trib_link_import(&b->link, &blobs[i], NULL));
     }
     assert_int_equal(b->link.n_imports, N);
     for (int i = 1; i < N; i++)
         a->transport->ops->dereg(a->transport, regions[i]);
     last = region_of(a, 300000, &blob);
-    assert_non_null(trib_link_import(&b->link, &blob));
+    assert_non_null(trib_link_import(&b->link, &blob, NULL));
     assert_int_equal(b->link.n_imports, 3); /* the one in use, the newest, this one */
     a->transport->ops->dereg(a->transport, regions[0]);
     a->transport->ops->dereg(a->transport, last);
