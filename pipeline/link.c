@@ -26,9 +26,14 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
+static size_t full_stride(const struct trib_arena *a)
+{
+    return sizeof(struct trib_cell) + a->slot_bytes;
+}
+
 static size_t lane_bytes(const struct trib_arena *a)
 {
-    return trib_slot_stride(a) * a->slots;
+    return full_stride(a) * a->slots;
 }
 
 #define CREDITS_OFF 0
@@ -95,11 +100,16 @@ static size_t staging_bytes(const struct trib_arena *a)
 
 size_t trib_arena_bytes(const struct trib_arena *a)
 {
-    size_t edge = a->block_bytes;
+    return a->edge_bytes;
+}
 
-    if (a->staging)
-        edge += a->block_bytes + sources_bytes(a);
-    return edge * (size_t)a->edges;
+static size_t edge_bytes(const struct trib_link *l, const struct trib_arena *a)
+{
+    size_t places = l->small < a->slot_bytes ? TRIB_PLACES * a->slot_bytes : 0;
+
+    if (!l->mapped)
+        return 2 * a->block_bytes + sources_bytes(a);
+    return round_up(LANES_OFF + TRIB_LANES * (l->stride * a->slots + places), 4096);
 }
 
 static trib_status_t make_staging(struct trib_arena *a)
@@ -112,6 +122,17 @@ static trib_status_t make_staging(struct trib_arena *a)
     if (st == TRIB_OK)
         a->staging = base;
     return st;
+}
+
+/* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
+static void cut_lanes(struct trib_link *l, const struct trib_arena *a)
+{
+    size_t small = a->slot_bytes / 128 * 64;
+
+    if (small > TRIB_SMALL_BYTES)
+        small = TRIB_SMALL_BYTES;
+    l->small = l->mapped && a->slots >= 4 && small ? small : a->slot_bytes;
+    l->stride = sizeof(struct trib_cell) + l->small;
 }
 
 /* Both directions use the same offsets: block `self` in the peer's arena is mine. */
@@ -156,9 +177,10 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
         return st;
     }
     l->mapped = remote != NULL;
+    cut_lanes(l, a);
     lay_out(l, a, remote);
     l->connected = true;
-    a->edges++;
+    a->edge_bytes += edge_bytes(l, a);
     return TRIB_OK;
 }
 
@@ -172,7 +194,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
             t->ops->release(t, l->imports[i].remote);
     t->ops->release(t, l->arena);
     t->ops->disconnect(t, l->peer);
-    a->edges--;
+    a->edge_bytes -= edge_bytes(l, a);
     memset(l, 0, sizeof(*l));
 }
 
@@ -230,7 +252,7 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
 
     if (c->frame.bytes > TRIB_CELL_PAYLOAD)
         len += c->frame.bytes;
-    size_t off = lane_off(a, lane) + trib_slot_off(a, s->next);
+    size_t off = lane_off(a, lane) + trib_slot_off(l, a, s->next);
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
     size_t from = (size_t)l->peer * a->block_bytes + off;
     trib_status_t st = write_block(l, a, from, off, len, imm(IMM_FRAME, lane));
