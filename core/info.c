@@ -151,30 +151,36 @@ static trib_status_t list_config(const struct sink *sink)
     return TRIB_ERR_CONFIG;
 }
 
-/* Slots are all that grows with the number of peers, hence the one bound to know: two
- * lanes, for the ways up and down, of a power of two of slots with a line before each. */
+static void list_edge(const struct sink *s, const struct trib_config *cfg, bool mapped,
+                      const char *name, const char *detail)
+{
+    char value[32] = "";
+
+    if (cfg)
+        snprintf(value, sizeof(value), "%zu",
+                 trib_edge_bytes((uint32_t)cfg->window, cfg->chunk, mapped) / 1024);
+    s->fn(s->arg,
+          &(trib_item_t){
+              .name = name,
+              .value = value,
+              .detail = cfg ? detail : "not known: TRIB_CHUNK or TRIB_WINDOW is impossible",
+              .origin = "",
+              .unit = cfg ? "KiB" : "",
+              .fault = ""});
+}
+
+/* Slots are all that grows with the number of peers, hence the one bound to know. */
 static void list_memory(const struct sink *s)
 {
     struct trib_config cfg;
     struct trib_config_faults faults;
-    char value[32] = "", detail[160] = "not known: TRIB_CHUNK or TRIB_WINDOW is impossible";
+    const struct trib_config *known = &cfg;
 
     trib_config_examine(&cfg, NULL, &faults);
-    if (!faults.unread[TRIB_CONFIG_ROW_chunk] && !faults.unread[TRIB_CONFIG_ROW_window]) {
-        size_t slots = 1, slot = (cfg.chunk + 63) / 64 * 64 + sizeof(struct trib_cell);
-        while (slots < (size_t)cfg.window)
-            slots *= 2;
-        snprintf(value, sizeof(value), "%zu", 2 * slots * slot / 1024);
-        snprintf(detail, sizeof(detail),
-                 "on each side, as far as they are used: 2 lanes × %zu slots × %zu B", slots,
-                 slot);
-    }
-    s->fn(s->arg, &(trib_item_t){.name = "slots of an edge",
-                                 .value = value,
-                                 .detail = detail,
-                                 .origin = "",
-                                 .unit = value[0] ? "KiB" : "",
-                                 .fault = ""});
+    if (faults.unread[TRIB_CONFIG_ROW_chunk] || faults.unread[TRIB_CONFIG_ROW_window])
+        known = NULL;
+    list_edge(s, known, true, "slots of an edge", "within a host, on each side, at most");
+    list_edge(s, known, false, "to another host", "on each side, at most");
 }
 
 static void list_cpu(const struct sink *s)

@@ -350,13 +350,14 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
 {
     struct trib_link *l = &e->links[edge->peer];
 
-    if (!trib_link_can_send(l, &e->arena, TRIB_LANE_UP))
+    if (!trib_link_can_send(l, &e->arena, TRIB_LANE_UP, sizeof(run->open)))
         return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_UP);
     cell->frame = run->frame;
     cell->frame.kind = TRIB_FRAME_OPEN;
     cell->frame.bytes = sizeof(run->open);
-    memcpy(trib_cell_payload(cell, sizeof(run->open)), &run->open, sizeof(run->open));
+    memcpy(trib_link_to_send(l, &e->arena, TRIB_LANE_UP, sizeof(run->open)), &run->open,
+           sizeof(run->open));
     if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
         return false;
     count_frame(e, run, &cell->frame, 0);
@@ -416,7 +417,7 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
         return false;
     }
     struct trib_open open;
-    memcpy(&open, trib_cell_payload(cell, sizeof(open)), sizeof(open));
+    memcpy(&open, trib_link_received(l, &e->arena, TRIB_LANE_UP, cell), sizeof(open));
     struct trib_view send = view_of(e, l, &open.send), recv = {.base = NULL};
     if (!e->failed)
         recv = view_of(e, l, &open.recv);
@@ -437,6 +438,19 @@ static bool fed(const struct trib_run *run, const struct trib_task *t,
            atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
 }
 
+static bool has_room(struct trib_engine *e, const struct trib_run *run,
+                     const struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    size_t bytes = c->n * run->desc.element;
+
+    if (run->desc.codec)
+        bytes = e->arena.slot_bytes;
+    else if (bytes > l->small)
+        bytes = trib_raw_payload(e, run, t, c);
+    return trib_link_can_send(l, &e->arena, t->lane, bytes);
+}
+
 static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
@@ -445,10 +459,11 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 
     bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
 
-    if (l->send[t->lane].next != turn || unopened ||
-        !trib_link_can_send(l, &e->arena, t->lane))
+    if (l->send[t->lane].next != turn || unopened)
         return false;
     struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    if (!has_room(e, run, t, &c))
+        return false;
     if (!fed(run, t, &c))
         return false;
     if (!trib_coded_store_ready(run, t))

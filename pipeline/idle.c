@@ -220,9 +220,8 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
         if (t->done == e->head->desc.rounds)
             continue;
         if (t->kind == TRIB_TASK_COPY_IN || t->kind == TRIB_TASK_SEND) {
-            const struct trib_link *l = &e->links[p->edges[t->edge].peer];
-            bool full = l->send[t->lane].next - l->send[t->lane].released >=
-                        e->arena.window;
+            struct trib_link *l = &e->links[p->edges[t->edge].peer];
+            bool full = !trib_link_can_send(l, &e->arena, t->lane, e->arena.slot_bytes);
             *what_out = t->kind == TRIB_TASK_SEND ? "room in its slots" : "a result";
             if (t->kind == TRIB_TASK_COPY_IN || full)
                 return l->peer;

@@ -28,9 +28,14 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
+static size_t full_stride(const struct trib_arena *a)
+{
+    return sizeof(struct trib_cell) + a->slot_bytes;
+}
+
 static size_t lane_bytes(const struct trib_arena *a)
 {
-    return trib_slot_stride(a) * a->slots;
+    return full_stride(a) * a->slots;
 }
 
 #define CREDITS_OFF 0
@@ -42,13 +47,18 @@ static size_t lane_off(const struct trib_arena *a, int lane)
     return LANES_OFF + (size_t)lane * lane_bytes(a);
 }
 
-trib_status_t trib_arena_create(struct trib_arena *a)
+static void size_up(struct trib_arena *a)
 {
     a->slots = 1;
     while (a->slots < a->window)
         a->slots *= 2;
     a->slot_bytes = round_up(a->slot_bytes, 64);
     a->block_bytes = round_up(lane_off(a, TRIB_LANES), 4096);
+}
+
+trib_status_t trib_arena_create(struct trib_arena *a)
+{
+    size_up(a);
     void *base;
     trib_status_t st = a->transport->ops->alloc(
         a->transport, a->block_bytes * (size_t)a->size, &base, &a->region);
@@ -97,11 +107,36 @@ static size_t staging_bytes(const struct trib_arena *a)
 
 size_t trib_arena_bytes(const struct trib_arena *a)
 {
-    size_t edge = a->block_bytes;
+    return a->edge_bytes;
+}
 
-    if (a->staging)
-        edge += a->block_bytes + sources_bytes(a);
-    return edge * (size_t)a->edges;
+/* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
+static size_t small_bytes(const struct trib_arena *a, bool mapped)
+{
+    size_t small = a->slot_bytes / 128 * 64;
+
+    if (!mapped || a->slots < 4 || !small)
+        return a->slot_bytes;
+    return small < TRIB_SMALL_BYTES ? small : TRIB_SMALL_BYTES;
+}
+
+static size_t edge_bytes(const struct trib_arena *a, bool mapped)
+{
+    size_t small = small_bytes(a, mapped);
+    size_t places = small < a->slot_bytes ? TRIB_PLACES * a->slot_bytes : 0;
+    size_t slots = (sizeof(struct trib_cell) + small) * a->slots;
+
+    if (!mapped)
+        return 2 * a->block_bytes + sources_bytes(a);
+    return round_up(LANES_OFF + TRIB_LANES * (slots + places), 4096);
+}
+
+size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped)
+{
+    struct trib_arena a = {.window = window, .slot_bytes = chunk};
+
+    size_up(&a);
+    return edge_bytes(&a, mapped);
 }
 
 static trib_status_t make_staging(struct trib_arena *a)
@@ -158,9 +193,11 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
         return st;
     }
     l->mapped = remote != NULL;
+    l->small = small_bytes(a, l->mapped);
+    l->stride = sizeof(struct trib_cell) + l->small;
     lay_out(l, a, remote);
     l->connected = true;
-    a->edges++;
+    a->edge_bytes += edge_bytes(a, l->mapped);
     return TRIB_OK;
 }
 
@@ -218,7 +255,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
             import_drop(l, &l->imports[i]);
     t->ops->release(t, l->arena);
     t->ops->disconnect(t, l->peer);
-    a->edges--;
+    a->edge_bytes -= edge_bytes(a, l->mapped);
     memset(l, 0, sizeof(*l));
 }
 
@@ -279,7 +316,7 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
 
     if (c->frame.bytes > TRIB_CELL_PAYLOAD)
         len += c->frame.bytes;
-    size_t off = lane_off(a, lane) + trib_slot_off(a, s->next);
+    size_t off = lane_off(a, lane) + trib_slot_off(l, a, s->next);
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
     size_t from = (size_t)l->peer * a->block_bytes + off;
     trib_status_t st = write_block(l, a, from, off, len, imm(IMM_FRAME, lane));

@@ -14,6 +14,14 @@
  * (the receiver polls the cell), else by one transport write whose immediate says
  * which lane (the receiver counts arrivals). Both have the same layout.
  *
+ * With load/store reach and S >= 4 the memory of a lane is cut otherwise:
+ *
+ *   lane = | S slots with a payload of TRIB_SMALL_BYTES at most | TRIB_PLACES places |
+ *   place = | payload (slot_bytes) |
+ *
+ * Larger payloads take the places by turns; the cell says which. More of them under way
+ * between two cores would gain nothing, and few places stay in their caches.
+ *
  * Credits. Position n of a lane may be written once the receiver has released
  * position n - W. The receiver writes the number of released positions into the
  * sender's arena.
@@ -30,12 +38,14 @@
 
 #define TRIB_CELL_PAYLOAD 24
 #define TRIB_NOTICE_TEXT 200
+#define TRIB_PLACES 2
+#define TRIB_SMALL_BYTES 4096
 
 /* The first line of a slot. position is stored last and read first. */
 struct trib_cell {
     struct trib_frame frame;
     uint8_t payload[TRIB_CELL_PAYLOAD];
-    uint32_t unused;
+    uint32_t place; /* of a payload that is larger than a slot's */
     _Atomic uint32_t position; /* number of the frame on this lane, from 1 */
 };
 _Static_assert(sizeof(struct trib_cell) == 64, "a cell is one cache line");
@@ -107,6 +117,9 @@ struct trib_import {
 struct trib_send_lane {
     uint32_t next;     /* position of the next frame, from 0 */
     uint32_t released; /* last credit seen */
+    uint64_t sent;     /* frames in all; with load/store reach */
+    uint32_t place;    /* of the next payload */
+    uint64_t place_end[TRIB_PLACES]; /* `sent` behind its last use */
     bool filled;       /* the next cell is filled, only its publishing has to be done */
     uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
     uint8_t *staging;  /* own copy of the slots, source of transport writes */
@@ -124,6 +137,8 @@ struct trib_link {
     int peer;
     bool connected;
     bool mapped; /* load/store reach to the peer's arena */
+    size_t stride; /* from a slot to the next */
+    size_t small;  /* payload that fits a slot; a multiple of 64 */
     bool lost;
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
@@ -152,7 +167,7 @@ struct trib_arena {
     size_t block_bytes; /* of one peer */
     uint8_t *base;
     struct trib_region *region;
-    int edges;        /* links that are connected */
+    size_t edge_bytes; /* of the links that are connected */
     uint8_t *staging; /* same layout, for transports without load/store reach */
     struct trib_region *staging_region;
 };
@@ -165,6 +180,9 @@ void trib_arena_destroy(struct trib_arena *a);
  *
  * The blocks of other ranks are address space only: no page of theirs is touched. */
 size_t trib_arena_bytes(const struct trib_arena *a);
+
+/** trib_edge_bytes - of these, what one link holds; mapped: with load/store reach. */
+size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped);
 
 /**
  * trib_link_connect - bring a link up; nothing happens when it is.
@@ -187,26 +205,33 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a);
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
                                      struct trib_error *err);
 
-/** trib_link_can_send - is there a free slot? */
-static inline bool trib_link_can_send(struct trib_link *l, const struct trib_arena *a,
-                                      int lane)
+static inline bool trib_link_has_room(const struct trib_send_lane *s,
+                                      const struct trib_arena *a, bool place)
 {
-    struct trib_send_lane *s = &l->send[lane];
-    if (s->next - s->released < a->window)
-        return true;
-    s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
-    return s->next - s->released < a->window;
+    uint32_t under_way = s->next - s->released;
+
+    return under_way < a->window &&
+           (!place || s->sent - under_way >= s->place_end[s->place]);
 }
 
-static inline size_t trib_slot_stride(const struct trib_arena *a)
+/** trib_link_can_send - is there a free slot for a frame with `bytes` of payload? */
+static inline bool trib_link_can_send(struct trib_link *l, const struct trib_arena *a,
+                                      int lane, size_t bytes)
 {
-    return sizeof(struct trib_cell) + a->slot_bytes;
+    struct trib_send_lane *s = &l->send[lane];
+    bool place = bytes > l->small;
+
+    if (trib_link_has_room(s, a, place))
+        return true;
+    s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
+    return trib_link_has_room(s, a, place);
 }
 
 /* Of the cell of a position, from the first slot of its lane. */
-static inline size_t trib_slot_off(const struct trib_arena *a, uint32_t position)
+static inline size_t trib_slot_off(const struct trib_link *l, const struct trib_arena *a,
+                                   uint32_t position)
 {
-    return (position & (a->slots - 1)) * trib_slot_stride(a);
+    return (position & (a->slots - 1)) * l->stride;
 }
 
 /** trib_link_cell - the cell to fill for the next frame: the peer's own, or staging. */
@@ -215,13 +240,28 @@ static inline struct trib_cell *trib_link_cell(struct trib_link *l,
 {
     struct trib_send_lane *s = &l->send[lane];
     uint8_t *slots = s->remote ? s->remote : s->staging;
-    return (struct trib_cell *)(slots + trib_slot_off(a, s->next));
+    return (struct trib_cell *)(slots + trib_slot_off(l, a, s->next));
 }
 
-/** trib_cell_payload - where `bytes` of payload of a cell begin. */
-static inline uint8_t *trib_cell_payload(struct trib_cell *c, size_t bytes)
+static inline uint8_t *trib_link_payload(const struct trib_link *l,
+                                         const struct trib_arena *a, uint8_t *slots,
+                                         struct trib_cell *c, uint32_t place, size_t bytes)
 {
-    return bytes <= TRIB_CELL_PAYLOAD ? c->payload : (uint8_t *)(c + 1);
+    if (bytes <= TRIB_CELL_PAYLOAD)
+        return c->payload;
+    if (bytes <= l->small)
+        return (uint8_t *)(c + 1);
+    return slots + a->slots * l->stride + place % TRIB_PLACES * a->slot_bytes;
+}
+
+/** trib_link_to_send - where `bytes` of payload of the cell to fill begin. */
+static inline uint8_t *trib_link_to_send(struct trib_link *l, const struct trib_arena *a,
+                                         int lane, size_t bytes)
+{
+    struct trib_send_lane *s = &l->send[lane];
+    uint8_t *slots = s->remote ? s->remote : s->staging;
+
+    return trib_link_payload(l, a, slots, trib_link_cell(l, a, lane), s->place, bytes);
 }
 
 /** trib_link_post - publish by a transport write, where there is no load/store reach. */
@@ -239,9 +279,15 @@ static inline trib_status_t trib_link_publish(struct trib_link *l,
 
     if (!l->mapped)
         return trib_link_post(l, a, lane);
-    atomic_store_explicit(&trib_link_cell(l, a, lane)->position, s->next + 1,
-                          memory_order_release);
-    s->next++;
+    struct trib_cell *c = trib_link_cell(l, a, lane);
+
+    s->sent++;
+    if (c->frame.bytes > l->small) {
+        c->place = s->place;
+        s->place_end[s->place] = s->sent;
+        s->place = (s->place + 1) % TRIB_PLACES;
+    }
+    atomic_store_explicit(&c->position, ++s->next, memory_order_release);
     l->transport->ops->wake(l->transport, l->peer);
     return TRIB_OK;
 }
@@ -252,12 +298,20 @@ static inline struct trib_cell *trib_link_peek(const struct trib_link *l,
 {
     const struct trib_recv_lane *r = &l->recv[lane];
     struct trib_cell *c =
-        (struct trib_cell *)(r->slots + trib_slot_off(a, r->next));
+        (struct trib_cell *)(r->slots + trib_slot_off(l, a, r->next));
     if (l->mapped)
         return atomic_load_explicit(&c->position, memory_order_acquire) == r->next + 1
                    ? c
                    : NULL;
     return (int32_t)(r->arrived - r->next) > 0 ? c : NULL;
+}
+
+/** trib_link_received - where the payload of the cell that peek gave begins. */
+static inline uint8_t *trib_link_received(const struct trib_link *l,
+                                          const struct trib_arena *a, int lane,
+                                          struct trib_cell *c)
+{
+    return trib_link_payload(l, a, l->recv[lane].slots, c, c->place, c->frame.bytes);
 }
 
 /** trib_link_give_back - return all credits of a lane now; owed if the transport is full. */
@@ -268,13 +322,15 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
  *
  * A credit is a store to a line of the peer, or even a write, so half a window is
  * returned at a time: a sender that waits gets one as long as the receiver goes on.
- * Frames that name the sender's memory are returned at once: it waits for that.
+ * Frames that name the sender's memory, and those whose payload is in a place, are
+ * returned at once: the sender may wait for that.
  */
 static inline void trib_link_release(struct trib_link *l, const struct trib_arena *a,
                                      int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
-    bool now = trib_link_peek(l, a, lane)->frame.kind == TRIB_FRAME_REF;
+    const struct trib_frame *f = &trib_link_peek(l, a, lane)->frame;
+    bool now = f->kind == TRIB_FRAME_REF || f->bytes > l->small;
 
     r->next++;
     if (now || r->next - r->returned >= (a->window + 1) / 2)

@@ -40,61 +40,93 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
 }
 
 /* The bytes that a received raw frame stands for; NULL: not valid. */
-static const uint8_t *source_of(const struct trib_run *run,
-                                const struct trib_edge *edge, struct trib_cell *cell,
-                                const struct trib_chunk *c)
+static const uint8_t *source_of(const struct trib_engine *e, const struct trib_run *run,
+                                const struct trib_edge *edge, int lane,
+                                struct trib_cell *cell, const struct trib_chunk *c)
 {
     size_t bytes = c->n * run->desc.element;
 
     if (cell->frame.bytes != (cell->frame.kind == TRIB_FRAME_DATA ? bytes : 0))
         return NULL;
     if (cell->frame.kind == TRIB_FRAME_DATA)
-        return trib_cell_payload(cell, bytes);
+        return trib_link_received(&e->links[edge->peer], &e->arena, lane, cell);
     if (cell->frame.kind != TRIB_FRAME_REF)
         return NULL;
     bool recv = cell->frame.source == TRIB_SOURCE_RECV;
     return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
 }
 
-/*
- * How the elements travel, the cheapest first: they are there already (the k-ary sum
- * stored them), the receiver reads them in place, they are stored in place, they go
- * through a slot.
- */
+static const uint8_t *sent_from(const struct trib_run *run, const struct trib_task *t,
+                                const struct trib_chunk *c)
+{
+    return t->flags & TRIB_TASK_OWN ? trib_run_own(run, c) : trib_run_value(run, c);
+}
+
+/* How the elements travel, the cheapest first. */
+enum way {
+    THERE_ALREADY, /* the k-ary sum stored them */
+    READ_IN_PLACE, /* by the receiver */
+    STORED_IN_PLACE,
+    THROUGH_SLOT,
+};
+
+static inline enum way way_of(const struct trib_engine *e, const struct trib_run *run,
+                       const struct trib_task *t, const struct trib_chunk *c)
+{
+    const struct trib_edge *edge = &run->program.edges[t->edge];
+    bool own = t->flags & TRIB_TASK_OWN, final = t->flags & TRIB_TASK_FINAL;
+    const struct trib_ref *ref = own ? &run->open.send : &run->open.recv;
+    bool in_scratch = run->scratch_value && !own &&
+                      trib_run_value(run, c) >= run->scratch_value;
+
+    if (t->placed & round_bit(t->done))
+        return THERE_ALREADY;
+    if (run->desc.zero_copy && e->links[edge->peer].mapped && c->n && !in_scratch &&
+        ref->blob.len && (final || (t->flags & TRIB_TASK_STABLE)))
+        return READ_IN_PLACE;
+    if (c->n && final && peer_at(run, &edge->peer_recv, c))
+        return STORED_IN_PLACE;
+    return THROUGH_SLOT;
+}
+
+size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
+                        const struct trib_task *t, const struct trib_chunk *c)
+{
+    return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
+}
+
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                    const struct trib_chunk *c, struct trib_cell *cell)
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
     size_t bytes = c->n * run->desc.element;
-    bool own = t->flags & TRIB_TASK_OWN, final = t->flags & TRIB_TASK_FINAL;
-    const uint8_t *src = own ? trib_run_own(run, c) : trib_run_value(run, c);
-    const struct trib_ref *ref = own ? &run->open.send : &run->open.recv;
-    bool in_scratch = !own && run->scratch_value && src >= run->scratch_value;
+    const uint8_t *src = sent_from(run, t, c);
 
     cell->frame = run->frame;
     cell->frame.chunk = c->index;
     e->stats.dense_bytes += bytes;
     e->stats.payload_bytes += bytes;
-    if (t->placed & round_bit(t->done)) {
-        t->placed &= ~round_bit(t->done);
-        cell->frame.kind = TRIB_FRAME_PLACED;
-    } else if (run->desc.zero_copy && e->links[edge->peer].mapped && bytes &&
-               !in_scratch && ref->blob.len &&
-               (final || (t->flags & TRIB_TASK_STABLE))) {
-        cell->frame.kind = TRIB_FRAME_REF;
-        cell->frame.source = own ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
-        edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
-    } else if (bytes && final && peer_at(run, &edge->peer_recv, c)) {
-        e->kernels->copy_stream(peer_at(run, &edge->peer_recv, c), src, bytes);
-        e->stats.copied_bytes += bytes;
-        cell->frame.kind = TRIB_FRAME_PLACED;
-    } else {
+    enum way way = way_of(e, run, t, c);
+    if (way == THROUGH_SLOT) {
         cell->frame.kind = TRIB_FRAME_DATA;
         cell->frame.bytes = (uint32_t)bytes;
         if (bytes && t->in_slot != t->done + 1) {
-            memcpy(trib_cell_payload(cell, bytes), src, bytes);
+            memcpy(trib_link_to_send(&e->links[edge->peer], &e->arena, t->lane, bytes), src,
+                   bytes);
             e->stats.copied_bytes += bytes;
         }
+    } else if (way == READ_IN_PLACE) {
+        cell->frame.kind = TRIB_FRAME_REF;
+        cell->frame.source =
+            t->flags & TRIB_TASK_OWN ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
+        edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
+    } else {
+        cell->frame.kind = TRIB_FRAME_PLACED;
+        if (way == STORED_IN_PLACE) {
+            e->kernels->copy_stream(peer_at(run, &edge->peer_recv, c), src, bytes);
+            e->stats.copied_bytes += bytes;
+        }
+        t->placed &= ~round_bit(t->done);
     }
 }
 
@@ -185,9 +217,9 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
 
     if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || run->open.recv.blob.len ||
         l->send[send->lane].next != trib_send_turn(edge, send, round) ||
-        !trib_link_can_send(l, &e->arena, send->lane))
+        !trib_link_can_send(l, &e->arena, send->lane, bytes))
         return NULL;
-    return trib_cell_payload(trib_link_cell(l, &e->arena, send->lane), bytes);
+    return trib_link_to_send(l, &e->arena, send->lane, bytes);
 }
 
 /* The sum itself stores its result where it is to go: into the receive buffers of the
@@ -238,7 +270,7 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         }
         struct trib_cell *cell =
             trib_link_peek(&e->links[edge->peer], &e->arena, m->lane);
-        src[n] = source_of(run, edge, cell, c);
+        src[n] = source_of(e, run, edge, m->lane, cell, c);
         if (!src[n++])
             return TRIB_ERR_PROTOCOL;
     }
@@ -265,7 +297,8 @@ trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
 {
     if (cell->frame.kind == TRIB_FRAME_PLACED)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
-    const uint8_t *src = source_of(run, &run->program.edges[t->edge], cell, c);
+    const uint8_t *src =
+        source_of(e, run, &run->program.edges[t->edge], t->lane, cell, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
     if (c->n)

@@ -41,6 +41,9 @@ static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c);
 uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c);
 
+/** trib_raw_payload - bytes that a SEND of this chunk puts into its slot. */
+size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
+                        const struct trib_task *t, const struct trib_chunk *c);
 /** trib_raw_fill - make the frame of a SEND in its cell (all but the publishing). */
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                    const struct trib_chunk *c, struct trib_cell *cell);

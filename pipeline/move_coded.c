@@ -122,7 +122,8 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
                      const struct trib_chunk *c, struct trib_cell *cell)
 {
     bool own = t->flags & TRIB_TASK_OWN;
-    uint8_t *payload = (uint8_t *)(cell + 1);
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    uint8_t *payload = trib_link_to_send(l, &e->arena, t->lane, e->arena.slot_bytes);
     uint32_t len;
 
     cell->frame = run->frame;
@@ -133,14 +134,14 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
                                    : &run->stores[t->chunk];
         assert(s->round == t->done + 1);
         len = s->len;
-        memcpy(trib_cell_payload(cell, len), s->bytes, len);
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, len), s->bytes, len);
     } else {
         const void *p = own ? trib_run_own(run, c) : trib_run_value(run, c);
         const float *x = as_f32(e, run, p, c->n, run->stage);
         bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
         len = encode(e, run, c, x, exact, WITH_FEEDBACK, payload);
-        if (len <= TRIB_CELL_PAYLOAD)
-            memcpy(cell->payload, payload, len);
+        if (len <= l->small)
+            memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     }
     cell->frame.bytes = len;
     e->stats.dense_bytes += c->n * run->desc.element;
@@ -212,12 +213,14 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
             st = merge_own(e, run, t, c, first);
             own_due = first = false;
         }
-        struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m->lane);
+        struct trib_link *l = &e->links[peer];
+        struct trib_cell *cell = trib_link_peek(l, &e->arena, m->lane);
         uint32_t len = cell->frame.bytes;
         if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
             return TRIB_ERR_PROTOCOL;
         if (st == TRIB_OK)
-            st = merge_word(e, run, trib_cell_payload(cell, len), len, c->n, first);
+            st = merge_word(e, run, trib_link_received(l, &e->arena, m->lane, cell), len,
+                            c->n, first);
         first = false;
     }
     if (own_due && st == TRIB_OK)
@@ -276,7 +279,9 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
 
     if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
         return TRIB_ERR_PROTOCOL;
-    const uint8_t *word = trib_cell_payload(cell, len);
+    const uint8_t *word =
+        trib_link_received(&e->links[run->program.edges[t->edge].peer], &e->arena, t->lane,
+                           cell);
     if (t->flags & TRIB_TASK_RELAYED) {
         struct trib_store *s = &run->stores[t->chunk];
         memcpy(s->bytes, word, len);

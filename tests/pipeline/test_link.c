@@ -94,7 +94,7 @@ static void poll_pair(struct pair *p)
 static void send_number(struct end *e, int lane, uint32_t number, size_t bytes)
 {
     struct trib_cell *c = trib_link_cell(&e->link, &e->arena, lane);
-    uint8_t *payload = trib_cell_payload(c, bytes);
+    uint8_t *payload = trib_link_to_send(&e->link, &e->arena, lane, bytes);
 
     c->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
                                    .kind = TRIB_FRAME_DATA,
@@ -113,16 +113,16 @@ static void expect_number(struct pair *p, int at, int lane, uint32_t number, siz
     assert_non_null(c);
     assert_int_equal(c->frame.seq, number);
     assert_int_equal(c->frame.bytes, bytes);
-    const uint8_t *payload = trib_cell_payload(c, bytes);
+    const uint8_t *payload = trib_link_received(&e->link, &e->arena, lane, c);
     for (size_t i = 0; i < bytes; i++)
         assert_int_equal(payload[i], number & 0xff);
     trib_link_release(&e->link, &e->arena, lane);
 }
 
-static bool can_send(struct pair *p, int at, int lane)
+static bool can_send(struct pair *p, int at, int lane, size_t bytes)
 {
     poll_pair(p);
-    return trib_link_can_send(&p->end[at].link, &p->end[at].arena, lane);
+    return trib_link_can_send(&p->end[at].link, &p->end[at].arena, lane, bytes);
 }
 
 /* A full window, then one frame out and one in, payloads of all sizes; both ways. */
@@ -134,7 +134,7 @@ static void run_window(struct pair *p, uint32_t window, uint32_t frames)
         for (int lane = 0; lane < TRIB_LANES; lane++) {
             uint32_t sent = 0, taken = 0;
             while (taken < frames) {
-                while (sent < frames && can_send(p, from, lane)) {
+                while (sent < frames && can_send(p, from, lane, sizes[sent % 5])) {
                     assert_true(sent - taken < window);
                     send_number(&p->end[from], lane, sent, sizes[sent % 5]);
                     sent++;
@@ -162,6 +162,32 @@ static void test_window(void **state)
             close_pair(p);
         }
     }
+}
+
+/* Under way at once: as many large payloads as there are places, small ones between. */
+static void test_places(void **state)
+{
+    (void)state;
+    struct pair *p = open_pair("shm", 8);
+    struct end *from = &p->end[0];
+    size_t small = from->link.small;
+    uint32_t sent = 0, taken = 0;
+
+    assert_true(small < SLOT);
+
+    while (can_send(p, 0, 0, SLOT))
+        send_number(from, 0, sent++, SLOT);
+    assert_int_equal(sent, TRIB_PLACES);
+    for (; sent < 7; sent++)
+        send_number(from, 0, sent, small);
+    assert_true(can_send(p, 0, 0, small));
+    expect_number(p, 1, 0, taken++, SLOT);
+    assert_true(can_send(p, 0, 0, SLOT));
+    send_number(from, 0, sent++, SLOT);
+    assert_false(can_send(p, 0, 0, SLOT));
+    for (; taken < sent; taken++)
+        expect_number(p, 1, 0, taken, taken < 2 || taken == 7 ? SLOT : small);
+    close_pair(p);
 }
 
 /* As if 2^32 - 20 frames had gone over both lanes in both directions. */
@@ -202,9 +228,11 @@ static void test_arena_is_bounded(void **state)
         p = open_pair(transports[t], 4);
         size_t block = 64 + 256 + TRIB_LANES * 4 * (64 + SLOT);
         size_t pages = (block + 4095) / 4096 * 4096;
+        size_t few = 64 + 256 +
+                     TRIB_LANES * (4 * (64 + p->end[0].link.small) + TRIB_PLACES * SLOT);
         size_t sources = 2 * 256 + (TRIB_LANES * 4 * 4 + 63) / 64 * 64;
         assert_int_equal(trib_arena_bytes(&p->end[0].arena),
-                         t ? 2 * pages + sources : pages);
+                         t ? 2 * pages + sources : (few + 4095) / 4096 * 4096);
         close_pair(p);
     }
 }
@@ -461,7 +489,7 @@ static void test_owed_credits(void **state)
 
     (void)state;
     for (; !b->link.recv[0].owed && frames < 100000; frames++) {
-        assert_true(trib_link_can_send(&a->link, &a->arena, 0));
+        assert_true(trib_link_can_send(&a->link, &a->arena, 0, 8));
         send_number(a, 0, 1, 8);
         int n = b->transport->ops->poll(b->transport, events, 8);
         for (int k = 0; k < n; k++)
@@ -499,6 +527,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_window),
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_positions_wrap),
         cmocka_unit_test(test_arena_is_bounded),
         cmocka_unit_test(test_notices),
