@@ -33,7 +33,7 @@ result $? "is marked among all settings"
 TRIB_CODEK=bf16 expect "a variable that is no setting" 0 "did you mean TRIB_CODEC?" "$info"
 [ "$(grep -c TRIB_CODEK "$said")" = 1 ]
 result $? "is told once"
-expect "memory" 0 "slots of an edge   324 KiB" "$info" --memory
+expect "memory" 0 "slots of an edge  324 KiB" "$info" --memory
 expect "memory as json" 0 '"memory": [' "$info" --json
 expect "caches have units" 0 "" "$info" --topology
 ! grep -E "(cache|memory) " "$said" | grep -vqE " [0-9]+ ([KMG]iB|bytes)( |$)"
