@@ -117,10 +117,10 @@ struct trib_import {
 struct trib_send_lane {
     uint32_t next;     /* position of the next frame, from 0 */
     uint32_t released; /* last credit seen */
-    uint64_t sent;     /* frames in all; with load/store reach */
-    uint32_t place;    /* of the next payload */
-    uint64_t place_end[TRIB_PLACES]; /* `sent` behind its last use */
+    uint32_t place;    /* of the next large payload */
     bool filled;       /* the next cell is filled, only its publishing has to be done */
+    uint64_t sent;     /* frames in all; with load/store reach */
+    uint64_t place_end[TRIB_PLACES]; /* `sent` behind its last use */
     uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
     uint8_t *staging;  /* own copy of the slots, source of transport writes */
 };

@@ -73,7 +73,7 @@ static void test_hot(void **state)
     assert_int_equal(sizeof(struct trib_step), 16);
     assert_true(sizeof(struct trib_task) <= 40);
     assert_true(sizeof(struct trib_member) <= 8);
-    assert_true(sizeof(struct trib_send_lane) <= 32);
+    assert_true(sizeof(struct trib_send_lane) <= 64);
     assert_true(sizeof(struct trib_recv_lane) <= 32);
 }
 
