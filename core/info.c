@@ -24,17 +24,21 @@ struct sink {
     void *arg;
 };
 
+/* What is left out is "", and never NULL. */
+static void give_item(const struct sink *s, trib_item_t item)
+{
+    const char **texts[] = {&item.value, &item.detail, &item.origin, &item.unit, &item.fault};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (!*texts[i])
+            *texts[i] = "";
+    s->fn(s->arg, &item);
+}
+
 static void give(const struct sink *s, const char *name, const char *value,
                  const char *detail)
 {
-    trib_item_t item = {.name = name,
-                        .value = value,
-                        .detail = detail,
-                        .origin = "",
-                        .unit = "",
-                        .fault = ""};
-
-    s->fn(s->arg, &item);
+    give_item(s, (trib_item_t){.name = name, .value = value, .detail = detail});
 }
 
 static void list_transports(const struct sink *s)
@@ -89,42 +93,36 @@ static void give_setting(void *arg, const struct trib_config_item *c)
 {
     struct settings *s = arg;
     int row = s->row++;
-    trib_item_t item = {.name = c->variable,
-                        .value = s->faults.unread[row] ? "" : c->value,
-                        .detail = c->doc,
-                        .origin = c->origin,
-                        .unit = c->unit,
-                        .fault = s->faults.row[row]};
 
-    s->sink->fn(s->sink->arg, &item);
+    give_item(s->sink, (trib_item_t){.name = c->variable,
+                                     .value = s->faults.unread[row] ? "" : c->value,
+                                     .detail = c->doc,
+                                     .origin = c->origin,
+                                     .unit = c->unit,
+                                     .fault = s->faults.row[row]});
 }
 
 static void give_unknown(void *arg, const char *variable, const char *value,
                          const char *text)
 {
     const struct settings *s = arg;
-    trib_item_t item = {.name = variable,
-                        .value = value,
-                        .detail = text,
-                        .origin = "environment",
-                        .unit = "",
-                        .fault = ""};
 
-    s->sink->fn(s->sink->arg, &item);
+    give_item(s->sink, (trib_item_t){.name = variable,
+                                     .value = value,
+                                     .detail = text,
+                                     .origin = "environment"});
 }
 
 static void give_file(const struct settings *s)
 {
     const char *file = trib_config_variable("TRIB_CONFIG_FILE");
-    trib_item_t item = {.name = "TRIB_CONFIG_FILE",
-                        .value = file ? file : "",
-                        .detail = "the file that gives settings",
-                        .origin = "environment",
-                        .unit = "",
-                        .fault = s->faults.other};
 
     if (file)
-        s->sink->fn(s->sink->arg, &item);
+        give_item(s->sink, (trib_item_t){.name = "TRIB_CONFIG_FILE",
+                                         .value = file,
+                                         .detail = "the file that gives settings",
+                                         .origin = "environment",
+                                         .fault = s->faults.other});
 }
 
 static const char *first_fault(const struct trib_config_faults *faults)
@@ -159,14 +157,12 @@ static void list_edge(const struct sink *s, const struct trib_config *cfg, bool 
     if (cfg)
         snprintf(value, sizeof(value), "%zu",
                  trib_edge_bytes((uint32_t)cfg->window, cfg->chunk, mapped) / 1024);
-    s->fn(s->arg,
-          &(trib_item_t){
-              .name = name,
-              .value = value,
-              .detail = cfg ? detail : "not known: TRIB_CHUNK or TRIB_WINDOW is impossible",
-              .origin = "",
-              .unit = cfg ? "KiB" : "",
-              .fault = ""});
+    give_item(s, (trib_item_t){
+                     .name = name,
+                     .value = value,
+                     .detail = cfg ? detail
+                                   : "not known: TRIB_CHUNK or TRIB_WINDOW is impossible",
+                     .unit = cfg ? "KiB" : ""});
 }
 
 /* Slots are all that grows with the number of peers, hence the one bound to know. */
