@@ -9,6 +9,7 @@
 
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/meminfo.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
 #include "core/comm.h"
@@ -165,6 +166,21 @@ static void list_edge(const struct sink *s, const struct trib_config *cfg, bool 
                      .unit = cfg ? "KiB" : ""});
 }
 
+static void list_free_memory(const struct sink *s)
+{
+    char value[32] = "";
+    uint64_t bytes;
+    bool known = trib_meminfo_free("", &bytes);
+
+    if (known)
+        snprintf(value, sizeof(value), "%llu", (unsigned long long)bytes / 1024);
+    give_item(s, (trib_item_t){.name = "memory free",
+                               .value = value,
+                               .detail = known ? "of this host now, with swap"
+                                               : "not known: there is no /proc/meminfo",
+                               .unit = known ? "KiB" : ""});
+}
+
 /* Slots are all that grows with the number of peers, hence the one bound to know. */
 static void list_memory(const struct sink *s)
 {
@@ -177,6 +193,7 @@ static void list_memory(const struct sink *s)
         known = NULL;
     list_edge(s, known, true, "slots of an edge", "within a host, on each side, at most");
     list_edge(s, known, false, "to another host", "on each side, at most");
+    list_free_memory(s);
 }
 
 static void list_cpu(const struct sink *s)

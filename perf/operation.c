@@ -57,20 +57,18 @@ static void block_close(struct perf_operation *op, int which)
 
 /* --- what this host must hold --- */
 
-/* KiB of a line of /proc/meminfo, such as "MemAvailable:  123 kB"; -1: none. */
-static double meminfo_kib(const char *name)
+static void note_free(void *arg, const trib_item_t *item)
 {
-    char line[128];
-    double kib = -1;
-    size_t length = strlen(name);
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f != NULL && kib < 0 && fgets(line, sizeof(line), f) != NULL) {
-        if (strncmp(line, name, length) == 0 && line[length] == ':')
-            kib = strtod(line + length + 1, NULL);
-    }
-    if (f != NULL)
-        fclose(f);
-    return kib;
+    if (strcmp(item->name, "memory free") == 0 && item->value[0])
+        *(double *)arg = 1024 * strtod(item->value, NULL);
+}
+
+/* Bytes that this host has; -1: not known. */
+static double memory_free(void)
+{
+    double bytes = -1;
+    trib_list_each(TRIB_LIST_MEMORY, note_free, &bytes);
+    return bytes;
 }
 
 /* Vectors of the reported size that a rank holds, whole ones and shares of ranks. */
@@ -92,10 +90,9 @@ bool perf_memory_fits(const struct perf_args *args, FILE *err)
         most = args->sizes.bytes[i] > most ? args->sizes.bytes[i] : most;
     int ranks = args->ranks > 0 ? args->ranks : 1;
     double need = vectors(args) * (double)most * ranks;
-    double kib = meminfo_kib("MemAvailable"), swap = meminfo_kib("SwapFree");
-    double free_bytes = 1024 * (kib + (swap > 0 ? swap : 0));
+    double free_bytes = memory_free();
     const double gib = 1 << 30;
-    if (kib < 0 || need <= free_bytes)
+    if (free_bytes < 0 || need <= free_bytes)
         return true;
     fprintf(err,
             "trib-perf: %d rank%s need %.1f GiB for vectors of %.1f GiB, and this host "

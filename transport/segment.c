@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/meminfo.h"
 #include "base/process.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -32,9 +32,6 @@
  * larger may be meant to stay partly unused.
  */
 #define POPULATE_MAX ((size_t)64 << 20)
-
-/* From this size on the host is asked first whether it has the memory: 30 us. */
-#define ASK_FROM ((size_t)64 << 20)
 
 #define SEGMENT_MAGIC UINT64_C(0x7365676d54524942)
 #define PAGE ((size_t)4096)
@@ -113,37 +110,6 @@ trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *er
                      out->boot ? "/proc/self/stat" : "/proc/sys/kernel/random/boot_id");
 }
 
-/* KiB of a line of /proc/meminfo; -1: none. */
-static long long meminfo_kib(const char *name)
-{
-    char text[64];
-
-    if (!trib_file_field("", "/proc/meminfo", name, true, text, sizeof(text)))
-        return -1;
-    return strtoll(text, NULL, 10);
-}
-
-/*
- * A memfd may be of any size: without this the kernel gives pages until there are none,
- * and then ends processes. Limits of a control group are not known here.
- */
-static trib_status_t check_memory(size_t len, struct trib_error *err)
-{
-    long long kib = len < ASK_FROM ? -1 : meminfo_kib("MemAvailable");
-    long long swap = kib < 0 ? -1 : meminfo_kib("SwapFree");
-    const double gib = 1 << 30;
-
-    if (kib < 0)
-        return TRIB_OK;
-    kib += swap > 0 ? swap : 0;
-    if (len / 1024 <= (unsigned long long)kib)
-        return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                     "cannot allocate %.1f GiB: this host has %.1f GiB of memory free; "
-                     "ask for less, or end what holds it",
-                     (double)len / gib, (double)kib * 1024 / gib);
-}
-
 trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
                                   struct trib_error *err)
 {
@@ -155,7 +121,7 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
     if (len == 0 || len > SIZE_MAX / 4)
         return trib_fail(err, TRIB_ERR_OVERFLOW, "cannot make a segment of %zu bytes",
                          len);
-    status = check_memory(len, err);
+    status = trib_meminfo_check(len, err);
     if (status == TRIB_OK)
         status = random_key(&key, err);
     if (status != TRIB_OK)

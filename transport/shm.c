@@ -20,7 +20,9 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/meminfo.h"
 #include "base/text.h"
 #include "transport/backends.h"
 #include "transport/params.h"
@@ -377,35 +379,19 @@ static void shm_wake(struct trib_transport *t, int peer)
     trib_shm_ring(shm_of(t), peer);
 }
 
-/* The number in a line such as "MemAvailable:  123 kB"; -1: none. */
-static long long read_number(const char *path, const char *before)
-{
-    char line[128];
-    long long number = -1;
-    FILE *file = fopen(path, "re");
-
-    while (file && number < 0 && fgets(line, sizeof(line), file)) {
-        if (strncmp(line, before, strlen(before)) == 0)
-            number = strtoll(line + strlen(before), NULL, 10);
-    }
-    if (file)
-        fclose(file);
-    return number;
-}
-
 /* A memfd takes memory, not room in /dev/shm. */
 static void shm_devices(char *text, size_t bytes)
 {
-    long long kib = read_number("/proc/meminfo", "MemAvailable:");
-    long long scope = read_number("/proc/sys/kernel/yama/ptrace_scope", "");
+    char scope[16];
+    uint64_t has;
 
     text[0] = '\0';
-    if (kib >= 0)
-        trib_text_append(text, bytes, "%.1f GiB of memory free",
-                         (double)kib / (1 << 20));
-    if (scope > 0)
-        trib_text_append(text, bytes,
-                         "; kernel.yama.ptrace_scope=%lld bars other memory", scope);
+    if (trib_meminfo_free("", &has))
+        trib_text_append(text, bytes, "%.1f GiB of memory free", (double)has / (1 << 30));
+    if (trib_file_line("", "/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope)) &&
+        strcmp(scope, "0") != 0)
+        trib_text_append(text, bytes, "; kernel.yama.ptrace_scope=%s bars other memory",
+                         scope);
 }
 
 const struct trib_transport_ops trib_shm_ops = {

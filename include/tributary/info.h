@@ -34,7 +34,8 @@ typedef enum trib_list {
     TRIB_LIST_TOPOLOGY, /* machine, packages, caches, NUMA nodes, cores (hwloc) */
     TRIB_LIST_CPU,      /* vector instruction sets: found and used */
     TRIB_LIST_BOOTS,
-    TRIB_LIST_MEMORY, /* what a communicator takes for each peer, by the settings */
+    TRIB_LIST_MEMORY, /* what a communicator takes for each peer, by the settings, and
+                       * "memory free": what this host has now */
 } trib_list_t;
 
 /**

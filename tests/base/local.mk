@@ -5,6 +5,7 @@ base_tests = \
 	tests/base/test_error \
 	tests/base/test_library \
 	tests/base/test_log \
+	tests/base/test_meminfo \
 	tests/base/test_pool \
 	tests/base/test_ring \
 	tests/base/test_rng \

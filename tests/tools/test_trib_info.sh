@@ -34,6 +34,8 @@ TRIB_CODEK=bf16 expect "a variable that is no setting" 0 "did you mean TRIB_CODE
 [ "$(grep -c TRIB_CODEK "$said")" = 1 ]
 result $? "is told once"
 expect "memory" 0 "slots of an edge  324 KiB" "$info" --memory
+grep -qE "memory free +[0-9]+ KiB" "$said"
+result $? "and what this host has free"
 expect "memory as json" 0 '"memory": [' "$info" --json
 expect "caches have units" 0 "" "$info" --topology
 ! grep -E "(cache|memory) " "$said" | grep -vqE " [0-9]+ ([KMG]iB|bytes)( |$)"
