@@ -4,6 +4,8 @@
  */
 #include "core/comm.h"
 
+#include "base/meminfo.h"
+
 /* With the cause that the transport gave, which the lock keeps. */
 static void refuse(struct trib_comm *comm, trib_status_t st, const char *call,
                    size_t bytes)
@@ -22,7 +24,9 @@ trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out)
     *ptr_out = NULL;
     trib_comm_lock(comm);
     trib_error_clear(&comm->cause);
-    trib_status_t st = trib_memory_alloc(&comm->engine.memories, bytes, ptr_out);
+    trib_status_t st = trib_meminfo_check(bytes, &comm->cause);
+    if (st == TRIB_OK)
+        st = trib_memory_alloc(&comm->engine.memories, bytes, ptr_out);
     if (st != TRIB_OK)
         refuse(comm, st, "trib_alloc", bytes);
     trib_comm_unlock(comm);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/meminfo.h"
 #include "base/time.h"
 #include "pipeline/move.h"
 #include "pipeline/idle.h"
@@ -95,8 +96,14 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
-    trib_status_t st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+    trib_status_t st = TRIB_OK;
 
+    /* Of the arena's block for each peer those of connected ones alone are touched. */
+    if (!l->connected)
+        st = trib_meminfo_check(trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true),
+                                e->err);
+    if (st == TRIB_OK)
+        st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
     if (st == TRIB_OK && !l->mapped)
         e->all_mapped = false;
     return st;

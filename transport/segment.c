@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/meminfo.h"
 #include "base/process.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -121,9 +120,7 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
     if (len == 0 || len > SIZE_MAX / 4)
         return trib_fail(err, TRIB_ERR_OVERFLOW, "cannot make a segment of %zu bytes",
                          len);
-    status = trib_meminfo_check(len, err);
-    if (status == TRIB_OK)
-        status = random_key(&key, err);
+    status = random_key(&key, err);
     if (status != TRIB_OK)
         return status;
     len = round_up(len, len >= HUGE ? HUGE : PAGE);

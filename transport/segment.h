@@ -57,10 +57,11 @@ trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *er
  * trib_segment_create - a new segment of at least len zero bytes.
  *
  * From 2 MiB on, base is aligned to 2 MiB and len a multiple of it, so that the kernel
- * may use huge pages. Memory is taken when it is touched.
+ * may use huge pages. Memory is taken when it is touched: who will touch all of it asks
+ * trib_meminfo_check first.
  *
- * errors   TRIB_ERR_OVERFLOW, TRIB_ERR_NO_MEMORY (the host has not so much free now;
- *          asked from 64 MiB on), TRIB_ERR_SYSTEM (open files, memfd)
+ * errors   TRIB_ERR_OVERFLOW, TRIB_ERR_NO_MEMORY (of addresses), TRIB_ERR_SYSTEM (open
+ *          files, memfd)
  */
 trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
                                   struct trib_error *err);

@@ -233,6 +233,26 @@ static void test_more_than_all(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
+/* 8 GiB for each rank and peer are reserved, and only what is used of them is taken: a host
+ * that has not 48 GiB free is no reason to refuse. */
+static int sums_in_large_arena(struct ranks_self *self)
+{
+    float x = 1;
+
+    ranks_ok(self, trib_allreduce(self->comm, NULL, &x, 1, TRIB_F32, TRIB_SUM));
+    ranks_assert(self, x == (float)self->size);
+    return 0;
+}
+
+static void test_large_arena(void **state)
+{
+    struct ranks_job job = {.size = 6, .fn = sums_in_large_arena};
+
+    (void)state;
+    job.config = "chunk=16M,window=256,transport=shm,algorithm=ring";
+    assert_int_equal(ranks_run(&job), 0);
+}
+
 /* Buffers come and go, and peers' imports of them with them. */
 static int alloc_loops(struct ranks_self *self)
 {
@@ -424,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_more_than_all),
+        cmocka_unit_test(test_large_arena),
         cmocka_unit_test(test_nothing_grows),
         cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_no_needless_copies),
