@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +98,11 @@ trib_status_t trib_params_parse(const char *owner, const char *text,
                                 const struct trib_param *params, size_t n,
                                 struct trib_error *err)
 {
+    bool look = text && *text == TRIB_PARAMS_LOOK;
+
     assert(n <= TRIB_PARAMS_MAX);
+    if (look)
+        text++;
     while (text && *text) {
         size_t len = strcspn(text, ",");
         trib_status_t status =
@@ -106,5 +111,5 @@ trib_status_t trib_params_parse(const char *owner, const char *text,
             return status;
         text += len + (text[len] == ',');
     }
-    return TRIB_OK;
+    return look ? TRIB_INPROGRESS : TRIB_OK;
 }

@@ -21,10 +21,15 @@ struct trib_param {
 
 #define TRIB_PARAMS_MAX 8
 
+/* A text that begins with this is only looked at. No user can write it. */
+#define TRIB_PARAMS_LOOK '\1'
+
 /**
  * trib_params_parse - read "name=value,…" of `owner` into its parameters.
  *
  * text     "" or NULL for none
+ * returns  TRIB_OK; TRIB_INPROGRESS where the text is well and begins with
+ *          TRIB_PARAMS_LOOK: who reads it gives that back and makes nothing
  * errors   TRIB_ERR_CONFIG: unknown name (the nearest is told), no number, out of range
  */
 trib_status_t trib_params_parse(const char *owner, const char *text,

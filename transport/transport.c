@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/transport.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "build-config.h"
 #include "transport/backends.h"
 #include "transport/decorators.h"
+#include "transport/params.h"
 
 #define TEXT_MAX 256
 #define NAMES_MAX 16
@@ -175,7 +177,7 @@ static trib_status_t open_backend(const char *name,
 static trib_status_t wrap(const char *name, const struct trib_transport_opts *opts,
                           struct trib_transport *inner, struct trib_transport **out)
 {
-    const struct trib_decorator *decorator;
+    const struct trib_decorator *decorator = NULL;
     trib_status_t status = find_decorator(name, opts->err, &decorator);
 
     return status == TRIB_OK ? decorator->wrap(opts, inner, out) : status;
@@ -190,14 +192,32 @@ static trib_status_t copy_text(const char *text, struct trib_error *err,
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "the transport text has %zu characters, at most %d are read",
                          len, TEXT_MAX - 1);
+    if (strchr(text, TRIB_PARAMS_LOOK))
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "the transport text has the control character \\%03o",
+                         TRIB_PARAMS_LOOK);
     memcpy(copy, text, len + 1);
     return TRIB_OK;
 }
 
+/* Whoever opens reads its parameters first, and here gives up then. */
+static trib_status_t look_at(const char *name, bool decorator,
+                             struct trib_transport_opts *opts, const char *params)
+{
+    struct trib_transport *t = NULL;
+    char text[TEXT_MAX + 1];
+
+    snprintf(text, sizeof(text), "%c%s", TRIB_PARAMS_LOOK, params);
+    opts->params = text;
+    trib_status_t status =
+        decorator ? wrap(name, opts, NULL, &t) : open_backend(name, opts, &t);
+    assert(status != TRIB_OK && !t);
+    return status == TRIB_INPROGRESS ? TRIB_OK : status;
+}
+
 trib_status_t trib_transport_check(const char *text, struct trib_error *err)
 {
-    const struct trib_transport_ops *ops;
-    const struct trib_decorator *decorator;
+    struct trib_transport_opts opts = {.size = 1, .err = err};
     char copy[TEXT_MAX];
     char *params;
     trib_status_t status = copy_text(text, err, copy);
@@ -205,11 +225,11 @@ trib_status_t trib_transport_check(const char *text, struct trib_error *err)
     if (status != TRIB_OK)
         return status;
     char *rest = cut_part(copy, &params);
-    status = find_backend(copy, err, &ops);
+    status = look_at(copy, false, &opts, params);
     while (status == TRIB_OK && rest) {
         char *name = rest;
         rest = cut_part(name, &params);
-        status = find_decorator(name, err, &decorator);
+        status = look_at(name, true, &opts, params);
     }
     return status;
 }

@@ -112,7 +112,9 @@ struct trib_route {
  *
  * devices    what it finds on this host now, for people: a line, "" for nothing to say;
  *            needs no open transport
- * open       make a transport; nothing is connected yet
+ * open       make a transport; nothing is connected yet. Its parameters are read before
+ *            anything is made (trib_params_parse): what that gives, if not TRIB_OK, it
+ *            gives back
  * address    what a peer needs to connect to this one
  * reach      can this address be connected to, as far as that shows from here? Connects
  *            nothing, sends nothing, takes microseconds; the sentence says why not
@@ -207,10 +209,10 @@ void trib_no_arm(struct trib_transport *t);
 extern const struct trib_transport_ops *const trib_transports[];
 
 /**
- * trib_transport_check - does trib_transport_open know all names in a text? Their
- * parameters are not looked at, nothing is opened.
+ * trib_transport_check - does trib_transport_open know all names and parameters in a text?
+ * Nothing is opened.
  *
- * errors   those of trib_transport_open for unknown names
+ * errors   those of trib_transport_open for unknown names and parameters
  */
 trib_status_t trib_transport_check(const char *text, struct trib_error *err);
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/transport/pair.h"
 
+#include <dirent.h>
+
+#include "transport/decorators.h"
+
 static void fails(const char *text, trib_status_t expected, const char *sentence)
 {
     struct pair pair = {0};
@@ -11,6 +15,11 @@ static void fails(const char *text, trib_status_t expected, const char *sentence
     assert_null(t);
     if (!strstr(pair.err.text, sentence))
         fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
+
+    /* Who only asks is told the same. */
+    struct trib_error err = {0};
+    assert_status(trib_transport_check(text, &err), expected);
+    assert_string_equal(err.text, pair.err.text);
 }
 
 static void test_wrong_texts(void **state)
@@ -34,6 +43,9 @@ static void test_wrong_texts(void **state)
         {"shm+nomap:x=1", "nomap takes no parameters, not \"x\""},
         {"auto:x=1", "auto has no parameter \"x\""},
         {"shm+delay:us=-1", "us=-1 is not a whole number from 0"},
+        {"shm+nomap+drop:nth=0", "nth=0 is not a whole number from 1"},
+        {"tcp:port=70000", "port=70000 is not a whole number from 0 to 65535"},
+        {"shm:\1ring=8", "control character \\001"},
         {"shm+kill:signal=65", "signal=65 is not a whole number from 1 to 64"},
     };
     char endless[600];
@@ -44,6 +56,41 @@ static void test_wrong_texts(void **state)
     memset(endless, 'x', sizeof(endless));
     endless[sizeof(endless) - 1] = '\0';
     fails(endless, TRIB_ERR_CONFIG, "has 599 characters");
+}
+
+static int open_files(void)
+{
+    int n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+/* Every backend and decorator can be asked, and makes nothing. */
+static void test_good_texts(void **state)
+{
+    static const char *const more[] = {
+        "shm:ring=16,cma=0", "tcp:port=7100,ports=5", "auto:near=tcp", "loop:depth=8",
+        "shm+trace+delay:us=1+drop:nth=9+corrupt:nth=9+kill:after=9,rank=1+nomap"};
+    struct trib_error err = {0};
+    int files = open_files();
+
+    (void)state;
+    for (size_t i = 0; trib_transports[i]; i++)
+        assert_status(trib_transport_check(trib_transports[i]->name, &err), TRIB_OK);
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+        assert_status(trib_transport_check(more[i], &err), TRIB_OK);
+    for (const struct trib_decorator *d = trib_decorators; d->name; d++) {
+        char text[64];
+        snprintf(text, sizeof(text), "shm+%s", d->name);
+        assert_status(trib_transport_check(text, &err), TRIB_OK);
+    }
+    assert_string_equal(err.text, "");
+    assert_int_equal(open_files(), files);
 }
 
 static void test_wrong_numbers(void **state)
@@ -103,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_good_texts),
         cmocka_unit_test(test_wrong_numbers),
         cmocka_unit_test(test_slots),
         cmocka_unit_test(test_auto),
