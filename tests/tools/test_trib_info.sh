@@ -27,8 +27,8 @@ TRIB_TRANSPORT=smh expect "a misspelt transport" 1 "! TRIB_TRANSPORT" "$info" --
 TRIB_TRANSPORT=shm+dely:us=5 expect "a misspelt decorator" 1 '"dely"' "$info" --config
 TRIB_TRANSPORT=shm:foo=1 expect "a transport's parameter" 1 \
     '! TRIB_TRANSPORT' "$info" --config
-TRIB_TRANSPORT=tcp+delay:us=x expect "the doctor of a decorator's parameter" 1 \
-    "us=x is not a whole number" "$info" doctor
+TRIB_TRANSPORT=auto:foo=1 expect "the doctor of a transport's parameter" 1 \
+    'auto has no parameter "foo"' "$info" doctor
 echo "chnk = 64K" >"$dir/settings"
 TRIB_CONFIG_FILE=$dir/settings expect "an unknown name in the file" 1 \
     "! TRIB_CONFIG_FILE" "$info" --config
