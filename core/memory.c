@@ -79,6 +79,15 @@ trib_status_t trib_deregister(trib_comm_t *comm, void *ptr)
     return drop(comm, ptr, false, "trib_deregister", "trib_register");
 }
 
+static uint64_t count_connected(const struct trib_engine *e)
+{
+    uint64_t n = 0;
+
+    for (int r = 0; r < e->size; r++)
+        n += e->links[r].connected;
+    return n;
+}
+
 trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
 {
     if (!comm || !stats || stats->size != sizeof(*stats))
@@ -99,6 +108,7 @@ trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
         .messages = e->stats.messages,
         .shared_bytes = slots + e->memories.allocated_bytes,
         .slot_bytes = slots,
+        .peers = count_connected(e),
         .wait_ns = e->stats.wait_ns,
         .encode_ns = e->stats.encode_ns,
     };

@@ -158,8 +158,9 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
         args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync,
         "rewrite", args->rewrite);
     json_t *memory =
-        json_pack("{s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
-                  "slot_bytes", (json_int_t)stats->slot_bytes);
+        json_pack("{s:I, s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
+                  "slot_bytes", (json_int_t)stats->slot_bytes, "peers",
+                  (json_int_t)stats->peers);
     json_t *all = perf_output_document(&w->out, args->argc, args->argv, run);
     json_object_set_new(all, "memory", memory);
     return all;
@@ -203,9 +204,11 @@ bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *
 {
     char shared[32], slots[32];
     if (w->out.table)
-        printf("memory of rank 0: %s shared or pinned, of it %s slots\n",
+        printf("memory of rank 0: %s shared or pinned, of it %s slots; connected to %llu of "
+               "%d peers\n",
                perf_size_text(stats->shared_bytes, shared, sizeof(shared)),
-               perf_size_text(stats->slot_bytes, slots, sizeof(slots)));
+               perf_size_text(stats->slot_bytes, slots, sizeof(slots)),
+               (unsigned long long)stats->peers, w->ranks - 1);
     json_t *all = w->out.results == NULL ? NULL : json_all(w, stats);
     return perf_output_finish(&w->out, all, why, why_bytes);
 }

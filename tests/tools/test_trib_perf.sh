@@ -61,6 +61,8 @@ result $? "is told once by each rank"
 try "csv on standard output" 0 "allreduce,auto" allreduce -n 2 --csv - "${quick[@]}"
 [ "$(wc -l <"$said")" -eq 4 ]
 result $? "csv has a header and a row a size, and nothing else"
+try "connections are counted" 0 "slots; connected to 2 of 2 peers" \
+    allreduce -n 3 --sizes 64K --iters 3
 try "json into a file" 0 "memory of rank 0" allreduce -n 2 --json "$dir/out.json" \
     "${quick[@]}"
 grep -q '"p50_us"' "$dir/out.json"

@@ -84,7 +84,7 @@ static char *contents(const char *path)
 static void write_all(const struct perf_args *args)
 {
     trib_stats_t stats = {
-        .size = sizeof(stats), .shared_bytes = 4096, .slot_bytes = 1024};
+        .size = sizeof(stats), .shared_bytes = 4096, .slot_bytes = 1024, .peers = 3};
     char why[256] = "";
     struct perf_writer *w = perf_writer_open(args, 4, why, sizeof(why));
 
@@ -143,6 +143,8 @@ static void test_json(void **state)
     assert_string_equal(word, "allreduce");
     assert_int_equal(ranks, 4);
     assert_true(p50 > 1.499 && p50 < 1.501 && nmse > 0.0099 && nmse < 0.0101);
+    json_t *memory = json_object_get(all, "memory");
+    assert_int_equal(json_integer_value(json_object_get(memory, "peers")), 3);
     json_decref(all);
 }
 
