@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "transport/tcp.h"
@@ -61,20 +62,23 @@ trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
     return TRIB_OK;
 }
 
+/* Zero pages that are taken as they are touched: an arena has room for all ranks, and few of
+ * them write to it. */
 trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                               struct trib_region **region_out)
 {
     struct tcp *tcp = tcp_of(t);
-    void *ptr;
 
     if (len == 0 || len > SIZE_MAX / 4)
         return trib_fail(tcp->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
-    if (posix_memalign(&ptr, 4096, len) != 0)
-        return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes", len);
-    memset(ptr, 0, len);
+    void *ptr =
+        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ptr == MAP_FAILED)
+        return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m",
+                         len);
     trib_status_t status = trib_socket_reg(t, ptr, len, region_out);
     if (status != TRIB_OK) {
-        free(ptr);
+        munmap(ptr, len);
         return status;
     }
     ((struct tcp_region *)*region_out)->allocated = true;
@@ -91,7 +95,7 @@ void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
         return;
     tcp->regions[region->id & (REGIONS_MAX - 1)] = NULL;
     if (region->allocated)
-        free(region->ptr);
+        munmap(region->ptr, region->len);
     free(region);
 }
 

@@ -8,6 +8,7 @@ core_tests = \
 	tests/core/test_memory \
 	tests/core/test_mismatch \
 	tests/core/test_plan \
+	tests/core/test_scale \
 	tests/core/test_split
 check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
