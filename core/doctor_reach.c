@@ -5,7 +5,7 @@
  * All transports are tried, one after the other. In each round every rank has one partner:
  * both connect, both write little, then much, and each says what has arrived. A network
  * that lets small frames pass and drops large ones shows there; a firewall shows when they
- * connect.
+ * connect, and one that drops heartbeats by their silence.
  */
 #include "core/doctor.h"
 
@@ -15,6 +15,8 @@
 
 #include "base/time.h"
 #include "boot/boot.h"
+#include "transport/backends.h"
+#include "transport/pulse.h"
 
 #define OK TRIB_VERDICT_OK
 #define WARN TRIB_VERDICT_WARN
@@ -45,6 +47,7 @@ struct probe {
     char text[TRIB_CONFIG_TEXT_BYTES]; /* name and parameters */
     struct trib_error err;
     struct trib_transport *t; /* NULL: it does not open here */
+    struct trib_pulse *pulse; /* for t, if it wants heartbeats; NULL: it has its own */
     struct trib_region *region;
     uint8_t *memory; /* MUCH to send, MUCH to receive */
     struct door *doors; /* by rank */
@@ -86,12 +89,17 @@ static void pair_text(const struct trib_doctor *d, int from, int to, char *text,
              d->cards[to].host);
 }
 
-static void say_pair(struct probe *p, int from, int to, const char *cure, const char *why)
+struct way {
+    int from, to;
+};
+
+static void say_pair(struct probe *p, trib_verdict_t verdict, struct way way,
+                     const char *cure, const char *why)
 {
     char where[192];
 
-    pair_text(p->d, from, to, where, sizeof(where));
-    trib_report_add(&p->d->report, &(trib_finding_t){.verdict = FAIL,
+    pair_text(p->d, way.from, way.to, where, sizeof(where));
+    trib_report_add(&p->d->report, &(trib_finding_t){.verdict = verdict,
                                                      .where = where,
                                                      .topic = p->name,
                                                      .text = why,
@@ -100,14 +108,53 @@ static void say_pair(struct probe *p, int from, int to, const char *cure, const 
 
 /* Doors ------------------------------------------------------------------------------- */
 
-/* What is configured, where it is this transport: its ports may be the only open ones. */
+/* A number among the parameters of a transport's text. */
+static int parameter(const char *text, const char *name, int otherwise)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = strchr(text, ':'); at; at = strpbrk(at, ",+")) {
+        at++;
+        if (strncmp(at, name, n) == 0 && at[n] == '=')
+            return atoi(at + n + 1);
+    }
+    return otherwise;
+}
+
+static bool takes_ports(const char *name)
+{
+    for (const struct trib_candidate *c = trib_candidates; c->ops; c++)
+        if (strcmp(c->ops->name, name) == 0)
+            return c->ports;
+    return false;
+}
+
+/* What is configured, where it is this transport, or the ports of auto: they may be the
+ * only open ones. */
 static void choose_text(struct probe *p)
 {
     const char *wanted = p->d->comm.cfg.transport;
     size_t n = strlen(p->name);
     bool same = strncmp(wanted, p->name, n) == 0 && strchr(":+", wanted[n]) != NULL;
+    int port = parameter(wanted, "port", 0), ports = parameter(wanted, "ports", 1000);
 
-    snprintf(p->text, sizeof(p->text), "%s", same ? wanted : p->name);
+    if (!same && port && strncmp(wanted, "auto:", 5) == 0 && takes_ports(p->name))
+        snprintf(p->text, sizeof(p->text), "%s:port=%d,ports=%d", p->name, port, ports);
+    else
+        snprintf(p->text, sizeof(p->text), "%s", same ? wanted : p->name);
+}
+
+/* Heartbeats that can be asked whether they come. A transport that gets none has its own. */
+static void open_pulse(struct probe *p, struct trib_transport_opts *opts)
+{
+    struct trib_error err = {0};
+    int port = parameter(p->text, "port", 0), ports = parameter(p->text, "ports", 1000);
+
+    opts->err = &err;
+    if (takes_ports(p->name) && trib_transport_check(p->text, &err) == TRIB_OK &&
+        trib_pulse_open(opts, port, ports, &p->pulse) == TRIB_OK)
+        opts->pulse = p->pulse;
+    opts->err = &p->err;
 }
 
 static trib_status_t open_door(struct probe *p, struct door *door)
@@ -118,6 +165,7 @@ static trib_status_t open_door(struct probe *p, struct door *door)
                                        .cfg = &p->d->comm.cfg,
                                        .log = &p->d->comm.log,
                                        .err = &p->err};
+    open_pulse(p, &opts);
     trib_status_t st = trib_transport_open(p->text, &opts, &p->t);
 
     if (st != TRIB_OK) {
@@ -138,8 +186,10 @@ static void close_door(struct probe *p)
         p->t->ops->dereg(p->t, p->region);
     if (p->t)
         p->t->ops->close(p->t);
+    trib_pulse_close(p->pulse);
     p->t = NULL;
     p->region = NULL;
+    p->pulse = NULL;
 }
 
 /* Rank 0 says which ranks cannot open it, once for each reason that differs. */
@@ -233,6 +283,28 @@ static bool await(struct probe *p, int peer, size_t bytes, uint32_t imm)
     return p->arrived[imm];
 }
 
+/* Without them a job runs; who waits for a host that has failed waits longer. */
+static void await_heartbeat(struct probe *p, int peer)
+{
+    uint64_t deadline = trib_deadline_ms(ARRIVAL_MS);
+    char why[200];
+
+    if (!p->pulse)
+        return;
+    while (!trib_pulse_heard(p->pulse, peer) && !trib_deadline_passed(deadline))
+        pause_for_events(p, peer);
+    if (trib_pulse_heard(p->pulse, peer))
+        return;
+    snprintf(why, sizeof(why),
+             "no heartbeat (UDP) arrives within %d s: a process that stops or a host that "
+             "fails shows only after TRIB_TIMEOUT_MS",
+             ARRIVAL_MS / 1000);
+    say_pair(p, WARN, (struct way){peer, p->d->rank},
+             "a firewall drops UDP: allow it between all hosts, to the ports that TCP has "
+             "(TRIB_TRANSPORT=tcp:port=N,ports=N)",
+             why);
+}
+
 /* What has come from the partner: this rank is the one who knows. */
 static void judge(struct probe *p, int peer, bool little, bool much)
 {
@@ -243,12 +315,12 @@ static void judge(struct probe *p, int peer, bool little, bool much)
     if (little && much) {
         p->good++;
     } else if (p->lost[0]) {
-        say_pair(p, peer, p->d->rank, "look at the log of that rank and of its host",
+        say_pair(p, FAIL, (struct way){peer, p->d->rank}, "look at the log of that rank and of its host",
                  p->lost);
     } else if (!little) {
         snprintf(why, sizeof(why), "connected, but %d bytes do not arrive within %d s", LITTLE,
                  ARRIVAL_MS / 1000);
-        say_pair(p, peer, p->d->rank,
+        say_pair(p, FAIL, (struct way){peer, p->d->rank},
                  "a firewall that lets connections begin drops what follows: allow it, both "
                  "ways",
                  why);
@@ -258,7 +330,7 @@ static void judge(struct probe *p, int peer, bool little, bool much)
                  "way (MTU of %.63s: %.95s; of %.63s: %.95s)",
                  LITTLE, MUCH >> 10, ARRIVAL_MS / 1000, from->host, from->links, to->host,
                  to->links);
-        say_pair(p, peer, p->d->rank,
+        say_pair(p, FAIL, (struct way){peer, p->d->rank},
                  "give all links and switches on the way the MTU of the hosts, or the hosts "
                  "a smaller one (ip link set NAME mtu 1500); tracepath -n finds where",
                  why);
@@ -296,7 +368,8 @@ static uint8_t connect_to(struct probe *p, int peer)
         ops->import_region(p->t, peer, &p->doors[peer].region, &p->remote) == TRIB_OK)
         return CONNECTED;
     p->tried++;
-    say_pair(p, p->d->rank, peer, cure_of_connect(p), trib_error_text(&p->err));
+    say_pair(p, FAIL, (struct way){p->d->rank, peer}, cure_of_connect(p),
+             trib_error_text(&p->err));
     return NOT_CONNECTED;
 }
 
@@ -325,6 +398,8 @@ static trib_status_t run_round(struct probe *p, int round)
         much = write_and_await(p, peer, MUCH, 2);
     if (both)
         judge(p, peer, little, much);
+    if (both && little && much)
+        await_heartbeat(p, peer);
     if (st == TRIB_OK)
         st = x->allgather(x->arg, "much", &mine, sizeof(mine), p->states);
     if (p->t && p->remote)

@@ -352,6 +352,14 @@ void trib_pulse_forget(struct trib_pulse *p, int peer)
     pthread_mutex_unlock(&p->lock);
 }
 
+bool trib_pulse_heard(struct trib_pulse *p, int peer)
+{
+    pthread_mutex_lock(&p->lock);
+    bool heard = !p->peers[peer].on || p->peers[peer].heard;
+    pthread_mutex_unlock(&p->lock);
+    return heard;
+}
+
 bool trib_pulse_lost(struct trib_pulse *p, int peer, char *why, size_t bytes)
 {
     const struct watched *w = &p->peers[peer];

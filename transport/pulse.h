@@ -61,4 +61,7 @@ void trib_pulse_forget(struct trib_pulse *pulse, int peer);
  */
 bool trib_pulse_lost(struct trib_pulse *pulse, int peer, char *why, size_t bytes);
 
+/** trib_pulse_heard - was anything heard of this peer? true where it is not watched. */
+bool trib_pulse_heard(struct trib_pulse *pulse, int peer);
+
 #endif

@@ -153,16 +153,30 @@ net_rate() {
     done
 }
 
-# net_drop HOST MATCH... - the host's firewall says nothing to what nft calls MATCH.
-net_drop() {
+# net_rule HOST RULE... - a rule of nft for what the host is sent.
+net_rule() {
     local host=$1
 
     shift
     net_on "$host" nft -f - <<NFT
 add table inet trouble
 add chain inet trouble in { type filter hook input priority 0; }
-add rule inet trouble in $* drop
+add rule inet trouble in $*
 NFT
+}
+
+# net_drop HOST MATCH... - the host's firewall says nothing to what nft calls MATCH.
+net_drop() {
+    net_rule "$@" drop
+}
+
+# net_lose PERCENT - every host loses so much of what it is sent, by chance.
+net_lose() {
+    local i
+
+    for i in "${!net_pids[@]}"; do
+        net_rule "$i" numgen random mod 100 '<' "$1" counter drop || return 1
+    done
 }
 
 # net_drop_frames BYTES - the switch drops what is larger, and says nothing. A virtual link
@@ -180,7 +194,7 @@ add rule bridge trouble through meta length > $1 drop
 NFT
 }
 
-# net_mend - the end of all that net_drop and net_drop_frames did.
+# net_mend - the end of all that rules, losses and net_drop_frames did.
 net_mend() {
     local i
 

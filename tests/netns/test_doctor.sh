@@ -34,6 +34,8 @@ doctor "three hosts" 0 "^ok    ranks: 3 on 3 hosts: host0 .rank 0., host1" \
     "^ok    tcp: 6 of 6 ways" "^ok    links: .* eth0 9000" "^ok    clocks: " ", 0 FAIL$"
 [ "$(cat "$net_dir"/rank[12].out)" = "" ]
 result $? "three hosts: rank 0 alone speaks"
+! grep -q "no heartbeat" "$net_dir/rank0.out"
+result $? "three hosts: heartbeats come"
 
 TRIB_TRANSPORT=tcp:port=7100,ports=100
 export TRIB_TRANSPORT
@@ -41,6 +43,27 @@ net_drop 1 tcp dport 7100-7199
 doctor "a firewall before host1" 1 \
     "^FAIL  rank 0 .host0. → rank 1 .host1.: tcp: .*port 71[0-9]+: Connection timed out; a firewall" \
     "^FAIL  rank 2 .host2. → rank 1 .host1.: tcp: .*port 71" "^FAIL  tcp: 2 of 4 ways"
+net_mend
+
+net_rule 1 tcp dport 7100-7199 reject with tcp reset
+doctor "a firewall that rejects, before host1" 1 \
+    "^FAIL  rank 0 .host0. → rank 1 .host1.: tcp: .*port 71[0-9]+: Connection refused; a firewall" \
+    "^FAIL  tcp: 2 of 4 ways"
+net_mend
+
+TRIB_TRANSPORT=auto:port=7100,ports=100
+net_drop 1 tcp dport 7100-7199
+doctor "a firewall before the ports of auto" 1 \
+    "^FAIL  rank 2 .host2. → rank 1 .host1.: tcp: .*port 71" "^FAIL  tcp: 2 of 4 ways"
+net_mend
+
+TRIB_TRANSPORT=tcp:port=7100,ports=100
+net_drop 1 meta l4proto udp
+doctor "a firewall that drops heartbeats" 0 "^ok    tcp: 6 of 6 ways" \
+    "^warn  rank 0 .host0. → rank 1 .host1.: tcp: no heartbeat .UDP. arrives .*firewall drops UDP" \
+    "^warn  rank 2 .host2. → rank 1 .host1.: tcp: no heartbeat" ", 0 FAIL$"
+[ "$(grep -c "no heartbeat" "$net_dir/rank0.out")" = 2 ]
+result $? "a firewall that drops heartbeats: only those to host1"
 net_mend
 
 net_drop_frames 1514

@@ -83,6 +83,34 @@ says 0 "rank 1" host1 "port 71" "Connection timed out"
 result $? "and rank 0 names rank, host, address and port"
 net_mend
 
+# One that rejects
+net_rule 1 tcp dport 7100-7110 reject with tcp reset
+net_job "$perf" allreduce --sizes 8,1M --iters 3
+both_fail "a firewall that rejects before a rank's port" 20
+says 0 "rank 1" host1 "port 71" "Connection refused"
+result $? "and rank 0 names rank, host, address and port"
+net_mend
+
+# One that lets no heartbeat through: the job needs none, and says what it lacks
+net_drop 1 meta l4proto udp
+TRIB_STOP_TIMEOUT_MS=500 net_job "$perf" allreduce --sizes 64K --iters 10000000
+within 30 says 1 "no heartbeat comes from rank 0" "let UDP through"
+result $? "heartbeats are dropped: a rank that hears none says so"
+sleep 1
+[ ! -e "$net_dir/rank0.status" ] && [ ! -e "$net_dir/rank1.status" ]
+result $? "and both ranks go on"
+net_kill TERM 0 0
+net_ended 20 0 1
+net_mend
+
+# A network that loses one in a hundred
+net_lose 1
+net_job "$perf" allreduce --check --sizes 8,64K,1M --iters 100
+both_succeed "1 % of all packets are lost: the sums are right"
+net_on 0 nft list ruleset | grep -q "counter packets [1-9]"
+result $? "and packets were lost"
+net_mend
+
 # A firewall before the port of TRIB_ROOT
 net_drop 0 tcp dport "$net_port"
 TRIB_BOOT_TIMEOUT_MS=3000 net_job "$perf" allreduce --sizes 8 --iters 3
