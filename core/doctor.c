@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_doctor: the order of its parts, and what the ranks of a job have to agree on.
+ * trib_doctor: the order of its parts.
  */
 #include "core/doctor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/process.h"
 #include "boot/boot.h"
-#include "boot/who.h"
 
 #define OK TRIB_VERDICT_OK
 #define WARN TRIB_VERDICT_WARN
 #define FAIL TRIB_VERDICT_FAIL
 #define STEP_MS 12000 /* more than a pair takes from one exchange to the next */
-#define CLOCK_WARN_S 1.0
 #define CLOCK_LOOKS 5
 
 static void note_warning(void *arg, trib_log_level_t level, const char *line)
@@ -29,6 +28,14 @@ static void note_warning(void *arg, trib_log_level_t level, const char *line)
         trib_report_say(&d->report, WARN, "warning", "", "%s", line);
 }
 
+/* The number of this process's network name space; 0: not known. */
+static uint64_t network_space(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/net", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
 static void fill_card(struct trib_doctor *d, struct trib_card *card)
 {
     struct trib_process self;
@@ -37,6 +44,7 @@ static void fill_card(struct trib_doctor *d, struct trib_card *card)
     trib_process_self(&self);
     card->machine = trib_meet_machine();
     card->boot = self.boot;
+    card->network = network_space();
     card->settings = trib_config_digest(&d->comm.cfg);
     card->pid = self.pid;
     if (sched_getaffinity(0, sizeof(card->cpus), &card->cpus))
@@ -48,128 +56,6 @@ static void fill_card(struct trib_doctor *d, struct trib_card *card)
     trib_config_same_text(&d->comm.cfg, card->settings_text, sizeof(card->settings_text));
 }
 
-static int first_rank(const struct trib_doctor *d, int rank)
-{
-    int r = 0;
-
-    while (d->cards[r].machine != d->cards[rank].machine)
-        r++;
-    return r;
-}
-
-/* It speaks for its host. */
-static bool first_of_host(const struct trib_doctor *d, int rank)
-{
-    return first_rank(d, rank) == rank;
-}
-
-/* What the ranks agree on: said by rank 0 ------------------------------------------------ */
-
-static void compare_versions(struct trib_doctor *d)
-{
-    const struct trib_card *first = &d->cards[0];
-
-    for (int r = 1; r < d->size; r++) {
-        const struct trib_card *c = &d->cards[r];
-        if (strncmp(c->library, first->library, sizeof(c->library)) == 0)
-            continue;
-        trib_report_say(&d->report, FAIL, "versions",
-                        "install the same version on all hosts",
-                        "rank %d (%.63s) has Tributary %.11s, rank 0 (%.63s) has %.11s", r,
-                        c->host, c->library, first->host, first->library);
-        return;
-    }
-    trib_report_say(&d->report, OK, "versions", "", "%.11s on all ranks", first->library);
-}
-
-static void compare_settings(struct trib_doctor *d)
-{
-    const struct trib_card *first = &d->cards[0];
-    char x[128], y[128];
-
-    for (int r = 1; r < d->size; r++) {
-        const struct trib_card *c = &d->cards[r];
-        if (c->settings == first->settings)
-            continue;
-        trib_meet_difference(c->settings_text, first->settings_text, x, y, sizeof(x));
-        trib_report_say(&d->report, FAIL, "settings",
-                        "give all ranks the same TRIB_* variables and file",
-                        "rank %d (%.63s) has %s, rank 0 (%.63s) has %s", r, c->host, x,
-                        first->host, y);
-        return;
-    }
-    trib_report_say(&d->report, OK, "settings", "", "the same on all ranks");
-}
-
-/* "4 ranks on 2 hosts: host0 (ranks 0-1), host1 (ranks 2-3)" */
-static void list_hosts(struct trib_doctor *d)
-{
-    bool *here = calloc((size_t)d->size, sizeof(*here));
-    char list[400] = "", ranks[64];
-    int hosts = 0;
-
-    for (int r = 0; here && r < d->size; r++) {
-        if (!first_of_host(d, r))
-            continue;
-        hosts++;
-        for (int i = 0; i < d->size; i++)
-            here[i] = d->cards[i].machine == d->cards[r].machine;
-        size_t n = strlen(list);
-        snprintf(list + n, sizeof(list) - n, "%s%.63s (%s)", n ? ", " : "", d->cards[r].host,
-                 trib_ranks_format(here, d->size, ranks, sizeof(ranks)));
-    }
-    free(here);
-    trib_report_say(&d->report, OK, "ranks", "", "%d on %d host%s: %s", d->size, hosts,
-                    hosts == 1 ? "" : "s", list);
-}
-
-static void compare_hosts(struct trib_doctor *d)
-{
-    for (int r = 1; r < d->size; r++) {
-        for (int i = 0; first_of_host(d, r) && i < r; i++) {
-            const struct trib_card *a = &d->cards[i], *b = &d->cards[r];
-            if (a->boot == b->boot && a->boot)
-                trib_report_say(&d->report, WARN, "containers",
-                                "start their containers with --pid=host --ipc=host, or "
-                                "all ranks of a host in one",
-                                "ranks %d and %d run on one kernel (%.63s) in different "
-                                "containers: they do not share memory",
-                                i, r, b->host);
-            else if (strcmp(a->host, b->host) == 0)
-                trib_report_say(&d->report, WARN, "host names",
-                                "give each host a name of its own (hostnamectl)",
-                                "the hosts of rank %d and of rank %d are both called %.63s: "
-                                "errors cannot tell them apart",
-                                i, r, b->host);
-            else
-                continue;
-            return;
-        }
-    }
-}
-
-static void compare_cpus(struct trib_doctor *d)
-{
-    for (int r = 0; r < d->size; r++) {
-        cpu_set_t cpus;
-        int ranks = 0;
-        CPU_ZERO(&cpus);
-        for (int i = r; first_of_host(d, r) && i < d->size; i++) {
-            if (d->cards[i].machine != d->cards[r].machine)
-                continue;
-            ranks++;
-            CPU_OR(&cpus, &cpus, &d->cards[i].cpus);
-        }
-        if (ranks > CPU_COUNT(&cpus))
-            trib_report_say(&d->report, WARN, "cpus",
-                            "start fewer ranks there, or let them have more CPUs (binding of "
-                            "the launcher, cpuset of the container)",
-                            "%d ranks of %.63s share %d hardware threads: they wait for each "
-                            "other's turn",
-                            ranks, d->cards[r].host, CPU_COUNT(&cpus));
-    }
-}
-
 /* Clocks ------------------------------------------------------------------------------ */
 
 static double wall_clock(void)
@@ -178,26 +64,6 @@ static double wall_clock(void)
 
     clock_gettime(CLOCK_REALTIME, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void judge_clocks(struct trib_doctor *d, const double *apart)
-{
-    int worst = 0;
-
-    for (int r = 1; r < d->size; r++)
-        if (apart[r] * apart[r] > apart[worst] * apart[worst])
-            worst = r;
-    double s = apart[worst] < 0 ? -apart[worst] : apart[worst];
-    if (s > CLOCK_WARN_S)
-        trib_report_say(&d->report, WARN, "clocks",
-                        "run chrony or another NTP client on all hosts",
-                        "that of rank %d (%.63s) is %.1f s %s rank 0's (%.63s): logs of two "
-                        "hosts do not fit together",
-                        worst, d->cards[worst].host, s,
-                        apart[worst] < 0 ? "behind" : "ahead of", d->cards[0].host);
-    else
-        trib_report_say(&d->report, OK, "clocks", "", "at most %.0f ms apart",
-                        s * 1e3 < 1 ? 1 : s * 1e3);
 }
 
 /*
@@ -220,7 +86,7 @@ static trib_status_t compare_clocks(struct trib_doctor *d)
         }
     }
     if (st == TRIB_OK && d->rank == 0)
-        judge_clocks(d, apart);
+        trib_doctor_judge_clocks(d, apart);
     free(all);
     free(apart);
     return st;
@@ -254,17 +120,11 @@ static trib_status_t examine_all(struct trib_doctor *d)
     trib_status_t st = d->x->allgather(d->x->arg, "card", &mine, sizeof(mine), d->cards);
     if (st != TRIB_OK)
         return st;
-    if (first_of_host(d, d->rank))
+    if (trib_doctor_first(d, d->rank) == d->rank)
         trib_doctor_host(d);
     d->report.where = "*";
-    if (d->rank == 0 && d->size > 1) {
-        list_hosts(d);
-        compare_versions(d);
-        compare_settings(d);
-        compare_hosts(d);
-    }
     if (d->rank == 0)
-        compare_cpus(d);
+        trib_doctor_compare(d);
     st = d->size > 1 ? compare_clocks(d) : TRIB_OK;
     return st == TRIB_OK ? trib_doctor_reach(d) : st;
 }
@@ -281,7 +141,8 @@ static trib_status_t collect(struct trib_doctor *d, struct trib_report *merged)
     if (st == TRIB_OK)
         st = trib_report_gather(&d->report, d->x, d->size, all);
     for (int r = 0; st == TRIB_OK && r < d->size; r++)
-        places[r] = (struct trib_report_place){d->cards[r].host, first_rank(d, r)};
+        places[r] =
+            (struct trib_report_place){d->cards[r].host, trib_doctor_first(d, r)};
     if (st == TRIB_OK)
         trib_report_merge(all, places, d->size, merged);
     for (int r = 0; all && r < d->size; r++)

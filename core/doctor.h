@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside trib_doctor: what doctor.c, doctor_host.c and doctor_reach.c share.
+ * Inside trib_doctor: what doctor.c, doctor_agree.c, doctor_host.c and
+ * doctor_reach.c share.
  */
 #ifndef CORE_DOCTOR_H
 #define CORE_DOCTOR_H
@@ -15,6 +16,7 @@
 struct trib_card {
     uint64_t machine; /* trib_meet_machine */
     uint64_t boot;    /* of the running kernel */
+    uint64_t network; /* name space; 0: not known */
     uint64_t settings;
     cpu_set_t cpus; /* on which it may run */
     int32_t pid;
@@ -33,6 +35,15 @@ struct trib_doctor {
     int size;
     struct trib_card *cards; /* by rank; [1] while alone */
 };
+
+/** trib_doctor_first - the first rank on the same host as `rank`: it speaks for its host. */
+int trib_doctor_first(const struct trib_doctor *d, int rank);
+
+/** trib_doctor_compare - hosts, versions, settings, containers, CPUs, by the cards. */
+void trib_doctor_compare(struct trib_doctor *d);
+
+/** trib_doctor_judge_clocks - by the seconds that each rank's is ahead of rank 0's. */
+void trib_doctor_judge_clocks(struct trib_doctor *d, const double *apart);
 
 /** trib_doctor_host - this host: devices, links, libraries, limits. */
 void trib_doctor_host(struct trib_doctor *d);

@@ -6,6 +6,7 @@ libcore_la_SOURCES = \
 	core/comm.c \
 	core/comm.h \
 	core/doctor.c core/doctor.h \
+	core/doctor_agree.c \
 	core/doctor_host.c \
 	core/doctor_reach.c \
 	core/driver.c \

@@ -243,6 +243,116 @@ static void test_cut_report(void **state)
     trib_report_free(&report);
 }
 
+/* Four ranks on three hosts, of the same version and with the same settings. */
+static void make_job(struct trib_doctor *d, struct trib_card *cards)
+{
+    static const char *const hosts[] = {"a", "a", "b", "c"};
+
+    *d = (struct trib_doctor){.size = 4, .cards = cards};
+    trib_report_init(&d->report);
+    d->report.where = "*";
+    memset(cards, 0, 4 * sizeof(*cards));
+    for (int r = 0; r < 4; r++) {
+        struct trib_card *c = &cards[r];
+        c->machine = c->boot = (uint64_t)hosts[r][0];
+        c->network = 7;
+        c->settings = 1;
+        CPU_SET(0, &c->cpus);
+        CPU_SET(1, &c->cpus);
+        snprintf(c->library, sizeof(c->library), "0.1.0");
+        snprintf(c->host, sizeof(c->host), "%s", hosts[r]);
+        snprintf(c->settings_text, sizeof(c->settings_text), "chunk=64K window=8");
+    }
+}
+
+static trib_verdict_t compare(struct trib_doctor *d, struct lines *lines)
+{
+    trib_finding_t f;
+
+    trib_doctor_compare(d);
+    lines->n = 0;
+    for (size_t at = 0; trib_report_next(&d->report, &at, &f);)
+        note(lines, &f);
+    trib_verdict_t worst = trib_report_worst(&d->report);
+    trib_report_free(&d->report);
+    return worst;
+}
+
+static void test_agreement(void **state)
+{
+    static struct trib_card cards[4];
+    static struct lines lines;
+    struct trib_doctor d;
+
+    (void)state;
+    make_job(&d, cards);
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_OK);
+    assert_int_equal(count(&lines, "ok|*|ranks|4 on 3 hosts: a (ranks 0-1), b", ""), 1);
+    assert_int_equal(count(&lines, "ok|*|versions|0.1.0 on all ranks", ""), 1);
+
+    make_job(&d, cards);
+    snprintf(cards[3].library, sizeof(cards[3].library), "0.2.0");
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_FAIL);
+    assert_int_equal(count(&lines, "FAIL|*|versions|rank 3 (c) has Tributary 0.2.0, rank 0 (a)",
+                           "install the same version"),
+                     1);
+
+    make_job(&d, cards);
+    cards[2].settings = 2;
+    snprintf(cards[2].settings_text, sizeof(cards[2].settings_text), "chunk=64K window=9");
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_FAIL);
+    assert_int_equal(count(&lines, "FAIL|*|settings|rank 2 (b) has window=9", "window=8"), 1);
+}
+
+/* Containers: of one kernel, but not of one memory; of one memory, but not of one network. */
+static void test_name_spaces(void **state)
+{
+    static struct trib_card cards[4];
+    static struct lines lines;
+    struct trib_doctor d;
+
+    (void)state;
+    make_job(&d, cards);
+    cards[1].machine = 99;
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
+    assert_int_equal(count(&lines, "warn|*|containers|ranks 0 and 1 run on one kernel",
+                           "--pid=host"),
+                     1);
+
+    make_job(&d, cards);
+    cards[1].network = 8;
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
+    assert_int_equal(count(&lines, "warn|*|networks|ranks 0 and 1 of a share memory",
+                           "--network=host"),
+                     1);
+
+    make_job(&d, cards);
+    CPU_ZERO(&cards[0].cpus);
+    CPU_SET(1, &cards[0].cpus);
+    cards[1].cpus = cards[0].cpus;
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
+    assert_int_equal(count(&lines, "warn|*|cpus|2 ranks of a share 1", ""), 1);
+}
+
+static void test_clocks(void **state)
+{
+    static struct trib_card cards[4];
+    static struct lines lines;
+    struct trib_doctor d;
+
+    (void)state;
+    make_job(&d, cards);
+    trib_doctor_judge_clocks(&d, (double[]){0, 0.002, -0.25, 0.1});
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_OK);
+    assert_int_equal(count(&lines, "ok|*|clocks|at most 250 ms apart", ""), 1);
+    make_job(&d, cards);
+    trib_doctor_judge_clocks(&d, (double[]){0, 1.5, -70, 0.1});
+    assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
+    assert_int_equal(count(&lines, "warn|*|clocks|that of rank 2 (b) is 70.0 s behind rank 0's",
+                           "chrony"),
+                     1);
+}
+
 static int rank_main(int rank, int size, void *root)
 {
     static _Thread_local struct lines lines;
@@ -283,7 +393,8 @@ int main(void)
         cmocka_unit_test(test_bad_host),      cmocka_unit_test(test_no_active_port),
         cmocka_unit_test(test_impossible_settings), cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_merge),         cmocka_unit_test(test_cut_report),
-        cmocka_unit_test(test_five_ranks),
+        cmocka_unit_test(test_agreement),     cmocka_unit_test(test_name_spaces),
+        cmocka_unit_test(test_clocks),        cmocka_unit_test(test_five_ranks),
     };
 
     tribtest_deadline(250);

@@ -137,6 +137,8 @@ both_succeed "a stranger at the port of TRIB_ROOT: the sums are right"
 
 net_job "$perf" allreduce --sizes 64K --iters 1000000
 within 30 connected
+[ "$(net_on 0 ss -Hltn | wc -l) $(net_on 1 ss -Hltn | wc -l)" = "1 1" ]
+result $? "each rank listens at one port"
 stranger 0 "$(port_of 0)" "$noise"
 # The beginning of a connection as ranks make them, of a job whose key is another.
 stranger 1 "$(port_of 1)" 'TrbT\x00\x00\x00\x00otherjob'
