@@ -9,6 +9,7 @@
 #   --rounds N        launches of each program [5]
 #   --hosts LIST      such as "2 4" [2 4]
 #   --rates LIST      of each host's link, both ways [1gbit 10gbit]
+#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
 #   --sizes LIST      bytes, with commas [1048576,10485760,104857600]
 #   --sample MS       a sample is as many calls as fit this time [50]
 #   --samples N       samples a size and launch [5]
@@ -23,7 +24,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 rounds=5 hosts_list="2 4" rates="1gbit 10gbit" sizes=1048576,10485760,104857600
-sample_ms=50 samples=5 only='' limit=120 # seconds for a launch
+sample_ms=50 samples=5 only='' congestion=cubic limit=120 # seconds for a launch
 # shellcheck disable=SC2034 # peers.sh reads them
 place=in rewrite=''
 
@@ -33,8 +34,8 @@ place=in rewrite=''
 . "$here/../tests/netns/net.sh"
 
 # shellcheck disable=SC2034 # take_arguments reads it
-declare -A settings=([rounds]=rounds [hosts]=hosts_list [rates]=rates [sizes]=sizes
-    [sample]=sample_ms [samples]=samples [only]=only)
+declare -A settings=([rounds]=rounds [hosts]=hosts_list [rates]=rates [congestion]=congestion
+    [sizes]=sizes [sample]=sample_ms [samples]=samples [only]=only)
 on_quick() { rounds=1 sizes=4096,1048576 sample_ms=10 samples=3 limit=60; }
 take_arguments "$@"
 ! why=$(net_refused) || die "$why"
@@ -151,6 +152,7 @@ for rate in $rates; do
     for n in $hosts_list; do
         net_open "$n" 1500 4 || die "the hosts cannot be made"
         net_rate "$rate" || die "the rate $rate cannot be set"
+        net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
         make_doors
         for ((round = 1; round <= rounds; round++)); do
             for contender in iperf "${contenders[@]}"; do
@@ -165,8 +167,8 @@ done
 
 {
     machine_line
-    echo "All hosts are name spaces on it. float32 sum in place over TCP, $rounds launches of each"
-    echo "program, interleaved; a launch takes $samples samples a size, each as many calls as"
+    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "launches of each program, interleaved; a launch takes $samples samples a size, each as many calls as"
     echo "fit $sample_ms ms (at least one), timed on the slowest rank."
     absent_lines
     echo
