@@ -9,6 +9,7 @@
 #   --rounds N        launches of each program [5]
 #   --hosts LIST      such as "2 4" [2 4]
 #   --rates LIST      of each host's link, both ways [1gbit 10gbit]
+#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
 #   --sizes LIST      bytes, with commas [1048576,10485760,104857600]
 #   --sample MS       a sample is as many calls as fit this time [50]
 #   --samples N       samples a size and launch [5]
@@ -23,7 +24,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 rounds=5 hosts_list="2 4" rates="1gbit 10gbit" sizes=1048576,10485760,104857600
-sample_ms=50 samples=5 only='' limit=300 # seconds for a launch
+sample_ms=50 samples=5 only='' congestion=cubic limit=120 # seconds for a launch
 # shellcheck disable=SC2034 # peers.sh reads them
 place=in rewrite=''
 
@@ -32,32 +33,11 @@ place=in rewrite=''
 # shellcheck source=tests/netns/net.sh
 . "$here/../tests/netns/net.sh"
 
-while [ $# -gt 0 ]; do
-    case $1 in
-    --quick) rounds=1 sizes=4096,1048576 sample_ms=10 samples=3 limit=60 ;;
-    --rounds | --hosts | --rates | --sizes | --sample | --samples | --only)
-        [ $# -ge 2 ] || die "$1 needs a value"
-        case $1 in
-        --rounds) rounds=$2 ;;
-        --hosts) hosts_list=$2 ;;
-        --rates) rates=$2 ;;
-        --sizes) sizes=$2 ;;
-        --sample) sample_ms=$2 ;;
-        --samples) samples=$2 ;;
-        --only) only=,$2, ;;
-        esac
-        shift
-        ;;
-    --help | -h)
-        help_of "$0"
-        exit 0
-        ;;
-    -*) die "there is no option '$1'; --help lists them" ;;
-    *) break ;;
-    esac
-    shift
-done
-take_folders "$@"
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [hosts]=hosts_list [rates]=rates [congestion]=congestion
+    [sizes]=sizes [sample]=sample_ms [samples]=samples [only]=only)
+on_quick() { rounds=1 sizes=4096,1048576 sample_ms=10 samples=3 limit=60; }
+take_arguments "$@"
 ! why=$(net_refused) || die "$why"
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE
@@ -172,13 +152,12 @@ for rate in $rates; do
     for n in $hosts_list; do
         net_open "$n" 1500 4 || die "the hosts cannot be made"
         net_rate "$rate" || die "the rate $rate cannot be set"
+        net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
         make_doors
         for ((round = 1; round <= rounds; round++)); do
             for contender in iperf "${contenders[@]}"; do
-                [ -z "$only" ] || [ "$contender" = iperf ] || [[ $only == *,$contender,* ]] ||
-                    continue
-                launch_probed "$round" "round $round of $rounds, $rate, $n hosts, $contender" \
-                    launch "$rate" "$contender"
+                [ "$contender" = iperf ] || wanted "$contender" || continue
+                launch_probed "$round" "$rate, $n hosts, $contender" launch "$rate" "$contender"
             done
         done
         net_close
@@ -188,10 +167,10 @@ done
 
 {
     machine_line
-    echo "All hosts are name spaces on it. float32 sum in place over TCP, $rounds launches of each"
-    echo "program, interleaved; a launch takes $samples samples a size, each as many calls as"
+    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "launches of each program, interleaved; a launch takes $samples samples a size, each as many calls as"
     echo "fit $sample_ms ms (at least one), timed on the slowest rank."
-    for name in "${missing[@]}"; do echo "Not built here, hence not measured: $name."; done
+    absent_lines
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-hosts.awk" "$runs"
 } >"$out/bench.md"

@@ -20,38 +20,21 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 rounds=5 sizes=8,1024,8192,65536,1048576 depth=64 share=1 only=
+limit=120 # seconds for a launch
 server_log=
 
 # shellcheck source=perf/benchlib.sh
 . "$here/benchlib.sh"
 
-while [ $# -gt 0 ]; do
-    case $1 in
-    --quick) rounds=3 sizes=8,65536 share=10 ;;
-    --rounds | --sizes | --depth | --only)
-        [ $# -ge 2 ] || die "$1 needs a value"
-        case $1 in
-        --rounds) rounds=$2 ;;
-        --sizes) sizes=$2 ;;
-        --depth) depth=$2 ;;
-        --only) only=,$2, ;;
-        esac
-        shift
-        ;;
-    --help | -h)
-        help_of "$0"
-        exit 0
-        ;;
-    -*) die "there is no option '$1'; --help lists them" ;;
-    *) break ;;
-    esac
-    shift
-done
-take_folders "$@"
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [sizes]=sizes [depth]=depth [only]=only)
+on_quick() { rounds=3 sizes=8,65536 share=10; }
+take_arguments "$@"
 server_log=$out/server.log
 trap 'rm -f "$server_log"' EXIT
 mapfile -t cores < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
     awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
+client_core=${cores[0]} server_core=${cores[1]:-${cores[0]}}
 
 # --- contenders -------------------------------------------------------------------
 
@@ -114,14 +97,14 @@ pair() { # SERVER_COMMAND… -- CLIENT_COMMAND…
         shift
     done
     shift
-    taskset -c "${cores[1]:-${cores[0]}}" timeout 60 "${server[@]}" >"$server_log" 2>&1 &
+    taskset -c "$server_core" timeout 60 "${server[@]}" >"$server_log" 2>&1 &
     pid=$!
     for ((tries = 0; tries < 200; tries++)); do
         ! listens "$port" || break
         sleep 0.05
     done
     local failed=0
-    taskset -c "${cores[0]}" timeout 60 "$@" || failed=1
+    taskset -c "$client_core" timeout 60 "$@" || failed=1
     wait "$pid" || failed=1
     [ "$failed" = 0 ] || cat "$server_log" >&2
     return "$failed"
@@ -174,13 +157,16 @@ launch() { # FABRIC/CONTENDER
     esac
 }
 
+export build sizes depth share server_log client_core server_core device
+export -f count trib listens pair next_port ucx perftest launch
+
 # --- rounds, tables ---------------------------------------------------------------
 
 echo "round,before,after,fabric,contender,what,bytes,value" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     for contender in "${contenders[@]}"; do
-        [ -z "$only" ] || [[ $only == *,$contender,* || $only == *,${contender#*/},* ]] || continue
-        launch_probed "$round" "round $round of $rounds, $contender" launch "$contender"
+        ! wanted "$contender" ||
+            launch_probed "$round" "$contender" guarded launch "$contender"
     done
 done
 [ ! -t 2 ] || printf '\r\033[K' >&2
@@ -190,7 +176,7 @@ done
     echo "One-sided writes between two processes, each on a core of its own; $rounds launches of"
     echo "each program, interleaved. Latency is half of a round trip, a launch's median;"
     echo "bandwidth is of $depth writes under way, one way."
-    for name in "${missing[@]}"; do echo "Not measured here: $name."; done
+    absent_lines
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-put.awk" "$runs"
 } >"$out/bench.md"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench.awk -v place=in|out -v cores=N limit.csv runs.csv: Markdown tables of
-# what bench.sh measured.
+# benchlib.awk and bench.awk -v place=in|out -v cores=N -v over=best|tcp limit.csv runs.csv:
+# Markdown tables of what bench.sh measured.
 #
 # Each cell is the median over launches of the launch's p50, with the least and the
 # greatest launch. A ratio is the best peer's time over Tributary's: 2 is twice as fast.
@@ -35,8 +35,10 @@ function add(group,    key) {
 
 function is_ours(label) { return label ~ /^trib-/ }
 
-# What the project promises, for 2 and 4 ranks up to 32 KiB, beyond that for 2.
+# What the project promises, for 2 and 4 ranks up to 32 KiB, beyond that for 2. Over TCP
+# the memory is all the same, and its bandwidth is not the limit.
 function goal(memory, n, b) {
+    if (over == "tcp") return 1
     if (b <= 32768) return 1
     if (n != 2) return 0
     if (b < 1048576) return 1
@@ -61,8 +63,9 @@ function row(group, n, b,    i, key, line, best, mid) {
         if (!is_ours(name[i]) && (best == 0 || middle < best)) best = middle
     }
     line = line " " ratio_cell(best, mid["trib-alloc"], goal("alloc", n, b)) " |"
-    line = line " " ratio_cell(best, mid["trib-malloc"], goal("malloc", n, b)) " |"
-    if (n == 2) {
+    if (over != "tcp")
+        line = line " " ratio_cell(best, mid["trib-malloc"], goal("malloc", n, b)) " |"
+    if (n == 2 && over != "tcp") {
         line = line " " share("copy", b, mid["trib-alloc"]) " |"
         if (place == "in") line = line " " share("update", b, mid["trib-alloc"]) " |"
     }
@@ -81,10 +84,11 @@ function table(group, n,    i, head, rule) {
     head = "| size |"
     rule = "|---|"
     for (i = 1; i <= names; i++) { head = head " " name[i] " |"; rule = rule "--:|" }
-    head = head " best peer / alloc (goal) | best peer / malloc (goal) |"
-    rule = rule "--:|--:|"
-    if (n == 2) { head = head " alloc, share of copy bandwidth |"; rule = rule "--:|" }
-    if (n == 2 && place == "in") { head = head " of update bandwidth |"; rule = rule "--:|" }
+    head = head " best peer / alloc (goal) |"
+    rule = rule "--:|"
+    if (over != "tcp") { head = head " best peer / malloc (goal) |"; rule = rule "--:|" }
+    if (n == 2 && over != "tcp") { head = head " alloc, share of copy bandwidth |"; rule = rule "--:|" }
+    if (n == 2 && over != "tcp" && place == "in") { head = head " of update bandwidth |"; rule = rule "--:|" }
     print head
     print rule
     for (i = 1; i <= sizes; i++) row(group, n, size[i])
@@ -101,6 +105,7 @@ END {
             table("far", ranks[i])
         }
     }
+    if (over == "tcp") exit
     print "\nBandwidth of " cores " cores, best kernel and repeat, GB/s read and written, copy (update in place):"
     for (i = 1; i <= sizes; i++)
         if (limit["copy", size[i]] > 0)

@@ -12,6 +12,7 @@
 #   --sample MS       a sample is as many calls as fit this time [50]
 #   --samples N       samples a size and launch [7]
 #   --rewrite         each rank writes its input before each sample, of one call
+#   --tcp             over sockets on the loopback; else each by what it finds best
 #   --out-of-place    input and result in buffers of their own [in place]
 #   --only LIST       contenders, with commas
 #
@@ -21,48 +22,34 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite=''
+rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite='' over=best
+limit=180 # seconds for a launch
 sizes=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864
 
 # shellcheck source=perf/benchlib.sh
 . "$here/benchlib.sh"
 
-while [ $# -gt 0 ]; do
-    case $1 in
-    --quick) rounds=3 sizes=8,4096,262144,2097152,16777216 sample_ms=20 samples=5 ;;
-    --rounds | --ranks | --sizes | --sample | --samples | --only)
-        [ $# -ge 2 ] || die "$1 needs a value"
-        case $1 in
-        --rounds) rounds=$2 ;;
-        --ranks) ranks_list=$2 ;;
-        --sizes) sizes=$2 ;;
-        --sample) sample_ms=$2 ;;
-        --samples) samples=$2 ;;
-        --only) only=,$2, ;;
-        esac
-        shift
-        ;;
-    --out-of-place) place=out ;;
-    --rewrite) rewrite=yes samples=31 ;;
-    --help | -h)
-        help_of "$0"
-        exit 0
-        ;;
-    -*) die "there is no option '$1'; --help lists them" ;;
-    *) break ;;
-    esac
-    shift
-done
-take_folders "$@"
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [ranks]=ranks_list [sizes]=sizes [sample]=sample_ms
+    [samples]=samples [only]=only)
+on_quick() { rounds=3 sizes=8,4096,262144,2097152,16777216 sample_ms=20 samples=5; }
+on_tcp() { over=tcp; }
+on_out_of_place() { place=out; }
+on_rewrite() { rewrite=yes samples=31; }
+take_arguments "$@"
 cores=$(nproc)
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # --- peers ------------------------------------------------------------------------
 
-contenders=(trib-alloc trib-malloc)
 # shellcheck source=perf/peers/peers.sh
 . "$here/peers/peers.sh"
-! build_openmpi || contenders+=(openmpi openmpi-ucx)
+contenders=(trib-alloc)
+[ "$over" = tcp ] || contenders+=(trib-malloc)
+if build_openmpi; then
+    contenders+=(openmpi)
+    [ "$over" = tcp ] || contenders+=(openmpi-ucx)
+fi
 ! build_mpich || contenders+=(mpich)
 ! build_gloo || contenders+=(gloo)
 
@@ -71,11 +58,12 @@ contenders=(trib-alloc trib-malloc)
 # Rows "contender,ranks,bytes,samples,batch,p50,min,max" on standard output.
 
 trib() { # RANKS MEMORY
-    local bind=core options
+    local bind=core transport=auto options
     [ "$1" -le "$cores" ] || bind=none
     mapfile -t options < <(trib_options)
-    env -u TRIB_CODEC "$build/perf/trib-perf" allreduce -n "$1" --memory "$2" --bind "$bind" \
-        "${options[@]}" | trib_rows "trib-$2"
+    [ "$over" != tcp ] || transport=tcp
+    env -u TRIB_CODEC TRIB_TRANSPORT=$transport "$build/perf/trib-perf" allreduce \
+        -n "$1" --memory "$2" --bind "$bind" "${options[@]}" | trib_rows "trib-$2"
 }
 
 openmpi() { # RANKS LABEL MCA_OPTION…
@@ -83,6 +71,8 @@ openmpi() { # RANKS LABEL MCA_OPTION…
     shift 2
     [ "$n" -le "$cores" ] ||
         binding=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+    [ "$over" != tcp ] ||
+        binding+=(--mca pml ob1 --mca btl "self,tcp" --mca btl_tcp_if_include lo)
     mapfile -t options < <(peer_options "$label")
     mpirun.openmpi -np "$n" "${binding[@]}" "$@" "$out/peers/openmpi" "${options[@]}"
 }
@@ -90,6 +80,8 @@ openmpi() { # RANKS LABEL MCA_OPTION…
 mpich() { # RANKS
     local binding=(-bind-to core) options
     [ "$1" -le "$cores" ] || binding=()
+    [ "$over" != tcp ] ||
+        binding+=(-genv MPIR_CVAR_NOLOCAL 1 -genv UCX_TLS "tcp,self" -genv UCX_NET_DEVICES lo)
     mapfile -t options < <(peer_options mpich)
     mpirun.mpich -n "$1" "${binding[@]}" "$out/peers/mpich" "${options[@]}"
 }
@@ -121,21 +113,16 @@ launch() { # CONTENDER RANKS
     esac
 }
 
-# A launch that hangs is ended with its whole process group.
-guarded() { # CONTENDER RANKS
-    export build out place rewrite sizes samples sample_ms cores
-    export -f trib trib_options trib_rows peer_options openmpi mpich gloo launch
-    # shellcheck disable=SC2016 # the inner shell expands them
-    timeout -k 5 300 bash -c 'set -euo pipefail; launch "$1" "$2"' launch "$1" "$2"
-}
+export build out place rewrite sizes samples sample_ms cores over
+export -f trib trib_options trib_rows peer_options openmpi mpich gloo launch
 
 # --- limits, rounds, tables -------------------------------------------------------
 
-say "copy bandwidth of this machine"
 big=$(tr , '\n' <<<"$sizes" | awk '$1 >= 262144' | paste -sd, -)
 both=2
 [ "$cores" -ge 2 ] || both=1
-if [ -n "$big" ]; then
+if [ -n "$big" ] && [ "$over" != tcp ]; then
+    say "copy bandwidth of this machine"
     "$build/perf/membw" "$big" "$both" >"$out/limit.csv"
 else
     echo "bytes,cores,kernel,GBps,min_GBps,max_GBps" >"$out/limit.csv"
@@ -145,9 +132,9 @@ echo "round,before,after,contender,ranks,bytes,samples,batch,p50_us,min_us,max_u
 for ((round = 1; round <= rounds; round++)); do
     for ranks in $ranks_list; do
         for contender in "${contenders[@]}"; do
-            [ -z "$only" ] || [[ $only == *,$contender,* ]] || continue
-            launch_probed "$round" "round $round of $rounds, $ranks ranks, $contender" \
-                guarded "$contender" "$ranks"
+            ! wanted "$contender" ||
+                launch_probed "$round" "$ranks ranks, $contender" \
+                    guarded launch "$contender" "$ranks"
         done
     done
 done
@@ -155,6 +142,7 @@ done
 
 {
     machine_line
+    [ "$over" = best ] || echo "Over TCP on the loopback (congestion control: $(congestion))."
     echo "float32 sum, $place place, $rounds launches of each program, interleaved;"
     if [ -n "$rewrite" ]; then
         echo "a launch takes $samples samples a size, each of one call behind a barrier, before"
@@ -163,10 +151,10 @@ done
         echo "a launch takes $samples samples a size, each as many calls as fit $sample_ms ms"
         echo "(at least one), timed on the slowest rank."
     fi
-    for name in "${missing[@]}"; do echo "Not built here, hence not measured: $name."; done
+    absent_lines
     echo
-    awk -v place="$place" -v cores="$both" -f "$here/benchlib.awk" -f "$here/bench.awk" \
-        "$out/limit.csv" "$runs"
+    awk -v place="$place" -v cores="$both" -v over="$over" \
+        -f "$here/benchlib.awk" -f "$here/bench.awk" "$out/limit.csv" "$runs"
 } >"$out/bench.md"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.sh - what the scripts that compare with others share. They source it.
+# benchlib.sh - what the scripts that compare with others share. They source it, and set
+# `rounds`, `limit` (seconds for a launch), `only`, `missing` (what is not measured) and
+# `settings` (of take_arguments).
+# shellcheck disable=SC2154 # these
 
 die() {
     echo "bench: $*" >&2
@@ -10,6 +13,39 @@ die() {
 
 say() {
     if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; else echo "$*" >&2; fi
+}
+
+# Reads the command line of the script that sources this. settings[NAME] is the variable that
+# --NAME VALUE sets; --NAME without a value calls on_NAME, with _ for -. What follows
+# the options goes to take_folders.
+take_arguments() { # ARGUMENT…
+    local name
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --help | -h)
+            help_of "$0"
+            exit 0
+            ;;
+        -*) name=${1#--} ;;
+        *) break ;;
+        esac
+        if [ -n "${settings[$name]:-}" ]; then
+            [ $# -ge 2 ] || die "$1 needs a value"
+            printf -v "${settings[$name]}" %s "$2"
+            shift
+        elif declare -F "on_${name//-/_}" >/dev/null; then
+            "on_${name//-/_}"
+        else
+            die "there is no option '$1'; --help lists them"
+        fi
+        shift
+    done
+    take_folders "$@"
+}
+
+# Is this contender, or its last part behind a /, asked for? `only`: with commas, or empty.
+wanted() { # CONTENDER
+    [ -z "$only" ] || [[ ,$only, == *,$1,* || ,$only, == *,${1##*/},* ]]
 }
 
 # The folders at the end of the command line. Sets build (has perf/probe), out, runs (rows
@@ -30,20 +66,53 @@ help_of() { # FILE
     sed -n '4,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$1"
 }
 
-# One launch between two probes of how near the cores are: its rows go behind HEAD, the
-# two words and commas into runs.
-launch_probed() { # HEAD WHAT COMMAND…
-    local head=$1 what=$2 before after rows
+# Runs a function that is exported, and after `limit` seconds ends it with its whole process
+# group.
+guarded() { # FUNCTION ARGUMENT…
+    # shellcheck disable=SC2016 # the inner shell expands them
+    timeout -k 5 "$limit" bash -c 'set -euo pipefail; "$@"' guarded "$@"
+}
+
+# Contenders that were not through after `limit` seconds; they are not launched again.
+declare -A late=()
+
+# One launch between two probes of how near the cores are: its rows go behind the round, the
+# two words and commas into runs. KIND says what, the same in all rounds.
+launch_probed() { # ROUND KIND COMMAND…
+    local round=$1 kind=$2 before after rows status=0 began=$SECONDS
+    local what="round $1 of $rounds, $2"
     shift 2
+    if [ -n "${late[$kind]:-}" ]; then
+        say "$what: left out, as it took too long before"
+        return
+    fi
     before=$("$build/perf/probe")
     say "$what (cores: $before)"
     echo "## $what" >>"$errors"
-    rows=$("$@" 2>>"$errors") ||
-        echo "## $what failed: exit $?" | tee -a "$errors" >&2
+    rows=$("$@" 2>>"$errors") || status=$?
+    if [ "$status" != 0 ] && [ $((SECONDS - began)) -ge "$limit" ]; then
+        late[$kind]=$limit
+        echo "## $what: not through after $limit s, not launched again" |
+            tee -a "$errors" >&2
+    elif [ "$status" != 0 ]; then
+        echo "## $what failed: exit $status" | tee -a "$errors" >&2
+    fi
     after=$("$build/perf/probe")
     [ -z "$rows" ] ||
-        awk -v head="$head,${before#* },${after#* }" '{ print head "," $0 }' \
+        awk -v head="$round,${before#* },${after#* }" '{ print head "," $0 }' \
             <<<"$rows" >>"$runs"
+}
+
+# What the tables lack, a line each.
+absent_lines() {
+    local name
+    for name in "${missing[@]}"; do echo "Not measured here: $name."; done
+    for name in "${!late[@]}"; do echo "Ended after ${late[$name]} s: $name."; done
+}
+
+# Of new connections.
+congestion() {
+    cat /proc/sys/net/ipv4/tcp_congestion_control
 }
 
 machine_line() {

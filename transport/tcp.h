@@ -127,7 +127,9 @@ struct tcp_inlet {
     int fd; /* -1: none */
     size_t at, have; /* bytes of buf that are not parsed yet */
     bool in_payload;
-    struct tcp_head head;
+    bool dry; /* the socket had no more when it was read last */
+    bool heard, active; /* since the last tick, and before that one */
+    struct tcp_head head; /* of the frame that comes, or came last */
     uint8_t *to; /* where the rest of the payload goes */
     size_t left;
     uint8_t *buf; /* [TCP_BUFFER] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: what peers write. Heads and small payloads are received by the buffer, the rest of
- * a large payload straight into its place. Everything here comes from outside.
+ * tcp: what peers write. Heads and small payloads are received by the buffer, a large
+ * payload straight into its place. Everything here comes from outside.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,25 +11,47 @@
 
 #include "transport/tcp.h"
 
+enum {
+    LARGE = 16384, /* bytes of a payload that should not go through the buffer */
+    BESIDE = 4096, /* bytes taken into the buffer beside large ones: the next heads */
+};
+
+/* Large payloads follow each other: what of the next one came into the buffer would be
+ * copied once more. */
+static size_t room_of(const struct tcp_inlet *in)
+{
+    size_t room = TCP_BUFFER - in->have;
+
+    return in->head.len >= LARGE && room > BESIDE ? BESIDE : room;
+}
+
+/* Fewer bytes than there was room for are all that there are: asking once more would be a
+ * system call for nothing. */
+static ssize_t receive(struct tcp_inlet *in)
+{
+    size_t room = room_of(in);
+    struct iovec iov[2] = {{in->to, in->left}, {in->buf + in->have, room}};
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+    ssize_t got;
+
+    do {
+        got = in->in_payload ? recvmsg(in->fd, &m, MSG_DONTWAIT)
+                             : recv(in->fd, in->buf + in->have, room, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    in->dry = got > 0 && (size_t)got < room + (in->in_payload ? in->left : 0);
+    return got;
+}
+
 /* Bytes from the socket: first to where the payload goes, then to the buffer. 0: none
  * now; negative: the stream has ended. */
 static ssize_t take_bytes(struct tcp_inlet *in)
 {
-    struct iovec iov[2];
-    int n = 0;
-
     if (in->at && in->at == in->have)
         in->at = in->have = 0;
-    if (in->in_payload)
-        iov[n++] = (struct iovec){in->to, in->left};
-    iov[n++] = (struct iovec){in->buf + in->have, TCP_BUFFER - in->have};
-    struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)n};
-    ssize_t got;
-    do {
-        got = recvmsg(in->fd, &m, MSG_DONTWAIT);
-    } while (got < 0 && errno == EINTR);
+    ssize_t got = receive(in);
     if (got <= 0)
         return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+    in->heard = true;
     size_t rest = (size_t)got;
     if (in->in_payload) {
         size_t direct = rest < in->left ? rest : in->left;
@@ -101,6 +123,7 @@ int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, in
     struct tcp_inlet *in = &tcp->peers[peer].in;
     int n = 0;
 
+    in->dry = false;
     while (n < max && in->fd >= 0) {
         if (in->in_payload) {
             take_payload(in);
@@ -118,7 +141,7 @@ int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, in
                 trib_socket_inlet_close(tcp, peer);
             continue;
         }
-        ssize_t got = take_bytes(in);
+        ssize_t got = in->dry ? 0 : take_bytes(in);
         if (got == 0)
             break;
         if (got < 0) {

@@ -2,6 +2,7 @@
 netns_tests = \
 	tests/netns/test_doctor.sh \
 	tests/netns/test_hosts.sh \
+	tests/netns/test_rate.sh \
 	tests/netns/test_silence.sh \
 	tests/netns/test_trouble.sh
 dist_check_SCRIPTS += $(netns_tests)

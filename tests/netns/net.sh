@@ -141,15 +141,34 @@ net_open() {
     done
 }
 
-# net_rate RATE - what each host sends and what it is sent, each at most RATE: 1gbit.
+# net_rate RATE - what each host sends and what it is sent, each at most RATE: 1gbit. The
+# burst is that of one large segment of a virtual link, less than a frame more at 10gbit. A
+# token bucket (tbf) as small would cut such segments.
 net_rate() {
-    local i burst=256kb
+    local i
 
-    [ "$1" != 10gbit ] || burst=1280kb # 1 ms at the rate: timers may tick as slowly
     for i in "${!net_pids[@]}"; do
-        net_on "$i" tc qdisc add dev eth0 root tbf rate "$1" burst $burst limit 4mb &&
-            net_switch tc qdisc add dev "port$i" root tbf rate "$1" burst $burst limit 4mb ||
-            return 1
+        net_shape "$1" eth0 net_on "$i" && net_shape "$1" "port$i" net_switch || return 1
+    done
+}
+
+net_shape() { # RATE LINK COMMAND… - the last runs tc where the link is
+    local rate=$1 link=$2
+
+    shift 2
+    "$@" tc qdisc add dev "$link" root handle 1: htb default 1 &&
+        "$@" tc class add dev "$link" parent 1: classid 1:1 htb rate "$rate" \
+            burst 64kb cburst 64kb quantum 60000
+}
+
+# net_congestion NAME - how TCP connections between the hosts learn their rate: cubic, bbr.
+# By the routes, as the setting of a name space may only be one that all users may take.
+net_congestion() {
+    local i
+
+    for i in "${!net_pids[@]}"; do
+        net_on "$i" ip route change 10.77.0.0/24 dev eth0 proto kernel scope link \
+            src "$(net_address "$i")" congctl "$1" || return 1
     done
 }
 

@@ -6,6 +6,7 @@ transport_tests = \
 	tests/transport/test_shm \
 	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
+	tests/transport/test_tcp_receive \
 	tests/transport/test_transport \
 	tests/transport/test_wrap
 check_PROGRAMS += $(transport_tests)
@@ -27,6 +28,8 @@ tests_transport_test_tcp_connect_SOURCES = \
 	tests/transport/test_tcp_connect.c tests/transport/pair.h
 tests_transport_test_tcp_listen_SOURCES = \
 	tests/transport/test_tcp_listen.c tests/transport/pair.h
+tests_transport_test_tcp_receive_SOURCES = \
+	tests/transport/test_tcp_receive.c tests/transport/pair.h
 tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
 tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How many system calls a write takes: libc's functions are replaced by some that count. */
+#include "tests/transport/pair.h"
+
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#define BIG ((size_t)65536)
+#define BIG_WRITES 32
+#define DATA 1024 /* bytes; who asks for fewer reads words of connecting */
+
+static struct {
+    int receives; /* of data, also in vain */
+    int lists; /* writes of several pieces */
+    int fewer_acks;
+    size_t buffered; /* bytes that were not received into their place */
+} seen;
+
+static ssize_t receive_list(int fd, struct msghdr *m, int flags)
+{
+    return syscall(SYS_recvmsg, fd, m, flags);
+}
+
+ssize_t recv(int fd, void *buf, size_t len, int flags)
+{
+    struct iovec iov = {buf, len};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t got = receive_list(fd, &m, flags);
+
+    if (len >= DATA) {
+        seen.receives++;
+        seen.buffered += got > 0 ? (size_t)got : 0;
+    }
+    return got;
+}
+
+/* The first piece is the place of a payload. */
+ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+    size_t placed = m->msg_iov[0].iov_len;
+    ssize_t got = receive_list(fd, m, flags);
+
+    seen.receives++;
+    seen.buffered += got > 0 && (size_t)got > placed ? (size_t)got - placed : 0;
+    return got;
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    seen.lists++;
+    return syscall(SYS_sendmsg, fd, m, flags);
+}
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+    if (level == IPPROTO_TCP && name == TCP_QUICKACK)
+        seen.fewer_acks++;
+    return (int)syscall(SYS_setsockopt, fd, level, name, value, len);
+}
+
+/* The receives of the poll of side 1 that has an event, and room for more. */
+static int receives_of_arrival(struct pair *pair, struct trib_event *event)
+{
+    struct trib_event events[4];
+    uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
+
+    while (!trib_deadline_passed(deadline)) {
+        seen.receives = 0;
+        int n = pair->t[1]->ops->poll(pair->t[1], events, 4);
+        *event = events[0];
+        if (n)
+            return seen.receives;
+    }
+    fail_msg("nothing has arrived");
+    return 0;
+}
+
+static void test_small_write_is_one_call_each(void **state)
+{
+    struct pair pair;
+    struct trib_event event;
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    for (uint32_t i = 0; i < 20; i++) {
+        seen.lists = 0;
+        memset(pair.mem[0], (int)i + 1, 64);
+        assert_status(pair_write(&pair, 64, i), TRIB_OK);
+        assert_int_equal(seen.lists, 0);
+        assert_int_equal(receives_of_arrival(&pair, &event), 1);
+        assert_int_equal(event.kind, TRIB_EVENT_ARRIVED);
+        assert_int_equal(event.imm, i);
+        assert_int_equal(pair.mem[1][63], i + 1);
+    }
+    pair_close(&pair);
+}
+
+/* Regions larger than those of the pair: side 0 writes from [0] to [1]. */
+static struct trib_write big_write(struct pair *pair, void *mem[2])
+{
+    struct trib_write w = {.len = BIG};
+    struct trib_region *region[2];
+    struct trib_remote *remote;
+    struct trib_blob blob;
+
+    for (int i = 0; i < 2; i++)
+        assert_status(pair->t[i]->ops->alloc(pair->t[i], BIG, &mem[i], &region[i]),
+                      TRIB_OK);
+    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob), TRIB_OK);
+    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote), TRIB_OK);
+    w.local = region[0];
+    w.remote = remote;
+    return w;
+}
+
+/* Between two large payloads in a row only heads go through the buffer. */
+static void test_large_payloads_go_to_their_place(void **state)
+{
+    struct pair pair;
+    struct trib_event event;
+    void *mem[2];
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    struct trib_write w = big_write(&pair, mem);
+    uint64_t deadline = trib_deadline_ms(20000 * tribtest_slowness());
+    int posted = 0, arrived = 0;
+    memset(mem[0], 0x5a, BIG);
+    seen.buffered = 0;
+    while (arrived < BIG_WRITES && !trib_deadline_passed(deadline)) {
+        if (posted < BIG_WRITES &&
+            pair.t[0]->ops->write(pair.t[0], 1, &w) == TRIB_OK)
+            posted++;
+        (void)pair.t[0]->ops->poll(pair.t[0], &event, 1);
+        arrived += pair.t[1]->ops->poll(pair.t[1], &event, 1);
+    }
+    assert_int_equal(arrived, BIG_WRITES);
+    assert_memory_equal(mem[0], mem[1], BIG);
+    /* The first one may come through the buffer whole. */
+    assert_true(seen.buffered <= BIG + BIG_WRITES * (size_t)8192);
+    pair_close(&pair);
+}
+
+static void poll_for(struct pair *pair, uint64_t ms, int fewer_acks)
+{
+    uint64_t deadline = trib_deadline_ms(ms);
+    struct trib_event event;
+
+    while (!trib_deadline_passed(deadline) && seen.fewer_acks < fewer_acks)
+        (void)pair->t[1]->ops->poll(pair->t[1], &event, 1);
+}
+
+/* Once where traffic begins, not for each write. */
+static void test_fewer_acknowledgements(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    seen.fewer_acks = 0;
+    for (int i = 1; i <= 3; i++) {
+        assert_status(pair_write(&pair, 64, 0), TRIB_OK);
+        poll_for(&pair, 10000 * (uint64_t)tribtest_slowness(), i);
+        assert_int_equal(seen.fewer_acks, i);
+        poll_for(&pair, 50, INT_MAX); /* ticks without traffic */
+        assert_int_equal(seen.fewer_acks, i);
+    }
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_write_is_one_call_each),
+        cmocka_unit_test(test_large_payloads_go_to_their_place),
+        cmocka_unit_test(test_fewer_acknowledgements),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
