@@ -3,6 +3,8 @@
  * Every collective by every algorithm that can do it, over every kind of transport,
  * dtype, op, codec, size, placement, memory and alignment, against a plain sum.
  *
+ * test_matrix_verbs is the same program over verbs, with a device in memory.
+ *
  *     test_matrix                       a sample, the same each time: --seed N for another
  *     test_matrix --long                the whole product
  *     test_matrix --every N             of either, about one case in N
@@ -31,6 +33,16 @@
 #endif
 #ifndef EVERY
 #define EVERY 1
+#endif
+
+/* With a device in memory, which reaches the threads of one process. */
+#ifdef FAKE_VERBS
+#include "tests/harness/fake_verbs.h"
+#define THREADS true
+#undef EVERY
+#define EVERY 8
+#else
+#define THREADS false
 #endif
 
 #define GUARD 64         /* bytes around a receive buffer that must stay as they are */
@@ -589,7 +601,7 @@ static void run_job(struct job *j, int at)
     if (j->whole)
         job.seconds = 3600 * 24;
     settings(j, at, config, sizeof(config));
-    job.threads = strcmp(j->transport, "loop") == 0;
+    job.threads = THREADS || strcmp(j->transport, "loop") == 0;
     memset(j->hashes, 0, HASHES * RANKS_MOST * sizeof(*j->hashes));
     double begin = ranks_seconds();
     assert_true(ranks_start(&r, &job));
@@ -623,6 +635,31 @@ static void run_transport(const char *transport)
     munmap(j.hashes, bytes);
 }
 
+#ifdef FAKE_VERBS
+static void run_over_fake(const char *transport)
+{
+    (void)fake_verbs_reset();
+    run_transport(transport);
+}
+
+static void test_verbs(void **state)
+{
+    (void)state;
+    run_over_fake("verbs");
+}
+
+/* Pairs of ranks in shared memory, verbs between those. */
+static void test_verbs_two_hosts(void **state)
+{
+    (void)state;
+    run_over_fake("auto:near=shm,far=verbs,ranks_per_host=2");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_verbs),
+    cmocka_unit_test(test_verbs_two_hosts),
+};
+#else
 static void test_shm(void **state)
 {
     (void)state;
@@ -653,6 +690,13 @@ static void test_two_hosts(void **state)
     run_transport("auto:near=shm,far=tcp,ranks_per_host=2");
 }
 
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
+    cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
+    cmocka_unit_test(test_two_hosts),
+};
+#endif
+
 static int parse(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -677,12 +721,6 @@ static int parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
-        cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_two_hosts),
-    };
-
     if (parse(argc, argv)) {
         fprintf(stderr, "usage: %s [--long] [--every N] [--seed N] [--transport NAME] "
                         "[--ranks P] [--case N]\n", argv[0]);

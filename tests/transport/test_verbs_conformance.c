@@ -12,7 +12,6 @@ static const struct row rows[] = {
     {"verbs:depth=16,receives=64", ROW_FOREIGN | ROW_THREADS},
     {"verbs+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
     {"auto:ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
-    {"auto:ranks_per_host=2", ROW_FOREIGN | ROW_THREADS},
 };
 
 /* Nothing was misused, nothing is left. */
