@@ -303,7 +303,9 @@ static int sift(struct choosing *c, int from, struct trib_event *events, int n)
     return kept;
 }
 
-static int report_losses(struct choosing *c, struct trib_event *events, int max)
+/* `begin`: of the poll, in which all inners were heard. */
+static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *events,
+                         int max)
 {
     int n = 0;
 
@@ -311,7 +313,7 @@ static int report_losses(struct choosing *c, struct trib_event *events, int max)
         struct auto_peer *p = &c->peers[r];
         /* What it wrote another way may still be on that. */
         if (p->state != AUTO_PEER_GOING ||
-            (is_mixed(c, p) && trib_now_ns() - p->lost_at < GOING_MS * UINT64_C(1000000)))
+            (is_mixed(c, p) && begin < p->lost_at + GOING_MS * UINT64_C(1000000)))
             continue;
         events[n++] = p->loss;
         p->state = AUTO_PEER_LOST;
@@ -323,6 +325,7 @@ static int report_losses(struct choosing *c, struct trib_event *events, int max)
 static int auto_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     struct choosing *c = choosing_of(t);
+    uint64_t begin = c->n_going ? trib_now_ns() : 0;
     bool more = false;
     int n = 0;
 
@@ -341,7 +344,7 @@ static int auto_poll(struct trib_transport *t, struct trib_event *events, int ma
     if (++c->next >= c->n_inners)
         c->next = 0;
     if (c->n_going && !more)
-        n += report_losses(c, events + n, max - n);
+        n += report_losses(c, begin, events + n, max - n);
     if (c->inner_err.status != TRIB_OK)
         trib_error_clear(&c->inner_err);
     return n;

@@ -226,6 +226,120 @@ static void test_ways_that_differ(void **state)
     }
 }
 
+/* Transports that a test can hold up, and that note in which order they end. */
+static struct {
+    const struct trib_transport *held; /* its poll finds nothing */
+    char order[8];
+    struct trib_transport_ops verbs, tcp;
+} noted;
+
+static void note(char what)
+{
+    size_t n = strlen(noted.order);
+
+    if (n + 1 < sizeof(noted.order))
+        noted.order[n] = what;
+}
+
+static trib_status_t noted_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    trib_status_t status = trib_tcp_ops.open(opts, out);
+
+    if (status == TRIB_OK)
+        (*out)->ops = &noted.tcp;
+    return status;
+}
+
+static int noted_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    return t == noted.held ? 0 : trib_tcp_ops.poll(t, events, max);
+}
+
+static void noted_disconnect(struct trib_transport *t, int peer)
+{
+    note('t');
+    trib_tcp_ops.disconnect(t, peer);
+}
+
+static trib_status_t noted_verbs_open(const struct trib_transport_opts *opts,
+                                      struct trib_transport **out)
+{
+    trib_status_t status = trib_verbs_ops.open(opts, out);
+
+    if (status == TRIB_OK)
+        (*out)->ops = &noted.verbs;
+    return status;
+}
+
+static void noted_verbs_close(struct trib_transport *t)
+{
+    note('v');
+    trib_verbs_ops.close(t);
+}
+
+static void open_noted(struct pair *pair, struct trib_address address[2],
+                       struct trib_blob region[2])
+{
+    static const struct trib_candidate rows[] = {
+        {.ops = &noted.verbs, .id = 2, .ports = true},
+        {.ops = &noted.tcp, .id = 3, .ports = true, .cheap = true},
+        {.ops = NULL},
+    };
+
+    memset(&noted, 0, sizeof(noted));
+    noted.tcp = trib_tcp_ops;
+    noted.tcp.open = noted_open;
+    noted.tcp.poll = noted_poll;
+    noted.tcp.disconnect = noted_disconnect;
+    noted.verbs = trib_verbs_ops;
+    noted.verbs.open = noted_verbs_open;
+    noted.verbs.close = noted_verbs_close;
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        assert_status(trib_auto_make(rows, &opts, &pair->t[i]), TRIB_OK);
+        pair_offer(pair, i, &address[i], &region[i]);
+    }
+}
+
+/* Side 0 writes by tcp and is heard of by verbs: what tcp has under way comes before the
+ * end that verbs tells, and side 0 ends tcp first. */
+static void test_end_by_another_way(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct trib_event e, several[8];
+    struct pair pair;
+
+    (void)state;
+    open_noted(&pair, address, region);
+    join(&pair, 1, address, region);
+    opts->reject = 24;
+    join(&pair, 0, address, region);
+    assert_works(&pair);
+    struct choosing *c = choosing_of(pair.t[1]);
+    noted.held = c->inners[1].t;
+    for (uint32_t i = 0; i < 4; i++)
+        assert_status(write_from(&pair, 0, 64, 100 + i), TRIB_OK);
+    pair.t[0]->ops->close(pair.t[0]);
+    assert_int_equal(noted.order[0], 't');
+    assert_non_null(strchr(noted.order, 'v'));
+    uint64_t until = trib_deadline_ms(10000);
+    while (c->peers[0].state != AUTO_PEER_GOING && !trib_deadline_passed(until))
+        assert_int_equal(pair.t[1]->ops->poll(pair.t[1], several, 8), 0);
+    assert_int_equal(c->peers[0].state, AUTO_PEER_GOING);
+    noted.held = NULL;
+    for (uint32_t i = 0; i < 4; i++) {
+        expect(&pair, 1, TRIB_EVENT_ARRIVED, &e);
+        assert_int_equal(e.imm, 100 + i);
+    }
+    expect(&pair, 1, TRIB_EVENT_PEER_LOST, &e);
+    assert_true(e.left);
+    pair.t[1]->ops->close(pair.t[1]);
+}
+
 /* The death of a peer is told once, by the way on which this side reaches it. */
 static void test_cut(void **state)
 {
@@ -315,6 +429,7 @@ static void test_no_memory_for_a_source(void **state)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_region *source;
+    struct trib_event e;
     struct pair pair;
     static uint8_t bytes[4096];
 
@@ -340,6 +455,11 @@ static void test_no_memory_for_a_source(void **state)
                      side ? "another host" : "verbs: cannot register");
         pair.t[side]->ops->dereg(pair.t[side], source);
     }
+    /* What becomes of the way that side 0 left concerns it no more. */
+    while (pair_poll(&pair, 0, 50, &e))
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+    fake_verbs_cut();
+    assert_int_equal(pair_poll(&pair, 0, 300, &e), 0);
     pair_close(&pair);
 }
 
@@ -462,6 +582,7 @@ int main(void)
         CASE(test_no_device),
         CASE(test_handshake_fails),
         CASE(test_ways_that_differ),
+        CASE(test_end_by_another_way),
         CASE(test_cut),
         CASE(test_sleep),
         CASE(test_no_memory_at_all),
