@@ -635,67 +635,27 @@ static void run_transport(const char *transport)
     munmap(j.hashes, bytes);
 }
 
+static void test_transport(void **state)
+{
 #ifdef FAKE_VERBS
-static void run_over_fake(const char *transport)
-{
     (void)fake_verbs_reset();
-    run_transport(transport);
-}
-
-static void test_verbs(void **state)
-{
-    (void)state;
-    run_over_fake("verbs");
-}
-
-/* Pairs of ranks in shared memory, verbs between those. */
-static void test_verbs_two_hosts(void **state)
-{
-    (void)state;
-    run_over_fake("auto:near=shm,far=verbs,ranks_per_host=2");
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_verbs),
-    cmocka_unit_test(test_verbs_two_hosts),
-};
-#else
-static void test_shm(void **state)
-{
-    (void)state;
-    run_transport("shm");
-}
-
-static void test_shm_by_writes(void **state)
-{
-    (void)state;
-    run_transport("shm+nomap");
-}
-
-static void test_loop(void **state)
-{
-    (void)state;
-    run_transport("loop");
-}
-
-static void test_tcp(void **state)
-{
-    (void)state;
-    run_transport("tcp");
-}
-
-static void test_two_hosts(void **state)
-{
-    (void)state;
-    run_transport("auto:near=shm,far=tcp,ranks_per_host=2");
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
-    cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
-    cmocka_unit_test(test_two_hosts),
-};
 #endif
+    run_transport(*state);
+}
+
+#define CASE(name, text) {name, test_transport, NULL, NULL, (void *)(uintptr_t)(text)}
+static const struct CMUnitTest tests[] = {
+#ifdef FAKE_VERBS
+    CASE("verbs", "verbs"),
+    CASE("two hosts over verbs", "auto:near=shm,far=verbs,ranks_per_host=2"),
+#else
+    CASE("shm", "shm"),
+    CASE("shm by writes", "shm+nomap"),
+    CASE("loop", "loop"),
+    CASE("tcp", "tcp"),
+    CASE("two hosts", "auto:near=shm,far=tcp,ranks_per_host=2"),
+#endif
+};
 
 static int parse(int argc, char **argv)
 {
