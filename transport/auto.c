@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/time.h"
 #include "transport/pulse.h"
 #include "transport/params.h"
 
 #define SLICE_US 250 /* of a sleep on one inner while others may have news */
+#define GOING_MS 50 /* for what a lost peer may have under way by another inner */
 
 struct auto_params {
     char near[16], far[16]; /* names of candidates, "" for any */
@@ -45,7 +48,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                         const struct auto_params *params)
 {
     struct trib_transport_opts part = *opts;
-    char text[64];
+    char text[96];
 
     part.err = &c->inner_err;
     /* Who has no socket for it has none for what needs it, and says so below. */
@@ -58,17 +61,20 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         struct auto_inner *inner = &c->inners[c->n_inners++];
         inner->row = row;
         /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
-        snprintf(text, sizeof(text), "port=%d,ports=%d%s", (int)params->port,
-                 (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "");
+        snprintf(text, sizeof(text), "port=%d,ports=%d%s%s", (int)params->port,
+                 (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
+                 row->more ? row->more : "");
         part.params = row->ports ? text : "";
-        if (row->ops->open(&part, &inner->t) == TRIB_OK)
+        trib_status_t status = row->ops->open(&part, &inner->t);
+        if (status == TRIB_OK)
             continue;
         inner->t = NULL;
         snprintf(inner->why, sizeof(inner->why), "%.150s",
                  trib_error_text(&c->inner_err));
         trib_error_clear(&c->inner_err);
-        trib_log(c->log, TRIB_LOG_DEBUG, "auto", "%s is left out: %s", row->ops->name,
-                 inner->why);
+        trib_log(c->log,
+                 status == TRIB_ERR_UNSUPPORTED ? TRIB_LOG_DEBUG : TRIB_LOG_INFO, "auto",
+                 "%s is left out: %s", row->ops->name, inner->why);
     }
 }
 
@@ -115,18 +121,42 @@ static trib_status_t choose_allowed(struct choosing *c,
     return status;
 }
 
+/* Can its writes come another way than the own ones go? */
+static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
+{
+    uint16_t own = p->inner < 0 ? 0 : auto_bit(&c->inners[p->inner]);
+
+    return ((p->heard ? p->heard : p->choices) & ~own) != 0;
+}
+
+/* What was written gets there before words of farewell by other ways do. */
+static void leave_mixed(struct choosing *c)
+{
+    for (int r = 0; c->peers && r < c->size; r++) {
+        struct auto_peer *p = &c->peers[r];
+        if (p->state != AUTO_PEER_CONNECTED || !p->heard || !is_mixed(c, p))
+            continue;
+        struct trib_transport *inner = c->inners[p->inner].t;
+        inner->ops->disconnect(inner, r);
+    }
+}
+
 static void auto_close(struct trib_transport *t)
 {
     struct choosing *c = choosing_of(t);
 
+    if (getpid() == c->me.pid)
+        leave_mixed(c);
     for (int i = 0; i < c->n_inners; i++) {
         if (c->inners[i].t)
             c->inners[i].t->ops->close(c->inners[i].t);
     }
     trib_pulse_close(c->pulse);
     trib_auto_free_memory(c);
-    for (int r = 0; c->peers && r < c->size; r++)
+    for (int r = 0; c->peers && r < c->size; r++) {
         free(c->peers[r].refused);
+        free(c->peers[r].address);
+    }
     free(c->peers);
     free(c);
 }
@@ -192,49 +222,76 @@ static void auto_disconnect(struct trib_transport *t, int peer)
     if (c->peers[peer].state == AUTO_PEER_GOING)
         c->n_going--;
     c->peers[peer].state = AUTO_PEER_LEFT;
-    /* All of them: the peer may write by another than this side does. */
+    /* All of them: the peer may write by another than this side does. First the one that
+     * has what was written. */
+    int first = c->peers[peer].inner;
+    if (first >= 0)
+        c->inners[first].t->ops->disconnect(c->inners[first].t, peer);
     for (int i = 0; i < c->n_inners; i++) {
-        if (c->inners[i].t)
+        if (c->inners[i].t && i != first)
             c->inners[i].t->ops->disconnect(c->inners[i].t, peer);
     }
+}
+
+/* The two regions of a write as the peer's inner knows them. Where memory cannot be
+ * registered there, and nothing was written yet, the peer moves to its next choice. */
+static trib_status_t regions_of(struct choosing *c, int peer,
+                                const struct trib_write *write, struct trib_write *out)
+{
+    const struct auto_remote *remote = (const struct auto_remote *)write->remote;
+    struct auto_peer *p = &c->peers[peer];
+    trib_status_t status = TRIB_OK;
+
+    if (!write->local || !remote || remote->peer != peer)
+        return trib_fail(c->err, TRIB_ERR_INVALID,
+                         "a write to peer %d without a region here and one of its own",
+                         peer);
+    while (!(out->local = trib_auto_local(c, write->local, p->inner))) {
+        if (p->wrote)
+            return trib_auto_pass(c, c->inner_err.status);
+        status = trib_auto_move(c, peer, c->inner_err.status, c->inner_err.text);
+        if (status != TRIB_OK)
+            return status;
+    }
+    out->remote = remote->remote;
+    return TRIB_OK;
 }
 
 static trib_status_t auto_write(struct trib_transport *t, int peer,
                                 const struct trib_write *write)
 {
     struct choosing *c = choosing_of(t);
-    const struct auto_peer *p = &c->peers[peer];
-    const struct auto_remote *remote = (const struct auto_remote *)write->remote;
+    struct auto_peer *p = &c->peers[peer];
     struct trib_write w = *write;
 
     assert(peer >= 0 && peer < c->size);
     if (p->state != AUTO_PEER_CONNECTED)
         return p->state == AUTO_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
-    int i = atomic_load_explicit(&p->inner, memory_order_relaxed);
-    if (w.len) {
-        if (!w.local || !remote || remote->peer != peer)
-            return trib_fail(
-                c->err, TRIB_ERR_INVALID,
-                "a write to peer %d without a region here and one of its own", peer);
-        w.remote = remote->remote;
-        w.local = trib_auto_local(c, w.local, i);
-    }
-    if (w.len && !w.local)
-        return trib_auto_pass(c, c->inner_err.status);
-    return trib_auto_pass(c, c->inners[i].t->ops->write(c->inners[i].t, peer, &w));
+    trib_status_t status = w.len ? regions_of(c, peer, write, &w) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
+    struct trib_transport *inner = c->inners[p->inner].t;
+    status = inner->ops->write(inner, peer, &w);
+    if (status == TRIB_OK && !p->wrote)
+        trib_auto_stays(c, peer);
+    return trib_auto_pass(c, status);
 }
 
-/* Losses are held back until all inners were heard; what is behind one is dropped. */
-static int sift(struct choosing *c, struct trib_event *events, int n)
+/* Losses are held back until all inners were heard; what is behind one is dropped. The
+ * word of an inner by which the peer is not reached counts for nothing: the other knows. */
+static int sift(struct choosing *c, int from, struct trib_event *events, int n)
 {
     int kept = 0;
 
     for (int i = 0; i < n; i++) {
         struct auto_peer *p = &c->peers[events[i].peer];
         bool lost = events[i].kind == TRIB_EVENT_PEER_LOST;
-        if (lost && p->state == AUTO_PEER_CONNECTED) {
+        if (events[i].kind == TRIB_EVENT_ARRIVED)
+            p->heard |= auto_bit(&c->inners[from]);
+        if (lost && p->state == AUTO_PEER_CONNECTED && p->inner == from) {
             p->state = AUTO_PEER_GOING;
             p->loss = events[i];
+            p->lost_at = trib_now_ns();
             c->n_going++;
         }
         if (lost || p->state == AUTO_PEER_LOST || p->state == AUTO_PEER_LEFT)
@@ -246,13 +303,17 @@ static int sift(struct choosing *c, struct trib_event *events, int n)
     return kept;
 }
 
-static int report_losses(struct choosing *c, struct trib_event *events, int max)
+/* `begin`: of the poll, in which all inners were heard. */
+static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *events,
+                         int max)
 {
     int n = 0;
 
     for (int r = 0; r < c->size && n < max && c->n_going; r++) {
         struct auto_peer *p = &c->peers[r];
-        if (p->state != AUTO_PEER_GOING)
+        /* What it wrote another way may still be on that. */
+        if (p->state != AUTO_PEER_GOING ||
+            (is_mixed(c, p) && begin < p->lost_at + GOING_MS * UINT64_C(1000000)))
             continue;
         events[n++] = p->loss;
         p->state = AUTO_PEER_LOST;
@@ -264,11 +325,13 @@ static int report_losses(struct choosing *c, struct trib_event *events, int max)
 static int auto_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     struct choosing *c = choosing_of(t);
+    uint64_t begin = c->n_going ? trib_now_ns() : 0;
     bool more = false;
     int n = 0;
 
     for (int k = 0; k < c->n_inners; k++) {
-        struct trib_transport *inner = c->inners[c->next].t;
+        int from = c->next;
+        struct trib_transport *inner = c->inners[from].t;
         c->next = c->next + 1 < c->n_inners ? c->next + 1 : 0;
         if (!inner || n == max) {
             more |= inner != NULL;
@@ -276,12 +339,12 @@ static int auto_poll(struct trib_transport *t, struct trib_event *events, int ma
         }
         int got = inner->ops->poll(inner, events + n, max - n);
         more |= got == max - n;
-        n += sift(c, events + n, got);
+        n += sift(c, from, events + n, got);
     }
     if (++c->next >= c->n_inners)
         c->next = 0;
     if (c->n_going && !more)
-        n += report_losses(c, events + n, max - n);
+        n += report_losses(c, begin, events + n, max - n);
     if (c->inner_err.status != TRIB_OK)
         trib_error_clear(&c->inner_err);
     return n;
@@ -365,7 +428,8 @@ static void auto_wake(struct trib_transport *t, int peer)
 
 const struct trib_transport_ops trib_auto_ops = {
     .name = "auto",
-    .detail = "for each peer the cheapest that reaches it: shm within a host, else tcp",
+    .detail = "for each peer the cheapest that reaches it: shm within a host, else "
+              "verbs, else tcp",
     .devices = trib_no_devices, /* each candidate says its own */
     .open = auto_open,
     .close = auto_close,

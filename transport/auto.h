@@ -52,15 +52,24 @@ struct auto_peer {
     bool known; /* its address was looked at */
     bool near;  /* of this host, or made out to be */
     uint16_t choices; /* bit 1 << id: what both ends have */
+    uint16_t silent;  /* bit 1 << id: it did not answer there */
+    uint16_t heard;   /* bit 1 << id: by what its writes came */
+    bool wrote;       /* nothing is chosen anew: writes must arrive in order */
+    uint64_t host;    /* its boot id */
+    struct trib_address *address; /* while there is another choice; else NULL */
     _Atomic int inner; /* index of the one in use, also for wake(); -1: none yet */
     char *refused; /* why better ones are not in use; NULL: it needs no words */
-    struct trib_event loss; /* GOING: what will be reported */
+    struct trib_event loss; /* GOING: what will be reported … */
+    uint64_t lost_at;       /* … and since when */
 };
 
 struct auto_inner {
     const struct trib_candidate *row;
     struct trib_transport *t; /* NULL: did not open, or nobody needs it */
     char why[TRIB_WHY_MAX];   /* t NULL: why */
+    char poor[TRIB_WHY_MAX];  /* why it cannot register memory; "": it can */
+    uint64_t wasted_ns;       /* on peers that did not answer there */
+    bool told;                /* that somebody is reached another way */
 };
 
 struct auto_region {
@@ -74,7 +83,8 @@ struct auto_region {
 struct auto_remote {
     int peer;
     int inner;
-    struct trib_remote *remote;
+    struct trib_remote *remote; /* NULL: it could not be imported another way */
+    struct trib_blob *blob; /* to import it another way; NULL: it stays where it is */
     struct auto_remote *next, *prev;
 };
 
@@ -161,6 +171,17 @@ const uint8_t *trib_auto_get(const uint8_t *bytes, size_t len, size_t at, int id
 /** trib_auto_local - a region as an inner knows it; registers it there if need be. */
 struct trib_region *trib_auto_local(struct choosing *c,
                                     const struct trib_region *region, int inner);
+
+/** trib_auto_moved - import all regions of a peer anew: it is reached by another inner. */
+trib_status_t trib_auto_moved(struct choosing *c, int peer);
+
+/** trib_auto_stays - the peer was written to: its regions stay where they are. */
+void trib_auto_stays(struct choosing *c, int peer);
+
+/** trib_auto_move - reach a peer by its next choice, for this reason, which is
+ * the error where there is none; not once it `wrote`. */
+trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
+                             const char *why);
 
 /** trib_auto_shut - close an inner that nobody needs, unless it holds memory in use. */
 void trib_auto_shut(struct choosing *c, int inner, const char *why);

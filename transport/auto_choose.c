@@ -14,13 +14,22 @@
  *      the two ends' facts
  *   3. what maps comes first and is the only choice. Of the rest the cheapest that
  *      connects is taken: there the two ends may differ, for events come from any inner
+ *
+ * Where memory cannot be registered (the limit of locked memory) the next choice is taken,
+ * too, as long as nothing was written: what is written to a peer must arrive in order.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/time.h"
 #include "transport/auto.h"
+
+/* A peer that does not answer costs seconds. So it stands for all ranks of its host, and in
+ * all no more than this is spent on such, for each inner. */
+#define SILENT_NS UINT64_C(1000000000)
+#define WASTE_NS UINT64_C(5000000000)
 
 trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status)
 {
@@ -116,6 +125,7 @@ static trib_status_t look(struct choosing *c, int peer,
         return trib_fail(c->err, TRIB_ERR_MISMATCH,
                          "peer %d has auto:ranks_per_host=%d, this rank %d", peer,
                          a.ranks_per_host, (int)c->ranks_per_host);
+    p->host = a.boot;
     p->near = a.boot == c->me.boot && a.space == c->me.space;
     if (c->ranks_per_host)
         p->near = p->near && peer / c->ranks_per_host == c->self / c->ranks_per_host;
@@ -124,12 +134,25 @@ static trib_status_t look(struct choosing *c, int peer,
     return TRIB_OK;
 }
 
+/* An inner's sentence without what is said already: its name, and who reaches whom. */
+static const char *short_reason(const char *name, const char *why)
+{
+    size_t n = strlen(name);
+    char over[32];
+
+    if (strncmp(why, name, n) == 0 && strncmp(why + n, ": ", 2) == 0)
+        return why + n + 2;
+    snprintf(over, sizeof(over), " over %s at ", name);
+    const char *at = strstr(why, over);
+    return at ? at + strlen(over) - 3 : why;
+}
+
 static void note_refused(struct auto_peer *p, const char *name, const char *why)
 {
     char text[2 * TRIB_WHY_MAX];
 
     snprintf(text, sizeof(text), "%s%s%s: %.150s", p->refused ? p->refused : "",
-             p->refused ? "; " : "", name, why);
+             p->refused ? "; " : "", name, short_reason(name, why));
     free(p->refused);
     p->refused = strdup(text);
 }
@@ -239,10 +262,12 @@ static void why_not_better(const struct choosing *c, int peer, int chosen, char 
         if ((inner->row->maps && !p->near) || (p->refused && strstr(p->refused, name)))
             continue;
         bool allowed = (p->near ? c->near : c->far) & auto_bit(inner);
-        n += (size_t)snprintf(text + n, bytes - n, "%s%s: %s", n ? "; " : "", name,
-                              !inner->t  ? inner->why
-                              : !allowed ? "not asked for"
-                                         : "not at the other end");
+        const char *why = !inner->t  ? short_reason(name, inner->why)
+                          : !allowed ? "not asked for"
+                                     : "not at the other end";
+        /* Up to the cure: that there is no device is no fault. */
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s: %.*s", n ? "; " : "", name,
+                              (int)strcspn(why, ";"), why);
     }
 }
 
@@ -260,10 +285,14 @@ void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out)
             why_not_better(c, peer, c->n_inners, out->why, sizeof(out->why));
         return;
     }
+    char why[TRIB_WHY_MAX];
     out->name = c->inners[i].row->ops->name;
-    why_not_better(c, peer, i, out->why, sizeof(out->why));
-    if (!out->why[0])
-        snprintf(out->why, sizeof(out->why), "%s host", p->near ? "same" : "another");
+    why_not_better(c, peer, i, why, sizeof(why));
+    if (why[0] && (p->near || p->refused))
+        memcpy(out->why, why, sizeof(out->why));
+    else
+        snprintf(out->why, sizeof(out->why), "%s host%s%.140s",
+                 p->near ? "same" : "another", why[0] ? "; " : "", why);
 }
 
 trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
@@ -285,6 +314,54 @@ trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
     return trib_fail(c->err, TRIB_ERR_UNSUPPORTED, "no transport reaches it: %s", why);
 }
 
+/* Why an inner is not tried; NULL: it is. */
+static const char *not_worth_trying(const struct choosing *c, int peer, int i)
+{
+    const struct auto_inner *inner = &c->inners[i];
+
+    if (inner->poor[0])
+        return inner->poor;
+    for (int r = 0; r < c->size; r++) {
+        if ((c->peers[r].silent & auto_bit(inner)) &&
+            c->peers[r].host == c->peers[peer].host)
+            return "another rank of its host did not answer there";
+    }
+    return inner->wasted_ns < WASTE_NS ? NULL
+                                       : "not tried, too many peers did not answer there";
+}
+
+static trib_status_t shake_hands(struct choosing *c, int peer, int i,
+                                 const struct trib_address *address)
+{
+    struct auto_inner *inner = &c->inners[i];
+    uint64_t begin = trib_now_ns();
+    trib_status_t status = inner->t->ops->connect(inner->t, peer, address);
+    uint64_t took = trib_now_ns() - begin;
+
+    if (status != TRIB_OK && took >= SILENT_NS) {
+        inner->wasted_ns += took;
+        c->peers[peer].silent |= auto_bit(inner);
+    }
+    return status;
+}
+
+/* An inner is not in use for a peer for which it would be the first choice. */
+static void fall_back(struct choosing *c, int peer, int i, const char *why)
+{
+    struct auto_inner *inner = &c->inners[i];
+    struct auto_peer *p = &c->peers[peer];
+    const char *name = inner->row->ops->name;
+
+    p->choices &= (uint16_t)~auto_bit(inner);
+    note_refused(p, name, why);
+    if (!inner->told && first_choice(c, p->choices) >= 0)
+        trib_log(c->log, TRIB_LOG_INFO, "auto",
+                 "peer %d is not reached by %s but by the next that does: %s (trib-info "
+                 "--reach shows all peers)",
+                 peer, name, short_reason(name, why));
+    inner->told = true;
+}
+
 /* Tries the choices in turn; the loser's reason is kept. */
 static trib_status_t connect_by(struct choosing *c, int peer,
                                 const struct trib_address *address)
@@ -295,27 +372,54 @@ static trib_status_t connect_by(struct choosing *c, int peer,
 
     for (int i = 0; i < c->n_inners; i++) {
         struct auto_inner *inner = &c->inners[i];
-        if (!inner->t || !(p->choices & auto_bit(inner)))
+        if (!inner->t || !(p->choices & auto_bit(inner)) ||
+            !inner_address(address, inner->row->id, &a))
             continue;
-        if (!inner_address(address, inner->row->id, &a))
-            continue;
-        status = inner->t->ops->connect(inner->t, peer, &a);
+        bool last = first_choice(c, p->choices & (uint16_t)~auto_bit(inner)) < 0;
+        const char *why = last ? NULL : not_worth_trying(c, peer, i);
+        status = why ? TRIB_ERR_UNSUPPORTED : shake_hands(c, peer, i, &a);
         if (status == TRIB_OK) {
             p->inner = i;
-            p->state = AUTO_PEER_CONNECTED;
             trib_log(c->log, TRIB_LOG_DEBUG, "auto", "peer %d is reached by %s%s%s",
                      peer, inner->row->ops->name, p->refused ? ": " : "",
                      p->refused ? p->refused : "");
             return TRIB_OK;
         }
-        p->choices &= (uint16_t)~auto_bit(inner);
-        int next = first_choice(c, p->choices);
-        if (next < 0 && !p->refused)
+        if (last && !p->refused)
             return trib_auto_pass(c, status);
-        note_refused(p, inner->row->ops->name, trib_error_text(&c->inner_err));
+        fall_back(c, peer, i, why ? why : trib_error_text(&c->inner_err));
         trib_error_clear(&c->inner_err);
     }
     return trib_fail(c->err, status, "%s", p->refused ? p->refused : "no way to it");
+}
+
+/* There may be a need to connect once more, by another inner. */
+static trib_status_t keep_address(struct choosing *c, struct auto_peer *p,
+                                  const struct trib_address *address)
+{
+    uint16_t others = p->choices & (uint16_t)~auto_bit(&c->inners[p->inner]);
+
+    if (first_choice(c, others) < 0)
+        return TRIB_OK;
+    p->address = malloc(sizeof(*p->address));
+    if (!p->address)
+        return trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    *p->address = *address;
+    return TRIB_OK;
+}
+
+trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
+                             const char *why)
+{
+    struct auto_peer *p = &c->peers[peer];
+
+    assert(p->state == AUTO_PEER_CONNECTED && !p->wrote);
+    if (!p->address)
+        return trib_fail(c->err, reason, "%s", why);
+    fall_back(c, peer, p->inner, why);
+    trib_error_clear(&c->inner_err);
+    trib_status_t status = connect_by(c, peer, p->address);
+    return status == TRIB_OK ? trib_auto_moved(c, peer) : status;
 }
 
 trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
@@ -334,5 +438,10 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
         return status;
     if (!c->settled)
         prefer_maps(c, &c->peers[peer]);
-    return connect_by(c, peer, address);
+    status = connect_by(c, peer, address);
+    if (status == TRIB_OK)
+        status = keep_address(c, &c->peers[peer], address);
+    if (status == TRIB_OK)
+        c->peers[peer].state = AUTO_PEER_CONNECTED;
+    return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "transport/auto.h"
 
 bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,
@@ -85,19 +86,44 @@ void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
     region_drop(c, r);
 }
 
-/* Registered with all in use; on error with none. */
+/* Memory that cannot be pinned is no error where another inner reaches it. */
+static bool do_without(struct choosing *c, int i)
+{
+    struct auto_inner *inner = &c->inners[i];
+
+    if (inner->row->cheap || inner->row->maps)
+        return false;
+    if (!inner->poor[0]) {
+        snprintf(inner->poor, sizeof(inner->poor), "%s", trib_error_text(&c->inner_err));
+        trib_log(c->log, TRIB_LOG_WARN, "auto",
+                 "peers are reached by the next way where there is one: %s",
+                 c->inner_err.text);
+    }
+    return true;
+}
+
+/* Registered with all in use that can; on error with none. */
 static trib_status_t register_all(struct choosing *c, struct auto_region *r)
 {
+    trib_status_t refused = TRIB_OK;
+    bool reached = false;
+
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *t = c->inners[i].t;
-        if (!in_use(c, i) || r->inner[i])
-            continue;
-        trib_status_t status = t->ops->reg(t, r->ptr, r->len, &r->inner[i]);
-        if (status != TRIB_OK) {
-            r->inner[i] = NULL;
-            return trib_auto_pass(c, status);
+        if (in_use(c, i) && !r->inner[i]) {
+            trib_status_t status = t->ops->reg(t, r->ptr, r->len, &r->inner[i]);
+            if (status != TRIB_OK) {
+                r->inner[i] = NULL;
+                refused = status;
+                if (!do_without(c, i))
+                    return trib_auto_pass(c, status);
+            }
         }
+        reached |= r->inner[i] != NULL;
     }
+    if (!reached && refused != TRIB_OK)
+        return trib_auto_pass(c, refused);
+    trib_error_clear(&c->inner_err);
     return TRIB_OK;
 }
 
@@ -137,26 +163,41 @@ trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
 }
 
 /* By the cheapest in use: memory that maps can be registered with all others, too. */
+static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size_t len,
+                                 void **ptr_out)
+{
+    trib_status_t status = TRIB_ERR_NO_MEMORY;
+
+    for (int i = 0; i < c->n_inners; i++) {
+        struct trib_transport *t = c->inners[i].t;
+        if (!in_use(c, i))
+            continue;
+        trib_error_clear(&c->inner_err);
+        status = t->ops->alloc(t, len, ptr_out, &r->inner[i]);
+        if (status == TRIB_OK)
+            r->owner = i;
+        if (status != TRIB_OK)
+            r->inner[i] = NULL;
+        if (status == TRIB_OK || !do_without(c, i))
+            break;
+    }
+    return status;
+}
+
 trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                               struct trib_region **region_out)
 {
     struct choosing *c = choosing_of(t);
     struct auto_region *r = region_make(c);
-    int i = 0;
+    void *ptr;
 
     if (!r)
         return TRIB_ERR_NO_MEMORY;
-    while (i < c->n_inners && !in_use(c, i))
-        i++;
-    assert(i < c->n_inners);
-    struct trib_transport *owner = c->inners[i].t;
-    void *ptr;
-    trib_status_t status = owner->ops->alloc(owner, len, &ptr, &r->inner[i]);
+    trib_status_t status = alloc_owned(c, r, len, &ptr);
     if (status != TRIB_OK) {
         region_drop(c, r);
         return trib_auto_pass(c, status);
     }
-    r->owner = i;
     r->ptr = ptr;
     r->len = len;
     status = register_all(c, r);
@@ -176,8 +217,11 @@ struct trib_region *trib_auto_local(struct choosing *c,
     struct auto_region *r = (struct auto_region *)(uintptr_t)opaque;
     struct trib_transport *t = c->inners[inner].t;
 
-    if (!r->inner[inner] && t->ops->reg(t, r->ptr, r->len, &r->inner[inner]) != TRIB_OK)
+    if (!r->inner[inner] &&
+        t->ops->reg(t, r->ptr, r->len, &r->inner[inner]) != TRIB_OK) {
         r->inner[inner] = NULL;
+        (void)do_without(c, inner);
+    }
     return r->inner[inner];
 }
 
@@ -210,62 +254,132 @@ trib_status_t trib_auto_export(struct trib_transport *t,
     return TRIB_OK;
 }
 
-/* The part of a blob for one inner. TRIB_ERR_INVALID: not such a blob. */
-static trib_status_t part_of(struct choosing *c, int peer, const struct trib_blob *blob,
-                             struct trib_blob *out)
+/* The part of a blob for one inner; false: it has none. */
+static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob,
+                    struct trib_blob *out)
 {
-    const struct auto_inner *inner = &c->inners[c->peers[peer].inner];
     uint32_t magic = 0;
     size_t len = 0;
     const uint8_t *bytes = NULL;
 
+    memset(out, 0, sizeof(*out));
     if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
         memcpy(&magic, blob->bytes, sizeof(magic));
     if (magic == AUTO_MAGIC)
         bytes =
             trib_auto_get(blob->bytes, blob->len, sizeof(magic), inner->row->id, &len);
     if (!bytes)
-        return trib_fail(c->err, TRIB_ERR_INVALID,
-                         "peer %d: not a region that it has exported for %s", peer,
-                         inner->row->ops->name);
-    memset(out, 0, sizeof(*out));
+        return false;
     out->len = (uint16_t)len;
     out->mappable = blob->mappable;
     memcpy(out->bytes, bytes, len);
-    return TRIB_OK;
+    return true;
+}
+
+/* Is the region registered with another choice of the peer's? */
+static bool has_other_part(const struct choosing *c, int peer, const struct trib_blob *blob)
+{
+    struct trib_blob part;
+    bool has = false;
+
+    for (int i = 0; i < c->n_inners && !c->peers[peer].wrote; i++)
+        has |= c->inners[i].t && (c->peers[peer].choices & auto_bit(&c->inners[i])) &&
+               part_of(&c->inners[i], blob, &part);
+    return has;
+}
+
+static trib_status_t import_part(struct choosing *c, int peer,
+                                 const struct trib_blob *blob, struct auto_remote *out)
+{
+    const struct auto_inner *inner = &c->inners[c->peers[peer].inner];
+    struct trib_blob part;
+
+    out->inner = c->peers[peer].inner;
+    out->remote = NULL;
+    if (!part_of(inner, blob, &part))
+        return trib_fail(c->err, TRIB_ERR_INVALID,
+                         "peer %d: not a region that it has exported for %s", peer,
+                         inner->row->ops->name);
+    return trib_auto_pass(
+        c, inner->t->ops->import_region(inner->t, peer, &part, &out->remote));
+}
+
+static void keep_blob(struct auto_remote *remote, const struct trib_blob *blob)
+{
+    remote->blob = malloc(sizeof(*blob)); /* without, it cannot move: an error then */
+    if (remote->blob)
+        *remote->blob = *blob;
 }
 
 trib_status_t trib_auto_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out)
 {
     struct choosing *c = choosing_of(t);
+    trib_status_t status = TRIB_OK;
     struct trib_blob part;
 
     if (peer < 0 || peer >= c->size || c->peers[peer].state == AUTO_PEER_UNKNOWN)
         return trib_fail(c->err, TRIB_ERR_INVALID,
                          "peer %d is not connected: cannot import its memory", peer);
-    if (c->peers[peer].state != AUTO_PEER_CONNECTED)
+    const struct auto_peer *p = &c->peers[peer];
+    if (p->state != AUTO_PEER_CONNECTED)
         return trib_fail(c->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
-    trib_status_t status = part_of(c, peer, blob, &part);
+    while (status == TRIB_OK && !part_of(&c->inners[p->inner], blob, &part) &&
+           has_other_part(c, peer, blob))
+        status = trib_auto_move(c, peer, TRIB_ERR_UNSUPPORTED,
+                                "the peer could not register its memory: see its log");
     if (status != TRIB_OK)
         return status;
     struct auto_remote *remote = calloc(1, sizeof(*remote));
     if (!remote)
         return trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
     remote->peer = peer;
-    remote->inner = c->peers[peer].inner;
-    struct trib_transport *inner = c->inners[remote->inner].t;
-    status = inner->ops->import_region(inner, peer, &part, &remote->remote);
+    status = import_part(c, peer, blob, remote);
     if (status != TRIB_OK) {
         free(remote);
-        return trib_auto_pass(c, status);
+        return status;
     }
+    if (p->address && !p->wrote)
+        keep_blob(remote, blob);
     remote->next = c->remotes;
     if (remote->next)
         remote->next->prev = remote;
     c->remotes = remote;
     *out = (struct trib_remote *)remote;
     return TRIB_OK;
+}
+
+trib_status_t trib_auto_moved(struct choosing *c, int peer)
+{
+    trib_status_t status = TRIB_OK;
+
+    for (struct auto_remote *r = c->remotes; r && status == TRIB_OK; r = r->next) {
+        if (r->peer != peer)
+            continue;
+        struct trib_transport *old = c->inners[r->inner].t;
+        old->ops->release(old, r->remote);
+        r->remote = NULL;
+        status = r->blob ? import_part(c, peer, r->blob, r)
+                         : trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    return status;
+}
+
+void trib_auto_stays(struct choosing *c, int peer)
+{
+    struct auto_peer *p = &c->peers[peer];
+
+    p->wrote = true;
+    if (!p->address)
+        return;
+    free(p->address);
+    p->address = NULL;
+    for (struct auto_remote *r = c->remotes; r; r = r->next) {
+        if (r->peer != peer)
+            continue;
+        free(r->blob);
+        r->blob = NULL;
+    }
 }
 
 void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
@@ -283,6 +397,7 @@ void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
         c->remotes = remote->next;
     if (remote->next)
         remote->next->prev = remote->prev;
+    free(remote->blob);
     free(remote);
 }
 
@@ -291,7 +406,7 @@ bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *opaque)
     const struct auto_remote *remote = (const struct auto_remote *)opaque;
     struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
 
-    return inner->ops->stale(inner, remote->remote);
+    return remote->remote && inner->ops->stale(inner, remote->remote);
 }
 
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,
@@ -300,6 +415,8 @@ void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,
     const struct auto_remote *remote = (const struct auto_remote *)opaque;
     struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
 
+    if (!remote->remote)
+        return trib_no_map(t, opaque, len_out);
     return inner->ops->map(inner, remote->remote, len_out);
 }
 
@@ -328,6 +445,7 @@ void trib_auto_free_memory(struct choosing *c)
     while (c->remotes) {
         struct auto_remote *remote = c->remotes;
         c->remotes = remote->next;
+        free(remote->blob);
         free(remote);
     }
 }

@@ -25,6 +25,7 @@ libtransport_la_SOURCES = \
 	transport/tcp_region.c \
 	transport/tcp_send.c \
 	transport/transport.c transport/transport.h \
+	transport/watch.c transport/watch.h \
 	transport/wrap.c transport/wrap.h \
 	transport/wrap_trace.c \
 	transport/wrap_trouble.c

@@ -52,8 +52,7 @@ static void release(struct tcp *tcp)
         close_fd(tcp->peers[i].in.fd);
         free(tcp->peers[i].in.buf);
         free(tcp->peers[i].queue);
-        if (tcp->peers[i].watched)
-            trib_process_watch_close(&tcp->peers[i].watch);
+        trib_watch_free(&tcp->peers[i].watch);
     }
     for (int i = 0; i < tcp->n_guests; i++)
         close(tcp->guests[i].fd);

@@ -17,10 +17,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/process.h"
 #include "transport/net.h"
-#include "transport/pulse.h"
 #include "transport/transport.h"
+#include "transport/watch.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
 #define TCP_VERSION 2
@@ -141,11 +140,8 @@ struct tcp_peer {
     uint64_t key;
     bool said_bye; /* it leaves: the end of its stream is no death */
     bool finished; /* its stream came and has ended */
-    struct trib_process_watch watch; /* same host only */
-    bool watched;
-    bool pulsed; /* other hosts: asked by heartbeats */
+    struct trib_watch watch;
     bool welcome; /* the peer has taken our connection */
-    uint64_t stopped_ns;
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
     struct tcp_inlet in;

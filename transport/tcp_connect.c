@@ -24,7 +24,6 @@
 enum {
     ATTEMPT_MS = 2000, /* for one address of a peer */
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
-    STOPS_MS = 25, /* between two looks for stopped processes */
 };
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
@@ -153,20 +152,19 @@ static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
                         const uint8_t ip[16])
 {
     struct tcp_peer *p = &tcp->peers[peer];
-    struct trib_pulse_peer heart = {
-        .port = a->pulse_port, .key = a->pulse_key, .pid = a->pid};
+    struct trib_watch_opts opts = {
+        .me = &tcp->me,
+        .who = &p->who,
+        .proc = tcp->watch,
+        .pulse = tcp->pulse,
+        .peer = peer,
+        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+    };
 
     p->who = (struct trib_process){
         .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
-    if (trib_process_same(&p->who, &tcp->me))
-        return;
-    p->watched = tcp->watch && a->boot == tcp->me.boot && a->space == tcp->me.space &&
-                 trib_process_watch_open(&p->watch, &p->who, NULL) == TRIB_OK;
-    if (p->watched)
-        return;
-    memcpy(heart.ip, ip, sizeof(heart.ip));
-    trib_pulse_watch(tcp->pulse, peer, &heart);
-    p->pulsed = true;
+    memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
+    trib_watch_begin(&p->watch, &opts);
 }
 
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
@@ -222,11 +220,7 @@ static void outlet_close(struct tcp *tcp, int peer)
     p->head = p->sent = p->tail = 0;
     p->sent_bytes = 0;
     pthread_mutex_unlock(&tcp->lock);
-    if (p->watched)
-        trib_process_watch_close(&p->watch);
-    if (p->pulsed)
-        trib_pulse_forget(tcp->pulse, peer);
-    p->watched = p->pulsed = false;
+    trib_watch_end(&p->watch);
 }
 
 void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
@@ -348,35 +342,6 @@ void trib_socket_disconnect(struct trib_transport *t, int peer)
 }
 
 /*
- * Only time during which somebody watched counts: a job that was suspended as a whole
- * and goes on must not find all its peers lost.
- */
-static void look_for_stop(struct tcp *tcp, int peer, uint64_t elapsed)
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-
-    if (!p->watched || p->state != TCP_PEER_CONNECTED)
-        return;
-    enum trib_process_state state = trib_process_watch_look(&p->watch);
-    if (state == TRIB_PROCESS_DEAD)
-        trib_socket_going(tcp, peer, "process %d has died", p->who.pid);
-    p->stopped_ns =
-        state == TRIB_PROCESS_STOPPED ? p->stopped_ns + (p->stopped_ns ? elapsed : 1) : 0;
-    if (p->stopped_ns >= (uint64_t)tcp->cfg->stop_timeout_ms * 1000000u)
-        trib_socket_going(tcp, peer, "process %d has been stopped for %.1f s",
-                          p->who.pid, (double)p->stopped_ns / 1e9);
-}
-
-static void look_for_silence(struct tcp *tcp, int peer)
-{
-    char why[TRIB_WHY_MAX];
-
-    if (tcp->peers[peer].pulsed && tcp->peers[peer].state == TCP_PEER_CONNECTED &&
-        trib_pulse_lost(tcp->pulse, peer, why, sizeof(why)))
-        trib_socket_going(tcp, peer, "%s", why);
-}
-
-/*
  * A connection carries data one way, so the kernel would answer every small write with an
  * acknowledgement of its own. Where it takes a socket for one side of a dialogue it answers
  * every other one; a pause of 40 ms ends that.
@@ -393,21 +358,19 @@ static void acknowledge_less(struct tcp_inlet *in)
 
 void trib_socket_tick(struct tcp *tcp)
 {
-    uint64_t now = trib_now_ns(), elapsed = now - tcp->stops_at;
-    const uint64_t step = STOPS_MS * UINT64_C(1000000);
-    bool stops = elapsed >= step;
+    uint64_t due = trib_watch_due(&tcp->stops_at);
+    char why[TRIB_WHY_MAX];
 
     trib_socket_accept(tcp);
     trib_socket_greet(tcp);
-    if (stops)
-        tcp->stops_at = now;
     for (int i = 0; i < tcp->size; i++) {
-        if (tcp->peers[i].state == TCP_PEER_CONNECTED)
+        struct tcp_peer *p = &tcp->peers[i];
+        if (p->state == TCP_PEER_CONNECTED)
             look_at_outlet(tcp, i);
-        if (tcp->peers[i].in.fd >= 0)
-            acknowledge_less(&tcp->peers[i].in);
-        look_for_silence(tcp, i);
-        if (stops)
-            look_for_stop(tcp, i, elapsed < 4 * step ? elapsed : 4 * step);
+        if (p->in.fd >= 0)
+            acknowledge_less(&p->in);
+        if (p->state == TCP_PEER_CONNECTED &&
+            trib_watch_lost(&p->watch, due, tcp->cfg->stop_timeout_ms, why, sizeof(why)))
+            trib_socket_going(tcp, i, "%s", why);
     }
 }

@@ -36,6 +36,10 @@ void trib_no_devices(char *text, size_t bytes)
 /* In order of cost: what "auto" chooses from. */
 const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_shm_ops, .id = 1, .maps = true},
+#if HAVE_VERBS
+    /* Who does not answer within 4 s is reached by another way. */
+    {.ops = &trib_verbs_ops, .id = 2, .ports = true, .watch = true, .more = ",reach_ms=4000"},
+#endif
     {.ops = &trib_tcp_ops, .id = 3, .ports = true, .watch = true, .cheap = true},
     {.ops = NULL},
 };

@@ -21,12 +21,13 @@
 
 enum {
     DEPTH_MAX = 4096,
+    REACH_MS = 15000,
     INLINE_BYTES = 256, /* asked for; up to here the processor hands the payload over */
     TABLE_MIN = 64,
 };
 
 struct settings {
-    int64_t port, ports, depth, receives;
+    int64_t port, ports, depth, receives, reach_ms, watch;
     char device[IBV_SYSFS_NAME_MAX];
 };
 
@@ -37,10 +38,13 @@ static trib_status_t parse(const struct trib_transport_opts *opts, struct settin
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
         {.name = "depth", .min = 16, .max = DEPTH_MAX, .value = &s->depth},
         {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
+        {.name = "reach_ms", .min = 100, .max = 600000, .value = &s->reach_ms},
+        {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
         {.name = "device", .text = s->device, .max = sizeof(s->device)},
     };
 
-    *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096};
+    *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096, .reach_ms = REACH_MS,
+                          .watch = 1};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
@@ -55,10 +59,20 @@ static uint32_t power_of_two(uint32_t least, uint32_t n)
     return least;
 }
 
+trib_status_t trib_verbs_no_device(struct verbs *v)
+{
+    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                     "verbs: this host has no RDMA device; load the adapter's driver and "
+                     "ib_uverbs, install ibverbs-providers, or make one in software: rdma "
+                     "link add rxe0 type rxe netdev eth0 (ibv_devices shows what there is)");
+}
+
 static trib_status_t load(struct verbs *v)
 {
     char why[200];
 
+    if (!trib_verbs_present()) /* hosts without do not pay for the libraries */
+        return trib_verbs_no_device(v);
     if (!trib_verbs_load(&v->api, why, sizeof(why)))
         return trib_fail(
             v->err, TRIB_ERR_UNSUPPORTED,
@@ -92,6 +106,10 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->depth = power_of_two(16, (uint32_t)s->depth);
     v->receives = (uint32_t)s->receives;
     v->inline_bytes = INLINE_BYTES;
+    v->reach_ms = (int)s->reach_ms;
+    v->watch = s->watch != 0;
+    v->pulse = opts->pulse;
+    v->own_pulse = !opts->pulse;
     v->bell = v->stop = v->doze = -1;
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
@@ -108,9 +126,10 @@ static void release(struct verbs *v)
 {
     for (int i = 0; v->peers && i < v->size; i++) {
         free(v->peers[i].tickets);
-        if (v->peers[i].watched)
-            trib_process_watch_close(&v->peers[i].watch);
+        trib_watch_free(&v->peers[i].watch);
     }
+    if (v->own_pulse)
+        trib_pulse_close(v->pulse);
     if (v->bell >= 0)
         close(v->bell);
     if (v->stop >= 0)
@@ -150,6 +169,26 @@ static trib_status_t make_descriptors(struct verbs *v)
     return TRIB_OK;
 }
 
+/* In the range of the connection manager's ports, though they are others: so a firewall has
+ * one range to let through. */
+static trib_status_t start_pulse(struct verbs *v, const struct trib_transport_opts *opts,
+                                 const struct settings *s)
+{
+    struct trib_transport_opts part = *opts;
+
+    if (!v->own_pulse)
+        return TRIB_OK;
+    part.err = NULL;
+    trib_status_t status =
+        trib_pulse_open(&part, (int)s->port, (int)s->ports, &v->pulse);
+    if (status == TRIB_OK)
+        return TRIB_OK;
+    return trib_fail(v->err, status,
+                     "verbs: no UDP port from %d to %d for heartbeats; choose others with "
+                     "verbs:port=N,ports=N",
+                     (int)s->port, (int)(s->port ? s->port + s->ports - 1 : 65535));
+}
+
 static trib_status_t verbs_open(const struct trib_transport_opts *opts,
                                 struct trib_transport **out)
 {
@@ -173,6 +212,8 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)
         status = trib_verbs_listen(v, (int)s.port, (int)s.ports);
+    if (status == TRIB_OK)
+        status = start_pulse(v, opts, &s);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {

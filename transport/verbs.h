@@ -21,11 +21,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/process.h"
 #include "transport/net.h"
 #include "transport/transport.h"
 #include "transport/verbs_api.h"
 #include "transport/verbs_wire.h"
+#include "transport/watch.h"
 
 #define VERBS_BATCH 32 /* receives that are posted together, completions polled at once */
 
@@ -79,11 +79,9 @@ struct verbs_peer {
     struct trib_process who;
     struct verbs_ip where; /* its address that answered */
     uint64_t key;
-    struct trib_process_watch watch; /* same host only */
-    bool watched;
+    struct trib_watch watch;
     bool said_bye; /* it leaves: the end of its connection is no death */
     bool finished; /* and nothing of it is still under way */
-    uint64_t stopped_ns;
     uint64_t going_at;
     uint64_t ahead; /* bytes of pieces that came before their write */
     char why[TRIB_WHY_MAX];
@@ -114,6 +112,10 @@ struct verbs {
     struct trib_process me;
     uint64_t key;
     uint64_t settings;
+    struct trib_pulse *pulse;
+    bool own_pulse;
+    bool watch; /* look for peers of this host in /proc */
+    int reach_ms; /* for a connection: then no other address of the peer is tried */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
     struct verbs_ip ip[VERBS_ADDRESSES];
@@ -185,6 +187,8 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 {
     return (uint64_t)work << VERBS_WORK_SHIFT | (uint64_t)peer << 32 | position;
 }
+
+trib_status_t trib_verbs_no_device(struct verbs *v);
 
 /* verbs_device.c: the device and what hangs on it alone. */
 trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted);

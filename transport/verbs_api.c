@@ -4,6 +4,9 @@
  */
 #include "transport/verbs_api.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 #include "base/library.h"
 #include "transport/net.h"
 
@@ -19,6 +22,19 @@ static const struct trib_symbol ibverbs[] = {
 /* clang-format on */
 
 static const struct trib_symbol rdmacm[] = {TRIB_RDMACM_CALLS(SYMBOL)};
+
+bool trib_verbs_present(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    const struct dirent *entry = NULL;
+
+    if (!dir)
+        return access("/sys/class/net", F_OK) != 0; /* nobody can tell without /sys */
+    while ((entry = readdir(dir)) && entry->d_name[0] == '.')
+        continue;
+    closedir(dir);
+    return entry != NULL;
+}
 
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {

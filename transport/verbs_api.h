@@ -74,6 +74,16 @@ struct trib_verbs_api {
 };
 
 /**
+ * trib_verbs_present - may this host have a device? A look into /sys, of microseconds,
+ * where to load the libraries and to ask them takes a millisecond.
+ *
+ * The test harness has another of this name, too.
+ *
+ * thread   any
+ */
+bool trib_verbs_present(void);
+
+/**
  * trib_verbs_load - open both libraries.
  *
  * The test harness has another of this name, whose table leads to a device in memory.

@@ -24,7 +24,6 @@ enum {
     RESOLVE_MS = 2000, /* for a neighbour's hardware address */
     ANSWER_MS = 8000, /* for the peer's manager: its host may be busy */
     SLACK_MS = 1000,
-    REACH_MS = 15000, /* after which no other address is tried */
 };
 
 /* One try at one address. */
@@ -33,6 +32,7 @@ struct attempt {
     struct rdma_event_channel *channel;
     struct verbs_link link;
     struct verbs_answer answer;
+    uint64_t until; /* of all attempts for this peer */
     trib_status_t status;
     char why[256];
 };
@@ -49,6 +49,8 @@ trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *
         .space = v->me.space,
         .boot = v->me.boot,
         .pid = v->me.pid,
+        .pulse_port = trib_pulse_port(v->pulse),
+        .pulse_key = trib_pulse_key(v->pulse),
     };
 
     memcpy(a.ip, v->ip, v->n_ips * sizeof(a.ip[0]));
@@ -121,8 +123,10 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
 static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
 {
     struct rdma_cm_event *event = NULL;
-    uint64_t until = trib_deadline_ms(ms);
+    int left = trib_deadline_left_ms(a->until);
 
+    ms = left < ms ? left : ms;
+    uint64_t until = trib_deadline_ms(ms);
     while (a->v->api.rdma_get_cm_event(a->channel, &event) != 0) {
         if (errno != EAGAIN && errno != EINTR)
             return fail(a, TRIB_ERR_SYSTEM, "the connection manager: %m");
@@ -255,9 +259,10 @@ static bool leads_back(const struct verbs *v, const struct verbs_address *a,
 static trib_status_t reach(struct verbs *v, int peer,
                            const struct verbs_address *address)
 {
-    struct attempt a = {.v = v, .status = TRIB_ERR_PEER_LOST};
+    struct attempt a = {.v = v,
+                        .until = trib_deadline_ms(v->reach_ms),
+                        .status = TRIB_ERR_PEER_LOST};
     char text[VERBS_IP_TEXT] = "any address";
-    uint64_t until = trib_deadline_ms(REACH_MS);
 
     snprintf(a.why, sizeof(a.why), "it has none that this host does not have, too");
     for (uint16_t i = 0; i < address->n && i < VERBS_ADDRESSES; i++) {
@@ -268,7 +273,7 @@ static trib_status_t reach(struct verbs *v, int peer,
             return TRIB_OK;
         if (a.answer.magic == VERBS_MAGIC && a.answer.key == address->key)
             break; /* the peer itself has spoken */
-        if (trib_deadline_passed(until))
+        if (trib_deadline_passed(a.until))
             break;
     }
     return trib_fail(
@@ -307,6 +312,24 @@ trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
     return check_address(verbs_of(t), peer, address, &a);
 }
 
+static void begin_watch(struct verbs *v, int peer, const struct verbs_address *a)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    struct trib_watch_opts opts = {
+        .me = &v->me,
+        .who = &p->who,
+        .proc = v->watch,
+        .pulse = v->pulse,
+        .peer = peer,
+        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+    };
+
+    p->who = (struct trib_process){
+        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
+    memcpy(opts.heart.ip, p->where.bytes, sizeof(opts.heart.ip));
+    trib_watch_begin(&p->watch, &opts);
+}
+
 trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address)
 {
@@ -325,11 +348,7 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
     if (status != TRIB_OK)
         return status;
     p->key = a.key;
-    p->who = (struct trib_process){
-        .pid = a.pid, .start = a.start, .space = a.space, .boot = a.boot};
-    p->watched = a.boot == v->me.boot && a.space == v->me.space &&
-                 !trib_process_same(&p->who, &v->me) &&
-                 trib_process_watch_open(&p->watch, &p->who, NULL) == TRIB_OK;
+    begin_watch(v, peer, &a);
     pthread_mutex_lock(&v->posting);
     p->qp = p->out.qp;
     pthread_mutex_unlock(&v->posting);

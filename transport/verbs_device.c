@@ -128,11 +128,7 @@ trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
     trib_status_t status = TRIB_OK;
 
     if (!list || !list[0]) {
-        status = trib_fail(
-            v->err, TRIB_ERR_UNSUPPORTED,
-            "verbs: this host has no RDMA device that ibv_devices would show: load the "
-            "adapter's driver and ib_uverbs, install ibverbs-providers, or make one in "
-            "software: rdma link add rxe0 type rxe netdev eth0");
+        status = trib_verbs_no_device(v);
     } else {
         v->events = v->api.rdma_create_event_channel();
         if (!v->events)
@@ -154,10 +150,12 @@ void trib_verbs_devices(char *text, size_t bytes)
     struct ibv_device **list = NULL;
 
     text[0] = '\0';
-    if (!trib_verbs_load(&api, text, bytes))
-        return;
-    text[0] = '\0';
-    list = api.ibv_get_device_list(NULL);
+    if (trib_verbs_present()) {
+        if (!trib_verbs_load(&api, text, bytes))
+            return;
+        text[0] = '\0';
+        list = api.ibv_get_device_list(NULL);
+    }
     for (int i = 0; list && list[i]; i++)
         trib_text_append(text, bytes, "%s%s", i ? ", " : "", list[i]->name);
     if (!text[0])

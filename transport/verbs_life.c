@@ -3,8 +3,9 @@
  * verbs: who is still there, and leaving.
  *
  * A process that ends takes its connections down, and the peers' managers hear of it; a
- * host that is silent makes the writes to it fail. Only a stop of a process needs a
- * look, and only at processes of this host.
+ * host that is silent makes the writes to it fail. A process that is stopped shows in
+ * neither: its adapter goes on to acknowledge. So it is watched (watch.h), as is one to
+ * which nothing is written.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,6 @@
 
 enum {
     GOING_MS = 50, /* for what a dead peer may have under way */
-    STOPS_MS = 25, /* between two looks for stopped processes */
     LEAVE_MS = 200, /* for what is posted to get there */
 };
 
@@ -55,37 +55,17 @@ void trib_verbs_take_news(struct verbs *v)
     pthread_mutex_unlock(&v->links);
 }
 
-/*
- * Only time during which somebody watched counts: a job that was suspended as a whole
- * and goes on must not find all its peers lost.
- */
-static void look_for_stop(struct verbs *v, int peer, uint64_t elapsed)
-{
-    struct verbs_peer *p = &v->peers[peer];
-
-    if (!p->watched || p->state != VERBS_PEER_CONNECTED)
-        return;
-    enum trib_process_state state = trib_process_watch_look(&p->watch);
-    if (state == TRIB_PROCESS_DEAD)
-        trib_verbs_going(v, peer, "process %d has died", p->who.pid);
-    p->stopped_ns = state == TRIB_PROCESS_STOPPED
-                        ? p->stopped_ns + (p->stopped_ns ? elapsed : 1)
-                        : 0;
-    if (p->stopped_ns >= (uint64_t)v->cfg->stop_timeout_ms * 1000000u)
-        trib_verbs_going(v, peer, "process %d has been stopped for %.1f s", p->who.pid,
-                         (double)p->stopped_ns / 1e9);
-}
-
 void trib_verbs_tick(struct verbs *v)
 {
-    uint64_t now = trib_now_ns(), elapsed = now - v->stops_at;
-    const uint64_t step = STOPS_MS * UINT64_C(1000000);
+    uint64_t due = trib_watch_due(&v->stops_at);
+    char why[TRIB_WHY_MAX];
 
-    if (elapsed < step)
-        return;
-    v->stops_at = now;
-    for (int i = 0; i < v->size; i++)
-        look_for_stop(v, i, elapsed < 4 * step ? elapsed : 4 * step);
+    for (int i = 0; i < v->size; i++) {
+        struct verbs_peer *p = &v->peers[i];
+        if (p->state == VERBS_PEER_CONNECTED &&
+            trib_watch_lost(&p->watch, due, v->cfg->stop_timeout_ms, why, sizeof(why)))
+            trib_verbs_going(v, i, "%s", why);
+    }
 }
 
 /* Both connections go, and none is made any more. */
@@ -112,9 +92,7 @@ static void part(struct verbs *v, int peer, enum verbs_peer_state state)
     for (int i = 0; i < 2; i++)
         trib_verbs_link_drop(v, &links[i]);
     p->bye_pending = false;
-    if (p->watched)
-        trib_process_watch_close(&p->watch);
-    p->watched = false;
+    trib_watch_end(&p->watch);
 }
 
 /* A lost peer is reported after everything that it wrote. */
@@ -128,8 +106,7 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
         if (p->state != VERBS_PEER_GOING || (!p->finished && !late))
             continue;
         /* Its writes fail before its end is told: the cause is its death. */
-        if (!p->said_bye && p->watched &&
-            trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD)
+        if (!p->said_bye && trib_watch_dead(&p->watch))
             snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;

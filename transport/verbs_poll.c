@@ -132,7 +132,7 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
     if (wc->status == IBV_WC_WR_FLUSH_ERR || p->state != VERBS_PEER_CONNECTED)
         return;
     trib_verbs_going(v, peer, "process %d: %s", p->who.pid, text.clause);
-    if (p->watched && trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD)
+    if (trib_watch_dead(&p->watch))
         return; /* reason enough */
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",

@@ -28,10 +28,13 @@ struct verbs_address {
     uint64_t key; /* random: strangers and other jobs do not know it */
     uint64_t start, space, boot; /* of trib_process */
     int32_t pid;
-    uint32_t unused;
+    uint16_t pulse_port; /* UDP */
+    uint16_t unused;
+    uint64_t pulse_key;
     struct verbs_ip ip[VERBS_ADDRESSES];
 };
-static_assert(sizeof(struct verbs_address) <= TRIB_ADDRESS_MAX, "address");
+/* Four devices of a rank, and 256 bytes for what "auto" has beside them. */
+static_assert(4 * sizeof(struct verbs_address) + 256 <= TRIB_ADDRESS_MAX, "address");
 
 struct verbs_export {
     uint32_t magic;
@@ -40,6 +43,7 @@ struct verbs_export {
     uint64_t address;
     uint64_t len;
 };
+static_assert(4 * sizeof(struct verbs_export) + 100 <= TRIB_BLOB_MAX, "region");
 
 /* What a request for a connection carries; the connection manager has room for 56
  * bytes. */

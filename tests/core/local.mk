@@ -28,3 +28,10 @@ tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
 tests_core_test_split_LDADD = $(core_tests_link)
+if TRIB_VERBS
+check_PROGRAMS += tests/core/test_matrix_verbs
+TESTS += tests/core/test_matrix_verbs
+tests_core_test_matrix_verbs_SOURCES = tests/core/test_matrix.c $(fake_verbs_sources)
+tests_core_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
+tests_core_test_matrix_verbs_LDADD = $(core_tests_link)
+endif

@@ -3,6 +3,8 @@
  * Every collective by every algorithm that can do it, over every kind of transport,
  * dtype, op, codec, size, placement, memory and alignment, against a plain sum.
  *
+ * test_matrix_verbs is the same program over verbs, with a device in memory.
+ *
  *     test_matrix                       a sample, the same each time: --seed N for another
  *     test_matrix --long                the whole product
  *     test_matrix --every N             of either, about one case in N
@@ -31,6 +33,16 @@
 #endif
 #ifndef EVERY
 #define EVERY 1
+#endif
+
+/* With a device in memory, which reaches the threads of one process. */
+#ifdef FAKE_VERBS
+#include "tests/harness/fake_verbs.h"
+#define THREADS true
+#undef EVERY
+#define EVERY 8
+#else
+#define THREADS false
 #endif
 
 #define GUARD 64         /* bytes around a receive buffer that must stay as they are */
@@ -589,7 +601,7 @@ static void run_job(struct job *j, int at)
     if (j->whole)
         job.seconds = 3600 * 24;
     settings(j, at, config, sizeof(config));
-    job.threads = strcmp(j->transport, "loop") == 0;
+    job.threads = THREADS || strcmp(j->transport, "loop") == 0;
     memset(j->hashes, 0, HASHES * RANKS_MOST * sizeof(*j->hashes));
     double begin = ranks_seconds();
     assert_true(ranks_start(&r, &job));
@@ -623,35 +635,27 @@ static void run_transport(const char *transport)
     munmap(j.hashes, bytes);
 }
 
-static void test_shm(void **state)
+static void test_transport(void **state)
 {
-    (void)state;
-    run_transport("shm");
+#ifdef FAKE_VERBS
+    (void)fake_verbs_reset();
+#endif
+    run_transport(*state);
 }
 
-static void test_shm_by_writes(void **state)
-{
-    (void)state;
-    run_transport("shm+nomap");
-}
-
-static void test_loop(void **state)
-{
-    (void)state;
-    run_transport("loop");
-}
-
-static void test_tcp(void **state)
-{
-    (void)state;
-    run_transport("tcp");
-}
-
-static void test_two_hosts(void **state)
-{
-    (void)state;
-    run_transport("auto:near=shm,far=tcp,ranks_per_host=2");
-}
+#define CASE(name, text) {name, test_transport, NULL, NULL, (void *)(uintptr_t)(text)}
+static const struct CMUnitTest tests[] = {
+#ifdef FAKE_VERBS
+    CASE("verbs", "verbs"),
+    CASE("two hosts over verbs", "auto:near=shm,far=verbs,ranks_per_host=2"),
+#else
+    CASE("shm", "shm"),
+    CASE("shm by writes", "shm+nomap"),
+    CASE("loop", "loop"),
+    CASE("tcp", "tcp"),
+    CASE("two hosts", "auto:near=shm,far=tcp,ranks_per_host=2"),
+#endif
+};
 
 static int parse(int argc, char **argv)
 {
@@ -677,12 +681,6 @@ static int parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
-        cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_two_hosts),
-    };
-
     if (parse(argc, argv)) {
         fprintf(stderr, "usage: %s [--long] [--every N] [--seed N] [--transport NAME] "
                         "[--ranks P] [--case N]\n", argv[0]);

@@ -216,7 +216,7 @@ static uint16_t port_of(const struct sockaddr *address)
                : ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
 }
 
-/* The device of 10.9.N.1, -1: any, or none. */
+/* The device of 127.9.N.1, -1: any, or none. */
 static int device_of(const struct sockaddr *address)
 {
     const struct sockaddr_in *four = (const void *)address;

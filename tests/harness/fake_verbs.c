@@ -322,11 +322,16 @@ static int own_addresses(uint8_t (*out)[16], int max)
     int n = 0;
 
     for (; n < fake_opts.devices && n < max; n++)
-        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff, 10, 9, (uint8_t)n, 1}, 16);
+        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff, 127, 9, (uint8_t)n, 1}, 16);
     return n;
 }
 
 /* What tests see ---------------------------------------------------------------- */
+
+bool trib_verbs_present(void)
+{
+    return fake_opts.devices > 0 || fake_opts.no_library;
+}
 
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {

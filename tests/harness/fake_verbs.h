@@ -19,7 +19,8 @@
 struct fake_verbs_opts {
     bool no_library;
     bool no_connection_manager;
-    int devices;         /* fake0, fake1, … each with one IPv4 address: 10.9.N.1 */
+    int devices;         /* fake0, fake1, … each with one IPv4 address: 127.9.N.1,
+                          * to which real UDP gets, too */
     bool port_down;
     bool address_less;   /* the addresses lead to no device */
     bool address_errors; /* no address of a peer can be resolved */

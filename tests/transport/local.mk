@@ -35,6 +35,7 @@ tests_transport_test_transport_SOURCES = \
 tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h
 if TRIB_VERBS
 verbs_tests = \
+	tests/transport/test_auto_verbs \
 	tests/transport/test_verbs \
 	tests/transport/test_verbs_conformance
 check_PROGRAMS += $(verbs_tests)
@@ -44,6 +45,8 @@ fake_verbs_sources = \
 	tests/harness/fake_queues.c \
 	tests/harness/fake_rdmacm.c \
 	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
+tests_transport_test_auto_verbs_SOURCES = \
+	tests/transport/test_auto_verbs.c tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_SOURCES = \
 	tests/transport/test_verbs.c tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_conformance_SOURCES = \

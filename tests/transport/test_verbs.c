@@ -121,15 +121,46 @@ static void test_no_room(void **state)
     contains(pair.err.text, "1000 ranks need a completion queue of");
 }
 
+/* The first of two UDP ports, too, that nobody uses. */
+static int free_ports(void)
+{
+    struct trib_net_port udp[2];
+
+    for (int first = 10000 + getpid() % 10000; first < 32000; first += 2) {
+        bool a = trib_net_bind("test", SOCK_DGRAM, first, 1, &udp[0], NULL) == TRIB_OK;
+        bool b =
+            trib_net_bind("test", SOCK_DGRAM, first + 1, 1, &udp[1], NULL) == TRIB_OK;
+        if (a)
+            close(udp[0].fd);
+        if (b)
+            close(udp[1].fd);
+        if (a && b)
+            return first;
+    }
+    fail_msg("no two ports are free");
+    return 0;
+}
+
 static void test_ports(void **state)
 {
+    struct trib_net_port udp;
     struct pair pair;
+    char text[64], words[96];
+    int first = free_ports();
 
     (void)state;
-    pair_open(&pair, "verbs:port=5000,ports=2", "verbs:port=5000,ports=2");
-    refuses("verbs:port=5000,ports=2", TRIB_ERR_SYSTEM,
-            "none of the ports 5000 to 5001 can be bound");
+    snprintf(text, sizeof(text), "verbs:port=%d,ports=2", first);
+    pair_open(&pair, text, text);
+    snprintf(words, sizeof(words), "none of the ports %d to %d can be bound", first,
+             first + 1);
+    refuses(text, TRIB_ERR_SYSTEM, words);
     pair_close(&pair);
+    snprintf(text, sizeof(text), "verbs:port=%d,ports=1", first);
+    assert_status(trib_net_bind("test", SOCK_DGRAM, first, 1, &udp, NULL), TRIB_OK);
+    snprintf(words, sizeof(words), "no UDP port from %d to %d for heartbeats", first,
+             first);
+    refuses(text, TRIB_ERR_SYSTEM, words);
+    close(udp.fd);
 }
 
 /* The second device is used where it is asked for. */
@@ -319,7 +350,7 @@ static void test_statuses(void **state)
         {IBV_WC_RETRY_EXC_ERR, "its host does not answer any more", "UDP port 4791"},
         {IBV_WC_RNR_RETRY_EXC_ERR, "it took no more writes", "verbs:receives=N"},
         {IBV_WC_REM_ACCESS_ERR, "it refused a write", "freed or unmapped"},
-        {IBV_WC_LOC_PROT_ERR, "the source of a write is not registered", "10.9.0.1"},
+        {IBV_WC_LOC_PROT_ERR, "the source of a write is not registered", "127.9.0.1"},
         {IBV_WC_FATAL_ERR, "the device of this host has failed", "dmesg"},
         {(enum ibv_wc_status)99, "an error that is not known", "status 99"},
     };
@@ -430,6 +461,40 @@ static void test_sleep(void **state)
     pair.t[0]->ops->wait(pair.t[0], 30000000);
     assert_true(trib_now_ns() - start < UINT64_C(15000000000));
     expect_loss(&pair, 0, "has died");
+    pair_close(&pair);
+}
+
+/* Of another host, by its address. The adapter of a process that is stopped goes on; what
+ * answers the heart does not. */
+static void test_silence(void **state)
+{
+    struct trib_address address;
+    struct verbs_address a;
+    struct trib_event e;
+    struct pair pair = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        pair.cfg.stop_timeout_ms = 2000;
+        assert_status(trib_transport_open("verbs", &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    memcpy(&a, address.bytes, sizeof(a));
+    a.boot++;
+    a.ip[0].bytes[15]++; /* else it would lead back here */
+    memcpy(address.bytes, &a, sizeof(a));
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
+    struct verbs *stopped = (struct verbs *)pair.t[1];
+    trib_pulse_close(stopped->pulse);
+    stopped->own_pulse = false;
+    assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_false(e.left);
+    contains(e.why, "nothing was heard of process");
+    contains(e.why, "at 127.9.0.2 for");
+    assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
     pair_close(&pair);
 }
 
@@ -599,7 +664,7 @@ int main(void)
         CASE(test_port),         CASE(test_cut),         CASE(test_removal),
         CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
         CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
-        CASE(test_one_way),      CASE(test_ask_again),
+        CASE(test_one_way),      CASE(test_ask_again),    CASE(test_silence),
     };
 
     tribtest_deadline(120);

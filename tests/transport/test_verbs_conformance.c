@@ -11,6 +11,7 @@ static const struct row rows[] = {
     {"verbs", ROW_FOREIGN | ROW_THREADS},
     {"verbs:depth=16,receives=64", ROW_FOREIGN | ROW_THREADS},
     {"verbs+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
+    {"auto:ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
 };
 
 /* Nothing was misused, nothing is left. */
