@@ -25,6 +25,9 @@ libtransport_la_SOURCES = \
 	transport/tcp_region.c \
 	transport/tcp_send.c \
 	transport/transport.c transport/transport.h \
+	transport/verbs_call.c transport/verbs_call.h \
+	transport/verbs_gid.c transport/verbs_gid.h \
+	transport/verbs_wire.h \
 	transport/wrap.c transport/wrap.h \
 	transport/wrap_trace.c \
 	transport/wrap_trouble.c
@@ -40,6 +43,5 @@ libtransport_la_SOURCES += \
 	transport/verbs_poll.c \
 	transport/verbs_region.c \
 	transport/verbs_text.c \
-	transport/verbs_wire.h \
 	transport/verbs_write.c
 endif

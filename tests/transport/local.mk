@@ -7,6 +7,7 @@ transport_tests = \
 	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
 	tests/transport/test_transport \
+	tests/transport/test_verbs_gid \
 	tests/transport/test_wrap
 check_PROGRAMS += $(transport_tests)
 TESTS += $(transport_tests)
@@ -29,6 +30,7 @@ tests_transport_test_tcp_listen_SOURCES = \
 	tests/transport/test_tcp_listen.c tests/transport/pair.h
 tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
+tests_transport_test_verbs_gid_SOURCES = tests/transport/test_verbs_gid.c
 tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h
 if TRIB_VERBS
 verbs_tests = \
