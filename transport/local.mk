@@ -37,11 +37,14 @@ libtransport_la_SOURCES += \
 	transport/verbs_api.c transport/verbs_api.h \
 	transport/verbs_connect.c \
 	transport/verbs_device.c \
+	transport/verbs_dial.c \
+	transport/verbs_door.c \
 	transport/verbs_life.c \
 	transport/verbs_link.c \
 	transport/verbs_manager.c \
 	transport/verbs_poll.c \
 	transport/verbs_region.c \
+	transport/verbs_table.c \
 	transport/verbs_text.c \
 	transport/verbs_write.c
 endif

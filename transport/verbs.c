@@ -5,6 +5,7 @@
  */
 #include "transport/verbs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -28,16 +29,34 @@ enum {
 struct settings {
     int64_t port, ports, depth, receives;
     char device[IBV_SYSFS_NAME_MAX];
+    enum verbs_connect connect;
 };
+
+static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
+                                   struct trib_error *err)
+{
+    static const char *const names[] = {
+        [VERBS_BY_BEST] = "auto", [VERBS_BY_RDMACM] = "rdmacm", [VERBS_BY_GID] = "gid"};
+
+    for (int i = 0; i <= VERBS_BY_GID; i++) {
+        *out = (enum verbs_connect)i;
+        if (strcmp(text, names[i]) == 0)
+            return TRIB_OK;
+    }
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "verbs: connect=%s is none of auto, rdmacm and gid", text);
+}
 
 static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
 {
+    char connect[16] = "auto";
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &s->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
         {.name = "depth", .min = 16, .max = DEPTH_MAX, .value = &s->depth},
         {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
         {.name = "device", .text = s->device, .max = sizeof(s->device)},
+        {.name = "connect", .text = connect, .max = sizeof(connect)},
     };
 
     *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096};
@@ -45,7 +64,7 @@ static trib_status_t parse(const struct trib_transport_opts *opts, struct settin
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
         s->ports = 65536 - s->port;
-    return status;
+    return status == TRIB_OK ? parse_connect(connect, &s->connect, opts->err) : status;
 }
 
 static uint32_t power_of_two(uint32_t least, uint32_t n)
@@ -68,7 +87,8 @@ static trib_status_t load(struct verbs *v)
     /* A child must not lose pages that the adapter knows. New kernels see to it. */
     if (!v->api.ibv_is_fork_initialized ||
         v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
-        if (v->api.ibv_fork_init() != 0)
+        errno = v->api.ibv_fork_init();
+        if (errno)
             trib_log(v->log, TRIB_LOG_INFO, "verbs",
                      "ibv_fork_init came too late: %m; this process should not fork");
     }
@@ -92,7 +112,9 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->depth = power_of_two(16, (uint32_t)s->depth);
     v->receives = (uint32_t)s->receives;
     v->inline_bytes = INLINE_BYTES;
-    v->bell = v->stop = v->doze = -1;
+    v->bell = v->stop = v->doze = v->door.at.fd = v->door.epoll = -1;
+    v->connect = s->connect;
+    v->net = trib_net_space();
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
     trib_process_self(&v->me);
@@ -106,8 +128,13 @@ static struct verbs *make(const struct trib_transport_opts *opts,
 
 static void release(struct verbs *v)
 {
+    trib_verbs_door_close(v);
     for (int i = 0; v->peers && i < v->size; i++) {
         free(v->peers[i].tickets);
+        if (v->peers[i].in.called)
+            close(v->peers[i].in.wire);
+        if (v->peers[i].out.called)
+            close(v->peers[i].out.wire);
         if (v->peers[i].watched)
             trib_process_watch_close(&v->peers[i].watch);
     }
@@ -150,6 +177,17 @@ static trib_status_t make_descriptors(struct verbs *v)
     return TRIB_OK;
 }
 
+/* Where the connection manager serves, too: a peer may have none. */
+static bool may_call(struct verbs *v)
+{
+    struct verbs_table table;
+
+    return v->connect != VERBS_BY_RDMACM &&
+           v->context->device->transport_type != IBV_TRANSPORT_IWARP &&
+           trib_verbs_table_read(v, v->context, v->port_num, &table) == 0 &&
+           (table.n > 0 || table.lid);
+}
+
 static trib_status_t verbs_open(const struct trib_transport_opts *opts,
                                 struct trib_transport **out)
 {
@@ -173,6 +211,8 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)
         status = trib_verbs_listen(v, (int)s.port, (int)s.ports);
+    if (status == TRIB_OK && may_call(v))
+        status = trib_verbs_door_open(v, (int)s.port, (int)s.ports);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {
@@ -208,7 +248,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .reach = trib_verbs_reach,
     .survey = trib_no_survey,
     .settle = trib_no_settle,
-    .route = trib_only_route,
+    .route = trib_verbs_peer_route,
     .connect = trib_verbs_connect,
     .disconnect = trib_verbs_disconnect,
     .alloc = trib_verbs_alloc,

@@ -4,6 +4,8 @@
  */
 #include "transport/verbs_api.h"
 
+#include <string.h>
+
 #include "base/library.h"
 #include "transport/net.h"
 
@@ -15,6 +17,9 @@ static const struct trib_symbol ibverbs[] = {
     {.name = "ibv_is_fork_initialized",
      .at = offsetof(struct trib_verbs_api, ibv_is_fork_initialized),
      .optional = true},
+    {.name = "_ibv_query_gid_table",
+     .at = offsetof(struct trib_verbs_api, _ibv_query_gid_table),
+     .optional = true},
 };
 /* clang-format on */
 
@@ -22,9 +27,14 @@ static const struct trib_symbol rdmacm[] = {TRIB_RDMACM_CALLS(SYMBOL)};
 
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {
+    memset(api, 0, sizeof(*api));
     api->own_addresses = trib_net_own;
-    return trib_library_open("libibverbs.so.1", ibverbs,
-                             sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes) &&
-           trib_library_open("librdmacm.so.1", rdmacm,
-                             sizeof(rdmacm) / sizeof(rdmacm[0]), api, why, bytes);
+    if (!trib_library_open("libibverbs.so.1", ibverbs,
+                           sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
+        return false;
+    if (!trib_library_open("librdmacm.so.1", rdmacm,
+                           sizeof(rdmacm) / sizeof(rdmacm[0]), api, api->no_rdmacm,
+                           sizeof(api->no_rdmacm)))
+        api->rdma_create_event_channel = NULL;
+    return true;
 }

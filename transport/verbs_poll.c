@@ -127,17 +127,17 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_status_text text = trib_verbs_status_text(wc->status);
-    char here[VERBS_IP_TEXT], there[VERBS_IP_TEXT];
+    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
 
     if (wc->status == IBV_WC_WR_FLUSH_ERR || p->state != VERBS_PEER_CONNECTED)
         return;
     trib_verbs_going(v, peer, "process %d: %s", p->who.pid, text.clause);
     if (p->watched && trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD)
         return; /* reason enough */
+    trib_verbs_ends(v, peer, here, there);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             verbs_ip_text(&v->ip[0], here), v->device, peer, p->who.pid,
-             verbs_ip_text(&p->where, there), text.clause, (int)wc->status,
+             here, v->device, peer, p->who.pid, there, text.clause, (int)wc->status,
              wc->vendor_err, text.advice);
 }
 
@@ -294,8 +294,10 @@ static bool all_said(struct verbs *v, int peer)
 /* What does not concern the peer waits for the next poll. */
 static void put_by(struct verbs *v, const struct ibv_wc *wc)
 {
-    if (v->stash_n == 0)
+    if (v->stash_at + v->stash_n == v->stash_max || v->stash_n == 0) {
+        memmove(v->stash, v->stash + v->stash_at, v->stash_n * sizeof(*v->stash));
         v->stash_at = 0;
+    }
     assert(v->stash_at + v->stash_n < v->stash_max);
     v->stash[v->stash_at + v->stash_n++] = *wc;
 }

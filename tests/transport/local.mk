@@ -35,6 +35,7 @@ tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/
 if TRIB_VERBS
 verbs_tests = \
 	tests/transport/test_verbs \
+	tests/transport/test_verbs_dial \
 	tests/transport/test_verbs_conformance
 check_PROGRAMS += $(verbs_tests)
 TESTS += $(verbs_tests)
@@ -44,7 +45,11 @@ fake_verbs_sources = \
 	tests/harness/fake_rdmacm.c \
 	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
 tests_transport_test_verbs_SOURCES = \
-	tests/transport/test_verbs.c tests/transport/pair.h $(fake_verbs_sources)
+	tests/transport/test_verbs.c tests/transport/pair.h tests/transport/verbs_pair.h \
+	$(fake_verbs_sources)
+tests_transport_test_verbs_dial_SOURCES = \
+	tests/transport/test_verbs_dial.c tests/transport/pair.h \
+	tests/transport/verbs_pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_conformance_SOURCES = \
 	tests/transport/test_verbs_conformance.c $(conformance_sources) \
 	$(fake_verbs_sources)

@@ -4,7 +4,7 @@
  * and nothing is left behind. What goes well is in test_verbs_conformance.c.
  */
 #include "tests/harness/fake_verbs.h"
-#include "tests/transport/pair.h"
+#include "tests/transport/verbs_pair.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,30 +12,6 @@
 
 #include "base/time.h"
 #include "transport/verbs.h"
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)fake_verbs_reset();
-    return 0;
-}
-
-static int nothing_left(void **state)
-{
-    (void)state;
-    return fake_verbs_mistakes() || fake_verbs_live();
-}
-
-static void open_pair(struct pair *pair)
-{
-    pair_open(pair, "verbs", "verbs");
-}
-
-static void contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not say \"%s\"", text, part);
-}
 
 /* Opening fails, with these words. */
 static void refuses(const char *text, trib_status_t expected, const char *words)
@@ -47,31 +23,6 @@ static void refuses(const char *text, trib_status_t expected, const char *words)
     assert_status(trib_transport_open(text, &opts, &t), expected);
     assert_null(t);
     contains(pair.err.text, words);
-}
-
-/* The next event of a side, which must be this loss. */
-static void expect_loss(struct pair *pair, int side, const char *why)
-{
-    struct trib_event e;
-
-    assert_int_equal(pair_poll(pair, side, 5000, &e), 1);
-    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    assert_int_equal(e.peer, !side);
-    contains(e.why, why);
-    assert_int_equal(pair_poll(pair, side, 20, &e), 0);
-    assert_status(
-        pair->t[side]->ops->write(pair->t[side], !side, &(struct trib_write){0}),
-        TRIB_ERR_PEER_LOST);
-}
-
-static void expect_arrival(struct pair *pair, int side, uint32_t imm, uint64_t len)
-{
-    struct trib_event e;
-
-    assert_int_equal(pair_poll(pair, side, 5000, &e), 1);
-    assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
-    assert_int_equal(e.imm, imm);
-    assert_int_equal(e.len, len);
 }
 
 static void test_no_library(void **state)
@@ -89,9 +40,9 @@ static void test_no_device(void **state)
     fake_verbs_reset()->devices = 0;
     refuses("verbs", TRIB_ERR_UNSUPPORTED, "this host has no RDMA device");
     fake_verbs_reset()->no_connection_manager = true;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED, "load the module rdma_ucm");
+    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED, "load the module rdma_ucm");
     fake_verbs_reset()->address_less = true;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED,
+    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED,
             "no IP address of this host belongs to the RDMA device fake0");
     fake_verbs_reset()->port_down = true;
     refuses("verbs", TRIB_ERR_UNSUPPORTED, "port 1 of fake0 is not active");
@@ -126,8 +77,9 @@ static void test_ports(void **state)
     struct pair pair;
 
     (void)state;
-    pair_open(&pair, "verbs:port=5000,ports=2", "verbs:port=5000,ports=2");
-    refuses("verbs:port=5000,ports=2", TRIB_ERR_SYSTEM,
+    pair_open(&pair, "verbs:port=5000,ports=2,connect=rdmacm",
+              "verbs:port=5000,ports=2,connect=rdmacm");
+    refuses("verbs:port=5000,ports=2,connect=rdmacm", TRIB_ERR_SYSTEM,
             "none of the ports 5000 to 5001 can be bound");
     pair_close(&pair);
 }
@@ -435,29 +387,6 @@ static void test_sleep(void **state)
 
 /* Connecting -------------------------------------------------------------------- */
 
-/* Two transports that are not connected, and the address of the second. */
-static void open_apart(struct pair *pair, struct trib_address *address)
-{
-    memset(pair, 0, sizeof(*pair));
-    for (int i = 0; i < 2; i++) {
-        struct trib_transport_opts opts = pair_opts(pair, i);
-        assert_status(trib_transport_open("verbs", &opts, &pair->t[i]), TRIB_OK);
-    }
-    assert_status(pair->t[1]->ops->address(pair->t[1], address), TRIB_OK);
-}
-
-static void connect_fails(struct pair *pair, const struct trib_address *address,
-                          trib_status_t expected, const char *words)
-{
-    trib_error_clear(&pair->err);
-    assert_status(pair->t[0]->ops->connect(pair->t[0], 1, address), expected);
-    contains(pair->err.text, words);
-    if (expected != TRIB_ERR_INVALID) {
-        contains(pair->err.text, "rank 0 (process");
-        contains(pair->err.text, "cannot reach rank 1 (process");
-    }
-}
-
 static void test_refusals(void **state)
 {
     struct trib_address address, other;
@@ -465,7 +394,7 @@ static void test_refusals(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     memcpy(&a, address.bytes, sizeof(a));
     other = address;
     a.key++;
@@ -493,7 +422,7 @@ static void test_reject(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->reject = 24;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "reason 24");
     opts->reject = 0;
@@ -514,7 +443,7 @@ static void test_other_device(void **state)
 
     (void)state;
     opts->devices = 2;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->other_device = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
                   "the way leads over fake1, but this rank uses fake0");
@@ -528,7 +457,7 @@ static void test_silent_peer(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->deaf = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no answer for 8.0 s");
     opts->deaf = false;
@@ -543,7 +472,7 @@ static void test_left(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has left");
     pair_close(&pair);
@@ -557,7 +486,7 @@ static void test_one_way(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     expect_arrival(&pair, 1, 6, 0);
@@ -576,7 +505,7 @@ static void test_ask_again(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->half_way = true;
     connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
     opts->half_way = false;
