@@ -122,6 +122,7 @@ struct verbs_peer {
     bool watched;
     bool said_bye; /* it leaves: the end of its connection is no death */
     bool finished; /* and nothing of it is still under way */
+    bool flushed; /* going for a reason that is not known yet */
     uint64_t stopped_ns;
     uint64_t going_at;
     uint64_t ahead; /* bytes of pieces that came before their write */

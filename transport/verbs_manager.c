@@ -216,8 +216,35 @@ static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
     trib_verbs_ring(v);
 }
 
+/* What a port's event means; NULL: nothing to anybody here. */
+static const char *port_text(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_PORT_ACTIVE:
+        return "is active";
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+        return "has other addresses; connections keep theirs, new ones take these";
+    case IBV_EVENT_PKEY_CHANGE:
+        return "is in other partitions; connections whose partition is gone will fail: "
+               "ask who runs the subnet manager";
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+        return "has another subnet manager, or one that was started again";
+    default:
+        return NULL;
+    }
+}
+
 static void handle_async(struct verbs *v, const struct ibv_async_event *event)
 {
+    const char *text = port_text(event->event_type);
+
+    if (text) {
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
+                 event->element.port_num, v->device, text);
+        return;
+    }
     switch (event->event_type) {
     case IBV_EVENT_QP_ACCESS_ERR:
         fault_of(v, event->element.qp, "it wrote outside of this rank's regions");
@@ -242,16 +269,7 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
             "at its cable, its switch and ibv_devinfo",
             event->element.port_num, v->device);
         break;
-    case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_GID_CHANGE:
-    case IBV_EVENT_LID_CHANGE:
-        trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
-                 event->element.port_num, v->device,
-                 event->event_type == IBV_EVENT_PORT_ACTIVE
-                     ? "is active"
-                     : "has other addresses; connections keep theirs");
-        break;
-    default:
+    default: /* of paths that migrate, limits and work queues: nothing here has these */
         break;
     }
 }

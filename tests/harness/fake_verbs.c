@@ -482,6 +482,14 @@ void fake_verbs_async(int context, enum ibv_event_type type)
     fake_unlock();
 }
 
+bool fake_verbs_async_waits(int context)
+{
+    fake_lock();
+    bool waits = contexts[context] && contexts[context]->n_events > 0;
+    fake_unlock();
+    return waits;
+}
+
 int fake_verbs_mistakes(void)
 {
     fake_lock();

@@ -58,6 +58,9 @@ void fake_verbs_hold(bool hold);
 /** fake_verbs_async - a device event, on the nth context that was opened. */
 void fake_verbs_async(int context, enum ibv_event_type type);
 
+/** fake_verbs_async_waits - an event of that context has not been read yet. */
+bool fake_verbs_async_waits(int context);
+
 /**
  * fake_verbs_gid - set the nth entry of a device's table of GIDs.
  *

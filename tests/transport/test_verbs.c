@@ -146,15 +146,34 @@ static void test_memlock(void **state)
     pair_close(&pair);
 }
 
+/* Where the kernel copies pinned pages at fork, the library need not mark them: that would
+ * cost a system call for each region. */
 static void test_fork_init(void **state)
 {
-    struct fake_verbs_opts *opts = fake_verbs_reset();
+    static const struct {
+        bool unneeded, no_query;
+        int error, calls;
+    } cases[] = {{.calls = 1},
+                 {.unneeded = true, .calls = 0},
+                 {.no_query = true, .calls = 2}, /* once for each transport */
+                 {.error = EINVAL, .calls = 1}};
     struct pair pair;
 
     (void)state;
-    open_pair(&pair);
-    assert_int_equal(opts->fork_calls, 1);
-    pair_close(&pair);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        opts->fork_unneeded = cases[i].unneeded;
+        opts->no_fork_query = cases[i].no_query;
+        opts->fork_errno = cases[i].error;
+        open_pair(&pair);
+        assert_int_equal(opts->fork_calls, cases[i].calls);
+        if (cases[i].error)
+            contains(pair.logged, "ibv_fork_init came too late: Invalid argument; this "
+                                  "process should not fork");
+        else
+            assert_int_equal(pair.lines, 0);
+        pair_close(&pair);
+    }
 }
 
 /* Small writes are inline, as far as the device can; few of them report. */
@@ -260,8 +279,27 @@ static void test_stash(void **state)
     pair_close(&pair);
 }
 
-/* Each status of a completion has its words, and only the first of a connection counts.
- */
+/* A write that ends in this status: the loss, and one line of log. */
+static void try_status(enum ibv_wc_status status, const char *why, const char *logged)
+{
+    struct pair pair;
+
+    (void)fake_verbs_reset();
+    open_pair(&pair);
+    fake_verbs_fail(status);
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    (void)pair_write(&pair, 8, 2); /* is flushed */
+    expect_loss(&pair, 0, why);
+    assert_int_equal(pair.lines, 1);
+    contains(pair.logged, "10.9.0.1 on fake0 to rank 1 (process");
+    contains(pair.logged, "at 10.9.0.1: ");
+    contains(pair.logged, logged);
+    expect_loss(&pair, 1, "process");
+    pair_close(&pair);
+    assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+}
+
+/* Each status of a completion has its words, and only the first of a connection counts. */
 static void test_statuses(void **state)
 {
     static const struct {
@@ -275,26 +313,15 @@ static void test_statuses(void **state)
         {IBV_WC_FATAL_ERR, "the device of this host has failed", "dmesg"},
         {(enum ibv_wc_status)99, "an error that is not known", "status 99"},
     };
-    struct pair pair;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        (void)fake_verbs_reset();
-        open_pair(&pair);
-        fake_verbs_fail(cases[i].status);
-        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
-        (void)pair_write(&pair, 8, 2); /* is flushed */
-        expect_loss(&pair, 0, cases[i].why);
-        assert_int_equal(pair.lines, 1);
-        contains(pair.logged, cases[i].logged);
-        expect_loss(&pair, 1, "process");
-        pair_close(&pair);
-        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
-    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        try_status(cases[i].status, cases[i].why, cases[i].logged);
     for (int s = IBV_WC_SUCCESS + 1; s <= IBV_WC_TM_RNDV_INCOMPLETE; s++) {
         struct verbs_status_text text = trib_verbs_status_text((enum ibv_wc_status)s);
         assert_true(strlen(text.clause) > 10 && strlen(text.advice) > 10);
         assert_null(strstr(text.clause, "not known"));
+        try_status((enum ibv_wc_status)s, text.clause, text.advice);
     }
 }
 
@@ -305,8 +332,10 @@ static void test_async(void **state)
         const char *why;
     } cases[] = {
         {IBV_EVENT_QP_FATAL, "the device gave up its queue pair"},
+        {IBV_EVENT_QP_REQ_ERR, "it sent a request that is not valid"},
         {IBV_EVENT_QP_ACCESS_ERR, "it wrote outside of this rank's regions"},
         {IBV_EVENT_CQ_ERR, "a queue of this host's RDMA device has failed"},
+        {IBV_EVENT_SRQ_ERR, "a queue of this host's RDMA device has failed"},
         {IBV_EVENT_DEVICE_FATAL, "this host's RDMA device has failed"},
     };
     struct pair pair;
@@ -322,22 +351,59 @@ static void test_async(void **state)
     }
 }
 
-/* A port that goes down is logged; connections may outlive it. */
-static void test_port(void **state)
+/* The device stops a queue pair and flushes; what it says about it comes later. */
+static void test_flush(void **state)
 {
     struct pair pair;
     struct trib_event e;
 
     (void)state;
     open_pair(&pair);
-    fake_verbs_async(1, IBV_EVENT_PORT_ERR);
-    fake_verbs_async(1, IBV_EVENT_GID_CHANGE);
-    assert_int_equal(pair_poll(&pair, 1, 50, &e), 0);
+    struct verbs *v = (struct verbs *)pair.t[0];
+    fake_verbs_fail(IBV_WC_WR_FLUSH_ERR);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
-    expect_arrival(&pair, 1, 1, 8);
-    pair_close(&pair); /* joins who logs */
-    assert_int_equal(pair.lines, 2);
-    contains(pair.logged, "port 1 of fake0 has other addresses");
+    assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
+    assert_int_equal(v->peers[1].state, VERBS_PEER_GOING);
+    trib_verbs_going(v, 1, "the cause");
+    trib_verbs_going(v, 1, "a consequence");
+    expect_loss(&pair, 0, "the cause");
+    pair_close(&pair);
+}
+
+/* What happens to a port is logged; connections may outlive it. */
+static void test_port(void **state)
+{
+    static const struct {
+        enum ibv_event_type type;
+        const char *logged;
+    } cases[] = {
+        {IBV_EVENT_PORT_ERR, "port 1 of fake0 is down: peers are lost unless it comes"},
+        {IBV_EVENT_PORT_ACTIVE, "port 1 of fake0 is active"},
+        {IBV_EVENT_GID_CHANGE, "port 1 of fake0 has other addresses"},
+        {IBV_EVENT_LID_CHANGE, "port 1 of fake0 has other addresses"},
+        {IBV_EVENT_PKEY_CHANGE, "port 1 of fake0 is in other partitions"},
+        {IBV_EVENT_SM_CHANGE, "port 1 of fake0 has another subnet manager"},
+        {IBV_EVENT_CLIENT_REREGISTER, "port 1 of fake0 has another subnet manager"},
+        {IBV_EVENT_COMM_EST, ""},
+    };
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)fake_verbs_reset();
+        open_pair(&pair);
+        fake_verbs_async(1, cases[i].type);
+        while (fake_verbs_async_waits(1))
+            usleep(1000);
+        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+        expect_arrival(&pair, 1, 1, 8);
+        assert_int_equal(pair_poll(&pair, 1, 20, &e), 0);
+        pair_close(&pair); /* joins who logs */
+        assert_int_equal(pair.lines, *cases[i].logged != 0);
+        contains(pair.logged, cases[i].logged);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
 }
 
 /* What a dead peer wrote comes first; both directions end. */
@@ -525,7 +591,7 @@ int main(void)
         CASE(test_memlock),      CASE(test_fork_init),   CASE(test_posting),
         CASE(test_pieces),       CASE(test_full),        CASE(test_leave_stuck),
         CASE(test_stash),        CASE(test_statuses),    CASE(test_async),
-        CASE(test_port),         CASE(test_cut),         CASE(test_removal),
+        CASE(test_port),         CASE(test_flush),       CASE(test_cut),         CASE(test_removal),
         CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
         CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
         CASE(test_one_way),      CASE(test_ask_again),
