@@ -211,6 +211,9 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)
         status = trib_verbs_listen(v, (int)s.port, (int)s.ports);
+    if (status == TRIB_OK && *v->no_rdmacm)
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
+                 v->device, v->no_rdmacm);
     if (status == TRIB_OK && may_call(v))
         status = trib_verbs_door_open(v, (int)s.port, (int)s.ports);
     if (status == TRIB_OK)

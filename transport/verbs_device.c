@@ -241,20 +241,26 @@ trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
 
 void trib_verbs_devices(char *text, size_t bytes)
 {
-    struct trib_verbs_api api;
+    struct verbs v = {0}; /* as far as its connection manager */
     struct ibv_device **list = NULL;
 
     text[0] = '\0';
-    if (!trib_verbs_load(&api, text, bytes))
+    if (!trib_verbs_load(&v.api, text, bytes))
         return;
     text[0] = '\0';
-    list = api.ibv_get_device_list(NULL);
+    list = v.api.ibv_get_device_list(NULL);
     for (int i = 0; list && list[i]; i++)
         trib_text_append(text, bytes, "%s%s", i ? ", " : "", list[i]->name);
-    if (!text[0])
+    if (text[0]) {
+        ask_manager(&v, "", "");
+        trib_text_append(text, bytes, " (by %s)", *v.no_rdmacm ? "GIDs" : "librdmacm");
+    } else {
         trib_text_append(text, bytes, "no RDMA device");
+    }
+    if (v.events)
+        v.api.rdma_destroy_event_channel(v.events);
     if (list)
-        api.ibv_free_device_list(list);
+        v.api.ibv_free_device_list(list);
 }
 
 /* A silent peer is lost after stop_timeout_ms, not before: the device sends a packet
