@@ -25,6 +25,9 @@ libtransport_la_SOURCES = \
 	transport/tcp_region.c \
 	transport/tcp_send.c \
 	transport/transport.c transport/transport.h \
+	transport/verbs_call.c transport/verbs_call.h \
+	transport/verbs_gid.c transport/verbs_gid.h \
+	transport/verbs_wire.h \
 	transport/watch.c transport/watch.h \
 	transport/wrap.c transport/wrap.h \
 	transport/wrap_trace.c \
@@ -35,12 +38,14 @@ libtransport_la_SOURCES += \
 	transport/verbs_api.c transport/verbs_api.h \
 	transport/verbs_connect.c \
 	transport/verbs_device.c \
+	transport/verbs_dial.c \
+	transport/verbs_door.c \
 	transport/verbs_life.c \
 	transport/verbs_link.c \
 	transport/verbs_manager.c \
 	transport/verbs_poll.c \
 	transport/verbs_region.c \
+	transport/verbs_table.c \
 	transport/verbs_text.c \
-	transport/verbs_wire.h \
 	transport/verbs_write.c
 endif

@@ -2,14 +2,18 @@
 #include "transport/net.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/wait.h"
 
 const uint8_t trib_net_loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 
@@ -33,6 +37,18 @@ socklen_t trib_net_sockaddr(const uint8_t ip[16], uint16_t port, int family,
     memcpy(&six.sin6_addr, ip, 16);
     memcpy(out, &six, sizeof(six));
     return sizeof(six);
+}
+
+void trib_net_ip(const struct sockaddr *from, uint8_t ip_out[16])
+{
+    const struct sockaddr_in *four = (const void *)from;
+    const struct sockaddr_in6 *six = (const void *)from;
+
+    memcpy(ip_out, trib_net_loopback, 12);
+    if (from->sa_family == AF_INET)
+        memcpy(ip_out + 12, &four->sin_addr, 4);
+    else
+        memcpy(ip_out, &six->sin6_addr, 16);
 }
 
 void trib_net_text(const uint8_t ip[16], char *text, unsigned bytes)
@@ -87,6 +103,32 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
     close(out->fd);
     out->fd = -1;
     return TRIB_ERR_SYSTEM;
+}
+
+int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline)
+{
+    int family = trib_net_is_v4(ip) ? AF_INET : AF_INET6;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_storage to;
+    socklen_t to_len = trib_net_sockaddr(ip, port, family, &to);
+    int yes = 1, error = 0;
+    socklen_t len = sizeof(error);
+
+    if (fd < 0)
+        return -1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    if (connect(fd, (struct sockaddr *)&to, to_len) != 0)
+        error = errno;
+    /* A connection that a signal interrupts is made all the same. */
+    if ((error == EINPROGRESS || error == EINTR) &&
+        (!trib_wait_fd(fd, POLLOUT, deadline) ||
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0))
+        error = errno;
+    if (!error)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
 }
 
 bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16])

@@ -36,6 +36,13 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
 socklen_t trib_net_sockaddr(const uint8_t ip[16], uint16_t port, int family,
                             struct sockaddr_storage *out);
 
+/** trib_net_dial - a TCP connection, non-blocking; -1 and errno. Ends with ETIMEDOUT at the
+ * deadline, whatever signals come. */
+int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline);
+
+/** trib_net_ip - the address in a sockaddr of IPv4 or IPv6. */
+void trib_net_ip(const struct sockaddr *from, uint8_t ip_out[16]);
+
 /** trib_net_is_v4 - a mapped IPv4 address? */
 bool trib_net_is_v4(const uint8_t ip[16]);
 

@@ -5,6 +5,7 @@
  */
 #include "transport/verbs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -29,10 +30,27 @@ enum {
 struct settings {
     int64_t port, ports, depth, receives, reach_ms, watch;
     char device[IBV_SYSFS_NAME_MAX];
+    enum verbs_connect connect;
 };
+
+static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
+                                   struct trib_error *err)
+{
+    static const char *const names[] = {
+        [VERBS_BY_BEST] = "auto", [VERBS_BY_RDMACM] = "rdmacm", [VERBS_BY_GID] = "gid"};
+
+    for (int i = 0; i <= VERBS_BY_GID; i++) {
+        *out = (enum verbs_connect)i;
+        if (strcmp(text, names[i]) == 0)
+            return TRIB_OK;
+    }
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "verbs: connect=%s is none of auto, rdmacm and gid", text);
+}
 
 static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
 {
+    char connect[16] = "auto";
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &s->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
@@ -41,6 +59,7 @@ static trib_status_t parse(const struct trib_transport_opts *opts, struct settin
         {.name = "reach_ms", .min = 100, .max = 600000, .value = &s->reach_ms},
         {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
         {.name = "device", .text = s->device, .max = sizeof(s->device)},
+        {.name = "connect", .text = connect, .max = sizeof(connect)},
     };
 
     *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096, .reach_ms = REACH_MS,
@@ -49,7 +68,7 @@ static trib_status_t parse(const struct trib_transport_opts *opts, struct settin
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
         s->ports = 65536 - s->port;
-    return status;
+    return status == TRIB_OK ? parse_connect(connect, &s->connect, opts->err) : status;
 }
 
 static uint32_t power_of_two(uint32_t least, uint32_t n)
@@ -82,7 +101,8 @@ static trib_status_t load(struct verbs *v)
     /* A child must not lose pages that the adapter knows. New kernels see to it. */
     if (!v->api.ibv_is_fork_initialized ||
         v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
-        if (v->api.ibv_fork_init() != 0)
+        errno = v->api.ibv_fork_init();
+        if (errno)
             trib_log(v->log, TRIB_LOG_INFO, "verbs",
                      "ibv_fork_init came too late: %m; this process should not fork");
     }
@@ -110,7 +130,9 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->watch = s->watch != 0;
     v->pulse = opts->pulse;
     v->own_pulse = !opts->pulse;
-    v->bell = v->stop = v->doze = -1;
+    v->bell = v->stop = v->doze = v->door.at.fd = v->door.epoll = -1;
+    v->connect = s->connect;
+    v->net = trib_net_space();
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
     trib_process_self(&v->me);
@@ -124,9 +146,14 @@ static struct verbs *make(const struct trib_transport_opts *opts,
 
 static void release(struct verbs *v)
 {
+    trib_verbs_door_close(v);
     for (int i = 0; v->peers && i < v->size; i++) {
         free(v->peers[i].tickets);
         trib_watch_free(&v->peers[i].watch);
+        if (v->peers[i].in.called)
+            close(v->peers[i].in.wire);
+        if (v->peers[i].out.called)
+            close(v->peers[i].out.wire);
     }
     if (v->own_pulse)
         trib_pulse_close(v->pulse);
@@ -189,6 +216,17 @@ static trib_status_t start_pulse(struct verbs *v, const struct trib_transport_op
                      (int)s->port, (int)(s->port ? s->port + s->ports - 1 : 65535));
 }
 
+/* Where the connection manager serves, too: a peer may have none. */
+static bool may_call(struct verbs *v)
+{
+    struct verbs_table table;
+
+    return v->connect != VERBS_BY_RDMACM &&
+           v->context->device->transport_type != IBV_TRANSPORT_IWARP &&
+           trib_verbs_table_read(v, v->context, v->port_num, &table) == 0 &&
+           (table.n > 0 || table.lid);
+}
+
 static trib_status_t verbs_open(const struct trib_transport_opts *opts,
                                 struct trib_transport **out)
 {
@@ -212,6 +250,11 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)
         status = trib_verbs_listen(v, (int)s.port, (int)s.ports);
+    if (status == TRIB_OK && *v->no_rdmacm)
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
+                 v->device, v->no_rdmacm);
+    if (status == TRIB_OK && may_call(v))
+        status = trib_verbs_door_open(v, (int)s.port, (int)s.ports);
     if (status == TRIB_OK)
         status = start_pulse(v, opts, &s);
     if (status == TRIB_OK)
@@ -249,7 +292,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .reach = trib_verbs_reach,
     .survey = trib_no_survey,
     .settle = trib_no_settle,
-    .route = trib_only_route,
+    .route = trib_verbs_peer_route,
     .connect = trib_verbs_connect,
     .disconnect = trib_verbs_disconnect,
     .alloc = trib_verbs_alloc,

@@ -24,6 +24,7 @@
 #include "transport/net.h"
 #include "transport/transport.h"
 #include "transport/verbs_api.h"
+#include "transport/verbs_call.h"
 #include "transport/verbs_wire.h"
 #include "transport/watch.h"
 
@@ -57,9 +58,46 @@ enum verbs_peer_state {
     VERBS_PEER_LEFT, /* we left it */
 };
 
+/* How connections are made. */
+enum verbs_connect { VERBS_BY_BEST, VERBS_BY_RDMACM, VERBS_BY_GID };
+
+/* What the connection manager would say of a connection. */
+struct verbs_path {
+    enum verbs_way way;
+    struct verbs_gid own, peer;
+    uint16_t lid; /* the peer's */
+    bool global;
+    uint8_t mtu;
+    uint32_t qp_num; /* the peer's */
+    uint32_t own_psn, peer_psn;
+};
+
+/* Made by the connection manager (id), or by a call (wire). */
 struct verbs_link {
-    struct rdma_cm_id *id; /* NULL: none */
-    struct ibv_qp *qp;
+    struct ibv_qp *qp; /* NULL: none */
+    struct rdma_cm_id *id;
+    bool called;
+    int wire; /* where called: TCP; silent, and its end is that of a process */
+    struct verbs_path path; /* where called */
+};
+
+#define VERBS_GUESTS 64
+
+/* Who has connected to the door and not yet been answered. */
+struct verbs_guest {
+    int fd;
+    uint64_t until;
+    size_t have;
+    uint8_t bytes[sizeof(struct verbs_call)];
+};
+
+/* Where calls come in; the manager's alone, but for `epoll`. */
+struct verbs_door {
+    struct trib_net_port at; /* fd -1: closed */
+    int epoll; /* the door, guests, wires */
+    struct verbs_guest *guests[VERBS_GUESTS];
+    int n_guests;
+    bool full;
 };
 
 /* Whose a queue pair is. */
@@ -78,10 +116,12 @@ struct verbs_peer {
     enum verbs_peer_state state;
     struct trib_process who;
     struct verbs_ip where; /* its address that answered */
+    char by[TRIB_WHY_MAX]; /* how it is connected */
     uint64_t key;
     struct trib_watch watch;
     bool said_bye; /* it leaves: the end of its connection is no death */
     bool finished; /* and nothing of it is still under way */
+    bool flushed; /* going for a reason that is not known yet */
     uint64_t going_at;
     uint64_t ahead; /* bytes of pieces that came before their write */
     char why[TRIB_WHY_MAX];
@@ -118,8 +158,15 @@ struct verbs {
     int reach_ms; /* for a connection: then no other address of the peer is tried */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
-    struct verbs_ip ip[VERBS_ADDRESSES];
-    uint16_t n_ips;
+    enum verbs_connect connect;
+    char no_rdmacm[240]; /* why not by the connection manager; "": by it */
+    uint8_t port_num; /* of the device */
+    uint8_t layer; /* enum verbs_layer; 0: not known */
+    uint32_t message_max;
+    uint64_t net; /* inode of the network name space */
+    struct verbs_ip ip[VERBS_ADDRESSES]; /* of the device, then others of the host */
+    uint16_t n_ips; /* of the device */
+    uint16_t more_ips;
     uint16_t port; /* of the listener */
     uint32_t depth; /* posted requests of a peer at most; a power of two */
     uint32_t signal_every;
@@ -133,8 +180,9 @@ struct verbs {
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
     struct ibv_srq *srq;
-    struct rdma_event_channel *events;
+    struct rdma_event_channel *events; /* NULL: no connection manager */
     struct rdma_cm_id *listener;
+    struct verbs_door door;
     int bell; /* eventfd: ends the own wait */
     int doze; /* epoll: the bell and the channel, what a sleep waits for */
     int stop; /* eventfd: ends the manager */
@@ -197,7 +245,8 @@ void trib_verbs_free_queues(struct verbs *v);
 void trib_verbs_devices(char *text, size_t bytes);
 
 /* verbs_link.c: one connection's id and queue pair, of either direction. */
-int trib_verbs_link_make(struct verbs *v, struct verbs_link *link, bool outlet);
+int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
+                         struct verbs_peer *owner, bool outlet);
 int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
 void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
@@ -206,10 +255,31 @@ struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
 struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const void *data,
                                         size_t bytes);
 
+/* verbs_table.c: the port's own GIDs, read each time, as they come and go. */
+/* 0 or an errno; ENOSYS: libibverbs is older than rdma-core 33. */
+int trib_verbs_table_read(struct verbs *v, struct ibv_context *context, uint8_t port,
+                          struct verbs_table *out);
+
+/* verbs_door.c: calls that come; under `links` but for open and close. */
+trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports);
+void trib_verbs_door_close(struct verbs *v);
+void trib_verbs_door_look(struct verbs *v);
+int trib_verbs_door_pause_ms(const struct verbs *v);
+void trib_verbs_door_watch(struct verbs *v, int fd);
+void trib_verbs_wire_keep(int fd);
+
+/* verbs_dial.c: calls that are made. */
+trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
+                              char *why, size_t bytes);
+trib_status_t trib_verbs_prove(struct verbs *v, int peer, char *why, size_t bytes);
+
 /* verbs_connect.c */
 trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out);
 trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
                                const struct trib_address *address);
+void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
+bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
+                           const struct verbs_ip *ip);
 trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address);
 
@@ -217,6 +287,11 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
 trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
 trib_status_t trib_verbs_manager_start(struct verbs *v);
 void trib_verbs_manager_stop(struct verbs *v);
+void trib_verbs_ring(struct verbs *v);
+struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
+                                    const char *device, enum verbs_refusal *verdict);
+void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
+                          struct verbs_link *trash);
 
 /* verbs_life.c: who is still there, and leaving. */
 void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
@@ -232,6 +307,7 @@ trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
 void trib_verbs_wake(struct trib_transport *t, int peer);
 void trib_verbs_say_bye(struct verbs *v, int peer);
+bool trib_verbs_post_proof(struct verbs *v, int peer);
 
 /* verbs_poll.c */
 int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max);
@@ -264,5 +340,11 @@ struct verbs_status_text {
 };
 struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status);
 const char *trib_verbs_refusal_text(enum verbs_refusal refusal);
+#define VERBS_END_TEXT 80
+/* Addresses or GIDs of a peer's outlet; the owner's. */
+void trib_verbs_ends(struct verbs *v, int peer, char here[VERBS_END_TEXT],
+                     char there[VERBS_END_TEXT]);
+char *trib_verbs_gid_text(const struct verbs_gid *gid, bool own,
+                          char text[VERBS_END_TEXT]);
 
 #endif

@@ -5,6 +5,7 @@
 #include "transport/verbs_api.h"
 
 #include <dirent.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/library.h"
@@ -17,6 +18,9 @@ static const struct trib_symbol ibverbs[] = {
     TRIB_VERBS_CALLS(SYMBOL)
     {.name = "ibv_is_fork_initialized",
      .at = offsetof(struct trib_verbs_api, ibv_is_fork_initialized),
+     .optional = true},
+    {.name = "_ibv_query_gid_table",
+     .at = offsetof(struct trib_verbs_api, _ibv_query_gid_table),
      .optional = true},
 };
 /* clang-format on */
@@ -38,9 +42,14 @@ bool trib_verbs_present(void)
 
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {
+    memset(api, 0, sizeof(*api));
     api->own_addresses = trib_net_own;
-    return trib_library_open("libibverbs.so.1", ibverbs,
-                             sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes) &&
-           trib_library_open("librdmacm.so.1", rdmacm,
-                             sizeof(rdmacm) / sizeof(rdmacm[0]), api, why, bytes);
+    if (!trib_library_open("libibverbs.so.1", ibverbs,
+                           sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
+        return false;
+    if (!trib_library_open("librdmacm.so.1", rdmacm,
+                           sizeof(rdmacm) / sizeof(rdmacm[0]), api, api->no_rdmacm,
+                           sizeof(api->no_rdmacm)))
+        api->rdma_create_event_channel = NULL;
+    return true;
 }

@@ -70,6 +70,8 @@ struct trib_verbs_api {
     TRIB_RDMACM_CALLS(TRIB_VERBS_CALL)
 #undef TRIB_VERBS_CALL
     enum ibv_fork_status (*ibv_is_fork_initialized)(void); /* NULL before rdma-core 35 */
+    __typeof__(&_ibv_query_gid_table) _ibv_query_gid_table; /* NULL before rdma-core 33 */
+    char no_rdmacm[200]; /* why librdmacm cannot be used; "": it can */
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */
 };
 
@@ -84,11 +86,11 @@ struct trib_verbs_api {
 bool trib_verbs_present(void);
 
 /**
- * trib_verbs_load - open both libraries.
+ * trib_verbs_load - open both libraries; without librdmacm its functions are NULL.
  *
  * The test harness has another of this name, whose table leads to a device in memory.
  *
- * why      receives a clause that says which library is missing
+ * why      receives a clause that says what of libibverbs is missing
  * thread   any
  */
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes);

@@ -33,6 +33,7 @@ struct attempt {
     struct verbs_link link;
     struct verbs_answer answer;
     uint64_t until; /* of all attempts for this peer */
+    char at[VERBS_IP_TEXT];
     trib_status_t status;
     char why[256];
 };
@@ -51,9 +52,13 @@ trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *
         .pid = v->me.pid,
         .pulse_port = trib_pulse_port(v->pulse),
         .pulse_key = trib_pulse_key(v->pulse),
+        .door = v->door.at.port,
+        .net = v->net,
+        .more = (uint8_t)v->more_ips,
+        .layer = v->layer,
     };
 
-    memcpy(a.ip, v->ip, v->n_ips * sizeof(a.ip[0]));
+    memcpy(a.ip, v->ip, sizeof(a.ip));
     memset(out, 0, sizeof(*out));
     out->len = sizeof(a);
     memcpy(out->bytes, &a, sizeof(a));
@@ -184,7 +189,7 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
         .key = address->key,
         .settings = v->settings,
     };
-    int error = trib_verbs_link_make(v, &a->link, true);
+    int error = trib_verbs_link_make(v, &a->link, a->link.id->context, true);
 
     if (error) {
         errno = error;
@@ -246,41 +251,81 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
 }
 
 /* An address of another host that this one has, too, as that of a container bridge. */
-static bool leads_back(const struct verbs *v, const struct verbs_address *a,
-                       const struct verbs_ip *ip)
+bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
+                           const struct verbs_ip *ip)
 {
-    for (int i = 0; i < v->n_ips && a->boot != v->me.boot; i++) {
+    for (int i = 0; i < v->n_ips + v->more_ips && a->boot != v->me.boot; i++) {
         if (memcmp(&v->ip[i], ip, sizeof(*ip)) == 0)
             return true;
     }
     return false;
 }
 
-static trib_status_t reach(struct verbs *v, int peer,
-                           const struct verbs_address *address)
+/* By the connection manager; true: the peer itself has spoken, or all is well. */
+static bool ask_manager(struct attempt *a, int peer, const struct verbs_address *address)
 {
-    struct attempt a = {.v = v,
-                        .until = trib_deadline_ms(v->reach_ms),
-                        .status = TRIB_ERR_PEER_LOST};
-    char text[VERBS_IP_TEXT] = "any address";
+    struct verbs *v = a->v;
 
-    snprintf(a.why, sizeof(a.why), "it has none that this host does not have, too");
-    for (uint16_t i = 0; i < address->n && i < VERBS_ADDRESSES; i++) {
-        if (leads_back(v, address, &address->ip[i]))
+    snprintf(a->at, sizeof(a->at), "any address");
+    snprintf(a->why, sizeof(a->why), "it has none that this host does not have, too");
+    a->status = TRIB_ERR_PEER_LOST;
+    for (uint16_t i = 0; i < address->n; i++) {
+        if (trib_verbs_leads_back(v, address, &address->ip[i]))
             continue;
-        verbs_ip_text(&address->ip[i], text);
-        if (try_address(&a, &v->peers[peer], address, &address->ip[i]))
-            return TRIB_OK;
-        if (a.answer.magic == VERBS_MAGIC && a.answer.key == address->key)
-            break; /* the peer itself has spoken */
-        if (trib_deadline_passed(a.until))
+        verbs_ip_text(&address->ip[i], a->at);
+        if (try_address(a, &v->peers[peer], address, &address->ip[i])) {
+            a->status = TRIB_OK;
+            return true;
+        }
+        if (a->answer.magic == VERBS_MAGIC && a->answer.key == address->key)
+            return true;
+        if (trib_deadline_passed(a->until))
             break;
     }
+    return false;
+}
+
+/* What the call itself needs is there on both sides? */
+static bool may_call(const struct verbs *v, const struct verbs_address *a, char *why,
+                     size_t bytes)
+{
+    if (v->connect == VERBS_BY_RDMACM)
+        snprintf(why, bytes, "it may not: verbs:connect=rdmacm");
+    else if (v->door.at.fd < 0)
+        snprintf(why, bytes, "this rank has no GIDs to call with");
+    else if (!a->door)
+        snprintf(why, bytes, "the peer takes no calls: has it verbs:connect=rdmacm?");
+    else if (a->layer && v->layer && a->layer != v->layer)
+        snprintf(why, bytes, "%s", trib_verbs_way_text(VERBS_NO_COMMON_LAYER));
+    else
+        return true;
+    return false;
+}
+
+/* By GIDs. */
+static void call(struct attempt *a, int peer, const struct verbs_address *address)
+{
+    a->status = TRIB_ERR_PEER_LOST;
+    if (may_call(a->v, address, a->why, sizeof(a->why)))
+        a->status = trib_verbs_dial(a->v, peer, address, a->why, sizeof(a->why));
+    verbs_ip_text(&a->v->peers[peer].where, a->at);
+}
+
+static trib_status_t unreachable(struct verbs *v, int peer,
+                                 const struct verbs_address *address,
+                                 const struct attempt *by_manager,
+                                 const struct attempt *by_call)
+{
+    const struct attempt *last = *by_call->why ? by_call : by_manager;
+    bool both = *by_call->why && *by_manager->why;
+
     return trib_fail(
-        v->err, a.status,
+        v->err, last->status,
         "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
-        "%s port %u: %s",
-        v->self, v->me.pid, peer, address->pid, text, address->port, a.why);
+        "%s port %u: %s%s%s",
+        v->self, v->me.pid, peer, address->pid, last->at,
+        last == by_call ? address->door : address->port, both ? by_manager->why : "",
+        both ? "; by GIDs: " : "", last->why);
 }
 
 static trib_status_t check_address(struct verbs *v, int peer,
@@ -298,7 +343,7 @@ static trib_status_t check_address(struct verbs *v, int peer,
     memset(out, 0, sizeof(*out));
     if (blob->len == sizeof(*out))
         memcpy(out, blob->bytes, sizeof(*out));
-    if (out->magic != VERBS_MAGIC)
+    if (out->magic != VERBS_MAGIC || out->n + out->more > VERBS_ADDRESSES)
         return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
                          peer);
     return TRIB_OK;
@@ -330,6 +375,61 @@ static void begin_watch(struct verbs *v, int peer, const struct verbs_address *a
     trib_watch_begin(&p->watch, &opts);
 }
 
+void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    struct verbs *v = verbs_of(t);
+    const struct verbs_peer *p = &v->peers[peer];
+
+    out->name = t->ops->name;
+    if (p->state == VERBS_PEER_CONNECTED)
+        snprintf(out->why, sizeof(out->why), "%s", p->by);
+    else if (*v->no_rdmacm)
+        snprintf(out->why, sizeof(out->why), "asked for by name; by GIDs: %.100s",
+                 v->no_rdmacm);
+    else
+        snprintf(out->why, sizeof(out->why), "asked for by name");
+}
+
+/* Who the peer is, and the place of its posts. */
+static void connected(struct verbs *v, int peer, const struct verbs_address *a)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    p->key = a->key;
+    begin_watch(v, peer, a);
+    pthread_mutex_lock(&v->posting);
+    p->qp = p->out.qp;
+    pthread_mutex_unlock(&v->posting);
+    p->state = VERBS_PEER_CONNECTED;
+}
+
+/* The connection manager first: it asks the network. Then GIDs. */
+static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address *a)
+{
+    uint64_t until = trib_deadline_ms(v->reach_ms);
+    struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
+    bool by_manager = v->listener && (a->n || !a->door);
+    bool again = !by_manager;
+
+    if (by_manager)
+        again = !ask_manager(&manager, peer, a) && v->connect == VERBS_BY_BEST;
+    if (by_manager && manager.status == TRIB_OK) {
+        snprintf(v->peers[peer].by, sizeof(v->peers[peer].by), "librdmacm, %s",
+                 manager.at);
+        connected(v, peer, a);
+        return TRIB_OK;
+    }
+    if (again)
+        call(&gids, peer, a);
+    if (again && gids.status == TRIB_OK) {
+        connected(v, peer, a);
+        gids.status = trib_verbs_prove(v, peer, gids.why, sizeof(gids.why));
+    }
+    if (again && gids.status == TRIB_OK)
+        return TRIB_OK;
+    return unreachable(v, peer, a, &manager, &gids);
+}
+
 trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address)
 {
@@ -344,14 +444,5 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
         p->tickets = calloc(v->depth, sizeof(*p->tickets));
     if (!p->tickets)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    status = reach(v, peer, &a);
-    if (status != TRIB_OK)
-        return status;
-    p->key = a.key;
-    begin_watch(v, peer, &a);
-    pthread_mutex_lock(&v->posting);
-    p->qp = p->out.qp;
-    pthread_mutex_unlock(&v->posting);
-    p->state = VERBS_PEER_CONNECTED;
-    return TRIB_OK;
+    return reach(v, peer, &a);
 }

@@ -28,6 +28,7 @@ struct place {
     char device[IBV_SYSFS_NAME_MAX];
     uint8_t port;
     bool active;
+    uint8_t layer;
     uint32_t message_max;
 };
 
@@ -47,15 +48,26 @@ static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *ou
         out->port = id->port_num;
         found = v->api.ibv_query_port(id->verbs, id->port_num, (void *)&port) == 0;
         out->active = port.state == IBV_PORT_ACTIVE;
+        out->layer = port.link_layer;
         out->message_max = port.max_msg_sz;
     }
     v->api.rdma_destroy_id(id);
     return found;
 }
 
+static void use(struct verbs *v, const struct place *place)
+{
+    memcpy(v->device, place->device, sizeof(v->device));
+    v->port_num = place->port;
+    v->layer = place->layer;
+    v->piece_shift = 0;
+    while (v->piece_shift < VERBS_PIECE_SHIFT_MAX &&
+           (UINT64_C(2) << v->piece_shift) <= place->message_max)
+        v->piece_shift++;
+}
+
 /* The first address that leads to an active port, and all others of the same device. */
-static trib_status_t choose_addresses(struct verbs *v, const char *wanted,
-                                      const char *names)
+static void choose_addresses(struct verbs *v, const char *wanted, const char *names)
 {
     struct verbs_ip all[ADDRESSES_MAX];
     int n = v->api.own_addresses((uint8_t(*)[16])all, ADDRESSES_MAX);
@@ -70,56 +82,143 @@ static trib_status_t choose_addresses(struct verbs *v, const char *wanted,
             snprintf(idle, sizeof(idle), "port %u of %s", place.port, place.device);
             continue;
         }
-        if (v->n_ips == 0) {
-            memcpy(v->device, place.device, sizeof(v->device));
-            v->piece_shift = 0;
-            while (v->piece_shift < VERBS_PIECE_SHIFT_MAX &&
-                   (UINT64_C(2) << v->piece_shift) <= place.message_max)
-                v->piece_shift++;
-        }
+        if (v->n_ips == 0)
+            use(v, &place);
         if (strcmp(v->device, place.device) == 0)
             v->ip[v->n_ips++] = all[i];
     }
-    if (v->n_ips)
+    if (v->n_ips == 0 && *idle)
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
+                 "%s is not active: look at its cable and ibv_devinfo", idle);
+    else if (v->n_ips == 0)
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
+                 "no IP address of this host belongs to the RDMA device %s: give its "
+                 "network interface one (rdma link shows which that is)",
+                 *wanted ? wanted : names);
+}
+
+/* Which device the connection manager leads to; v->no_rdmacm: to none, and why. */
+static void ask_manager(struct verbs *v, const char *wanted, const char *names)
+{
+    if (v->connect == VERBS_BY_GID) {
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "as verbs:connect=gid says");
+        return;
+    }
+    if (*v->api.no_rdmacm) {
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "%s (Debian: librdmacm1)",
+                 v->api.no_rdmacm);
+        return;
+    }
+    v->events = v->api.rdma_create_event_channel();
+    if (v->events)
+        choose_addresses(v, wanted, names);
+    else
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
+                 "no connection manager: %m; load the module rdma_ucm and see who may "
+                 "open the files in /dev/infiniband");
+}
+
+/* The first active port whose GIDs can be read. The device stays open. */
+static bool try_device(struct verbs *v, struct ibv_device *device, char *why,
+                       size_t bytes)
+{
+    struct ibv_context *context = v->api.ibv_open_device(device);
+    struct ibv_device_attr attr;
+
+    if (!context) {
+        snprintf(why, bytes, "%s cannot be opened: %m", device->name);
+        return false;
+    }
+    int error = v->api.ibv_query_device(context, &attr);
+    for (int i = 1; !error && i <= attr.phys_port_cnt && !v->context; i++) {
+        struct place place = {.port = (uint8_t)i};
+        struct ibv_port_attr port = {0};
+        struct verbs_table table;
+        error = v->api.ibv_query_port(context, place.port, (void *)&port);
+        if (!error && port.state != IBV_PORT_ACTIVE) {
+            snprintf(why, bytes,
+                     "port %d of %s is not active: look at its cable and ibv_devinfo", i,
+                     device->name);
+            continue;
+        }
+        if (!error)
+            error = trib_verbs_table_read(v, context, place.port, &table);
+        if (error)
+            break;
+        if (table.n == 0 && !table.lid) {
+            snprintf(why, bytes, "port %d of %s has no GID that peers can reach", i,
+                     device->name);
+            continue;
+        }
+        snprintf(place.device, sizeof(place.device), "%s", device->name);
+        place.layer = table.layer;
+        place.message_max = port.max_msg_sz;
+        use(v, &place);
+        v->context = context;
+    }
+    if (error)
+        snprintf(why, bytes, "the GIDs of %s cannot be read: %s", device->name,
+                 error == ENOSYS ? "libibverbs is older than rdma-core 33"
+                                 : strerror(error));
+    if (!v->context)
+        (void)v->api.ibv_close_device(context);
+    return v->context != NULL;
+}
+
+/* Without a connection manager. */
+static trib_status_t choose_port(struct verbs *v, const char *wanted,
+                                 struct ibv_device **list)
+{
+    char why[200] = "";
+
+    for (int i = 0; list[i] && !v->context; i++) {
+        if (*wanted && strcmp(wanted, list[i]->name) != 0)
+            continue;
+        if (list[i]->transport_type == IBV_TRANSPORT_IWARP)
+            snprintf(why, sizeof(why), "%s is iWARP: it needs librdmacm", list[i]->name);
+        else
+            (void)try_device(v, list[i], why, sizeof(why));
+    }
+    if (v->context)
         return TRIB_OK;
-    if (*idle)
-        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
-                         "verbs: %s is not active: look at its cable and ibv_devinfo",
-                         idle);
-    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
-                     "verbs: no IP address of this host belongs to the RDMA device %s: "
-                     "give its network interface one (rdma link shows which that is)",
-                     *wanted ? wanted : names);
+    bool twice = strcmp(why, v->no_rdmacm) == 0;
+    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s%s%s", v->no_rdmacm,
+                     twice ? "" : "; by GIDs: ", twice ? "" : why);
+}
+
+static trib_status_t open_chosen(struct verbs *v, struct ibv_device **list)
+{
+    for (int i = 0; list[i] && !v->context; i++) {
+        if (strcmp(v->device, list[i]->name) == 0)
+            v->context = v->api.ibv_open_device(list[i]);
+    }
+    return v->context ? TRIB_OK
+                      : trib_fail(v->err, TRIB_ERR_SYSTEM,
+                                  "verbs: cannot open the device %s: %m", v->device);
 }
 
 static trib_status_t choose_in(struct verbs *v, const char *wanted,
                                struct ibv_device **list)
 {
-    struct ibv_device *device = NULL;
+    bool there = !*wanted;
     char names[128] = "";
 
     for (int i = 0; list[i]; i++) {
         size_t len = strlen(names);
         snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "",
                  list[i]->name);
-        if (strcmp(wanted, list[i]->name) == 0)
-            device = list[i];
+        there |= strcmp(wanted, list[i]->name) == 0;
     }
-    if (*wanted && !device)
+    if (!there)
         return trib_fail(v->err, TRIB_ERR_CONFIG,
                          "verbs: no RDMA device is called \"%s\"; there are %s", wanted,
                          names);
-    trib_status_t status = choose_addresses(v, wanted, names);
-    if (status != TRIB_OK)
-        return status;
-    for (int i = 0; list[i]; i++) {
-        if (strcmp(v->device, list[i]->name) == 0)
-            device = list[i];
-    }
-    v->context = device ? v->api.ibv_open_device(device) : NULL;
-    return v->context ? TRIB_OK
-                      : trib_fail(v->err, TRIB_ERR_SYSTEM,
-                                  "verbs: cannot open the device %s: %m", v->device);
+    ask_manager(v, wanted, names);
+    if (!*v->no_rdmacm)
+        return open_chosen(v, list);
+    if (v->connect == VERBS_BY_RDMACM)
+        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s", v->no_rdmacm);
+    return choose_port(v, wanted, list);
 }
 
 trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
@@ -127,17 +226,9 @@ trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
     struct ibv_device **list = v->api.ibv_get_device_list(NULL);
     trib_status_t status = TRIB_OK;
 
-    if (!list || !list[0]) {
+    if (!list || !list[0])
         status = trib_verbs_no_device(v);
-    } else {
-        v->events = v->api.rdma_create_event_channel();
-        if (!v->events)
-            status = trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
-                               "verbs: no connection manager: %m; load the module "
-                               "rdma_ucm and see who may open the files in "
-                               "/dev/infiniband");
-    }
-    if (status == TRIB_OK)
+    else
         status = choose_in(v, wanted, list);
     if (list)
         v->api.ibv_free_device_list(list);
@@ -146,22 +237,28 @@ trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
 
 void trib_verbs_devices(char *text, size_t bytes)
 {
-    struct trib_verbs_api api;
+    struct verbs v = {0}; /* as far as its connection manager */
     struct ibv_device **list = NULL;
 
     text[0] = '\0';
     if (trib_verbs_present()) {
-        if (!trib_verbs_load(&api, text, bytes))
+        if (!trib_verbs_load(&v.api, text, bytes))
             return;
         text[0] = '\0';
-        list = api.ibv_get_device_list(NULL);
+        list = v.api.ibv_get_device_list(NULL);
     }
     for (int i = 0; list && list[i]; i++)
         trib_text_append(text, bytes, "%s%s", i ? ", " : "", list[i]->name);
-    if (!text[0])
+    if (text[0]) {
+        ask_manager(&v, "", "");
+        trib_text_append(text, bytes, " (by %s)", *v.no_rdmacm ? "GIDs" : "librdmacm");
+    } else {
         trib_text_append(text, bytes, "no RDMA device");
+    }
+    if (v.events)
+        v.api.rdma_destroy_event_channel(v.events);
     if (list)
-        api.ibv_free_device_list(list);
+        v.api.ibv_free_device_list(list);
 }
 
 /* A silent peer is lost after stop_timeout_ms, not before: the device sends a packet

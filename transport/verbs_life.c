@@ -26,8 +26,9 @@ void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
     va_list args;
 
     if (p->state != VERBS_PEER_CONNECTED &&
-        !(p->state == VERBS_PEER_GOING && p->said_bye))
+        !(p->state == VERBS_PEER_GOING && (p->said_bye || p->flushed)))
         return;
+    p->flushed = false;
     if (p->state == VERBS_PEER_CONNECTED) {
         p->state = VERBS_PEER_GOING;
         p->going_at = trib_now_ns();

@@ -4,10 +4,13 @@
  *
  * The queue pair is ours and not the connection manager's: so its attributes can be
  * set, and its device is opened for this transport alone, whose asynchronous events
- * nobody else reads. The connection manager says how to move it from state to state.
+ * nobody else reads. The connection manager says how to move it from state to state, or,
+ * where a call made it, its path does.
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "transport/verbs.h"
 
@@ -16,8 +19,11 @@ enum {
     RETRIES = 7, /* of a packet that nobody acknowledges, each after ack_timeout */
     RNR_FOREVER = 7, /* a peer without free receives is waited for */
     RNR_TIMER = 10, /* it is asked again after 0.32 ms */
+    HOPS = 64, /* routers at most */
 };
 
+#define INIT_MASK \
+    (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define RTR_MASK \
     (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
@@ -51,13 +57,50 @@ static struct ibv_qp *create(struct verbs *v, void *owner, bool outlet)
     return qp;
 }
 
-static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *attr,
-                int wanted)
+static void follow_path(const struct verbs *v, const struct verbs_path *path,
+                        struct ibv_qp_attr *attr)
+{
+    switch (attr->qp_state) {
+    case IBV_QPS_INIT:
+        attr->port_num = v->port_num;
+        break;
+    case IBV_QPS_RTR:
+        attr->path_mtu = (enum ibv_mtu)path->mtu;
+        attr->dest_qp_num = path->qp_num;
+        attr->rq_psn = path->peer_psn;
+        attr->max_dest_rd_atomic = 1;
+        attr->ah_attr.port_num = v->port_num;
+        attr->ah_attr.dlid = path->lid;
+        attr->ah_attr.is_global = path->global;
+        memcpy(attr->ah_attr.grh.dgid.raw, path->peer.bytes, sizeof(path->peer.bytes));
+        attr->ah_attr.grh.sgid_index = path->own.index;
+        attr->ah_attr.grh.hop_limit = HOPS;
+        break;
+    default:
+        attr->sq_psn = path->own_psn;
+        attr->max_rd_atomic = 1;
+        break;
+    }
+}
+
+static int attributes(struct verbs *v, const struct verbs_link *link,
+                      struct ibv_qp_attr *attr)
 {
     int mask;
 
-    if (v->api.rdma_init_qp_attr(link->id, attr, &mask) != 0)
-        return errno;
+    if (!link->called)
+        return v->api.rdma_init_qp_attr(link->id, attr, &mask) == 0 ? 0 : errno;
+    follow_path(v, &link->path, attr);
+    return 0;
+}
+
+static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *attr,
+                int wanted)
+{
+    int error = attributes(v, link, attr);
+
+    if (error)
+        return error;
     switch (attr->qp_state) {
     case IBV_QPS_RTR:
         attr->min_rnr_timer = RNR_TIMER;
@@ -73,17 +116,20 @@ static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *at
     return v->api.ibv_modify_qp(link->qp, attr, wanted);
 }
 
-int trib_verbs_link_make(struct verbs *v, struct verbs_link *link, bool outlet)
+int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
+                         struct verbs_peer *owner, bool outlet)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
-    int mask;
 
-    link->qp = create(v, link->id->context, outlet);
-    if (!link->qp || v->api.rdma_init_qp_attr(link->id, &attr, &mask) != 0)
+    link->qp = create(v, owner, outlet);
+    if (!link->qp)
         return errno;
+    int error = attributes(v, link, &attr);
+    if (error)
+        return error;
     /* Nobody may write through an outlet. */
     attr.qp_access_flags = outlet ? 0 : IBV_ACCESS_REMOTE_WRITE;
-    return v->api.ibv_modify_qp(link->qp, &attr, mask | IBV_QP_ACCESS_FLAGS);
+    return v->api.ibv_modify_qp(link->qp, &attr, INIT_MASK);
 }
 
 int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link)
@@ -103,6 +149,10 @@ void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
         (void)v->api.ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
     if (link->id)
         (void)v->api.rdma_disconnect(link->id); /* fails where nothing was connected */
+    if (link->called) {
+        (void)shutdown(link->wire, SHUT_RDWR); /* also where a forked child has it */
+        close(link->wire);
+    }
     if (link->qp)
         (void)v->api.ibv_destroy_qp(link->qp);
     if (link->id)

@@ -21,7 +21,7 @@
 
 enum { BACKLOG = 1024 };
 
-static void ring(struct verbs *v)
+void trib_verbs_ring(struct verbs *v)
 {
     uint64_t one = 1;
 
@@ -31,15 +31,11 @@ static void ring(struct verbs *v)
 }
 
 /* Under `links`. NULL and the verdict: no. */
-static struct verbs_peer *judge(struct verbs *v, const struct rdma_cm_event *event,
-                                struct verbs_hello *hello, enum verbs_refusal *verdict)
+struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
+                                    const char *device, enum verbs_refusal *verdict)
 {
-    const struct rdma_conn_param *p = &event->param.conn;
     struct verbs_peer *peer = NULL;
 
-    memset(hello, 0, sizeof(*hello));
-    if (p->private_data && p->private_data_len >= sizeof(*hello))
-        memcpy(hello, p->private_data, sizeof(*hello));
     if (hello->magic == VERBS_MAGIC && hello->rank >= 0 && hello->rank < v->size &&
         hello->rank != v->self)
         peer = &v->peers[hello->rank];
@@ -50,12 +46,11 @@ static struct verbs_peer *judge(struct verbs *v, const struct rdma_cm_event *eve
         *verdict = VERBS_OTHER_VERSION;
     else if (hello->settings != v->settings)
         *verdict = VERBS_OTHER_SETTINGS;
-    else if (!event->id->verbs ||
-             strcmp(event->id->verbs->device->name, v->device) != 0)
+    else if (strcmp(device, v->device) != 0)
         *verdict = VERBS_OTHER_DEVICE;
     else if (peer->closed)
         *verdict = VERBS_LEFT;
-    else if (peer->in.id && peer->in_established)
+    else if (peer->in.qp && peer->in_established)
         *verdict = VERBS_TWICE;
     else
         *verdict = VERBS_WELCOME;
@@ -69,7 +64,7 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
         .magic = VERBS_MAGIC, .version = VERBS_VERSION, .key = v->key};
 
     link->id->context = p;
-    int error = trib_verbs_link_make(v, link, false);
+    int error = trib_verbs_link_make(v, link, p, false);
     if (!error)
         error = trib_verbs_link_ready(v, link);
     if (error)
@@ -107,10 +102,15 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
 static void on_request(struct verbs *v, const struct rdma_cm_event *event,
                        struct verbs_link *trash)
 {
+    const struct rdma_conn_param *said = &event->param.conn;
     struct verbs_link link = {.id = event->id};
+    struct verbs_hello hello = {0};
     enum verbs_refusal verdict;
-    struct verbs_hello hello;
-    struct verbs_peer *p = judge(v, event, &hello, &verdict);
+
+    if (said->private_data && said->private_data_len >= sizeof(hello))
+        memcpy(&hello, said->private_data, sizeof(hello));
+    struct verbs_peer *p = trib_verbs_judge(
+        v, &hello, event->id->verbs ? event->id->verbs->device->name : "", &verdict);
 
     if (p) {
         int error = welcome(v, p, &link, &hello);
@@ -132,15 +132,11 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
     *trash = link;
 }
 
-/* One of our connections has ended, by whatever event. */
-static void on_end(struct verbs *v, const struct rdma_cm_event *event,
-                   struct verbs_link *trash)
+/* Under `links`: a connection has ended. */
+void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
+                          struct verbs_link *trash)
 {
-    struct verbs_peer *p = event->id->context;
-
-    if (!p || (event->id != p->in.id && event->id != p->out.id))
-        return; /* dropped meanwhile */
-    if (event->id == p->in.id && !p->in_established) {
+    if (inlet && !p->in_established) {
         /* The peer gave this attempt up, and may make another. */
         trib_verbs_route_remove(v, p->in.qp->qp_num);
         *trash = p->in;
@@ -148,14 +144,24 @@ static void on_end(struct verbs *v, const struct rdma_cm_event *event,
         return;
     }
     p->gone = true;
-    ring(v);
+    trib_verbs_ring(v);
+}
+
+/* By whatever event of the connection manager. */
+static void on_end(struct verbs *v, const struct rdma_cm_event *event,
+                   struct verbs_link *trash)
+{
+    struct verbs_peer *p = event->id->context;
+
+    if (p && (event->id == p->in.id || event->id == p->out.id)) /* else dropped */
+        trib_verbs_link_over(v, p, event->id == p->in.id, trash);
 }
 
 static void fault_all(struct verbs *v, const char *text)
 {
     for (int i = 0; i < v->size; i++)
         snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
-    ring(v);
+    trib_verbs_ring(v);
 }
 
 static void handle(struct verbs *v, const struct rdma_cm_event *event,
@@ -207,11 +213,38 @@ static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
     if (qp != p->in.qp && qp != p->out.qp)
         return;
     snprintf(p->fault, sizeof(p->fault), "%s", text);
-    ring(v);
+    trib_verbs_ring(v);
+}
+
+/* What a port's event means; NULL: nothing to anybody here. */
+static const char *port_text(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_PORT_ACTIVE:
+        return "is active";
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+        return "has other addresses; connections keep theirs, new ones take these";
+    case IBV_EVENT_PKEY_CHANGE:
+        return "is in other partitions; connections whose partition is gone will fail: "
+               "ask who runs the subnet manager";
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+        return "has another subnet manager, or one that was started again";
+    default:
+        return NULL;
+    }
 }
 
 static void handle_async(struct verbs *v, const struct ibv_async_event *event)
 {
+    const char *text = port_text(event->event_type);
+
+    if (text) {
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
+                 event->element.port_num, v->device, text);
+        return;
+    }
     switch (event->event_type) {
     case IBV_EVENT_QP_ACCESS_ERR:
         fault_of(v, event->element.qp, "it wrote outside of this rank's regions");
@@ -236,16 +269,7 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
             "at its cable, its switch and ibv_devinfo",
             event->element.port_num, v->device);
         break;
-    case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_GID_CHANGE:
-    case IBV_EVENT_LID_CHANGE:
-        trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
-                 event->element.port_num, v->device,
-                 event->event_type == IBV_EVENT_PORT_ACTIVE
-                     ? "is active"
-                     : "has other addresses; connections keep theirs");
-        break;
-    default:
+    default: /* of paths that migrate, limits and work queues: nothing here has these */
         break;
     }
 }
@@ -268,12 +292,15 @@ static void *manage(void *arg)
     struct verbs *v = arg;
     struct pollfd fds[] = {
         {.fd = v->stop, .events = POLLIN},
-        {.fd = v->events->fd, .events = POLLIN},
+        {.fd = v->listener ? v->events->fd : -1, .events = POLLIN},
         {.fd = v->context->async_fd, .events = POLLIN},
+        {.fd = v->door.epoll, .events = POLLIN},
     };
 
     while (!fds[0].revents) {
-        if (poll(fds, 3, -1) <= 0)
+        int n = poll(fds, 4, trib_verbs_door_pause_ms(v));
+        trib_verbs_door_look(v);
+        if (n <= 0)
             continue;
         if (fds[1].revents & POLLIN)
             read_event(v);
@@ -310,6 +337,8 @@ trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports)
 {
     int bound = -1;
 
+    if (*v->no_rdmacm)
+        return TRIB_OK;
     if (fcntl(v->events->fd, F_SETFL, O_NONBLOCK) != 0 ||
         v->api.rdma_create_id(v->events, &v->listener, NULL, RDMA_PS_TCP) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: nothing to listen with: %m");

@@ -122,23 +122,35 @@ static int take_received(struct verbs *v, const struct ibv_wc *wc,
     return 1;
 }
 
-/* The first error of a connection is its cause; what was flushed after says nothing. */
+/*
+ * The first error of a connection is its cause; what was flushed after says nothing. Where
+ * a flush is the first, the device has stopped the queue pair, and an event or the peer's end
+ * may still say why.
+ */
 static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_status_text text = trib_verbs_status_text(wc->status);
-    char here[VERBS_IP_TEXT], there[VERBS_IP_TEXT];
+    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
 
-    if (wc->status == IBV_WC_WR_FLUSH_ERR || p->state != VERBS_PEER_CONNECTED)
+    if (p->state != VERBS_PEER_CONNECTED)
         return;
     trib_verbs_going(v, peer, "process %d: %s", p->who.pid, text.clause);
+    p->flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
     if (trib_watch_dead(&p->watch))
         return; /* reason enough */
+    trib_verbs_ends(v, peer, here, there);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             verbs_ip_text(&v->ip[0], here), v->device, peer, p->who.pid,
-             verbs_ip_text(&p->where, there), text.clause, (int)wc->status,
+             here, v->device, peer, p->who.pid, there, text.clause, (int)wc->status,
              wc->vendor_err, text.advice);
+}
+
+static bool is_outlet(const struct verbs *v, const struct ibv_wc *wc)
+{
+    const struct ibv_qp *qp = v->peers[wc->wr_id >> 32 & CONTROL_VALUE].qp;
+
+    return qp && qp->qp_num == wc->qp_num;
 }
 
 /* Of a failed completion only wr_id, status and queue pair are valid. */
@@ -149,7 +161,8 @@ static void take_failed(struct verbs *v, const struct ibv_wc *wc)
     switch (wc->wr_id >> VERBS_WORK_SHIFT) {
     case VERBS_SENT:
         (void)take_sent(v, wc, &none);
-        take_error(v, wc, (int)(wc->wr_id >> 32 & CONTROL_VALUE));
+        if (is_outlet(v, wc)) /* not one that was given up before */
+            take_error(v, wc, (int)(wc->wr_id >> 32 & CONTROL_VALUE));
         break;
     case VERBS_SAID_BYE:
         v->peers[wc->wr_id >> 32 & CONTROL_VALUE].bye_pending = false;
@@ -294,8 +307,10 @@ static bool all_said(struct verbs *v, int peer)
 /* What does not concern the peer waits for the next poll. */
 static void put_by(struct verbs *v, const struct ibv_wc *wc)
 {
-    if (v->stash_n == 0)
+    if (v->stash_at + v->stash_n == v->stash_max || v->stash_n == 0) {
+        memmove(v->stash, v->stash + v->stash_at, v->stash_n * sizeof(*v->stash));
         v->stash_at = 0;
+    }
     assert(v->stash_at + v->stash_n < v->stash_max);
     v->stash[v->stash_at + v->stash_n++] = *wc;
 }

@@ -3,6 +3,8 @@
  * verbs: what went wrong, in words. A clause for PEER_LOST, and advice for the log:
  * likely causes and what to run.
  */
+#include <stdio.h>
+
 #include "transport/verbs.h"
 
 #define OUR_BUG "this is a mistake of Tributary's: please report it"
@@ -15,7 +17,8 @@ static const struct verbs_status_text texts[] = {
     [IBV_WC_LOC_QP_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
     [IBV_WC_LOC_EEC_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
     [IBV_WC_LOC_PROT_ERR] = {"the source of a write is not registered", MEMORY},
-    [IBV_WC_WR_FLUSH_ERR] = {"its connection has ended", "see what was logged before"},
+    [IBV_WC_WR_FLUSH_ERR] = {"its connection was stopped by the device of this host",
+                             "see what was logged before, and the kernel's log (dmesg)"},
     [IBV_WC_MW_BIND_ERR] = {"a memory window could not be bound", OUR_BUG},
     [IBV_WC_BAD_RESP_ERR] = {"it answered what nobody had asked",
                              "update firmware and drivers on both hosts"},
@@ -82,6 +85,42 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
         return "it is connected with this rank already";
     case VERBS_NO_ROOM:
         return "it can make no more connections: see its log";
+    case VERBS_NO_WAY:
+        return "no GIDs of both ports fit together";
+    case VERBS_NONSENSE:
+        return "the call made no sense to it: do both hosts run the same version?";
     }
     return "for a reason that this version does not know";
+}
+
+/* Only own ones are known by their number. */
+char *trib_verbs_gid_text(const struct verbs_gid *gid, bool own,
+                          char text[VERBS_END_TEXT])
+{
+    char ip[VERBS_IP_TEXT];
+
+    trib_net_text(gid->bytes, ip, sizeof(ip));
+    if (own)
+        snprintf(text, VERBS_END_TEXT, "GID %u (%s)", gid->index, ip);
+    else
+        snprintf(text, VERBS_END_TEXT, "GID %s", ip);
+    return text;
+}
+
+void trib_verbs_ends(struct verbs *v, int peer, char here[VERBS_END_TEXT],
+                     char there[VERBS_END_TEXT])
+{
+    const struct verbs_link *out = &v->peers[peer].out;
+    const struct sockaddr *from = out->id ? rdma_get_local_addr(out->id) : NULL;
+    struct verbs_ip own = v->ip[0];
+
+    if (out->called) {
+        trib_verbs_gid_text(&out->path.own, true, here);
+        trib_verbs_gid_text(&out->path.peer, false, there);
+        return;
+    }
+    if (from && (from->sa_family == AF_INET || from->sa_family == AF_INET6))
+        trib_net_ip(from, own.bytes);
+    trib_net_text(own.bytes, here, VERBS_END_TEXT);
+    trib_net_text(v->peers[peer].where.bytes, there, VERBS_END_TEXT);
 }

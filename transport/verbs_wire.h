@@ -11,7 +11,7 @@
 #include "transport/transport.h"
 
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
-#define VERBS_VERSION 1 /* changes with the protocol */
+#define VERBS_VERSION 2 /* changes with the protocol */
 #define VERBS_ADDRESSES 8
 #define VERBS_PIECE_SHIFT_MAX 30 /* a longer write is cut, whatever the device can */
 
@@ -23,14 +23,18 @@ struct verbs_ip {
 /* Address. */
 struct verbs_address {
     uint32_t magic;
-    uint16_t port;
-    uint16_t n;
+    uint16_t port; /* of the connection manager; 0: not by it */
+    uint16_t n; /* addresses of the device, for the connection manager */
     uint64_t key; /* random: strangers and other jobs do not know it */
     uint64_t start, space, boot; /* of trib_process */
     int32_t pid;
-    uint16_t pulse_port; /* UDP */
-    uint16_t unused;
+    uint16_t pulse_port; /* UDP, of heartbeats */
+    uint16_t door; /* of TCP, for calls; 0: none are taken */
     uint64_t pulse_key;
+    uint64_t net; /* inode of the network name space */
+    uint8_t more; /* addresses of the host behind those of the device, for calls */
+    uint8_t layer; /* enum verbs_layer of the port; 0: not known */
+    uint8_t unused[6];
     struct verbs_ip ip[VERBS_ADDRESSES];
 };
 /* Four devices of a rank, and 256 bytes for what "auto" has beside them. */
@@ -68,6 +72,8 @@ enum verbs_refusal {
     VERBS_LEFT, /* this rank has left the asking one, or lost it */
     VERBS_TWICE, /* there is a connection already */
     VERBS_NO_ROOM,
+    VERBS_NO_WAY, /* no GIDs of both ports fit together */
+    VERBS_NONSENSE, /* a call that cannot be understood */
 };
 
 /* What the answer carries. */

@@ -168,6 +168,20 @@ void trib_verbs_wake(struct trib_transport *t, int peer)
     pthread_mutex_unlock(&v->posting);
 }
 
+/* A write of nothing, which needs no receive at the peer: its device alone answers. */
+bool trib_verbs_post_proof(struct verbs *v, int peer)
+{
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+    pthread_mutex_lock(&v->posting);
+    int error = post(v, peer, &wr, (struct verbs_ticket){.asked = true}, true);
+    pthread_mutex_unlock(&v->posting);
+    errno = error;
+    if (error)
+        trib_verbs_going(v, peer, "an empty write cannot be posted: %m");
+    return error == 0;
+}
+
 /* On both connections, whichever is there. On the outlet it comes behind all writes. */
 void trib_verbs_say_bye(struct verbs *v, int peer)
 {

@@ -5,7 +5,7 @@
 # To add a target: append it to fuzz_targets, give it the three lines and a corpus.
 fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch \
-	tests/fuzz/fuzz_put
+	tests/fuzz/fuzz_put tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
 tests_fuzz_fuzz_boot_LDADD = $(fuzz_link)
@@ -34,6 +34,10 @@ tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_put_SOURCES = tests/fuzz/fuzz_put.c
 tests_fuzz_fuzz_put_LDADD = libput.la libperf.la $(fuzz_link)
 tests_fuzz_fuzz_put_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_verbs_call_SOURCES = tests/fuzz/fuzz_verbs_call.c
+tests_fuzz_fuzz_verbs_call_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_verbs_call_LDFLAGS = $(fuzz_link_flags)
 
 check_PROGRAMS += $(fuzz_targets)
 if TRIB_FUZZ

@@ -36,6 +36,7 @@ struct ibv_context *fake_shared_context(int device);
 struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
                            uint64_t len);
 bool fake_writable(const struct ibv_mr *mr);
+bool fake_path_is_right(const struct ibv_context *context, const struct ibv_ah_attr *path);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 
 /* fake_queues.c; a queue pair of a context, NULL: it has none. */

@@ -472,6 +472,8 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
     int error = 0;
 
     fake_lock();
+    if (mask & IBV_QP_AV && !fake_path_is_right(base->context, &attr->ah_attr))
+        fake_mistake("nobody is at the end of that path");
     if (!may_become(qp, attr, mask)) {
         fake_mistake("a queue pair cannot go from state %d to %d with %#x", qp->state,
                      attr->qp_state, (unsigned)mask);

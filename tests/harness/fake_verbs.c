@@ -45,6 +45,7 @@ static struct context *contexts[CONTEXTS_MAX];
 static int n_contexts;
 static struct mr *mrs;
 static uint32_t next_key;
+static struct ibv_gid_entry gids[FAKE_DEVICES_MAX][FAKE_GIDS]; /* port_num 0: a hole */
 static int mistakes, live;
 
 void fake_lock(void)
@@ -169,10 +170,16 @@ static int close_device(struct ibv_context *base)
     return 0;
 }
 
+static int device_of(const struct ibv_context *context)
+{
+    return (int)(context->device - devices);
+}
+
 static int query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-    (void)context;
     memset(attr, 0, sizeof(*attr));
+    attr->phys_port_cnt = 1;
+    attr->node_guid = (uint64_t)device_of(context) + 1;
     attr->max_qp_wr = 4096;
     attr->max_cqe = fake_opts.max_cqe;
     attr->max_srq_wr = fake_opts.max_srq_wr;
@@ -184,12 +191,85 @@ static int query_port(struct ibv_context *context, uint8_t port,
 {
     struct ibv_port_attr *attr = (struct ibv_port_attr *)compat;
 
-    (void)context;
     if (port != 1)
         return EINVAL;
     attr->state = fake_opts.port_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr->max_msg_sz = fake_opts.message_max;
+    attr->active_mtu = IBV_MTU_4096;
+    attr->gid_tbl_len = FAKE_GIDS;
+    attr->lid = (uint16_t)(fake_opts.lid ? fake_opts.lid + device_of(context) : 0);
+    attr->link_layer =
+        fake_opts.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
     return 0;
+}
+
+static ssize_t query_gid_table(struct ibv_context *context,
+                               struct ibv_gid_entry *entries, size_t max,
+                               uint32_t flags, size_t size)
+{
+    size_t n = 0;
+
+    fake_lock();
+    if (flags || size != sizeof(*entries) || max < FAKE_GIDS)
+        fake_mistake("a table of GIDs of %zu entries", max);
+    for (int i = 0; i < FAKE_GIDS; i++) {
+        if (gids[device_of(context)][i].port_num)
+            entries[n++] = gids[device_of(context)][i];
+    }
+    fake_unlock();
+    return (ssize_t)n;
+}
+
+static void set_gid(int device, int n, const char *address, enum ibv_gid_type type)
+{
+    struct ibv_gid_entry *entry = &gids[device][n];
+
+    *entry = (struct ibv_gid_entry){.gid_index = (uint32_t)n, .gid_type = type};
+    if (!address)
+        return;
+    entry->port_num = 1;
+    entry->gid.raw[10] = entry->gid.raw[11] = 0xff;
+    if (inet_pton(AF_INET, address, entry->gid.raw + 12) != 1 &&
+        inet_pton(AF_INET6, address, entry->gid.raw) != 1)
+        fake_mistake("\"%s\" is no address", address);
+}
+
+void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type)
+{
+    fake_lock();
+    set_gid(device, n, address, type);
+    fake_unlock();
+}
+
+static void reset_gids(int device)
+{
+    char address[32];
+
+    for (int i = 0; i < FAKE_GIDS; i++)
+        set_gid(device, i, NULL, IBV_GID_TYPE_IB);
+    for (int i = 0; i < 4; i++) {
+        snprintf(address, sizeof(address), i < 2 ? "fe80::1:%d" : "10.9.%d.1",
+                 i < 2 ? device + 1 : device);
+        set_gid(device, i, address,
+                i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
+    }
+}
+
+/* Somebody has that GID, of the same type as the own one; or that LID. */
+bool fake_path_is_right(const struct ibv_context *context, const struct ibv_ah_attr *path)
+{
+    bool right = !path->is_global && path->dlid == 0; /* as the connection manager's */
+
+    for (int d = 0; d < fake_opts.devices; d++) {
+        const struct ibv_gid_entry *own =
+            &gids[device_of(context)][path->grh.sgid_index % FAKE_GIDS];
+        right |= !path->is_global && path->dlid == fake_opts.lid + d;
+        for (int i = 0; i < FAKE_GIDS && path->is_global; i++)
+            right |= gids[d][i].port_num && own->port_num &&
+                     gids[d][i].gid_type == own->gid_type &&
+                     memcmp(&gids[d][i].gid, &path->grh.dgid, 16) == 0;
+    }
+    return right;
 }
 
 static struct ibv_pd *alloc_pd(struct ibv_context *context)
@@ -305,15 +385,18 @@ static int fork_init(void)
 {
     fake_lock();
     fake_opts.fork_calls++;
+    int error = fake_opts.fork_errno;
     fake_unlock();
-    return 0;
+    return error;
 }
 
 static enum ibv_fork_status is_fork_initialized(void)
 {
     fake_lock();
-    bool called = fake_opts.fork_calls > 0;
+    bool called = fake_opts.fork_calls > 0, unneeded = fake_opts.fork_unneeded;
     fake_unlock();
+    if (unneeded)
+        return IBV_FORK_UNNEEDED;
     return called ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
@@ -353,11 +436,16 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         .ibv_get_async_event = get_async_event,
         .ibv_ack_async_event = ack_async_event,
         .ibv_fork_init = fork_init,
-        .ibv_is_fork_initialized = is_fork_initialized,
+        .ibv_is_fork_initialized =
+            fake_opts.no_fork_query ? NULL : is_fork_initialized,
+        ._ibv_query_gid_table = fake_opts.no_gid_query ? NULL : query_gid_table,
         .own_addresses = own_addresses,
     };
     fake_queues_table(api);
     fake_rdmacm_table(api);
+    if (fake_opts.no_rdmacm)
+        snprintf(api->no_rdmacm, sizeof(api->no_rdmacm),
+                 "librdmacm.so.1: cannot open shared object file");
     return true;
 }
 
@@ -373,6 +461,7 @@ struct fake_verbs_opts *fake_verbs_reset(void)
     };
     for (int i = 0; i < FAKE_DEVICES_MAX; i++) {
         snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);
+        reset_gids(i);
         if (!shared[i].base.device)
             context_init(&shared[i], &devices[i]);
     }
@@ -396,6 +485,14 @@ void fake_verbs_async(int context, enum ibv_event_type type)
         event.element.qp = fake_queue_pair(&contexts[context]->base);
     fake_raise(&contexts[context]->base, event);
     fake_unlock();
+}
+
+bool fake_verbs_async_waits(int context)
+{
+    fake_lock();
+    bool waits = contexts[context] && contexts[context]->n_events > 0;
+    fake_unlock();
+    return waits;
 }
 
 int fake_verbs_mistakes(void)

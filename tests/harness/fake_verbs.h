@@ -36,7 +36,16 @@ struct fake_verbs_opts {
     int max_cqe;
     int max_srq_wr;
     int fork_calls;      /* counts ibv_fork_init */
+    int fork_errno;      /* of ibv_fork_init */
+    bool fork_unneeded;  /* the kernel copies pinned pages */
+    bool no_fork_query;  /* a library without ibv_is_fork_initialized */
+    bool no_gid_query;   /* a library without ibv_query_gid_table */
+    bool no_rdmacm;      /* no librdmacm.so.1 */
+    bool infiniband;     /* the ports' link layer; else Ethernet */
+    int lid;             /* of the first device, which the others count on from; 0: none */
 };
+
+#define FAKE_GIDS 16
 
 /** fake_verbs_reset - forget all, and be a machine with one device. */
 struct fake_verbs_opts *fake_verbs_reset(void);
@@ -49,6 +58,17 @@ void fake_verbs_hold(bool hold);
 
 /** fake_verbs_async - a device event, on the nth context that was opened. */
 void fake_verbs_async(int context, enum ibv_event_type type);
+
+/** fake_verbs_async_waits - an event of that context has not been read yet. */
+bool fake_verbs_async_waits(int context);
+
+/**
+ * fake_verbs_gid - set the nth entry of a device's table of GIDs.
+ *
+ * A new device N has fe80::N+1 and 10.9.N.1, both first of RoCE v1 and then of v2.
+ * address  IPv4 or IPv6; NULL: a hole
+ */
+void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type);
 
 /** fake_verbs_cut - all connections end, as if both processes had died. */
 void fake_verbs_cut(void);

@@ -8,6 +8,7 @@ transport_tests = \
 	tests/transport/test_tcp_listen \
 	tests/transport/test_tcp_receive \
 	tests/transport/test_transport \
+	tests/transport/test_verbs_gid \
 	tests/transport/test_wrap
 check_PROGRAMS += $(transport_tests)
 TESTS += $(transport_tests)
@@ -32,11 +33,13 @@ tests_transport_test_tcp_receive_SOURCES = \
 	tests/transport/test_tcp_receive.c tests/transport/pair.h
 tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
+tests_transport_test_verbs_gid_SOURCES = tests/transport/test_verbs_gid.c
 tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h
 if TRIB_VERBS
 verbs_tests = \
 	tests/transport/test_auto_verbs \
 	tests/transport/test_verbs \
+	tests/transport/test_verbs_dial \
 	tests/transport/test_verbs_conformance
 check_PROGRAMS += $(verbs_tests)
 TESTS += $(verbs_tests)
@@ -48,7 +51,11 @@ fake_verbs_sources = \
 tests_transport_test_auto_verbs_SOURCES = \
 	tests/transport/test_auto_verbs.c tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_SOURCES = \
-	tests/transport/test_verbs.c tests/transport/pair.h $(fake_verbs_sources)
+	tests/transport/test_verbs.c tests/transport/pair.h tests/transport/verbs_pair.h \
+	$(fake_verbs_sources)
+tests_transport_test_verbs_dial_SOURCES = \
+	tests/transport/test_verbs_dial.c tests/transport/pair.h \
+	tests/transport/verbs_pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_conformance_SOURCES = \
 	tests/transport/test_verbs_conformance.c $(conformance_sources) \
 	$(fake_verbs_sources)

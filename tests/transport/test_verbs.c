@@ -4,7 +4,7 @@
  * and nothing is left behind. What goes well is in test_verbs_conformance.c.
  */
 #include "tests/harness/fake_verbs.h"
-#include "tests/transport/pair.h"
+#include "tests/transport/verbs_pair.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,30 +12,6 @@
 
 #include "base/time.h"
 #include "transport/verbs.h"
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)fake_verbs_reset();
-    return 0;
-}
-
-static int nothing_left(void **state)
-{
-    (void)state;
-    return fake_verbs_mistakes() || fake_verbs_live();
-}
-
-static void open_pair(struct pair *pair)
-{
-    pair_open(pair, "verbs", "verbs");
-}
-
-static void contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not say \"%s\"", text, part);
-}
 
 /* Opening fails, with these words. */
 static void refuses(const char *text, trib_status_t expected, const char *words)
@@ -47,31 +23,6 @@ static void refuses(const char *text, trib_status_t expected, const char *words)
     assert_status(trib_transport_open(text, &opts, &t), expected);
     assert_null(t);
     contains(pair.err.text, words);
-}
-
-/* The next event of a side, which must be this loss. */
-static void expect_loss(struct pair *pair, int side, const char *why)
-{
-    struct trib_event e;
-
-    assert_int_equal(pair_poll(pair, side, 5000, &e), 1);
-    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    assert_int_equal(e.peer, !side);
-    contains(e.why, why);
-    assert_int_equal(pair_poll(pair, side, 20, &e), 0);
-    assert_status(
-        pair->t[side]->ops->write(pair->t[side], !side, &(struct trib_write){0}),
-        TRIB_ERR_PEER_LOST);
-}
-
-static void expect_arrival(struct pair *pair, int side, uint32_t imm, uint64_t len)
-{
-    struct trib_event e;
-
-    assert_int_equal(pair_poll(pair, side, 5000, &e), 1);
-    assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
-    assert_int_equal(e.imm, imm);
-    assert_int_equal(e.len, len);
 }
 
 static void test_no_library(void **state)
@@ -89,9 +40,9 @@ static void test_no_device(void **state)
     fake_verbs_reset()->devices = 0;
     refuses("verbs", TRIB_ERR_UNSUPPORTED, "this host has no RDMA device");
     fake_verbs_reset()->no_connection_manager = true;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED, "load the module rdma_ucm");
+    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED, "load the module rdma_ucm");
     fake_verbs_reset()->address_less = true;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED,
+    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED,
             "no IP address of this host belongs to the RDMA device fake0");
     fake_verbs_reset()->port_down = true;
     refuses("verbs", TRIB_ERR_UNSUPPORTED, "port 1 of fake0 is not active");
@@ -149,7 +100,7 @@ static void test_ports(void **state)
     int first = free_ports();
 
     (void)state;
-    snprintf(text, sizeof(text), "verbs:port=%d,ports=2", first);
+    snprintf(text, sizeof(text), "verbs:port=%d,ports=2,connect=rdmacm", first);
     pair_open(&pair, text, text);
     snprintf(words, sizeof(words), "none of the ports %d to %d can be bound", first,
              first + 1);
@@ -225,15 +176,34 @@ static void test_memlock(void **state)
     pair_close(&pair);
 }
 
+/* Where the kernel copies pinned pages at fork, the library need not mark them: that would
+ * cost a system call for each region. */
 static void test_fork_init(void **state)
 {
-    struct fake_verbs_opts *opts = fake_verbs_reset();
+    static const struct {
+        bool unneeded, no_query;
+        int error, calls;
+    } cases[] = {{.calls = 1},
+                 {.unneeded = true, .calls = 0},
+                 {.no_query = true, .calls = 2}, /* once for each transport */
+                 {.error = EINVAL, .calls = 1}};
     struct pair pair;
 
     (void)state;
-    open_pair(&pair);
-    assert_int_equal(opts->fork_calls, 1);
-    pair_close(&pair);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        opts->fork_unneeded = cases[i].unneeded;
+        opts->no_fork_query = cases[i].no_query;
+        opts->fork_errno = cases[i].error;
+        open_pair(&pair);
+        assert_int_equal(opts->fork_calls, cases[i].calls);
+        if (cases[i].error)
+            contains(pair.logged, "ibv_fork_init came too late: Invalid argument; this "
+                                  "process should not fork");
+        else
+            assert_int_equal(pair.lines, 0);
+        pair_close(&pair);
+    }
 }
 
 /* Small writes are inline, as far as the device can; few of them report. */
@@ -339,8 +309,27 @@ static void test_stash(void **state)
     pair_close(&pair);
 }
 
-/* Each status of a completion has its words, and only the first of a connection counts.
- */
+/* A write that ends in this status: the loss, and one line of log. */
+static void try_status(enum ibv_wc_status status, const char *why, const char *logged)
+{
+    struct pair pair;
+
+    (void)fake_verbs_reset();
+    open_pair(&pair);
+    fake_verbs_fail(status);
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    (void)pair_write(&pair, 8, 2); /* is flushed */
+    expect_loss(&pair, 0, why);
+    assert_int_equal(pair.lines, 1);
+    contains(pair.logged, "10.9.0.1 on fake0 to rank 1 (process");
+    contains(pair.logged, "at 10.9.0.1: ");
+    contains(pair.logged, logged);
+    expect_loss(&pair, 1, "process");
+    pair_close(&pair);
+    assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+}
+
+/* Each status of a completion has its words, and only the first of a connection counts. */
 static void test_statuses(void **state)
 {
     static const struct {
@@ -354,26 +343,15 @@ static void test_statuses(void **state)
         {IBV_WC_FATAL_ERR, "the device of this host has failed", "dmesg"},
         {(enum ibv_wc_status)99, "an error that is not known", "status 99"},
     };
-    struct pair pair;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        (void)fake_verbs_reset();
-        open_pair(&pair);
-        fake_verbs_fail(cases[i].status);
-        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
-        (void)pair_write(&pair, 8, 2); /* is flushed */
-        expect_loss(&pair, 0, cases[i].why);
-        assert_int_equal(pair.lines, 1);
-        contains(pair.logged, cases[i].logged);
-        expect_loss(&pair, 1, "process");
-        pair_close(&pair);
-        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
-    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        try_status(cases[i].status, cases[i].why, cases[i].logged);
     for (int s = IBV_WC_SUCCESS + 1; s <= IBV_WC_TM_RNDV_INCOMPLETE; s++) {
         struct verbs_status_text text = trib_verbs_status_text((enum ibv_wc_status)s);
         assert_true(strlen(text.clause) > 10 && strlen(text.advice) > 10);
         assert_null(strstr(text.clause, "not known"));
+        try_status((enum ibv_wc_status)s, text.clause, text.advice);
     }
 }
 
@@ -384,8 +362,10 @@ static void test_async(void **state)
         const char *why;
     } cases[] = {
         {IBV_EVENT_QP_FATAL, "the device gave up its queue pair"},
+        {IBV_EVENT_QP_REQ_ERR, "it sent a request that is not valid"},
         {IBV_EVENT_QP_ACCESS_ERR, "it wrote outside of this rank's regions"},
         {IBV_EVENT_CQ_ERR, "a queue of this host's RDMA device has failed"},
+        {IBV_EVENT_SRQ_ERR, "a queue of this host's RDMA device has failed"},
         {IBV_EVENT_DEVICE_FATAL, "this host's RDMA device has failed"},
     };
     struct pair pair;
@@ -401,22 +381,59 @@ static void test_async(void **state)
     }
 }
 
-/* A port that goes down is logged; connections may outlive it. */
-static void test_port(void **state)
+/* The device stops a queue pair and flushes; what it says about it comes later. */
+static void test_flush(void **state)
 {
     struct pair pair;
     struct trib_event e;
 
     (void)state;
     open_pair(&pair);
-    fake_verbs_async(1, IBV_EVENT_PORT_ERR);
-    fake_verbs_async(1, IBV_EVENT_GID_CHANGE);
-    assert_int_equal(pair_poll(&pair, 1, 50, &e), 0);
+    struct verbs *v = (struct verbs *)pair.t[0];
+    fake_verbs_fail(IBV_WC_WR_FLUSH_ERR);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
-    expect_arrival(&pair, 1, 1, 8);
-    pair_close(&pair); /* joins who logs */
-    assert_int_equal(pair.lines, 2);
-    contains(pair.logged, "port 1 of fake0 has other addresses");
+    assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
+    assert_int_equal(v->peers[1].state, VERBS_PEER_GOING);
+    trib_verbs_going(v, 1, "the cause");
+    trib_verbs_going(v, 1, "a consequence");
+    expect_loss(&pair, 0, "the cause");
+    pair_close(&pair);
+}
+
+/* What happens to a port is logged; connections may outlive it. */
+static void test_port(void **state)
+{
+    static const struct {
+        enum ibv_event_type type;
+        const char *logged;
+    } cases[] = {
+        {IBV_EVENT_PORT_ERR, "port 1 of fake0 is down: peers are lost unless it comes"},
+        {IBV_EVENT_PORT_ACTIVE, "port 1 of fake0 is active"},
+        {IBV_EVENT_GID_CHANGE, "port 1 of fake0 has other addresses"},
+        {IBV_EVENT_LID_CHANGE, "port 1 of fake0 has other addresses"},
+        {IBV_EVENT_PKEY_CHANGE, "port 1 of fake0 is in other partitions"},
+        {IBV_EVENT_SM_CHANGE, "port 1 of fake0 has another subnet manager"},
+        {IBV_EVENT_CLIENT_REREGISTER, "port 1 of fake0 has another subnet manager"},
+        {IBV_EVENT_COMM_EST, ""},
+    };
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)fake_verbs_reset();
+        open_pair(&pair);
+        fake_verbs_async(1, cases[i].type);
+        while (fake_verbs_async_waits(1))
+            usleep(1000);
+        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+        expect_arrival(&pair, 1, 1, 8);
+        assert_int_equal(pair_poll(&pair, 1, 20, &e), 0);
+        pair_close(&pair); /* joins who logs */
+        assert_int_equal(pair.lines, *cases[i].logged != 0);
+        contains(pair.logged, cases[i].logged);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
 }
 
 /* What a dead peer wrote comes first; both directions end. */
@@ -500,29 +517,6 @@ static void test_silence(void **state)
 
 /* Connecting -------------------------------------------------------------------- */
 
-/* Two transports that are not connected, and the address of the second. */
-static void open_apart(struct pair *pair, struct trib_address *address)
-{
-    memset(pair, 0, sizeof(*pair));
-    for (int i = 0; i < 2; i++) {
-        struct trib_transport_opts opts = pair_opts(pair, i);
-        assert_status(trib_transport_open("verbs", &opts, &pair->t[i]), TRIB_OK);
-    }
-    assert_status(pair->t[1]->ops->address(pair->t[1], address), TRIB_OK);
-}
-
-static void connect_fails(struct pair *pair, const struct trib_address *address,
-                          trib_status_t expected, const char *words)
-{
-    trib_error_clear(&pair->err);
-    assert_status(pair->t[0]->ops->connect(pair->t[0], 1, address), expected);
-    contains(pair->err.text, words);
-    if (expected != TRIB_ERR_INVALID) {
-        contains(pair->err.text, "rank 0 (process");
-        contains(pair->err.text, "cannot reach rank 1 (process");
-    }
-}
-
 static void test_refusals(void **state)
 {
     struct trib_address address, other;
@@ -530,7 +524,7 @@ static void test_refusals(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     memcpy(&a, address.bytes, sizeof(a));
     other = address;
     a.key++;
@@ -558,7 +552,7 @@ static void test_reject(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->reject = 24;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "reason 24");
     opts->reject = 0;
@@ -579,7 +573,7 @@ static void test_other_device(void **state)
 
     (void)state;
     opts->devices = 2;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->other_device = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
                   "the way leads over fake1, but this rank uses fake0");
@@ -593,7 +587,7 @@ static void test_silent_peer(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->deaf = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no answer for 8.0 s");
     opts->deaf = false;
@@ -608,7 +602,7 @@ static void test_left(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has left");
     pair_close(&pair);
@@ -622,7 +616,7 @@ static void test_one_way(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     expect_arrival(&pair, 1, 6, 0);
@@ -641,7 +635,7 @@ static void test_ask_again(void **state)
     struct pair pair;
 
     (void)state;
-    open_apart(&pair, &address);
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->half_way = true;
     connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
     opts->half_way = false;
@@ -661,7 +655,7 @@ int main(void)
         CASE(test_memlock),      CASE(test_fork_init),   CASE(test_posting),
         CASE(test_pieces),       CASE(test_full),        CASE(test_leave_stuck),
         CASE(test_stash),        CASE(test_statuses),    CASE(test_async),
-        CASE(test_port),         CASE(test_cut),         CASE(test_removal),
+        CASE(test_port),         CASE(test_flush),       CASE(test_cut),         CASE(test_removal),
         CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
         CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
         CASE(test_one_way),      CASE(test_ask_again),    CASE(test_silence),

@@ -9,7 +9,8 @@
 
 static const struct row rows[] = {
     {"verbs", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:depth=16,receives=64", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:connect=gid", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:depth=16,receives=64,connect=rdmacm", ROW_FOREIGN | ROW_THREADS},
     {"verbs+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
     {"auto:ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
 };

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as what is said at the door of the verbs transport, in two parts: a verdict,
+ * and a call only of values that can be, for which a pair of GIDs is found or is not.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/verbs_call.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void need(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void check_pair(const struct verbs_table *own, const struct verbs_table *peer)
+{
+    struct verbs_pair pair = trib_verbs_pair(own, peer);
+
+    need(pair.way > VERBS_WAY_NONE && pair.way < VERBS_WAYS);
+    need(strlen(trib_verbs_way_text(pair.way)) > 0);
+    need(!pair.found || (pair.mtu >= 1 && pair.mtu <= 5));
+    need(!pair.found || !pair.global || (pair.own < own->n && pair.peer < peer->n));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct verbs_call part, call;
+
+    if (size > sizeof(call))
+        size = sizeof(call);
+    enum verbs_heard all = trib_verbs_call_hear(data, size, &call);
+    for (size_t have = 0; have < size; have += 1 + size / 16) {
+        enum verbs_heard heard = trib_verbs_call_hear(data, have, &part);
+        need(heard != VERBS_HEARD_ALL || all == VERBS_HEARD_NONSENSE);
+        need(heard != VERBS_HEARD_STRANGER || all == VERBS_HEARD_STRANGER);
+    }
+    if (all != VERBS_HEARD_ALL)
+        return 0;
+    need(trib_verbs_call_bytes(&call) == size && call.table.n <= VERBS_GIDS);
+    need(memcmp(&call, data, size) == 0);
+    need(call.qp_num <= 0xffffff && call.psn <= 0xffffff);
+    struct verbs_table other = call.table;
+    other.node++;
+    for (int i = 0; i < other.n; i++)
+        other.gid[i].bytes[15] ^= 0x55;
+    check_pair(&other, &call.table);
+    check_pair(&call.table, &call.table);
+    return 0;
+}
