@@ -6,7 +6,7 @@
  *
  * All of it lives in the receiver's arena, one region that every rank exports at start:
  *
- *   arena of rank r = size blocks, block p is written by rank p only:
+ *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
  *     | credits from p (64) | notice from p (256) | lane 0: slot 0 … S-1 | lane 1: … |
  *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
  *
@@ -176,9 +176,15 @@ struct trib_arena {
 trib_status_t trib_arena_create(struct trib_arena *a);
 void trib_arena_destroy(struct trib_arena *a);
 
+/**
+ * trib_arena_pinned - what a transport without load/store reach registers for the slots of
+ * `size` ranks.
+ */
+size_t trib_arena_pinned(uint32_t window, size_t chunk, int size);
+
 /** trib_arena_bytes - what its connected links hold of shared or pinned memory.
  *
- * The blocks of other ranks are address space only: no page of theirs is touched. */
+ * The blocks of other ranks are address space only, but where memory is pinned. */
 size_t trib_arena_bytes(const struct trib_arena *a);
 
 /** trib_edge_bytes - of these, what one link holds; mapped: with load/store reach. */
