@@ -9,6 +9,7 @@ libbase_la_SOURCES = \
 	base/file.c base/file.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
+	base/memlock.c base/memlock.h \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/ring.h \

@@ -371,6 +371,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .close = auto_close,
     .address = trib_auto_address,
     .reach = trib_auto_reach,
+    .room = trib_auto_room,
     .survey = trib_auto_survey,
     .settle = trib_auto_settle,
     .route = trib_auto_route,

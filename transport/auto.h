@@ -135,6 +135,7 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
                                 const struct trib_address *address);
 
 /* auto_region.c */
+void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out);
 trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                               struct trib_region **region_out);
 trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,

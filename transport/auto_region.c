@@ -48,6 +48,28 @@ static bool in_use(const struct choosing *c, int i)
     return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
 }
 
+/* Of the first choice for each kind of pair: whether all of these have the same, survey
+ * will tell. */
+void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    struct choosing *c = choosing_of(t);
+    uint16_t kinds[] = {c->near, c->far};
+
+    *out = (struct trib_room){.bytes = SIZE_MAX};
+    for (int kind = 0; kind < (near ? 1 : 2); kind++) {
+        int i = 0;
+        while (i < c->n_inners &&
+               !(c->inners[i].t && (kinds[kind] & auto_bit(&c->inners[i]))))
+            i++;
+        if (i == c->n_inners)
+            continue;
+        struct trib_room room;
+        c->inners[i].t->ops->room(c->inners[i].t, near, &room);
+        if (room.bytes < out->bytes)
+            *out = room;
+    }
+}
+
 static void region_drop(struct choosing *c, struct auto_region *r)
 {
     if (r->prev)

@@ -438,6 +438,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .close = loop_close,
     .address = loop_address,
     .reach = loop_reach,
+    .room = trib_no_room,
     .survey = trib_no_survey,
     .settle = trib_no_settle,
     .route = trib_only_route,

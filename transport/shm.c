@@ -417,6 +417,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .close = shm_close,
     .address = trib_shm_address,
     .reach = trib_shm_reach,
+    .room = trib_no_room,
     .survey = trib_shm_survey,
     .settle = trib_no_settle,
     .route = trib_only_route,

@@ -217,6 +217,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .close = tcp_close,
     .address = trib_socket_address,
     .reach = trib_socket_reach,
+    .room = trib_no_room,
     .survey = trib_no_survey,
     .settle = trib_no_settle,
     .route = trib_only_route,

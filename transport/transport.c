@@ -38,6 +38,13 @@ const struct trib_candidate trib_candidates[] = {
     {.ops = NULL},
 };
 
+void trib_no_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    (void)t;
+    (void)near;
+    *out = (struct trib_room){.bytes = SIZE_MAX};
+}
+
 trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out)
 {

@@ -101,6 +101,13 @@ enum {
     TRIB_FACT_OWN = 8,  /* from this bit on: for the same backend on the other side */
 };
 
+/* Memory that can still be registered. */
+struct trib_room {
+    size_t bytes;           /* SIZE_MAX: no limit but the host's memory */
+    char why[TRIB_WHY_MAX]; /* limited: a clause, such as "process 4711 may lock 64K" */
+    const char *cure;       /* limited: what to do, a literal */
+};
+
 /* By what a peer is reached. */
 struct trib_route {
     const char *name;       /* of a backend, or "none" */
@@ -116,6 +123,8 @@ struct trib_route {
  * address    what a peer needs to connect to this one
  * reach      can this address be connected to, as far as that shows from here? Connects
  *            nothing, sends nothing, takes microseconds; the sentence says why not
+ * room       memory that can still be registered, all that this process holds counted;
+ *            near: where all peers are of this host. Nothing is connected yet
  * survey     the addresses of all peers [size] are known; facts_out is for all of them
  * settle     the facts of all peers [size]. Once both were called, before the first
  *            connect, the two ends of each pair make the same choices. Who knows that
@@ -154,6 +163,7 @@ struct trib_transport_ops {
     trib_status_t (*address)(struct trib_transport *t, struct trib_address *out);
     trib_status_t (*reach)(struct trib_transport *t, int peer,
                            const struct trib_address *address);
+    void (*room)(struct trib_transport *t, bool near, struct trib_room *out);
     trib_status_t (*survey)(struct trib_transport *t,
                             const struct trib_address *addresses, uint32_t *facts_out);
     void (*settle)(struct trib_transport *t, const uint32_t *facts);
@@ -188,6 +198,7 @@ struct trib_transport_ops {
 
 /* What a backend puts into the slots that it has no use for. */
 void trib_no_devices(char *text, size_t bytes);
+void trib_no_room(struct trib_transport *t, bool near, struct trib_room *out);
 trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out);
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);

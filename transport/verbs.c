@@ -206,6 +206,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .close = verbs_close,
     .address = trib_verbs_address,
     .reach = trib_verbs_reach,
+    .room = trib_verbs_room,
     .survey = trib_no_survey,
     .settle = trib_no_settle,
     .route = trib_only_route,

@@ -5,6 +5,7 @@
 #include "transport/verbs_api.h"
 
 #include "base/library.h"
+#include "base/memlock.h"
 #include "transport/net.h"
 
 #define SYMBOL(call) {.name = #call, .at = offsetof(struct trib_verbs_api, call)},
@@ -23,6 +24,7 @@ static const struct trib_symbol rdmacm[] = {TRIB_RDMACM_CALLS(SYMBOL)};
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {
     api->own_addresses = trib_net_own;
+    api->memlock = trib_memlock_read;
     return trib_library_open("libibverbs.so.1", ibverbs,
                              sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes) &&
            trib_library_open("librdmacm.so.1", rdmacm,

@@ -64,12 +64,15 @@
     X(rdma_get_cm_event) \
     X(rdma_ack_cm_event)
 
+struct trib_memlock;
+
 struct trib_verbs_api {
 #define TRIB_VERBS_CALL(name) __typeof__(&name) name;
     TRIB_VERBS_CALLS(TRIB_VERBS_CALL)
     TRIB_RDMACM_CALLS(TRIB_VERBS_CALL)
 #undef TRIB_VERBS_CALL
     enum ibv_fork_status (*ibv_is_fork_initialized)(void); /* NULL before rdma-core 35 */
+    void (*memlock)(struct trib_memlock *out); /* trib_memlock_read */
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */
 };
 

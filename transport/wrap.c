@@ -36,6 +36,11 @@ static trib_status_t fwd_reach(struct trib_transport *t, int peer,
     return inner_of(t)->ops->reach(inner_of(t), peer, address);
 }
 
+static void fwd_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    inner_of(t)->ops->room(inner_of(t), near, out);
+}
+
 static trib_status_t fwd_survey(struct trib_transport *t,
                                 const struct trib_address *addresses,
                                 uint32_t *facts_out)
@@ -150,6 +155,7 @@ static const struct trib_transport_ops forward_ops = {
     .close = trib_wrap_close,
     .address = fwd_address,
     .reach = fwd_reach,
+    .room = fwd_room,
     .survey = fwd_survey,
     .settle = fwd_settle,
     .route = fwd_route,

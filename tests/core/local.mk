@@ -8,7 +8,8 @@ core_tests = \
 	tests/core/test_memory \
 	tests/core/test_mismatch \
 	tests/core/test_plan \
-	tests/core/test_split
+	tests/core/test_split \
+	tests/core/test_window
 check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
 
@@ -27,3 +28,14 @@ tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
 tests_core_test_split_LDADD = $(core_tests_link)
+
+# Communicators over verbs: the device is one in memory (tests/transport/local.mk).
+if TRIB_VERBS
+core_verbs_tests = \
+	tests/core/test_memlock
+check_PROGRAMS += $(core_verbs_tests)
+TESTS += $(core_verbs_tests)
+tests_core_test_memlock_SOURCES = \
+	tests/core/test_memlock.c $(fake_verbs_sources)
+tests_core_test_memlock_LDADD = $(core_tests_link)
+endif

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memlock.h"
 #include "tests/harness/fake_hub.h"
 
 #define CONTEXTS_MAX 16
@@ -32,6 +33,7 @@ struct context {
 struct mr {
     struct ibv_mr base;
     int access;
+    size_t pinned;
     struct mr *next;
 };
 
@@ -216,13 +218,41 @@ static int dealloc_pd(struct ibv_pd *pd)
     return 0;
 }
 
+static size_t pinned(void)
+{
+    size_t bytes = 0;
+
+    for (struct mr *mr = mrs; mr; mr = mr->next)
+        bytes += mr->pinned;
+    return bytes;
+}
+
+static void memlock(struct trib_memlock *out)
+{
+    *out = (struct trib_memlock){.limited = false};
+    if (!fake_opts.memlock)
+        return;
+    trib_memlock_read(out);
+    fake_lock();
+    out->used = pinned();
+    fake_unlock();
+}
+
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
 {
     if (fake_opts.reg_errno || len == 0) {
         errno = len ? fake_opts.reg_errno : EINVAL;
         return NULL;
     }
+    struct trib_memlock m;
+    memlock(&m);
     struct mr *mr = calloc(1, sizeof(*mr));
+    mr->pinned = (len + 4095) / 4096 * 4096;
+    if (mr->pinned > trib_memlock_left(&m)) {
+        free(mr);
+        errno = ENOMEM;
+        return NULL;
+    }
     mr->base =
         (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
     mr->access = access;
@@ -349,6 +379,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         .ibv_ack_async_event = ack_async_event,
         .ibv_fork_init = fork_init,
         .ibv_is_fork_initialized = is_fork_initialized,
+        .memlock = memlock,
         .own_addresses = own_addresses,
     };
     fake_queues_table(api);

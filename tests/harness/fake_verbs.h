@@ -30,6 +30,7 @@ struct fake_verbs_opts {
     int reg_errno;       /* of ibv_reg_mr; 0: it works */
     int cq_errno;        /* of ibv_create_cq */
     int qp_errno;        /* of ibv_create_qp */
+    bool memlock;        /* memory counts against this process's limit of locked memory */
     uint32_t inline_max;
     uint32_t message_max;
     int max_cqe;
