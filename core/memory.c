@@ -53,6 +53,8 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
     /* After a failure a peer may be in the middle of an operation that this rank left. */
+    if (e->failed)
+        trib_engine_part(e);
     trib_status_t st = e->head ? TRIB_ERR_BUSY
                                : trib_memory_remove(&e->memories, ptr, allocated,
                                                     e->failed != TRIB_OK);

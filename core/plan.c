@@ -13,6 +13,7 @@
 
 enum {
     ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
+    PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
 };
 
 static bool sums(trib_coll_t coll)
@@ -199,6 +200,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     r->rounds = (uint32_t)rounds;
     r->zero_copy = !plan->codec && comm->cfg.zero_copy && comm->engine.size > 1 &&
                    r->piece * size >= ZERO_COPY_MIN;
+    r->place = r->zero_copy && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;
     return TRIB_OK;
 }

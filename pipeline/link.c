@@ -18,6 +18,12 @@ enum {
     IMM_NOTICE = 3,
 };
 
+/* What a write was whose end is told. */
+enum {
+    TOKEN_NOTICE,
+    TOKEN_CARRY,
+};
+
 static uint32_t imm(uint32_t kind, int lane)
 {
     return kind << 24 | (uint32_t)lane;
@@ -322,8 +328,36 @@ static trib_status_t write_block(struct trib_link *l, const struct trib_arena *a
         .len = len,
         .imm = bits,
         .signal = bits == imm(IMM_NOTICE, 0),
+        .token = TOKEN_NOTICE,
     };
     return l->transport->ops->write(l->transport, l->peer, &w);
+}
+
+/* Writes arrive in order: the payload is there before its cell. Memory of the caller is in
+ * use until the write is done; a place in staging until the cell's credit is back. */
+static trib_status_t post_carry(struct trib_link *l, const struct trib_arena *a, int lane,
+                                size_t slot)
+{
+    struct trib_carry *c = &l->carry[lane];
+    size_t payload = slot + sizeof(struct trib_cell);
+    struct trib_write w = {
+        .local = c->from ? c->from : a->staging_region,
+        .local_off = c->from ? c->from_off : block_off(a, a->self, l->peer) + payload,
+        .remote = c->to ? c->to : l->arena,
+        .remote_off = c->to ? c->to_off : block_off(a, l->peer, a->self) + payload,
+        .len = c->len,
+        .quiet = true,
+        .signal = c->from != NULL,
+        .token = TOKEN_CARRY,
+    };
+    trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
+
+    if (st != TRIB_OK)
+        return st;
+    l->carrying += w.signal;
+    l->send[lane].carried = true;
+    c->len = 0;
+    return TRIB_OK;
 }
 
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane)
@@ -331,17 +365,24 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     struct trib_send_lane *s = &l->send[lane];
     struct trib_cell *c = trib_link_cell(l, a, lane);
     size_t len = sizeof(*c);
-
-    if (c->frame.bytes > TRIB_CELL_PAYLOAD)
-        len += c->frame.bytes;
     size_t off = lane_off(a, lane) + trib_slot_off(l, a, s->next);
+
+    s->filled = true;
+    if (l->carry[lane].len) {
+        trib_status_t st = post_carry(l, a, lane, off);
+        if (st != TRIB_OK)
+            return st;
+    }
+    if (c->frame.bytes > TRIB_CELL_PAYLOAD && !s->carried)
+        len += c->frame.bytes;
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
     size_t from = block_off(a, a->self, l->peer) + off;
     trib_status_t st = write_block(l, a, from, off, len, imm(IMM_FRAME, lane));
-    s->filled = st != TRIB_OK;
-    if (st == TRIB_OK)
-        s->next++;
-    return st;
+    if (st != TRIB_OK)
+        return st;
+    s->filled = s->carried = false;
+    s->next++;
+    return TRIB_OK;
 }
 
 void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane)
@@ -431,7 +472,9 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
 {
     uint32_t lane = event->imm & 0xffffff;
 
-    if (event->kind == TRIB_EVENT_WRITE_DONE) { /* only notices ask for it */
+    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_CARRY)
+        return l->carrying && --l->carrying == 0;
+    if (event->kind == TRIB_EVENT_WRITE_DONE) {
         l->notice_busy = false;
         return false;
     }

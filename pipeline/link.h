@@ -119,6 +119,7 @@ struct trib_send_lane {
     uint32_t released; /* last credit seen */
     uint32_t place;    /* of the next large payload */
     bool filled;       /* the next cell is filled, only its publishing has to be done */
+    bool carried;      /* its payload has gone before it */
     uint64_t sent;     /* frames in all; with load/store reach */
     uint64_t place_end[TRIB_PLACES]; /* `sent` behind its last use */
     uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
@@ -133,6 +134,15 @@ struct trib_recv_lane {
     uint8_t *slots;
 };
 
+/* The payload of the next frame where it does not lie behind its cell: posted before it. */
+struct trib_carry {
+    const struct trib_region *from; /* the caller's memory; NULL: its place in staging */
+    size_t from_off;
+    const struct trib_remote *to; /* the peer's buffer; NULL: its place in the slot */
+    size_t to_off;
+    size_t len; /* 0: none, or it was posted */
+};
+
 struct trib_link {
     int peer;
     bool connected;
@@ -144,6 +154,8 @@ struct trib_link {
     struct trib_remote *arena; /* the peer's */
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
+    struct trib_carry carry[TRIB_LANES];
+    uint32_t carrying; /* writes out of the caller's memory that are not done */
     _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
     struct trib_notice *notice_out;      /* in the peer's arena, or NULL */
@@ -270,7 +282,10 @@ static inline uint8_t *trib_link_to_send(struct trib_link *l, const struct trib_
     return trib_link_payload(l, a, slots, trib_link_cell(l, a, lane), s->place, bytes);
 }
 
-/** trib_link_post - publish by a transport write, where there is no load/store reach. */
+/**
+ * trib_link_post - publish by transport writes, where there is no load/store reach: first
+ * what the lane's carry names, then the cell.
+ */
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
 
 /**

@@ -95,8 +95,10 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
 /**
  * trib_register - tell the library of memory that will be used often.
  *
- * It must stay valid until trib_deregister. shm and tcp carry registered memory through
- * slots, as they do any other: for a path without copies take trib_alloc.
+ * It must stay valid until trib_deregister. Peers that are reached by writes (tcp, verbs)
+ * get chunks of 16 KiB and more straight out of it, and write results straight into it.
+ * Within load/store reach (shm) it goes through slots, as any other memory does: for a
+ * path without copies there take trib_alloc, which is registered, too.
  */
 TRIB_API trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes);
 TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);

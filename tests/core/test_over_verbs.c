@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators over verbs in a process that may lock little memory: the device is one in
- * memory, the limit is the kernel's.
+ * Communicators over verbs, and the memory that they register: little of it may be locked,
+ * and it is written out of and into. The device is one in memory, the limit the kernel's.
  */
 #include "tests/harness/tribtest.h"
 
@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "tests/core/placed.h"
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/ranks.h"
 
@@ -168,12 +169,22 @@ static void test_enough(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
+static void test_placed(void **state)
+{
+    struct ranks_job job = {.size = 3, .threads = true, .config = "transport=verbs"};
+
+    (void)state;
+    (void)fake_verbs_reset();
+    assert_int_equal(placed_all(job), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shrinks),
         cmocka_unit_test(test_too_little),
         cmocka_unit_test(test_enough),
+        cmocka_unit_test(test_placed),
     };
 
     tribtest_deadline(400);
