@@ -60,6 +60,19 @@ trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t by
     return keep(m, e);
 }
 
+trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
+                                          const struct trib_dmabuf *d)
+{
+    struct trib_memory e = {.ptr = d->ptr, .bytes = d->len};
+    trib_status_t st = reserve(m);
+    if (st != TRIB_OK)
+        return st;
+    st = m->transport->ops->reg_dmabuf(m->transport, d, &e.region);
+    if (st != TRIB_OK)
+        return st;
+    return keep(m, e);
+}
+
 static void drop(struct trib_memories *m, size_t i)
 {
     if (m->list[i].allocated)

@@ -27,6 +27,9 @@ struct trib_memories {
 trib_status_t trib_memory_alloc(struct trib_memories *m, size_t bytes, void **ptr_out);
 trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t bytes);
 
+trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
+                                          const struct trib_dmabuf *d);
+
 /**
  * trib_memory_remove - free or deregister what begins at ptr.
  *

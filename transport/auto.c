@@ -379,6 +379,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .disconnect = auto_disconnect,
     .alloc = trib_auto_alloc,
     .reg = trib_auto_reg,
+    .reg_dmabuf = trib_auto_reg_dmabuf,
     .discard = trib_auto_discard,
     .dereg = trib_auto_dereg,
     .export_region = trib_auto_export,

@@ -446,6 +446,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .disconnect = loop_disconnect,
     .alloc = trib_loop_alloc,
     .reg = trib_loop_reg,
+    .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_no_discard,
     .dereg = trib_loop_dereg,
     .export_region = trib_loop_export,

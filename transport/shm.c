@@ -425,6 +425,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .disconnect = trib_shm_disconnect,
     .alloc = trib_shm_alloc,
     .reg = trib_shm_reg,
+    .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_shm_discard,
     .dereg = trib_shm_dereg,
     .export_region = trib_shm_export,

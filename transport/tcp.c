@@ -225,6 +225,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .disconnect = trib_socket_disconnect,
     .alloc = trib_socket_alloc,
     .reg = trib_socket_reg,
+    .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_no_discard,
     .dereg = trib_socket_dereg,
     .export_region = trib_socket_export,

@@ -67,6 +67,12 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
     snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 
+trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                     struct trib_region **out)
+{
+    return t->ops->reg(t, d->ptr, d->len, out);
+}
+
 void trib_no_discard(struct trib_transport *t, struct trib_region *region)
 {
     (void)t;

@@ -101,6 +101,14 @@ enum {
     TRIB_FACT_OWN = 8,  /* from this bit on: for the same backend on the other side */
 };
 
+/* A part of a dma-buf, and where it is mapped here. */
+struct trib_dmabuf {
+    int fd;
+    size_t offset; /* in the dma-buf */
+    void *ptr;
+    size_t len;
+};
+
 /* Memory that can still be registered. */
 struct trib_room {
     size_t bytes;           /* SIZE_MAX: no limit but the host's memory */
@@ -134,6 +142,8 @@ struct trib_route {
  * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * reg        register memory of the caller
+ * reg_dmabuf the same for memory that a device has exported as a dma-buf, and that is mapped
+ *            at ptr; fd may be closed afterwards. Who needs the mapping alone takes reg
  * discard    give the pages of memory of alloc back now, though peers still map them:
  *            nobody reads it any more; dereg follows. Not called, dereg gives them back
  *            once the last peer has released them
@@ -175,6 +185,8 @@ struct trib_transport_ops {
                            struct trib_region **region_out);
     trib_status_t (*reg)(struct trib_transport *t, void *ptr, size_t len,
                          struct trib_region **out);
+    trib_status_t (*reg_dmabuf)(struct trib_transport *t, const struct trib_dmabuf *d,
+                                struct trib_region **out);
     void (*discard)(struct trib_transport *t, struct trib_region *region);
     void (*dereg)(struct trib_transport *t, struct trib_region *region);
     trib_status_t (*export_region)(struct trib_transport *t,
@@ -203,6 +215,8 @@ trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out);
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
+trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                     struct trib_region **out);
 void trib_no_discard(struct trib_transport *t, struct trib_region *region);
 bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,

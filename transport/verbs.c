@@ -214,6 +214,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .disconnect = trib_verbs_disconnect,
     .alloc = trib_verbs_alloc,
     .reg = trib_verbs_reg,
+    .reg_dmabuf = trib_verbs_reg_dmabuf,
     .discard = trib_no_discard,
     .dereg = trib_verbs_dereg,
     .export_region = trib_verbs_export,

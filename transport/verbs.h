@@ -242,6 +242,8 @@ trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_
                                struct trib_region **region_out);
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out);
+trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out);
 void trib_verbs_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_region *region,
                                 struct trib_blob *out);

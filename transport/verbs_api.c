@@ -13,6 +13,9 @@
 /* clang-format off */
 static const struct trib_symbol ibverbs[] = {
     TRIB_VERBS_CALLS(SYMBOL)
+    {.name = "ibv_reg_dmabuf_mr",
+     .at = offsetof(struct trib_verbs_api, ibv_reg_dmabuf_mr),
+     .optional = true},
     {.name = "ibv_is_fork_initialized",
      .at = offsetof(struct trib_verbs_api, ibv_is_fork_initialized),
      .optional = true},

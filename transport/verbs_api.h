@@ -71,6 +71,9 @@ struct trib_verbs_api {
     TRIB_VERBS_CALLS(TRIB_VERBS_CALL)
     TRIB_RDMACM_CALLS(TRIB_VERBS_CALL)
 #undef TRIB_VERBS_CALL
+    /* NULL before rdma-core 34 */
+    struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                        uint64_t iova, int fd, int access);
     enum ibv_fork_status (*ibv_is_fork_initialized)(void); /* NULL before rdma-core 35 */
     void (*memlock)(struct trib_memlock *out); /* trib_memlock_read */
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */

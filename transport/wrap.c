@@ -81,6 +81,12 @@ static trib_status_t fwd_reg(struct trib_transport *t, void *ptr, size_t len,
     return inner_of(t)->ops->reg(inner_of(t), ptr, len, out);
 }
 
+static trib_status_t fwd_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out)
+{
+    return inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
+}
+
 static void fwd_discard(struct trib_transport *t, struct trib_region *region)
 {
     inner_of(t)->ops->discard(inner_of(t), region);
@@ -163,6 +169,7 @@ static const struct trib_transport_ops forward_ops = {
     .disconnect = fwd_disconnect,
     .alloc = fwd_alloc,
     .reg = fwd_reg,
+    .reg_dmabuf = fwd_reg_dmabuf,
     .discard = fwd_discard,
     .dereg = fwd_dereg,
     .export_region = fwd_export,

@@ -5,7 +5,9 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <errno.h>
 #include <linux/capability.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -178,6 +180,106 @@ static void test_placed(void **state)
     assert_int_equal(placed_all(job), 0);
 }
 
+enum { DMABUF = 12 * 16384 * sizeof(float), BEFORE = 8192 };
+
+/* A dma-buf as udmabuf makes them: pages of a file in memory, of which a part is used. */
+static int sum_dmabuf(struct ranks_self *self)
+{
+    static const char *const unmapped[] = {"are not mapped", "the processor makes", NULL};
+    static const char *const closed[] = {"descriptor 1000000 is not open", NULL};
+    size_t n = DMABUF / sizeof(float);
+    trib_stats_t s = {.size = sizeof(s)};
+    int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+
+    ranks_assert(self, fd >= 0 && ftruncate(fd, BEFORE + DMABUF) == 0);
+    float *x = mmap(NULL, DMABUF, PROT_READ | PROT_WRITE, MAP_SHARED, fd, BEFORE);
+    void *hole = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ranks_assert(self, x != MAP_FAILED && hole != MAP_FAILED && !munmap(hole, 8192));
+    trib_comm_t *c = self->comm;
+    ranks_expect(self, trib_register_dmabuf(c, 1000000, 0, x, DMABUF), TRIB_ERR_INVALID,
+                 "a descriptor that is not open");
+    ranks_assert(self, ranks_has(trib_last_error(c), closed));
+    ranks_expect(self, trib_register_dmabuf(c, fd, 0, NULL, DMABUF), TRIB_ERR_INVALID,
+                 "memory without an address");
+    if (!*(bool *)self->arg) { /* with threads another rank may map something there */
+        ranks_expect(self, trib_register_dmabuf(c, fd, 0, hole, 8192), TRIB_ERR_INVALID,
+                     "memory that is not mapped");
+        ranks_assert(self, ranks_has(trib_last_error(c), unmapped));
+    }
+    ranks_ok(self, trib_register_dmabuf(c, fd, BEFORE, x, DMABUF));
+    close(fd);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(i % 1000);
+    ranks_ok(self, trib_allreduce(c, NULL, x, n, TRIB_F32, TRIB_SUM));
+    for (size_t i = 0; i < n; i++)
+        ranks_assert(self, x[i] == (float)(i % 1000 * (size_t)self->size));
+    ranks_ok(self, trib_stats(c, &s));
+    ranks_assert(self, s.copied_bytes == 0);
+    ranks_ok(self, trib_deregister(c, x));
+    munmap(x, DMABUF);
+    return 0;
+}
+
+static void test_dmabuf(void **state)
+{
+    bool threads = true, processes = false;
+    struct ranks_job job = {.size = 3, .fn = sum_dmabuf, .arg = &threads, .threads = true,
+                            .config = "transport=verbs"};
+
+    (void)state;
+    (void)fake_verbs_reset();
+    assert_int_equal(ranks_run(&job), 0);
+    job.arg = &processes; /* by its mapping */
+    job.threads = false;
+    job.config = "transport=tcp";
+    assert_int_equal(ranks_run(&job), 0);
+    job.config = "transport=auto:near=tcp,far=tcp;window=8";
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+struct refusal {
+    int error;
+    size_t offset;
+    trib_status_t status;
+    const char *words[3];
+};
+
+static int is_no_dmabuf(struct ranks_self *self)
+{
+    const struct refusal *r = self->arg;
+    int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+
+    ranks_assert(self, fd >= 0 && ftruncate(fd, DMABUF) == 0);
+    void *x = mmap(NULL, DMABUF, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ranks_assert(self, x != MAP_FAILED);
+    ranks_expect(self, trib_register_dmabuf(self->comm, fd, r->offset, x, DMABUF),
+                 r->status, "trib_register_dmabuf");
+    if (!ranks_has(trib_last_error(self->comm), r->words))
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    munmap(x, DMABUF);
+    close(fd);
+    return 0;
+}
+
+static void test_no_dmabuf(void **state)
+{
+    static const struct refusal refusals[] = {
+        {-1, 0, TRIB_ERR_UNSUPPORTED, {"rdma-core 34", NULL}},
+        {EOPNOTSUPP, 0, TRIB_ERR_UNSUPPORTED, {"fake0", "goes through slots", NULL}},
+        {0, 100, TRIB_ERR_INVALID, {"offset 100", "alike in a page", NULL}},
+        {0, 4096, TRIB_ERR_SYSTEM, {"cannot register 768K of the dma-buf", NULL}},
+    };
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct refusal r = refusals[i];
+        struct ranks_job job = {.size = 2, .fn = is_no_dmabuf, .arg = &r, .threads = true,
+                                .config = "transport=verbs"};
+        fake_verbs_reset()->dmabuf_errno = r.error;
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +287,8 @@ int main(void)
         cmocka_unit_test(test_too_little),
         cmocka_unit_test(test_enough),
         cmocka_unit_test(test_placed),
+        cmocka_unit_test(test_dmabuf),
+        cmocka_unit_test(test_no_dmabuf),
     };
 
     tribtest_deadline(400);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -265,6 +266,35 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int acces
     return &mr->base;
 }
 
+/* Of a file in memory, which is mapped at iova. */
+static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                    uint64_t iova, int fd, int access)
+{
+    struct stat st;
+
+    if (fake_opts.dmabuf_errno) {
+        errno = fake_opts.dmabuf_errno;
+        return NULL;
+    }
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    if (offset + length > (uint64_t)st.st_size || offset % 4096 != iova % 4096) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct mr *mr = calloc(1, sizeof(*mr));
+    mr->base = (struct ibv_mr){
+        .context = pd->context, .pd = pd, .addr = (void *)(uintptr_t)iova, .length = length};
+    mr->access = access;
+    fake_lock();
+    mr->base.lkey = mr->base.rkey = next_key++;
+    mr->next = mrs;
+    mrs = mr;
+    fake_count(1);
+    fake_unlock();
+    return &mr->base;
+}
+
 static int dereg_mr(struct ibv_mr *base)
 {
     struct mr **at = &mrs;
@@ -375,6 +405,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         .ibv_dealloc_pd = dealloc_pd,
         .ibv_reg_mr = reg_mr,
         .ibv_dereg_mr = dereg_mr,
+        .ibv_reg_dmabuf_mr = fake_opts.dmabuf_errno < 0 ? NULL : reg_dmabuf_mr,
         .ibv_get_async_event = get_async_event,
         .ibv_ack_async_event = ack_async_event,
         .ibv_fork_init = fork_init,
