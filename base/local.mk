@@ -10,6 +10,7 @@ libbase_la_SOURCES = \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
 	base/meminfo.c base/meminfo.h \
+	base/memlock.c base/memlock.h \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/ring.h \

@@ -17,4 +17,5 @@ libcore_la_SOURCES = \
 	core/reach.c \
 	core/report.c core/report.h \
 	core/settings.c \
-	core/split.c
+	core/split.c \
+	core/window.c core/window.h

@@ -12,7 +12,9 @@
 
 #include "base/digest.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "boot/boot.h"
+#include "core/window.h"
 #include "topo/machine.h"
 
 #define HELLO_VERSION 3
@@ -24,6 +26,7 @@ struct hello {
     uint64_t settings;
     uint64_t machine; /* boot id and pid namespace: equal on one host */
     cpu_set_t cpus;   /* where this rank may run */
+    uint64_t room[2]; /* bytes it can register; [1]: where all ranks are on one host */
     int32_t pid;
     char library[12];
     char host[64];
@@ -49,7 +52,8 @@ uint64_t trib_meet_machine(void)
     return trib_digest_seeded(&self.boot, sizeof(self.boot), self.space);
 }
 
-static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
+static trib_status_t say_hello(struct trib_comm *comm, const struct trib_room *rooms,
+                               struct hello *h)
 {
     struct trib_engine *e = &comm->engine;
     const struct trib_transport_ops *ops = e->transport->ops;
@@ -59,6 +63,8 @@ static trib_status_t say_hello(struct trib_comm *comm, struct hello *h)
     h->version = HELLO_VERSION;
     h->settings = trib_config_digest(&comm->cfg);
     h->machine = trib_meet_machine();
+    for (int near = 0; near < 2; near++)
+        h->room[near] = rooms[near].bytes;
     h->pid = getpid();
     if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
         CPU_ZERO(&h->cpus);
@@ -149,6 +155,58 @@ static void learn_peers(struct trib_engine *e, const struct hello *all)
     }
 }
 
+static bool same_host(const struct hello *all, int size)
+{
+    for (int r = 1; r < size; r++)
+        if (all[r].machine != all[0].machine)
+            return false;
+    return true;
+}
+
+/* What each rank can register, where ranks of one process share it. */
+static size_t share_of_room(const struct hello *all, int size, int rank, bool near)
+{
+    uint64_t room = all[rank].room[near], sharers = 0;
+
+    for (int r = 0; r < size; r++)
+        sharers += all[r].machine == all[rank].machine && all[r].pid == all[rank].pid;
+    return room >= SIZE_MAX ? SIZE_MAX : (size_t)(room / sharers);
+}
+
+/* All ranks take the slots for which the one with the least room has room: both ends of
+ * an edge have the same, and a chunk is the same piece of the vector everywhere. */
+static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
+                       const struct hello *all)
+{
+    struct trib_engine *e = &comm->engine;
+    struct trib_config *cfg = &comm->cfg;
+    bool near = same_host(all, e->size);
+    size_t least = SIZE_MAX;
+    int whose = 0;
+
+    for (int r = 0; r < e->size; r++) {
+        size_t share = share_of_room(all, e->size, r, near);
+        if (share >= least)
+            continue;
+        least = share;
+        whose = r;
+    }
+    if (e->size == 1 || least == SIZE_MAX)
+        return;
+    struct trib_window asked = {(uint32_t)cfg->window, cfg->chunk};
+    struct trib_window w = trib_window_fit(asked, least, e->size);
+    cfg->window = (int)w.window;
+    cfg->chunk = w.chunk;
+    if (whose != e->rank || (w.window == asked.window && w.chunk == asked.chunk))
+        return;
+    char was[24], is[24];
+    trib_log(&comm->log, TRIB_LOG_WARN, "core",
+             "%s: all ranks have %u slots of %s instead of %u of %s for each peer, which "
+             "slows large vectors; %s",
+             rooms[near].why, w.window, trib_size_format(w.chunk, is), asked.window,
+             trib_size_format(asked.chunk, was), rooms[near].cure);
+}
+
 /* What this rank's transport makes of all addresses, and where peers write to. */
 static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
                                 struct facts *out)
@@ -212,16 +270,22 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     size_t size = (size_t)comm->engine.size;
     struct hello *hellos = malloc(size * sizeof(*hellos)), hello;
     struct facts *all = malloc(size * sizeof(*all)), facts;
+    struct trib_room rooms[2]; /* before any rank has registered something */
+    struct trib_transport *t = comm->engine.transport;
     trib_status_t st = TRIB_OK;
 
     if (!hellos || !all)
         st = trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %zu ranks", size);
+    for (int near = 0; near < 2; near++)
+        t->ops->room(t, near, &rooms[near]);
     if (st == TRIB_OK)
-        st = say_hello(comm, &hello);
+        st = say_hello(comm, rooms, &hello);
     if (st == TRIB_OK)
         st = x->allgather(x->arg, "connect", &hello, sizeof(hello), hellos);
     if (st == TRIB_OK)
         st = check_hellos(comm, hellos);
+    if (st == TRIB_OK)
+        fit_window(comm, rooms, hellos);
     if (st == TRIB_OK)
         st = find_facts(comm, hellos, &facts);
     if (st == TRIB_OK)
@@ -249,6 +313,8 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
+    if (!comm->chunk_asked)
+        comm->chunk_asked = comm->cfg.chunk;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
     trib_status_t st = trib_settings_kernels(&comm->cfg, &e->kernels, &comm->err);
     if (st != TRIB_OK)

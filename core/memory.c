@@ -4,6 +4,10 @@
  */
 #include "core/comm.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/meminfo.h"
 
 /* With the cause that the transport gave, which the lock keeps. */
@@ -49,6 +53,42 @@ trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
     return st;
 }
 
+/* Sums are made by the processor, and so are copies through slots. */
+static bool is_mapped(const void *ptr, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)ptr;
+    uintptr_t first = at / page * page;
+
+    if (bytes > PTRDIFF_MAX || bytes > UINTPTR_MAX - at)
+        return false;
+    return msync((void *)first, at + bytes - first, MS_ASYNC) == 0;
+}
+
+trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t offset, void *ptr,
+                                   size_t bytes)
+{
+    static const char call[] = "trib_register_dmabuf";
+    struct trib_dmabuf d = {.fd = fd, .offset = offset, .ptr = ptr, .len = bytes};
+
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (fcntl(fd, F_GETFD) < 0)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: descriptor %d is not open", call,
+                              fd);
+    if (bytes == 0 || !ptr || !is_mapped(ptr, bytes))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "%s: %zu bytes at %p are not mapped: the processor makes the "
+                              "sums, so map the dma-buf, or copy to memory that is",
+                              call, bytes, ptr);
+    trib_comm_lock(comm);
+    trib_error_clear(&comm->cause);
+    trib_status_t st = trib_memory_register_dmabuf(&comm->engine.memories, &d);
+    if (st != TRIB_OK)
+        refuse(comm, st, call, bytes);
+    trib_comm_unlock(comm);
+    return st;
+}
+
 static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
                           const char *call, const char *maker)
 {
@@ -57,6 +97,8 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
     /* After a failure a peer may be in the middle of an operation that this rank left. */
+    if (e->failed)
+        trib_engine_part(e);
     trib_status_t st = e->head ? TRIB_ERR_BUSY
                                : trib_memory_remove(&e->memories, ptr, allocated,
                                                     e->failed != TRIB_OK);

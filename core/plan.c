@@ -13,6 +13,7 @@
 
 enum {
     ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
+    PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
 };
 
 static bool sums(trib_coll_t coll)
@@ -60,11 +61,11 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "feed %d is not for %s: only all-reduce and reduce are "
                               "fed piecewise",
                               (int)d->feed, trib_coll_name(coll));
-    if (d->chunk && (d->chunk < 64 || d->chunk > comm->cfg.chunk))
+    if (d->chunk && (d->chunk < 64 || d->chunk > comm->chunk_asked))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "chunk is %zu bytes, it must be 64 to %zu, the size of a "
                               "slot (raise TRIB_CHUNK)",
-                              d->chunk, comm->cfg.chunk);
+                              d->chunk, comm->chunk_asked);
     if (__builtin_mul_overflow(d->count, bytes, &whole) ||
         __builtin_mul_overflow(whole, blocked(coll) ? (size_t)size : 1, &whole) ||
         whole > PTRDIFF_MAX)
@@ -179,7 +180,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     struct trib_run_desc *r = &plan->run.desc;
     const struct trib_comm *comm = plan->comm;
     size_t size = trib_dtype_size(d->dtype);
-    size_t slot = d->chunk ? d->chunk : comm->cfg.chunk;
+    size_t slot = d->chunk && d->chunk < comm->cfg.chunk ? d->chunk : comm->cfg.chunk;
     size_t most = piece_max(plan, slot, size);
     size_t parts = blocked(r->op.coll) ? 1 : plan->run.program.n_chunks;
     size_t line = 64 / size;
@@ -199,6 +200,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     r->rounds = (uint32_t)rounds;
     r->zero_copy = !plan->codec && comm->cfg.zero_copy && comm->engine.size > 1 &&
                    r->piece * size >= ZERO_COPY_MIN;
+    r->place = r->zero_copy && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;
     return TRIB_OK;
 }

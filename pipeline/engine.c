@@ -170,42 +170,6 @@ void trib_run_dispose(struct trib_run *run)
     trib_program_free(&run->program);
 }
 
-/* Where the vector's elements are in the buffers of this rank. */
-static void bind_buffers(struct trib_engine *e, struct trib_run *run, const void *send,
-                         void *recv)
-{
-    const struct trib_run_desc *d = &run->desc;
-    bool in_place = !send || send == recv;
-    size_t mine = (size_t)e->rank * d->count;
-
-    run->recv = recv;
-    run->own = in_place ? recv : send;
-    run->own_first = d->op.coll == TRIB_ALLGATHER && !in_place ? mine : 0;
-    run->recv_first = d->op.coll == TRIB_REDUCE_SCATTER ? mine : 0;
-    run->no_result = d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank;
-    if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
-        run->recv += mine * d->element;
-}
-
-static void open_buffers(struct trib_engine *e, struct trib_run *run)
-{
-    const struct trib_run_desc *d = &run->desc;
-    size_t size = d->element, lo = run->own_first * size;
-    size_t hi = d->op.coll == TRIB_ALLGATHER && lo + run->own_first
-                    ? lo + d->count * size
-                    : d->total * size;
-
-    memset(&run->open, 0, sizeof(run->open));
-    if (d->op.coll == TRIB_ALLGATHER && run->own != run->recv)
-        hi = lo + d->count * size;
-    run->open.send = trib_memory_ref(&e->memories, run->own, lo, hi);
-    if (run->no_result)
-        return;
-    lo = run->recv_first * size;
-    hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;
-    run->open.recv = trib_memory_ref(&e->memories, run->recv, lo, hi);
-}
-
 static void refill_feed(struct trib_run *run)
 {
     for (uint32_t r = 0; run->unfed && r < run->desc.rounds; r++) {
@@ -256,8 +220,9 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     for (uint32_t i = 0; i < p->n_edges; i++) {
         struct trib_edge *edge = &p->edges[i];
         struct trib_link *l = &e->links[edge->peer];
-        edge->open_out = edge->open_in = run->desc.zero_copy && l->mapped;
-        edge->peer_send.base = edge->peer_recv.base = NULL;
+        edge->open_out = edge->open_in =
+            run->desc.zero_copy && (l->mapped || run->desc.place);
+        edge->peer_send = edge->peer_recv = (struct trib_view){.base = NULL};
         for (int lane = 0; lane < TRIB_LANES; lane++) {
             uint32_t open = lane == TRIB_LANE_UP && edge->open_out;
             edge->send_base[lane] = l->send[lane].next + open;
@@ -266,7 +231,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         }
     }
     if (run->desc.zero_copy)
-        open_buffers(e, run);
+        trib_run_open(e, run);
     atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
     trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, 0, run->desc.total);
 }
@@ -291,7 +256,7 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
                     void *recv)
 {
     assert(run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
-    bind_buffers(e, run, send, recv);
+    trib_run_bind(e, run, send, recv);
     run->next = NULL;
     run->step++;
     if (run->unfed)
@@ -359,55 +324,18 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
 
     if (!trib_link_can_send(l, &e->arena, TRIB_LANE_UP, sizeof(run->open)))
         return false;
+    const struct trib_open *open = l->mapped ? &run->open : &run->open_far;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_UP);
     cell->frame = run->frame;
     cell->frame.kind = TRIB_FRAME_OPEN;
-    cell->frame.bytes = sizeof(run->open);
-    memcpy(trib_link_to_send(l, &e->arena, TRIB_LANE_UP, sizeof(run->open)), &run->open,
-           sizeof(run->open));
+    cell->frame.bytes = sizeof(*open);
+    memcpy(trib_link_to_send(l, &e->arena, TRIB_LANE_UP, sizeof(*open)), open,
+           sizeof(*open));
     if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
         return false;
     count_frame(e, run, &cell->frame, 0);
     edge->open_out = false;
     return true;
-}
-
-/* Why a peer's buffer is not at hand. A peer that dies now cannot be looked into any
- * more: that is its loss. What it names may not exist. All else is trouble of this rank. */
-static void import_failed(struct trib_engine *e, int peer)
-{
-    trib_status_t st = e->err->status;
-    char why[sizeof(e->err->text)];
-
-    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
-    if (st == TRIB_ERR_PEER_LOST)
-        trib_engine_lost(e, peer, false, why);
-    else if (st == TRIB_OK || st == TRIB_ERR_INVALID || st == TRIB_ERR_RANGE)
-        trib_engine_protocol(e, peer, "a buffer that does not exist");
-    else
-        trib_engine_unable(e, peer, st, why);
-}
-
-/* Where a peer's buffer is; base NULL if it is not within reach, or the engine failed. */
-static struct trib_view view_of(struct trib_engine *e, struct trib_link *l,
-                                const struct trib_ref *ref)
-{
-    const struct trib_view none = {.base = NULL};
-
-    if (ref->blob.len == 0)
-        return none;
-    trib_error_clear(e->err);
-    struct trib_import *im = trib_link_import(l, &ref->blob, e->err);
-    if (!im)
-        import_failed(e, l->peer);
-    if (!im || !im->base)
-        return none;
-    if (!trib_ref_fits(ref, im->len)) {
-        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
-        return none;
-    }
-    return (struct trib_view){
-        .base = im->base + ref->origin, .lo = ref->lo, .hi = ref->hi};
 }
 
 static bool take_open(struct trib_engine *e, struct trib_run *run,
@@ -425,9 +353,9 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     }
     struct trib_open open;
     memcpy(&open, trib_link_received(l, &e->arena, TRIB_LANE_UP, cell), sizeof(open));
-    struct trib_view send = view_of(e, l, &open.send), recv = {.base = NULL};
+    struct trib_view send = trib_engine_view(e, l, &open.send), recv = {.base = NULL};
     if (!e->failed)
-        recv = view_of(e, l, &open.recv);
+        recv = trib_engine_view(e, l, &open.recv);
     if (e->failed)
         return false;
     edge->peer_send = send;
@@ -458,6 +386,18 @@ static bool has_room(struct trib_engine *e, const struct trib_run *run,
     return trib_link_can_send(l, &e->arena, t->lane, bytes);
 }
 
+/* Memory that the transport cannot reach will not be within its reach later. */
+static void carry_failed(struct trib_engine *e, int peer, int lane, trib_status_t st)
+{
+    char why[sizeof(e->err->text)];
+
+    if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST ||
+        !e->links[peer].carry[lane].len)
+        return;
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    trib_engine_unable(e, peer, st, why);
+}
+
 static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
@@ -483,8 +423,11 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
             trib_raw_fill(e, run, t, &c, cell);
     }
     struct trib_frame f = cell->frame;
-    if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
+    trib_status_t st = trib_link_publish(l, &e->arena, t->lane);
+    if (st != TRIB_OK) {
+        carry_failed(e, edge->peer, t->lane, st);
         return false;
+    }
     trib_trace_now(&e->trace, TRIB_TRACE_POST, edge->peer, f.chunk, f.bytes);
     count_frame(e, run, &f, f.kind == TRIB_FRAME_DATA ? 0 : c.n * run->desc.element);
     return true;
@@ -595,13 +538,14 @@ static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_ta
 }
 
 /* Not done before all OPENs are exchanged, which else the next operation would find, and
- * before the peers have read from the buffers that REF frames named. */
+ * before the peers have read from the buffers that REF frames named, and the transport from
+ * those that it writes out of. */
 static bool edges_pending(struct trib_engine *e, struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_edges; i++) {
         struct trib_edge *edge = &run->program.edges[i];
         struct trib_link *l = &e->links[edge->peer];
-        if (edge->open_out || edge->open_in)
+        if (edge->open_out || edge->open_in || l->carrying)
             return true;
         for (int lane = 0; run->desc.zero_copy && lane < TRIB_LANES; lane++) {
             uint32_t released =

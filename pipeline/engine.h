@@ -37,6 +37,7 @@ struct trib_run_desc {
     uint32_t rounds;
     enum trib_cut cut;
     bool zero_copy; /* exchange OPEN frames; read and place in peers' memory */
+    bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
     const struct trib_codec *codec; /* NULL: raw elements */
     uint64_t seed;
@@ -75,7 +76,10 @@ struct trib_run {
     uint32_t step;           /* number of starts, for codecs */
     uint32_t remaining;      /* tasks not finished */
     uint64_t moved;          /* frames sent and received, for sentences */
-    struct trib_open open;   /* what peers are told */
+    struct trib_open open;   /* what peers within load/store reach are told */
+    struct trib_open open_far;   /* what the others are */
+    struct trib_place own_place; /* of own and recv, for writes out of them */
+    struct trib_place recv_place;
 
     /* state of the plan */
     struct trib_store *stores;  /* [n_chunks], codec only */
@@ -137,6 +141,13 @@ struct trib_engine {
  */
 trib_status_t trib_engine_open(struct trib_engine *e);
 
+/**
+ * trib_engine_part - after a failure: no peer is written to any more, and none writes.
+ *
+ * For who gives memory back that a write may still be under way from or to.
+ */
+void trib_engine_part(struct trib_engine *e);
+
 /** trib_engine_close - leave all links. No run may be queued. */
 void trib_engine_close(struct trib_engine *e);
 
@@ -166,6 +177,18 @@ void trib_run_dispose(struct trib_run *run);
 /** trib_run_start - queue it; send == recv or NULL is in place. */
 void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
                     void *recv);
+
+/** trib_run_bind - where the vector's elements are in the buffers of this rank. */
+void trib_run_bind(struct trib_engine *e, struct trib_run *run, const void *send,
+                   void *recv);
+
+/** trib_run_open - which of them are registered, and what peers are told of that. */
+void trib_run_open(struct trib_engine *e, struct trib_run *run);
+
+/** trib_engine_view - where a peer's buffer is; none of it if it is not within reach, or
+ * if the engine failed. */
+struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
+                                  const struct trib_ref *ref);
 
 /**
  * trib_run_feed - elements [first, first + count) of the input are final.

@@ -45,6 +45,18 @@ trib_status_t trib_engine_open(struct trib_engine *e)
     return st;
 }
 
+void trib_engine_part(struct trib_engine *e)
+{
+    assert(e->failed);
+    for (int p = 0; p < e->size; p++) {
+        struct trib_link *l = &e->links[p];
+        if (!l->connected || l->mapped || l->lost)
+            continue;
+        e->transport->ops->disconnect(e->transport, p);
+        l->lost = true;
+    }
+}
+
 void trib_engine_close(struct trib_engine *e)
 {
     assert(!e->head);

@@ -177,7 +177,8 @@ static bool take_event(struct trib_engine *e, const struct trib_event *event)
 {
     if (!trib_link_event(&e->links[event->peer], event))
         return false;
-    trib_trace_now(&e->trace, TRIB_TRACE_ARRIVED, event->peer, 0, event->len);
+    if (event->kind == TRIB_EVENT_ARRIVED)
+        trib_trace_now(&e->trace, TRIB_TRACE_ARRIVED, event->peer, 0, event->len);
     return true;
 }
 
@@ -233,6 +234,11 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
             if (!trib_link_peek(&e->links[peer], &e->arena, m->lane))
                 return peer;
         }
+    }
+    for (uint32_t i = 0; i < p->n_edges; i++) {
+        *what_out = "the end of a write to the memory";
+        if (e->links[p->edges[i].peer].carrying)
+            return p->edges[i].peer;
     }
     *what_out = "elements that trib_plan_ready has not named";
     return -1;

@@ -18,6 +18,12 @@ enum {
     IMM_NOTICE = 3,
 };
 
+/* What a write was whose end is told. */
+enum {
+    TOKEN_NOTICE,
+    TOKEN_CARRY,
+};
+
 static uint32_t imm(uint32_t kind, int lane)
 {
     return kind << 24 | (uint32_t)lane;
@@ -56,12 +62,23 @@ static void size_up(struct trib_arena *a)
     a->block_bytes = round_up(lane_off(a, TRIB_LANES), 4096);
 }
 
+/* Of rank `peer` in what rank `self` has: the own place is left out. */
+static size_t block_off(const struct trib_arena *a, int self, int peer)
+{
+    return a->block_bytes * (size_t)(peer - (peer > self));
+}
+
+static size_t blocks_bytes(const struct trib_arena *a)
+{
+    return a->block_bytes * (size_t)(a->size > 1 ? a->size - 1 : 1);
+}
+
 trib_status_t trib_arena_create(struct trib_arena *a)
 {
     size_up(a);
     void *base;
-    trib_status_t st = a->transport->ops->alloc(
-        a->transport, a->block_bytes * (size_t)a->size, &base, &a->region);
+    trib_status_t st =
+        a->transport->ops->alloc(a->transport, blocks_bytes(a), &base, &a->region);
     a->base = st == TRIB_OK ? base : NULL;
     return st;
 }
@@ -96,13 +113,21 @@ static size_t sources_bytes(const struct trib_arena *a)
 
 static size_t sources_off(const struct trib_arena *a, int peer)
 {
-    return a->block_bytes * (size_t)a->size + sources_bytes(a) * (size_t)peer;
+    return blocks_bytes(a) + sources_bytes(a) * (size_t)peer;
 }
 
 /* The cells of all peers, as they lie in the arena, then the sources for each peer. */
 static size_t staging_bytes(const struct trib_arena *a)
 {
     return sources_off(a, a->size);
+}
+
+size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
+{
+    struct trib_arena a = {.window = window, .slot_bytes = chunk, .size = size};
+
+    size_up(&a);
+    return blocks_bytes(&a) + round_up(staging_bytes(&a), 4096);
 }
 
 size_t trib_arena_bytes(const struct trib_arena *a)
@@ -154,10 +179,9 @@ static trib_status_t make_staging(struct trib_arena *a)
 /* Both directions use the same offsets: block `self` in the peer's arena is mine. */
 static void lay_out(struct trib_link *l, const struct trib_arena *a, uint8_t *remote)
 {
-    uint8_t *in = a->base + (size_t)l->peer * a->block_bytes;
-    size_t out = (size_t)a->self * a->block_bytes;
-    uint8_t *staging =
-        a->staging ? a->staging + (size_t)l->peer * a->block_bytes : NULL;
+    uint8_t *in = a->base + block_off(a, a->self, l->peer);
+    size_t out = block_off(a, l->peer, a->self);
+    uint8_t *staging = a->staging ? a->staging + block_off(a, a->self, l->peer) : NULL;
 
     for (int lane = 0; lane < TRIB_LANES; lane++) {
         l->recv[lane].slots = in + lane_off(a, lane);
@@ -300,12 +324,40 @@ static trib_status_t write_block(struct trib_link *l, const struct trib_arena *a
         .local = a->staging_region,
         .local_off = from,
         .remote = l->arena,
-        .remote_off = (size_t)a->self * a->block_bytes + to,
+        .remote_off = block_off(a, l->peer, a->self) + to,
         .len = len,
         .imm = bits,
         .signal = bits == imm(IMM_NOTICE, 0),
+        .token = TOKEN_NOTICE,
     };
     return l->transport->ops->write(l->transport, l->peer, &w);
+}
+
+/* Writes arrive in order: the payload is there before its cell. Memory of the caller is in
+ * use until the write is done; a place in staging until the cell's credit is back. */
+static trib_status_t post_carry(struct trib_link *l, const struct trib_arena *a, int lane,
+                                size_t slot)
+{
+    struct trib_carry *c = &l->carry[lane];
+    size_t payload = slot + sizeof(struct trib_cell);
+    struct trib_write w = {
+        .local = c->from ? c->from : a->staging_region,
+        .local_off = c->from ? c->from_off : block_off(a, a->self, l->peer) + payload,
+        .remote = c->to ? c->to : l->arena,
+        .remote_off = c->to ? c->to_off : block_off(a, l->peer, a->self) + payload,
+        .len = c->len,
+        .quiet = true,
+        .signal = c->from != NULL,
+        .token = TOKEN_CARRY,
+    };
+    trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
+
+    if (st != TRIB_OK)
+        return st;
+    l->carrying += w.signal;
+    l->send[lane].carried = true;
+    c->len = 0;
+    return TRIB_OK;
 }
 
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane)
@@ -313,17 +365,24 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     struct trib_send_lane *s = &l->send[lane];
     struct trib_cell *c = trib_link_cell(l, a, lane);
     size_t len = sizeof(*c);
-
-    if (c->frame.bytes > TRIB_CELL_PAYLOAD)
-        len += c->frame.bytes;
     size_t off = lane_off(a, lane) + trib_slot_off(l, a, s->next);
+
+    s->filled = true;
+    if (l->carry[lane].len) {
+        trib_status_t st = post_carry(l, a, lane, off);
+        if (st != TRIB_OK)
+            return st;
+    }
+    if (c->frame.bytes > TRIB_CELL_PAYLOAD && !s->carried)
+        len += c->frame.bytes;
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
-    size_t from = (size_t)l->peer * a->block_bytes + off;
+    size_t from = block_off(a, a->self, l->peer) + off;
     trib_status_t st = write_block(l, a, from, off, len, imm(IMM_FRAME, lane));
-    s->filled = st != TRIB_OK;
-    if (st == TRIB_OK)
-        s->next++;
-    return st;
+    if (st != TRIB_OK)
+        return st;
+    s->filled = s->carried = false;
+    s->next++;
+    return TRIB_OK;
 }
 
 void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane)
@@ -394,7 +453,7 @@ bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_notice *out)
 {
     const struct trib_notice *in =
-        (struct trib_notice *)(a->base + (size_t)peer * a->block_bytes + NOTICE_OFF);
+        (struct trib_notice *)(a->base + block_off(a, a->self, peer) + NOTICE_OFF);
     uint32_t version = atomic_load_explicit(&in->version, memory_order_acquire);
 
     if (version == l->notice_seen || version % 2 != 0 ||
@@ -413,7 +472,9 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
 {
     uint32_t lane = event->imm & 0xffffff;
 
-    if (event->kind == TRIB_EVENT_WRITE_DONE) { /* only notices ask for it */
+    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_CARRY)
+        return l->carrying && --l->carrying == 0;
+    if (event->kind == TRIB_EVENT_WRITE_DONE) {
         l->notice_busy = false;
         return false;
     }

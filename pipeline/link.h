@@ -6,7 +6,7 @@
  *
  * All of it lives in the receiver's arena, one region that every rank exports at start:
  *
- *   arena of rank r = size blocks, block p is written by rank p only:
+ *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
  *     | credits from p (64) | notice from p (256) | lane 0: slot 0 … S-1 | lane 1: … |
  *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
  *
@@ -119,6 +119,7 @@ struct trib_send_lane {
     uint32_t released; /* last credit seen */
     uint32_t place;    /* of the next large payload */
     bool filled;       /* the next cell is filled, only its publishing has to be done */
+    bool carried;      /* its payload has gone before it */
     uint64_t sent;     /* frames in all; with load/store reach */
     uint64_t place_end[TRIB_PLACES]; /* `sent` behind its last use */
     uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
@@ -133,6 +134,15 @@ struct trib_recv_lane {
     uint8_t *slots;
 };
 
+/* The payload of the next frame where it does not lie behind its cell: posted before it. */
+struct trib_carry {
+    const struct trib_region *from; /* the caller's memory; NULL: its place in staging */
+    size_t from_off;
+    const struct trib_remote *to; /* the peer's buffer; NULL: its place in the slot */
+    size_t to_off;
+    size_t len; /* 0: none, or it was posted */
+};
+
 struct trib_link {
     int peer;
     bool connected;
@@ -144,6 +154,8 @@ struct trib_link {
     struct trib_remote *arena; /* the peer's */
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
+    struct trib_carry carry[TRIB_LANES];
+    uint32_t carrying; /* writes out of the caller's memory that are not done */
     _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
     struct trib_notice *notice_out;      /* in the peer's arena, or NULL */
@@ -176,9 +188,15 @@ struct trib_arena {
 trib_status_t trib_arena_create(struct trib_arena *a);
 void trib_arena_destroy(struct trib_arena *a);
 
+/**
+ * trib_arena_pinned - what a transport without load/store reach registers for the slots of
+ * `size` ranks.
+ */
+size_t trib_arena_pinned(uint32_t window, size_t chunk, int size);
+
 /** trib_arena_bytes - what its connected links hold of shared or pinned memory.
  *
- * The blocks of other ranks are address space only: no page of theirs is touched. */
+ * The blocks of other ranks are address space only, but where memory is pinned. */
 size_t trib_arena_bytes(const struct trib_arena *a);
 
 /** trib_edge_bytes - of these, what one link holds; mapped: with load/store reach. */
@@ -264,7 +282,10 @@ static inline uint8_t *trib_link_to_send(struct trib_link *l, const struct trib_
     return trib_link_payload(l, a, slots, trib_link_cell(l, a, lane), s->place, bytes);
 }
 
-/** trib_link_post - publish by a transport write, where there is no load/store reach. */
+/**
+ * trib_link_post - publish by transport writes, where there is no load/store reach: first
+ * what the lane's carry names, then the cell.
+ */
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
 
 /**

@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libpipeline.la
 libtributary_all_la_LIBADD += libpipeline.la
 libpipeline_la_SOURCES = \
+	pipeline/buffers.c \
 	pipeline/engine.c \
 	pipeline/engine.h \
 	pipeline/engine_open.c \

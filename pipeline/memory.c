@@ -60,6 +60,19 @@ trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t by
     return keep(m, e);
 }
 
+trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
+                                          const struct trib_dmabuf *d)
+{
+    struct trib_memory e = {.ptr = d->ptr, .bytes = d->len};
+    trib_status_t st = reserve(m);
+    if (st != TRIB_OK)
+        return st;
+    st = m->transport->ops->reg_dmabuf(m->transport, d, &e.region);
+    if (st != TRIB_OK)
+        return st;
+    return keep(m, e);
+}
+
 static void drop(struct trib_memories *m, size_t i)
 {
     if (m->list[i].allocated)
@@ -92,20 +105,40 @@ void trib_memory_remove_all(struct trib_memories *m)
     m->capacity = 0;
 }
 
-struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
-                                size_t lo, size_t hi)
+/* The newest that holds it all. */
+static const struct trib_memory *find(const struct trib_memories *m, const uint8_t *ptr,
+                                      size_t bytes, bool mapped)
 {
-    struct trib_ref ref = {.lo = lo, .hi = hi};
-    const uint8_t *p = ptr;
-
     for (size_t i = m->n; ptr && i-- > 0;) {
         const struct trib_memory *e = &m->list[i];
-        if (!e->blob.mappable || p < e->ptr || (size_t)(p - e->ptr) > e->bytes ||
-            hi - lo > e->bytes - (size_t)(p - e->ptr))
-            continue;
+        if ((!mapped || e->blob.mappable) && ptr >= e->ptr &&
+            (size_t)(ptr - e->ptr) <= e->bytes &&
+            bytes <= e->bytes - (size_t)(ptr - e->ptr))
+            return e;
+    }
+    return NULL;
+}
+
+struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
+                                    size_t lo, size_t hi)
+{
+    const struct trib_memory *e = find(m, ptr, hi - lo, false);
+    struct trib_place place = {.region = e ? e->region : NULL};
+
+    if (e)
+        place.origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
+    return place;
+}
+
+struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
+                                size_t lo, size_t hi, bool mapped)
+{
+    const struct trib_memory *e = find(m, ptr, hi - lo, mapped);
+    struct trib_ref ref = {.lo = lo, .hi = hi};
+
+    if (e) {
         ref.blob = e->blob;
-        ref.origin = (int64_t)(p - e->ptr) - (int64_t)lo;
-        break;
+        ref.origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
     }
     return ref;
 }

@@ -27,6 +27,9 @@ struct trib_memories {
 trib_status_t trib_memory_alloc(struct trib_memories *m, size_t bytes, void **ptr_out);
 trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t bytes);
 
+trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
+                                          const struct trib_dmabuf *d);
+
 /**
  * trib_memory_remove - free or deregister what begins at ptr.
  *
@@ -36,16 +39,27 @@ trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t by
  */
 trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated,
                                  bool in_use);
+/* A part of a vector in registered memory: vector byte v is at region byte origin + v. */
+struct trib_place {
+    const struct trib_region *region; /* NULL: it is in none */
+    int64_t origin;
+};
+
 /** trib_memory_remove_all - at the end; peers that are behind may still read it. */
 void trib_memory_remove_all(struct trib_memories *m);
+
+/** trib_memory_place - where vector bytes [lo, hi) are, if lo is at ptr. */
+struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
+                                    size_t lo, size_t hi);
 
 /**
  * trib_memory_ref - how peers reach the part [lo, hi) of a vector.
  *
  * ptr      where vector byte lo is
+ * mapped   by load and store; else by writes
  * returns  blob.len 0 if they cannot
  */
 struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
-                                size_t lo, size_t hi);
+                                size_t lo, size_t hi, bool mapped);
 
 #endif

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-enum { PLACED_ROUNDS = 64 }; /* bits of trib_task.placed */
+enum {
+    PLACED_ROUNDS = 64, /* bits of trib_task.placed */
+    CARRY_MIN = 4096,   /* bytes: copying less is cheaper than a write of its own */
+};
 
 static uint64_t round_bit(uint32_t round)
 {
@@ -39,6 +42,15 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
     return view->base + lo;
 }
 
+/* Is this chunk of it to be written to? */
+static bool takes_writes(const struct trib_run *run, const struct trib_view *view,
+                         const struct trib_chunk *c)
+{
+    size_t lo = c->first * run->desc.element, bytes = c->n * run->desc.element;
+
+    return view->remote && bytes >= CARRY_MIN && lo >= view->lo && lo + bytes <= view->hi;
+}
+
 /* The bytes that a received raw frame stands for; NULL: not valid. */
 static const uint8_t *source_of(const struct trib_engine *e, const struct trib_run *run,
                                 const struct trib_edge *edge, int lane,
@@ -67,6 +79,7 @@ enum way {
     THERE_ALREADY, /* the k-ary sum stored them */
     READ_IN_PLACE, /* by the receiver */
     STORED_IN_PLACE,
+    WRITTEN_IN_PLACE, /* by the transport */
     THROUGH_SLOT,
 };
 
@@ -81,8 +94,11 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
 
     if (t->placed & round_bit(t->done))
         return THERE_ALREADY;
-    if (run->desc.zero_copy && e->links[edge->peer].mapped && c->n && !in_scratch &&
-        ref->blob.len && (final || (t->flags & TRIB_TASK_STABLE)))
+    if (!e->links[edge->peer].mapped)
+        return final && takes_writes(run, &edge->peer_recv, c) ? WRITTEN_IN_PLACE
+                                                                      : THROUGH_SLOT;
+    if (run->desc.zero_copy && c->n && !in_scratch && ref->blob.len &&
+        (final || (t->flags & TRIB_TASK_STABLE)))
         return READ_IN_PLACE;
     if (c->n && final && peer_at(run, &edge->peer_recv, c))
         return STORED_IN_PLACE;
@@ -93,6 +109,50 @@ size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c)
 {
     return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
+}
+
+/* Where a peer without load/store reach gets the elements from: out of registered memory
+ * that stays as it is until they are there; false: they must be copied. */
+static bool carries(struct trib_engine *e, const struct trib_run *run,
+                    const struct trib_task *t, const struct trib_chunk *c,
+                    struct trib_carry *out)
+{
+    bool own = t->flags & TRIB_TASK_OWN;
+    bool stable = t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE);
+    const struct trib_place *place = own ? &run->own_place : &run->recv_place;
+    bool in_scratch = run->scratch_value && !own &&
+                      trib_run_value(run, c) >= run->scratch_value;
+    size_t bytes = c->n * run->desc.element;
+
+    if (e->links[run->program.edges[t->edge].peer].mapped || !run->desc.zero_copy ||
+        bytes < CARRY_MIN || !stable || in_scratch || !place->region)
+        return false;
+    out->from = place->region;
+    out->from_off = (size_t)(place->origin + (int64_t)(c->first * run->desc.element));
+    return true;
+}
+
+/* A payload that a transport writes, to a slot or to where it belongs. */
+static void fill_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                       const struct trib_chunk *c, enum way way)
+{
+    const struct trib_edge *edge = &run->program.edges[t->edge];
+    struct trib_link *l = &e->links[edge->peer];
+    size_t lo = c->first * run->desc.element, bytes = c->n * run->desc.element;
+    struct trib_carry carry = {.len = bytes};
+
+    if (!carries(e, run, t, c, &carry)) {
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_from(run, t, c),
+               bytes);
+        e->stats.copied_bytes += bytes;
+        if (way == THROUGH_SLOT)
+            return;
+    }
+    if (way == WRITTEN_IN_PLACE) {
+        carry.to = edge->peer_recv.remote;
+        carry.to_off = (size_t)(edge->peer_recv.origin + (int64_t)lo);
+    }
+    l->carry[t->lane] = carry;
 }
 
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
@@ -110,11 +170,8 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
     if (way == THROUGH_SLOT) {
         cell->frame.kind = TRIB_FRAME_DATA;
         cell->frame.bytes = (uint32_t)bytes;
-        if (bytes && t->in_slot != t->done + 1) {
-            memcpy(trib_link_to_send(&e->links[edge->peer], &e->arena, t->lane, bytes), src,
-                   bytes);
-            e->stats.copied_bytes += bytes;
-        }
+        if (bytes && t->in_slot != t->done + 1)
+            fill_carry(e, run, t, c, way);
     } else if (way == READ_IN_PLACE) {
         cell->frame.kind = TRIB_FRAME_REF;
         cell->frame.source =
@@ -122,6 +179,8 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
         edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
     } else {
         cell->frame.kind = TRIB_FRAME_PLACED;
+        if (way == WRITTEN_IN_PLACE)
+            fill_carry(e, run, t, c, way);
         if (way == STORED_IN_PLACE) {
             e->kernels->copy_stream(peer_at(run, &edge->peer_recv, c), src, bytes);
             e->stats.copied_bytes += bytes;

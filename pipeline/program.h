@@ -58,9 +58,14 @@ struct trib_member {
     uint32_t ordinal;
 };
 
-/* A peer's buffer within load/store reach: vector bytes [lo, hi) are at base + lo. */
+struct trib_remote;
+
+/* A peer's buffer, of which vector bytes [lo, hi) can be reached: by load and store at
+ * base + v, or by writes at byte origin + v of remote. */
 struct trib_view {
-    uint8_t *base; /* NULL: not within reach */
+    uint8_t *base;              /* NULL: not within load/store reach */
+    struct trib_remote *remote; /* NULL: cannot be written to */
+    int64_t origin;
     size_t lo;
     size_t hi;
 };

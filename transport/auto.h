@@ -76,6 +76,8 @@ struct auto_region {
     uint8_t *ptr;
     size_t len;
     int owner; /* the inner that allocated it; -1: reg() */
+    int fd;    /* of a dma-buf, our own; -1: none */
+    size_t fd_offset;
     struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */
     struct auto_region *next, *prev;
 };
@@ -145,10 +147,13 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
                                 const struct trib_address *address);
 
 /* auto_region.c */
+void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out);
 trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                               struct trib_region **region_out);
 trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
                             struct trib_region **out);
+trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                   struct trib_region **out);
 void trib_auto_discard(struct trib_transport *t, struct trib_region *region);
 void trib_auto_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_auto_export(struct trib_transport *t,

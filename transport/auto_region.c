@@ -3,9 +3,11 @@
  * auto: memory. A region is registered with every inner transport in use; what is
  * exported is a record for each.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "transport/auto.h"
@@ -49,6 +51,28 @@ static bool in_use(const struct choosing *c, int i)
     return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
 }
 
+/* Of the first choice for each kind of pair: whether all of these have the same, survey
+ * will tell. */
+void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    struct choosing *c = choosing_of(t);
+    uint16_t kinds[] = {c->near, c->far};
+
+    *out = (struct trib_room){.bytes = SIZE_MAX};
+    for (int kind = 0; kind < (near ? 1 : 2); kind++) {
+        int i = 0;
+        while (i < c->n_inners &&
+               !(c->inners[i].t && (kinds[kind] & auto_bit(&c->inners[i]))))
+            i++;
+        if (i == c->n_inners)
+            continue;
+        struct trib_room room;
+        c->inners[i].t->ops->room(c->inners[i].t, near, &room);
+        if (room.bytes < out->bytes)
+            *out = room;
+    }
+}
+
 static void region_drop(struct choosing *c, struct auto_region *r)
 {
     if (r->prev)
@@ -57,6 +81,8 @@ static void region_drop(struct choosing *c, struct auto_region *r)
         c->regions = r->next;
     if (r->next)
         r->next->prev = r->prev;
+    if (r->fd >= 0)
+        close(r->fd);
     free(r);
 }
 
@@ -102,6 +128,14 @@ static bool do_without(struct choosing *c, int i)
     return true;
 }
 
+static trib_status_t register_one(const struct auto_region *r, struct trib_transport *t,
+                                  struct trib_region **out)
+{
+    struct trib_dmabuf d = {r->fd, r->fd_offset, r->ptr, r->len};
+
+    return r->fd >= 0 ? t->ops->reg_dmabuf(t, &d, out) : t->ops->reg(t, r->ptr, r->len, out);
+}
+
 /* Registered with all in use that can; on error with none. */
 static trib_status_t register_all(struct choosing *c, struct auto_region *r)
 {
@@ -111,7 +145,7 @@ static trib_status_t register_all(struct choosing *c, struct auto_region *r)
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *t = c->inners[i].t;
         if (in_use(c, i) && !r->inner[i]) {
-            trib_status_t status = t->ops->reg(t, r->ptr, r->len, &r->inner[i]);
+            trib_status_t status = register_one(r, t, &r->inner[i]);
             if (status != TRIB_OK) {
                 r->inner[i] = NULL;
                 refused = status;
@@ -136,6 +170,7 @@ static struct auto_region *region_make(struct choosing *c)
         return NULL;
     }
     r->owner = -1;
+    r->fd = -1;
     r->next = c->regions;
     if (r->next)
         r->next->prev = r;
@@ -143,23 +178,37 @@ static struct auto_region *region_make(struct choosing *c)
     return r;
 }
 
-trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
-                            struct trib_region **out)
+/* The descriptor is kept: another inner may want it later (trib_auto_local). */
+trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                   struct trib_region **out)
 {
     struct choosing *c = choosing_of(t);
     struct auto_region *r = region_make(c);
 
     if (!r)
         return TRIB_ERR_NO_MEMORY;
-    r->ptr = ptr;
-    r->len = len;
-    trib_status_t status = register_all(c, r);
+    r->ptr = d->ptr;
+    r->len = d->len;
+    r->fd_offset = d->offset;
+    r->fd = d->fd >= 0 ? fcntl(d->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    trib_status_t status =
+        d->fd >= 0 && r->fd < 0
+            ? trib_fail(c->err, TRIB_ERR_SYSTEM, "cannot duplicate descriptor %d: %m", d->fd)
+            : register_all(c, r);
     if (status != TRIB_OK) {
         trib_auto_dereg(t, (struct trib_region *)r);
         return status;
     }
     *out = (struct trib_region *)r;
     return TRIB_OK;
+}
+
+trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
+                            struct trib_region **out)
+{
+    struct trib_dmabuf plain = {.fd = -1, .ptr = ptr, .len = len};
+
+    return trib_auto_reg_dmabuf(t, &plain, out);
 }
 
 /* By the cheapest in use: memory that maps can be registered with all others, too. */
@@ -217,8 +266,7 @@ struct trib_region *trib_auto_local(struct choosing *c,
     struct auto_region *r = (struct auto_region *)(uintptr_t)opaque;
     struct trib_transport *t = c->inners[inner].t;
 
-    if (!r->inner[inner] &&
-        t->ops->reg(t, r->ptr, r->len, &r->inner[inner]) != TRIB_OK) {
+    if (!r->inner[inner] && register_one(r, t, &r->inner[inner]) != TRIB_OK) {
         r->inner[inner] = NULL;
         (void)do_without(c, inner);
     }

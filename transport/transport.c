@@ -44,6 +44,13 @@ const struct trib_candidate trib_candidates[] = {
     {.ops = NULL},
 };
 
+void trib_no_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    (void)t;
+    (void)near;
+    *out = (struct trib_room){.bytes = SIZE_MAX};
+}
+
 trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out)
 {
@@ -64,6 +71,12 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
     (void)peer;
     out->name = t->ops->name;
     snprintf(out->why, sizeof(out->why), "asked for by name");
+}
+
+trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                     struct trib_region **out)
+{
+    return t->ops->reg(t, d->ptr, d->len, out);
 }
 
 void trib_no_discard(struct trib_transport *t, struct trib_region *region)

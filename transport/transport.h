@@ -103,6 +103,21 @@ enum {
     TRIB_FACT_OWN = 8,  /* from this bit on: for the same backend on the other side */
 };
 
+/* A part of a dma-buf, and where it is mapped here. */
+struct trib_dmabuf {
+    int fd;
+    size_t offset; /* in the dma-buf */
+    void *ptr;
+    size_t len;
+};
+
+/* Memory that can still be registered. */
+struct trib_room {
+    size_t bytes;           /* SIZE_MAX: no limit but the host's memory */
+    char why[TRIB_WHY_MAX]; /* limited: a clause, such as "process 4711 may lock 64K" */
+    const char *cure;       /* limited: what to do, a literal */
+};
+
 /* By what a peer is reached. */
 struct trib_route {
     const char *name;       /* of a backend, or "none" */
@@ -120,6 +135,8 @@ struct trib_route {
  * address    what a peer needs to connect to this one
  * reach      can this address be connected to, as far as that shows from here? Connects
  *            nothing, sends nothing, takes microseconds; the sentence says why not
+ * room       memory that can still be registered, all that this process holds counted;
+ *            near: where all peers are of this host. Nothing is connected yet
  * survey     the addresses of all peers [size] are known; facts_out is for all of them
  * settle     the facts of all peers [size]. Once both were called, before the first
  *            connect, the two ends of each pair make the same choices. Who knows that
@@ -129,6 +146,8 @@ struct trib_route {
  * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * reg        register memory of the caller
+ * reg_dmabuf the same for memory that a device has exported as a dma-buf, and that is mapped
+ *            at ptr; fd may be closed afterwards. Who needs the mapping alone takes reg
  * discard    give the pages of memory of alloc back now, though peers still map them:
  *            nobody reads it any more; dereg follows. Not called, dereg gives them back
  *            once the last peer has released them
@@ -158,6 +177,7 @@ struct trib_transport_ops {
     trib_status_t (*address)(struct trib_transport *t, struct trib_address *out);
     trib_status_t (*reach)(struct trib_transport *t, int peer,
                            const struct trib_address *address);
+    void (*room)(struct trib_transport *t, bool near, struct trib_room *out);
     trib_status_t (*survey)(struct trib_transport *t,
                             const struct trib_address *addresses, uint32_t *facts_out);
     void (*settle)(struct trib_transport *t, const uint32_t *facts);
@@ -169,6 +189,8 @@ struct trib_transport_ops {
                            struct trib_region **region_out);
     trib_status_t (*reg)(struct trib_transport *t, void *ptr, size_t len,
                          struct trib_region **out);
+    trib_status_t (*reg_dmabuf)(struct trib_transport *t, const struct trib_dmabuf *d,
+                                struct trib_region **out);
     void (*discard)(struct trib_transport *t, struct trib_region *region);
     void (*dereg)(struct trib_transport *t, struct trib_region *region);
     trib_status_t (*export_region)(struct trib_transport *t,
@@ -192,10 +214,13 @@ struct trib_transport_ops {
 
 /* What a backend puts into the slots that it has no use for. */
 void trib_no_devices(char *text, size_t bytes);
+void trib_no_room(struct trib_transport *t, bool near, struct trib_room *out);
 trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out);
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
+trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                     struct trib_region **out);
 void trib_no_discard(struct trib_transport *t, struct trib_region *region);
 bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,

@@ -204,7 +204,6 @@ struct verbs {
     struct ibv_recv_wr blanks[VERBS_BATCH];
     struct verbs_region *regions;
     struct verbs_remote *remotes;
-    size_t pinned; /* bytes registered */
     uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
@@ -318,10 +317,13 @@ trib_status_t trib_verbs_post_receives(struct verbs *v);
 void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
 
 /* verbs_region.c */
+void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out);
 trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out);
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out);
+trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out);
 void trib_verbs_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_region *region,
                                 struct trib_blob *out);
@@ -331,9 +333,6 @@ void trib_verbs_release(struct trib_transport *t, struct trib_remote *remote);
 void trib_verbs_free_memory(struct verbs *v, bool deregister);
 
 /* verbs_text.c: what went wrong, in words. */
-#define VERBS_MEMLOCK_CURE \
-    "raise the limit of locked memory: ulimit -l unlimited; in a systemd unit " \
-    "LimitMEMLOCK=infinity"
 struct verbs_status_text {
     const char *clause; /* "does not answer any more" */
     const char *advice; /* likely causes, what to run */

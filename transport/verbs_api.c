@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/library.h"
+#include "base/memlock.h"
 #include "transport/net.h"
 
 #define SYMBOL(call) {.name = #call, .at = offsetof(struct trib_verbs_api, call)},
@@ -16,6 +17,9 @@
 /* clang-format off */
 static const struct trib_symbol ibverbs[] = {
     TRIB_VERBS_CALLS(SYMBOL)
+    {.name = "ibv_reg_dmabuf_mr",
+     .at = offsetof(struct trib_verbs_api, ibv_reg_dmabuf_mr),
+     .optional = true},
     {.name = "ibv_is_fork_initialized",
      .at = offsetof(struct trib_verbs_api, ibv_is_fork_initialized),
      .optional = true},
@@ -44,6 +48,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {
     memset(api, 0, sizeof(*api));
     api->own_addresses = trib_net_own;
+    api->memlock = trib_memlock_read;
     if (!trib_library_open("libibverbs.so.1", ibverbs,
                            sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
         return false;

@@ -64,14 +64,20 @@
     X(rdma_get_cm_event) \
     X(rdma_ack_cm_event)
 
+struct trib_memlock;
+
 struct trib_verbs_api {
 #define TRIB_VERBS_CALL(name) __typeof__(&name) name;
     TRIB_VERBS_CALLS(TRIB_VERBS_CALL)
     TRIB_RDMACM_CALLS(TRIB_VERBS_CALL)
 #undef TRIB_VERBS_CALL
+    /* NULL before rdma-core 34 */
+    struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                        uint64_t iova, int fd, int access);
     enum ibv_fork_status (*ibv_is_fork_initialized)(void); /* NULL before rdma-core 35 */
     __typeof__(&_ibv_query_gid_table) _ibv_query_gid_table; /* NULL before rdma-core 33 */
     char no_rdmacm[200]; /* why librdmacm cannot be used; "": it can */
+    void (*memlock)(struct trib_memlock *out); /* trib_memlock_read */
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */
 };
 

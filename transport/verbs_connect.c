@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memlock.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/verbs.h"
@@ -196,7 +197,7 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
         return fail(a, TRIB_ERR_NO_RESOURCE,
                     "no queue pair of %u requests on %s: %m%s%s", v->depth, v->device,
                     error == ENOMEM ? "; " : "",
-                    error == ENOMEM ? VERBS_MEMLOCK_CURE : "");
+                    error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     }
     struct rdma_conn_param param = trib_verbs_param(&a->link, &hello, sizeof(hello));
     if (v->api.rdma_connect(a->link.id, &param) != 0)

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/memlock.h"
 #include "base/text.h"
 #include "transport/verbs.h"
 
@@ -306,7 +307,7 @@ static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entrie
     return trib_fail(v->err, errno == ENOMEM ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
                      "verbs: cannot make a %s of %u entries on %s: %m%s%s", what,
                      entries, v->device, errno == ENOMEM ? "; " : "",
-                     errno == ENOMEM ? VERBS_MEMLOCK_CURE : "");
+                     errno == ENOMEM ? TRIB_MEMLOCK_CURE : "");
 }
 
 trib_status_t trib_verbs_make_queues(struct verbs *v)

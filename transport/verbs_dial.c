@@ -174,7 +174,7 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
         return fail(d, TRIB_ERR_NO_RESOURCE,
                     "no queue pair of %u requests on %s: %m%s%s", v->depth, v->device,
                     error == ENOMEM ? "; " : "",
-                    error == ENOMEM ? VERBS_MEMLOCK_CURE : "");
+                    error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     d->call.hello = (struct verbs_hello){
         .magic = VERBS_MAGIC,
         .version = VERBS_VERSION,

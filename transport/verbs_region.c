@@ -7,45 +7,72 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "base/error.h"
+#include "base/memlock.h"
 #include "base/text.h"
 #include "transport/verbs.h"
 
 #define PAGE ((size_t)4096)
 
-/* CAP_IPC_LOCK lifts the limit. */
-static bool may_lock_all(void)
+static size_t whole_pages(size_t len)
 {
-    unsigned long long effective = 0;
-    char line[128];
-    FILE *file = fopen("/proc/self/status", "re");
+    return (len + PAGE - 1) & ~(PAGE - 1);
+}
 
-    while (file && fgets(line, sizeof(line), file)) {
-        if (sscanf(line, "CapEff: %llx", &effective) == 1)
-            break;
-    }
-    if (file)
-        fclose(file);
-    return effective >> 14 & 1;
+void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    struct verbs *v = verbs_of(t);
+    struct trib_memlock lock;
+    char has[24], holds[24];
+
+    (void)near;
+    v->api.memlock(&lock);
+    *out =
+        (struct trib_room){.bytes = trib_memlock_left(&lock), .cure = TRIB_MEMLOCK_CURE};
+    if (lock.limited)
+        snprintf(out->why, sizeof(out->why),
+                 "process %d may lock %s of memory and has locked %s", v->me.pid,
+                 trib_size_format(lock.limit, has), trib_size_format(lock.used, holds));
 }
 
 /* The kernel's own refusal would only say: out of memory. */
 static trib_status_t check_limit(struct verbs *v, size_t len)
 {
-    struct rlimit limit;
+    struct trib_memlock lock;
     char has[24], wants[24], holds[24];
 
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        v->pinned + len <= limit.rlim_cur || may_lock_all())
+    v->api.memlock(&lock);
+    if (len <= trib_memlock_left(&lock))
         return TRIB_OK;
-    return trib_fail(
-        v->err, TRIB_ERR_NO_MEMORY,
-        "verbs: %s more cannot be registered: %s are, and this process may "
-        "lock %s; " VERBS_MEMLOCK_CURE,
-        trib_size_format(len, wants), trib_size_format(v->pinned, holds),
-        trib_size_format((size_t)limit.rlim_cur, has));
+    return trib_fail(v->err, TRIB_ERR_NO_MEMORY,
+                     "verbs: %s more cannot be registered: %s are, and this process may "
+                     "lock %s; " TRIB_MEMLOCK_CURE,
+                     trib_size_format(len, wants), trib_size_format(lock.used, holds),
+                     trib_size_format(lock.limit, has));
+}
+
+enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
+
+/* Takes over mr. */
+static trib_status_t keep(struct verbs *v, struct ibv_mr *mr, void *ptr, size_t len,
+                          struct trib_region **out)
+{
+    struct verbs_region *region = calloc(1, sizeof(*region));
+
+    if (!region) {
+        (void)v->api.ibv_dereg_mr(mr);
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    region->mr = mr;
+    region->ptr = ptr;
+    region->len = len;
+    region->next = v->regions;
+    if (region->next)
+        region->next->prev = region;
+    v->regions = region;
+    *out = (struct trib_region *)region;
+    return TRIB_OK;
 }
 
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
@@ -57,33 +84,52 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
         return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
                          len, ptr);
-    trib_status_t status = check_limit(v, len);
+    trib_status_t status = check_limit(v, whole_pages(len));
     if (status != TRIB_OK)
         return status;
-    struct verbs_region *region = calloc(1, sizeof(*region));
-    if (!region)
-        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    region->mr = v->api.ibv_reg_mr(v->pd, ptr, len,
-                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (!region->mr) {
-        bool memory = errno == ENOMEM || errno == EAGAIN;
-        status = trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
-                           "verbs: cannot register %s at %p with %s: %m%s%s",
-                           trib_size_format(len, size), ptr, v->device,
-                           memory ? "; " : ": is it mapped, and may it be written?",
-                           memory ? VERBS_MEMLOCK_CURE : "");
-        free(region);
-        return status;
-    }
-    region->ptr = ptr;
-    region->len = len;
-    region->next = v->regions;
-    if (region->next)
-        region->next->prev = region;
-    v->regions = region;
-    v->pinned += len;
-    *out = (struct trib_region *)region;
-    return TRIB_OK;
+    struct ibv_mr *mr = v->api.ibv_reg_mr(v->pd, ptr, len, ACCESS);
+    if (mr)
+        return keep(v, mr, ptr, len, out);
+    bool memory = errno == ENOMEM || errno == EAGAIN;
+    return trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
+                     "verbs: cannot register %s at %p with %s: %m%s%s",
+                     trib_size_format(len, size), ptr, v->device,
+                     memory ? "; " : ": is it mapped, and may it be written?",
+                     memory ? TRIB_MEMLOCK_CURE : "");
+}
+
+/* Its exporter pins it: no limit of locked memory counts it. By the addresses of its
+ * mapping, so that writes name it as they name all other memory. */
+trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out)
+{
+    struct verbs *v = verbs_of(t);
+    uint64_t at = (uintptr_t)d->ptr;
+    char size[24];
+
+    if (!d->ptr || d->len == 0 || d->len > UINTPTR_MAX - at)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
+                         d->len, d->ptr);
+    if (at % PAGE != d->offset % PAGE)
+        return trib_fail(v->err, TRIB_ERR_INVALID,
+                         "offset %zu of the dma-buf is not what is mapped at %p: both lie "
+                         "alike in a page",
+                         d->offset, d->ptr);
+    if (!v->api.ibv_reg_dmabuf_mr)
+        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                         "verbs: libibverbs cannot register a dma-buf: install "
+                         "rdma-core 34 or later");
+    struct ibv_mr *mr =
+        v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, at, d->fd, ACCESS);
+    if (mr)
+        return keep(v, mr, d->ptr, d->len, out);
+    bool never = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPROTONOSUPPORT;
+    return trib_fail(v->err, never ? TRIB_ERR_UNSUPPORTED : TRIB_ERR_SYSTEM,
+                     "verbs: cannot register %s of the dma-buf %d with %s: %m%s",
+                     trib_size_format(d->len, size), d->fd, v->device,
+                     never ? "; this device or kernel has no dma-buf: without "
+                             "registration such memory goes through slots"
+                           : "");
 }
 
 /* Whole pages of our own: a page may be kept from children (ibv_fork_init). */
@@ -91,7 +137,7 @@ trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_
                                struct trib_region **region_out)
 {
     struct verbs *v = verbs_of(t);
-    size_t bytes = (len + PAGE - 1) & ~(PAGE - 1);
+    size_t bytes = whole_pages(len);
 
     if (len == 0 || len > SIZE_MAX / 4)
         return trib_fail(v->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
@@ -122,7 +168,6 @@ static void forget(struct verbs *v, struct verbs_region *region, bool deregister
         region->next->prev = region->prev;
     if (region->mapped)
         munmap(region->ptr, region->mapped);
-    v->pinned -= region->len;
     free(region);
 }
 

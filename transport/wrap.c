@@ -36,6 +36,11 @@ static trib_status_t fwd_reach(struct trib_transport *t, int peer,
     return inner_of(t)->ops->reach(inner_of(t), peer, address);
 }
 
+static void fwd_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    inner_of(t)->ops->room(inner_of(t), near, out);
+}
+
 static trib_status_t fwd_survey(struct trib_transport *t,
                                 const struct trib_address *addresses,
                                 uint32_t *facts_out)
@@ -74,6 +79,12 @@ static trib_status_t fwd_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out)
 {
     return inner_of(t)->ops->reg(inner_of(t), ptr, len, out);
+}
+
+static trib_status_t fwd_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out)
+{
+    return inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
 }
 
 static void fwd_discard(struct trib_transport *t, struct trib_region *region)
@@ -150,6 +161,7 @@ static const struct trib_transport_ops forward_ops = {
     .close = trib_wrap_close,
     .address = fwd_address,
     .reach = fwd_reach,
+    .room = fwd_room,
     .survey = fwd_survey,
     .settle = fwd_settle,
     .route = fwd_route,
@@ -157,6 +169,7 @@ static const struct trib_transport_ops forward_ops = {
     .disconnect = fwd_disconnect,
     .alloc = fwd_alloc,
     .reg = fwd_reg,
+    .reg_dmabuf = fwd_reg_dmabuf,
     .discard = fwd_discard,
     .dereg = fwd_dereg,
     .export_region = fwd_export,

@@ -97,6 +97,17 @@ static trib_status_t corrupt_reg(struct trib_transport *t, void *ptr, size_t len
     return status;
 }
 
+static trib_status_t corrupt_reg_dmabuf(struct trib_transport *t,
+                                        const struct trib_dmabuf *d,
+                                        struct trib_region **out)
+{
+    trib_status_t status = inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
+
+    if (status == TRIB_OK)
+        status = remember(wrap_of(t), *out, d->ptr);
+    return status;
+}
+
 static void corrupt_dereg(struct trib_transport *t, struct trib_region *region)
 {
     for (struct wrap_region **p = &wrap_of(t)->regions; *p; p = &(*p)->next) {
@@ -177,6 +188,7 @@ trib_status_t trib_wrap_corrupt(const struct trib_transport_opts *opts,
         return status;
     w->ops.alloc = corrupt_alloc;
     w->ops.reg = corrupt_reg;
+    w->ops.reg_dmabuf = corrupt_reg_dmabuf;
     w->ops.dereg = corrupt_dereg;
     w->ops.write = corrupt_write;
     w->ops.close = corrupt_close;

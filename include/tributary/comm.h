@@ -95,11 +95,29 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
 /**
  * trib_register - tell the library of memory that will be used often.
  *
- * It must stay valid until trib_deregister. shm and tcp carry registered memory through
- * slots, as they do any other: for a path without copies take trib_alloc.
+ * It must stay valid until trib_deregister. Peers that are reached by writes (tcp, verbs)
+ * get chunks of 16 KiB and more straight out of it, and write results straight into it.
+ * Within load/store reach (shm) it goes through slots, as any other memory does: for a
+ * path without copies there take trib_alloc, which is registered, too.
  */
 TRIB_API trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes);
 TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);
+
+/**
+ * trib_register_dmabuf - trib_register for memory that a device has exported.
+ *
+ * fd       of the dma-buf; may be closed afterwards
+ * offset   of this part in the dma-buf, in bytes
+ * ptr      where this part is mapped into this process, `bytes` of it: the processor makes
+ *          the sums, so what it cannot reach, such as the inner memory of a GPU, is
+ *          refused; copy from and to it, or export a mapping of it
+ * errors   TRIB_ERR_INVALID: not open, not mapped, offset and ptr differ within a page;
+ *          TRIB_ERR_UNSUPPORTED: verbs on a device, kernel or library without dma-buf.
+ *          tcp and shm use the mapping
+ * owner    the caller; trib_deregister(comm, ptr) comes before munmap
+ */
+TRIB_API trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t offset,
+                                            void *ptr, size_t bytes);
 
 /**
  * trib_progress - drive started plans, where the configuration says progress=caller.

@@ -7,9 +7,11 @@ core_tests = \
 	tests/core/test_matrix \
 	tests/core/test_memory \
 	tests/core/test_mismatch \
+	tests/core/test_placed \
 	tests/core/test_plan \
 	tests/core/test_scale \
-	tests/core/test_split
+	tests/core/test_split \
+	tests/core/test_window
 check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
 
@@ -17,6 +19,7 @@ TESTS += $(core_tests)
 check_LTLIBRARIES += libranks.la
 libranks_la_SOURCES = \
 	tests/core/oracle.c tests/core/oracle.h \
+	tests/core/placed.c tests/core/placed.h \
 	tests/harness/ranks.c tests/harness/ranks.h
 core_tests_link = libranks.la $(LDADD)
 
@@ -26,12 +29,21 @@ tests_core_test_lossy_LDADD = $(core_tests_link)
 tests_core_test_matrix_LDADD = $(core_tests_link)
 tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
+tests_core_test_placed_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
 tests_core_test_split_LDADD = $(core_tests_link)
+
+# Communicators over verbs: the device is one in memory (tests/transport/local.mk).
 if TRIB_VERBS
-check_PROGRAMS += tests/core/test_matrix_verbs
-TESTS += tests/core/test_matrix_verbs
+core_verbs_tests = \
+	tests/core/test_matrix_verbs \
+	tests/core/test_over_verbs
+check_PROGRAMS += $(core_verbs_tests)
+TESTS += $(core_verbs_tests)
 tests_core_test_matrix_verbs_SOURCES = tests/core/test_matrix.c $(fake_verbs_sources)
 tests_core_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
 tests_core_test_matrix_verbs_LDADD = $(core_tests_link)
+tests_core_test_over_verbs_SOURCES = \
+	tests/core/test_over_verbs.c $(fake_verbs_sources)
+tests_core_test_over_verbs_LDADD = $(core_tests_link)
 endif

@@ -60,7 +60,7 @@ static void check_link(const uint8_t *data, size_t size)
         abort();
     take(&data, &size, &event.imm, sizeof(event.imm));
     take(&data, &size, &open, sizeof(open));
-    take(&data, &size, a.base + a.block_bytes, a.block_bytes);
+    take(&data, &size, a.base, a.block_bytes);
     if (trib_link_notice(&l, &a, 1, &n) && !memchr(n.text, 0, sizeof(n.text)))
         abort();
     l.peer = 1;

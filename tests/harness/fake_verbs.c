@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memlock.h"
 #include "tests/harness/fake_hub.h"
 
 #define CONTEXTS_MAX 16
@@ -32,6 +34,7 @@ struct context {
 struct mr {
     struct ibv_mr base;
     int access;
+    size_t pinned;
     struct mr *next;
 };
 
@@ -296,15 +299,72 @@ static int dealloc_pd(struct ibv_pd *pd)
     return 0;
 }
 
+static size_t pinned(void)
+{
+    size_t bytes = 0;
+
+    for (struct mr *mr = mrs; mr; mr = mr->next)
+        bytes += mr->pinned;
+    return bytes;
+}
+
+static void memlock(struct trib_memlock *out)
+{
+    *out = (struct trib_memlock){.limited = false};
+    if (!fake_opts.memlock)
+        return;
+    trib_memlock_read(out);
+    fake_lock();
+    out->used = pinned();
+    fake_unlock();
+}
+
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
 {
     if (fake_opts.reg_errno || len == 0) {
         errno = len ? fake_opts.reg_errno : EINVAL;
         return NULL;
     }
+    struct trib_memlock m;
+    memlock(&m);
     struct mr *mr = calloc(1, sizeof(*mr));
+    mr->pinned = (len + 4095) / 4096 * 4096;
+    if (mr->pinned > trib_memlock_left(&m)) {
+        free(mr);
+        errno = ENOMEM;
+        return NULL;
+    }
     mr->base =
         (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
+    mr->access = access;
+    fake_lock();
+    mr->base.lkey = mr->base.rkey = next_key++;
+    mr->next = mrs;
+    mrs = mr;
+    fake_count(1);
+    fake_unlock();
+    return &mr->base;
+}
+
+/* Of a file in memory, which is mapped at iova. */
+static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                    uint64_t iova, int fd, int access)
+{
+    struct stat st;
+
+    if (fake_opts.dmabuf_errno) {
+        errno = fake_opts.dmabuf_errno;
+        return NULL;
+    }
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    if (offset + length > (uint64_t)st.st_size || offset % 4096 != iova % 4096) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct mr *mr = calloc(1, sizeof(*mr));
+    mr->base = (struct ibv_mr){
+        .context = pd->context, .pd = pd, .addr = (void *)(uintptr_t)iova, .length = length};
     mr->access = access;
     fake_lock();
     mr->base.lkey = mr->base.rkey = next_key++;
@@ -433,12 +493,14 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         .ibv_dealloc_pd = dealloc_pd,
         .ibv_reg_mr = reg_mr,
         .ibv_dereg_mr = dereg_mr,
+        .ibv_reg_dmabuf_mr = fake_opts.dmabuf_errno < 0 ? NULL : reg_dmabuf_mr,
         .ibv_get_async_event = get_async_event,
         .ibv_ack_async_event = ack_async_event,
         .ibv_fork_init = fork_init,
         .ibv_is_fork_initialized =
             fake_opts.no_fork_query ? NULL : is_fork_initialized,
         ._ibv_query_gid_table = fake_opts.no_gid_query ? NULL : query_gid_table,
+        .memlock = memlock,
         .own_addresses = own_addresses,
     };
     fake_queues_table(api);

@@ -112,6 +112,23 @@ static void close_two(struct two *t)
     free(t);
 }
 
+/* After a failure memory can be given back: nothing is written any more. */
+static void test_part(void **state)
+{
+    struct two *t = open_two("shm+nomap");
+    struct trib_engine *e = &t->side[0].engine;
+    const struct trib_write w = {.len = 0};
+
+    (void)state;
+    assert_status(e->transport->ops->write(e->transport, 1, &w), TRIB_OK);
+    trib_engine_fail(e, TRIB_ERR_TIMEOUT, "a failure");
+    trib_engine_part(e);
+    assert_true(e->links[1].lost);
+    assert_status(e->transport->ops->write(e->transport, 1, &w), TRIB_ERR_PEER_LOST);
+    trib_engine_part(e);
+    close_two(t);
+}
+
 static void start(struct two *t)
 {
     for (int i = 0; i < 2; i++)
@@ -314,7 +331,7 @@ static void test_trace_shows_waiting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_part), cmocka_unit_test(test_sums),
         cmocka_unit_test(test_refuses_hostile_opens),
         cmocka_unit_test(test_cannot_import),
         cmocka_unit_test(test_failure_is_told_later),

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How much memory the kernel lets this process pin for devices.
+ */
+#ifndef BASE_MEMLOCK_H
+#define BASE_MEMLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TRIB_MEMLOCK_CURE \
+    "raise the limit of locked memory: ulimit -l unlimited; in a systemd unit " \
+    "LimitMEMLOCK=infinity"
+
+/* In bytes, of the whole process: all its communicators and other libraries share it. */
+struct trib_memlock {
+    bool limited;
+    size_t limit; /* RLIMIT_MEMLOCK */
+    size_t used;  /* pinned now */
+};
+
+/** trib_memlock_read - as the kernel has it now; thread: any. */
+void trib_memlock_read(struct trib_memlock *out);
+
+/** trib_memlock_left - bytes that can still be pinned; SIZE_MAX: no limit. */
+size_t trib_memlock_left(const struct trib_memlock *m);
+
+#endif

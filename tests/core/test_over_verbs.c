@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators over verbs, and the memory that they register: little of it may be locked,
+ * and it is written out of and into. The device is one in memory, the limit the kernel's.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "tests/core/placed.h"
+#include "tests/harness/fake_verbs.h"
+#include "tests/harness/ranks.h"
+
+#define COUNT 100003
+
+/* For this process and its children; root could lock all. */
+static bool limit_locked(size_t bytes)
+{
+    const struct rlimit limit = {bytes, bytes};
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+
+    if (syscall(SYS_capget, &head, data) != 0)
+        return false;
+    data[0].effective &= ~(1u << CAP_IPC_LOCK);
+    return syscall(SYS_capset, &head, data) == 0 &&
+           setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
+}
+
+static void sum(struct ranks_self *self, trib_comm_t *comm)
+{
+    float *x = malloc(COUNT * sizeof(*x));
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(i % 1000 + trib_rank(comm));
+    ranks_ok(self, trib_allreduce(comm, NULL, x, COUNT, TRIB_F32, TRIB_SUM));
+    int size = trib_size(comm);
+    for (int i = 0; i < COUNT; i++) {
+        if (x[i] != (float)(i % 1000 * size + size * (size - 1) / 2))
+            ranks_die(self, "element %d is %g", i, (double)x[i]);
+    }
+    free(x);
+}
+
+/* A chunk that was allowed before still is. */
+static void sum_by_chunk(struct ranks_self *self)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    float x[64] = {1};
+
+    desc.count = 64;
+    desc.recv = x;
+    desc.chunk = 65536;
+    ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &desc, &plan));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_assert(self, x[0] == (float)self->size);
+    ranks_ok(self, trib_plan_free(plan));
+    desc.chunk = 65537;
+    ranks_expect(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &desc, &plan),
+                 TRIB_ERR_INVALID, "a chunk of 65537");
+}
+
+static int work(struct ranks_self *self)
+{
+    trib_comm_t *half;
+
+    sum(self, self->comm);
+    sum_by_chunk(self);
+    ranks_ok(self, trib_split(self->comm, self->rank % 2, 0, &half));
+    sum(self, half);
+    ranks_ok(self, trib_free_comm(half));
+    sum(self, self->comm);
+    return 0;
+}
+
+/* How many ranks have warned; `text` is what the first of them said. */
+static int warned(const struct ranks *r, const char **text)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->job.size; i++) {
+        if (!r->slots[i].warnings)
+            continue;
+        if (n++ == 0)
+            *text = r->slots[i].warning;
+    }
+    return n;
+}
+
+static const char *const shrunk[] = {
+    "may lock 1M of memory and has locked 0", "all ranks have 2 slots of",
+    "instead of 8 of 64K", "ulimit -l unlimited", "LimitMEMLOCK", NULL};
+
+static int run_limited(int rank, int size, void *arg)
+{
+    struct ranks_job job = {.size = 4, .fn = work, .threads = true, .noisy = true,
+                            .seconds = 60, .config = "transport=verbs"};
+    struct ranks r;
+    const char *text = "";
+
+    (void)rank;
+    (void)size;
+    if (!limit_locked(*(size_t *)arg) || !ranks_start(&r, &job))
+        return 1;
+    ranks_wait(&r);
+    int failed = ranks_failed(&r), n = warned(&r, &text);
+    if (n != 1 || !ranks_has(text, shrunk)) {
+        fprintf(stderr, "%d ranks have warned: %s\n", n, text);
+        failed++;
+    }
+    ranks_close(&r);
+    return failed;
+}
+
+static void test_shrinks(void **state)
+{
+    size_t limit = (size_t)1 << 20;
+
+    (void)state;
+    fake_verbs_reset()->memlock = true;
+    assert_int_equal(tribtest_forks(1, 120, run_limited, &limit), 0);
+}
+
+static int is_refused(struct ranks_self *self)
+{
+    static const char *const words[] = {"cannot be registered", "may lock 16K",
+                                        "ulimit -l unlimited", NULL};
+    static const char *const other[] = {"could not join", NULL};
+
+    if (trib_init(&self->opts, &self->comm) == TRIB_OK)
+        ranks_die(self, "it has joined");
+    if (!ranks_has(trib_last_error(NULL), words) &&
+        !ranks_has(trib_last_error(NULL), other))
+        ranks_die(self, "%s", trib_last_error(NULL));
+    return 0;
+}
+
+static int run_refused(int rank, int size, void *arg)
+{
+    struct ranks_job job = {.size = 4, .fn = is_refused, .threads = true, .bare = true,
+                            .seconds = 60, .config = "transport=verbs"};
+
+    (void)rank;
+    (void)size;
+    return !limit_locked(*(size_t *)arg) || ranks_run(&job) != 0;
+}
+
+static void test_too_little(void **state)
+{
+    size_t limit = 16384;
+
+    (void)state;
+    fake_verbs_reset()->memlock = true;
+    assert_int_equal(tribtest_forks(1, 120, run_refused, &limit), 0);
+}
+
+/* Enough: nothing is said. */
+static void test_enough(void **state)
+{
+    struct ranks_job job = {.size = 4, .fn = work, .threads = true, .seconds = 60,
+                            .config = "transport=verbs"};
+
+    (void)state;
+    (void)fake_verbs_reset();
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+static void test_placed(void **state)
+{
+    struct ranks_job job = {.size = 3, .threads = true, .config = "transport=verbs"};
+
+    (void)state;
+    (void)fake_verbs_reset();
+    assert_int_equal(placed_all(job), 0);
+}
+
+enum { DMABUF = 12 * 16384 * sizeof(float), BEFORE = 8192 };
+
+/* A dma-buf as udmabuf makes them: pages of a file in memory, of which a part is used. */
+static int sum_dmabuf(struct ranks_self *self)
+{
+    static const char *const unmapped[] = {"are not mapped", "the processor makes", NULL};
+    static const char *const closed[] = {"descriptor 1000000 is not open", NULL};
+    size_t n = DMABUF / sizeof(float);
+    trib_stats_t s = {.size = sizeof(s)};
+    int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+
+    ranks_assert(self, fd >= 0 && ftruncate(fd, BEFORE + DMABUF) == 0);
+    float *x = mmap(NULL, DMABUF, PROT_READ | PROT_WRITE, MAP_SHARED, fd, BEFORE);
+    void *hole = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ranks_assert(self, x != MAP_FAILED && hole != MAP_FAILED && !munmap(hole, 8192));
+    trib_comm_t *c = self->comm;
+    ranks_expect(self, trib_register_dmabuf(c, 1000000, 0, x, DMABUF), TRIB_ERR_INVALID,
+                 "a descriptor that is not open");
+    ranks_assert(self, ranks_has(trib_last_error(c), closed));
+    ranks_expect(self, trib_register_dmabuf(c, fd, 0, NULL, DMABUF), TRIB_ERR_INVALID,
+                 "memory without an address");
+    if (!*(bool *)self->arg) { /* with threads another rank may map something there */
+        ranks_expect(self, trib_register_dmabuf(c, fd, 0, hole, 8192), TRIB_ERR_INVALID,
+                     "memory that is not mapped");
+        ranks_assert(self, ranks_has(trib_last_error(c), unmapped));
+    }
+    ranks_ok(self, trib_register_dmabuf(c, fd, BEFORE, x, DMABUF));
+    close(fd);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(i % 1000);
+    ranks_ok(self, trib_allreduce(c, NULL, x, n, TRIB_F32, TRIB_SUM));
+    for (size_t i = 0; i < n; i++)
+        ranks_assert(self, x[i] == (float)(i % 1000 * (size_t)self->size));
+    ranks_ok(self, trib_stats(c, &s));
+    ranks_assert(self, s.copied_bytes == 0);
+    ranks_ok(self, trib_deregister(c, x));
+    munmap(x, DMABUF);
+    return 0;
+}
+
+static void test_dmabuf(void **state)
+{
+    bool threads = true, processes = false;
+    struct ranks_job job = {.size = 3, .fn = sum_dmabuf, .arg = &threads, .threads = true,
+                            .config = "transport=verbs"};
+
+    (void)state;
+    (void)fake_verbs_reset();
+    assert_int_equal(ranks_run(&job), 0);
+    job.arg = &processes; /* by its mapping */
+    job.threads = false;
+    job.config = "transport=tcp";
+    assert_int_equal(ranks_run(&job), 0);
+    job.config = "transport=auto:near=tcp,far=tcp;window=8";
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+struct refusal {
+    int error;
+    size_t offset;
+    trib_status_t status;
+    const char *words[3];
+};
+
+static int is_no_dmabuf(struct ranks_self *self)
+{
+    const struct refusal *r = self->arg;
+    int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+
+    ranks_assert(self, fd >= 0 && ftruncate(fd, DMABUF) == 0);
+    void *x = mmap(NULL, DMABUF, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ranks_assert(self, x != MAP_FAILED);
+    ranks_expect(self, trib_register_dmabuf(self->comm, fd, r->offset, x, DMABUF),
+                 r->status, "trib_register_dmabuf");
+    if (!ranks_has(trib_last_error(self->comm), r->words))
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    munmap(x, DMABUF);
+    close(fd);
+    return 0;
+}
+
+static void test_no_dmabuf(void **state)
+{
+    static const struct refusal refusals[] = {
+        {-1, 0, TRIB_ERR_UNSUPPORTED, {"rdma-core 34", NULL}},
+        {EOPNOTSUPP, 0, TRIB_ERR_UNSUPPORTED, {"fake0", "goes through slots", NULL}},
+        {0, 100, TRIB_ERR_INVALID, {"offset 100", "alike in a page", NULL}},
+        {0, 4096, TRIB_ERR_SYSTEM, {"cannot register 768K of the dma-buf", NULL}},
+    };
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct refusal r = refusals[i];
+        struct ranks_job job = {.size = 2, .fn = is_no_dmabuf, .arg = &r, .threads = true,
+                                .config = "transport=verbs"};
+        fake_verbs_reset()->dmabuf_errno = r.error;
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shrinks),
+        cmocka_unit_test(test_too_little),
+        cmocka_unit_test(test_enough),
+        cmocka_unit_test(test_placed),
+        cmocka_unit_test(test_dmabuf),
+        cmocka_unit_test(test_no_dmabuf),
+    };
+
+    tribtest_deadline(400);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
