@@ -21,7 +21,8 @@
 
 enum {
     ATTEMPT_MS = 2000, /* for one address of a peer */
-    CONNECT_MS = 4000, /* at least, for all that follows: a host may be busy */
+    CONNECT_MS = 2000, /* at least, for all that follows: a host may be busy */
+    SLICE_MS = 25, /* between two looks at a peer that is waited for */
 };
 
 trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *out)
@@ -134,9 +135,36 @@ static int dial_any(const struct ucx *u, const struct ucx_address *a, uint8_t ip
     return fd;
 }
 
-/* All bytes, or false and errno; 0 there is the end of the stream. */
-static bool read_all(int fd, void *to, size_t len, uint64_t until)
+/* A connection that is being made. */
+struct call {
+    int peer;
+    int fd;
+    uint64_t until;
+    const struct ucx_address *address;
+};
+
+/* Does the peer still live, as far as this host's kernel knows? Stopped for as long as
+ * counts as lost is dead, too. */
+static bool lives(const struct ucx *u, int peer)
 {
+    struct ucx_peer *p = &u->peers[peer];
+
+    if (!p->watched)
+        return true;
+    enum trib_process_state state = trib_process_watch_look(&p->watch);
+    if (state != TRIB_PROCESS_STOPPED)
+        p->stopped_ns = 0;
+    else if (!p->stopped_ns)
+        p->stopped_ns = trib_now_ns();
+    return state != TRIB_PROCESS_DEAD &&
+           (!p->stopped_ns || trib_now_ns() - p->stopped_ns <
+                                  (uint64_t)u->cfg->stop_timeout_ms * 1000000u);
+}
+
+/* All bytes, or false and errno; 0 there is the end of the stream. */
+static bool read_all(const struct ucx *u, const struct call *c, void *to, size_t len)
+{
+    int fd = c->fd;
     uint8_t *bytes = to;
 
     for (size_t have = 0; have < len;) {
@@ -148,8 +176,14 @@ static bool read_all(int fd, void *to, size_t len, uint64_t until)
         bool later = n < 0 && (errno == EAGAIN || errno == EINTR);
         if (n == 0)
             errno = 0;
-        if (!later || !trib_wait_fd(fd, POLLIN, until))
+        if (!later)
             return false;
+        if (!trib_deadline_passed(c->until) && lives(u, c->peer)) {
+            (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS));
+            continue;
+        }
+        errno = ETIMEDOUT;
+        return false;
     }
     return true;
 }
@@ -189,14 +223,14 @@ static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int 
 }
 
 /* Hello and answer. name_out: its worker's address, to be freed. */
-static trib_status_t greet(struct ucx *u, int fd, const struct ucx_address *a,
-                           uint64_t until, void **name_out)
+static trib_status_t greet(struct ucx *u, const struct call *c, void **name_out)
 {
+    const struct ucx_address *a = c->address;
     struct ucx_word word;
     char why[TRIB_WHY_MAX];
 
     *name_out = NULL;
-    if (!send_hello(u, fd, a) || !read_all(fd, &word, sizeof(word), until))
+    if (!send_hello(u, c->fd, a) || !read_all(u, c, &word, sizeof(word)))
         return unanswered(u, a, errno);
     if (word.magic == UCX_MAGIC && word.kind == UCX_REFUSE) {
         trib_ucx_refusal_text(word.value, why, sizeof(why));
@@ -211,7 +245,7 @@ static trib_status_t greet(struct ucx *u, int fd, const struct ucx_address *a,
     void *name = malloc((size_t)word.value);
     if (!name)
         return trib_fail(u->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (!read_all(fd, name, (size_t)word.value, until)) {
+    if (!read_all(u, c, name, (size_t)word.value)) {
         free(name);
         return unanswered(u, a, errno);
     }
@@ -239,6 +273,17 @@ static void begin_watch(struct ucx *u, int peer, const struct ucx_address *a,
     p->pulsed = true;
 }
 
+static void end_watch(struct ucx *u, int peer)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    if (p->watched)
+        trib_process_watch_close(&p->watch);
+    if (p->pulsed)
+        trib_pulse_forget(u->pulse, peer);
+    p->watched = p->pulsed = false;
+}
+
 static bool has_ended(struct ucx *u, int peer)
 {
     pthread_mutex_lock(&u->links);
@@ -248,8 +293,9 @@ static bool has_ended(struct ucx *u, int peer)
 }
 
 /* The first message must get through: then UCX has its connection. */
-static trib_status_t wire(struct ucx *u, int peer, const void *name, uint64_t until)
+static trib_status_t wire(struct ucx *u, const struct call *c, const void *name)
 {
+    int peer = c->peer;
     struct ucx_peer *p = &u->peers[peer];
     const char *why = "UCX gets no connection to it in time; give both hosts networks "
                       "that reach the other with UCX_NET_DEVICES, and open UCX's ports "
@@ -264,8 +310,7 @@ static trib_status_t wire(struct ucx *u, int peer, const void *name, uint64_t un
                          trib_ucx_status_text(&u->api, made));
     /* In slices, to notice when it dies meanwhile. */
     for (bool up = false; status == TRIB_OK && !up;) {
-        uint64_t slice = trib_deadline_ms(50);
-        up = trib_ucx_flush(u, peer, slice < until ? slice : until);
+        up = trib_ucx_flush(u, peer, trib_deadline_ms(SLICE_MS));
         if (up)
             return TRIB_OK;
         if (has_ended(u, peer))
@@ -274,7 +319,7 @@ static trib_status_t wire(struct ucx *u, int peer, const void *name, uint64_t un
         pthread_mutex_lock(&u->lock);
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);
-        if (fault == UCS_OK && !trib_deadline_passed(until))
+        if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, peer))
             continue;
         status = trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
                            fault == UCS_OK ? why : trib_ucx_status_text(&u->api, fault));
@@ -298,6 +343,27 @@ static void undo(struct ucx *u, int peer)
     pthread_mutex_unlock(&u->lock);
 }
 
+static trib_status_t make(struct ucx *u, const struct call *c)
+{
+    struct ucx_peer *p = &u->peers[c->peer];
+    void *name;
+    trib_status_t status = greet(u, c, &name);
+
+    if (status != TRIB_OK) {
+        close(c->fd);
+        return status;
+    }
+    pthread_mutex_lock(&u->links);
+    p->out = c->fd;
+    trib_ucx_look_at(u, c->fd, c->peer, true);
+    pthread_mutex_unlock(&u->links);
+    status = wire(u, c, name);
+    free(name);
+    if (status != TRIB_OK)
+        undo(u, c->peer);
+    return status;
+}
+
 trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address)
 {
@@ -305,7 +371,6 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
     struct ucx_address a;
     uint8_t ip[16];
     char tried[64];
-    void *name;
     trib_status_t status = check_address(u, peer, address, &a);
 
     if (status != TRIB_OK || u->peers[peer].state == UCX_PEER_CONNECTED)
@@ -317,27 +382,19 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be reached at %s port %u: %m", a.pid, tried,
                          a.port);
-    uint64_t until = trib_deadline_ms(
-        u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS);
-    status = greet(u, fd, &a, until, &name);
-    if (status != TRIB_OK) {
-        close(fd);
-        return status;
-    }
     p->key = a.key;
     p->who = (struct trib_process){
         .pid = a.pid, .start = a.start, .space = a.space, .boot = a.boot};
-    pthread_mutex_lock(&u->links);
-    p->out = fd;
-    trib_ucx_look_at(u, fd, peer, true);
-    pthread_mutex_unlock(&u->links);
-    status = wire(u, peer, name, until);
-    free(name);
+    begin_watch(u, peer, &a, ip);
+    int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
+    struct call call = {
+        .peer = peer, .fd = fd, .until = trib_deadline_ms(ms), .address = &a};
+    status = make(u, &call);
+    p->stopped_ns = 0;
     if (status != TRIB_OK) {
-        undo(u, peer);
+        end_watch(u, peer);
         return status;
     }
-    begin_watch(u, peer, &a, ip);
     p->state = UCX_PEER_CONNECTED;
     return TRIB_OK;
 }

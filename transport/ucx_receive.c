@@ -111,7 +111,12 @@ static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
     slot(p, h->number)->region = h->region;
     ucs_status_ptr_t request =
         u->api.ucp_am_recv_data_nbx(u->worker, data, to, (size_t)h->len, &param);
-    if (UCS_PTR_IS_ERR(request)) {
+    if (!request) { /* at once, and without a call */
+        p->pending--;
+        drop_fetch(f);
+        slot(p, h->number)->region = 0;
+        arrived(u, p, slot(p, h->number));
+    } else if (UCS_PTR_IS_ERR(request)) {
         slot(p, h->number)->region = 0;
         p->pending--;
         drop_fetch(f);

@@ -205,14 +205,16 @@ ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)
     return u->api.ucp_ep_create(u->worker, &params, &p->ep);
 }
 
+/* Under `lock`. At least one turn: what is here may wait for what comes before it. */
 unsigned trib_ucx_progress(struct ucx *u)
 {
-    unsigned n = 0, more = 1;
+    unsigned n = 0, more;
+    int turns = 0;
 
-    for (int i = 0; i < TURNS && more && !u->ready; i++) {
+    do {
         more = u->api.ucp_worker_progress(u->worker);
         n += more;
-    }
+    } while (more && !u->ready && ++turns < TURNS);
     return n;
 }
 

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 
 #include "base/cpu.h"
+#include "build-config.h"
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -647,6 +648,14 @@ static void test_tcp(void **state)
     run_transport("tcp");
 }
 
+static void test_ucx(void **state)
+{
+    (void)state;
+    if (!HAVE_UCX)
+        tribtest_skip("this build is without ucx");
+    run_transport("ucx");
+}
+
 static void test_two_hosts(void **state)
 {
     (void)state;
@@ -680,7 +689,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
         cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_two_hosts),
+        cmocka_unit_test(test_ucx),       cmocka_unit_test(test_two_hosts),
     };
 
     if (parse(argc, argv)) {

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "build-config.h"
 #include "tests/harness/ranks.h"
 
 #define DEATH_SECONDS 2.0
@@ -41,8 +42,11 @@ enum phase {
 static const char *const phase_names[] = {"start",   "connect",     "operation", "transfer",
                                           "between", "before free", "free"};
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree"};
-static const char *const transports[] = {"shm", "shm+nomap", "tcp",
-                                         "auto:ranks_per_host=2"};
+static const char *const transports[] = {"ucx","ucx","ucx",
+#if HAVE_UCX
+                                         "ucx",
+#endif
+                                         "ucx"};
 
 enum {
     TRANSPORTS = sizeof(transports) / sizeof(*transports),
