@@ -42,11 +42,11 @@ enum phase {
 static const char *const phase_names[] = {"start",   "connect",     "operation", "transfer",
                                           "between", "before free", "free"};
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree"};
-static const char *const transports[] = {"ucx","ucx","ucx",
+static const char *const transports[] = {"shm", "shm+nomap", "tcp",
 #if HAVE_UCX
                                          "ucx",
 #endif
-                                         "ucx"};
+                                         "auto:ranks_per_host=2"};
 
 enum {
     TRANSPORTS = sizeof(transports) / sizeof(*transports),
