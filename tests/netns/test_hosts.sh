@@ -27,6 +27,8 @@ network() {
 for n in 2 4; do
     TRIB_TRANSPORT=tcp expect "$n hosts over tcp" 0 "$n ranks, tributary" \
         "$hosts" --hosts "$n" -- "${sums[@]}"
+    TRIB_TRANSPORT=ucx expect "$n hosts over ucx" 0 "$n ranks, tributary" \
+        "$hosts" --hosts "$n" -- "${sums[@]}"
     expect "$n hosts, transport of the library's choice" 0 "$n ranks, tributary" \
         "$hosts" --hosts "$n" -- "${sums[@]}"
 done
