@@ -636,24 +636,15 @@ static void test_shm_by_writes(void **state)
     run_transport("shm+nomap");
 }
 
-static void test_loop(void **state)
+static void test_named(void **state)
 {
-    (void)state;
-    run_transport("loop");
+    run_transport(*state);
 }
 
 static void test_tcp(void **state)
 {
     (void)state;
     run_transport("tcp");
-}
-
-static void test_ucx(void **state)
-{
-    (void)state;
-    if (!HAVE_UCX)
-        tribtest_skip("this build is without ucx");
-    run_transport("ucx");
 }
 
 static void test_two_hosts(void **state)
@@ -688,8 +679,11 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shm),       cmocka_unit_test(test_shm_by_writes),
-        cmocka_unit_test(test_loop),      cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_ucx),       cmocka_unit_test(test_two_hosts),
+        {"test_loop", test_named, NULL, NULL, "loop"},
+        cmocka_unit_test(test_tcp),       cmocka_unit_test(test_two_hosts),
+#if HAVE_UCX
+        {"test_ucx", test_named, NULL, NULL, "ucx"},
+#endif
     };
 
     if (parse(argc, argv)) {
