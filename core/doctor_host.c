@@ -142,6 +142,7 @@ static void check_rdma(struct trib_doctor *d)
                         "none of the %d RDMA ports is active", ports);
     check_library(d, "libibverbs.so.1", "libibverbs1", ports > 0);
     check_library(d, "librdmacm.so.1", "librdmacm1", ports > 0);
+    check_library(d, "libucp.so.0", "libucx0", false);
     check_library(d, "libpmix.so.2", "libpmix2", false);
 }
 

@@ -12,6 +12,7 @@ extern const struct trib_transport_ops trib_shm_ops;
 extern const struct trib_transport_ops trib_loop_ops;
 extern const struct trib_transport_ops trib_tcp_ops;
 extern const struct trib_transport_ops trib_verbs_ops; /* where HAVE_VERBS is 1 */
+extern const struct trib_transport_ops trib_ucx_ops; /* where HAVE_UCX is 1 */
 
 /* A backend from which "auto" chooses. */
 struct trib_candidate {

@@ -32,6 +32,20 @@ libtransport_la_SOURCES = \
 	transport/wrap.c transport/wrap.h \
 	transport/wrap_trace.c \
 	transport/wrap_trouble.c
+if TRIB_UCX
+libtransport_la_SOURCES += \
+	transport/ucx.c transport/ucx.h \
+	transport/ucx_api.c transport/ucx_api.h \
+	transport/ucx_connect.c \
+	transport/ucx_life.c \
+	transport/ucx_manager.c \
+	transport/ucx_receive.c \
+	transport/ucx_region.c \
+	transport/ucx_text.c \
+	transport/ucx_wire.h \
+	transport/ucx_worker.c \
+	transport/ucx_write.c
+endif
 if TRIB_VERBS
 libtransport_la_SOURCES += \
 	transport/verbs.c transport/verbs.h \

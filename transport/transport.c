@@ -23,6 +23,9 @@ const struct trib_transport_ops *const trib_transports[] = {
 #if HAVE_VERBS
     &trib_verbs_ops,
 #endif
+#if HAVE_UCX
+    &trib_ucx_ops,
+#endif
     &trib_loop_ops,
     NULL,
 };
@@ -137,6 +140,10 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
                          "this build of Tributary is without verbs: install libibverbs-dev "
                          "and librdmacm-dev and build it again, or use tcp");
+    if (!HAVE_UCX && strcmp(name, "ucx") == 0)
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "this build of Tributary is without ucx: install libucx-dev and "
+                         "build it again, or use tcp");
     if (nearest)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "no %s is called \"%s\"; is \"%s\" meant?", what, name,

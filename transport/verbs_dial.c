@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memlock.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/verbs.h"

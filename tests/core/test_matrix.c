@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 
 #include "base/cpu.h"
+#include "build-config.h"
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -653,6 +654,9 @@ static const struct CMUnitTest tests[] = {
     CASE("shm by writes", "shm+nomap"),
     CASE("loop", "loop"),
     CASE("tcp", "tcp"),
+#if HAVE_UCX
+    CASE("ucx", "ucx"),
+#endif
     CASE("two hosts", "auto:near=shm,far=tcp,ranks_per_host=2"),
 #endif
 };

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "build-config.h"
 #include "tests/harness/ranks.h"
 
 #define DEATH_SECONDS 2.0
@@ -42,6 +43,9 @@ static const char *const phase_names[] = {"start",   "connect",     "operation",
                                           "between", "before free", "free"};
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree"};
 static const char *const transports[] = {"shm", "shm+nomap", "tcp",
+#if HAVE_UCX
+                                         "ucx",
+#endif
                                          "auto:ranks_per_host=2"};
 
 enum {

@@ -27,6 +27,10 @@ network() {
 for n in 2 4; do
     TRIB_TRANSPORT=tcp expect "$n hosts over tcp" 0 "$n ranks, tributary" \
         "$hosts" --hosts "$n" -- "${sums[@]}"
+    if "$build/tools/trib-info" --transports | grep -qw "^ *ucx"; then
+        TRIB_TRANSPORT=ucx expect "$n hosts over ucx" 0 "$n ranks, tributary" \
+            "$hosts" --hosts "$n" -- "${sums[@]}"
+    fi
     expect "$n hosts, transport of the library's choice" 0 "$n ranks, tributary" \
         "$hosts" --hosts "$n" -- "${sums[@]}"
 done

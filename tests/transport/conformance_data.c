@@ -61,6 +61,53 @@ out:
     rig_close(&rig);
 }
 
+/* Large and small ones by turns, both ways at once: a backend may bring the large ones by
+ * another way, but what comes behind them waits. */
+static void check_mixed(struct spawn *s, const struct row *row)
+{
+    enum { LARGE = 200000, SMALL = 40, COUNT = 24, ROOM = COUNT / 2 * (LARGE + SMALL) };
+    struct rig rig;
+    struct trib_event e;
+    uint32_t sent = 0, got = 0;
+    unsigned turns = 0;
+    uint8_t *theirs = malloc(ROOM);
+
+    if (!rig_open_len(&rig, s, row, 2 * (size_t)ROOM) || !SPAWN_CHECK(s, theirs != NULL))
+        goto out;
+    fill(rig.mem, ROOM, (uint32_t)s->rank);
+    fill(theirs, ROOM, (uint32_t)!s->rank);
+    for (size_t off = 0; got < COUNT && !s->failures && !spawn_expired(s);) {
+        struct trib_write w = {
+            .local = rig.region,
+            .local_off = off,
+            .remote = rig.remote[!s->rank],
+            .remote_off = ROOM + off,
+            .len = sent % 2 ? SMALL : LARGE,
+            .imm = sent,
+        };
+        if (sent < COUNT && rig.t->ops->write(rig.t, !s->rank, &w) == TRIB_OK) {
+            off += w.len;
+            sent++;
+        }
+        if (rig.t->ops->poll(rig.t, &e, 1) == 0) {
+            spawn_rest(&turns);
+            continue;
+        }
+        size_t at = ROOM + got / 2 * (LARGE + SMALL) + (got % 2 ? LARGE : 0);
+        SPAWN_CHECK(s, e.kind == TRIB_EVENT_ARRIVED && e.imm == got);
+        SPAWN_CHECK(s, e.len == (got % 2 ? SMALL : LARGE));
+        SPAWN_CHECK(s, rig.mem[at + e.len - 1] == theirs[at + e.len - 1 - ROOM]);
+        got++;
+    }
+    SPAWN_CHECK(s, got == COUNT && sent == COUNT);
+    /* The peer may need this rank to hand over the last ones. */
+    if (rig_note(&rig, !s->rank, COUNT))
+        rig_expect(&rig, TRIB_EVENT_ARRIVED, !s->rank, &e);
+out:
+    rig_close(&rig);
+    free(theirs);
+}
+
 /* When ARRIVED is here the bytes are here; slots are used again after a note back. */
 static void check_visibility(struct spawn *s, const struct row *row)
 {
@@ -439,6 +486,7 @@ out:
 
 const struct check data_checks[] = {
     {"order", check_order, 4, 0, 0, false},
+    {"mixed", check_mixed, 2, 0, 0, false},
     {"visibility", check_visibility, 2, 0, 0, false},
     {"back-pressure", check_pressure, 2, 0, ROW_DECORATED, false},
     {"sizes", check_sizes, 2, 0, 0, false},

@@ -35,6 +35,11 @@ tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
 tests_transport_test_verbs_gid_SOURCES = tests/transport/test_verbs_gid.c
 tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h
+if TRIB_UCX
+check_PROGRAMS += tests/transport/test_ucx
+TESTS += tests/transport/test_ucx
+tests_transport_test_ucx_SOURCES = tests/transport/test_ucx.c tests/transport/pair.h
+endif
 if TRIB_VERBS
 verbs_tests = \
 	tests/transport/test_auto_verbs \

@@ -7,6 +7,7 @@
 
 #include <sys/uio.h>
 
+#include "build-config.h"
 #include "tests/transport/conformance.h"
 
 static const struct row rows[] = {
@@ -25,6 +26,12 @@ static const struct row rows[] = {
      ROW_MAPS | ROW_FOREIGN | ROW_CMA | ROW_REMOTE},
     {"auto:near=shm,far=tcp,ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
     {"auto:near=tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+#if HAVE_UCX
+    {"ucx", ROW_FOREIGN},
+    {"ucx:depth=8", ROW_FOREIGN | ROW_THREADS},
+    {"ucx:watch=0", ROW_FOREIGN | ROW_REMOTE},
+    {"ucx+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+#endif
     {"loop", ROW_FOREIGN | ROW_THREADS},
     {"loop:depth=2", ROW_FOREIGN | ROW_THREADS},
     {"loop+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: who is taken for a peer and who is not; what a peer must not write.
+ */
+#include "tests/transport/pair.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "transport/ucx.h"
+
+static struct ucx_address address_of(struct pair *pair, int side)
+{
+    struct trib_address address;
+    struct ucx_address a;
+
+    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
+    assert_int_equal(address.len, sizeof(a));
+    memcpy(&a, address.bytes, sizeof(a));
+    return a;
+}
+
+/* What a rank says to a guest that says this; 0 bytes: it hung up. */
+static ssize_t answer(uint16_t port, const void *hello, size_t len, struct ucx_word *out)
+{
+    struct sockaddr_storage to;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t to_len = trib_net_sockaddr(trib_net_loopback, port, AF_INET, &to);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, to_len), 0);
+    assert_int_equal(send(fd, hello, len, MSG_NOSIGNAL), len);
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    memset(out, 0, sizeof(*out));
+    ssize_t n = recv(fd, out, sizeof(*out), MSG_DONTWAIT);
+    close(fd);
+    return n;
+}
+
+struct greeting {
+    struct ucx_hello hello;
+    uint8_t name[64];
+};
+
+static void test_refusals(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    const struct ucx *u = ucx_of(pair.t[1]);
+    struct ucx_address a = address_of(&pair, 1);
+    const struct ucx_hello good = {.magic = UCX_MAGIC,
+                                   .version = UCX_VERSION,
+                                   .size = 2,
+                                   .key = a.key,
+                                   .settings = u->settings,
+                                   .release = u->release,
+                                   .name_len = sizeof(((struct greeting *)0)->name)};
+    struct {
+        struct ucx_hello hello;
+        uint64_t reason;
+    } cases[] = {
+        {good, UCX_OTHER_VERSION | (uint64_t)UCX_VERSION << 32},
+        {good, UCX_OTHER_JOB},
+        {good, UCX_OTHER_RANK},
+        {good, UCX_OTHER_RANK},
+        {good, UCX_OTHER_SETTINGS},
+        {good, UCX_OTHER_RELEASE | (uint64_t)u->release << 32},
+        {good, UCX_TWICE},
+    };
+    cases[0].hello.version++;
+    cases[1].hello.key++;
+    cases[2].hello.rank = 1;
+    cases[3].hello.size = 3;
+    cases[4].hello.settings++;
+    cases[5].hello.release++;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct greeting g = {.hello = cases[i].hello};
+        struct ucx_word word;
+        assert_int_equal(answer(a.port, &g, sizeof(g), &word), sizeof(word));
+        assert_int_equal(word.magic, UCX_MAGIC);
+        assert_int_equal(word.kind, UCX_REFUSE);
+        assert_int_equal(word.value, cases[i].reason);
+    }
+    /* None of it was of any harm. */
+    assert_status(pair_write(&pair, 8, 3), TRIB_OK);
+    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    assert_int_equal(e.imm, 3);
+    pair_close(&pair);
+}
+
+static void test_strangers(void **state)
+{
+    struct pair pair;
+    struct ucx_word word;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct ucx_address a = address_of(&pair, 1);
+    assert_int_equal(answer(a.port, "GET / HTTP/1.1\r\n\r\n", 18, &word), 0);
+    assert_non_null(strstr(pair.logged, "a stranger connected"));
+    pair_close(&pair);
+}
+
+/* Side 0 is told by name why side 1 does not take it. */
+static void is_refused(void (*change)(struct ucx_address *), int size, int64_t chunk,
+                       const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_config other;
+    struct trib_address address;
+    struct ucx_address a;
+
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        other = pair.cfg;
+        other.chunk += chunk;
+        opts.size = i ? size : 2;
+        opts.cfg = i ? &other : &pair.cfg;
+        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    memcpy(&a, address.bytes, sizeof(a));
+    if (change)
+        change(&a);
+    memcpy(address.bytes, &a, sizeof(a));
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_ERR_PEER_LOST);
+    if (!strstr(trib_error_text(&pair.err), sentence))
+        fail_msg("\"%s\", not \"%s\"", trib_error_text(&pair.err), sentence);
+    pair_close(&pair);
+}
+
+static void other_key(struct ucx_address *a)
+{
+    a->key++;
+}
+
+static void test_told_why(void **state)
+{
+    (void)state;
+    is_refused(other_key, 2, 0, "turned rank 0 away: it belongs to another job");
+    is_refused(NULL, 3, 0, "turned rank 0 away: it knows no such rank");
+    is_refused(NULL, 2, 4096, "turned rank 0 away: it has other settings");
+}
+
+/* A write past the end of a region: the target loses the writer, who is told so. */
+static void test_outside(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    memset(pair.mem[1], 7, PAIR_LEN);
+    ((struct ucx_remote *)pair.remote[0])->len = (size_t)1 << 40;
+    struct trib_write w = {.local = pair.region[0],
+                           .remote = pair.remote[0],
+                           .remote_off = PAIR_LEN - 7,
+                           .len = 8};
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "wrote outside of a region"));
+    for (int i = 0; i < PAIR_LEN; i++)
+        assert_int_equal(pair.mem[1][i], 7);
+    assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "has given this rank up"));
+    pair_close(&pair);
+}
+
+/* UCX catches signals and prints where a program crashed; ours does not become so. */
+static void test_signals(void **state)
+{
+    struct trib_ucx_api api;
+    struct sigaction before, after;
+    char why[200];
+
+    (void)state;
+    assert_int_equal(sigaction(SIGBUS, NULL, &before), 0);
+    assert_true(trib_ucx_load(&api, why, sizeof(why)));
+    assert_int_equal(sigaction(SIGBUS, NULL, &after), 0);
+    assert_ptr_equal(before.sa_sigaction, after.sa_sigaction);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
+        cmocka_unit_test(test_outside),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: connecting. First a socket, on which the two ranks find out whether they belong
+ * together, then the endpoint of UCX; connect returns when that is up, or says what of
+ * the two did not work.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/ucx.h"
+
+enum {
+    ATTEMPT_MS = 2000, /* for one address of a peer */
+    CONNECT_MS = 2000, /* at least, for all that follows: a host may be busy */
+    SLICE_MS = 25, /* between two looks at a peer that is waited for */
+};
+
+trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct ucx *u = ucx_of(t);
+    struct ucx_address a = {
+        .magic = UCX_MAGIC,
+        .version = UCX_VERSION,
+        .port = u->listener.port,
+        .pulse_port = trib_pulse_port(u->pulse),
+        .key = u->key,
+        .pulse_key = trib_pulse_key(u->pulse),
+        .start = u->me.start,
+        .space = u->me.space,
+        .boot = u->me.boot,
+        .net = u->net,
+        .pid = u->me.pid,
+    };
+
+    a.n = (uint32_t)trib_net_own(a.ip, UCX_ADDRESSES);
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(a);
+    memcpy(out->bytes, &a, sizeof(a));
+    return TRIB_OK;
+}
+
+static trib_status_t check_address(struct ucx *u, int peer,
+                                   const struct trib_address *address,
+                                   struct ucx_address *out)
+{
+    if (peer < 0 || peer >= u->size || peer == u->self)
+        return trib_fail(u->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                         peer, u->size);
+    if (u->peers[peer].state == UCX_PEER_CONNECTED)
+        return TRIB_OK;
+    if (u->peers[peer].state != UCX_PEER_UNKNOWN)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    memset(out, 0, sizeof(*out));
+    if (address->len == sizeof(*out))
+        memcpy(out, address->bytes, sizeof(*out));
+    if (out->magic != UCX_MAGIC || out->version != UCX_VERSION || out->n > UCX_ADDRESSES)
+        return trib_fail(u->err, TRIB_ERR_INVALID, "peer %d: not an address of ucx",
+                         peer);
+    return TRIB_OK;
+}
+
+trib_status_t trib_ucx_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address)
+{
+    struct ucx_address a;
+
+    return check_address(ucx_of(t), peer, address, &a);
+}
+
+/* A connected socket, or -1 and errno. */
+static int dial(const uint8_t ip[16], uint16_t port)
+{
+    int family = trib_net_is_v4(ip) ? AF_INET : AF_INET6;
+    int yes = 1, error = 0;
+    struct sockaddr_storage to;
+    socklen_t to_len = trib_net_sockaddr(ip, port, family, &to), len = sizeof(error);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    error = connect(fd, (struct sockaddr *)&to, to_len) == 0 ? 0 : errno;
+    /* A connection that a signal interrupts is made all the same. */
+    if ((error == EINPROGRESS || error == EINTR) &&
+        (!trib_wait_fd(fd, POLLOUT, trib_deadline_ms(ATTEMPT_MS)) ||
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0))
+        error = errno;
+    if (!error)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static bool is_mine(const uint8_t ip[16])
+{
+    uint8_t own[UCX_ADDRESSES][16];
+    int n = trib_net_own(own, UCX_ADDRESSES);
+
+    for (int i = 0; i < n; i++) {
+        if (memcmp(own[i], ip, 16) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* On one host through loopback; else an address that both hosts have, as that of a
+ * container bridge, leads back here and is left out. ip_out: dialled last. */
+static int dial_any(const struct ucx *u, const struct ucx_address *a, uint8_t ip_out[16])
+{
+    bool same_net = a->boot == u->me.boot && a->net == u->net && a->net;
+    int fd = -1;
+
+    memcpy(ip_out, trib_net_loopback, 16);
+    errno = EADDRNOTAVAIL;
+    if (same_net)
+        fd = dial(trib_net_loopback, a->port);
+    for (uint32_t i = 0; i < a->n && fd < 0; i++) {
+        if (!same_net && is_mine(a->ip[i]))
+            continue;
+        memcpy(ip_out, a->ip[i], 16);
+        fd = dial(a->ip[i], a->port);
+    }
+    return fd;
+}
+
+/* A connection that is being made. */
+struct call {
+    int peer;
+    int fd;
+    uint64_t until;
+    const struct ucx_address *address;
+};
+
+/* Does the peer still live, as far as this host's kernel knows? Stopped for as long as
+ * counts as lost is dead, too. */
+static bool lives(const struct ucx *u, int peer)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    if (!p->watched)
+        return true;
+    enum trib_process_state state = trib_process_watch_look(&p->watch);
+    if (state != TRIB_PROCESS_STOPPED)
+        p->stopped_ns = 0;
+    else if (!p->stopped_ns)
+        p->stopped_ns = trib_now_ns();
+    return state != TRIB_PROCESS_DEAD &&
+           (!p->stopped_ns || trib_now_ns() - p->stopped_ns <
+                                  (uint64_t)u->cfg->stop_timeout_ms * 1000000u);
+}
+
+/* All bytes, or false and errno; 0 there is the end of the stream. */
+static bool read_all(const struct ucx *u, const struct call *c, void *to, size_t len)
+{
+    int fd = c->fd;
+    uint8_t *bytes = to;
+
+    for (size_t have = 0; have < len;) {
+        ssize_t n = recv(fd, bytes + have, len - have, MSG_DONTWAIT);
+        if (n > 0) {
+            have += (size_t)n;
+            continue;
+        }
+        bool later = n < 0 && (errno == EAGAIN || errno == EINTR);
+        if (n == 0)
+            errno = 0;
+        if (!later)
+            return false;
+        if (!trib_deadline_passed(c->until) && lives(u, c->peer)) {
+            (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS));
+            continue;
+        }
+        errno = ETIMEDOUT;
+        return false;
+    }
+    return true;
+}
+
+static bool send_hello(const struct ucx *u, int fd, const struct ucx_address *a)
+{
+    struct ucx_hello hello = {
+        .magic = UCX_MAGIC,
+        .version = UCX_VERSION,
+        .rank = u->self,
+        .size = u->size,
+        .key = a->key,
+        .settings = u->settings,
+        .release = u->release,
+        .name_len = (uint32_t)u->name_len,
+    };
+
+    /* A new socket has room for both. */
+    return send(fd, &hello, sizeof(hello), MSG_NOSIGNAL | MSG_MORE) == sizeof(hello) &&
+           send(fd, u->name, u->name_len, MSG_NOSIGNAL) == (ssize_t)u->name_len;
+}
+
+/* An unanswered hello: who was it, and why. */
+static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int error)
+{
+    if (error == ETIMEDOUT)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d does not answer at port %u: is it stopped?", a->pid,
+                         a->port);
+    if (error == 0 || error == ECONNRESET)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d has died, or port %u is not its own any more",
+                         a->pid, a->port);
+    errno = error;
+    return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d cannot be greeted: %m",
+                     a->pid);
+}
+
+/* Hello and answer. name_out: its worker's address, to be freed. */
+static trib_status_t greet(struct ucx *u, const struct call *c, void **name_out)
+{
+    const struct ucx_address *a = c->address;
+    struct ucx_word word;
+    char why[TRIB_WHY_MAX];
+
+    *name_out = NULL;
+    if (!send_hello(u, c->fd, a) || !read_all(u, c, &word, sizeof(word)))
+        return unanswered(u, a, errno);
+    if (word.magic == UCX_MAGIC && word.kind == UCX_REFUSE) {
+        trib_ucx_refusal_text(word.value, why, sizeof(why));
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d turned rank %d away: %s", a->pid, u->self, why);
+    }
+    if (word.magic != UCX_MAGIC || word.kind != UCX_WELCOME || word.value == 0 ||
+        word.value > UCX_NAME_MAX)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "what answers at port %u is not process %d of this job",
+                         a->port, a->pid);
+    void *name = malloc((size_t)word.value);
+    if (!name)
+        return trib_fail(u->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    if (!read_all(u, c, name, (size_t)word.value)) {
+        free(name);
+        return unanswered(u, a, errno);
+    }
+    *name_out = name;
+    return TRIB_OK;
+}
+
+/* Who looks after a peer: this host's kernel, or heartbeats along the way that the
+ * words take. */
+static void begin_watch(struct ucx *u, int peer, const struct ucx_address *a,
+                        const uint8_t ip[16])
+{
+    struct ucx_peer *p = &u->peers[peer];
+    struct trib_pulse_peer heart = {
+        .port = a->pulse_port, .key = a->pulse_key, .pid = a->pid};
+
+    if (trib_process_same(&p->who, &u->me))
+        return;
+    p->watched = u->watch && a->boot == u->me.boot && a->space == u->me.space &&
+                 trib_process_watch_open(&p->watch, &p->who, NULL) == TRIB_OK;
+    if (p->watched)
+        return;
+    memcpy(heart.ip, ip, sizeof(heart.ip));
+    trib_pulse_watch(u->pulse, peer, &heart);
+    p->pulsed = true;
+}
+
+static void end_watch(struct ucx *u, int peer)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    if (p->watched)
+        trib_process_watch_close(&p->watch);
+    if (p->pulsed)
+        trib_pulse_forget(u->pulse, peer);
+    p->watched = p->pulsed = false;
+}
+
+static bool has_ended(struct ucx *u, int peer)
+{
+    pthread_mutex_lock(&u->links);
+    bool ended = u->peers[peer].gone || u->peers[peer].said_bye;
+    pthread_mutex_unlock(&u->links);
+    return ended;
+}
+
+/* The first message must get through: then UCX has its connection. */
+static trib_status_t wire(struct ucx *u, const struct call *c, const void *name)
+{
+    int peer = c->peer;
+    struct ucx_peer *p = &u->peers[peer];
+    const char *why = "UCX gets no connection to it in time; give both hosts networks "
+                      "that reach the other with UCX_NET_DEVICES, and open UCX's ports "
+                      "(UCX_TCP_PORT_RANGE)";
+
+    pthread_mutex_lock(&u->lock);
+    ucs_status_t made = trib_ucx_endpoint(u, peer, name);
+    trib_status_t status = made == UCS_OK ? trib_ucx_send_first(u, peer) : TRIB_OK;
+    pthread_mutex_unlock(&u->lock);
+    if (made != UCS_OK)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+                         trib_ucx_status_text(&u->api, made));
+    /* In slices, to notice when it dies meanwhile. */
+    for (bool up = false; status == TRIB_OK && !up;) {
+        up = trib_ucx_flush(u, peer, trib_deadline_ms(SLICE_MS));
+        if (up)
+            return TRIB_OK;
+        if (has_ended(u, peer))
+            return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d has died",
+                             p->who.pid);
+        pthread_mutex_lock(&u->lock);
+        ucs_status_t fault = p->fault;
+        pthread_mutex_unlock(&u->lock);
+        if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, peer))
+            continue;
+        status = trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+                           fault == UCS_OK ? why : trib_ucx_status_text(&u->api, fault));
+    }
+    return status;
+}
+
+/* A connection that came to nothing leaves no endpoint behind, for UCX would try on. */
+static void undo(struct ucx *u, int peer)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    pthread_mutex_lock(&u->links);
+    close(p->out);
+    p->out = -1;
+    bool has_other = p->in >= 0 && !p->gone;
+    pthread_mutex_unlock(&u->links);
+    pthread_mutex_lock(&u->lock);
+    if (!has_other || p->fault != UCS_OK)
+        trib_ucx_endpoint_close(u, peer);
+    pthread_mutex_unlock(&u->lock);
+}
+
+static trib_status_t make(struct ucx *u, const struct call *c)
+{
+    struct ucx_peer *p = &u->peers[c->peer];
+    void *name;
+    trib_status_t status = greet(u, c, &name);
+
+    if (status != TRIB_OK) {
+        close(c->fd);
+        return status;
+    }
+    pthread_mutex_lock(&u->links);
+    p->out = c->fd;
+    trib_ucx_look_at(u, c->fd, c->peer, true);
+    pthread_mutex_unlock(&u->links);
+    status = wire(u, c, name);
+    free(name);
+    if (status != TRIB_OK)
+        undo(u, c->peer);
+    return status;
+}
+
+trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    struct ucx *u = ucx_of(t);
+    struct ucx_address a;
+    uint8_t ip[16];
+    char tried[64];
+    trib_status_t status = check_address(u, peer, address, &a);
+
+    if (status != TRIB_OK || u->peers[peer].state == UCX_PEER_CONNECTED)
+        return status;
+    struct ucx_peer *p = &u->peers[peer];
+    int fd = dial_any(u, &a, ip);
+    trib_net_text(ip, tried, sizeof(tried));
+    if (fd < 0)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d cannot be reached at %s port %u: %m", a.pid, tried,
+                         a.port);
+    p->key = a.key;
+    p->who = (struct trib_process){
+        .pid = a.pid, .start = a.start, .space = a.space, .boot = a.boot};
+    begin_watch(u, peer, &a, ip);
+    int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
+    struct call call = {
+        .peer = peer, .fd = fd, .until = trib_deadline_ms(ms), .address = &a};
+    status = make(u, &call);
+    p->stopped_ns = 0;
+    if (status != TRIB_OK) {
+        end_watch(u, peer);
+        return status;
+    }
+    p->state = UCX_PEER_CONNECTED;
+    return TRIB_OK;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: the manager, a thread that takes connections and reads the words of peers. While
+ * an endpoint is coming up it also moves UCX on: the owner may compute for seconds, and
+ * who connects must not wait for that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/ucx.h"
+
+enum {
+    HELLO_MS = 5000, /* strangers that connect and say nothing */
+    REFUSED_MS = 1000, /* for who was refused to read that, before the connection ends */
+    WIRE_MS = 10000, /* helping an endpoint up */
+    HELP_MS = 1, /* between two turns of that */
+    LOOK_MS = 50, /* between two looks for guests that are late */
+    AT_ONCE = 32,
+};
+
+/* What a descriptor of the door is, and whose. */
+enum { AT_STOP, AT_LISTENER, AT_GUEST, AT_OUT, AT_IN };
+
+static uint64_t label(int what, int peer)
+{
+    return (uint64_t)what << 32 | (uint32_t)peer;
+}
+
+static void let_in(struct ucx *u, int fd, uint64_t what)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.u64 = what};
+
+    if (epoll_ctl(u->door, EPOLL_CTL_ADD, fd, &e) != 0 && errno == EEXIST)
+        (void)epoll_ctl(u->door, EPOLL_CTL_MOD, fd, &e);
+}
+
+void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out)
+{
+    let_in(u, fd, label(out ? AT_OUT : AT_IN, peer));
+}
+
+static void tell_owner(struct ucx *u)
+{
+    atomic_store_explicit(&u->news, true, memory_order_release);
+    trib_ucx_ring(u);
+}
+
+/* A new socket has room for it; one that has not, has enough to wake its reader. */
+static void say(int fd, enum ucx_word_kind kind, uint64_t value)
+{
+    struct ucx_word word = {.magic = UCX_MAGIC, .kind = kind, .value = value};
+
+    (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* On both sockets, so that no end is read before the word; a wake needs one. */
+void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    pthread_mutex_lock(&u->links);
+    if (p->out >= 0)
+        say(p->out, kind, value);
+    if (p->in >= 0 && (kind != UCX_WAKE || p->out < 0))
+        say(p->in, kind, value);
+    pthread_mutex_unlock(&u->links);
+}
+
+/* Under `links`. */
+static void hear(struct ucx_peer *p, const struct ucx_word *word)
+{
+    switch ((enum ucx_word_kind)word->kind) {
+    case UCX_BYE:
+        p->said_bye = true;
+        p->sent = word->value;
+        return;
+    case UCX_GOT_ALL:
+        p->got_all = true;
+        return;
+    case UCX_DROP:
+        p->dropped = true;
+        return;
+    case UCX_WAKE:
+    case UCX_WELCOME:
+    case UCX_REFUSE:
+        return; /* it rings the bell; or has no meaning here */
+    }
+}
+
+/* All words that are there. A socket that ended is looked at no more. */
+static void listen_to(struct ucx *u, int peer, bool out)
+{
+    struct ucx_peer *p = &u->peers[peer];
+    struct ucx_word word;
+
+    pthread_mutex_lock(&u->links);
+    int fd = out ? p->out : p->in;
+    while (fd >= 0) {
+        ssize_t n = recv(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_PEEK);
+        if ((n < 0 && (errno == EAGAIN || errno == EINTR)) ||
+            (n > 0 && n < (ssize_t)sizeof(word)))
+            break; /* the rest is on its way */
+        if (n > 0)
+            n = recv(fd, &word, sizeof(word), MSG_DONTWAIT);
+        if (n == (ssize_t)sizeof(word) && word.magic == UCX_MAGIC) {
+            hear(p, &word);
+            continue;
+        }
+        (void)epoll_ctl(u->door, EPOLL_CTL_DEL, fd, NULL);
+        p->gone = true;
+        break;
+    }
+    pthread_mutex_unlock(&u->links);
+    tell_owner(u);
+}
+
+static uint64_t refusal(enum ucx_refusal why, uint32_t has)
+{
+    return (uint64_t)has << 32 | (uint32_t)why;
+}
+
+/* What of a hello can be judged before the address that follows it. */
+static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
+{
+    if (h->version != UCX_VERSION)
+        return refusal(UCX_OTHER_VERSION, UCX_VERSION);
+    if (h->key != u->key)
+        return refusal(UCX_OTHER_JOB, 0);
+    if (h->size != u->size || h->rank < 0 || h->rank >= u->size || h->rank == u->self)
+        return refusal(UCX_OTHER_RANK, 0);
+    if (h->settings != u->settings)
+        return refusal(UCX_OTHER_SETTINGS, 0);
+    if (h->release != u->release || h->name_len == 0 || h->name_len > UCX_NAME_MAX)
+        return refusal(UCX_OTHER_RELEASE, u->release);
+    return UCX_WELCOME_HERE;
+}
+
+static void refuse(struct ucx *u, struct ucx_guest *g, uint64_t why)
+{
+    static const char *const reasons[] = {
+        [UCX_OTHER_VERSION] = "of another version",
+        [UCX_OTHER_JOB] = "of another job",
+        [UCX_OTHER_RANK] = "of a job of other size",
+        [UCX_OTHER_SETTINGS] = "with other settings",
+        [UCX_OTHER_RELEASE] = "with another version of UCX",
+        [UCX_TWICE] = "that is connected already",
+        [UCX_NO_ENDPOINT] = "for which UCX makes no endpoint",
+    };
+    uint32_t reason = (uint32_t)why;
+
+    if (reason != UCX_HAS_LEFT)
+        trib_log(u->log, TRIB_LOG_WARN, "ucx",
+                 "a rank %d %s connected to port %u and was turned away", g->hello.rank,
+                 reasons[reason], u->listener.port);
+    say(g->fd, UCX_REFUSE, why);
+    (void)shutdown(g->fd, SHUT_WR);
+    g->refused = true;
+    g->until = trib_deadline_ms(REFUSED_MS);
+}
+
+/* The owner polls without end and would hardly let go of the lock: it steps back for
+ * who knocks. */
+static void knock(struct ucx *u)
+{
+    atomic_fetch_add(&u->knocking, 1);
+    pthread_mutex_lock(&u->lock);
+    atomic_fetch_sub(&u->knocking, 1);
+}
+
+/* Its endpoint is made before it hears that it is welcome, with an error handler, so
+ * that UCX never has one to it that is nobody's. */
+static uint64_t expect(struct ucx *u, const struct ucx_guest *g)
+{
+    struct ucx_peer *p = &u->peers[g->hello.rank];
+
+    pthread_mutex_lock(&u->links);
+    enum ucx_refusal why = p->closed    ? UCX_HAS_LEFT
+                           : p->in >= 0 ? UCX_TWICE
+                                        : UCX_WELCOME_HERE;
+    pthread_mutex_unlock(&u->links);
+    if (why != UCX_WELCOME_HERE)
+        return refusal(why, 0);
+    knock(u);
+    ucs_status_t status = trib_ucx_endpoint(u, g->hello.rank, g->name);
+    p->expected = status == UCS_OK;
+    p->wired = false;
+    pthread_mutex_unlock(&u->lock);
+    return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
+}
+
+/* The whole hello is here. true: it is a peer now. */
+static bool answer(struct ucx *u, struct ucx_guest *g)
+{
+    struct ucx_peer *p = &u->peers[g->hello.rank];
+    uint64_t why = expect(u, g);
+
+    pthread_mutex_lock(&u->links);
+    if (why == UCX_WELCOME_HERE && p->closed) /* meanwhile */
+        why = UCX_HAS_LEFT;
+    if (why == UCX_WELCOME_HERE) {
+        say(g->fd, UCX_WELCOME, u->name_len);
+        if (send(g->fd, u->name, u->name_len, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+            (ssize_t)u->name_len)
+            (void)shutdown(g->fd, SHUT_RDWR);
+        p->in = g->fd;
+        p->wire_until = trib_deadline_ms(WIRE_MS);
+        trib_ucx_look_at(u, g->fd, g->hello.rank, false);
+    }
+    pthread_mutex_unlock(&u->links);
+    if (why == UCX_WELCOME_HERE)
+        return true;
+    refuse(u, g, why);
+    return false;
+}
+
+/* A peek at its end, which comes when the guest has read why. */
+static bool has_gone(int fd)
+{
+    char rest[4096];
+    ssize_t n;
+
+    do {
+        n = recv(fd, rest, sizeof(rest), MSG_DONTWAIT);
+    } while (n > 0);
+    return n == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/* The next bytes of hello and address. Negative: none will come; 0: none now. */
+static ssize_t take_bytes(struct ucx_guest *g)
+{
+    const uint32_t whole = sizeof(g->hello);
+    bool head = g->have < whole;
+    uint8_t *to = head ? (uint8_t *)&g->hello + g->have : g->name + (g->have - whole);
+    uint32_t left = head ? whole - g->have : g->hello.name_len - (g->have - whole);
+    ssize_t n = recv(g->fd, to, left, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    g->have += n > 0 ? (uint32_t)n : 0;
+    return n > 0 ? n : -1;
+}
+
+static bool turn_away(const struct ucx *u, const struct ucx_guest *g)
+{
+    trib_log(u->log, TRIB_LOG_WARN, "ucx",
+             "a stranger connected to port %u and was turned away", u->listener.port);
+    close(g->fd);
+    return true;
+}
+
+/* true: it is a peer, or gone. */
+static bool attend(struct ucx *u, struct ucx_guest *g)
+{
+    ssize_t n = 1;
+
+    while (!g->refused && (n = take_bytes(g)) > 0) {
+        if (g->have >= sizeof(g->hello.magic) && g->hello.magic != UCX_MAGIC)
+            return turn_away(u, g);
+        if (g->have == sizeof(g->hello)) {
+            uint64_t why = judge(u, &g->hello);
+            g->name = why == UCX_WELCOME_HERE ? malloc(g->hello.name_len) : NULL;
+            if (!g->name)
+                refuse(u, g, why ? why : refusal(UCX_NO_ENDPOINT, 0));
+        } else if (g->have > sizeof(g->hello) &&
+                   g->have == sizeof(g->hello) + g->hello.name_len && answer(u, g)) {
+            return true;
+        }
+    }
+    if (g->refused && (has_gone(g->fd) || trib_deadline_passed(g->until))) {
+        close(g->fd);
+        return true;
+    }
+    bool over = n < 0 || trib_deadline_passed(g->until);
+    return !g->refused && over ? turn_away(u, g) : false;
+}
+
+static void attend_all(struct ucx *u)
+{
+    for (int i = 0; i < u->n_guests; i++) {
+        if (!attend(u, &u->guests[i]))
+            continue;
+        free(u->guests[i].name);
+        u->guests[i--] = u->guests[--u->n_guests];
+    }
+}
+
+/* Where strangers fill the table, the one that came first makes room. */
+static void make_room(struct ucx *u)
+{
+    if (u->n_guests < UCX_GUESTS)
+        return;
+    close(u->guests[0].fd);
+    free(u->guests[0].name);
+    memmove(&u->guests[0], &u->guests[1], (UCX_GUESTS - 1) * sizeof(u->guests[0]));
+    u->n_guests--;
+}
+
+static void accept_all(struct ucx *u)
+{
+    int yes = 1;
+
+    for (;;) {
+        int fd = accept4(u->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        make_room(u);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+        u->guests[u->n_guests++] =
+            (struct ucx_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+        let_in(u, fd, label(AT_GUEST, 0));
+    }
+}
+
+/* Is an endpoint of a peer that has connected still coming up? */
+static bool is_wiring(struct ucx *u)
+{
+    bool wiring = false;
+
+    pthread_mutex_lock(&u->links);
+    for (int i = 0; i < u->size; i++) {
+        uint64_t until = u->peers[i].wire_until;
+        if (until && (u->peers[i].gone || trib_deadline_passed(until)))
+            u->peers[i].wire_until = until = 0;
+        wiring |= until != 0;
+    }
+    pthread_mutex_unlock(&u->links);
+    return wiring;
+}
+
+/* The owner may be at it itself: then it does the same. */
+static void help(struct ucx *u)
+{
+    if (pthread_mutex_trylock(&u->lock) != 0)
+        return;
+    unsigned n = trib_ucx_progress(u);
+    bool wired[AT_ONCE];
+    for (int first = 0; first < u->size; first += AT_ONCE) {
+        int many = u->size - first < AT_ONCE ? u->size - first : AT_ONCE;
+        for (int i = 0; i < many; i++)
+            wired[i] = u->peers[first + i].wired;
+        pthread_mutex_lock(&u->links);
+        for (int i = 0; i < many; i++) {
+            if (wired[i])
+                u->peers[first + i].wire_until = 0;
+        }
+        pthread_mutex_unlock(&u->links);
+    }
+    pthread_mutex_unlock(&u->lock);
+    if (n)
+        trib_ucx_ring(u);
+}
+
+static void *manage(void *arg)
+{
+    struct ucx *u = arg;
+    struct epoll_event events[AT_ONCE];
+    bool on = true;
+
+    while (on) {
+        bool wiring = is_wiring(u);
+        int n = epoll_wait(u->door, events, AT_ONCE,
+                           wiring        ? HELP_MS
+                           : u->n_guests ? LOOK_MS
+                                         : -1);
+        for (int i = 0; i < n; i++) {
+            int what = (int)(events[i].data.u64 >> 32);
+            if (what == AT_OUT || what == AT_IN)
+                listen_to(u, (int)(uint32_t)events[i].data.u64, what == AT_OUT);
+            else if (what == AT_LISTENER)
+                accept_all(u);
+            on = on && what != AT_STOP;
+        }
+        attend_all(u);
+        if (wiring)
+            help(u);
+    }
+    return NULL;
+}
+
+trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports)
+{
+    trib_status_t status =
+        trib_net_bind("ucx", SOCK_STREAM, first_port, ports, &u->listener, u->err);
+
+    if (status != TRIB_OK)
+        return status;
+    if (listen(u->listener.fd, SOMAXCONN) != 0)
+        return trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: cannot listen: %m");
+    let_in(u, u->listener.fd, label(AT_LISTENER, 0));
+    let_in(u, u->stop, label(AT_STOP, 0));
+    return TRIB_OK;
+}
+
+trib_status_t trib_ucx_manager_start(struct ucx *u)
+{
+    int error = trib_thread_start(&u->manager, manage, u);
+
+    u->managed = error == 0;
+    errno = error;
+    return error ? trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: no thread: %m") : TRIB_OK;
+}
+
+void trib_ucx_manager_stop(struct ucx *u)
+{
+    uint64_t one = 1;
+
+    if (!u->managed)
+        return;
+    if (write(u->stop, &one, sizeof(one)) == sizeof(one))
+        pthread_join(u->manager, NULL);
+    u->managed = false;
+    for (int i = 0; i < u->n_guests; i++) {
+        close(u->guests[i].fd);
+        free(u->guests[i].name);
+    }
+    u->n_guests = 0;
+}
