@@ -52,6 +52,9 @@ void fake_verbs_async(int context, enum ibv_event_type type);
 /** fake_verbs_cut - all connections end, as if both processes had died. */
 void fake_verbs_cut(void);
 
+/** fake_verbs_unplug - the connection manager loses the way to every peer; it may return. */
+void fake_verbs_unplug(void);
+
 /** fake_verbs_remove - the connection manager says that all devices were removed. */
 void fake_verbs_remove(void);
 
