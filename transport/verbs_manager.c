@@ -157,6 +157,22 @@ static void on_end(struct verbs *v, const struct rdma_cm_event *event,
         trib_verbs_link_over(v, p, event->id == p->in.id, trash);
 }
 
+/*
+ * The kernel says so of connections, too, while it does not know the peer's link address,
+ * as when a cable is pulled. It may be back soon: what is written finds out.
+ */
+static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
+                           struct verbs_link *trash)
+{
+    struct verbs_peer *p = event->id->context;
+
+    if (p && (event->id == p->out.id || (event->id == p->in.id && p->in_established)))
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "process %d is out of reach for now",
+                 p->who.pid);
+    else
+        on_end(v, event, trash);
+}
+
 static void fault_all(struct verbs *v, const char *text)
 {
     for (int i = 0; i < v->size; i++)
@@ -180,9 +196,11 @@ static void handle(struct verbs *v, const struct rdma_cm_event *event,
         break;
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_CONNECT_ERROR:
-    case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
         on_end(v, event, trash);
+        break;
+    case RDMA_CM_EVENT_UNREACHABLE:
+        on_unreachable(v, event, trash);
         break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
         fault_all(v, "this host's RDMA device was removed");

@@ -477,6 +477,16 @@ void fake_verbs_cut(void)
     fake_unlock();
 }
 
+void fake_verbs_unplug(void)
+{
+    fake_lock();
+    for (struct id *id = ids; id; id = id->next) {
+        if (id->state == CONNECTED)
+            tell(id, RDMA_CM_EVENT_UNREACHABLE, ETIMEDOUT);
+    }
+    fake_unlock();
+}
+
 void fake_verbs_remove(void)
 {
     fake_lock();

@@ -75,6 +75,9 @@ void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type ty
 /** fake_verbs_cut - all connections end, as if both processes had died. */
 void fake_verbs_cut(void);
 
+/** fake_verbs_unplug - the connection manager loses the way to every peer; it may return. */
+void fake_verbs_unplug(void);
+
 /** fake_verbs_remove - the connection manager says that all devices were removed. */
 void fake_verbs_remove(void);
 

@@ -6,8 +6,8 @@
 # command of the file JOB, hands out what it prints and its exit status by three virtual
 # serial ports, and switches the machine off.
 #
-# JOB is bash: the environment of the host, job_folder, job_command, job_mtu, job_host
-# and job_hosts.
+# JOB is bash: the environment of the host, job_folder, job_command, job_mtu, job_host,
+# job_hosts and job_scripts, the folder that this script comes from.
 
 port= # begin of their names; 1: output, 2: errors, 3: the exit status
 
@@ -44,11 +44,11 @@ network() {
     hostname "rxe$job_host"
     ip link set lo up
     if [ "$job_hosts" = 1 ]; then
-        "$here/device.sh" pair v0 v1 "$job_mtu" || return
-        "$here/device.sh" up rxe0 v0 10.77.0.1 "$job_mtu" || return
+        "$job_scripts/device.sh" pair v0 v1 "$job_mtu" || return
+        "$job_scripts/device.sh" up rxe0 v0 10.77.0.1 "$job_mtu" || return
     else
         modprobe virtio_net
-        "$here/device.sh" up rxe0 eth0 "10.77.0.$((job_host + 1))" "$job_mtu" || return
+        "$job_scripts/device.sh" up rxe0 eth0 "10.77.0.$((job_host + 1))" "$job_mtu" || return
         export RXE_PEER=10.77.0.$((2 - job_host))
     fi
     export RXE_DEVICE=rxe0 RXE_ADDRESS=10.77.0.$((job_host + 1))
@@ -80,11 +80,11 @@ run() {
     return "$status"
 }
 
-here=$(dirname "$0")
 # shellcheck source=/dev/null
 . "$1"
 mounts
 if ports; then
+    echo up >"${port}3"
     run
     echo $? >"${port}3"
 fi

@@ -437,6 +437,22 @@ static void test_port(void **state)
     }
 }
 
+/* A cable that is pulled and plugged in again ends no connection. */
+static void test_unplug(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    open_pair(&pair);
+    fake_verbs_unplug();
+    assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
+    assert_int_equal(pair_poll(&pair, 1, 100, &e), 0);
+    assert_status(pair_write(&pair, 8, 2), TRIB_OK);
+    expect_arrival(&pair, 1, 2, 8);
+    pair_close(&pair);
+}
+
 /* What a dead peer wrote comes first; both directions end. */
 static void test_cut(void **state)
 {
@@ -660,6 +676,7 @@ int main(void)
         CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
         CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
         CASE(test_one_way),      CASE(test_ask_again),    CASE(test_silence),
+        CASE(test_unplug),
     };
 
     tribtest_deadline(120);

@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# hosts.sh [--long] BUILD STATUS - what run.sh runs on each of two guests that a cable joins:
+# sums between hosts, and trouble with the network and with the other host. Host 1 does as
+# it is told; host 0 prints TAP lines and exits with STATUS, whatever fails: so run.sh knows
+# that the end was reached. What only run.sh can do, host 0 asks for: "please pull" and
+# "please plug" the cable of host 0, "please kill" host 1.
+#
+# Both guests are emulated, side by side, on what else is busy: limits of time are many
+# times what it takes.
+# shellcheck disable=SC2317 # functions are called through check
+set -u
+here=$(dirname "$0")
+# shellcheck source=tests/rxe/rxelib.sh
+. "$here/rxelib.sh"
+long=
+[ "${1-}" != --long ] || { long=yes && shift; }
+build=$1
+port=7000
+operation_ms=100000
+
+# Host 1: a shell for each connection, until the guest is switched off.
+serve() {
+    exec timeout 1500 busybox nc -ll -p 9000 -e /bin/bash
+}
+
+# remote COMMANDS - on the other host; prints what they print.
+remote() {
+    # shellcheck disable=SC2016 # the inner shell's
+    timeout 60 bash -c 'exec {line}<>"/dev/tcp/$1/9000" && printf "%s\nexit\n" "$2" >&"$line" &&
+        cat <&"$line"' remote "$RXE_PEER" "$1"
+}
+
+peer_serves() {
+    [ "$(remote 'echo here' 2>/dev/null)" = here ]
+}
+
+# begin STOP_MS COMMAND... - a rank on each host; sets own, the process of this host's.
+begin() {
+    local job text stop_ms=$1
+    shift
+
+    port=$((port + 1))
+    job=(env TRIB_TRANSPORT=verbs TRIB_SIZE=2 "TRIB_ROOT=$RXE_ADDRESS:$port"
+        TRIB_BOOT_TIMEOUT_MS=100000 "TRIB_STOP_TIMEOUT_MS=$stop_ms" "TRIB_TIMEOUT_MS=$operation_ms")
+    printf -v text '%q ' "${job[@]}" TRIB_RANK=1 "$@"
+    remote "rm -f /tmp/status
+        { (echo \$BASHPID >/tmp/rank; exec $text); echo \$? >/tmp/status; } >/tmp/said 2>&1 </dev/null &
+        disown" >/dev/null
+    "${job[@]}" TRIB_RANK=0 "$@" >"$log.rank" 2>&1 &
+    own=$!
+}
+
+# Ends the local rank if it has not ended after so many seconds; its exit status, or 124.
+own_status() { # SECONDS
+    local end=$((SECONDS + $1)) status
+
+    while kill -0 "$own" 2>/dev/null && [ "$SECONDS" -lt "$end" ]; do
+        sleep 0.05
+    done
+    if kill -9 "$own" 2>/dev/null; then
+        echo "rank 0 has not ended after $1 s"
+        wait "$own" 2>/dev/null
+        status=124
+    else
+        wait "$own"
+        status=$?
+    fi
+    cat "$log.rank"
+    return "$status"
+}
+
+other_status() {
+    local tries status
+
+    for ((tries = 0; tries < 60; tries++)); do
+        status=$(remote 'cat /tmp/status 2>/dev/null')
+        [ -z "$status" ] || break
+        sleep 1
+    done
+    [ "$status" = 0 ] || remote "sed 's/^/host 1: /' /tmp/said | tail -n 5"
+    return "${status:-124}"
+}
+
+both_well() {
+    local own_well=yes
+
+    own_status 150 || own_well=
+    other_status && [ -n "$own_well" ]
+}
+
+# all_reduce STOP_MS SIZES ITERATIONS [OPTION]...
+all_reduce() {
+    local stop_ms=$1 sizes=$2 iters=$3
+    shift 3
+
+    begin "$stop_ms" "$build/perf/trib-perf" allreduce --sizes "$sizes" --iters "$iters" \
+        --warmup 1 --check "$@"
+}
+
+# The loss of rank 1 is named within so many seconds of `begin`.
+named() { # SECONDS
+    local status
+
+    own_status "$1"
+    status=$?
+    since "$begin" "$1"
+    [ "$status" != 0 ] && [ "$status" != 124 ] && grep -q 'rank 1 (host rxe1' "$log.rank"
+}
+
+carrier_is() {
+    [ "$(cat /sys/class/net/eth0/carrier)" = "$1" ]
+}
+
+# please DO - until it has been done.
+please() {
+    echo "please $1" >&3
+    case $1 in
+    pull) for_seconds 30 carrier_is 0 ;;
+    plug) for_seconds 30 carrier_is 1 ;;
+    esac
+}
+
+# --- tests ------------------------------------------------------------------------
+
+peer_listens() {
+    remote "rdma resource show cm_id" | grep -q "state LISTEN"
+}
+
+pings() {
+    remote "timeout 60 rping -s -a $RXE_PEER -C 10 >/dev/null 2>&1 </dev/null & disown" &&
+        for_seconds 30 peer_listens &&
+        timeout 60 rping -c -a "$RXE_PEER" -C 10
+}
+
+sums() { # [OPTION]...
+    all_reduce 4000 8,1000,64K 3 "$@" && both_well
+}
+
+flap() {
+    all_reduce 20000 "$(many 12 8,64K)" 3
+    summing || { cat "$log.rank" && return 1; }
+    please pull && sleep 3 && please plug || return
+    both_well
+}
+
+loss_and_delay() {
+    local status
+
+    tc qdisc add dev eth0 root netem loss 1% delay 5ms || return
+    remote 'tc qdisc add dev eth0 root netem loss 1% delay 5ms' || return
+    all_reduce 4000 8,64K,200K 5
+    both_well
+    status=$?
+    tc -s qdisc show dev eth0
+    tc -s qdisc show dev eth0 | grep -q 'dropped [1-9]' || echo "nothing was lost"
+    tc qdisc del dev eth0 root
+    remote 'tc qdisc del dev eth0 root'
+    return "$status"
+}
+
+death() {
+    all_reduce 4000 "$(many 500 8,64K)" 20
+    summing || { cat "$log.rank" && return 1; }
+    begin=$EPOCHREALTIME
+    # shellcheck disable=SC2016 # the other host's
+    remote 'kill -9 $(cat /tmp/rank)'
+    named 60 && grep -q 'rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* has died' \
+        "$log.rank"
+}
+
+link_lost() {
+    operation_ms=30000 # for one who only waits for the other host, and writes nothing
+    all_reduce 4000 "$(many 500 8,64K)" 20
+    operation_ms=100000
+    summing || { cat "$log.rank" && return 1; }
+    begin=$EPOCHREALTIME
+    please pull || return
+    named 120
+    local status=$?
+    please plug || return
+    for_seconds 60 peer_serves || return
+    ! other_status && [ "$status" = 0 ]
+}
+
+host_lost() {
+    operation_ms=30000 # as above
+    all_reduce 4000 "$(many 500 8,64K)" 20
+    summing || { cat "$log.rank" && return 1; }
+    begin=$EPOCHREALTIME
+    please kill
+    named 120
+}
+
+[ "$RXE_HOST" = 0 ] || serve
+exec 3>&1 # of orders
+check "two hosts: each answers" for_seconds 100 peer_serves
+check "two hosts: ten pings over RDMA" pings
+check "two hosts: sums over verbs" sums
+if [ -n "$long" ]; then
+    for codec in bf16 qsgd:bits=8 topk:ratio=0.25; do
+        check "two hosts: sums over verbs, $codec" sums --codec "$codec"
+    done
+    for dtype in f64 f16 i8 i64; do
+        check "two hosts: sums over verbs, $dtype" sums --dtype "$dtype"
+    done
+fi
+check "two hosts: 1 % loss and 5 ms delay: right sums" loss_and_delay
+check "two hosts: the link is down for 3 s: right sums" flap
+check "two hosts: a rank is killed: it is named" death
+check "two hosts: the link is down for good: the loss is named" link_lost
+check "two hosts: sums after all this" sums
+check "two hosts: the other host is gone: the loss is named" host_lost
+rm -f "$log" "$log".*
+echo "the end"
+please kill # it would wait for more
+exit "$2"

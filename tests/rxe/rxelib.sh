@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# rxelib.sh - what the tests beside an RDMA device share. They source it.
+log=$(mktemp)
+number=0
+own= # process of a rank
+
+# check NAME COMMAND... - a TAP line, before it the last line that begins with "figure: ",
+# and what a failed command said.
+check() {
+    local name=$1 check_begin=$SECONDS
+
+    shift
+    number=$((number + 1))
+    if "$@" >"$log" 2>&1; then
+        sed -n 's/^figure: /# /p' "$log" | tail -n 1
+        echo "# $((SECONDS - check_begin)) s"
+        echo "ok $number - $name"
+    else
+        sed 's/^/# /' "$log" | tail -n 40
+        echo "not ok $number - $name"
+    fi
+}
+
+# for_seconds N COMMAND... - until it succeeds.
+for_seconds() {
+    local end=$((SECONDS + $1))
+
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.2
+    done
+}
+
+# The process $own, whose output goes to $log.rank, is summing: rows come.
+summing() {
+    local end=$((SECONDS + 100))
+
+    while [ "$(grep -c '^ *[0-9]' "$log.rank")" -lt 2 ]; do
+        [ "$SECONDS" -lt "$end" ] && kill -0 "$own" 2>/dev/null || return 1
+        sleep 0.1
+    done
+}
+
+many() { # N LIST: the list N times
+    local i list=$2
+
+    for ((i = 1; i < $1; i++)); do list+=,$2; done
+    echo "$list"
+}
+
+# since BEGIN SECONDS - no more than these have passed; the figure of the test.
+since() {
+    awk -v begin="$1" -v now="$EPOCHREALTIME" -v most="$2" 'BEGIN {
+        printf "figure: it ended after %.1f s\n", now - begin
+        exit now - begin > most
+    }'
+}
