@@ -21,6 +21,7 @@ const struct trib_transport_ops *const trib_transports[] = {
 #if HAVE_VERBS
     &trib_verbs_ops,
 #endif
+    &trib_rails_ops,
     &trib_loop_ops,
     NULL,
 };

@@ -3,6 +3,7 @@ transport_tests = \
 	tests/transport/test_auto \
 	tests/transport/test_conformance \
 	tests/transport/test_pulse \
+	tests/transport/test_rails \
 	tests/transport/test_shm \
 	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
@@ -20,6 +21,8 @@ conformance_sources = \
 tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
 tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
+tests_transport_test_rails_SOURCES = \
+	tests/transport/test_rails.c tests/transport/pair.h tests/harness/draw.h
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h
