@@ -16,6 +16,7 @@
 #define MESSAGES 24u
 #define SLOT 64u
 #define NONE UINT32_MAX
+#define HELD 64
 
 /* How one rail behaves; both of its ends look here. */
 struct line {
@@ -24,7 +25,7 @@ struct line {
     bool down;
     bool notices[2]; /* the end with this number does */
     bool last_look[2]; /* … and first takes what has come by then */
-    uint32_t stall; /* of 100 polls that find nothing */
+    uint32_t stall; /* of 100 polls that find nothing, though it may be there */
 };
 
 struct rig {
@@ -32,6 +33,8 @@ struct rig {
     struct line line[RAILS_MAX];
     struct wrap *wrap[2][RAILS_MAX];
     bool reported[2][RAILS_MAX];
+    struct trib_event held[2][RAILS_MAX][HELD]; /* the device has them, who polls has not */
+    int n_held[2][RAILS_MAX];
     bool refuses[RAILS_MAX]; /* to connect */
     int rails[2];
     uint64_t net[2][RAILS_MAX];
@@ -62,21 +65,39 @@ static struct line *line_of(int side, int rail)
     return &rig.line[side == 0 ? rig.wired[rail] : rail];
 }
 
+/* What comes in: acknowledged, though nobody has seen it yet. */
+static void hold(struct trib_transport *t, int side, int rail)
+{
+    int *n = &rig.n_held[side][rail];
+
+    *n += inner_of(t)->ops->poll(inner_of(t), rig.held[side][rail] + *n, HELD - *n);
+}
+
+static int give(int side, int rail, struct trib_event *events, int max)
+{
+    struct trib_event *held = rig.held[side][rail];
+    int n = rig.n_held[side][rail] < max ? rig.n_held[side][rail] : max;
+
+    memcpy(events, held, (size_t)n * sizeof(*events));
+    rig.n_held[side][rail] -= n;
+    memmove(held, held + n, (size_t)rig.n_held[side][rail] * sizeof(*held));
+    return n;
+}
+
 static int line_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
-    int side, rail, n = 0;
+    int side, rail;
 
     find(t, &side, &rail);
     struct line *line = line_of(side, rail);
-    if (line->stall && draw(100) < line->stall)
+    if (rig.reported[side][rail])
         return 0;
-    if (!line->down)
-        return inner_of(t)->ops->poll(inner_of(t), events, max);
-    if (rig.reported[side][rail] || !line->notices[side] || max < 2)
+    if (!line->down || (line->notices[side] && line->last_look[side]))
+        hold(t, side, rail);
+    if (!line->down && draw(100) < line->stall)
         return 0;
-    if (line->last_look[side])
-        n = inner_of(t)->ops->poll(inner_of(t), events, max - 1);
-    if (n == max - 1)
+    int n = give(side, rail, events, max);
+    if (n == max || !line->down || !line->notices[side] || rig.n_held[side][rail])
         return n;
     rig.reported[side][rail] = true;
     events[n] = (struct trib_event){.kind = TRIB_EVENT_PEER_LOST, .peer = !side};
