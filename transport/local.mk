@@ -45,6 +45,7 @@ libtransport_la_SOURCES += \
 	transport/verbs_link.c \
 	transport/verbs_manager.c \
 	transport/verbs_poll.c \
+	transport/verbs_rails.c \
 	transport/verbs_region.c \
 	transport/verbs_text.c \
 	transport/verbs_wire.h \

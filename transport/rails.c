@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/time.h"
 #include "transport/backends.h"
 #include "transport/params.h"
@@ -175,12 +176,20 @@ static trib_status_t open_inners(struct rails *r, const struct trib_transport_op
 
     part.err = &r->inner_err;
     part.pulse = NULL; /* a heart for each rail: it beats over that rail's network */
-    for (int i = 0; i < r->n; i++) {
-        trib_status_t status = plan->open(plan->arg, i, &part, &r->inner[i]);
-        if (status != TRIB_OK) {
-            r->inner[i] = NULL;
-            return trib_rails_pass(r, status);
+    for (int i = 0; i < plan->n; i++) {
+        struct trib_transport **at = &r->inner[r->n];
+        trib_status_t status = plan->open(plan->arg, i, &part, at);
+        if (status == TRIB_OK) {
+            memcpy(r->label[r->n], plan->label[i], sizeof(r->label[0]));
+            r->net[r->n++] = plan->net[i];
+            continue;
         }
+        *at = NULL;
+        if (!plan->skips || (i + 1 == plan->n && r->n == 0))
+            return trib_rails_pass(r, status);
+        trib_log(r->log, TRIB_LOG_DEBUG, "rails", "%s is left out: %s", plan->label[i],
+                 trib_error_text(&r->inner_err));
+        trib_error_clear(&r->inner_err);
     }
     return TRIB_OK;
 }
@@ -197,14 +206,11 @@ trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
     r->base.ops = &trib_rails_ops;
     r->self = opts->self;
     r->size = opts->size;
-    r->n = plan->n;
     r->confirms = plan->confirms;
     r->name = plan->name;
     r->log = opts->log;
     r->err = opts->err;
     r->pid = getpid();
-    memcpy(r->label, plan->label, sizeof(r->label));
-    memcpy(r->net, plan->net, sizeof(r->net));
     r->peers = calloc((size_t)opts->size, sizeof(*r->peers));
     r->list = calloc((size_t)opts->size, sizeof(*r->list));
     if (!r->peers || !r->list)

@@ -33,6 +33,7 @@ struct rails_plan {
     int n;
     bool confirms; /* their WRITE_DONE means: it is at the target. Without that a lost
                     * rail is a lost peer, for nothing can be written again */
+    bool skips; /* a rail that does not open is left out, if another does */
     trib_status_t (*open)(void *arg, int rail, const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void *arg;
@@ -182,7 +183,7 @@ static inline int rails_rail_of(const struct rails_order *order, uint64_t event)
 /**
  * trib_rails_make - open the inner transports of a plan and what lies over them.
  *
- * plan     2 to RAILS_MAX rails; copied, but for name and arg
+ * plan     1 to RAILS_MAX rails; copied, but for name and arg
  */
 trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
                               const struct rails_plan *plan,

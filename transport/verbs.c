@@ -25,22 +25,20 @@ enum {
     TABLE_MIN = 64,
 };
 
-struct settings {
-    int64_t port, ports, depth, receives;
-    char device[IBV_SYSFS_NAME_MAX];
-};
-
-static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
+static trib_status_t parse(const struct trib_transport_opts *opts,
+                           struct verbs_params *s)
 {
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &s->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
         {.name = "depth", .min = 16, .max = DEPTH_MAX, .value = &s->depth},
         {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
-        {.name = "device", .text = s->device, .max = sizeof(s->device)},
+        {.name = "device", .text = s->device, .max = sizeof(s->device), .list = true},
+        {.name = "rails", .min = 1, .max = RAILS_MAX, .value = &s->rails},
     };
 
-    *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096};
+    *s = (struct verbs_params){
+        .ports = 1000, .depth = 128, .receives = 4096, .rails = RAILS_MAX};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
@@ -76,7 +74,7 @@ static trib_status_t load(struct verbs *v)
 }
 
 static struct verbs *make(const struct trib_transport_opts *opts,
-                          const struct settings *s)
+                          const struct verbs_params *s)
 {
     struct verbs *v = calloc(1, sizeof(*v));
     uint32_t slots = power_of_two(TABLE_MIN, 4 * (uint32_t)opts->size);
@@ -150,29 +148,28 @@ static trib_status_t make_descriptors(struct verbs *v)
     return TRIB_OK;
 }
 
-static trib_status_t verbs_open(const struct trib_transport_opts *opts,
-                                struct trib_transport **out)
+trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *s, int silence_ms,
+                                  struct trib_transport **out)
 {
-    struct settings s;
-    trib_status_t status = parse(opts, &s);
+    trib_status_t status;
+    struct verbs *v = make(opts, s);
 
-    if (status != TRIB_OK)
-        return status;
-    struct verbs *v = make(opts, &s);
     if (!v || !v->peers || !v->routes) {
         if (v)
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
+    v->silence_ms = silence_ms;
     status = make_descriptors(v);
     if (status == TRIB_OK)
         status = load(v);
     if (status == TRIB_OK)
-        status = trib_verbs_choose(v, s.device);
+        status = trib_verbs_choose(v, s->device);
     if (status == TRIB_OK)
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)
-        status = trib_verbs_listen(v, (int)s.port, (int)s.ports);
+        status = trib_verbs_listen(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {
@@ -181,6 +178,15 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
     }
     *out = &v->base;
     return TRIB_OK;
+}
+
+static trib_status_t verbs_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    struct verbs_params params;
+    trib_status_t status = parse(opts, &params);
+
+    return status == TRIB_OK ? trib_verbs_open_all(opts, &params, out) : status;
 }
 
 /* A forked child has the same files: what it destroyed would be gone for its parent,

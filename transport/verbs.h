@@ -23,6 +23,7 @@
 
 #include "base/process.h"
 #include "transport/net.h"
+#include "transport/rails_wire.h"
 #include "transport/transport.h"
 #include "transport/verbs_api.h"
 #include "transport/verbs_wire.h"
@@ -114,6 +115,7 @@ struct verbs {
     struct trib_process me;
     uint64_t key;
     uint64_t settings;
+    int silence_ms; /* of a peer, till it is lost */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
     struct verbs_ip ip[VERBS_ADDRESSES];
@@ -185,6 +187,22 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 {
     return (uint64_t)work << VERBS_WORK_SHIFT | (uint64_t)peer << 32 | position;
 }
+
+/* What the text after "verbs:" says. */
+struct verbs_params {
+    int64_t port, ports, depth, receives, rails;
+    char device[RAILS_MAX * IBV_SYSFS_NAME_MAX]; /* a list, "" for what there is */
+};
+
+/* verbs.c: a transport of one device, the first of the list. */
+trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params, int silence_ms,
+                                  struct trib_transport **out);
+
+/* verbs_rails.c: how many devices there are, and all of them. */
+trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params,
+                                  struct trib_transport **out);
 
 /* verbs_device.c: the device and what hangs on it alone. */
 trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted);

@@ -36,7 +36,8 @@ tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/
 if TRIB_VERBS
 verbs_tests = \
 	tests/transport/test_verbs \
-	tests/transport/test_verbs_conformance
+	tests/transport/test_verbs_conformance \
+	tests/transport/test_verbs_rails
 check_PROGRAMS += $(verbs_tests)
 TESTS += $(verbs_tests)
 fake_verbs_sources = \
@@ -46,6 +47,8 @@ fake_verbs_sources = \
 	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
 tests_transport_test_verbs_SOURCES = \
 	tests/transport/test_verbs.c tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_test_verbs_rails_SOURCES = \
+	tests/transport/test_verbs_rails.c tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_conformance_SOURCES = \
 	tests/transport/test_verbs_conformance.c $(conformance_sources) \
 	$(fake_verbs_sources)

@@ -76,6 +76,9 @@ static void hold(struct trib_transport *t, int side, int rail)
 static int give(int side, int rail, struct trib_event *events, int max)
 {
     struct trib_event *held = rig.held[side][rail];
+    int few = 1 + (int)draw(3);
+
+    max = max < few ? max : few;
     int n = rig.n_held[side][rail] < max ? rig.n_held[side][rail] : max;
 
     memcpy(events, held, (size_t)n * sizeof(*events));
@@ -92,17 +95,18 @@ static int line_poll(struct trib_transport *t, struct trib_event *events, int ma
     struct line *line = line_of(side, rail);
     if (rig.reported[side][rail])
         return 0;
-    if (!line->down || (line->notices[side] && line->last_look[side]))
+    /* What is under way may land late, at an end that knows of nothing. */
+    if (!line->down || (line->notices[side] ? line->last_look[side] : draw(100) < 5))
         hold(t, side, rail);
     if (!line->down && draw(100) < line->stall)
         return 0;
     int n = give(side, rail, events, max);
-    if (n == max || !line->down || !line->notices[side] || rig.n_held[side][rail])
+    if (n || !line->down || !line->notices[side] || rig.n_held[side][rail])
         return n;
     rig.reported[side][rail] = true;
-    events[n] = (struct trib_event){.kind = TRIB_EVENT_PEER_LOST, .peer = !side};
-    snprintf(events[n].why, sizeof(events[n].why), "the line is cut");
-    return n + 1;
+    events[0] = (struct trib_event){.kind = TRIB_EVENT_PEER_LOST, .peer = !side};
+    snprintf(events[0].why, sizeof(events[0].why), "the line is cut");
+    return 1;
 }
 
 static trib_status_t line_write(struct trib_transport *t, int peer,

@@ -513,8 +513,8 @@ static void test_other_device(void **state)
     struct pair pair;
 
     (void)state;
-    opts->devices = 2;
     open_apart(&pair, &address);
+    opts->devices = 2;
     opts->other_device = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
                   "the way leads over fake1, but this rank uses fake0");

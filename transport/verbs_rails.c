@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: one transport for each device of this host, and rails over them.
+ *
+ * A host with one device, or one whose port is active, has no rails. Its peers may: it then
+ * takes the first device of theirs.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "transport/rails.h"
+#include "transport/verbs.h"
+
+enum { DEVICES_MAX = 32 };
+
+struct devices {
+    const struct verbs_params *params;
+    int silence_ms;
+    int n;
+    char name[RAILS_MAX][IBV_SYSFS_NAME_MAX];
+};
+
+/* Those that were named, in that order. */
+static trib_status_t read_list(const char *text, struct devices *d,
+                               struct trib_error *err)
+{
+    while (*text) {
+        size_t len = strcspn(text, ",");
+        if (len >= sizeof(d->name[0]) || d->n == RAILS_MAX)
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "verbs:device=%.100s: at most %d names of devices", text,
+                             RAILS_MAX);
+        memcpy(d->name[d->n], text, len);
+        d->name[d->n++][len] = '\0';
+        for (int i = 0; i + 1 < d->n; i++) {
+            if (strcmp(d->name[i], d->name[d->n - 1]) == 0)
+                return trib_fail(err, TRIB_ERR_CONFIG,
+                                 "verbs:device= has %s twice: a device is one rail",
+                                 d->name[i]);
+        }
+        text += len + (text[len] == ',');
+    }
+    return TRIB_OK;
+}
+
+static bool has_active_port(const struct trib_verbs_api *api, struct ibv_device *device)
+{
+    struct ibv_context *context = api->ibv_open_device(device);
+    struct ibv_device_attr attr;
+    bool active = false;
+
+    if (!context)
+        return false;
+    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
+    for (int port = 1; port <= n && !active; port++) {
+        struct ibv_port_attr state = {0};
+        active = api->ibv_query_port(context, (uint8_t)port, (void *)&state) == 0 &&
+                 state.state == IBV_PORT_ACTIVE;
+    }
+    (void)api->ibv_close_device(context);
+    return active;
+}
+
+/* Those whose port is active, if there are several at all. */
+static void look(struct devices *d, int max)
+{
+    struct trib_verbs_api api;
+    char why[200];
+    int n = 0;
+
+    if (!trib_verbs_load(&api, why, sizeof(why)))
+        return; /* who opens one says so */
+    struct ibv_device **list = api.ibv_get_device_list(&n);
+    for (int i = 0; list && n > 1 && i < n && i < DEVICES_MAX && d->n < max; i++) {
+        if (has_active_port(&api, list[i]))
+            snprintf(d->name[d->n++], sizeof(d->name[0]), "%s", list[i]->name);
+    }
+    if (list)
+        api.ibv_free_device_list(list);
+}
+
+static trib_status_t open_rail(void *arg, int rail, const struct trib_transport_opts *opts,
+                               struct trib_transport **out)
+{
+    const struct devices *d = arg;
+    struct verbs_params one = *d->params;
+
+    snprintf(one.device, sizeof(one.device), "%s", d->name[rail]);
+    return trib_verbs_open_one(opts, &one, d->silence_ms, out);
+}
+
+/* Several: a lost one is to be known before all are, so each waits for half the time. */
+static trib_status_t open_several(const struct trib_transport_opts *opts,
+                                  struct devices *d, struct trib_transport **out)
+{
+    struct rails_plan plan = {
+        .name = "verbs",
+        .n = d->n,
+        .confirms = true,
+        .skips = !d->params->device[0],
+        .open = open_rail,
+        .arg = d,
+    };
+
+    d->silence_ms = opts->cfg->stop_timeout_ms / 2;
+    for (int i = 0; i < d->n; i++)
+        snprintf(plan.label[i], sizeof(plan.label[i]), "%.40s", d->name[i]);
+    return trib_rails_make(opts, &plan, out);
+}
+
+trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params,
+                                  struct trib_transport **out)
+{
+    struct devices d = {.params = params};
+    struct verbs_params one = *params;
+    trib_status_t status = read_list(params->device, &d, opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    if (d.n > params->rails)
+        d.n = (int)params->rails;
+    if (!params->device[0] && params->rails > 1)
+        look(&d, (int)params->rails);
+    if (d.n > 1)
+        return open_several(opts, &d, out);
+    snprintf(one.device, sizeof(one.device), "%s", d.n ? d.name[0] : "");
+    return trib_verbs_open_one(opts, &one, opts->cfg->stop_timeout_ms, out);
+}
