@@ -15,7 +15,7 @@
 #include "boot/boot.h"
 #include "topo/machine.h"
 
-#define HELLO_VERSION 2
+#define HELLO_VERSION 3
 
 /* What every rank tells every other at the start: who it is, what it must agree on … */
 struct hello {

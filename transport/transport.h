@@ -31,8 +31,10 @@ struct trib_error;
 struct trib_log;
 struct trib_pulse;
 
-#define TRIB_ADDRESS_MAX 640
-#define TRIB_BLOB_MAX 128
+/* Room for every candidate of "auto", the largest being four RDMA devices of a rank. A
+ * blob is in frames, too: it costs a little with each operation. */
+#define TRIB_ADDRESS_MAX 1280
+#define TRIB_BLOB_MAX 240
 #define TRIB_WHY_MAX 160
 
 /* The one immediate that no caller's write has: a transport's own words. */

@@ -58,12 +58,12 @@ static void test_credits_and_notice(void **state)
 static void test_open(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(struct trib_blob), 132);
-    assert_offset(trib_ref, origin, 136);
-    assert_offset(trib_ref, lo, 144);
-    assert_offset(trib_ref, hi, 152);
-    assert_int_equal(sizeof(struct trib_ref), 160);
-    assert_int_equal(sizeof(struct trib_open), 320);
+    assert_int_equal(sizeof(struct trib_blob), 244);
+    assert_offset(trib_ref, origin, 248);
+    assert_offset(trib_ref, lo, 256);
+    assert_offset(trib_ref, hi, 264);
+    assert_int_equal(sizeof(struct trib_ref), 272);
+    assert_int_equal(sizeof(struct trib_open), 544);
 }
 
 /* Budgets: what is walked for each chunk stays small. */
