@@ -38,7 +38,7 @@ struct rails_plan {
                           struct trib_transport **out);
     void *arg;
     char label[RAILS_MAX][RAILS_LABEL]; /* "mlx5_0" */
-    uint64_t net[RAILS_MAX]; /* equal: the same network; 0: not known */
+    uint64_t net[RAILS_MAX]; /* equal: the same network; 0: not known; open() may set it */
 };
 
 struct rails_region {

@@ -5,10 +5,14 @@
  * A host with one device, or one whose port is active, has no rails. Its peers may: it then
  * takes the first device of theirs.
  */
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/config.h"
+#include "base/digest.h"
 #include "base/error.h"
 #include "transport/rails.h"
 #include "transport/verbs.h"
@@ -17,6 +21,7 @@ enum { DEVICES_MAX = 32 };
 
 struct devices {
     const struct verbs_params *params;
+    struct rails_plan plan;
     int silence_ms;
     int n;
     char name[RAILS_MAX][IBV_SYSFS_NAME_MAX];
@@ -81,21 +86,61 @@ static void look(struct devices *d, int max)
         api.ibv_free_device_list(list);
 }
 
+/* The mask of an interface's address, where that is `ip`; false: it is not. */
+static bool mask_of(const struct ifaddrs *i, const struct verbs_ip *ip, uint8_t mask[16])
+{
+    bool v4 = trib_net_is_v4(ip->bytes);
+    struct verbs_ip own;
+
+    if (!trib_net_usable(i, v4 ? AF_INET : AF_INET6, own.bytes) || !i->ifa_netmask ||
+        memcmp(&own, ip, sizeof(own)) != 0)
+        return false;
+    memset(mask, 0xff, 16);
+    if (v4)
+        memcpy(mask + 12, &((struct sockaddr_in *)(void *)i->ifa_netmask)->sin_addr, 4);
+    else
+        memcpy(mask, &((struct sockaddr_in6 *)(void *)i->ifa_netmask)->sin6_addr, 16);
+    return true;
+}
+
+/* A number of the subnet; 0: not known. */
+static uint64_t net_of(const struct verbs_ip *ip)
+{
+    struct ifaddrs *all = NULL;
+    uint8_t mask[16], net[16];
+    uint64_t number = 0;
+
+    if (getifaddrs(&all) != 0)
+        return 0;
+    for (const struct ifaddrs *i = all; i && !number; i = i->ifa_next) {
+        if (!mask_of(i, ip, mask))
+            continue;
+        for (int k = 0; k < 16; k++)
+            net[k] = ip->bytes[k] & mask[k];
+        number = trib_digest_seeded(net, sizeof(net), 0);
+    }
+    freeifaddrs(all);
+    return number;
+}
+
 static trib_status_t open_rail(void *arg, int rail, const struct trib_transport_opts *opts,
                                struct trib_transport **out)
 {
-    const struct devices *d = arg;
+    struct devices *d = arg;
     struct verbs_params one = *d->params;
 
     snprintf(one.device, sizeof(one.device), "%s", d->name[rail]);
-    return trib_verbs_open_one(opts, &one, d->silence_ms, out);
+    trib_status_t status = trib_verbs_open_one(opts, &one, d->silence_ms, out);
+    if (status == TRIB_OK && verbs_of(*out)->n_ips)
+        d->plan.net[rail] = net_of(&verbs_of(*out)->ip[0]);
+    return status;
 }
 
 /* Several: a lost one is to be known before all are, so each waits for half the time. */
 static trib_status_t open_several(const struct trib_transport_opts *opts,
                                   struct devices *d, struct trib_transport **out)
 {
-    struct rails_plan plan = {
+    d->plan = (struct rails_plan){
         .name = "verbs",
         .n = d->n,
         .confirms = true,
@@ -106,8 +151,8 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
 
     d->silence_ms = opts->cfg->stop_timeout_ms / 2;
     for (int i = 0; i < d->n; i++)
-        snprintf(plan.label[i], sizeof(plan.label[i]), "%.40s", d->name[i]);
-    return trib_rails_make(opts, &plan, out);
+        snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s", d->name[i]);
+    return trib_rails_make(opts, &d->plan, out);
 }
 
 trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
