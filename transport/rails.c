@@ -128,12 +128,11 @@ static void rails_disconnect(struct trib_transport *t, int peer)
     trib_rails_part(r, peer, RAILS_PEER_LEFT);
 }
 
+/* Rail 0 goes last: it has allocated the memory that the others know. */
 static void free_all(struct rails *r)
 {
-    for (int i = 0; i < r->n; i++) {
-        if (r->inner[i])
-            r->inner[i]->ops->close(r->inner[i]);
-    }
+    for (int i = r->n - 1; i >= 0; i--)
+        r->inner[i]->ops->close(r->inner[i]);
     trib_rails_free_memory(r);
     for (int i = 0; r->peers && i < r->size; i++) {
         trib_rails_free_fifos(&r->peers[i]);
