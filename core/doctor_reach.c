@@ -455,7 +455,8 @@ static trib_status_t run_probe(struct probe *p)
 /* Those that connect processes; the others are made of them, or stay within one. */
 static bool is_probed(const char *name)
 {
-    return strcmp(name, "auto") != 0 && strcmp(name, "loop") != 0;
+    return strcmp(name, "auto") != 0 && strcmp(name, "rails") != 0 &&
+           strcmp(name, "loop") != 0;
 }
 
 trib_status_t trib_doctor_reach(struct trib_doctor *d)

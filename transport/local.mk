@@ -12,6 +12,13 @@ libtransport_la_SOURCES = \
 	transport/net.c transport/net.h \
 	transport/params.c transport/params.h \
 	transport/pulse.c transport/pulse.h \
+	transport/rails.c transport/rails.h \
+	transport/rails_address.c \
+	transport/rails_receive.c \
+	transport/rails_recover.c \
+	transport/rails_region.c \
+	transport/rails_send.c \
+	transport/rails_wire.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \
 	transport/shm_layout.h \
@@ -58,6 +65,7 @@ libtransport_la_SOURCES += \
 	transport/verbs_link.c \
 	transport/verbs_manager.c \
 	transport/verbs_poll.c \
+	transport/verbs_rails.c \
 	transport/verbs_region.c \
 	transport/verbs_table.c \
 	transport/verbs_text.c \

@@ -94,6 +94,26 @@ static trib_status_t parse_one(const char *owner, struct word item,
     return unknown_name(owner, name, params, n, err);
 }
 
+/* Up to the next comma; that of a list, up to the one before the next name. */
+static size_t item_len(const char *text, const struct trib_param *params, size_t n)
+{
+    size_t len = strcspn(text, ",");
+    bool list = false;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t name = strlen(params[i].name);
+        list |= params[i].list && strncmp(text, params[i].name, name) == 0 &&
+                text[name] == '=';
+    }
+    while (list && text[len]) {
+        size_t more = strcspn(text + len + 1, ",");
+        if (more == 0 || memchr(text + len + 1, '=', more))
+            break;
+        len += 1 + more;
+    }
+    return len;
+}
+
 trib_status_t trib_params_parse(const char *owner, const char *text,
                                 const struct trib_param *params, size_t n,
                                 struct trib_error *err)
@@ -104,7 +124,7 @@ trib_status_t trib_params_parse(const char *owner, const char *text,
     if (look)
         text++;
     while (text && *text) {
-        size_t len = strcspn(text, ",");
+        size_t len = item_len(text, params, n);
         trib_status_t status =
             parse_one(owner, (struct word){text, len}, params, n, err);
         if (status != TRIB_OK)

@@ -5,6 +5,7 @@
 #ifndef TRANSPORT_PARAMS_H
 #define TRANSPORT_PARAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct trib_param {
     int64_t min, max;
     int64_t *value; /* holds the default before, the given value afterwards */
     char *text; /* where `value` is NULL: the same, of `max` bytes */
+    bool list; /* a text that may go on: "name=a,b" */
 };
 
 #define TRIB_PARAMS_MAX 8

@@ -26,6 +26,7 @@ const struct trib_transport_ops *const trib_transports[] = {
 #if HAVE_UCX
     &trib_ucx_ops,
 #endif
+    &trib_rails_ops,
     &trib_loop_ops,
     NULL,
 };

@@ -37,6 +37,9 @@ struct trib_pulse;
 #define TRIB_BLOB_MAX 240
 #define TRIB_WHY_MAX 160
 
+/* The one immediate that no caller's write has: a transport's own words. */
+#define TRIB_IMM_OWN UINT32_C(0xffffffff)
+
 /* How to connect to a transport, to be carried to peers as it is; once for each rank. */
 struct trib_address {
     uint16_t len;
@@ -91,7 +94,7 @@ struct trib_write {
     const struct trib_remote *remote;
     size_t remote_off;
     size_t len;     /* 0 is allowed: only the event; local and remote may then be NULL */
-    uint32_t imm;
+    uint32_t imm;   /* any but TRIB_IMM_OWN */
     bool quiet;     /* no ARRIVED event at the target */
     bool signal;    /* wants a WRITE_DONE event with `token` */
     uint64_t token;

@@ -27,12 +27,6 @@ enum {
     TABLE_MIN = 64,
 };
 
-struct settings {
-    int64_t port, ports, depth, receives, reach_ms, watch;
-    char device[IBV_SYSFS_NAME_MAX];
-    enum verbs_connect connect;
-};
-
 static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
                                    struct trib_error *err)
 {
@@ -48,7 +42,8 @@ static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
                      "verbs: connect=%s is none of auto, rdmacm and gid", text);
 }
 
-static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
+static trib_status_t parse(const struct trib_transport_opts *opts,
+                           struct verbs_params *s)
 {
     char connect[16] = "auto";
     const struct trib_param params[] = {
@@ -58,12 +53,17 @@ static trib_status_t parse(const struct trib_transport_opts *opts, struct settin
         {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
         {.name = "reach_ms", .min = 100, .max = 600000, .value = &s->reach_ms},
         {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
-        {.name = "device", .text = s->device, .max = sizeof(s->device)},
+        {.name = "device", .text = s->device, .max = sizeof(s->device), .list = true},
+        {.name = "rails", .min = 1, .max = RAILS_MAX, .value = &s->rails},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
     };
 
-    *s = (struct settings){.ports = 1000, .depth = 128, .receives = 4096, .reach_ms = REACH_MS,
-                          .watch = 1};
+    *s = (struct verbs_params){.ports = 1000,
+                               .depth = 128,
+                               .receives = 4096,
+                               .rails = RAILS_MAX,
+                               .reach_ms = REACH_MS,
+                               .watch = 1};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
@@ -110,7 +110,7 @@ static trib_status_t load(struct verbs *v)
 }
 
 static struct verbs *make(const struct trib_transport_opts *opts,
-                          const struct settings *s)
+                          const struct verbs_params *s)
 {
     struct verbs *v = calloc(1, sizeof(*v));
     uint32_t slots = power_of_two(TABLE_MIN, 4 * (uint32_t)opts->size);
@@ -199,7 +199,7 @@ static trib_status_t make_descriptors(struct verbs *v)
 /* In the range of the connection manager's ports, though they are others: so a firewall has
  * one range to let through. */
 static trib_status_t start_pulse(struct verbs *v, const struct trib_transport_opts *opts,
-                                 const struct settings *s)
+                                 const struct verbs_params *s)
 {
     struct trib_transport_opts part = *opts;
 
@@ -227,36 +227,35 @@ static bool may_call(struct verbs *v)
            (table.n > 0 || table.lid);
 }
 
-static trib_status_t verbs_open(const struct trib_transport_opts *opts,
-                                struct trib_transport **out)
+trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *s, int silence_ms,
+                                  struct trib_transport **out)
 {
-    struct settings s;
-    trib_status_t status = parse(opts, &s);
+    trib_status_t status;
+    struct verbs *v = make(opts, s);
 
-    if (status != TRIB_OK)
-        return status;
-    struct verbs *v = make(opts, &s);
     if (!v || !v->peers || !v->routes) {
         if (v)
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
+    v->silence_ms = silence_ms;
     status = make_descriptors(v);
     if (status == TRIB_OK)
         status = load(v);
     if (status == TRIB_OK)
-        status = trib_verbs_choose(v, s.device);
+        status = trib_verbs_choose(v, s->device);
     if (status == TRIB_OK)
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)
-        status = trib_verbs_listen(v, (int)s.port, (int)s.ports);
+        status = trib_verbs_listen(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK && *v->no_rdmacm)
         trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
                  v->device, v->no_rdmacm);
     if (status == TRIB_OK && may_call(v))
-        status = trib_verbs_door_open(v, (int)s.port, (int)s.ports);
+        status = trib_verbs_door_open(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
-        status = start_pulse(v, opts, &s);
+        status = start_pulse(v, opts, s);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {
@@ -265,6 +264,15 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
     }
     *out = &v->base;
     return TRIB_OK;
+}
+
+static trib_status_t verbs_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    struct verbs_params params;
+    trib_status_t status = parse(opts, &params);
+
+    return status == TRIB_OK ? trib_verbs_open_all(opts, &params, out) : status;
 }
 
 /* A forked child has the same files: what it destroyed would be gone for its parent,
@@ -284,7 +292,7 @@ static void verbs_close(struct trib_transport *t)
 
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
-    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE",
+    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each device",
     .devices = trib_verbs_devices,
     .open = verbs_open,
     .close = verbs_close,

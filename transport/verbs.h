@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "transport/net.h"
+#include "transport/rails_wire.h"
 #include "transport/transport.h"
 #include "transport/verbs_api.h"
 #include "transport/verbs_call.h"
@@ -156,6 +157,7 @@ struct verbs {
     bool own_pulse;
     bool watch; /* look for peers of this host in /proc */
     int reach_ms; /* for a connection: then no other address of the peer is tried */
+    int silence_ms; /* of a peer, till it is lost */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
     enum verbs_connect connect;
@@ -236,6 +238,22 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 }
 
 trib_status_t trib_verbs_no_device(struct verbs *v);
+/* What the text after "verbs:" says. */
+struct verbs_params {
+    int64_t port, ports, depth, receives, rails, reach_ms, watch;
+    char device[RAILS_MAX * IBV_SYSFS_NAME_MAX]; /* a list, "" for what there is */
+    enum verbs_connect connect;
+};
+
+/* verbs.c: a transport of one device, the first of the list. */
+trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params, int silence_ms,
+                                  struct trib_transport **out);
+
+/* verbs_rails.c: how many devices there are, and all of them. */
+trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params,
+                                  struct trib_transport **out);
 
 /* verbs_device.c: the device and what hangs on it alone. */
 trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted);

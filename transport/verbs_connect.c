@@ -342,8 +342,10 @@ static trib_status_t check_address(struct verbs *v, int peer,
         return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
                          peer);
     memset(out, 0, sizeof(*out));
-    if (blob->len == sizeof(*out))
-        memcpy(out, blob->bytes, sizeof(*out));
+    /* A peer with several devices: its first. */
+    if (trib_rails_first(blob->bytes, blob->len, sizeof(struct rails_address),
+                         (uint8_t *)out, sizeof(*out)) != sizeof(*out))
+        memset(out, 0, sizeof(*out));
     if (out->magic != VERBS_MAGIC || out->n + out->more > VERBS_ADDRESSES)
         return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
                          peer);

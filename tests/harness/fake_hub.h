@@ -9,7 +9,7 @@
 #include "tests/harness/fake_verbs.h"
 #include "transport/verbs_api.h"
 
-#define FAKE_DEVICES_MAX 2
+#define FAKE_DEVICES_MAX 4
 
 extern struct fake_verbs_opts fake_opts;
 

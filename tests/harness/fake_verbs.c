@@ -186,6 +186,7 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
     attr->max_qp_wr = 4096;
     attr->max_cqe = fake_opts.max_cqe;
     attr->max_srq_wr = fake_opts.max_srq_wr;
+    attr->phys_port_cnt = 1;
     return 0;
 }
 

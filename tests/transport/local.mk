@@ -3,6 +3,7 @@ transport_tests = \
 	tests/transport/test_auto \
 	tests/transport/test_conformance \
 	tests/transport/test_pulse \
+	tests/transport/test_rails \
 	tests/transport/test_shm \
 	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
@@ -22,6 +23,8 @@ conformance_sources = \
 tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
 tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
+tests_transport_test_rails_SOURCES = \
+	tests/transport/test_rails.c tests/transport/pair.h tests/harness/draw.h
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h
@@ -44,8 +47,9 @@ if TRIB_VERBS
 verbs_tests = \
 	tests/transport/test_auto_verbs \
 	tests/transport/test_verbs \
+	tests/transport/test_verbs_conformance \
 	tests/transport/test_verbs_dial \
-	tests/transport/test_verbs_conformance
+	tests/transport/test_verbs_rails
 check_PROGRAMS += $(verbs_tests)
 TESTS += $(verbs_tests)
 fake_verbs_sources = \
@@ -61,6 +65,8 @@ tests_transport_test_verbs_SOURCES = \
 tests_transport_test_verbs_dial_SOURCES = \
 	tests/transport/test_verbs_dial.c tests/transport/pair.h \
 	tests/transport/verbs_pair.h $(fake_verbs_sources)
+tests_transport_test_verbs_rails_SOURCES = \
+	tests/transport/test_verbs_rails.c tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_conformance_SOURCES = \
 	tests/transport/test_verbs_conformance.c $(conformance_sources) \
 	$(fake_verbs_sources)

@@ -32,6 +32,11 @@ static const struct row rows[] = {
     {"ucx:watch=0", ROW_FOREIGN | ROW_REMOTE},
     {"ucx+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
 #endif
+    {"rails:n=2,over=tcp", ROW_FOREIGN},
+    {"rails:n=3,over=tcp", ROW_FOREIGN | ROW_THREADS},
+    {"rails:n=2,over=tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+    {"rails:n=2,over=loop", ROW_FOREIGN | ROW_THREADS},
+    {"rails:n=3,over=loop", ROW_FOREIGN | ROW_THREADS},
     {"loop", ROW_FOREIGN | ROW_THREADS},
     {"loop:depth=2", ROW_FOREIGN | ROW_THREADS},
     {"loop+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},

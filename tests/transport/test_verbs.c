@@ -589,8 +589,8 @@ static void test_other_device(void **state)
     struct pair pair;
 
     (void)state;
-    opts->devices = 2;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
+    opts->devices = 2;
     opts->other_device = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
                   "the way leads over fake1, but this rank uses fake0");

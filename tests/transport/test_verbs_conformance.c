@@ -8,9 +8,12 @@
 #include "tests/transport/conformance.h"
 
 static const struct row rows[] = {
+    {"verbs:device=fake1", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:depth=16,receives=64,rails=1", ROW_FOREIGN | ROW_THREADS},
     {"verbs", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:connect=gid", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:depth=16,receives=64,connect=rdmacm", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:connect=gid,rails=1", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:depth=16,receives=64,connect=rdmacm,rails=1", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:device=fake1,fake0,depth=16,receives=64", ROW_FOREIGN | ROW_THREADS},
     {"verbs+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
     {"auto:ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
 };
@@ -27,7 +30,7 @@ int main(void)
     const struct suite suite = {
         .rows = rows, .n = sizeof(rows) / sizeof(rows[0]), .after = look_back};
 
-    (void)fake_verbs_reset();
+    fake_verbs_reset()->devices = 2;
     tribtest_deadline(280);
     return conformance_main(&suite);
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: memory. A region is registered with every inner transport.
+ */
+#include <stdlib.h>
+
+#include "transport/rails.h"
+
+/* What is under way from or to it cannot be written again. */
+static void spoil(struct rails *r, const void *gone)
+{
+    for (int i = 0; i < r->size; i++) {
+        struct rails_peer *p = &r->peers[i];
+        for (uint64_t at = p->head; p->log && at != p->tail; at++) {
+            struct rails_entry *e = &p->log[at % RAILS_LOG];
+            if (e->w.len && (e->w.local == gone || e->w.remote == gone))
+                e->spoilt = true;
+        }
+    }
+}
+
+static void forget(struct rails *r, struct rails_region *region)
+{
+    if (region->prev)
+        region->prev->next = region->next;
+    else
+        r->regions = region->next;
+    if (region->next)
+        region->next->prev = region->prev;
+    free(region);
+}
+
+static struct rails_region *make(struct rails *r)
+{
+    struct rails_region *region = calloc(1, sizeof(*region));
+
+    if (!region) {
+        trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    region->next = r->regions;
+    if (region->next)
+        region->next->prev = region;
+    r->regions = region;
+    return region;
+}
+
+/* Rail 0 goes last: where it allocated the memory, it frees it. */
+void trib_rails_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct rails *r = rails_of(t);
+    struct rails_region *region = (struct rails_region *)opaque;
+
+    if (!region)
+        return;
+    spoil(r, region);
+    for (int i = r->n - 1; i >= 0; i--) {
+        if (region->inner[i])
+            r->inner[i]->ops->dereg(r->inner[i], region->inner[i]);
+    }
+    forget(r, region);
+}
+
+static trib_status_t register_rest(struct rails *r, struct rails_region *region,
+                                   int first)
+{
+    for (int i = first; i < r->n; i++) {
+        trib_status_t status = r->inner[i]->ops->reg(r->inner[i], region->ptr,
+                                                     region->len, &region->inner[i]);
+        if (status != TRIB_OK) {
+            region->inner[i] = NULL;
+            trib_rails_dereg(&r->base, (struct trib_region *)region);
+            return trib_rails_pass(r, status);
+        }
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out)
+{
+    struct rails_region *region = make(rails_of(t));
+
+    if (!region)
+        return TRIB_ERR_NO_MEMORY;
+    region->ptr = ptr;
+    region->len = len;
+    *out = (struct trib_region *)region;
+    return register_rest(rails_of(t), region, 0);
+}
+
+trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                               struct trib_region **region_out)
+{
+    struct rails *r = rails_of(t);
+    struct rails_region *region = make(r);
+    void *ptr;
+
+    if (!region)
+        return TRIB_ERR_NO_MEMORY;
+    trib_status_t status =
+        r->inner[0]->ops->alloc(r->inner[0], len, &ptr, &region->inner[0]);
+    if (status != TRIB_OK) {
+        forget(r, region);
+        return trib_rails_pass(r, status);
+    }
+    region->ptr = ptr;
+    region->len = len;
+    status = register_rest(r, region, 1);
+    if (status != TRIB_OK)
+        return status;
+    *ptr_out = ptr;
+    *region_out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
+{
+    struct rails *r = rails_of(t);
+    struct rails_remote *remote = (struct rails_remote *)opaque;
+
+    if (!remote)
+        return;
+    spoil(r, remote);
+    for (int k = 0; k < RAILS_MAX; k++) {
+        struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
+        if (remote->rail[k])
+            inner->ops->release(inner, remote->rail[k]);
+    }
+    if (remote->prev)
+        remote->prev->next = remote->next;
+    else
+        r->remotes = remote->next;
+    if (remote->next)
+        remote->next->prev = remote->prev;
+    free(remote);
+}
+
+/* The own records; the inner transports free what is theirs. */
+void trib_rails_free_memory(struct rails *r)
+{
+    while (r->regions)
+        forget(r, r->regions);
+    while (r->remotes) {
+        struct rails_remote *remote = r->remotes;
+        r->remotes = remote->next;
+        free(remote);
+    }
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: one transport for each device of this host, and rails over them.
+ *
+ * A host with one device, or one whose port is active, has no rails. Its peers may: it then
+ * takes the first device of theirs.
+ */
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/config.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "transport/rails.h"
+#include "transport/verbs.h"
+
+enum { DEVICES_MAX = 32 };
+
+struct devices {
+    const struct verbs_params *params;
+    struct rails_plan plan;
+    int silence_ms;
+    int n;
+    char name[RAILS_MAX][IBV_SYSFS_NAME_MAX];
+};
+
+/* Those that were named, in that order. */
+static trib_status_t read_list(const char *text, struct devices *d,
+                               struct trib_error *err)
+{
+    while (*text) {
+        size_t len = strcspn(text, ",");
+        if (len >= sizeof(d->name[0]) || d->n == RAILS_MAX)
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "verbs:device=%.100s: at most %d names of devices", text,
+                             RAILS_MAX);
+        memcpy(d->name[d->n], text, len);
+        d->name[d->n++][len] = '\0';
+        for (int i = 0; i + 1 < d->n; i++) {
+            if (strcmp(d->name[i], d->name[d->n - 1]) == 0)
+                return trib_fail(err, TRIB_ERR_CONFIG,
+                                 "verbs:device= has %s twice: a device is one rail",
+                                 d->name[i]);
+        }
+        text += len + (text[len] == ',');
+    }
+    return TRIB_OK;
+}
+
+static bool has_active_port(const struct trib_verbs_api *api, struct ibv_device *device)
+{
+    struct ibv_context *context = api->ibv_open_device(device);
+    struct ibv_device_attr attr;
+    bool active = false;
+
+    if (!context)
+        return false;
+    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
+    for (int port = 1; port <= n && !active; port++) {
+        struct ibv_port_attr state = {0};
+        active = api->ibv_query_port(context, (uint8_t)port, (void *)&state) == 0 &&
+                 state.state == IBV_PORT_ACTIVE;
+    }
+    (void)api->ibv_close_device(context);
+    return active;
+}
+
+/* Those whose port is active, if there are several at all. */
+static void look(struct devices *d, int max)
+{
+    struct trib_verbs_api api;
+    char why[200];
+    int n = 0;
+
+    if (!trib_verbs_present() || !trib_verbs_load(&api, why, sizeof(why)))
+        return; /* who opens one says so */
+    struct ibv_device **list = api.ibv_get_device_list(&n);
+    for (int i = 0; list && n > 1 && i < n && i < DEVICES_MAX && d->n < max; i++) {
+        if (has_active_port(&api, list[i]))
+            snprintf(d->name[d->n++], sizeof(d->name[0]), "%s", list[i]->name);
+    }
+    if (list)
+        api.ibv_free_device_list(list);
+}
+
+/* The mask of an interface's address, where that is `ip`; false: it is not. */
+static bool mask_of(const struct ifaddrs *i, const struct verbs_ip *ip, uint8_t mask[16])
+{
+    bool v4 = trib_net_is_v4(ip->bytes);
+    struct verbs_ip own;
+
+    if (!trib_net_usable(i, v4 ? AF_INET : AF_INET6, own.bytes) || !i->ifa_netmask ||
+        memcmp(&own, ip, sizeof(own)) != 0)
+        return false;
+    memset(mask, 0xff, 16);
+    if (v4)
+        memcpy(mask + 12, &((struct sockaddr_in *)(void *)i->ifa_netmask)->sin_addr, 4);
+    else
+        memcpy(mask, &((struct sockaddr_in6 *)(void *)i->ifa_netmask)->sin6_addr, 16);
+    return true;
+}
+
+/* A number of the subnet; 0: not known. */
+static uint64_t net_of(const struct verbs_ip *ip)
+{
+    struct ifaddrs *all = NULL;
+    uint8_t mask[16], net[16];
+    uint64_t number = 0;
+
+    if (getifaddrs(&all) != 0)
+        return 0;
+    for (const struct ifaddrs *i = all; i && !number; i = i->ifa_next) {
+        if (!mask_of(i, ip, mask))
+            continue;
+        for (int k = 0; k < 16; k++)
+            net[k] = ip->bytes[k] & mask[k];
+        number = trib_digest_seeded(net, sizeof(net), 0);
+    }
+    freeifaddrs(all);
+    return number;
+}
+
+static trib_status_t open_rail(void *arg, int rail, const struct trib_transport_opts *opts,
+                               struct trib_transport **out)
+{
+    struct devices *d = arg;
+    struct verbs_params one = *d->params;
+
+    snprintf(one.device, sizeof(one.device), "%s", d->name[rail]);
+    trib_status_t status = trib_verbs_open_one(opts, &one, d->silence_ms, out);
+    if (status == TRIB_OK && verbs_of(*out)->n_ips)
+        d->plan.net[rail] = net_of(&verbs_of(*out)->ip[0]);
+    return status;
+}
+
+/* Several: a lost one is to be known before all are, so each waits for half the time. */
+static trib_status_t open_several(const struct trib_transport_opts *opts,
+                                  struct devices *d, struct trib_transport **out)
+{
+    d->plan = (struct rails_plan){
+        .name = "verbs",
+        .n = d->n,
+        .confirms = true,
+        .skips = !d->params->device[0],
+        .open = open_rail,
+        .arg = d,
+    };
+
+    d->silence_ms = opts->cfg->stop_timeout_ms / 2;
+    for (int i = 0; i < d->n; i++)
+        snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s", d->name[i]);
+    return trib_rails_make(opts, &d->plan, out);
+}
+
+trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params,
+                                  struct trib_transport **out)
+{
+    struct devices d = {.params = params};
+    struct verbs_params one = *params;
+    trib_status_t status = read_list(params->device, &d, opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    if (d.n > params->rails)
+        d.n = (int)params->rails;
+    if (!params->device[0] && params->rails > 1)
+        look(&d, (int)params->rails);
+    if (d.n > 1)
+        return open_several(opts, &d, out);
+    snprintf(one.device, sizeof(one.device), "%s", d.n ? d.name[0] : "");
+    return trib_verbs_open_one(opts, &one, opts->cfg->stop_timeout_ms, out);
+}
