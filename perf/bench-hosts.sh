@@ -168,8 +168,8 @@ done
 {
     machine_line
     echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
-    echo "launches of each program, interleaved; a launch takes $samples samples a size, each as many calls as"
-    echo "fit $sample_ms ms (at least one), timed on the slowest rank."
+    echo "launches of each program, interleaved; a launch takes $samples samples a size, each as"
+    echo "many calls as fit $sample_ms ms (at least one), timed on the slowest rank."
     absent_lines
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-hosts.awk" "$runs"
