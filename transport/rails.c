@@ -157,9 +157,8 @@ static trib_status_t make_board(struct rails *r)
 {
     struct trib_region *region;
     void *boards;
-    trib_status_t status =
-        trib_rails_alloc(&r->base, 2 * (size_t)r->size * sizeof(struct rails_board),
-                         &boards, &region);
+    trib_status_t status = trib_rails_alloc(
+        &r->base, 2 * (size_t)r->size * sizeof(struct rails_board), &boards, &region);
 
     if (status != TRIB_OK)
         return status;
@@ -168,7 +167,8 @@ static trib_status_t make_board(struct rails *r)
     return TRIB_OK;
 }
 
-static trib_status_t open_inners(struct rails *r, const struct trib_transport_opts *opts,
+static trib_status_t open_inners(struct rails *r,
+                                 const struct trib_transport_opts *opts,
                                  const struct rails_plan *plan)
 {
     struct trib_transport_opts part = *opts;
@@ -194,7 +194,8 @@ static trib_status_t open_inners(struct rails *r, const struct trib_transport_op
 }
 
 trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
-                              const struct rails_plan *plan, struct trib_transport **out)
+                              const struct rails_plan *plan,
+                              struct trib_transport **out)
 {
     struct rails *r = calloc(1, sizeof(*r));
     trib_status_t status = TRIB_OK;
@@ -240,7 +241,8 @@ static const struct {
     {&trib_loop_ops, true},
 };
 
-static trib_status_t open_kind(void *arg, int rail, const struct trib_transport_opts *opts,
+static trib_status_t open_kind(void *arg, int rail,
+                               const struct trib_transport_opts *opts,
                                struct trib_transport **out)
 {
     const struct trib_transport_ops *ops = arg;
@@ -280,10 +282,11 @@ static trib_status_t rails_open(const struct trib_transport_opts *opts,
             snprintf(plan.label[k], sizeof(plan.label[k]), "%d", k);
         return trib_rails_make(opts, &plan, out);
     }
-    return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                     "rails:over=%s: rails go over tcp or loop; verbs makes its own, one "
-                     "for each device",
-                     over);
+    return trib_fail(
+        opts->err, TRIB_ERR_CONFIG,
+        "rails:over=%s: rails go over tcp or loop; verbs makes its own, one "
+        "for each device",
+        over);
 }
 
 static void rails_route(struct trib_transport *t, int peer, struct trib_route *out)

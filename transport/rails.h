@@ -3,12 +3,14 @@
  * Inside the rails transport: what its files share.
  *
  * It holds several transports of one kind ("inner"), each with its own device, and
- * spreads the writes to a peer over them. Two ranks make pairs of their inner transports;
- * such a pair is a rail, numbered 0..n-1 by both in the same way (rails_address.c).
+ * spreads the writes to a peer over them. Two ranks make pairs of their inner
+ * transports; such a pair is a rail, numbered 0..n-1 by both in the same way
+ * (rails_address.c).
  *
- * Events are numbered for each direction. Event x goes over rail (x - base) mod n of those
- * that live, a quiet write over the rail of the next event; so the receiver knows where
- * the next one comes from and needs no number on the wire. What came too early waits.
+ * Events are numbered for each direction. Event x goes over rail (x - base) mod n of
+ * those that live, a quiet write over the rail of the next event; so the receiver knows
+ * where the next one comes from and needs no number on the wire. What came too early
+ * waits.
  *
  * What happens when a rail is lost is at the top of rails_recover.c.
  */
@@ -38,7 +40,8 @@ struct rails_plan {
                           struct trib_transport **out);
     void *arg;
     char label[RAILS_MAX][RAILS_LABEL]; /* "mlx5_0" */
-    uint64_t net[RAILS_MAX]; /* equal: the same network; 0: not known; open() may set it */
+    uint64_t
+        net[RAILS_MAX]; /* equal: the same network; 0: not known; open() may set it */
 };
 
 struct rails_region {
@@ -57,7 +60,7 @@ struct rails_remote {
 /* A posted write until it is known that it need not be repeated. */
 struct rails_entry {
     struct trib_write w; /* the caller's */
-    uint64_t event;      /* its number; of a quiet one that of the next event */
+    uint64_t event; /* its number; of a quiet one that of the next event */
     uint8_t rail;
     bool spoilt; /* its region or remote is gone: it cannot be repeated */
 };
@@ -213,7 +216,8 @@ trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out);
 void trib_rails_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_rails_export(struct trib_transport *t,
-                                const struct trib_region *region, struct trib_blob *out);
+                                const struct trib_region *region,
+                                struct trib_blob *out);
 trib_status_t trib_rails_import(struct trib_transport *t, int peer,
                                 const struct trib_blob *blob, struct trib_remote **out);
 void trib_rails_release(struct trib_transport *t, struct trib_remote *remote);
@@ -227,8 +231,8 @@ int trib_rails_reap(struct rails *r, int peer, struct trib_event *events, int ma
 /** trib_rails_repeat - post again what the peer has not got; false: not all yet. */
 bool trib_rails_repeat(struct rails *r, int peer);
 /** trib_rails_say - a word of our own into the peer's board, over a rail. */
-trib_status_t trib_rails_say(struct rails *r, int peer, int rail, size_t off, size_t len,
-                             bool quiet);
+trib_status_t trib_rails_say(struct rails *r, int peer, int rail, size_t off,
+                             size_t len, bool quiet);
 
 /* rails_receive.c */
 /** trib_rails_pull - poll each inner transport once; false: there was nothing. */
@@ -237,7 +241,8 @@ bool trib_rails_pull(struct rails *r);
 void trib_rails_drain(struct rails *r);
 /** trib_rails_settle - what has its turn becomes ready. */
 void trib_rails_settle(struct rails_peer *p);
-int trib_rails_deliver(struct rails_peer *p, int peer, struct trib_event *events, int max);
+int trib_rails_deliver(struct rails_peer *p, int peer, struct trib_event *events,
+                       int max);
 void trib_rails_free_fifos(struct rails_peer *p);
 
 /* rails_recover.c */

@@ -3,8 +3,9 @@
  * rails: addresses, and which inner transport goes with which of the peer's.
  *
  * Both ends come to the same pairs, because those follow from the two addresses alone:
- * first inner transports of the same network, then what remains, each in the order of the
- * lower rank's. A pair that does not connect is a rail that was lost before its first write.
+ * first inner transports of the same network, then what remains, each in the order of
+ * the lower rank's. A pair that does not connect is a rail that was lost before its
+ * first write.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "transport/rails.h"
 
 /* Appends a record; false: no room. */
-static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what, size_t len)
+static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
+                size_t len)
 {
     size_t sent = len;
 
@@ -66,17 +68,16 @@ static trib_status_t put_blobs(struct rails *r, const struct rails_region *regio
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_export(struct trib_transport *t, const struct trib_region *region,
-                                struct trib_blob *out)
+trib_status_t trib_rails_export(struct trib_transport *t,
+                                const struct trib_region *region, struct trib_blob *out)
 {
     uint32_t magic = RAILS_MAGIC;
     size_t at = sizeof(magic);
 
     memset(out, 0, sizeof(*out));
     memcpy(out->bytes, &magic, sizeof(magic));
-    trib_status_t status =
-        put_blobs(rails_of(t), (const struct rails_region *)region, out->bytes,
-                  sizeof(out->bytes), &at);
+    trib_status_t status = put_blobs(rails_of(t), (const struct rails_region *)region,
+                                     out->bytes, sizeof(out->bytes), &at);
     out->len = (uint16_t)at;
     return status;
 }
@@ -101,8 +102,7 @@ trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *
                              "fewer rails",
                              r->n, TRIB_ADDRESS_MAX);
     }
-    trib_status_t status =
-        put_blobs(r, r->board, out->bytes, sizeof(out->bytes), &at);
+    trib_status_t status = put_blobs(r, r->board, out->bytes, sizeof(out->bytes), &at);
     out->len = (uint16_t)at;
     return status;
 }
@@ -220,7 +220,8 @@ trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
     const struct rails_peer *p = &r->peers[peer];
     for (int k = 0; status == TRIB_OK && k < p->n && !any; k++) {
         struct trib_transport *inner = r->inner[p->rails[k].inner];
-        any = inner->ops->reach(inner, peer, &whole->inner[p->rails[k].other]) == TRIB_OK;
+        any =
+            inner->ops->reach(inner, peer, &whole->inner[p->rails[k].other]) == TRIB_OK;
         if (!any && k + 1 == p->n)
             status = trib_rails_pass(r, r->inner_err.status);
         trib_error_clear(&r->inner_err);
@@ -236,8 +237,7 @@ static trib_status_t connect_rail(struct rails *r, int peer, int k,
     struct rails_peer *p = &r->peers[peer];
     struct rails_rail *rail = &p->rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
-    trib_status_t status =
-        inner->ops->connect(inner, peer, &whole->inner[rail->other]);
+    trib_status_t status = inner->ops->connect(inner, peer, &whole->inner[rail->other]);
 
     if (status != TRIB_OK || !whole->board[rail->other].len)
         return status;
@@ -318,7 +318,8 @@ trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
 }
 
 /* The inner blobs, for the rails that live. */
-static trib_status_t import_rails(struct rails *r, int peer, const struct trib_blob *blob,
+static trib_status_t import_rails(struct rails *r, int peer,
+                                  const struct trib_blob *blob,
                                   struct rails_remote *remote)
 {
     const struct rails_peer *p = &r->peers[peer];
@@ -340,8 +341,8 @@ static trib_status_t import_rails(struct rails *r, int peer, const struct trib_b
         struct trib_transport *t = r->inner[p->rails[k].inner];
         if ((p->dead | p->doomed | p->left) >> k & 1)
             continue;
-        trib_status_t status = t->ops->import_region(t, peer, &inner[p->rails[k].other],
-                                                     &remote->rail[k]);
+        trib_status_t status =
+            t->ops->import_region(t, peer, &inner[p->rails[k].other], &remote->rail[k]);
         if (status == TRIB_ERR_PEER_LOST) { /* its end will be reported */
             remote->rail[k] = NULL;
             trib_error_clear(&r->inner_err);

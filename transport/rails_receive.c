@@ -2,10 +2,10 @@
 /*
  * rails: what arrives, put into the order in which it was sent.
  *
- * Nothing is taken from the inner transports while something is ready for the caller, so
- * that little is held here. What comes before its turn is: else the rail that brings what
- * is missing might wait behind it. A sender has at most RAILS_LOG writes beyond one
- * that is not at the target, so that is the bound, where WRITE_DONE means as much
+ * Nothing is taken from the inner transports while something is ready for the caller,
+ * so that little is held here. What comes before its turn is: else the rail that brings
+ * what is missing might wait behind it. A sender has at most RAILS_LOG writes beyond
+ * one that is not at the target, so that is the bound, where WRITE_DONE means as much
  * (`confirms`); elsewhere what sockets hold is.
  */
 #include <stdio.h>
@@ -118,7 +118,8 @@ static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
 
     if (k < 0) {
         if (!meet(r, e->peer, inner)) {
-            trib_rails_fail(r, e->peer, "it spreads its writes over rails as no peer does");
+            trib_rails_fail(r, e->peer,
+                            "it spreads its writes over rails as no peer does");
             return;
         }
         k = find_rail(p, inner);
@@ -208,7 +209,8 @@ void trib_rails_drain(struct rails *r)
         continue;
 }
 
-int trib_rails_deliver(struct rails_peer *p, int peer, struct trib_event *events, int max)
+int trib_rails_deliver(struct rails_peer *p, int peer, struct trib_event *events,
+                       int max)
 {
     int n = 0;
 

@@ -2,25 +2,26 @@
 /*
  * rails: a rail is lost, the peer is not.
  *
- * Whoever learns it first leaves the rail: from then on nothing of it can arrive here, also
- * no late bytes. It stops its own writes and sends, over each rail that remains, a mark: the
- * set of rails that it has given up. The mark is the last on that rail until it goes on. The
- * other end leaves the same rails and sends marks as well. From here on both directions do
- * the same, each by itself:
+ * Whoever learns it first leaves the rail: from then on nothing of it can arrive here,
+ * also no late bytes. It stops its own writes and sends, over each rail that remains, a
+ * mark: the set of rails that it has given up. The mark is the last on that rail until
+ * it goes on. The other end leaves the same rails and sends marks as well. From here on
+ * both directions do the same, each by itself:
  *
- *   - Once marks with our own set have come over all remaining rails, everything that the
- *     peer had under way on them is here. We count the events that have come without a gap,
- *     forget what came beyond, set the order anew, and answer with the count.
+ *   - Once marks with our own set have come over all remaining rails, everything that
+ * the peer had under way on them is here. We count the events that have come without a
+ * gap, forget what came beyond, set the order anew, and answer with the count.
  *   - Once the answer to our own set is here, the event after that count and everything
  *     posted since is posted again, in the new order; then new writes go on.
  *
- * A rail that is lost meanwhile makes the set larger: new marks, new answers; words about
- * a smaller set are stale and ignored. A word can only get lost with its rail. So nothing
- * is lost, and nothing delivered twice. Bytes may be written twice, but never late: those
- * on the dead rail ended with it, those on the others came before the marks.
+ * A rail that is lost meanwhile makes the set larger: new marks, new answers; words
+ * about a smaller set are stale and ignored. A word can only get lost with its rail. So
+ * nothing is lost, and nothing delivered twice. Bytes may be written twice, but never
+ * late: those on the dead rail ended with it, those on the others came before the
+ * marks.
  *
- * A peer that leaves does so on all rails. A rail that was left waits for the others, and
- * only counts as lost if they stay.
+ * A peer that leaves does so on all rails. A rail that was left waits for the others,
+ * and only counts as lost if they stay.
  *
  * Who does not answer is not hurried: it may compute for minutes. Its death ends all
  * rails, and the operation has its own time-out.
@@ -205,10 +206,11 @@ static void warn(struct rails *r, int peer)
         if (!(p->dead & bit) || (p->warned & bit))
             continue;
         p->warned |= (uint8_t)bit;
-        trib_log(r->log, TRIB_LOG_WARN, "rails",
-                 "%s %s no longer reaches rank %d (%s): its writes go over the other %d",
-                 r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
-                 *p->why ? p->why : "the peer says so", p->n - losses(p->dead));
+        trib_log(
+            r->log, TRIB_LOG_WARN, "rails",
+            "%s %s no longer reaches rank %d (%s): its writes go over the other %d",
+            r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
+            *p->why ? p->why : "the peer says so", p->n - losses(p->dead));
     }
 }
 
@@ -224,8 +226,8 @@ static bool is_over(const struct rails *r, const struct rails_peer *p)
 
     if ((gone & rails_all(p)) == rails_all(p))
         return true;
-    return !r->confirms && (gone & ~(unsigned)p->left ? waited(p, DEATH_MS)
-                                                      : waited(p, LEAVE_MS));
+    return !r->confirms &&
+           (gone & ~(unsigned)p->left ? waited(p, DEATH_MS) : waited(p, LEAVE_MS));
 }
 
 static void finish(struct rails *r, int peer)

@@ -3,8 +3,8 @@
  * rails: writes, and the log of those that may have to be written again.
  *
  * A write is released (WRITE_DONE) once it and all before it are known to be at the
- * target. So what the receiver asks to be repeated, which begins at the first event that
- * it lacks, never begins before what was released.
+ * target. So what the receiver asks to be repeated, which begins at the first event
+ * that it lacks, never begins before what was released.
  *
  * Each event's write reports its end to us, and every UNSIGNALLED-th quiet one. Quiet
  * ones go over the rail of the next event: so behind every write, but for the last few,

@@ -55,8 +55,8 @@ static_assert(sizeof(struct rails_board) == 256, "no padding");
 
 /*
  * Words of rails are writes with the event TRIB_IMM_OWN. How long they are says what
- * they are: up to RAILS_MARKS bytes it is a mark, the length being the set of rails that
- * its sender has given up; RAILS_ANSWER and the number of lost rails is an answer.
+ * they are: up to RAILS_MARKS bytes it is a mark, the length being the set of rails
+ * that its sender has given up; RAILS_ANSWER and the number of lost rails is an answer.
  */
 #define RAILS_MARKS ((1u << RAILS_MAX) - 1)
 #define RAILS_ANSWER 24u
@@ -65,10 +65,10 @@ static_assert(RAILS_ANSWER > RAILS_MARKS &&
               "words can be told by their length");
 
 /** trib_rails_first - what a rank with one device needs of an address or a blob of one
- * with several: the first record; other bytes come back as they are. Zeros at the end of
- * the record go to `room`. */
-static inline uint16_t trib_rails_first(const uint8_t *bytes, uint16_t len,
-                                        size_t head, uint8_t *room, size_t room_bytes)
+ * with several: the first record; other bytes come back as they are. Zeros at the end
+ * of the record go to `room`. */
+static inline uint16_t trib_rails_first(const uint8_t *bytes, uint16_t len, size_t head,
+                                        uint8_t *room, size_t room_bytes)
 {
     struct rails_record record;
     uint32_t magic = 0;

@@ -292,7 +292,7 @@ static void verbs_close(struct trib_transport *t)
 
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
-    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each device",
+    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each",
     .devices = trib_verbs_devices,
     .open = verbs_open,
     .close = verbs_close,

@@ -2,8 +2,8 @@
 /*
  * verbs: one transport for each device of this host, and rails over them.
  *
- * A host with one device, or one whose port is active, has no rails. Its peers may: it then
- * takes the first device of theirs.
+ * A host with one device, or one whose port is active, has no rails. Its peers may: it
+ * then takes the first device of theirs.
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -87,7 +87,8 @@ static void look(struct devices *d, int max)
 }
 
 /* The mask of an interface's address, where that is `ip`; false: it is not. */
-static bool mask_of(const struct ifaddrs *i, const struct verbs_ip *ip, uint8_t mask[16])
+static bool mask_of(const struct ifaddrs *i, const struct verbs_ip *ip,
+                    uint8_t mask[16])
 {
     bool v4 = trib_net_is_v4(ip->bytes);
     struct verbs_ip own;
@@ -123,7 +124,8 @@ static uint64_t net_of(const struct verbs_ip *ip)
     return number;
 }
 
-static trib_status_t open_rail(void *arg, int rail, const struct trib_transport_opts *opts,
+static trib_status_t open_rail(void *arg, int rail,
+                               const struct trib_transport_opts *opts,
                                struct trib_transport **out)
 {
     struct devices *d = arg;
@@ -136,7 +138,8 @@ static trib_status_t open_rail(void *arg, int rail, const struct trib_transport_
     return status;
 }
 
-/* Several: a lost one is to be known before all are, so each waits for half the time. */
+/* Several: a lost one is to be known before all are, so each waits for half the time.
+ */
 static trib_status_t open_several(const struct trib_transport_opts *opts,
                                   struct devices *d, struct trib_transport **out)
 {

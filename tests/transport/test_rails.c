@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rails that are lost. Two ranks in one thread over loop, each inner transport in a wrapper
- * that can stall, and that goes dead at a certain write: nothing passes any more, and the one
- * end, the other, or both notice. Whatever the moment, each message arrives once, in order,
- * with its bytes, though its source changes as soon as its WRITE_DONE is here and its
- * target once it was read.
+ * Rails that are lost. Two ranks in one thread over loop, each inner transport in a
+ * wrapper that can stall, and that goes dead at a certain write: nothing passes any
+ * more, and the one end, the other, or both notice. Whatever the moment, each message
+ * arrives once, in order, with its bytes, though its source changes as soon as its
+ * WRITE_DONE is here and its target once it was read.
  */
 #include "tests/transport/pair.h"
 
@@ -33,7 +33,8 @@ struct rig {
     struct line line[RAILS_MAX];
     struct wrap *wrap[2][RAILS_MAX];
     bool reported[2][RAILS_MAX];
-    struct trib_event held[2][RAILS_MAX][HELD]; /* the device has them, who polls has not */
+    struct trib_event held[2][RAILS_MAX]
+                          [HELD]; /* the device has them, who polls has not */
     int n_held[2][RAILS_MAX];
     bool refuses[RAILS_MAX]; /* to connect */
     int rails[2];
@@ -120,7 +121,8 @@ static trib_status_t line_write(struct trib_transport *t, int peer,
         return TRIB_ERR_PEER_LOST;
     if (line->writes == line->cut_at)
         line->down = true;
-    if (line->down) /* until its end is noticed a line takes as much as its queue holds */
+    if (line->down) /* until its end is noticed a line takes as much as its queue holds
+                     */
         return line->writes++ - line->cut_at < 6 ? TRIB_OK : TRIB_ERR_NO_RESOURCE;
     trib_status_t status = inner_of(t)->ops->write(inner_of(t), peer, write);
     line->writes += status == TRIB_OK;
@@ -153,7 +155,8 @@ static void line_disconnect(struct trib_transport *t, int peer)
         inner_of(t)->ops->disconnect(inner_of(t), peer);
 }
 
-static trib_status_t open_line(void *arg, int rail, const struct trib_transport_opts *opts,
+static trib_status_t open_line(void *arg, int rail,
+                               const struct trib_transport_opts *opts,
                                struct trib_transport **out)
 {
     struct trib_transport_opts part = *opts;
@@ -213,9 +216,9 @@ static void rig_open(void)
     }
     for (int i = 0; i < 2; i++) {
         assert_status(pair->t[i]->ops->connect(pair->t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(
-            pair->t[i]->ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
-            TRIB_OK);
+        assert_status(pair->t[i]->ops->import_region(pair->t[i], !i, &region[!i],
+                                                     &pair->remote[i]),
+                      TRIB_OK);
     }
 }
 
@@ -537,7 +540,8 @@ static void test_networks(void **state)
     pair_close(&rig.pair);
 }
 
-/* Memory that is gone cannot be written from again: the peer is lost, nothing is wrong. */
+/* Memory that is gone cannot be written from again: the peer is lost, nothing is wrong.
+ */
 static void test_spoilt(void **state)
 {
     struct pair *pair = &rig.pair;
@@ -548,7 +552,8 @@ static void test_spoilt(void **state)
     (void)state;
     rig_reset(2, 2);
     rig_open();
-    assert_status(pair->t[0]->ops->reg(pair->t[0], bytes, sizeof(bytes), &region), TRIB_OK);
+    assert_status(pair->t[0]->ops->reg(pair->t[0], bytes, sizeof(bytes), &region),
+                  TRIB_OK);
     cut(0, 0, 12);
     struct trib_write w = {.local = region, .remote = pair->remote[0], .len = 64};
     rig.line[0].cut_at = rig.line[0].writes;

@@ -150,7 +150,8 @@ static void test_lost_device(void **state)
         for (uint32_t i = 0; i < 5; i++) {
             struct trib_event e = {0};
             uint64_t until = trib_deadline_ms(20000 * tribtest_slowness());
-            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) && !trib_deadline_passed(until))
+            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) &&
+                   !trib_deadline_passed(until))
                 assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
             assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
             assert_int_equal(e.imm, i);
@@ -177,14 +178,16 @@ static void test_failed_write(void **state)
         for (uint32_t i = 0; i <= at; i++) {
             struct trib_event e = {0};
             uint64_t until = trib_deadline_ms(20000 * tribtest_slowness());
-            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) && !trib_deadline_passed(until))
+            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) &&
+                   !trib_deadline_passed(until))
                 assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
             assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
             assert_int_equal(e.imm, i);
         }
         exchange(&pair);
         assert_route(&pair, 0,
-                     at % 2 ? "2 rails: fake0 fake1 (lost)" : "2 rails: fake0 (lost) fake1");
+                     at % 2 ? "2 rails: fake0 fake1 (lost)"
+                            : "2 rails: fake0 (lost) fake1");
         pair_close(&pair);
     }
 }
