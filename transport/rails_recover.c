@@ -208,9 +208,9 @@ static void warn(struct rails *r, int peer)
         p->warned |= (uint8_t)bit;
         trib_log(
             r->log, TRIB_LOG_WARN, "rails",
-            "%s %s no longer reaches rank %d (%s): its writes go over the other %d",
+            "%s %s no longer reaches rank %d (%s): %d of %d rails carry its writes",
             r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
-            *p->why ? p->why : "the peer says so", p->n - losses(p->dead));
+            *p->why ? p->why : "the peer says so", p->n - losses(p->dead), p->n);
     }
 }
 
