@@ -21,7 +21,7 @@ struct trib_param {
     bool list; /* a text that may go on: "name=a,b" */
 };
 
-#define TRIB_PARAMS_MAX 8
+#define TRIB_PARAMS_MAX 16
 
 /* A text that begins with this is only looked at. No user can write it. */
 #define TRIB_PARAMS_LOOK '\1'

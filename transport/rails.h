@@ -212,6 +212,9 @@ trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
 /* rails_region.c */
 trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out);
+void trib_rails_room(struct trib_transport *t, bool near, struct trib_room *out);
+trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out);
 trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out);
 void trib_rails_dereg(struct trib_transport *t, struct trib_region *region);

@@ -61,12 +61,25 @@ void trib_rails_dereg(struct trib_transport *t, struct trib_region *opaque)
     forget(r, region);
 }
 
-static trib_status_t register_rest(struct rails *r, struct rails_region *region,
-                                   int first)
+/* Each device pins the memory for itself. */
+void trib_rails_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    struct rails *r = rails_of(t);
+
+    r->inner[0]->ops->room(r->inner[0], near, out);
+    if (out->bytes != SIZE_MAX)
+        out->bytes /= (size_t)r->n;
+}
+
+/* From rail `first` on; dmabuf may be NULL. On error the region is gone. */
+static trib_status_t register_from(struct rails *r, struct rails_region *region, int first,
+                                   const struct trib_dmabuf *dmabuf)
 {
     for (int i = first; i < r->n; i++) {
-        trib_status_t status = r->inner[i]->ops->reg(r->inner[i], region->ptr,
-                                                     region->len, &region->inner[i]);
+        struct trib_transport *t = r->inner[i];
+        trib_status_t status =
+            dmabuf ? t->ops->reg_dmabuf(t, dmabuf, &region->inner[i])
+                   : t->ops->reg(t, region->ptr, region->len, &region->inner[i]);
         if (status != TRIB_OK) {
             region->inner[i] = NULL;
             trib_rails_dereg(&r->base, (struct trib_region *)region);
@@ -76,17 +89,30 @@ static trib_status_t register_rest(struct rails *r, struct rails_region *region,
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
-                             struct trib_region **out)
+static trib_status_t register_all(struct rails *r, void *ptr, size_t len,
+                                  const struct trib_dmabuf *dmabuf,
+                                  struct trib_region **out)
 {
-    struct rails_region *region = make(rails_of(t));
+    struct rails_region *region = make(r);
 
     if (!region)
         return TRIB_ERR_NO_MEMORY;
     region->ptr = ptr;
     region->len = len;
     *out = (struct trib_region *)region;
-    return register_rest(rails_of(t), region, 0);
+    return register_from(r, region, 0, dmabuf);
+}
+
+trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out)
+{
+    return register_all(rails_of(t), ptr, len, NULL, out);
+}
+
+trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out)
+{
+    return register_all(rails_of(t), d->ptr, d->len, d, out);
 }
 
 trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_out,
@@ -106,7 +132,7 @@ trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_
     }
     region->ptr = ptr;
     region->len = len;
-    status = register_rest(r, region, 1);
+    status = register_from(r, region, 1, NULL);
     if (status != TRIB_OK)
         return status;
     *ptr_out = ptr;
