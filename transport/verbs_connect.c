@@ -307,8 +307,9 @@ static bool may_call(const struct verbs *v, const struct verbs_address *a, char 
 static void call(struct attempt *a, int peer, const struct verbs_address *address)
 {
     a->status = TRIB_ERR_PEER_LOST;
-    if (may_call(a->v, address, a->why, sizeof(a->why)))
-        a->status = trib_verbs_dial(a->v, peer, address, a->why, sizeof(a->why));
+    if (!may_call(a->v, address, a->why, sizeof(a->why)))
+        return;
+    a->status = trib_verbs_dial(a->v, peer, address, a->why, sizeof(a->why));
     verbs_ip_text(&a->v->peers[peer].where, a->at);
 }
 
@@ -318,14 +319,15 @@ static trib_status_t unreachable(struct verbs *v, int peer,
                                  const struct attempt *by_call)
 {
     const struct attempt *last = *by_call->why ? by_call : by_manager;
+    const struct attempt *tried = *by_call->at || !*by_manager->at ? by_call : by_manager;
     bool both = *by_call->why && *by_manager->why;
 
     return trib_fail(
         v->err, last->status,
         "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
         "%s port %u: %s%s%s",
-        v->self, v->me.pid, peer, address->pid, last->at,
-        last == by_call ? address->door : address->port, both ? by_manager->why : "",
+        v->self, v->me.pid, peer, address->pid, *tried->at ? tried->at : "any address",
+        tried == by_call ? address->door : address->port, both ? by_manager->why : "",
         both ? "; by GIDs: " : "", last->why);
 }
 

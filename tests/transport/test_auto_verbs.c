@@ -161,6 +161,7 @@ static void test_no_device(void **state)
 
 static void set_trouble(struct fake_verbs_opts *opts, int which)
 {
+    opts->devices = which == 4 ? 2 : 1;
     opts->reject = which == 1 ? 24 : 0;
     opts->address_errors = which == 2;
     opts->qp_errno = which == 3 ? ENOMEM : 0;
@@ -185,10 +186,14 @@ static void test_handshake_fails(void **state)
     (void)state;
     for (int which = 1; which <= 6; which++) {
         struct fake_verbs_opts *opts = fake_verbs_reset();
+        struct trib_address address[2];
+        struct trib_blob region[2];
         struct pair pair;
-        opts->devices = 2;
+        opts->no_gid_query = true;
+        open_apart(&pair, FAR, address, region);
         set_trouble(opts, which);
-        pair_open(&pair, FAR, FAR);
+        join(&pair, 0, address, region);
+        join(&pair, 1, address, region);
         for (int side = 0; side < 2; side++) {
             assert_route(&pair, side, "tcp", "verbs: at 127.9.");
             struct trib_route r;
@@ -213,6 +218,7 @@ static void test_ways_that_differ(void **state)
     (void)state;
     for (int by_tcp = 0; by_tcp < 2; by_tcp++) {
         struct fake_verbs_opts *opts = fake_verbs_reset();
+        opts->no_gid_query = true;
         open_apart(&pair, FAR, address, region);
         join(&pair, !by_tcp, address, region);
         opts->reject = 24;
@@ -314,6 +320,7 @@ static void test_end_by_another_way(void **state)
     struct pair pair;
 
     (void)state;
+    opts->no_gid_query = true;
     open_noted(&pair, address, region);
     join(&pair, 1, address, region);
     opts->reject = 24;
@@ -517,6 +524,7 @@ static void test_many_silent_peers(void **state)
 
     (void)state;
     fake->deaf = true;
+    fake->no_gid_query = true;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         opts.size = PEERS;

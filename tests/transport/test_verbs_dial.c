@@ -66,7 +66,7 @@ static void test_choice(void **state)
 
     (void)state;
     pair_open(&pair, "verbs", "verbs:connect=auto");
-    expect_route(&pair, 0, "librdmacm, 10.9.0.1");
+    expect_route(&pair, 0, "librdmacm, 127.9.0.1");
     pair_close(&pair);
     fake_verbs_reset()->no_connection_manager = true;
     pair_open(&pair, "verbs", "verbs");
