@@ -622,8 +622,6 @@ static void run_transport(const char *transport)
     struct job j = {.transport = transport, .seed = args.seed, .only = args.only,
                     .every = args.every, .whole = args.whole};
 
-    if (args.transport && strcmp(args.transport, transport) != 0)
-        tribtest_skip("another transport was asked for");
     size_t bytes = HASHES * RANKS_MOST * sizeof(*j.hashes);
     j.hashes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j.hashes, MAP_FAILED);
@@ -647,13 +645,9 @@ static void test_transport(void **state)
 
 static char *const everywhere[] = {
 #ifdef FAKE_VERBS
-    "verbs",
-    "auto:near=shm,far=verbs,ranks_per_host=2",
+    "verbs", "auto:near=shm,far=verbs,ranks_per_host=2",
 #else
-    "shm",
-    "shm+nomap",
-    "loop",
-    "tcp",
+    "shm", "shm+nomap", "loop", "tcp",
 #if HAVE_UCX
     "ucx",
 #endif
@@ -687,21 +681,17 @@ int main(int argc, char **argv)
 {
     struct CMUnitTest tests[sizeof(everywhere) / sizeof(*everywhere)];
     size_t n = sizeof(tests) / sizeof(*tests);
-    bool known = false;
 
     if (parse(argc, argv)) {
         fprintf(stderr, "usage: %s [--long] [--every N] [--seed N] [--transport NAME] "
                         "[--ranks P] [--case N]\n", argv[0]);
         return 2;
     }
+    n = args.transport ? 1 : n;
     for (size_t i = 0; i < n; i++) {
-        tests[i] = (struct CMUnitTest)cmocka_unit_test_prestate(test_transport, everywhere[i]);
-        tests[i].name = everywhere[i];
-        known |= args.transport && strcmp(args.transport, everywhere[i]) == 0;
-    }
-    if (args.transport && !known) {
-        tests[0].name = tests[0].initial_state = args.transport;
-        n = 1;
+        char *name = args.transport ? args.transport : everywhere[i];
+        tests[i] = (struct CMUnitTest)cmocka_unit_test_prestate(test_transport, name);
+        tests[i].name = name;
     }
     if (!args.whole)
         tribtest_deadline(900);
