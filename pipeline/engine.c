@@ -386,14 +386,23 @@ static bool has_room(struct trib_engine *e, const struct trib_run *run,
     return trib_link_can_send(l, &e->arena, t->lane, bytes);
 }
 
-/* Memory that the transport cannot reach will not be within its reach later. */
-static void carry_failed(struct trib_engine *e, int peer, int lane, trib_status_t st)
+/* Memory that the transport cannot reach will not be within its reach later: for want of
+ * locked memory, say. The own goes through slots from now on; the peer's is an error. */
+static void carry_failed(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                         const struct trib_chunk *c, trib_status_t st)
 {
+    int peer = run->program.edges[t->edge].peer;
+    const struct trib_carry *carry = &e->links[peer].carry[t->lane];
     char why[sizeof(e->err->text)];
 
-    if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST ||
-        !e->links[peer].carry[lane].len)
+    if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST || !carry->len)
         return;
+    if (carry->from) {
+        trib_memory_copy(&e->memories, carry->from);
+        trib_error_clear(e->err);
+        trib_raw_copy_carry(e, run, t, c);
+        return;
+    }
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
     trib_engine_unable(e, peer, st, why);
 }
@@ -425,7 +434,7 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     struct trib_frame f = cell->frame;
     trib_status_t st = trib_link_publish(l, &e->arena, t->lane);
     if (st != TRIB_OK) {
-        carry_failed(e, edge->peer, t->lane, st);
+        carry_failed(e, run, t, &c, st);
         return false;
     }
     trib_trace_now(&e->trace, TRIB_TRACE_POST, edge->peer, f.chunk, f.bytes);

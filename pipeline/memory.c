@@ -123,11 +123,19 @@ struct trib_place trib_memory_place(const struct trib_memories *m, const void *p
                                     size_t lo, size_t hi)
 {
     const struct trib_memory *e = find(m, ptr, hi - lo, false);
-    struct trib_place place = {.region = e ? e->region : NULL};
+    struct trib_place place = {.region = NULL};
 
-    if (e)
-        place.origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
+    if (!e || e->copied)
+        return place;
+    place.region = e->region;
+    place.origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
     return place;
+}
+
+void trib_memory_copy(struct trib_memories *m, const struct trib_region *region)
+{
+    for (size_t i = 0; i < m->n; i++)
+        m->list[i].copied |= m->list[i].region == region;
 }
 
 struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,

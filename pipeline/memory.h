@@ -13,6 +13,7 @@ struct trib_memory {
     struct trib_region *region;
     struct trib_blob blob;
     bool allocated; /* by the library; else registered by the caller */
+    bool copied;    /* a transport cannot write out of it: it goes through slots */
 };
 
 /* A few entries: looked through from the newest. */
@@ -48,9 +49,13 @@ struct trib_place {
 /** trib_memory_remove_all - at the end; peers that are behind may still read it. */
 void trib_memory_remove_all(struct trib_memories *m);
 
-/** trib_memory_place - where vector bytes [lo, hi) are, if lo is at ptr. */
+/** trib_memory_place - where vector bytes [lo, hi) are to be written out of, if lo is at
+ * ptr. */
 struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
                                     size_t lo, size_t hi);
+
+/** trib_memory_copy - nothing is written out of this region any more. */
+void trib_memory_copy(struct trib_memories *m, const struct trib_region *region);
 
 /**
  * trib_memory_ref - how peers reach the part [lo, hi) of a vector.

@@ -132,6 +132,32 @@ static bool carries(struct trib_engine *e, const struct trib_run *run,
     return true;
 }
 
+static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
+                            const struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    size_t bytes = c->n * run->desc.element;
+
+    memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_from(run, t, c), bytes);
+    e->stats.copied_bytes += bytes;
+}
+
+void trib_raw_copy_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                         const struct trib_chunk *c)
+{
+    struct trib_carry *carry =
+        &e->links[run->program.edges[t->edge].peer].carry[t->lane];
+
+    if (run->own_place.region == carry->from)
+        run->own_place.region = NULL;
+    if (run->recv_place.region == carry->from)
+        run->recv_place.region = NULL;
+    copy_to_staging(e, run, t, c);
+    carry->from = NULL;
+    if (!carry->to) /* to the slot: with its cell */
+        carry->len = 0;
+}
+
 /* A payload that a transport writes, to a slot or to where it belongs. */
 static void fill_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                        const struct trib_chunk *c, enum way way)
@@ -142,9 +168,7 @@ static void fill_carry(struct trib_engine *e, struct trib_run *run, struct trib_
     struct trib_carry carry = {.len = bytes};
 
     if (!carries(e, run, t, c, &carry)) {
-        memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_from(run, t, c),
-               bytes);
-        e->stats.copied_bytes += bytes;
+        copy_to_staging(e, run, t, c);
         if (way == THROUGH_SLOT)
             return;
     }

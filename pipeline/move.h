@@ -47,6 +47,10 @@ size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
 /** trib_raw_fill - make the frame of a SEND in its cell (all but the publishing). */
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                    const struct trib_chunk *c, struct trib_cell *cell);
+/** trib_raw_copy_carry - what the frame made by fill was to be written out of, where the
+ * transport cannot: it is copied, as are the chunks after it. */
+void trib_raw_copy_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                         const struct trib_chunk *c);
 /** trib_raw_reduce - the k-ary sum; all members' frames are there and were checked. */
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c);

@@ -234,7 +234,8 @@ static void auto_disconnect(struct trib_transport *t, int peer)
 }
 
 /* The two regions of a write as the peer's inner knows them. Where memory cannot be
- * registered there, and nothing was written yet, the peer moves to its next choice. */
+ * registered there, and nothing was written yet, the peer moves to its next choice; but the
+ * caller's memory is no reason, for it can be copied. */
 static trib_status_t regions_of(struct choosing *c, int peer,
                                 const struct trib_write *write, struct trib_write *out)
 {
@@ -247,7 +248,7 @@ static trib_status_t regions_of(struct choosing *c, int peer,
                          "a write to peer %d without a region here and one of its own",
                          peer);
     while (!(out->local = trib_auto_local(c, write->local, p->inner))) {
-        if (p->wrote)
+        if (p->wrote || ((const struct auto_region *)write->local)->callers)
             return trib_auto_pass(c, c->inner_err.status);
         status = trib_auto_move(c, peer, c->inner_err.status, c->inner_err.text);
         if (status != TRIB_OK)

@@ -70,12 +70,14 @@ struct auto_inner {
     char poor[TRIB_WHY_MAX];  /* why it cannot register memory; "": it can */
     uint64_t wasted_ns;       /* on peers that did not answer there */
     bool told;                /* that somebody is reached another way */
+    bool told_memory;         /* that memory of the caller cannot be registered */
 };
 
 struct auto_region {
     uint8_t *ptr;
     size_t len;
-    int owner; /* the inner that allocated it; -1: reg() */
+    int owner;    /* the inner that allocated it; -1: reg() */
+    bool callers; /* reg(): no slots are in it */
     int fd;    /* of a dma-buf, our own; -1: none */
     size_t fd_offset;
     struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */

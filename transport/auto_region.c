@@ -112,14 +112,21 @@ void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
     region_drop(c, r);
 }
 
-/* Memory that cannot be pinned is no error where another inner reaches it. */
-static bool do_without(struct choosing *c, int i)
+/* Memory that cannot be pinned is no error where another inner reaches it; nor where it is
+ * the caller's, which then goes through memory that can: peers are reached as before. */
+static bool do_without(struct choosing *c, const struct auto_region *r, int i)
 {
     struct auto_inner *inner = &c->inners[i];
 
     if (inner->row->cheap || inner->row->maps)
         return false;
-    if (!inner->poor[0]) {
+    if (r->callers) {
+        if (!inner->poor[0] && !inner->told_memory)
+            trib_log(c->log, TRIB_LOG_WARN, "auto",
+                     "registered memory is copied on its way over %s: %s",
+                     inner->row->ops->name, c->inner_err.text);
+        inner->told_memory = true;
+    } else if (!inner->poor[0]) {
         snprintf(inner->poor, sizeof(inner->poor), "%s", trib_error_text(&c->inner_err));
         trib_log(c->log, TRIB_LOG_WARN, "auto",
                  "peers are reached by the next way where there is one: %s",
@@ -149,7 +156,7 @@ static trib_status_t register_all(struct choosing *c, struct auto_region *r)
             if (status != TRIB_OK) {
                 r->inner[i] = NULL;
                 refused = status;
-                if (!do_without(c, i))
+                if (!do_without(c, r, i))
                     return trib_auto_pass(c, status);
             }
         }
@@ -189,6 +196,7 @@ trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_d
         return TRIB_ERR_NO_MEMORY;
     r->ptr = d->ptr;
     r->len = d->len;
+    r->callers = true;
     r->fd_offset = d->offset;
     r->fd = d->fd >= 0 ? fcntl(d->fd, F_DUPFD_CLOEXEC, 0) : -1;
     trib_status_t status =
@@ -227,7 +235,7 @@ static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size
             r->owner = i;
         if (status != TRIB_OK)
             r->inner[i] = NULL;
-        if (status == TRIB_OK || !do_without(c, i))
+        if (status == TRIB_OK || !do_without(c, r, i))
             break;
     }
     return status;
@@ -268,7 +276,7 @@ struct trib_region *trib_auto_local(struct choosing *c,
 
     if (!r->inner[inner] && register_one(r, t, &r->inner[inner]) != TRIB_OK) {
         r->inner[inner] = NULL;
-        (void)do_without(c, inner);
+        (void)do_without(c, r, inner);
     }
     return r->inner[inner];
 }

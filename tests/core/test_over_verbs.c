@@ -237,6 +237,80 @@ static void test_dmabuf(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
+/* Memory that the device cannot have, though peers are reached by it. */
+struct unpinned {
+    size_t limit;
+    bool dmabuf;
+};
+
+static int sum_unpinned(struct ranks_self *self)
+{
+    const struct unpinned *u = self->arg;
+    size_t bytes = u->limit + (u->limit >> 2), n = bytes / sizeof(float);
+    int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+    trib_stats_t s = {.size = sizeof(s)};
+
+    ranks_assert(self, fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
+    float *x = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ranks_assert(self, x != MAP_FAILED);
+    if (u->dmabuf)
+        ranks_ok(self, trib_register_dmabuf(self->comm, fd, 0, x, bytes));
+    else
+        ranks_ok(self, trib_register(self->comm, x, bytes));
+    close(fd);
+    /* Without OPEN frames first, then with them. */
+    for (size_t count = n / 128; count <= n; count *= 128) {
+        for (size_t i = 0; i < count; i++)
+            x[i] = (float)(i % 1000);
+        ranks_ok(self, trib_allreduce(self->comm, NULL, x, count, TRIB_F32, TRIB_SUM));
+        for (size_t i = 0; i < count; i++)
+            ranks_assert(self, x[i] == (float)(i % 1000 * (size_t)self->size));
+    }
+    ranks_ok(self, trib_stats(self->comm, &s));
+    ranks_assert(self, s.copied_bytes > bytes / 2);
+    ranks_ok(self, trib_deregister(self->comm, x));
+    munmap(x, bytes);
+    return 0;
+}
+
+static int run_unpinned(int rank, int size, void *arg)
+{
+    static const char *const words[] = {
+        "registered memory is copied on its way over verbs", NULL};
+    struct unpinned *u = arg;
+    struct ranks_job job = {.size = 2, .fn = sum_unpinned, .arg = u, .threads = true,
+                            .noisy = true, .seconds = 120,
+                            .config = "transport=auto:ranks_per_host=1;window=2;"
+                                      "chunk=32K"};
+    struct ranks r;
+    const char *text = "";
+
+    (void)rank;
+    (void)size;
+    if (!limit_locked(u->limit) || !ranks_start(&r, &job))
+        return 1;
+    ranks_wait(&r);
+    int failed = ranks_failed(&r), n = warned(&r, &text);
+    if (n != 2 || !ranks_has(text, words)) {
+        fprintf(stderr, "%d ranks have warned: %s\n", n, text);
+        failed++;
+    }
+    ranks_close(&r);
+    return failed;
+}
+
+static void test_memory_that_cannot_be_pinned(void **state)
+{
+    struct unpinned u = {.limit = (size_t)4 << 20};
+
+    (void)state;
+    fake_verbs_reset()->memlock = true;
+    assert_int_equal(tribtest_forks(1, 240, run_unpinned, &u), 0);
+    u.dmabuf = true;
+    fake_verbs_reset()->dmabuf_errno = EOPNOTSUPP;
+    assert_int_equal(tribtest_forks(1, 240, run_unpinned, &u), 0);
+}
+
 struct refusal {
     int error;
     size_t offset;
@@ -289,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_placed),
         cmocka_unit_test(test_dmabuf),
         cmocka_unit_test(test_no_dmabuf),
+        cmocka_unit_test(test_memory_that_cannot_be_pinned),
     };
 
     tribtest_deadline(400);

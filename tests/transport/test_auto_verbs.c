@@ -431,7 +431,8 @@ static void test_no_memory_at_one_end(void **state)
     assert_ends_well(&pair);
 }
 
-/* Of the source of the first write: the peer moves. Of a later one: an error. */
+/* Of the source of the first write: the peer moves, unless it is the caller's, who can
+ * copy. Of a later one: an error. */
 static void test_no_memory_for_a_source(void **state)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
@@ -439,27 +440,34 @@ static void test_no_memory_for_a_source(void **state)
     struct trib_event e;
     struct pair pair;
     static uint8_t bytes[4096];
+    void *mem;
 
     (void)state;
     pair_open(&pair, FAR, FAR);
     assert_route(&pair, 0, "verbs", "another host");
-    opts->reg_errno = ENOMEM;
-    for (int side = 0; side < 2; side++) {
-        assert_status(pair.t[side]->ops->reg(pair.t[side], bytes, 4096, &source), TRIB_OK);
-        if (side == 1) { /* has written by verbs */
-            opts->reg_errno = 0;
+    for (int turn = 0; turn < 3; turn++) {
+        bool callers = turn == 0, moves = turn == 1;
+        int side = turn == 2;
+        opts->reg_errno = ENOMEM;
+        if (callers)
+            assert_status(pair.t[side]->ops->reg(pair.t[side], bytes, 4096, &source),
+                          TRIB_OK);
+        else
+            assert_status(pair.t[side]->ops->alloc(pair.t[side], 4096, &mem, &source),
+                          TRIB_OK);
+        opts->reg_errno = 0;
+        if (side == 1) /* has written by verbs */
             assert_status(write_from(&pair, 1, 64, 1), TRIB_OK);
-            opts->reg_errno = ENOMEM;
-        }
+        opts->reg_errno = ENOMEM;
         struct trib_write w = {
             .local = source, .remote = pair.remote[side], .len = 8, .imm = 7};
         trib_error_clear(&pair.err);
         trib_status_t st = pair.t[side]->ops->write(pair.t[side], !side, &w);
-        assert_status(st, side ? TRIB_ERR_NO_MEMORY : TRIB_OK);
-        if (side)
+        assert_status(st, moves ? TRIB_OK : TRIB_ERR_NO_MEMORY);
+        if (!moves)
             contains(pair.err.text, "ulimit -l unlimited");
-        assert_route(&pair, side, side ? "verbs" : "tcp",
-                     side ? "another host" : "verbs: cannot register");
+        assert_route(&pair, side, moves ? "tcp" : "verbs",
+                     moves ? "verbs: cannot register" : "another host");
         pair.t[side]->ops->dereg(pair.t[side], source);
     }
     /* What becomes of the way that side 0 left concerns it no more. */
