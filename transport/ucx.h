@@ -24,12 +24,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/process.h"
 #include "transport/net.h"
-#include "transport/pulse.h"
 #include "transport/transport.h"
 #include "transport/ucx_api.h"
 #include "transport/ucx_wire.h"
+#include "transport/watch.h"
 
 #define UCX_GUESTS 64
 #define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
@@ -88,12 +87,9 @@ struct ucx_peer {
     enum ucx_peer_state state;
     struct trib_process who;
     uint64_t key;
-    struct trib_process_watch watch; /* same host only */
-    bool watched;
-    bool pulsed; /* other hosts: asked by heartbeats */
+    struct trib_watch watch;
     bool mute; /* not connected: its loss is nobody's concern */
     bool reported; /* that it does not go well: a loss needs no second reason */
-    uint64_t stopped_ns;
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
     /* under `lock` */
