@@ -31,6 +31,11 @@ void trib_socket_watch_fd(struct tcp *tcp, int fd)
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
+void trib_socket_unwatch_fd(struct tcp *tcp, int fd)
+{
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
 {
     struct tcp *tcp = tcp_of(t);
@@ -157,7 +162,7 @@ static void outlet_close(struct tcp *tcp, int peer)
 
     pthread_mutex_lock(&tcp->lock);
     if (p->fd >= 0)
-        trib_socket_hang_up(p->fd);
+        trib_socket_hang_up(tcp, p->fd);
     p->fd = -1;
     if (p->head != p->tail)
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);

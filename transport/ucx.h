@@ -201,6 +201,9 @@ trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);
 trib_status_t trib_ucx_manager_start(struct ucx *u);
 void trib_ucx_manager_stop(struct ucx *u);
 void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out);
+/* Closes one that is looked at: closing alone would leave it at the door as long as a
+ * forked child holds it. */
+void trib_ucx_hang_up(struct ucx *u, int *fd);
 void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value);
 
 /* ucx_connect.c */

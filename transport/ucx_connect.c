@@ -255,8 +255,7 @@ static void undo(struct ucx *u, int peer)
     struct ucx_peer *p = &u->peers[peer];
 
     pthread_mutex_lock(&u->links);
-    close(p->out);
-    p->out = -1;
+    trib_ucx_hang_up(u, &p->out);
     bool has_other = p->in >= 0 && !p->gone;
     pthread_mutex_unlock(&u->links);
     pthread_mutex_lock(&u->lock);

@@ -81,13 +81,6 @@ void trib_ucx_tick(struct ucx *u)
     }
 }
 
-static void hang_up(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* Sockets and endpoint go, and none is made any more. */
 static void part(struct ucx *u, int peer, enum ucx_peer_state state)
 {
@@ -97,8 +90,8 @@ static void part(struct ucx *u, int peer, enum ucx_peer_state state)
     pthread_mutex_lock(&u->links);
     p->closed = true;
     p->wire_until = 0;
-    hang_up(&p->out);
-    hang_up(&p->in);
+    trib_ucx_hang_up(u, &p->out);
+    trib_ucx_hang_up(u, &p->in);
     pthread_mutex_unlock(&u->links);
     pthread_mutex_lock(&u->lock);
     p->expected = false;

@@ -7,7 +7,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "transport/tcp.h"
 
@@ -270,6 +272,40 @@ static void test_frames_outside(void **state)
     }
 }
 
+/*
+ * Does side 0 sleep once it has left its peer, though a forked child, as a loader of data
+ * is, still holds its sockets?
+ */
+static void test_child_holds_sockets(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+    uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
+    int quiet = 0;
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    const struct trib_transport_ops *ops = pair.t[0]->ops;
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    pid_t child = fork();
+    while (child == 0)
+        pause();
+    ops->disconnect(pair.t[0], 1);
+    pair.t[1]->ops->close(pair.t[1]);
+    struct pollfd sleep = {.fd = ops->descriptor(pair.t[0]), .events = POLLIN};
+    while (quiet < 5 && !trib_deadline_passed(deadline)) {
+        ops->arm(pair.t[0]);
+        (void)ops->poll(pair.t[0], &e, 1);
+        quiet = poll(&sleep, 1, 20) == 0 ? quiet + 1 : 0;
+        ops->wait(pair.t[0], 0);
+    }
+    ops->close(pair.t[0]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(quiet, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_told_why),
         cmocka_unit_test(test_memory_taken_back),
+        cmocka_unit_test(test_child_holds_sockets),
         cmocka_unit_test(test_split_at_every_byte),
         cmocka_unit_test(test_frames_outside),
     };
