@@ -13,7 +13,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "base/wait.h"
+
+enum {
+    ATTEMPT_MS = 2000, /* for one address of a peer */
+    OWN_MAX = 64,
+};
 
 const uint8_t trib_net_loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 
@@ -129,6 +135,33 @@ int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline)
     close(fd);
     errno = error;
     return -1;
+}
+
+static bool is_among(const uint8_t ip[16], uint8_t (*list)[16], int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (memcmp(list[i], ip, 16) == 0)
+            return true;
+    }
+    return false;
+}
+
+int trib_net_dial_any(const struct trib_net_place *place, uint8_t ip_out[16])
+{
+    uint8_t own[OWN_MAX][16];
+    int n_own = place->near ? 0 : trib_net_own(own, OWN_MAX), fd = -1;
+
+    memcpy(ip_out, trib_net_loopback, 16);
+    errno = EADDRNOTAVAIL;
+    if (place->near)
+        fd = trib_net_dial(ip_out, place->port, trib_deadline_ms(ATTEMPT_MS));
+    for (int i = 0; i < place->n && fd < 0; i++) {
+        if (is_among(place->ip[i], own, n_own))
+            continue;
+        memcpy(ip_out, place->ip[i], 16);
+        fd = trib_net_dial(ip_out, place->port, trib_deadline_ms(ATTEMPT_MS));
+    }
+    return fd;
 }
 
 bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16])

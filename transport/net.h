@@ -36,6 +36,26 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
 socklen_t trib_net_sockaddr(const uint8_t ip[16], uint16_t port, int family,
                             struct sockaddr_storage *out);
 
+/* Where a process listens. */
+struct trib_net_place {
+    const uint8_t (*ip)[16];
+    int n;
+    uint16_t port;
+    bool near; /* in this network name space */
+};
+
+/**
+ * trib_net_dial_any - a TCP connection by the first address that can be dialled, each
+ * for up to 2 s.
+ *
+ * A near process is reached through loopback. To another host an address that this one
+ * has, too, as that of a container bridge, would lead back here: it is left out.
+ *
+ * ip_out   the one that was dialled last
+ * returns  a non-blocking socket, or -1 and errno
+ */
+int trib_net_dial_any(const struct trib_net_place *place, uint8_t ip_out[16]);
+
 /** trib_net_dial - a TCP connection, non-blocking; -1 and errno. Ends with ETIMEDOUT at the
  * deadline, whatever signals come. */
 int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline);

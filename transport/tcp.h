@@ -210,7 +210,7 @@ void trib_socket_devices(char *text, size_t bytes);
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
 void trib_socket_accept(struct tcp *tcp);
 void trib_socket_greet(struct tcp *tcp);
-void trib_socket_hang_up(int fd);
+void trib_socket_hang_up(struct tcp *tcp, int fd);
 void trib_socket_inlet_close(struct tcp *tcp, int peer);
 
 /* tcp_connect.c: connections to peers, their beginning and their end. */
@@ -221,6 +221,8 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
 void trib_socket_watch_fd(struct tcp *tcp, int fd);
+/* Also while a forked child holds the socket: closing alone would leave it in epoll. */
+void trib_socket_unwatch_fd(struct tcp *tcp, int fd);
 void trib_socket_tick(struct tcp *tcp);
 void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -18,11 +18,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "base/wait.h"
 #include "transport/tcp.h"
 
 enum {
-    ATTEMPT_MS = 2000, /* for one address of a peer */
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
 };
 
@@ -31,6 +29,11 @@ void trib_socket_watch_fd(struct tcp *tcp, int fd)
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
 
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+void trib_socket_unwatch_fd(struct tcp *tcp, int fd)
+{
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
@@ -55,66 +58,6 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
     out->len = sizeof(a);
     memcpy(out->bytes, &a, sizeof(a));
     return TRIB_OK;
-}
-
-/* A connected socket, or -1 and errno. */
-static int dial(const uint8_t ip[16], uint16_t port)
-{
-    int family = trib_net_is_v4(ip) ? AF_INET : AF_INET6;
-    int yes = 1, error = 0;
-    struct sockaddr_storage to;
-    socklen_t to_len = trib_net_sockaddr(ip, port, family, &to), len = sizeof(error);
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    int rc = connect(fd, (struct sockaddr *)&to, to_len);
-    error = rc == 0 ? 0 : errno;
-    /* A connection that a signal interrupts is made all the same. */
-    if ((error == EINPROGRESS || error == EINTR) &&
-        (!trib_wait_fd(fd, POLLOUT, trib_deadline_ms(ATTEMPT_MS)) ||
-         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0))
-        error = errno;
-    if (!error)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static bool is_mine(const uint8_t ip[16])
-{
-    uint8_t own[TCP_ADDRESSES][16];
-    int n = trib_net_own(own, TCP_ADDRESSES);
-
-    for (int i = 0; i < n; i++) {
-        if (memcmp(own[i], ip, 16) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* On one host through loopback; else an address that both hosts have, as that of a
- * container bridge, leads back here and is left out. ip_out: the one that was dialled
- * last. */
-static int dial_any(const struct tcp *tcp, const struct tcp_address *a,
-                    uint8_t ip_out[16])
-{
-    bool same_net = a->boot == tcp->me.boot && a->net == tcp->net && a->net;
-    int fd = -1;
-
-    memcpy(ip_out, trib_net_loopback, 16);
-    errno = EADDRNOTAVAIL;
-    if (same_net)
-        fd = dial(trib_net_loopback, a->port);
-    for (uint32_t i = 0; i < a->n && i < TCP_ADDRESSES && fd < 0; i++) {
-        if (!same_net && is_mine(a->ip[i]))
-            continue;
-        memcpy(ip_out, a->ip[i], 16);
-        fd = dial(a->ip[i], a->port);
-    }
-    return fd;
 }
 
 static trib_status_t check_address(struct tcp *tcp, int peer,
@@ -184,7 +127,13 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                               .rank = tcp->self,
                               .size = tcp->size,
                               .key = a.key};
-    int fd = dial_any(tcp, &a, ip);
+    struct trib_net_place place = {
+        .ip = (const uint8_t(*)[16])a.ip,
+        .n = (int)(a.n < TCP_ADDRESSES ? a.n : TCP_ADDRESSES),
+        .port = a.port,
+        .near = a.boot == tcp->me.boot && a.net == tcp->net && a.net,
+    };
+    int fd = trib_net_dial_any(&place, ip);
     trib_net_text(ip, tried, sizeof(tried));
     if (fd < 0)
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
@@ -213,7 +162,7 @@ static void outlet_close(struct tcp *tcp, int peer)
 
     pthread_mutex_lock(&tcp->lock);
     if (p->fd >= 0)
-        trib_socket_hang_up(p->fd);
+        trib_socket_hang_up(tcp, p->fd);
     p->fd = -1;
     if (p->head != p->tail)
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);

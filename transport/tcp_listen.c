@@ -44,8 +44,9 @@ static void drain(int fd)
         continue;
 }
 
-void trib_socket_hang_up(int fd)
+void trib_socket_hang_up(struct tcp *tcp, int fd)
 {
+    trib_socket_unwatch_fd(tcp, fd);
     (void)shutdown(fd, SHUT_WR);
     drain(fd);
     close(fd);
@@ -57,7 +58,7 @@ void trib_socket_inlet_close(struct tcp *tcp, int peer)
 
     if (in->fd < 0)
         return;
-    trib_socket_hang_up(in->fd);
+    trib_socket_hang_up(tcp, in->fd);
     tcp->peers[peer].finished = true;
     free(in->buf);
     memset(in, 0, sizeof(*in));
@@ -132,7 +133,7 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
 
     if (p && p->state == TCP_PEER_LEFT) { /* it must not take us for dead */
         say(g->fd, TCP_BYE, TCP_NOT_REFUSED);
-        trib_socket_hang_up(g->fd);
+        trib_socket_hang_up(tcp, g->fd);
         return true;
     }
     if (!p) {
@@ -141,7 +142,7 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
     }
     p->in.buf = malloc(TCP_BUFFER);
     if (!p->in.buf) {
-        trib_socket_hang_up(g->fd);
+        trib_socket_hang_up(tcp, g->fd);
         return true;
     }
     say(g->fd, TCP_ACCEPT, TCP_NOT_REFUSED);
@@ -168,7 +169,7 @@ static bool seat(struct tcp *tcp, struct tcp_guest *g)
     if (g->refused) {
         bool over = late || has_gone(g);
         if (over)
-            close(g->fd);
+            trib_socket_hang_up(tcp, g->fd);
         return over;
     }
     ssize_t n = recv(g->fd, (uint8_t *)&g->hello + g->have, sizeof(g->hello) - g->have,
@@ -183,7 +184,7 @@ static bool seat(struct tcp *tcp, struct tcp_guest *g)
         return answer(tcp, g);
     trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
              "a stranger connected to port %u and was turned away", tcp->listener.port);
-    trib_socket_hang_up(g->fd);
+    trib_socket_hang_up(tcp, g->fd);
     return true;
 }
 

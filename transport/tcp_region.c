@@ -86,17 +86,39 @@ trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr
     return TRIB_OK;
 }
 
-void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
+static void forget(struct tcp *tcp, struct tcp_region *region)
 {
-    struct tcp *tcp = tcp_of(t);
-    struct tcp_region *region = (struct tcp_region *)opaque;
-
     if (!region)
         return;
     tcp->regions[region->id & (REGIONS_MAX - 1)] = NULL;
     if (region->allocated)
         munmap(region->ptr, region->len);
     free(region);
+}
+
+/* The rest of a payload that is under way would go into memory that is of somebody else:
+ * whoever still writes here is lost. */
+static void cut_off(struct tcp *tcp, uint32_t id)
+{
+    for (int i = 0; i < tcp->size; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        if (!p->in.in_payload || p->in.left == 0 || p->in.head.region != id)
+            continue;
+        trib_socket_going(
+            tcp, i, "process %d was still writing into memory that is no region any more",
+            p->who.pid);
+        trib_socket_inlet_close(tcp, i);
+    }
+}
+
+void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_region *region = (struct tcp_region *)opaque;
+
+    if (region)
+        cut_off(tcp, region->id);
+    forget(tcp, region);
 }
 
 trib_status_t trib_socket_export(struct trib_transport *t, const struct trib_region *opaque,
@@ -176,7 +198,7 @@ void trib_socket_free_memory(struct tcp *tcp)
     while (tcp->remotes)
         trib_socket_release(&tcp->base, (struct trib_remote *)tcp->remotes);
     for (uint32_t i = 0; i < tcp->n_regions; i++)
-        trib_socket_dereg(&tcp->base, (struct trib_region *)tcp->regions[i]);
+        forget(tcp, tcp->regions[i]);
     free(tcp->regions);
     free(tcp->generations);
 }

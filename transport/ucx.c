@@ -84,8 +84,7 @@ static void release(struct ucx *u)
         struct ucx_peer *p = &u->peers[i];
         close_fd(p->out);
         close_fd(p->in);
-        if (p->watched)
-            trib_process_watch_close(&p->watch);
+        trib_watch_free(&p->watch);
         free(p->tickets);
         free(p->inbox);
     }

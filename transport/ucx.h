@@ -24,12 +24,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/process.h"
 #include "transport/net.h"
-#include "transport/pulse.h"
 #include "transport/transport.h"
 #include "transport/ucx_api.h"
 #include "transport/ucx_wire.h"
+#include "transport/watch.h"
 
 #define UCX_GUESTS 64
 #define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
@@ -88,12 +87,9 @@ struct ucx_peer {
     enum ucx_peer_state state;
     struct trib_process who;
     uint64_t key;
-    struct trib_process_watch watch; /* same host only */
-    bool watched;
-    bool pulsed; /* other hosts: asked by heartbeats */
+    struct trib_watch watch;
     bool mute; /* not connected: its loss is nobody's concern */
     bool reported; /* that it does not go well: a loss needs no second reason */
-    uint64_t stopped_ns;
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
     /* under `lock` */
@@ -205,6 +201,9 @@ trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);
 trib_status_t trib_ucx_manager_start(struct ucx *u);
 void trib_ucx_manager_stop(struct ucx *u);
 void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out);
+/* Closes one that is looked at: closing alone would leave it at the door as long as a
+ * forked child holds it. */
+void trib_ucx_hang_up(struct ucx *u, int *fd);
 void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value);
 
 /* ucx_connect.c */

@@ -5,8 +5,6 @@
  * the two did not work.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,6 @@
 #include "transport/ucx.h"
 
 enum {
-    ATTEMPT_MS = 2000, /* for one address of a peer */
     CONNECT_MS = 2000, /* at least, for all that follows: a host may be busy */
     SLICE_MS = 25, /* between two looks at a peer that is waited for */
 };
@@ -78,91 +75,26 @@ trib_status_t trib_ucx_reach(struct trib_transport *t, int peer,
     return check_address(ucx_of(t), peer, address, &a);
 }
 
-/* A connected socket, or -1 and errno. */
-static int dial(const uint8_t ip[16], uint16_t port)
-{
-    int family = trib_net_is_v4(ip) ? AF_INET : AF_INET6;
-    int yes = 1, error = 0;
-    struct sockaddr_storage to;
-    socklen_t to_len = trib_net_sockaddr(ip, port, family, &to), len = sizeof(error);
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    error = connect(fd, (struct sockaddr *)&to, to_len) == 0 ? 0 : errno;
-    /* A connection that a signal interrupts is made all the same. */
-    if ((error == EINPROGRESS || error == EINTR) &&
-        (!trib_wait_fd(fd, POLLOUT, trib_deadline_ms(ATTEMPT_MS)) ||
-         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0))
-        error = errno;
-    if (!error)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static bool is_mine(const uint8_t ip[16])
-{
-    uint8_t own[UCX_ADDRESSES][16];
-    int n = trib_net_own(own, UCX_ADDRESSES);
-
-    for (int i = 0; i < n; i++) {
-        if (memcmp(own[i], ip, 16) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* On one host through loopback; else an address that both hosts have, as that of a
- * container bridge, leads back here and is left out. ip_out: dialled last. */
-static int dial_any(const struct ucx *u, const struct ucx_address *a, uint8_t ip_out[16])
-{
-    bool same_net = a->boot == u->me.boot && a->net == u->net && a->net;
-    int fd = -1;
-
-    memcpy(ip_out, trib_net_loopback, 16);
-    errno = EADDRNOTAVAIL;
-    if (same_net)
-        fd = dial(trib_net_loopback, a->port);
-    for (uint32_t i = 0; i < a->n && fd < 0; i++) {
-        if (!same_net && is_mine(a->ip[i]))
-            continue;
-        memcpy(ip_out, a->ip[i], 16);
-        fd = dial(a->ip[i], a->port);
-    }
-    return fd;
-}
-
 /* A connection that is being made. */
 struct call {
     int peer;
     int fd;
     uint64_t until;
+    uint64_t looked_at; /* of trib_watch_due */
     const struct ucx_address *address;
 };
 
-/* Does the peer still live, as far as this host's kernel knows? Stopped for as long as
- * counts as lost is dead, too. */
-static bool lives(const struct ucx *u, int peer)
+/* Nothing says that it has died, or been stopped for as long as counts as lost. */
+static bool lives(struct ucx *u, struct call *c)
 {
-    struct ucx_peer *p = &u->peers[peer];
+    char why[TRIB_WHY_MAX];
 
-    if (!p->watched)
-        return true;
-    enum trib_process_state state = trib_process_watch_look(&p->watch);
-    if (state != TRIB_PROCESS_STOPPED)
-        p->stopped_ns = 0;
-    else if (!p->stopped_ns)
-        p->stopped_ns = trib_now_ns();
-    return state != TRIB_PROCESS_DEAD &&
-           (!p->stopped_ns || trib_now_ns() - p->stopped_ns <
-                                  (uint64_t)u->cfg->stop_timeout_ms * 1000000u);
+    return !trib_watch_lost(&u->peers[c->peer].watch, trib_watch_due(&c->looked_at),
+                            u->cfg->stop_timeout_ms, why, sizeof(why));
 }
 
 /* All bytes, or false and errno; 0 there is the end of the stream. */
-static bool read_all(const struct ucx *u, const struct call *c, void *to, size_t len)
+static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
 {
     int fd = c->fd;
     uint8_t *bytes = to;
@@ -178,7 +110,7 @@ static bool read_all(const struct ucx *u, const struct call *c, void *to, size_t
             errno = 0;
         if (!later)
             return false;
-        if (!trib_deadline_passed(c->until) && lives(u, c->peer)) {
+        if (!trib_deadline_passed(c->until) && lives(u, c)) {
             (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS));
             continue;
         }
@@ -223,7 +155,7 @@ static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int 
 }
 
 /* Hello and answer. name_out: its worker's address, to be freed. */
-static trib_status_t greet(struct ucx *u, const struct call *c, void **name_out)
+static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
 {
     const struct ucx_address *a = c->address;
     struct ucx_word word;
@@ -259,29 +191,19 @@ static void begin_watch(struct ucx *u, int peer, const struct ucx_address *a,
                         const uint8_t ip[16])
 {
     struct ucx_peer *p = &u->peers[peer];
-    struct trib_pulse_peer heart = {
-        .port = a->pulse_port, .key = a->pulse_key, .pid = a->pid};
+    struct trib_watch_opts opts = {
+        .me = &u->me,
+        .who = &p->who,
+        .proc = u->watch,
+        .pulse = u->pulse,
+        .peer = peer,
+        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+    };
 
-    if (trib_process_same(&p->who, &u->me))
-        return;
-    p->watched = u->watch && a->boot == u->me.boot && a->space == u->me.space &&
-                 trib_process_watch_open(&p->watch, &p->who, NULL) == TRIB_OK;
-    if (p->watched)
-        return;
-    memcpy(heart.ip, ip, sizeof(heart.ip));
-    trib_pulse_watch(u->pulse, peer, &heart);
-    p->pulsed = true;
-}
-
-static void end_watch(struct ucx *u, int peer)
-{
-    struct ucx_peer *p = &u->peers[peer];
-
-    if (p->watched)
-        trib_process_watch_close(&p->watch);
-    if (p->pulsed)
-        trib_pulse_forget(u->pulse, peer);
-    p->watched = p->pulsed = false;
+    p->who = (struct trib_process){
+        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
+    memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
+    trib_watch_begin(&p->watch, &opts);
 }
 
 static bool has_ended(struct ucx *u, int peer)
@@ -293,7 +215,7 @@ static bool has_ended(struct ucx *u, int peer)
 }
 
 /* The first message must get through: then UCX has its connection. */
-static trib_status_t wire(struct ucx *u, const struct call *c, const void *name)
+static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
 {
     int peer = c->peer;
     struct ucx_peer *p = &u->peers[peer];
@@ -319,7 +241,7 @@ static trib_status_t wire(struct ucx *u, const struct call *c, const void *name)
         pthread_mutex_lock(&u->lock);
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);
-        if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, peer))
+        if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, c))
             continue;
         status = trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
                            fault == UCS_OK ? why : trib_ucx_status_text(&u->api, fault));
@@ -333,8 +255,7 @@ static void undo(struct ucx *u, int peer)
     struct ucx_peer *p = &u->peers[peer];
 
     pthread_mutex_lock(&u->links);
-    close(p->out);
-    p->out = -1;
+    trib_ucx_hang_up(u, &p->out);
     bool has_other = p->in >= 0 && !p->gone;
     pthread_mutex_unlock(&u->links);
     pthread_mutex_lock(&u->lock);
@@ -343,7 +264,7 @@ static void undo(struct ucx *u, int peer)
     pthread_mutex_unlock(&u->lock);
 }
 
-static trib_status_t make(struct ucx *u, const struct call *c)
+static trib_status_t make(struct ucx *u, struct call *c)
 {
     struct ucx_peer *p = &u->peers[c->peer];
     void *name;
@@ -376,23 +297,29 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
     if (status != TRIB_OK || u->peers[peer].state == UCX_PEER_CONNECTED)
         return status;
     struct ucx_peer *p = &u->peers[peer];
-    int fd = dial_any(u, &a, ip);
+    struct trib_net_place place = {
+        .ip = (const uint8_t(*)[16])a.ip,
+        .n = (int)a.n,
+        .port = a.port,
+        .near = a.boot == u->me.boot && a.net == u->net && a.net,
+    };
+    int fd = trib_net_dial_any(&place, ip);
     trib_net_text(ip, tried, sizeof(tried));
     if (fd < 0)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be reached at %s port %u: %m", a.pid, tried,
                          a.port);
     p->key = a.key;
-    p->who = (struct trib_process){
-        .pid = a.pid, .start = a.start, .space = a.space, .boot = a.boot};
     begin_watch(u, peer, &a, ip);
     int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
-    struct call call = {
-        .peer = peer, .fd = fd, .until = trib_deadline_ms(ms), .address = &a};
+    struct call call = {.peer = peer,
+                        .fd = fd,
+                        .until = trib_deadline_ms(ms),
+                        .looked_at = trib_now_ns(),
+                        .address = &a};
     status = make(u, &call);
-    p->stopped_ns = 0;
     if (status != TRIB_OK) {
-        end_watch(u, peer);
+        trib_watch_end(&p->watch);
         return status;
     }
     p->state = UCX_PEER_CONNECTED;

@@ -18,7 +18,6 @@
 enum {
     GOING_MS = 50, /* for what a dead peer may have under way */
     LEFT_MS = 500, /* for what one that left has sent */
-    STOPS_MS = 25, /* between two looks for stopped processes */
     LEAVE_MS = 200, /* for what was sent to get there */
 };
 
@@ -69,54 +68,17 @@ void trib_ucx_take_news(struct ucx *u)
     pthread_mutex_unlock(&u->links);
 }
 
-/*
- * Only time during which somebody watched counts: a job that was suspended as a whole
- * and goes on must not find all its peers lost.
- */
-static void look_for_stop(struct ucx *u, int peer, uint64_t elapsed)
-{
-    struct ucx_peer *p = &u->peers[peer];
-
-    if (!p->watched || p->state != UCX_PEER_CONNECTED)
-        return;
-    enum trib_process_state state = trib_process_watch_look(&p->watch);
-    if (state == TRIB_PROCESS_DEAD)
-        going(u, peer, "process %d has died", p->who.pid);
-    p->stopped_ns =
-        state == TRIB_PROCESS_STOPPED ? p->stopped_ns + (p->stopped_ns ? elapsed : 1) : 0;
-    if (p->stopped_ns >= (uint64_t)u->cfg->stop_timeout_ms * 1000000u)
-        going(u, peer, "process %d has been stopped for %.1f s", p->who.pid,
-              (double)p->stopped_ns / 1e9);
-}
-
-static void look_for_silence(struct ucx *u, int peer)
-{
-    char why[TRIB_WHY_MAX];
-
-    if (u->peers[peer].pulsed && u->peers[peer].state == UCX_PEER_CONNECTED &&
-        trib_pulse_lost(u->pulse, peer, why, sizeof(why)))
-        going(u, peer, "%s", why);
-}
-
 void trib_ucx_tick(struct ucx *u)
 {
-    uint64_t now = trib_now_ns(), elapsed = now - u->stops_at;
-    const uint64_t step = STOPS_MS * UINT64_C(1000000);
+    uint64_t due = trib_watch_due(&u->stops_at);
+    char why[TRIB_WHY_MAX];
 
-    if (elapsed < step)
-        return;
-    u->stops_at = now;
     for (int i = 0; i < u->size; i++) {
-        look_for_silence(u, i);
-        look_for_stop(u, i, elapsed < 4 * step ? elapsed : 4 * step);
+        struct ucx_peer *p = &u->peers[i];
+        if (p->state == UCX_PEER_CONNECTED &&
+            trib_watch_lost(&p->watch, due, u->cfg->stop_timeout_ms, why, sizeof(why)))
+            going(u, i, "%s", why);
     }
-}
-
-static void hang_up(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
 }
 
 /* Sockets and endpoint go, and none is made any more. */
@@ -128,8 +90,8 @@ static void part(struct ucx *u, int peer, enum ucx_peer_state state)
     pthread_mutex_lock(&u->links);
     p->closed = true;
     p->wire_until = 0;
-    hang_up(&p->out);
-    hang_up(&p->in);
+    trib_ucx_hang_up(u, &p->out);
+    trib_ucx_hang_up(u, &p->in);
     pthread_mutex_unlock(&u->links);
     pthread_mutex_lock(&u->lock);
     p->expected = false;
@@ -139,11 +101,7 @@ static void part(struct ucx *u, int peer, enum ucx_peer_state state)
     u->backlog -= p->head != p->tail;
     p->head = p->tail;
     pthread_mutex_unlock(&u->lock);
-    if (p->watched)
-        trib_process_watch_close(&p->watch);
-    if (p->pulsed)
-        trib_pulse_forget(u->pulse, peer);
-    p->watched = p->pulsed = false;
+    trib_watch_end(&p->watch);
 }
 
 /* Has all come that a peer sent, as far as it can? */

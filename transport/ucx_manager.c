@@ -51,6 +51,15 @@ void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out)
     let_in(u, fd, label(out ? AT_OUT : AT_IN, peer));
 }
 
+void trib_ucx_hang_up(struct ucx *u, int *fd)
+{
+    if (*fd < 0)
+        return;
+    (void)epoll_ctl(u->door, EPOLL_CTL_DEL, *fd, NULL);
+    close(*fd);
+    *fd = -1;
+}
+
 static void tell_owner(struct ucx *u)
 {
     atomic_store_explicit(&u->news, true, memory_order_release);
@@ -252,11 +261,11 @@ static ssize_t take_bytes(struct ucx_guest *g)
     return n > 0 ? n : -1;
 }
 
-static bool turn_away(const struct ucx *u, const struct ucx_guest *g)
+static bool turn_away(struct ucx *u, struct ucx_guest *g)
 {
     trib_log(u->log, TRIB_LOG_WARN, "ucx",
              "a stranger connected to port %u and was turned away", u->listener.port);
-    close(g->fd);
+    trib_ucx_hang_up(u, &g->fd);
     return true;
 }
 
@@ -279,7 +288,7 @@ static bool attend(struct ucx *u, struct ucx_guest *g)
         }
     }
     if (g->refused && (has_gone(g->fd) || trib_deadline_passed(g->until))) {
-        close(g->fd);
+        trib_ucx_hang_up(u, &g->fd);
         return true;
     }
     bool over = n < 0 || trib_deadline_passed(g->until);
@@ -301,7 +310,7 @@ static void make_room(struct ucx *u)
 {
     if (u->n_guests < UCX_GUESTS)
         return;
-    close(u->guests[0].fd);
+    trib_ucx_hang_up(u, &u->guests[0].fd);
     free(u->guests[0].name);
     memmove(&u->guests[0], &u->guests[1], (UCX_GUESTS - 1) * sizeof(u->guests[0]));
     u->n_guests--;

@@ -83,7 +83,7 @@ static void on_fetched(void *request, ucs_status_t status, size_t length,
         arrived(f->ucx, p, a);
     else if (p->fault == UCS_OK)
         p->fault = status == UCS_OK ? UCS_ERR_MESSAGE_TRUNCATED : status;
-    if (status != UCS_OK)
+    if (p->fault != UCS_OK)
         atomic_store_explicit(&f->ucx->news, true, memory_order_release);
     f->ucx->api.ucp_request_free(request);
     drop_fetch(f);

@@ -274,7 +274,10 @@ bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until)
     pthread_mutex_lock(&u->lock);
     ucs_status_ptr_t request =
         p->ep && p->fault == UCS_OK ? u->api.ucp_ep_flush_nbx(p->ep, &none) : NULL;
-    bool real = UCS_PTR_IS_PTR(request), fine = p->ep && p->fault == UCS_OK;
+    bool real = UCS_PTR_IS_PTR(request);
+    bool fine = p->ep && p->fault == UCS_OK && !UCS_PTR_IS_ERR(request);
+    if (UCS_PTR_IS_ERR(request) && p->fault == UCS_OK)
+        p->fault = UCS_PTR_STATUS(request);
     while (real && !over) {
         unsigned n = u->api.ucp_worker_progress(u->worker);
         ucs_status_t status = u->api.ucp_request_check_status(request);

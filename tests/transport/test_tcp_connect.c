@@ -103,6 +103,35 @@ static void test_signals_while_connecting(void **state)
     pair.t[0]->ops->close(pair.t[0]);
 }
 
+/* The first address that answers; of those that this host has, too, none. */
+static void test_several_addresses(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
+    socklen_t len = sizeof(at);
+    uint8_t ip[2][16], reached[16];
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    for (int i = 0; i < 2; i++) {
+        memcpy(ip[i], trib_net_loopback, 16);
+        ip[i][15] += (uint8_t)i;
+    }
+    struct trib_net_place place = {
+        .ip = (const uint8_t(*)[16])ip, .n = 2, .port = ntohs(at.sin_port)};
+    int fd = trib_net_dial_any(&place, reached);
+    assert_true(fd >= 0);
+    assert_memory_equal(reached, ip[1], 16);
+    close(fd);
+    close(listener);
+    place.n = trib_net_own(ip, 1); /* 0 where there is loopback alone */
+    assert_int_equal(trib_net_dial_any(&place, reached), -1);
+    assert_int_equal(errno, EADDRNOTAVAIL);
+}
+
 static int refusal; /* errno of epoll_pwait2, 0: as it is */
 
 /* In the place of libc's: an old kernel, or a container's filter. */
@@ -146,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_while_connecting),
+        cmocka_unit_test(test_several_addresses),
         cmocka_unit_test(test_sleeps_without_pwait2),
     };
 

@@ -4,8 +4,12 @@
  */
 #include "tests/transport/pair.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "transport/tcp.h"
 
@@ -23,9 +27,10 @@ static struct tcp_address address_of(struct pair *pair, int side)
 static int dial(uint16_t port)
 {
     struct sockaddr_storage to;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
     socklen_t len = trib_net_sockaddr(trib_net_loopback, port, AF_INET, &to);
 
+    assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, len), 0);
     return fd;
 }
@@ -142,12 +147,175 @@ static void test_told_why(void **state)
     is_lost(NULL, 3, "turned rank 0 away: it knows no such rank");
 }
 
+/* A connection to side 1, made by hand, over which rank 0 has begun to write. */
+static int begin_write(struct pair *pair, const struct tcp_head *head, const void *bytes,
+                       size_t len)
+{
+    struct tcp_address a = address_of(pair, 1);
+    const struct tcp_hello hello = {
+        .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
+    struct tcp_head word;
+    int fd = dial(a.port);
+
+    assert_int_equal(answer(pair, fd, &hello, sizeof(hello), &word), sizeof(word));
+    assert_int_equal(word.kind, TCP_ACCEPT);
+    assert_int_equal(send(fd, head, sizeof(*head), MSG_NOSIGNAL), sizeof(*head));
+    assert_int_equal(send(fd, bytes, len, MSG_NOSIGNAL), len);
+    return fd;
+}
+
+/* Side 1 with memory of its caller; rank 0 is nobody but who dials by hand. */
+static struct tcp_head open_target(struct pair *pair, void *mem, size_t len)
+{
+    struct trib_transport_opts opts = pair_opts(pair, 1);
+    struct trib_blob blob;
+    struct tcp_export x;
+
+    assert_status(trib_transport_open("tcp", &opts, &pair->t[1]), TRIB_OK);
+    assert_status(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]), TRIB_OK);
+    assert_status(pair->t[1]->ops->export_region(pair->t[1], pair->region[1], &blob),
+                  TRIB_OK);
+    memcpy(&x, blob.bytes, sizeof(x));
+    return (struct tcp_head){
+        .magic = TCP_MAGIC, .kind = TCP_WRITE, .region = x.region, .len = len};
+}
+
+static void poll_side_1(struct pair *pair, const uint8_t *until)
+{
+    struct trib_event e;
+
+    for (int i = 0; i < 20000 && !*until; i++) {
+        assert_int_equal(pair->t[1]->ops->poll(pair->t[1], &e, 1), 0);
+        usleep(500);
+    }
+    assert_true(*until);
+}
+
+/* Half of a payload is here when its target is taken away: the rest goes nowhere. */
+static void test_memory_taken_back(void **state)
+{
+    struct pair pair = {0};
+    uint8_t mem[512] = {0}, half[256];
+    struct trib_event e;
+
+    (void)state;
+    struct tcp_head head = open_target(&pair, mem, sizeof(mem));
+    memset(half, 7, sizeof(half));
+    int fd = begin_write(&pair, &head, half, sizeof(half));
+    poll_side_1(&pair, &mem[255]);
+    pair.t[1]->ops->dereg(pair.t[1], pair.region[1]);
+    memset(mem, 0, sizeof(mem));
+    (void)send(fd, half, sizeof(half), MSG_NOSIGNAL);
+    assert_int_equal(pair_poll(&pair, 1, 100, &e), 0);
+    for (size_t i = 0; i < sizeof(mem); i++)
+        assert_int_equal(mem[i], 0);
+    close(fd);
+    pair.t[1]->ops->close(pair.t[1]);
+}
+
+/* Two writes, byte by byte: each has arrived when its last byte has, and not before. */
+static void test_split_at_every_byte(void **state)
+{
+    struct pair pair = {0};
+    uint8_t mem[40] = {0}, stream[2 * (sizeof(struct tcp_head) + sizeof(mem))];
+    const size_t frame = sizeof(stream) / 2;
+    struct trib_event e;
+
+    (void)state;
+    struct tcp_head head = open_target(&pair, mem, sizeof(mem));
+    for (int i = 0; i < 2; i++) {
+        head.imm = 5 + (uint32_t)i;
+        memcpy(stream + (size_t)i * frame, &head, sizeof(head));
+        memset(stream + (size_t)i * frame + sizeof(head), 7 + i, sizeof(mem));
+    }
+    int fd = begin_write(&pair, (struct tcp_head *)stream, "", 0);
+    for (size_t at = sizeof(head); at < sizeof(stream); at++) {
+        bool last = (at + 1) % frame == 0;
+        assert_int_equal(send(fd, stream + at, 1, MSG_NOSIGNAL), 1);
+        int n = pair_poll(&pair, 1, last ? 10000 : 0, &e);
+        assert_int_equal(n, last);
+        if (!last)
+            continue;
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+        assert_int_equal(e.imm, 5 + at / frame);
+        assert_int_equal(e.len, sizeof(mem));
+        for (size_t i = 0; i < sizeof(mem); i++)
+            assert_int_equal(mem[i], 7 + at / frame);
+    }
+    close(fd);
+    pair.t[1]->ops->close(pair.t[1]);
+}
+
+/* What a frame claims must lie in its region, whatever it adds up to. */
+static void test_frames_outside(void **state)
+{
+    static const struct {
+        uint64_t off, len;
+    } claims[] = {{0, 65}, {64, 1}, {1, 64}, {UINT64_MAX, 2}, {8, UINT64_MAX - 4}};
+    uint8_t mem[80], bytes[80];
+
+    (void)state;
+    memset(bytes, 1, sizeof(bytes));
+    for (size_t c = 0; c < sizeof(claims) / sizeof(claims[0]); c++) {
+        struct pair pair = {0};
+        struct tcp_head word;
+        memset(mem, 9, sizeof(mem));
+        struct tcp_head head = open_target(&pair, mem, 64);
+        head.off = claims[c].off;
+        head.len = claims[c].len;
+        int fd = begin_write(&pair, &head, bytes, sizeof(bytes));
+        assert_true(answer(&pair, fd, "", 0, &word) <= 0);
+        for (size_t i = 0; i < sizeof(mem); i++)
+            assert_int_equal(mem[i], 9);
+        close(fd);
+        pair.t[1]->ops->close(pair.t[1]);
+    }
+}
+
+/*
+ * Does side 0 sleep once it has left its peer, though a forked child, as a loader of data
+ * is, still holds its sockets?
+ */
+static void test_child_holds_sockets(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+    uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
+    int quiet = 0;
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    const struct trib_transport_ops *ops = pair.t[0]->ops;
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    pid_t child = fork();
+    while (child == 0)
+        pause();
+    ops->disconnect(pair.t[0], 1);
+    pair.t[1]->ops->close(pair.t[1]);
+    struct pollfd sleep = {.fd = ops->descriptor(pair.t[0]), .events = POLLIN};
+    while (quiet < 5 && !trib_deadline_passed(deadline)) {
+        ops->arm(pair.t[0]);
+        (void)ops->poll(pair.t[0], &e, 1);
+        quiet = poll(&sleep, 1, 20) == 0 ? quiet + 1 : 0;
+        ops->wait(pair.t[0], 0);
+    }
+    ops->close(pair.t[0]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(quiet, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_told_why),
+        cmocka_unit_test(test_memory_taken_back),
+        cmocka_unit_test(test_child_holds_sockets),
+        cmocka_unit_test(test_split_at_every_byte),
+        cmocka_unit_test(test_frames_outside),
     };
 
     tribtest_deadline(60);

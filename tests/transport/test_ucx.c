@@ -146,29 +146,155 @@ static void test_told_why(void **state)
     is_refused(NULL, 2, 4096, "turned rank 0 away: it has other settings");
 }
 
+#define LARGE ((size_t)1 << 20) /* UCX asks for it from where it lies */
+
+/* Memory of the caller on both sides; side 0 may write to that of side 1. */
+static struct trib_write large_write(struct pair *pair, uint8_t *mem[2])
+{
+    struct trib_write w = {.len = LARGE};
+    struct trib_region *region[2];
+    struct trib_remote *remote;
+    struct trib_blob blob;
+
+    for (int i = 0; i < 2; i++) {
+        mem[i] = malloc(LARGE);
+        assert_non_null(mem[i]);
+        memset(mem[i], 8 - i, LARGE);
+        assert_status(pair->t[i]->ops->reg(pair->t[i], mem[i], LARGE, &region[i]),
+                      TRIB_OK);
+    }
+    pair->region[1] = region[1];
+    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob), TRIB_OK);
+    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote), TRIB_OK);
+    w.local = region[0];
+    w.remote = remote;
+    return w;
+}
+
+/* Both sides poll, as UCX wants for what is large, until side 1 has an event. */
+static void poll_both(struct pair *pair, struct trib_event *e)
+{
+    struct trib_event none;
+
+    for (int i = 0; i < 20000; i++) {
+        (void)pair->t[0]->ops->poll(pair->t[0], &none, 1);
+        if (pair_poll(pair, 1, 0, e))
+            return;
+    }
+    fail_msg("side 1 has no event");
+}
+
+/* Of a large write UCX may tell first that it was turned away. */
+static void is_given_up(struct pair *pair, bool large)
+{
+    struct trib_event e;
+
+    assert_int_equal(pair_poll(pair, 0, 20000, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_true(large || strstr(e.why, "has given this rank up"));
+}
+
 /* A write past the end of a region: the target loses the writer, who is told so. */
-static void test_outside(void **state)
+static void outside(size_t len)
 {
     struct pair pair;
     struct trib_event e;
+    uint8_t *mem[2];
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
-    memset(pair.mem[1], 7, PAIR_LEN);
-    ((struct ucx_remote *)pair.remote[0])->len = (size_t)1 << 40;
-    struct trib_write w = {.local = pair.region[0],
-                           .remote = pair.remote[0],
-                           .remote_off = PAIR_LEN - 7,
-                           .len = 8};
+    struct trib_write w = large_write(&pair, mem);
+    ((struct ucx_remote *)(uintptr_t)w.remote)->len = (size_t)1 << 40;
+    w.remote_off = LARGE - len + 1;
+    w.len = len;
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(strstr(e.why, "wrote outside of a region"));
-    for (int i = 0; i < PAIR_LEN; i++)
-        assert_int_equal(pair.mem[1][i], 7);
-    assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
+    for (size_t i = 0; i < LARGE; i++)
+        assert_int_equal(mem[1][i], 7);
+    is_given_up(&pair, len == LARGE);
+    pair_close(&pair);
+    free(mem[0]);
+    free(mem[1]);
+}
+
+static void test_outside(void **state)
+{
+    (void)state;
+    outside(8);
+    outside(LARGE);
+}
+
+static void test_large(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+    uint8_t *mem[2];
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct trib_write w = large_write(&pair, mem);
+    w.imm = 11;
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    poll_both(&pair, &e);
+    assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+    assert_int_equal(e.imm, 11);
+    assert_int_equal(e.len, LARGE);
+    assert_memory_equal(mem[0], mem[1], LARGE);
+    pair_close(&pair);
+    free(mem[0]);
+    free(mem[1]);
+}
+
+/* A large message is under way when its target is taken away: UCX lets go of it first. */
+static void test_memory_taken_back(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+    uint8_t *mem[2];
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct trib_write w = large_write(&pair, mem);
+    const struct ucx_peer *p = &ucx_of(pair.t[1])->peers[0];
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    for (int i = 0; i < 20000 && p->pending == 0; i++)
+        assert_int_equal(pair_poll(&pair, 1, 0, &e), 0); /* side 0 sends no bytes yet */
+    assert_true(p->pending > 0);
+    pair.t[1]->ops->dereg(pair.t[1], pair.region[1]);
+    assert_int_equal(p->pending, 0);
+    free(mem[1]);
+    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    assert_non_null(strstr(e.why, "has given this rank up"));
+    assert_non_null(strstr(e.why, "was still writing into memory"));
+    is_given_up(&pair, true);
+    pair_close(&pair);
+    free(mem[0]);
+}
+
+static ucs_status_ptr_t flush_fails(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    (void)ep;
+    (void)param;
+    return UCS_STATUS_PTR(UCS_ERR_UNREACHABLE);
+}
+
+/* An endpoint that UCX cannot bring up is no connection. */
+static void test_endpoint_fails(void **state)
+{
+    struct pair pair = {0};
+    struct trib_address address;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+    }
+    ucx_of(pair.t[0])->api.ucp_ep_flush_nbx = flush_fails;
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_ERR_PEER_LOST);
+    if (!strstr(trib_error_text(&pair.err), "UCX knows no way to it"))
+        fail_msg("\"%s\"", trib_error_text(&pair.err));
     pair_close(&pair);
 }
 
@@ -191,7 +317,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
-        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_outside),   cmocka_unit_test(test_large),
+        cmocka_unit_test(test_memory_taken_back),
+        cmocka_unit_test(test_endpoint_fails),
     };
 
     tribtest_deadline(120);
