@@ -40,7 +40,7 @@ _Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot 
 struct facts {
     uint32_t transport;      /* of survey() */
     uint32_t oversubscribed; /* the ranks of its host have fewer cores than they are */
-    struct trib_blob arena;
+    struct trib_arena_blob arena;
 };
 _Static_assert(sizeof(struct facts) <= TRIB_BOOT_BLOB_MAX, "facts fit a boot blob");
 
@@ -191,6 +191,8 @@ static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
         least = share;
         whose = r;
     }
+    e->arena.per_edge = trib_window_spare(
+        (struct trib_window){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
     if (e->size == 1 || least == SIZE_MAX)
         return;
     struct trib_window asked = {(uint32_t)cfg->window, cfg->chunk};
@@ -225,13 +227,16 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
     free(addresses);
     e->oversubscribed = is_oversubscribed(e, all);
     out->oversubscribed = e->oversubscribed;
+    /* Memory that all map costs nothing before it is touched. */
+    if (out->transport & TRIB_FACT_MAPS)
+        e->arena.per_edge = false;
     /* Only now: the arena lies where the transports that are needed reach it. */
     if (st == TRIB_OK)
         st = trib_engine_open(e);
     if (st != TRIB_OK)
         return st;
     learn_peers(e, all);
-    return ops->export_region(e->transport, e->arena.region, &out->arena);
+    return trib_arena_export(&e->arena, &out->arena);
 }
 
 static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
@@ -244,7 +249,7 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
                          e->size);
     comm->load_store = true;
     for (int r = 0; r < e->size; r++) {
-        if (!all[r].arena.len) { /* it had nothing to say but that */
+        if (!all[r].arena.blob.len) { /* it had nothing to say but that */
             free(transport);
             return could_not_join(comm, r);
         }

@@ -38,3 +38,10 @@ struct trib_window trib_window_fit(struct trib_window asked, size_t room, int si
         w.window = 1;
     return fits(w, room, size) ? w : asked;
 }
+
+bool trib_window_spare(struct trib_window w, size_t room, int size)
+{
+    size_t edge = trib_edge_bytes(w.window, w.chunk, false);
+
+    return trib_arena_heads(size) + edge * (size_t)(size - 1) <= room / 2;
+}

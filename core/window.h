@@ -5,6 +5,7 @@
 #ifndef CORE_WINDOW_H
 #define CORE_WINDOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,5 +24,13 @@ struct trib_window {
  * returns  the same on all ranks that give the same
  */
 struct trib_window trib_window_fit(struct trib_window asked, size_t room, int size);
+
+/**
+ * trib_window_spare - would such slots for all edges leave half of the room?
+ *
+ * Then they may be registered as edges come into use. Where room is scarce they are taken
+ * at the start: a communicator that begins can go on.
+ */
+bool trib_window_spare(struct trib_window w, size_t room, int size);
 
 #endif

@@ -99,11 +99,13 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     trib_status_t st = TRIB_OK;
 
     /* Of the arena's block for each peer those of connected ones alone are touched. */
-    if (!l->connected)
+    if (!l->opened)
         st = trib_meminfo_check(trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true),
                                 e->err);
     if (st == TRIB_OK)
         st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+    if (st == TRIB_OK)
+        st = trib_link_open(l, &e->arena);
     if (st == TRIB_OK && !l->mapped)
         e->all_mapped = false;
     return st;
@@ -322,7 +324,7 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
 {
     struct trib_link *l = &e->links[edge->peer];
 
-    if (!trib_link_can_send(l, &e->arena, TRIB_LANE_UP, sizeof(run->open)))
+    if (!trib_link_can_send(l, TRIB_LANE_UP, sizeof(run->open)))
         return false;
     const struct trib_open *open = l->mapped ? &run->open : &run->open_far;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_UP);
@@ -383,7 +385,7 @@ static bool has_room(struct trib_engine *e, const struct trib_run *run,
         bytes = e->arena.slot_bytes;
     else if (bytes > l->small)
         bytes = trib_raw_payload(e, run, t, c);
-    return trib_link_can_send(l, &e->arena, t->lane, bytes);
+    return trib_link_can_send(l, t->lane, bytes);
 }
 
 /* Memory that the transport cannot reach will not be within its reach later: for want of
@@ -597,11 +599,43 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
     return moved;
 }
 
-/* Credits that the transport had no room for, or the peers would wait for ever. */
+static void slots_failed(struct trib_engine *e, int peer, trib_status_t st)
+{
+    char why[sizeof(e->err->text)];
+
+    if (st == TRIB_ERR_PROTOCOL) {
+        trib_engine_protocol(e, peer, "slots that do not exist");
+        return;
+    }
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    trib_engine_unable(e, peer, st, why);
+}
+
+/* Slots of peers that have come to use their side of an edge. */
+static bool take_grants(struct trib_engine *e, const struct trib_run *run)
+{
+    bool moved = false;
+
+    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
+        struct trib_link *l = &e->links[run->program.edges[i].peer];
+        if (l->slots)
+            continue;
+        trib_status_t st = trib_link_take_grant(l, &e->arena);
+        if (st < 0)
+            slots_failed(e, l->peer, st);
+        moved |= st == TRIB_OK;
+    }
+    return moved;
+}
+
+/* Credits and slots that the transport had no room for, or the peers would wait for ever. */
 static void pay_credits(struct trib_engine *e, const struct trib_run *run)
 {
-    for (uint32_t i = 0; i < run->program.n_edges; i++) {
+    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
         struct trib_link *l = &e->links[run->program.edges[i].peer];
+        trib_status_t st = l->lost ? TRIB_OK : trib_link_grant(l, &e->arena);
+        if (st != TRIB_OK)
+            slots_failed(e, l->peer, st);
         for (int lane = 0; lane < TRIB_LANES && !l->lost; lane++)
             if (l->recv[lane].owed)
                 trib_link_give_back(l, &e->arena, lane);
@@ -617,6 +651,8 @@ bool trib_engine_progress(struct trib_engine *e)
         moved = trib_engine_events(e);
     if (!run || e->failed)
         return moved;
+    if (e->arena.awaited)
+        moved |= take_grants(e, run);
     if (run->desc.zero_copy)
         moved |= exchange_opens(e, run);
     while (sweep(e, run)) {

@@ -99,7 +99,7 @@ struct trib_peer {
     char host[64];
     int pid;
     struct trib_address address;
-    struct trib_blob arena;
+    struct trib_arena_blob arena;
 };
 
 struct trib_engine_stats {
@@ -137,7 +137,7 @@ struct trib_engine {
 /**
  * trib_engine_open - make the arena; peers[] is filled by the caller before a run.
  *
- * Sets up e from its cfg, log, err, kernels, transport, rank, size.
+ * Sets up e from its cfg, log, err, kernels, transport, rank, size, arena.per_edge.
  */
 trib_status_t trib_engine_open(struct trib_engine *e);
 

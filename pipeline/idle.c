@@ -222,7 +222,7 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
             continue;
         if (t->kind == TRIB_TASK_COPY_IN || t->kind == TRIB_TASK_SEND) {
             struct trib_link *l = &e->links[p->edges[t->edge].peer];
-            bool full = !trib_link_can_send(l, &e->arena, t->lane, e->arena.slot_bytes);
+            bool full = !trib_link_can_send(l, t->lane, e->arena.slot_bytes);
             *what_out = t->kind == TRIB_TASK_SEND ? "room in its slots" : "a result";
             if (t->kind == TRIB_TASK_COPY_IN || full)
                 return l->peer;

@@ -16,6 +16,7 @@ enum {
     IMM_FRAME = 1,
     IMM_CREDITS = 2,
     IMM_NOTICE = 3,
+    IMM_GRANT = 4,
 };
 
 /* What a write was whose end is told. */
@@ -34,23 +35,35 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-static size_t full_stride(const struct trib_arena *a)
-{
-    return sizeof(struct trib_cell) + a->slot_bytes;
-}
-
-static size_t lane_bytes(const struct trib_arena *a)
-{
-    return full_stride(a) * a->slots;
-}
-
 #define CREDITS_OFF 0
 #define NOTICE_OFF sizeof(struct trib_credits)
-#define LANES_OFF (NOTICE_OFF + sizeof(struct trib_notice))
+#define GRANT_OFF (NOTICE_OFF + sizeof(struct trib_notice))
+#define LANES_OFF (GRANT_OFF + sizeof(struct trib_grant))
+#define HEAD_BYTES LANES_OFF /* of a block without lanes */
 
-static size_t lane_off(const struct trib_arena *a, int lane)
+/* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
+static size_t small_bytes(const struct trib_arena *a, bool mapped)
 {
-    return LANES_OFF + (size_t)lane * lane_bytes(a);
+    size_t small = a->slot_bytes / 128 * 64;
+
+    if (!mapped || a->slots < 4 || !small)
+        return a->slot_bytes;
+    return small < TRIB_SMALL_BYTES ? small : TRIB_SMALL_BYTES;
+}
+
+/* Of all lanes of one direction; mapped: with load/store reach. */
+static size_t lanes_bytes(const struct trib_arena *a, bool mapped)
+{
+    size_t small = small_bytes(a, mapped);
+    size_t places = small < a->slot_bytes ? TRIB_PLACES * a->slot_bytes : 0;
+
+    return TRIB_LANES * ((sizeof(struct trib_cell) + small) * a->slots + places);
+}
+
+/* From the first slot of the first lane. */
+static size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
+{
+    return (size_t)lane * (lanes_bytes(a, mapped) / TRIB_LANES);
 }
 
 static void size_up(struct trib_arena *a)
@@ -59,32 +72,81 @@ static void size_up(struct trib_arena *a)
     while (a->slots < a->window)
         a->slots *= 2;
     a->slot_bytes = round_up(a->slot_bytes, 64);
-    a->block_bytes = round_up(lane_off(a, TRIB_LANES), 4096);
+    a->block_bytes = round_up(LANES_OFF + lanes_bytes(a, false), 4096);
 }
 
 /* Of rank `peer` in what rank `self` has: the own place is left out. */
+static size_t place_of(int self, int peer)
+{
+    return (size_t)(peer - (peer > self));
+}
+
 static size_t block_off(const struct trib_arena *a, int self, int peer)
 {
-    return a->block_bytes * (size_t)(peer - (peer > self));
+    return a->block_bytes * place_of(self, peer);
+}
+
+static size_t others(int size)
+{
+    return (size_t)(size > 1 ? size - 1 : 1);
 }
 
 static size_t blocks_bytes(const struct trib_arena *a)
 {
-    return a->block_bytes * (size_t)(a->size > 1 ? a->size - 1 : 1);
+    return a->block_bytes * others(a->size);
+}
+
+/* Of what rank `peer` writes, in the arena of this rank. */
+static size_t own_head_off(const struct trib_arena *a, int peer)
+{
+    return a->per_edge ? HEAD_BYTES * place_of(a->self, peer)
+                       : block_off(a, a->self, peer);
+}
+
+/* Behind the heads: the notice of a failure to peers whose links were never open. */
+static size_t farewell_off(int size)
+{
+    return HEAD_BYTES * others(size);
+}
+
+size_t trib_arena_heads(int size)
+{
+    return round_up(farewell_off(size) + sizeof(struct trib_notice), 4096);
+}
+
+trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_blob *out)
+{
+    out->per_edge = a->per_edge;
+    return a->transport->ops->export_region(a->transport, a->region, &out->blob);
 }
 
 trib_status_t trib_arena_create(struct trib_arena *a)
 {
     size_up(a);
     void *base;
-    trib_status_t st =
-        a->transport->ops->alloc(a->transport, blocks_bytes(a), &base, &a->region);
+    if (a->per_edge) {
+        a->edges = calloc((size_t)a->size, sizeof(*a->edges));
+        if (!a->edges)
+            return TRIB_ERR_NO_MEMORY;
+    }
+    trib_status_t st = a->transport->ops->alloc(
+        a->transport, a->per_edge ? trib_arena_heads(a->size) : blocks_bytes(a), &base,
+        &a->region);
     a->base = st == TRIB_OK ? base : NULL;
+    if (st != TRIB_OK) {
+        free(a->edges);
+        a->edges = NULL;
+    }
     return st;
 }
 
 void trib_arena_destroy(struct trib_arena *a)
 {
+    for (int p = 0; a->edges && p < a->size; p++)
+        if (a->edges[p])
+            a->transport->ops->dereg(a->transport, a->edges[p]);
+    free(a->edges);
+    a->edges = NULL;
     if (a->staging)
         a->transport->ops->dereg(a->transport, a->staging_region);
     if (a->base)
@@ -97,12 +159,14 @@ void trib_arena_destroy(struct trib_arena *a)
  * What is written to a peer beside frames. A transport may read a source until the write
  * is done, so each lies still that long: a credit has the entry of its position, which
  * comes round when the peer has sent a window more and so has seen this credit; a notice
- * of waiting is made when the last one is done; that of a failure is sent once.
+ * of waiting is made when the last one is done; that of a failure and the grant are sent
+ * once.
  * _Atomic credits[TRIB_LANES][slots] follow.
  */
 struct sources {
     struct trib_notice waiting;
     struct trib_notice failed;
+    struct trib_grant grant;
 };
 
 static size_t sources_bytes(const struct trib_arena *a)
@@ -130,30 +194,12 @@ size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
     return blocks_bytes(&a) + round_up(staging_bytes(&a), 4096);
 }
 
-size_t trib_arena_bytes(const struct trib_arena *a)
-{
-    return a->edge_bytes;
-}
-
-/* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
-static size_t small_bytes(const struct trib_arena *a, bool mapped)
-{
-    size_t small = a->slot_bytes / 128 * 64;
-
-    if (!mapped || a->slots < 4 || !small)
-        return a->slot_bytes;
-    return small < TRIB_SMALL_BYTES ? small : TRIB_SMALL_BYTES;
-}
-
+/* Of one link: its slots, and without load/store reach a copy of the peer's and sources. */
 static size_t edge_bytes(const struct trib_arena *a, bool mapped)
 {
-    size_t small = small_bytes(a, mapped);
-    size_t places = small < a->slot_bytes ? TRIB_PLACES * a->slot_bytes : 0;
-    size_t slots = (sizeof(struct trib_cell) + small) * a->slots;
+    size_t lanes = lanes_bytes(a, mapped);
 
-    if (!mapped)
-        return 2 * a->block_bytes + sources_bytes(a);
-    return round_up(LANES_OFF + TRIB_LANES * (slots + places), 4096);
+    return round_up(mapped ? LANES_OFF + lanes : 2 * lanes + sources_bytes(a), 4096);
 }
 
 size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped)
@@ -162,6 +208,13 @@ size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped)
 
     size_up(&a);
     return edge_bytes(&a, mapped);
+}
+
+size_t trib_arena_bytes(const struct trib_arena *a)
+{
+    if (a->per_edge)
+        return trib_arena_heads(a->size) + a->edge_bytes;
+    return a->staging ? blocks_bytes(a) + round_up(staging_bytes(a), 4096) : a->edge_bytes;
 }
 
 static trib_status_t make_staging(struct trib_arena *a)
@@ -176,27 +229,35 @@ static trib_status_t make_staging(struct trib_arena *a)
     return st;
 }
 
-/* Both directions use the same offsets: block `self` in the peer's arena is mine. */
-static void lay_out(struct trib_link *l, const struct trib_arena *a, uint8_t *remote)
+/* What this rank writes, and where the transport reads it. */
+static void set_outbox(struct trib_link *l, const struct trib_arena *a,
+                       struct trib_outbox outbox)
 {
-    uint8_t *in = a->base + block_off(a, a->self, l->peer);
-    size_t out = block_off(a, l->peer, a->self);
-    uint8_t *staging = a->staging ? a->staging + block_off(a, a->self, l->peer) : NULL;
+    l->outbox = outbox;
+    for (int lane = 0; lane < TRIB_LANES; lane++)
+        l->send[lane].staging = outbox.base + outbox.staging_off + lane_off(a, lane, false);
+}
 
-    for (int lane = 0; lane < TRIB_LANES; lane++) {
-        l->recv[lane].slots = in + lane_off(a, lane);
-        l->send[lane].remote = remote ? remote + out + lane_off(a, lane) : NULL;
-        l->send[lane].staging = staging ? staging + lane_off(a, lane) : NULL;
-    }
+/* The head of the block that each has for the other. */
+static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
+                          const struct trib_arena_blob *theirs, uint8_t *remote)
+{
+    uint8_t *in = a->base + own_head_off(a, l->peer);
+
+    l->head_off = theirs->per_edge ? HEAD_BYTES * place_of(l->peer, a->self)
+                                   : block_off(a, l->peer, a->self);
+    uint8_t *out = remote ? remote + l->head_off : NULL;
     l->my_credits = ((struct trib_credits *)(in + CREDITS_OFF))->released;
     l->peer_credits =
-        remote ? ((struct trib_credits *)(remote + out + CREDITS_OFF))->released : NULL;
-    l->notice_out = remote ? (struct trib_notice *)(remote + out + NOTICE_OFF) : NULL;
+        out ? ((struct trib_credits *)(out + CREDITS_OFF))->released : NULL;
+    l->notice_out = out ? (struct trib_notice *)(out + NOTICE_OFF) : NULL;
+    l->grant_out =
+        out && a->per_edge ? (struct trib_grant *)(out + GRANT_OFF) : NULL;
 }
 
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
                                 const struct trib_address *address,
-                                const struct trib_blob *blob)
+                                const struct trib_arena_blob *arena)
 {
     if (l->connected)
         return TRIB_OK;
@@ -206,22 +267,87 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     trib_status_t st = t->ops->connect(t, peer, address);
     if (st != TRIB_OK)
         return st;
-    st = t->ops->import_region(t, peer, blob, &l->arena);
+    st = t->ops->import_region(t, peer, &arena->blob, &l->arena);
     if (st != TRIB_OK)
         return st;
     uint8_t *remote = t->ops->map(t, l->arena, NULL);
-    if (!remote)
+    l->mapped = remote != NULL;
+    if (!l->mapped && !a->per_edge)
         st = make_staging(a);
     if (st != TRIB_OK) {
         t->ops->release(t, l->arena);
         return st;
     }
-    l->mapped = remote != NULL;
     l->small = small_bytes(a, l->mapped);
     l->stride = sizeof(struct trib_cell) + l->small;
-    lay_out(l, a, remote);
+    l->waits = arena->per_edge;
+    lay_out_heads(l, a, arena, remote);
+    if (a->staging)
+        set_outbox(l, a,
+                   (struct trib_outbox){a->staging_region, a->staging,
+                                        block_off(a, a->self, peer) + LANES_OFF,
+                                        sources_off(a, peer)});
     l->connected = true;
+    return TRIB_OK;
+}
+
+static void set_recv(struct trib_link *l, const struct trib_arena *a, uint8_t *lanes)
+{
+    for (int lane = 0; lane < TRIB_LANES; lane++)
+        l->recv[lane].slots = lanes + lane_off(a, lane, l->mapped);
+}
+
+/* From now on this rank may send. */
+static void set_send(struct trib_link *l, const struct trib_arena *a,
+                     struct trib_remote *slots, size_t off)
+{
+    uint8_t *lanes = l->mapped ? a->transport->ops->map(a->transport, slots, NULL) : NULL;
+
+    l->slots = slots;
+    l->slots_off = off;
+    for (int lane = 0; lanes && lane < TRIB_LANES; lane++)
+        l->send[lane].remote = lanes + off + lane_off(a, lane, true);
+    l->window = a->window;
+}
+
+/* The slots of one edge, and behind them what this rank writes over it. */
+static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
+{
+    size_t lanes = lanes_bytes(a, l->mapped);
+    void *base;
+    trib_status_t st = a->transport->ops->alloc(a->transport, edge_bytes(a, l->mapped), &base,
+                                                &a->edges[l->peer]);
+
+    if (st != TRIB_OK) {
+        a->edges[l->peer] = NULL;
+        return st;
+    }
+    set_recv(l, a, base);
+    if (!l->mapped)
+        set_outbox(l, a, (struct trib_outbox){a->edges[l->peer], base, lanes, 2 * lanes});
+    l->ungranted = true;
+    return TRIB_OK;
+}
+
+trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a)
+{
+    trib_status_t st = TRIB_OK;
+
+    if (l->opened)
+        return TRIB_OK;
+    if (!a->per_edge)
+        set_recv(l, a, a->base + block_off(a, a->self, l->peer) + LANES_OFF);
+    else if (!a->edges[l->peer])
+        st = make_edge(l, a);
+    if (st == TRIB_OK)
+        st = trib_link_grant(l, a);
+    if (st != TRIB_OK)
+        return st;
+    if (!l->waits)
+        set_send(l, a, l->arena, l->head_off + LANES_OFF);
+    a->awaited += l->waits;
     a->edge_bytes += edge_bytes(a, l->mapped);
+    l->opened = true;
     return TRIB_OK;
 }
 
@@ -277,9 +403,14 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     for (int i = 0; i < TRIB_IMPORT_BUCKETS; i++)
         while (l->imports[i])
             import_drop(l, &l->imports[i]);
+    if (l->slots && l->slots != l->arena)
+        t->ops->release(t, l->slots);
     t->ops->release(t, l->arena);
     t->ops->disconnect(t, l->peer);
-    a->edge_bytes -= edge_bytes(a, l->mapped);
+    if (l->opened) {
+        a->awaited -= !l->slots;
+        a->edge_bytes -= edge_bytes(a, l->mapped);
+    }
     memset(l, 0, sizeof(*l));
 }
 
@@ -316,15 +447,16 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
     return fresh;
 }
 
-/* From staging + from to offset `to` of the block that the peer keeps for this rank. */
-static trib_status_t write_block(struct trib_link *l, const struct trib_arena *a,
-                                 size_t from, size_t to, size_t len, uint32_t bits)
+/* From offset `from` of the source to the head of the block that the peer keeps for this
+ * rank. */
+static trib_status_t write_head(struct trib_link *l, size_t from, size_t to, size_t len,
+                                uint32_t bits)
 {
     struct trib_write w = {
-        .local = a->staging_region,
+        .local = l->outbox.region,
         .local_off = from,
         .remote = l->arena,
-        .remote_off = block_off(a, l->peer, a->self) + to,
+        .remote_off = l->head_off + to,
         .len = len,
         .imm = bits,
         .signal = bits == imm(IMM_NOTICE, 0),
@@ -333,18 +465,68 @@ static trib_status_t write_block(struct trib_link *l, const struct trib_arena *a
     return l->transport->ops->write(l->transport, l->peer, &w);
 }
 
+trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a)
+{
+    if (!l->ungranted)
+        return TRIB_OK;
+    size_t from = l->outbox.sources_off + offsetof(struct sources, grant);
+    struct trib_grant *g =
+        l->mapped ? l->grant_out : (struct trib_grant *)(l->outbox.base + from);
+    trib_status_t st =
+        l->transport->ops->export_region(l->transport, a->edges[l->peer], &g->blob);
+
+    if (st != TRIB_OK)
+        return st;
+    atomic_store_explicit(&g->ready, 1, memory_order_release);
+    if (l->mapped)
+        l->transport->ops->wake(l->transport, l->peer);
+    else
+        st = write_head(l, from, GRANT_OFF, sizeof(*g), imm(IMM_GRANT, 0));
+    l->ungranted = st == TRIB_ERR_NO_RESOURCE;
+    /* Of a peer that is lost an event tells. */
+    return l->ungranted || st == TRIB_ERR_PEER_LOST ? TRIB_OK : st;
+}
+
+trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
+{
+    const struct trib_transport_ops *ops = l->transport->ops;
+    const struct trib_grant *g =
+        (struct trib_grant *)(a->base + own_head_off(a, l->peer) + GRANT_OFF);
+    struct trib_remote *slots;
+    size_t len = 0;
+
+    if (l->slots)
+        return TRIB_OK;
+    if (l->lost || !(l->mapped ? atomic_load_explicit(&g->ready, memory_order_acquire)
+                               : (uint32_t)l->granted))
+        return TRIB_INPROGRESS;
+    struct trib_blob blob = g->blob; /* a peer may go on writing */
+    if (blob.len > TRIB_BLOB_MAX)
+        blob.len = 0; /* which no import takes */
+    trib_status_t st = ops->import_region(l->transport, l->peer, &blob, &slots);
+    if (st != TRIB_OK)
+        return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
+    if (l->mapped && (!ops->map(l->transport, slots, &len) || len < lanes_bytes(a, true))) {
+        ops->release(l->transport, slots);
+        return TRIB_ERR_PROTOCOL;
+    }
+    set_send(l, a, slots, 0);
+    a->awaited--;
+    return TRIB_OK;
+}
+
 /* Writes arrive in order: the payload is there before its cell. Memory of the caller is in
- * use until the write is done; a place in staging until the cell's credit is back. */
-static trib_status_t post_carry(struct trib_link *l, const struct trib_arena *a, int lane,
-                                size_t slot)
+ * use until the write is done; a place in staging until the cell's credit is back. `slot`
+ * is from the first slot of all lanes. */
+static trib_status_t post_carry(struct trib_link *l, int lane, size_t slot)
 {
     struct trib_carry *c = &l->carry[lane];
     size_t payload = slot + sizeof(struct trib_cell);
     struct trib_write w = {
-        .local = c->from ? c->from : a->staging_region,
-        .local_off = c->from ? c->from_off : block_off(a, a->self, l->peer) + payload,
-        .remote = c->to ? c->to : l->arena,
-        .remote_off = c->to ? c->to_off : block_off(a, l->peer, a->self) + payload,
+        .local = c->from ? c->from : l->outbox.region,
+        .local_off = c->from ? c->from_off : l->outbox.staging_off + payload,
+        .remote = c->to ? c->to : l->slots,
+        .remote_off = c->to ? c->to_off : l->slots_off + payload,
         .len = c->len,
         .quiet = true,
         .signal = c->from != NULL,
@@ -365,19 +547,26 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     struct trib_send_lane *s = &l->send[lane];
     struct trib_cell *c = trib_link_cell(l, a, lane);
     size_t len = sizeof(*c);
-    size_t off = lane_off(a, lane) + trib_slot_off(l, a, s->next);
+    size_t off = lane_off(a, lane, false) + trib_slot_off(l, a, s->next);
 
     s->filled = true;
     if (l->carry[lane].len) {
-        trib_status_t st = post_carry(l, a, lane, off);
+        trib_status_t st = post_carry(l, lane, off);
         if (st != TRIB_OK)
             return st;
     }
     if (c->frame.bytes > TRIB_CELL_PAYLOAD && !s->carried)
         len += c->frame.bytes;
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
-    size_t from = block_off(a, a->self, l->peer) + off;
-    trib_status_t st = write_block(l, a, from, off, len, imm(IMM_FRAME, lane));
+    struct trib_write w = {
+        .local = l->outbox.region,
+        .local_off = l->outbox.staging_off + off,
+        .remote = l->slots,
+        .remote_off = l->slots_off + off,
+        .len = len,
+        .imm = imm(IMM_FRAME, lane),
+    };
+    trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
     if (st != TRIB_OK)
         return st;
     s->filled = s->carried = false;
@@ -395,12 +584,12 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
         return;
     }
     size_t entry = (size_t)lane * a->slots + (r->next & (a->slots - 1));
-    size_t from = sources_off(a, l->peer) + sizeof(struct sources) +
+    size_t from = l->outbox.sources_off + sizeof(struct sources) +
                   entry * sizeof(_Atomic uint32_t);
     size_t to = CREDITS_OFF + (size_t)lane * sizeof(_Atomic uint32_t);
-    *(uint32_t *)(a->staging + from) = r->next;
-    r->owed = write_block(l, a, from, to, sizeof(uint32_t), imm(IMM_CREDITS, lane)) !=
-              TRIB_OK;
+    *(uint32_t *)(l->outbox.base + from) = r->next;
+    r->owed =
+        write_head(l, from, to, sizeof(uint32_t), imm(IMM_CREDITS, lane)) != TRIB_OK;
     if (!r->owed)
         r->returned = r->next;
 }
@@ -419,32 +608,54 @@ static void copy_notice(struct trib_notice *to, const struct trib_notice *from)
                          __ATOMIC_RELAXED);
 }
 
-trib_status_t trib_link_notify(struct trib_link *l, const struct trib_arena *a,
-                               const struct trib_notice *notice)
+static void fill_notice(struct trib_notice *out, const struct trib_notice *notice,
+                        uint32_t version)
 {
-    struct trib_notice *out = l->notice_out;
-    bool failed = notice->kind == TRIB_NOTICE_FAILED;
-    size_t from = 0;
-
-    if (!l->connected || l->lost || (l->notice_busy && !failed))
-        return TRIB_OK;
-    if (!out) {
-        from = sources_off(a, l->peer) +
-               (failed ? offsetof(struct sources, failed) : 0);
-        out = (struct trib_notice *)(a->staging + from);
-    }
-    uint32_t version = l->notice_version += 2;
     atomic_store_explicit(&out->version, version - 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     copy_notice(out, notice);
     atomic_store_explicit(&out->version_end, version, memory_order_release);
     atomic_store_explicit(&out->version, version, memory_order_release);
+}
+
+/* One for all peers whose links were not open: it is the first that each gets, and made
+ * once, as the transport may read it till the end. */
+static void use_farewell(struct trib_link *l, struct trib_arena *a,
+                         const struct trib_notice *notice)
+{
+    size_t off = farewell_off(a->size);
+
+    l->outbox = (struct trib_outbox){.region = a->region, .base = a->base};
+    if (!a->farewell)
+        fill_notice((struct trib_notice *)(a->base + off), notice, 2);
+    a->farewell = true;
+}
+
+trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
+                               const struct trib_notice *notice)
+{
+    bool failed = notice->kind == TRIB_NOTICE_FAILED;
+    size_t from = 0;
+
+    if (!l->connected || l->lost || (l->notice_busy && !failed))
+        return TRIB_OK;
     if (l->mapped) {
+        fill_notice(l->notice_out, notice, l->notice_version += 2);
         l->transport->ops->wake(l->transport, l->peer);
         return TRIB_OK;
     }
+    if (!l->opened && a->per_edge && failed) {
+        use_farewell(l, a, notice);
+        from = farewell_off(a->size);
+    } else if (l->outbox.region) {
+        from = l->outbox.sources_off + (failed ? offsetof(struct sources, failed) : 0);
+        fill_notice((struct trib_notice *)(l->outbox.base + from), notice,
+                    l->notice_version += 2);
+    } else {
+        return TRIB_OK;
+    }
     trib_status_t st =
-        write_block(l, a, from, NOTICE_OFF, sizeof(*out), imm(IMM_NOTICE, 0));
+        write_head(l, from, NOTICE_OFF, sizeof(*notice), imm(IMM_NOTICE, 0));
     l->notice_busy = st == TRIB_OK;
     return st;
 }
@@ -453,7 +664,7 @@ bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_notice *out)
 {
     const struct trib_notice *in =
-        (struct trib_notice *)(a->base + block_off(a, a->self, peer) + NOTICE_OFF);
+        (struct trib_notice *)(a->base + own_head_off(a, peer) + NOTICE_OFF);
     uint32_t version = atomic_load_explicit(&in->version, memory_order_acquire);
 
     if (version == l->notice_seen || version % 2 != 0 ||
@@ -478,6 +689,8 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
         l->notice_busy = false;
         return false;
     }
+    if (event->imm >> 24 == IMM_GRANT)
+        l->granted = true;
     if (event->imm >> 24 == IMM_FRAME && lane < TRIB_LANES)
         l->recv[lane].arrived++;
     return event->imm >> 24 != IMM_NOTICE;

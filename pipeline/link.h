@@ -4,11 +4,18 @@
  * frames in S slots, S being W rounded up to a power of two; the credits for them, and
  * one notice each way.
  *
- * All of it lives in the receiver's arena, one region that every rank exports at start:
+ * All of it lives in the receiver's memory. Every rank exports one region at start, its
+ * arena:
  *
  *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
- *     | credits from p (64) | notice from p (256) | lane 0: slot 0 … S-1 | lane 1: … |
+ *     | credits 64 | notice 256 | grant 256 | lane 0: slot 0 … S-1 | lane 1: … |
  *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
+ *
+ * Where not all peers are mapped the blocks have no lanes: those of an edge are a region of
+ * their own, made when its owner first uses the edge. It grants them by a write that names
+ * the region (trib_link_open); until that has come the peer's window is 0. Nobody waits for
+ * it but who sends, and a rank opens its edges before its operation starts: the grant is
+ * never further away than the operation itself.
  *
  * A sender writes a slot and then its position: with load/store reach by plain stores
  * (the receiver polls the cell), else by one transport write whose immediate says
@@ -73,6 +80,14 @@ struct trib_notice {
     uint32_t unused2;
 };
 _Static_assert(sizeof(struct trib_notice) == 256, "a notice is four cache lines");
+
+/* Where a peer's slots are. ready is stored last; by transport writes, an event tells. */
+struct trib_grant {
+    struct trib_blob blob;
+    _Atomic uint32_t ready;
+    uint32_t unused[2];
+};
+_Static_assert(sizeof(struct trib_grant) == 256, "a grant is four cache lines");
 
 /* Where a buffer of an operation can be read or written in place. Offsets are in bytes
  * of the whole vector: vector byte v is at region byte origin + v, for lo <= v < hi. */
@@ -143,6 +158,20 @@ struct trib_carry {
     size_t len; /* 0: none, or it was posted */
 };
 
+/* Where a transport reads what it writes to a peer. */
+struct trib_outbox {
+    const struct trib_region *region; /* NULL: none */
+    uint8_t *base;
+    size_t staging_off; /* of the copy of the peer's slots */
+    size_t sources_off; /* of what is written beside frames */
+};
+
+/* What peers are told of an arena. */
+struct trib_arena_blob {
+    struct trib_blob blob;
+    uint32_t per_edge; /* its slots are not in it */
+};
+
 struct trib_link {
     int peer;
     bool connected;
@@ -152,6 +181,16 @@ struct trib_link {
     bool lost;
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
+    size_t head_off;           /* of this rank's credits and notice in it */
+    struct trib_remote *slots; /* the peer's, for this rank; NULL: not granted yet */
+    size_t slots_off;
+    uint32_t window;           /* frames of a lane under way at most; 0: not granted yet */
+    bool opened;               /* its own slots exist */
+    bool granted;              /* an event told: the peer's grant is here */
+    bool ungranted;            /* the transport was full: the own grant is still to go */
+    bool waits;                /* the peer's arena is per edge: its grant is to come */
+    struct trib_outbox outbox;
+    struct trib_grant *grant_out; /* in the peer's arena, or NULL */
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
     struct trib_carry carry[TRIB_LANES];
@@ -179,37 +218,68 @@ struct trib_arena {
     size_t block_bytes; /* of one peer */
     uint8_t *base;
     struct trib_region *region;
-    size_t edge_bytes; /* of the links that are connected */
+    bool per_edge;      /* set before create: a link's slots are a region of its own */
+    size_t edge_bytes;  /* of the links that are open */
+    int awaited;        /* links that are open and not granted yet */
+    struct trib_region **edges; /* [size], per_edge */
+    bool farewell;              /* the notice for links that are not open is made */
     uint8_t *staging; /* same layout, for transports without load/store reach */
     struct trib_region *staging_region;
 };
 
-/** trib_arena_create - allocate the receive side of all links; zero. */
+/** trib_arena_create - allocate the receive side of all links, or what is before their
+ * slots; zero. */
 trib_status_t trib_arena_create(struct trib_arena *a);
 void trib_arena_destroy(struct trib_arena *a);
 
+/** trib_arena_export - what peers are to be told of it. */
+trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_blob *out);
+
 /**
  * trib_arena_pinned - what a transport without load/store reach registers for the slots of
- * `size` ranks.
+ * `size` ranks, where not per edge.
  */
 size_t trib_arena_pinned(uint32_t window, size_t chunk, int size);
 
-/** trib_arena_bytes - what its connected links hold of shared or pinned memory.
+/** trib_arena_heads - what is registered per_edge before any link is open. */
+size_t trib_arena_heads(int size);
+
+/** trib_arena_bytes - what it and its open links hold of shared or pinned memory.
  *
- * The blocks of other ranks are address space only, but where memory is pinned. */
+ * Within load/store reach, blocks of other ranks are address space only. */
 size_t trib_arena_bytes(const struct trib_arena *a);
 
 /** trib_edge_bytes - of these, what one link holds; mapped: with load/store reach. */
 size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped);
 
 /**
- * trib_link_connect - bring a link up; nothing happens when it is.
+ * trib_link_connect - bring a link up, for notices; nothing happens when it is.
  *
- * address, blob   what the peer exported at start: transport address and arena
+ * address, arena   what the peer told at start
  */
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
                                 const struct trib_address *address,
-                                const struct trib_blob *blob);
+                                const struct trib_arena_blob *arena);
+
+/**
+ * trib_link_open - then, for frames: make its slots and grant them; nothing happens when
+ * that was done.
+ *
+ * errors   of registering the slots. A transport that is full is none: l->ungranted
+ */
+trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a);
+
+/** trib_link_grant - grant the slots that were made, again after the transport was full. */
+trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a);
+
+/**
+ * trib_link_take_grant - look for the peer's grant; TRIB_INPROGRESS: none has come.
+ *
+ * errors    of importing its region, with the sentence of the transport
+ */
+trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a);
+
+/** trib_link_close - the slots last until trib_arena_destroy: writes may be under way. */
 void trib_link_close(struct trib_link *l, struct trib_arena *a);
 
 /**
@@ -223,26 +293,25 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a);
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
                                      struct trib_error *err);
 
-static inline bool trib_link_has_room(const struct trib_send_lane *s,
-                                      const struct trib_arena *a, bool place)
+static inline bool trib_link_has_room(const struct trib_link *l,
+                                      const struct trib_send_lane *s, bool place)
 {
     uint32_t under_way = s->next - s->released;
 
-    return under_way < a->window &&
+    return under_way < l->window &&
            (!place || s->sent - under_way >= s->place_end[s->place]);
 }
 
 /** trib_link_can_send - is there a free slot for a frame with `bytes` of payload? */
-static inline bool trib_link_can_send(struct trib_link *l, const struct trib_arena *a,
-                                      int lane, size_t bytes)
+static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t bytes)
 {
     struct trib_send_lane *s = &l->send[lane];
     bool place = bytes > l->small;
 
-    if (trib_link_has_room(s, a, place))
+    if (trib_link_has_room(l, s, place))
         return true;
     s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
-    return trib_link_has_room(s, a, place);
+    return trib_link_has_room(l, s, place);
 }
 
 /* Of the cell of a position, from the first slot of its lane. */
@@ -365,7 +434,7 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
  * returns  TRIB_OK also where there is nobody to tell; TRIB_ERR_NO_RESOURCE: the transport
  *          is full, notify again later; what else its write gives
  */
-trib_status_t trib_link_notify(struct trib_link *l, const struct trib_arena *a,
+trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
                                const struct trib_notice *notice);
 
 /**

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "pipeline/link.h"
 #include "tests/core/placed.h"
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/ranks.h"
@@ -178,6 +179,88 @@ static void test_placed(void **state)
     (void)state;
     (void)fake_verbs_reset();
     assert_int_equal(placed_all(job), 0);
+}
+
+enum { EDGE_WINDOW = 8, EDGE_CHUNK = 65536, EDGE_RANKS = TRIBTEST_RANKS_MAX };
+
+/* What all ranks of a job see. */
+struct pins {
+    const char *config;
+    const char *root;
+    pthread_barrier_t step;
+    uint64_t slot_bytes[EDGE_RANKS], peers[EDGE_RANKS];
+    size_t pinned;
+};
+
+/* Whatever fails, all come to each step. */
+static int pin(int rank, int size, void *arg)
+{
+    struct pins *p = arg;
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    trib_stats_t s = {.size = sizeof(s)};
+    trib_comm_t *comm = NULL;
+    float x[1000];
+
+    opts.rank_plus_1 = rank + 1;
+    opts.ranks = size;
+    opts.root = p->root;
+    opts.config = p->config;
+    for (int i = 0; i < 1000; i++)
+        x[i] = (float)i;
+    bool well = trib_init(&opts, &comm) == TRIB_OK &&
+                trib_allreduce(comm, NULL, x, 1000, TRIB_F32, TRIB_SUM) == TRIB_OK &&
+                trib_stats(comm, &s) == TRIB_OK;
+    for (int i = 0; i < 1000 && well; i++)
+        well = x[i] == (float)(i * size);
+    if (!well)
+        fprintf(stderr, "rank %d: %s\n", rank, trib_last_error(comm));
+    p->slot_bytes[rank] = s.slot_bytes;
+    p->peers[rank] = s.peers;
+    pthread_barrier_wait(&p->step);
+    if (rank == 0)
+        p->pinned = fake_verbs_pinned();
+    pthread_barrier_wait(&p->step);
+    return trib_free_comm(comm) != TRIB_OK || !well;
+}
+
+static void run_pins(const char *config, int size, uint64_t most)
+{
+    struct pins p = {.config = config};
+    size_t edge = trib_edge_bytes(EDGE_WINDOW, EDGE_CHUNK, false), sum = 0;
+    trib_local_t *local;
+
+    (void)fake_verbs_reset();
+    assert_status(trib_local_create(size, &local), TRIB_OK);
+    p.root = trib_local_root(local);
+    assert_int_equal(pthread_barrier_init(&p.step, NULL, (unsigned)size), 0);
+    assert_int_equal(tribtest_threads(size, pin, &p), 0);
+    for (int r = 0; r < size; r++) {
+        assert_in_range(p.peers[r], 1, most);
+        assert_int_equal(p.slot_bytes[r], trib_arena_heads(size) + p.peers[r] * edge);
+        sum += p.slot_bytes[r];
+    }
+    assert_int_equal(p.pinned, sum);
+    assert_int_equal(fake_verbs_pinned(), 0);
+    printf("# %d ranks have registered %zu KiB, %zu each; for all edges %zu each\n", size,
+           sum / 1024, sum / 1024 / (size_t)size,
+           trib_arena_pinned(EDGE_WINDOW, EDGE_CHUNK, size) / 1024);
+    pthread_barrier_destroy(&p.step);
+    trib_local_destroy(local);
+}
+
+/* What is registered grows with the edges that are used. */
+static void test_pinned_by_edges(void **state)
+{
+    (void)state;
+    run_pins("transport=verbs,algorithm=ring,chunk=65536,window=8,boot_timeout_ms=100000,"
+             "timeout_ms=100000",
+             EDGE_RANKS, 2);
+    run_pins("transport=verbs,algorithm=tree,chunk=65536,window=8,boot_timeout_ms=100000,"
+             "timeout_ms=100000",
+             16, 5);
+    run_pins("transport=verbs,algorithm=direct,chunk=65536,window=8,boot_timeout_ms=100000,"
+             "timeout_ms=100000",
+             8, 7);
 }
 
 enum { DMABUF = 12 * 16384 * sizeof(float), BEFORE = 8192 };
@@ -361,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_too_little),
         cmocka_unit_test(test_enough),
         cmocka_unit_test(test_placed),
+        cmocka_unit_test(test_pinned_by_edges),
         cmocka_unit_test(test_dmabuf),
         cmocka_unit_test(test_no_dmabuf),
         cmocka_unit_test(test_memory_that_cannot_be_pinned),

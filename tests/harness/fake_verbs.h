@@ -87,6 +87,9 @@ int fake_verbs_mistakes(void);
 /** fake_verbs_live - objects that were made and not destroyed. */
 int fake_verbs_live(void);
 
+/** fake_verbs_pinned - bytes of all pages that are registered. */
+size_t fake_verbs_pinned(void);
+
 /** fake_verbs_posted - requests posted, and those of them that were inline or signalled. */
 struct fake_verbs_counts {
     int sends, inlined, signalled;

@@ -54,7 +54,7 @@ static void introduce(struct trib_engine *to, const struct trib_engine *e)
     snprintf(p->host, sizeof(p->host), "here");
     p->pid = getpid();
     assert_status(ops->address(e->transport, &p->address), TRIB_OK);
-    assert_status(ops->export_region(e->transport, e->arena.region, &p->arena), TRIB_OK);
+    assert_status(trib_arena_export(&e->arena, &p->arena), TRIB_OK);
 }
 
 static void prepare(struct side *s)
@@ -80,17 +80,27 @@ static void prepare(struct side *s)
         s->x[i] = (float)(e->rank + 1);
 }
 
-static struct two *open_two(const char *transport)
+/* Nothing is connected yet. */
+static struct two *meet_two(const char *transport, bool per_edge)
 {
     struct two *t = calloc(1, sizeof(*t));
 
     assert_non_null(t);
+    for (int i = 0; i < 2; i++)
+        t->side[i].engine.arena.per_edge = per_edge;
     assert_status(trib_config_load(&t->cfg, "trace=1K", NULL, NULL), TRIB_OK);
     for (int i = 0; i < 2; i++)
         open_side(t, i, transport);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < 2; k++)
             introduce(&t->side[i].engine, &t->side[k].engine);
+    return t;
+}
+
+static struct two *open_two(const char *transport)
+{
+    struct two *t = meet_two(transport, false);
+
     for (int i = 0; i < 2; i++)
         prepare(&t->side[i]);
     return t;
@@ -163,6 +173,116 @@ static void test_sums(void **state)
             assert_status(t->side[i].run.status, TRIB_OK);
             assert_true(t->side[i].x[0] == 3.0f && t->side[i].x[COUNT - 1] == 3.0f);
         }
+        close_two(t);
+    }
+}
+
+static void assert_summed(struct two *t)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
+        assert_status(t->side[i].run.status, TRIB_OK);
+        assert_true(t->side[i].x[0] == 3.0f && t->side[i].x[COUNT - 1] == 3.0f);
+        assert_int_equal(t->side[i].engine.arena.awaited, 0);
+    }
+}
+
+/* Slots that exist once their owner uses the edge: who sends first waits for them. */
+static void test_slots_come_later(void **state)
+{
+    static const char *const transports[] = {"shm", "shm+nomap", "loop"};
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct two *t = meet_two(transports[k], true);
+        struct side *first = &t->side[0], *last = &t->side[1];
+        prepare(first);
+        trib_run_start(&first->engine, &first->run, NULL, first->x);
+        for (int i = 0; i < 100; i++)
+            (void)trib_engine_progress(&first->engine);
+        assert_int_equal(first->engine.stats.messages, 0);
+        assert_int_equal(first->engine.arena.awaited, 1);
+        prepare(last);
+        trib_run_start(&last->engine, &last->run, NULL, last->x);
+        drive(t);
+        assert_summed(t);
+        close_two(t);
+    }
+}
+
+/* Where a link has no slots there is still word of a failure. */
+static void test_failure_without_slots(void **state)
+{
+    static const char *const transports[] = {"shm", "shm+nomap"};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct two *t = meet_two(transports[k], true);
+        struct trib_engine *e = &t->side[1].engine;
+        trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
+        assert_true(t->side[0].engine.links[1].connected);
+        assert_false(t->side[0].engine.links[1].opened);
+        for (int i = 0; i < 10 && !e->failed; i++) {
+            (void)trib_engine_events(e);
+            trib_engine_notices(e);
+        }
+        assert_status((trib_status_t)e->failed, TRIB_ERR_TIMEOUT);
+        assert_string_equal(e->failure.text, "because of this");
+        close_two(t);
+    }
+}
+
+static trib_status_t write_full(struct trib_transport *t, int peer,
+                                const struct trib_write *w)
+{
+    (void)t;
+    (void)peer;
+    (void)w;
+    return TRIB_ERR_NO_RESOURCE;
+}
+
+static void test_slots_of_a_full_transport(void **state)
+{
+    struct two *t = meet_two("shm+nomap", true);
+    struct trib_engine *e = &t->side[0].engine;
+    const struct trib_transport_ops *plain = e->transport->ops;
+    struct trib_transport_ops busy = *plain;
+
+    (void)state;
+    busy.write = write_full;
+    e->transport->ops = &busy;
+    prepare(&t->side[0]);
+    e->transport->ops = plain;
+    prepare(&t->side[1]);
+    assert_true(e->links[1].ungranted);
+    start(t);
+    drive(t);
+    assert_false(e->links[1].ungranted);
+    assert_summed(t);
+    close_two(t);
+}
+
+static void test_refuses_hostile_grants(void **state)
+{
+    static const char *const words[] = {"rank 0 (host here", "rank 1 (host here",
+                                        "allreduce", NULL};
+    static const char *const transports[] = {"shm", "shm+nomap"};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct two *t = meet_two(transports[k], true);
+        struct trib_engine *e = &t->side[0].engine;
+        prepare(&t->side[0]);
+        prepare(&t->side[1]);
+        (void)trib_engine_events(e);
+        struct trib_grant *g = (struct trib_grant *)(e->arena.base +
+                                                     sizeof(struct trib_credits) +
+                                                     sizeof(struct trib_notice));
+        memset(g->blob.bytes, 0x5a, sizeof(g->blob.bytes));
+        trib_run_start(e, &t->side[0].run, NULL, t->side[0].x);
+        (void)trib_engine_progress(e);
+        assert_true(e->failed < 0);
+        assert_words(e->failure.text, words);
         close_two(t);
     }
 }
@@ -331,7 +451,12 @@ static void test_trace_shows_waiting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_part), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_part),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_slots_come_later),
+        cmocka_unit_test(test_failure_without_slots),
+        cmocka_unit_test(test_slots_of_a_full_transport),
+        cmocka_unit_test(test_refuses_hostile_grants),
         cmocka_unit_test(test_refuses_hostile_opens),
         cmocka_unit_test(test_cannot_import),
         cmocka_unit_test(test_failure_is_told_later),

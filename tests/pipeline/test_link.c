@@ -18,7 +18,7 @@ struct end {
     struct trib_arena arena;
     struct trib_link link;
     struct trib_address address;
-    struct trib_blob blob;
+    struct trib_arena_blob blob;
 };
 
 struct pair {
@@ -26,7 +26,8 @@ struct pair {
     struct end end[2];
 };
 
-static void open_end(struct pair *p, int self, const char *transport, uint32_t window)
+static void open_end(struct pair *p, int self, const char *transport, uint32_t window,
+                     bool per_edge)
 {
     struct end *e = &p->end[self];
     struct trib_transport_opts opts = {
@@ -37,44 +38,12 @@ static void open_end(struct pair *p, int self, const char *transport, uint32_t w
                                    .self = self,
                                    .size = 2,
                                    .window = window,
+                                   .per_edge = per_edge,
                                    .slot_bytes = SLOT - 5};
     assert_status(trib_arena_create(&e->arena), TRIB_OK);
     assert_int_equal(e->arena.slot_bytes, SLOT); /* rounded up to lines */
     assert_status(e->transport->ops->address(e->transport, &e->address), TRIB_OK);
-    assert_status(
-        e->transport->ops->export_region(e->transport, e->arena.region, &e->blob), TRIB_OK);
-}
-
-static struct pair *open_pair(const char *transport, uint32_t window)
-{
-    struct pair *p = calloc(1, sizeof(*p));
-
-    assert_non_null(p);
-    assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
-    for (int i = 0; i < 2; i++)
-        open_end(p, i, transport, window);
-    for (int i = 0; i < 2; i++) {
-        struct end *e = &p->end[i], *o = &p->end[1 - i];
-        for (int twice = 0; twice < 2; twice++)
-            assert_status(trib_link_connect(&e->link, &e->arena, 1 - i, &o->address,
-                                            &o->blob),
-                          TRIB_OK);
-        assert_int_equal(e->link.mapped, strstr(transport, "nomap") == NULL);
-    }
-    return p;
-}
-
-static void close_pair(struct pair *p)
-{
-    for (int i = 0; i < 2; i++) {
-        trib_link_close(&p->end[i].link, &p->end[i].arena);
-        trib_link_close(&p->end[i].link, &p->end[i].arena);
-    }
-    for (int i = 0; i < 2; i++) {
-        trib_arena_destroy(&p->end[i].arena);
-        p->end[i].transport->ops->close(p->end[i].transport);
-    }
-    free(p);
+    assert_status(trib_arena_export(&e->arena, &e->blob), TRIB_OK);
 }
 
 /* Lets events of both ends arrive. */
@@ -89,6 +58,57 @@ static void poll_pair(struct pair *p)
             if (events[k].kind == TRIB_EVENT_ARRIVED)
                 trib_link_event(&e->link, &events[k]);
     }
+}
+
+/* per_edge[i]: of end i. */
+static struct pair *open_unlike(const char *transport, uint32_t window, const bool *per_edge)
+{
+    struct pair *p = calloc(1, sizeof(*p));
+
+    assert_non_null(p);
+    assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+    for (int i = 0; i < 2; i++)
+        open_end(p, i, transport, window, per_edge[i]);
+    for (int i = 0; i < 2; i++) {
+        struct end *e = &p->end[i], *o = &p->end[1 - i];
+        for (int twice = 0; twice < 2; twice++)
+            assert_status(trib_link_connect(&e->link, &e->arena, 1 - i, &o->address,
+                                            &o->blob),
+                          TRIB_OK);
+        assert_int_equal(e->link.mapped, strstr(transport, "nomap") == NULL);
+        assert_false(trib_link_can_send(&e->link, 0, 0));
+        for (int twice = 0; twice < 2; twice++)
+            assert_status(trib_link_open(&e->link, &e->arena), TRIB_OK);
+        assert_int_equal(e->arena.awaited, per_edge[1 - i]);
+    }
+    poll_pair(p);
+    for (int i = 0; i < 2; i++) {
+        struct end *e = &p->end[i];
+        assert_int_equal(trib_link_can_send(&e->link, 0, 0), !per_edge[1 - i]);
+        for (int twice = 0; twice < 2; twice++)
+            assert_status(trib_link_take_grant(&e->link, &e->arena), TRIB_OK);
+        assert_int_equal(e->arena.awaited, 0);
+        assert_true(trib_link_can_send(&e->link, 0, 0));
+    }
+    return p;
+}
+
+static struct pair *open_pair(const char *transport, uint32_t window)
+{
+    return open_unlike(transport, window, (bool[2]){false, false});
+}
+
+static void close_pair(struct pair *p)
+{
+    for (int i = 0; i < 2; i++) {
+        trib_link_close(&p->end[i].link, &p->end[i].arena);
+        trib_link_close(&p->end[i].link, &p->end[i].arena);
+    }
+    for (int i = 0; i < 2; i++) {
+        trib_arena_destroy(&p->end[i].arena);
+        p->end[i].transport->ops->close(p->end[i].transport);
+    }
+    free(p);
 }
 
 static void send_number(struct end *e, int lane, uint32_t number, size_t bytes)
@@ -122,7 +142,7 @@ static void expect_number(struct pair *p, int at, int lane, uint32_t number, siz
 static bool can_send(struct pair *p, int at, int lane, size_t bytes)
 {
     poll_pair(p);
-    return trib_link_can_send(&p->end[at].link, &p->end[at].arena, lane, bytes);
+    return trib_link_can_send(&p->end[at].link, lane, bytes);
 }
 
 /* A full window, then one frame out and one in, payloads of all sizes; both ways. */
@@ -157,7 +177,8 @@ static void test_window(void **state)
     (void)state;
     for (int t = 0; t < 2; t++) {
         for (uint32_t window = 1; window <= 9; window++) {
-            struct pair *p = open_pair(transports[t], window);
+            struct pair *p = open_unlike(transports[t], window,
+                                         (bool[2]){window % 3 > 0, window % 3 > 1});
             run_window(p, window, 100);
             close_pair(p);
         }
@@ -219,6 +240,77 @@ static void test_positions_wrap(void **state)
     }
 }
 
+static struct trib_region *region_of(struct end *a, size_t bytes, struct trib_blob *blob)
+{
+    struct trib_region *region;
+    void *ptr;
+
+    assert_status(a->transport->ops->alloc(a->transport, bytes, &ptr, &region), TRIB_OK);
+    assert_status(a->transport->ops->export_region(a->transport, region, blob), TRIB_OK);
+    return region;
+}
+
+/* As long as a peer has not granted its slots: no frame goes, but both may leave. */
+static void test_not_granted(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct pair *p = calloc(1, sizeof(*p));
+        struct end *a = &p->end[0], *b = &p->end[1];
+        assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+        for (int i = 0; i < 2; i++)
+            open_end(p, i, transports[t], 2, true);
+        assert_status(trib_link_connect(&a->link, &a->arena, 1, &b->address, &b->blob),
+                      TRIB_OK);
+        assert_int_equal(trib_arena_bytes(&a->arena), trib_arena_heads(2));
+        assert_status(trib_link_open(&a->link, &a->arena), TRIB_OK);
+        assert_int_equal(trib_arena_bytes(&a->arena),
+                         trib_arena_heads(2) + trib_edge_bytes(2, SLOT, t == 0));
+        assert_int_equal(trib_arena_bytes(&b->arena), trib_arena_heads(2));
+        poll_pair(p); /* b knows of the grant before it connects */
+        assert_status(trib_link_take_grant(&a->link, &a->arena), TRIB_INPROGRESS);
+        assert_false(can_send(p, 0, 0, 0));
+        assert_status(trib_link_connect(&b->link, &b->arena, 0, &a->address, &a->blob),
+                      TRIB_OK);
+        assert_status(trib_link_take_grant(&b->link, &b->arena), TRIB_OK);
+        assert_int_equal(b->link.window, 2);
+        close_pair(p);
+    }
+}
+
+/* A peer may write anything where its grant is expected. */
+static void test_grants_are_checked(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        for (int wrong = 0; wrong < 3; wrong++) {
+            struct pair *p = open_unlike(transports[t], 2, (bool[2]){true, true});
+            struct end *a = &p->end[0];
+            struct trib_grant *grant =
+                (struct trib_grant *)(a->arena.base + sizeof(struct trib_credits) +
+                                      sizeof(struct trib_notice));
+            struct trib_region *small = NULL;
+            a->transport->ops->release(a->transport, a->link.slots);
+            a->link.slots = NULL; /* as before the grant had come */
+            a->arena.awaited = 1;
+            if (wrong == 0)
+                grant->blob.len = UINT16_MAX;
+            if (wrong == 1)
+                memset(grant->blob.bytes, 7, sizeof(grant->blob.bytes));
+            if (wrong == 2)
+                small = region_of(&p->end[1], 64, &grant->blob);
+            trib_status_t st = trib_link_take_grant(&a->link, &a->arena);
+            if (wrong == 2 && t == 1)
+                assert_status(st, TRIB_OK); /* each write is checked */
+            else
+                assert_true(st < 0);
+            if (small)
+                p->end[1].transport->ops->dereg(p->end[1].transport, small);
+            close_pair(p);
+        }
+    }
+}
+
 static void test_arena_is_bounded(void **state)
 {
     struct pair *p;
@@ -226,13 +318,13 @@ static void test_arena_is_bounded(void **state)
     (void)state;
     for (int t = 0; t < 2; t++) {
         p = open_pair(transports[t], 4);
-        size_t block = 64 + 256 + TRIB_LANES * 4 * (64 + SLOT);
+        size_t block = 64 + 256 + 256 + TRIB_LANES * 4 * (64 + SLOT);
         size_t pages = (block + 4095) / 4096 * 4096;
-        size_t few = 64 + 256 +
+        size_t few = 64 + 256 + 256 +
                      TRIB_LANES * (4 * (64 + p->end[0].link.small) + TRIB_PLACES * SLOT);
-        size_t sources = 2 * 256 + (TRIB_LANES * 4 * 4 + 63) / 64 * 64;
+        size_t staging = pages + 2 * (3 * 256 + (TRIB_LANES * 4 * 4 + 63) / 64 * 64);
         assert_int_equal(trib_arena_bytes(&p->end[0].arena),
-                         t ? 2 * pages + sources : (few + 4095) / 4096 * 4096);
+                         t ? pages + (staging + 4095) / 4096 * 4096 : (few + 4095) / 4096 * 4096);
         close_pair(p);
     }
 }
@@ -415,16 +507,6 @@ static trib_status_t count_import(struct trib_transport *t, int peer,
 }
 
 /* Memory of a, exported. */
-static struct trib_region *region_of(struct end *a, size_t bytes, struct trib_blob *blob)
-{
-    struct trib_region *region;
-    void *ptr;
-
-    assert_status(a->transport->ops->alloc(a->transport, bytes, &ptr, &region), TRIB_OK);
-    assert_status(a->transport->ops->export_region(a->transport, region, blob), TRIB_OK);
-    return region;
-}
-
 /* As many buffers as a model has, one after the other: each is imported once. */
 static void test_buffers_in_rotation(void **state)
 {
@@ -489,7 +571,7 @@ static void test_owed_credits(void **state)
 
     (void)state;
     for (; !b->link.recv[0].owed && frames < 100000; frames++) {
-        assert_true(trib_link_can_send(&a->link, &a->arena, 0, 8));
+        assert_true(trib_link_can_send(&a->link, 0, 8));
         send_number(a, 0, 1, 8);
         int n = b->transport->ops->poll(b->transport, events, 8);
         for (int k = 0; k < n; k++)
@@ -530,6 +612,8 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_positions_wrap),
         cmocka_unit_test(test_arena_is_bounded),
+        cmocka_unit_test(test_not_granted),
+        cmocka_unit_test(test_grants_are_checked),
         cmocka_unit_test(test_notices),
         cmocka_unit_test(test_notices_wait_for_the_last),
         cmocka_unit_test(test_half_a_notice_is_none),
