@@ -112,7 +112,8 @@ struct rails_peer {
     enum rails_peer_state state;
     int n; /* rails; 0: not known yet */
     struct rails_rail rails[RAILS_MAX];
-    uint8_t dead; /* given up, and left */
+    uint8_t dead; /* given up: nothing is written over them */
+    uint8_t parted; /* and left: nothing arrives over them */
     uint8_t doomed; /* to be given up */
     uint8_t left; /* the peer left them; the others will follow, if it leaves */
     uint8_t ended; /* the inner transport has reported it */

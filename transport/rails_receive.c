@@ -124,7 +124,7 @@ static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
         }
         k = find_rail(p, inner);
     }
-    if (p->dead >> k & 1)
+    if (p->parted >> k & 1)
         return;
     if (e->imm == TRIB_IMM_OWN) {
         take_word(r, e->peer, k, e->len);

@@ -2,15 +2,18 @@
 /*
  * rails: a rail is lost, the peer is not.
  *
- * Whoever learns it first leaves the rail: from then on nothing of it can arrive here,
- * also no late bytes. It stops its own writes and sends, over each rail that remains, a
- * mark: the set of rails that it has given up. The mark is the last on that rail until
- * it goes on. The other end leaves the same rails and sends marks as well. From here on
- * both directions do the same, each by itself:
+ * Whoever learns it first gives the rail up: it stops its own writes and sends, over
+ * each rail that remains, a mark: the set of rails that it has given up. The mark is the
+ * last on that rail until it goes on. The other end gives up the same rails and sends
+ * marks as well. From here on both directions do the same, each by itself:
  *
  *   - Once marks with our own set have come over all remaining rails, everything that
- * the peer had under way on them is here. We count the events that have come without a
- * gap, forget what came beyond, set the order anew, and answer with the count.
+ * the peer had under way on them is here, and what it takes for arrived over the rails
+ * that are given up can be taken. Then these are left: from then on nothing of them can
+ * arrive here, also no late bytes. We count the events that have come without a gap,
+ * forget what came beyond, set the order anew, and answer with the count.
+ *     The rail is not left before: it may be broken in the other direction alone, and
+ * bring until then what its sender is told to be here, and does not keep.
  *   - Once the answer to our own set is here, the event after that count and everything
  *     posted since is posted again, in the new order; then new writes go on.
  *
@@ -94,19 +97,11 @@ static void choose_waker(struct rails_peer *p)
     }
 }
 
-/* Before a rail is left, what it has brought is taken. */
 static void give_up(struct rails *r, int peer)
 {
     struct rails_peer *p = &r->peers[peer];
 
-    trib_rails_drain(r);
-    unsigned fresh = p->doomed & ~(unsigned)p->dead;
-    for (int k = 0; k < p->n; k++) {
-        struct rails_rail *rail = &p->rails[k];
-        if ((fresh >> k & 1) && !(p->ended >> k & 1) && rail->inner >= 0)
-            r->inner[rail->inner]->ops->disconnect(r->inner[rail->inner], peer);
-    }
-    p->dead |= (uint8_t)fresh;
+    p->dead |= p->doomed;
     p->epoch++;
     if (p->state != RAILS_PEER_CONNECTED)
         return;
@@ -143,8 +138,26 @@ static bool all_marked(const struct rails_peer *p)
     return true;
 }
 
-static void close_direction(struct rails_peer *p)
+/* Before rails are left, what they have brought is taken. */
+static void leave_rails(struct rails *r, int peer)
 {
+    struct rails_peer *p = &r->peers[peer];
+
+    trib_rails_drain(r);
+    unsigned fresh = p->dead & ~(unsigned)p->parted;
+    for (int k = 0; k < p->n; k++) {
+        struct rails_rail *rail = &p->rails[k];
+        if ((fresh >> k & 1) && !(p->ended >> k & 1) && rail->inner >= 0)
+            r->inner[rail->inner]->ops->disconnect(r->inner[rail->inner], peer);
+    }
+    p->parted = p->dead;
+}
+
+static void close_direction(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    leave_rails(r, peer);
     trib_rails_settle(p);
     for (int k = 0; k < p->n; k++)
         p->rails[k].early.head = p->rails[k].early.tail;
@@ -249,7 +262,7 @@ static bool go_on(struct rails *r, int peer)
     bool said = say_marks(r, peer);
 
     if (p->in_dead != p->dead && all_marked(p))
-        close_direction(p);
+        close_direction(r, peer);
     if (p->answer_owed)
         answer(r, peer);
     if (p->flow == RAILS_REPEATING && trib_rails_repeat(r, peer)) {

@@ -149,9 +149,10 @@ void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
         return;
     spoil(r, remote);
     for (int k = 0; k < RAILS_MAX; k++) {
+        if (!remote->rail[k])
+            continue;
         struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
-        if (remote->rail[k])
-            inner->ops->release(inner, remote->rail[k]);
+        inner->ops->release(inner, remote->rail[k]);
     }
     if (remote->prev)
         remote->prev->next = remote->next;

@@ -285,10 +285,11 @@ int trib_verbs_door_pause_ms(const struct verbs *v);
 void trib_verbs_door_watch(struct verbs *v, int fd);
 void trib_verbs_wire_keep(int fd);
 
-/* verbs_dial.c: calls that are made. */
+/* verbs_dial.c: calls that are made. After `until` no other address is tried. */
 trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
-                              char *why, size_t bytes);
-trib_status_t trib_verbs_prove(struct verbs *v, int peer, char *why, size_t bytes);
+                              uint64_t until, char *why, size_t bytes);
+trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *why,
+                               size_t bytes);
 
 /* verbs_connect.c */
 trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out);

@@ -309,7 +309,7 @@ static void call(struct attempt *a, int peer, const struct verbs_address *addres
     a->status = TRIB_ERR_PEER_LOST;
     if (!may_call(a->v, address, a->why, sizeof(a->why)))
         return;
-    a->status = trib_verbs_dial(a->v, peer, address, a->why, sizeof(a->why));
+    a->status = trib_verbs_dial(a->v, peer, address, a->until, a->why, sizeof(a->why));
     verbs_ip_text(&a->v->peers[peer].where, a->at);
 }
 
@@ -428,7 +428,7 @@ static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address
         call(&gids, peer, a);
     if (again && gids.status == TRIB_OK) {
         connected(v, peer, a);
-        gids.status = trib_verbs_prove(v, peer, gids.why, sizeof(gids.why));
+        gids.status = trib_verbs_prove(v, peer, until, gids.why, sizeof(gids.why));
     }
     if (again && gids.status == TRIB_OK)
         return TRIB_OK;

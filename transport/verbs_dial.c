@@ -33,6 +33,7 @@ struct dialling {
     struct verbs_link link;
     struct verbs_call call;
     struct verbs_reply reply;
+    uint64_t until;
     char *why;
     size_t bytes;
 };
@@ -51,8 +52,18 @@ static trib_status_t fail(struct dialling *d, trib_status_t status, const char *
     return status;
 }
 
+/* At most `ms`, and not beyond `until`; but what is begun has the time of one address. */
+static uint64_t step(uint64_t until, int ms)
+{
+    int left = trib_deadline_left_ms(until);
+
+    left = left > DIAL_MS ? left : DIAL_MS;
+    return trib_deadline_ms(left < ms ? left : ms);
+}
+
 /* The first that can be dialled. On one host through loopback. */
-static int dial(struct verbs *v, const struct verbs_address *a, struct verbs_ip *ip_out)
+static int dial(struct verbs *v, const struct verbs_address *a, uint64_t until,
+                struct verbs_ip *ip_out)
 {
     bool same_net = a->boot == v->me.boot && a->net == v->net && a->net;
     int n = a->n + a->more, fd = -1;
@@ -61,11 +72,13 @@ static int dial(struct verbs *v, const struct verbs_address *a, struct verbs_ip 
     errno = EADDRNOTAVAIL;
     if (same_net)
         fd = trib_net_dial(trib_net_loopback, a->door, trib_deadline_ms(DIAL_MS));
-    for (int i = 0; i < n && i < VERBS_ADDRESSES && fd < 0; i++) {
+    bool late = false;
+    for (int i = 0; i < n && i < VERBS_ADDRESSES && fd < 0 && !late; i++) {
         if (trib_verbs_leads_back(v, a, &a->ip[i]))
             continue;
         *ip_out = a->ip[i];
         fd = trib_net_dial(ip_out->bytes, a->door, trib_deadline_ms(DIAL_MS));
+        late = trib_deadline_passed(until);
     }
     return fd;
 }
@@ -106,14 +119,16 @@ static trib_status_t turned_away(struct dialling *d)
 static trib_status_t exchange(struct dialling *d)
 {
     size_t bytes = trib_verbs_call_bytes(&d->call);
+    uint64_t deadline = step(d->until, REPLY_MS);
+    int wait_ms = trib_deadline_left_ms(deadline);
 
     if (send(d->link.wire, &d->call, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
         return fail(d, TRIB_ERR_PEER_LOST, "it cannot be called: %m");
-    if (!receive(d->link.wire, &d->reply, sizeof(d->reply), trib_deadline_ms(REPLY_MS))) {
+    if (!receive(d->link.wire, &d->reply, sizeof(d->reply), deadline)) {
         if (errno == ETIMEDOUT)
             return fail(d, TRIB_ERR_PEER_LOST,
                         "it does not answer for %.1f s: is the process stopped?",
-                        REPLY_MS / 1e3);
+                        wait_ms / 1e3);
         return fail(d, TRIB_ERR_PEER_LOST,
                     "it hung up%s%s: is it a rank that listens there?",
                     errno ? ": " : "", errno ? strerror(errno) : "");
@@ -191,13 +206,14 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
 }
 
 trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
-                              char *why, size_t bytes)
+                              uint64_t until, char *why, size_t bytes)
 {
-    struct dialling d = {.v = v, .link.called = true, .why = why, .bytes = bytes};
+    struct dialling d = {
+        .v = v, .link.called = true, .until = until, .why = why, .bytes = bytes};
     struct verbs_peer *p = &v->peers[peer];
     char text[VERBS_IP_TEXT];
 
-    d.link.wire = dial(v, a, &p->where);
+    d.link.wire = dial(v, a, until, &p->where);
     if (d.link.wire < 0)
         return fail(&d, TRIB_ERR_PEER_LOST,
                     "%s port %u (TCP) cannot be reached: %m; is the port open, or the "
@@ -254,7 +270,8 @@ static void describe(struct verbs_peer *p)
              trib_verbs_way_text(path->way));
 }
 
-trib_status_t trib_verbs_prove(struct verbs *v, int peer, char *why, size_t bytes)
+trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *why,
+                               size_t bytes)
 {
     struct verbs_ready word = {.magic = VERBS_MAGIC, .version = VERBS_VERSION};
     struct verbs_peer *p = &v->peers[peer];
@@ -262,7 +279,7 @@ trib_status_t trib_verbs_prove(struct verbs *v, int peer, char *why, size_t byte
 
     describe(p);
     if (trib_verbs_post_proof(v, peer))
-        trib_verbs_drain(v, peer, trib_deadline_ms(PROOF_MS));
+        trib_verbs_drain(v, peer, step(until, PROOF_MS));
     bool here = p->state == VERBS_PEER_CONNECTED &&
                 p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
     if (here && send(p->out.wire, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word)) {

@@ -37,6 +37,8 @@ struct rig {
                           [HELD]; /* the device has them, who polls has not */
     int n_held[2][RAILS_MAX];
     bool refuses[RAILS_MAX]; /* to connect */
+    bool one_way[RAILS_MAX]; /* side 0 cannot connect; side 1 can, and writes */
+    void (*leaves)(void); /* while side 0 leaves such a line */
     int rails[2];
     uint64_t net[2][RAILS_MAX];
     int wired[RAILS_MAX]; /* side 1's inner of side 0's, where they cross */
@@ -140,6 +142,9 @@ static trib_status_t line_connect(struct trib_transport *t, int peer,
         return trib_fail(wrap_of(t)->err, TRIB_ERR_UNSUPPORTED, "no way over line %d",
                          rail);
     }
+    if (rig.one_way[rail] && side == 0)
+        return trib_fail(wrap_of(t)->err, TRIB_ERR_UNSUPPORTED, "no way over line %d",
+                         rail);
     return inner_of(t)->ops->connect(inner_of(t), peer, address);
 }
 
@@ -149,6 +154,8 @@ static void line_disconnect(struct trib_transport *t, int peer)
     int side, rail;
 
     find(t, &side, &rail);
+    if (rig.one_way[rail] && side == 0 && rig.leaves)
+        rig.leaves();
     if (line_of(side, rail)->down)
         rig.reported[side][rail] = true;
     else
@@ -499,6 +506,38 @@ static void test_refused(void **state)
     pair_close(&rig.pair);
 }
 
+static struct side one_way[2];
+
+static void write_on(void)
+{
+    for (int i = 0; i < 8; i++) {
+        if (one_way[1].posted < 2 * MESSAGES && !one_way[1].lost)
+            (void)post_next(1, &one_way[1]);
+        poll_side(1, &one_way[1]);
+    }
+}
+
+/* What one end does not reach, the other may write over: also while that rail is given
+ * up. What the writer was told to be there is. */
+static void test_one_way(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        int n = 2 + (int)seed % 3;
+        rig_reset(n, n);
+        rig.seed = seed;
+        rig.one_way[seed % 2] = true;
+        rig.leaves = write_on;
+        for (int k = 0; k < n; k++)
+            rig.line[k].stall = draw(60);
+        rig_open();
+        run(one_way);
+        assert_all_once(one_way);
+        rig.leaves = NULL;
+        pair_close(&rig.pair);
+    }
+}
+
 /* The end with fewer rails decides how many there are. */
 static void test_fewer(void **state)
 {
@@ -604,7 +643,8 @@ int main(void)
         cmocka_unit_test(test_order),        cmocka_unit_test(test_each_position),
         cmocka_unit_test(test_two_of_three), cmocka_unit_test(test_none_remains),
         cmocka_unit_test(test_said),         cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_fewer),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_one_way),
+        cmocka_unit_test(test_fewer),
         cmocka_unit_test(test_networks),     cmocka_unit_test(test_spoilt),
         cmocka_unit_test(test_wrong_text),
     };

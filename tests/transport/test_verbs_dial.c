@@ -186,6 +186,53 @@ static void test_refusals(void **state)
     pair_close(&pair);
 }
 
+/* A port that takes no connection and refuses none, as behind a firewall that drops. */
+static uint16_t silent_port(int fds[4])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t len = sizeof(at);
+
+    for (int i = 0; i < 4; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (i == 0) {
+            assert_int_equal(bind(fds[i], (struct sockaddr *)&at, sizeof(at)), 0);
+            assert_int_equal(listen(fds[i], 0), 0);
+            assert_int_equal(getsockname(fds[i], (struct sockaddr *)&at, &len), 0);
+            at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        } else {
+            (void)connect(fds[i], (struct sockaddr *)&at, sizeof(at));
+        }
+    }
+    usleep(100000);
+    return ntohs(at.sin_port);
+}
+
+/* reach_ms is for all addresses of a peer, not for each. */
+static void test_silent_addresses(void **state)
+{
+    struct trib_address address;
+    struct verbs_address a;
+    struct pair pair;
+    int fds[4];
+
+    (void)state;
+    open_apart(&pair, BY_GID ",reach_ms=100", &address);
+    memcpy(&a, address.bytes, sizeof(a));
+    a.boot++; /* of another host */
+    a.door = silent_port(fds);
+    a.n = 0;
+    a.more = VERBS_ADDRESSES;
+    for (int i = 0; i < VERBS_ADDRESSES; i++)
+        a.ip[i] = (struct verbs_ip){{[10] = 0xff, 0xff, 127, 9, 8, (uint8_t)(i + 1)}};
+    memcpy(address.bytes, &a, sizeof(a));
+    uint64_t begin = trib_now_ns();
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "(TCP) cannot be reached");
+    assert_in_range((trib_now_ns() - begin) / 1000000, 0, 8000);
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    pair_close(&pair);
+}
+
 static void test_left(void **state)
 {
     struct trib_address address;
@@ -514,7 +561,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_connect),      CASE(test_choice),    CASE(test_one_manager),
         CASE(test_manager_fails), CASE(test_unusable), CASE(test_refusals),
-        CASE(test_left),         CASE(test_no_pair),   CASE(test_gid_change),
+        CASE(test_silent_addresses), CASE(test_left),
+        CASE(test_no_pair),      CASE(test_gid_change),
         CASE(test_infiniband),   CASE(test_proof),     CASE(test_death),
         CASE(test_words_on_wire), CASE(test_sentence), CASE(test_fork),
         CASE(test_strangers),    CASE(test_crowd),     CASE(test_impostors),
