@@ -146,6 +146,31 @@ static void test_told_why(void **state)
     is_refused(NULL, 2, 4096, "turned rank 0 away: it has other settings");
 }
 
+static bool is_helped(struct ucx *u, int peer)
+{
+    pthread_mutex_lock(&u->links);
+    bool helped = u->peers[peer].wire_until != 0;
+    pthread_mutex_unlock(&u->links);
+    return helped;
+}
+
+/* A rank makes UCX's progress for who connects to it, until that one is through. */
+static void test_helped(void **state)
+{
+    enum { MS = 8000 }; /* it gives up after 10 s */
+    uint64_t until = trib_deadline_ms(MS);
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    for (int i = 0; i < 2; i++) {
+        while (is_helped(ucx_of(pair.t[i]), !i) && !trib_deadline_passed(until))
+            usleep(1000);
+        assert_false(is_helped(ucx_of(pair.t[i]), !i));
+    }
+    pair_close(&pair);
+}
+
 /* A write past the end of a region: the target loses the writer, who is told so. */
 static void test_outside(void **state)
 {
@@ -191,7 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
-        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_helped),    cmocka_unit_test(test_outside),
     };
 
     tribtest_deadline(120);
