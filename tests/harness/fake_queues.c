@@ -242,17 +242,22 @@ static void break_qp(struct qp *qp)
         report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* An adapter writes an aligned word as a whole: counters are read before any event. */
+/* An adapter writes aligned words as a whole. Counters and notices, all of them short, are
+ * read before any event. */
 static void put(void *to, const void *from, size_t len)
 {
+    enum { SHORT = 256 };
+    _Atomic uint32_t *out = to;
     uint32_t word;
 
-    if (len != sizeof(word) || (uintptr_t)to % sizeof(word) != 0) {
+    if (len > SHORT || len % sizeof(word) != 0 || (uintptr_t)to % sizeof(word) != 0) {
         memcpy(to, from, len);
         return;
     }
-    memcpy(&word, from, sizeof(word));
-    atomic_store_explicit((_Atomic uint32_t *)to, word, memory_order_release);
+    for (size_t i = 0; i < len / sizeof(word); i++) {
+        memcpy(&word, (const uint8_t *)from + i * sizeof(word), sizeof(word));
+        atomic_store_explicit(&out[i], word, memory_order_release);
+    }
 }
 
 static enum ibv_wc_status copy(struct qp *qp, struct qp *to, const struct send *send)
