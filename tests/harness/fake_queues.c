@@ -242,8 +242,8 @@ static void break_qp(struct qp *qp)
         report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* An adapter writes aligned words as a whole. Counters and notices, all of them short, are
- * read before any event. */
+/* An adapter writes aligned words as a whole. Counters and notices, all of them short,
+ * are read before any event. */
 static void put(void *to, const void *from, size_t len)
 {
     enum { SHORT = 256 };
