@@ -95,7 +95,6 @@ struct ucx_peer {
     /* under `lock` */
     ucp_ep_h ep; /* NULL: none */
     bool expected; /* its hello was taken: its messages count */
-    bool wired; /* and the first has come */
     ucs_status_t fault; /* what UCX said of the endpoint, UCS_OK: nothing */
     const char *misdeed; /* what it sent that cannot be; NULL: nothing */
     struct ucx_ticket *tickets; /* [depth], a ring */

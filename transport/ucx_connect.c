@@ -18,7 +18,7 @@
 #include "transport/ucx.h"
 
 enum {
-    CONNECT_MS = 2000, /* at least, for all that follows: a host may be busy */
+    CONNECT_MS = 8000, /* at least, for all that follows: a host may be busy */
     SLICE_MS = 25, /* between two looks at a peer that is waited for */
 };
 
@@ -233,8 +233,10 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
     /* In slices, to notice when it dies meanwhile. */
     for (bool up = false; status == TRIB_OK && !up;) {
         up = trib_ucx_flush(u, peer, trib_deadline_ms(SLICE_MS));
-        if (up)
+        if (up) {
+            trib_ucx_say(u, peer, UCX_UP, 0);
             return TRIB_OK;
+        }
         if (has_ended(u, peer))
             return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d has died",
                              p->who.pid);

@@ -101,6 +101,9 @@ static void hear(struct ucx_peer *p, const struct ucx_word *word)
     case UCX_DROP:
         p->dropped = true;
         return;
+    case UCX_UP:
+        p->wire_until = 0;
+        return;
     case UCX_WAKE:
     case UCX_WELCOME:
     case UCX_REFUSE:
@@ -204,7 +207,6 @@ static uint64_t expect(struct ucx *u, const struct ucx_guest *g)
     knock(u);
     ucs_status_t status = trib_ucx_endpoint(u, g->hello.rank, g->name);
     p->expected = status == UCS_OK;
-    p->wired = false;
     pthread_mutex_unlock(&u->lock);
     return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
 }
@@ -354,18 +356,6 @@ static void help(struct ucx *u)
     if (pthread_mutex_trylock(&u->lock) != 0)
         return;
     unsigned n = trib_ucx_progress(u);
-    bool wired[AT_ONCE];
-    for (int first = 0; first < u->size; first += AT_ONCE) {
-        int many = u->size - first < AT_ONCE ? u->size - first : AT_ONCE;
-        for (int i = 0; i < many; i++)
-            wired[i] = u->peers[first + i].wired;
-        pthread_mutex_lock(&u->links);
-        for (int i = 0; i < many; i++) {
-            if (wired[i])
-                u->peers[first + i].wire_until = 0;
-        }
-        pthread_mutex_unlock(&u->links);
-    }
     pthread_mutex_unlock(&u->lock);
     if (n)
         trib_ucx_ring(u);

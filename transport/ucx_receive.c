@@ -156,10 +156,8 @@ ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
     struct ucx_peer *p = sender(u, header, header_length, &h);
     bool far = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
 
-    if (p && h.kind == UCX_FIRST) {
-        p->wired = true;
+    if (p && h.kind == UCX_FIRST)
         return UCS_OK;
-    }
     const char *wrong = p ? judge(p, &h, length) : NULL;
     uint8_t *to = p && !wrong && h.len ? trib_ucx_place(u, &h) : NULL;
     if (p && !wrong && h.len && !to)

@@ -72,6 +72,7 @@ enum ucx_word_kind {
     UCX_BYE, /* value: messages that were sent on the whole */
     UCX_GOT_ALL, /* answers a BYE */
     UCX_DROP, /* the sender has given the receiver up */
+    UCX_UP, /* the sender's endpoint is up */
 };
 
 /* Both ways, on each connection. */

@@ -365,8 +365,14 @@ static int rank_main(int rank, int size, void *root)
     join.root = root;
     opts.join = &join;
     lines.n = 0;
-    if (trib_doctor(&opts, note, &lines, &worst) != TRIB_OK || worst == TRIB_VERDICT_FAIL)
+    trib_status_t status = trib_doctor(&opts, note, &lines, &worst);
+    if (status != TRIB_OK || worst == TRIB_VERDICT_FAIL) {
+        fprintf(stderr, "rank %d: %s: %s\n", rank, trib_status_str(status),
+                trib_last_error(NULL));
+        for (int i = 0; i < lines.n; i++)
+            fprintf(stderr, "  %s\n", lines.line[i]);
         return 1;
+    }
     if (rank > 0)
         return lines.n != 0;
     return !(count(&lines, "ok||ranks|5 on 1 host", "") == 1 &&

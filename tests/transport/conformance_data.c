@@ -76,7 +76,8 @@ static void check_mixed(struct spawn *s, const struct row *row)
         goto out;
     fill(rig.mem, ROOM, (uint32_t)s->rank);
     fill(theirs, ROOM, (uint32_t)!s->rank);
-    for (size_t off = 0; got < COUNT && !s->failures && !spawn_expired(s);) {
+    for (size_t off = 0;
+         (got < COUNT || sent < COUNT) && !s->failures && !spawn_expired(s);) {
         struct trib_write w = {
             .local = rig.region,
             .local_off = off,

@@ -101,8 +101,8 @@ static void test_strangers(void **state)
     pair_open(&pair, "ucx", "ucx");
     struct ucx_address a = address_of(&pair, 1);
     assert_int_equal(answer(a.port, "GET / HTTP/1.1\r\n\r\n", 18, &word), 0);
+    pair_close(&pair); /* and with it the thread that logs */
     assert_non_null(strstr(pair.logged, "a stranger connected"));
-    pair_close(&pair);
 }
 
 /* Side 0 is told by name why side 1 does not take it. */
@@ -174,9 +174,10 @@ static struct trib_write large_write(struct pair *pair, uint8_t *mem[2])
 /* Both sides poll, as UCX wants for what is large, until side 1 has an event. */
 static void poll_both(struct pair *pair, struct trib_event *e)
 {
+    uint64_t until = trib_deadline_ms(20000);
     struct trib_event none;
 
-    for (int i = 0; i < 20000; i++) {
+    while (!trib_deadline_passed(until)) {
         (void)pair->t[0]->ops->poll(pair->t[0], &none, 1);
         if (pair_poll(pair, 1, 0, e))
             return;
@@ -192,6 +193,31 @@ static void is_given_up(struct pair *pair, bool large)
     assert_int_equal(pair_poll(pair, 0, 20000, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_true(large || strstr(e.why, "has given this rank up"));
+}
+
+static bool is_helped(struct ucx *u, int peer)
+{
+    pthread_mutex_lock(&u->links);
+    bool helped = u->peers[peer].wire_until != 0;
+    pthread_mutex_unlock(&u->links);
+    return helped;
+}
+
+/* A rank makes UCX's progress for who connects to it, until that one is through. */
+static void test_helped(void **state)
+{
+    enum { MS = 8000 }; /* it gives up after 10 s */
+    uint64_t until = trib_deadline_ms(MS);
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    for (int i = 0; i < 2; i++) {
+        while (is_helped(ucx_of(pair.t[i]), !i) && !trib_deadline_passed(until))
+            usleep(1000);
+        assert_false(is_helped(ucx_of(pair.t[i]), !i));
+    }
+    pair_close(&pair);
 }
 
 /* A write past the end of a region: the target loses the writer, who is told so. */
@@ -320,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_outside),   cmocka_unit_test(test_large),
         cmocka_unit_test(test_memory_taken_back),
         cmocka_unit_test(test_endpoint_fails),
+        cmocka_unit_test(test_helped),
     };
 
     tribtest_deadline(120);
