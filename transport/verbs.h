@@ -283,6 +283,7 @@ void trib_verbs_door_close(struct verbs *v);
 void trib_verbs_door_look(struct verbs *v);
 int trib_verbs_door_pause_ms(const struct verbs *v);
 void trib_verbs_door_watch(struct verbs *v, int fd);
+void trib_verbs_door_unwatch(struct verbs *v, int fd);
 void trib_verbs_wire_keep(int fd);
 
 /* verbs_dial.c: calls that are made. After `until` no other address is tried. */

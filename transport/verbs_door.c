@@ -80,7 +80,7 @@ void trib_verbs_wire_keep(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
 }
 
-static void unwatch(struct verbs *v, int fd)
+void trib_verbs_door_unwatch(struct verbs *v, int fd)
 {
     (void)epoll_ctl(v->door.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
@@ -125,7 +125,7 @@ static void let_in(struct verbs *v)
         door->guests[door->n_guests++] = g;
         trib_verbs_door_watch(v, fd);
     }
-    unwatch(v, door->at.fd);
+    trib_verbs_door_unwatch(v, door->at.fd);
     door->full = true;
 }
 
@@ -136,6 +136,7 @@ static void see_off(struct verbs *v, int at, bool hang_up)
     struct verbs_guest *g = door->guests[at];
 
     if (hang_up) {
+        trib_verbs_door_unwatch(v, g->fd);
         (void)shutdown(g->fd, SHUT_WR);
         close(g->fd);
     }
@@ -295,8 +296,8 @@ static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *establishe
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (n < 0 && errno != ECONNRESET) {
-        unwatch(v, link->wire); /* the network, not the peer: packets will tell */
+    if (n < 0 && errno != ECONNRESET) { /* the network, not the peer: packets will tell */
+        trib_verbs_door_unwatch(v, link->wire);
         return false;
     }
     if (n < 0)
@@ -322,7 +323,7 @@ static void hear_peer(struct verbs *v, int fd)
         if (!in && !(p->out.called && p->out.wire == fd))
             continue;
         if (hear_wire(v, in ? &p->in : &p->out, in ? &p->in_established : &whole)) {
-            unwatch(v, fd);
+            trib_verbs_door_unwatch(v, fd);
             trib_verbs_link_over(v, p, in, &trash);
         }
         break;

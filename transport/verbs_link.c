@@ -149,8 +149,9 @@ void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
         (void)v->api.ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
     if (link->id)
         (void)v->api.rdma_disconnect(link->id); /* fails where nothing was connected */
-    if (link->called) {
-        (void)shutdown(link->wire, SHUT_RDWR); /* also where a forked child has it */
+    if (link->called) { /* a forked child may have the wire, too */
+        trib_verbs_door_unwatch(v, link->wire);
+        (void)shutdown(link->wire, SHUT_RDWR);
         close(link->wire);
     }
     if (link->qp)

@@ -167,8 +167,8 @@ static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
     struct verbs_peer *p = event->id->context;
 
     if (p && (event->id == p->out.id || (event->id == p->in.id && p->in_established)))
-        trib_log(v->log, TRIB_LOG_INFO, "verbs", "process %d is out of reach for now",
-                 p->who.pid);
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "rank %d is out of reach for now",
+                 (int)(p - v->peers));
     else
         on_end(v, event, trash);
 }

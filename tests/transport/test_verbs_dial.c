@@ -8,7 +8,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "transport/verbs.h"
 
@@ -405,6 +408,44 @@ static void test_fork(void **state)
     pair_close(&pair);
 }
 
+/* How many descriptors the door of a side waits for. */
+static int waited_for(struct pair *pair, int side)
+{
+    char path[64], line[128];
+    int n = 0;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", inside(pair, side)->door.epoll);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        n += strncmp(line, "tfd:", 4) == 0;
+    fclose(file);
+    return n;
+}
+
+/* A wire that a child holds open would be ready for ever. */
+static void test_child_keeps_wires(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, BY_GID, BY_GID);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    assert_true(child > 0);
+    assert_true(waited_for(&pair, 0) > 1);
+    pair.t[0]->ops->disconnect(pair.t[0], 1);
+    int left = waited_for(&pair, 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(left, 1); /* who knocks */
+    pair_close(&pair);
+}
+
 /* Strangers ---------------------------------------------------------------------- */
 
 static int knock(struct pair *pair, const void *bytes, size_t n)
@@ -565,6 +606,7 @@ int main(void)
         CASE(test_no_pair),      CASE(test_gid_change),
         CASE(test_infiniband),   CASE(test_proof),     CASE(test_death),
         CASE(test_words_on_wire), CASE(test_sentence), CASE(test_fork),
+        CASE(test_child_keeps_wires),
         CASE(test_strangers),    CASE(test_crowd),     CASE(test_impostors),
     };
 
