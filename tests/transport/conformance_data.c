@@ -61,6 +61,27 @@ out:
     rig_close(&rig);
 }
 
+/* Both ranks have got all: each tells the other, who may come first. */
+static void agree(struct rig *rig, uint32_t imm)
+{
+    const struct trib_write w = {.imm = imm};
+    bool told = false, heard = false;
+    struct trib_event e;
+    unsigned turns = 0;
+    int peer = !rig->s->rank;
+
+    while (!(told && heard) && !rig->s->failures && !spawn_expired(rig->s)) {
+        told = told || rig->t->ops->write(rig->t, peer, &w) == TRIB_OK;
+        if (rig->t->ops->poll(rig->t, &e, 1) == 0) {
+            spawn_rest(&turns);
+            continue;
+        }
+        SPAWN_CHECK(rig->s, !heard && e.kind == TRIB_EVENT_ARRIVED && e.imm == imm);
+        heard = true;
+    }
+    SPAWN_CHECK(rig->s, told && heard);
+}
+
 /* Large and small ones by turns, both ways at once: a backend may bring the large ones by
  * another way, but what comes behind them waits. */
 static void check_mixed(struct spawn *s, const struct row *row)
@@ -101,9 +122,7 @@ static void check_mixed(struct spawn *s, const struct row *row)
         got++;
     }
     SPAWN_CHECK(s, got == COUNT && sent == COUNT);
-    /* The peer may need this rank to hand over the last ones. */
-    if (rig_note(&rig, !s->rank, COUNT))
-        rig_expect(&rig, TRIB_EVENT_ARRIVED, !s->rank, &e);
+    agree(&rig, COUNT); /* the peer may need this rank to hand over the last ones */
 out:
     rig_close(&rig);
     free(theirs);
