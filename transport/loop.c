@@ -51,6 +51,7 @@ static trib_status_t endpoint_make(struct loop *loop)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&loop->own->cond, &attr);
     pthread_condattr_destroy(&attr);
+    atomic_store_explicit(&loop->own->made, 1, memory_order_release);
     return TRIB_OK;
 }
 
@@ -170,8 +171,12 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
         p->posted = NULL;
         return status;
     }
-    atomic_store_explicit(&p->endpoint, (struct loop_endpoint *)(void *)p->seg.base,
-                          memory_order_release);
+    /* Made before its address was told; what told it may be a socket, which orders nothing. */
+    struct loop_endpoint *ep = (struct loop_endpoint *)(void *)p->seg.base;
+    uint32_t made = atomic_load_explicit(&ep->made, memory_order_acquire);
+    assert(made);
+    (void)made;
+    atomic_store_explicit(&p->endpoint, ep, memory_order_release);
     p->state = LOOP_CONNECTED;
     return TRIB_OK;
 }

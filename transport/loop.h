@@ -50,7 +50,7 @@ struct loop_endpoint {
     pthread_mutex_t lock;
     pthread_cond_t cond;
     bool woken;
-    _Atomic uint32_t closed;
+    _Atomic uint32_t made, closed;
     uint32_t size;
     uint32_t depth; /* entries that each sender may have in the queue */
     uint64_t head, tail;
