@@ -17,7 +17,7 @@
 #include "core/window.h"
 #include "topo/machine.h"
 
-#define HELLO_VERSION 3
+#define HELLO_VERSION 4
 
 /* What every rank tells every other at the start: who it is, what it must agree on … */
 struct hello {

@@ -33,19 +33,20 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
                     ? lo + d->count * size
                     : d->total * size;
 
-    memset(&run->open, 0, sizeof(run->open));
-    memset(&run->open_far, 0, sizeof(run->open_far));
+    trib_ref_none(&run->open.recv);
+    trib_ref_none(&run->open_far.send);
+    trib_ref_none(&run->open_far.recv);
     run->recv_place.region = NULL;
     if (d->op.coll == TRIB_ALLGATHER && run->own != run->recv)
         hi = lo + d->count * size;
-    run->open.send = trib_memory_ref(&e->memories, run->own, lo, hi, true);
+    trib_memory_ref(&e->memories, run->own, lo, hi, true, &run->open.send);
     run->own_place = trib_memory_place(&e->memories, run->own, lo, hi);
     if (run->no_result)
         return;
     lo = run->recv_first * size;
     hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;
-    run->open.recv = trib_memory_ref(&e->memories, run->recv, lo, hi, true);
-    run->open_far.recv = trib_memory_ref(&e->memories, run->recv, lo, hi, false);
+    trib_memory_ref(&e->memories, run->recv, lo, hi, true, &run->open.recv);
+    trib_memory_ref(&e->memories, run->recv, lo, hi, false, &run->open_far.recv);
     run->recv_place = trib_memory_place(&e->memories, run->recv, lo, hi);
 }
 

@@ -324,15 +324,16 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
 {
     struct trib_link *l = &e->links[edge->peer];
 
-    if (!trib_link_can_send(l, TRIB_LANE_UP, sizeof(run->open)))
-        return false;
     const struct trib_open *open = l->mapped ? &run->open : &run->open_far;
+    size_t bytes = trib_open_bytes(open);
+
+    if (!trib_link_can_send(l, TRIB_LANE_UP, bytes))
+        return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_UP);
     cell->frame = run->frame;
     cell->frame.kind = TRIB_FRAME_OPEN;
-    cell->frame.bytes = sizeof(*open);
-    memcpy(trib_link_to_send(l, &e->arena, TRIB_LANE_UP, sizeof(*open)), open,
-           sizeof(*open));
+    cell->frame.bytes = (uint32_t)bytes;
+    trib_open_write(open, trib_link_to_send(l, &e->arena, TRIB_LANE_UP, bytes));
     if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
         return false;
     count_frame(e, run, &cell->frame, 0);
@@ -348,13 +349,14 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
 
     if (!cell || frame_is_wrong(e, run, edge->peer, cell, 0))
         return false;
-    if (cell->frame.kind != TRIB_FRAME_OPEN ||
-        cell->frame.bytes != sizeof(struct trib_open)) {
+    size_t bytes = cell->frame.bytes;
+    struct trib_open open;
+    if (cell->frame.kind != TRIB_FRAME_OPEN || bytes > TRIB_OPEN_MAX ||
+        !trib_open_read(trib_link_received(l, &e->arena, TRIB_LANE_UP, cell), bytes,
+                        &open)) {
         trib_engine_protocol(e, edge->peer, "no OPEN frame first");
         return false;
     }
-    struct trib_open open;
-    memcpy(&open, trib_link_received(l, &e->arena, TRIB_LANE_UP, cell), sizeof(open));
     struct trib_view send = trib_engine_view(e, l, &open.send), recv = {.base = NULL};
     if (!e->failed)
         recv = trib_engine_view(e, l, &open.recv);

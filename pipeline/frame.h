@@ -23,7 +23,7 @@
 
 enum trib_frame_kind {
     TRIB_FRAME_DATA = 1, /* payload follows: raw elements or a code word */
-    TRIB_FRAME_OPEN,     /* payload: struct trib_open, where the sender's buffers are */
+    TRIB_FRAME_OPEN,     /* payload (open.h): where the sender's buffers are */
     TRIB_FRAME_REF,      /* no payload: read the elements from the opened buffer */
     TRIB_FRAME_PLACED,   /* no payload: the elements are already in the receive buffer */
     TRIB_FRAME_KIND_END,

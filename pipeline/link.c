@@ -353,11 +353,16 @@ trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a)
 
 static struct trib_import **bucket_of(struct trib_link *l, const struct trib_blob *blob)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
+    uint64_t hash = 0, word;
 
-    for (size_t i = 0; i < blob->len; i++)
-        hash = (hash ^ blob->bytes[i]) * 16777619u;
-    return &l->imports[(hash ^ hash >> 16) & (TRIB_IMPORT_BUCKETS - 1)];
+    for (size_t i = 0; i < blob->len; i += sizeof(word)) {
+        size_t left = blob->len - i;
+        word = 0;
+        memcpy(&word, blob->bytes + i, left < sizeof(word) ? left : sizeof(word));
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing */
+        hash ^= hash >> 32;
+    }
+    return &l->imports[hash & (TRIB_IMPORT_BUCKETS - 1)];
 }
 
 static void import_drop(struct trib_link *l, struct trib_import **at)
@@ -421,8 +426,7 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
         return NULL;
     struct trib_import **bucket = bucket_of(l, blob);
     for (struct trib_import *im = *bucket; im; im = im->next) {
-        if (im->blob.len == blob->len &&
-            memcmp(im->blob.bytes, blob->bytes, blob->len) == 0) {
+        if (trib_blob_same(&im->blob, blob)) {
             im->used = ++l->clock;
             return im;
         }
@@ -438,7 +442,7 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
         free(fresh);
         return NULL;
     }
-    fresh->blob = *blob;
+    trib_blob_copy(&fresh->blob, blob);
     fresh->base = ops->map(l->transport, fresh->remote, &fresh->len);
     fresh->used = ++l->clock;
     fresh->next = *bucket;

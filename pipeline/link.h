@@ -40,6 +40,7 @@
 #include <stdbool.h>
 
 #include "pipeline/frame.h"
+#include "pipeline/open.h"
 #include "pipeline/schedule.h"
 #include "transport/transport.h"
 
@@ -88,32 +89,6 @@ struct trib_grant {
     uint32_t unused[2];
 };
 _Static_assert(sizeof(struct trib_grant) == 256, "a grant is four cache lines");
-
-/* Where a buffer of an operation can be read or written in place. Offsets are in bytes
- * of the whole vector: vector byte v is at region byte origin + v, for lo <= v < hi. */
-struct trib_ref {
-    struct trib_blob blob; /* len 0: the memory cannot be reached */
-    uint32_t unused;
-    int64_t origin;
-    uint64_t lo;
-    uint64_t hi;
-};
-
-/** trib_ref_fits - does it stay inside a region of `len` bytes? Peers may claim anything. */
-static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
-{
-    int64_t first, end;
-
-    return ref->lo <= ref->hi &&
-           !__builtin_add_overflow(ref->origin, ref->lo, &first) && first >= 0 &&
-           !__builtin_add_overflow(ref->origin, ref->hi, &end) && (uint64_t)end <= len;
-}
-
-/* Payload of OPEN. */
-struct trib_open {
-    struct trib_ref send;
-    struct trib_ref recv;
-};
 
 /* Regions of one peer that stay imported: the buffers of a large model in rotation, and
  * few beside the 65530 mappings that Linux allows a process. */

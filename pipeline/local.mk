@@ -15,6 +15,8 @@ libpipeline_la_SOURCES = \
 	pipeline/move.c \
 	pipeline/move.h \
 	pipeline/move_coded.c \
+	pipeline/open.c \
+	pipeline/open.h \
 	pipeline/program.c \
 	pipeline/program.h \
 	pipeline/schedule.c \

@@ -138,15 +138,16 @@ void trib_memory_copy(struct trib_memories *m, const struct trib_region *region)
         m->list[i].copied |= m->list[i].region == region;
 }
 
-struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
-                                size_t lo, size_t hi, bool mapped)
+void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo, size_t hi,
+                     bool mapped, struct trib_ref *out)
 {
     const struct trib_memory *e = find(m, ptr, hi - lo, mapped);
-    struct trib_ref ref = {.lo = lo, .hi = hi};
 
+    trib_ref_none(out);
+    out->lo = lo;
+    out->hi = hi;
     if (e) {
-        ref.blob = e->blob;
-        ref.origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
+        trib_blob_copy(&out->blob, &e->blob);
+        out->origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
     }
-    return ref;
 }

@@ -62,9 +62,9 @@ void trib_memory_copy(struct trib_memories *m, const struct trib_region *region)
  *
  * ptr      where vector byte lo is
  * mapped   by load and store; else by writes
- * returns  blob.len 0 if they cannot
+ * out      blob.len 0 if they cannot
  */
-struct trib_ref trib_memory_ref(const struct trib_memories *m, const void *ptr,
-                                size_t lo, size_t hi, bool mapped);
+void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo, size_t hi,
+                     bool mapped, struct trib_ref *out);
 
 #endif

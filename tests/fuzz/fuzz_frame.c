@@ -59,15 +59,20 @@ static void check_link(const uint8_t *data, size_t size)
     if (trib_arena_create(&a) != TRIB_OK)
         abort();
     take(&data, &size, &event.imm, sizeof(event.imm));
-    take(&data, &size, &open, sizeof(open));
+    uint16_t said = 0;
+    uint8_t payload[TRIB_OPEN_MAX];
+    take(&data, &size, &said, sizeof(said));
+    said %= sizeof(payload) + 1;
+    take(&data, &size, payload, said);
+    bool opened = trib_open_read(payload, said, &open);
     take(&data, &size, a.base, a.block_bytes);
     if (trib_link_notice(&l, &a, 1, &n) && !memchr(n.text, 0, sizeof(n.text)))
         abort();
     l.peer = 1;
     l.transport = t;
     trib_link_event(&l, &event);
-    if (trib_link_import(&l, &open.send.blob, NULL) ||
-        trib_link_import(&l, &open.recv.blob, NULL))
+    if (opened && (trib_link_import(&l, &open.send.blob, NULL) ||
+                   trib_link_import(&l, &open.recv.blob, NULL)))
         abort(); /* nobody exported it */
     trib_arena_destroy(&a);
     t->ops->close(t);

@@ -4,6 +4,7 @@ pipeline_tests = \
 	tests/pipeline/test_frame \
 	tests/pipeline/test_layout \
 	tests/pipeline/test_link \
+	tests/pipeline/test_open \
 	tests/pipeline/test_program \
 	tests/pipeline/test_schedule
 check_PROGRAMS += $(pipeline_tests)

@@ -59,11 +59,13 @@ static void test_open(void **state)
 {
     (void)state;
     assert_int_equal(sizeof(struct trib_blob), 244);
-    assert_offset(trib_ref, origin, 248);
-    assert_offset(trib_ref, lo, 256);
-    assert_offset(trib_ref, hi, 264);
-    assert_int_equal(sizeof(struct trib_ref), 272);
-    assert_int_equal(sizeof(struct trib_open), 544);
+    assert_offset(trib_ref, origin, 0);
+    assert_offset(trib_ref, lo, 8);
+    assert_offset(trib_ref, hi, 16);
+    assert_offset(trib_ref, blob.len, 24);
+    assert_offset(trib_ref, blob.mappable, 26);
+    assert_offset(trib_ref, blob.bytes, 28);
+    assert_int_equal(TRIB_OPEN_MAX, 544);
 }
 
 /* Budgets: what is walked for each chunk stays small. */
