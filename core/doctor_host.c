@@ -254,7 +254,6 @@ static void check_memlock(struct trib_doctor *d)
                                "LimitMEMLOCK=infinity where systemd starts them, "
                                "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf";
     uint64_t limit = 0;
-    char text[24];
     int ports = 0;
 
     if (!read_limit(d, "Max locked memory", &limit))
@@ -264,13 +263,13 @@ static void check_memlock(struct trib_doctor *d)
         trib_report_say(&d->report, OK, "memlock", "", "unlimited");
     else if (ports == 0)
         trib_report_say(&d->report, OK, "memlock", "",
-                        "%s bytes may be locked; without RDMA nothing is",
-                        trib_size_format((size_t)limit, text));
+                        "%llu KiB may be locked; without RDMA nothing is",
+                        (unsigned long long)limit >> 10);
     else
         trib_report_say(&d->report, limit < MEMLOCK_MIN ? FAIL : WARN, "memlock", cure,
-                        "%s bytes may be locked, and RDMA locks all that it sends and "
+                        "%llu KiB may be locked, and RDMA locks all that it sends and "
                         "receives",
-                        trib_size_format((size_t)limit, text));
+                        (unsigned long long)limit >> 10);
 }
 
 static void check_open_files(struct trib_doctor *d)

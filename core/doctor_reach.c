@@ -35,7 +35,7 @@ enum { NO_PAIR, CONNECTED, NOT_CONNECTED };
 /* What each rank tells of a transport that it has tried to open. */
 struct door {
     uint16_t open;
-    char why[200];
+    char why[400];
     struct trib_address address;
     struct trib_blob region;
 };
@@ -192,6 +192,16 @@ static void close_door(struct probe *p)
     p->pulse = NULL;
 }
 
+/* The sentence of a rank that cannot, without the name that the line begins with. */
+static const char *why_not(const struct probe *p, int rank)
+{
+    const char *why = p->doors[rank].why;
+    size_t n = strlen(p->name);
+
+    return strncmp(why, p->name, n) == 0 && strncmp(why + n, ": ", 2) == 0 ? why + n + 2
+                                                                           : why;
+}
+
 /* Rank 0 says which ranks cannot open it, once for each reason that differs. */
 static void compare_doors(struct probe *p)
 {
@@ -209,13 +219,13 @@ static void compare_doors(struct probe *p)
         return;
     bool wanted = strncmp(d->comm.cfg.transport, p->name, strlen(p->name)) == 0;
     if (open == 0)
-        trib_report_say(&d->report, wanted ? FAIL : OK, p->name, "", "is not used: %.199s",
-                        p->doors[first].why);
+        trib_report_say(&d->report, wanted ? FAIL : OK, p->name, "", "is not used: %.399s",
+                        why_not(p, first));
     else
         trib_report_say(&d->report, wanted ? FAIL : WARN, p->name,
                         "make the hosts alike, or ranks there use a slower transport",
-                        "opens on %d of %d ranks, and not on rank %d (%.63s): %.199s", open,
-                        d->size, first, d->cards[first].host, p->doors[first].why);
+                        "opens on %d of %d ranks, and not on rank %d (%.63s): %.399s", open,
+                        d->size, first, d->cards[first].host, why_not(p, first));
 }
 
 /* Writes ------------------------------------------------------------------------------ */

@@ -82,6 +82,11 @@ static void print_reasons(const char *all, int size)
     }
 }
 
+static void print_cell(const char *text, bool last)
+{
+    printf(last ? "%s" : "%-6s", text);
+}
+
 static void print_text(const char *all, int size)
 {
     puts("ranks");
@@ -90,12 +95,12 @@ static void print_text(const char *all, int size)
                row(all, size, r)->pid);
     printf("by what each reaches each (from the left to the top)\n  %-6s", "");
     for (int to = 0; to < size; to++)
-        printf("%-6d", to);
+        printf(to + 1 < size ? "%-6d" : "%d", to);
     for (int from = 0; from < size; from++) {
         printf("\n  %-6d", from);
         for (int to = 0; to < size; to++) {
             const char *name = cell(all, size, from, to)->transport;
-            printf("%-6s", from == to ? "-" : name);
+            print_cell(from == to ? "-" : name, to + 1 == size);
         }
     }
     puts("\nwhy");

@@ -127,7 +127,7 @@ static void test_bad_host(void **state)
     assert_int_equal(count(&lines, "warn||rdma|mlx5_2 port 1", "opensm"), 1);
     assert_int_equal(count(&lines, "warn||rdma|", "RDMA packets of 1024"), 1);
     assert_int_equal(count(&lines, "warn||links|", "ip link set"), 1);
-    assert_int_equal(count(&lines, "FAIL||memlock|64K bytes", "ulimit -l unlimited"), 1);
+    assert_int_equal(count(&lines, "FAIL||memlock|64 KiB may be locked, ", "ulimit -l unlimited"), 1);
     assert_int_equal(count(&lines, "FAIL||open files|20 files", "ulimit -n"), 1);
     assert_int_equal(count(&lines, "ok||container|Podman", ""), 1);
     assert_int_equal(count(&lines, "warn||cpu quota|1.5 CPUs", ""), 1);

@@ -55,7 +55,7 @@ void spawn_rest(unsigned *turns)
     if ((*turns)++ < 200)
         sched_yield();
     else
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = *turns < 2000 ? 50000 : 500000}, NULL);
 }
 
 static bool wait_until(struct spawn *s, const _Atomic uint32_t *count, uint32_t all)

@@ -28,6 +28,8 @@ shows "one rank alone" 0 "^  0 +host .*, process [0-9]+$" "start this under trib
     "$info" --reach
 shows "ranks of one host" 0 "0 +- +shm +shm" "2 +shm +shm +-" "shm: same host \(0 to 1" "" \
     "$run" -n 3 -- "$info" --reach
+! grep ' $' "$said"
+result $? "and end without a blank"
 TRIB_TRANSPORT=auto:ranks_per_host=2 shows "two hosts, made out to be" 0 \
     "0 +- +shm +tcp +tcp" "3 +tcp +tcp +shm +-" "tcp: another host.* \(0 to 2, and 7 more" "" \
     "$run" -n 4 -- "$info" --reach

@@ -53,6 +53,12 @@ expect "a wrong option" 2 "--help lists them" "$info" --nonsense
 expect "help" 0 "usage: trib-info" "$info" --help
 
 expect "the doctor, alone" 0 "ok    tcp: opens" "$info" doctor
+if ! grep -q "verbs: is not used" "$said"; then
+    skip "the doctor without RDMA devices" "this host has one, or the build is without verbs"
+else
+    grep -q "is not used: this host has no RDMA device.*(ibv_devices shows what there is)$" "$said"
+    result $? "the doctor without RDMA devices"
+fi
 expect "the doctor of three ranks" 0 "ok    shm: 6 of 6 ways" \
     "$build/tools/trib-run" -n 3 --tag none -- "$info" doctor
 [ "$(grep -c "FAIL$" "$said")" = 1 ]

@@ -45,6 +45,7 @@ struct check {
     int needs; /* flags that the row must have … */
     int without; /* … and must not have */
     bool kills; /* the last rank ends by SIGKILL; others never by a signal */
+    bool sleeps; /* almost all of its time: it runs on all rows at once */
 };
 
 extern const struct check data_checks[];

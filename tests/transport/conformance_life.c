@@ -65,7 +65,7 @@ static void expect_silence(struct rig *rig, int ms)
 
     while (!trib_deadline_passed(until)) {
         SPAWN_CHECK(rig->s, rig->t->ops->poll(rig->t, &e, 1) == 0);
-        rig->t->ops->wait(rig->t, 1000);
+        rig->t->ops->wait(rig->t, 10000);
     }
 }
 
@@ -389,13 +389,13 @@ out:
 }
 
 const struct check life_checks[] = {
-    {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED, true},
-    {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED, true},
-    {"short stop", check_short_stop, 2, 0, ROW_THREADS | ROW_DECORATED, false},
-    {"leave", check_leave, 3, 0, 0, false},
-    {"fork", check_fork, 2, 0, ROW_THREADS, false},
-    {"sleep", check_sleep, 3, 0, ROW_DECORATED, false},
-    {"wake self", check_wake_self, 2, 0, 0, false},
-    {"no growth", check_no_growth, 2, 0, ROW_DECORATED, false},
-    {NULL, NULL, 0, 0, 0, false},
+    {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED, true, false},
+    {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED, true, false},
+    {"short stop", check_short_stop, 2, 0, ROW_THREADS | ROW_DECORATED, false, true},
+    {"leave", check_leave, 3, 0, 0, false, false},
+    {"fork", check_fork, 2, 0, ROW_THREADS, false, false},
+    {"sleep", check_sleep, 3, 0, ROW_DECORATED, false, false},
+    {"wake self", check_wake_self, 2, 0, 0, false, false},
+    {"no growth", check_no_growth, 2, 0, ROW_DECORATED, false, false},
+    {NULL, NULL, 0, 0, 0, false, false},
 };

@@ -4,6 +4,7 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <sys/prctl.h>
 #include <sys/uio.h>
 
 #include "tests/transport/conformance.h"
@@ -15,6 +16,8 @@ struct pair {
     const struct row *row;
     const struct check *check;
     void (*after)(void);
+    struct pair *first; /* of the same check, which are side by side */
+    pid_t runner; /* what runs it ahead of its turn, see start_all; or 0 */
 };
 
 static void run_rank(struct spawn *s)
@@ -55,36 +58,74 @@ static bool siblings_reach(void)
     return spawn_run(&opts, NULL) == 0;
 }
 
-static void run_pair(void **state)
+/* Whether all ranks did what the check wants. */
+static bool pair_holds(struct pair *pair)
 {
-    const struct pair *pair = *state;
     const struct spawn_opts opts = {
         .size = pair->check->ranks,
         .threads = pair->row->flags & ROW_THREADS,
         .timeout_ms = case_ms(),
         .fn = run_rank,
-        .arg = *state,
+        .arg = pair,
     };
     struct spawn_result results[SPAWN_RANKS_MAX];
+    bool holds = true;
+
+    spawn_run(&opts, results);
+    for (int i = 0; i < opts.size; i++) {
+        int end = pair->check->kills && i == opts.size - 1 ? SIGKILL : 0;
+        if (!results[i].failures && !results[i].timed_out && results[i].signal == end)
+            continue;
+        fprintf(stderr, "  rank %d: %d failures, %s, signal %d, not %d\n", i,
+                results[i].failures, results[i].timed_out ? "timed out" : "in time",
+                results[i].signal, end);
+        holds = false;
+    }
+    return holds;
+}
+
+/* Starts the check on all its rows, each in a process that exits with 0 if it holds. */
+static void start_all(struct pair *pair)
+{
+    pid_t parent = getpid();
+
+    for (struct pair *p = pair->first; p->check == pair->check; p++) {
+        fflush(NULL);
+        p->runner = fork();
+        assert_true(p->runner >= 0);
+        if (p->runner > 0)
+            continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(getppid() == parent && pair_holds(p) ? 0 : 1);
+    }
+}
+
+static bool started_holds(struct pair *pair)
+{
+    int status = -1;
+
+    if (!pair->runner)
+        start_all(pair);
+    assert_int_equal(waitpid(pair->runner, &status, 0), pair->runner);
+    return status == 0;
+}
+
+static void run_pair(void **state)
+{
+    struct pair *pair = *state;
 
     if ((pair->check->needs & ROW_FOREIGN) && (pair->row->flags & ROW_CMA) &&
         !siblings_reach())
         tribtest_skip("this system keeps processes from each other's memory, "
                       "see kernel.yama.ptrace_scope");
-    spawn_run(&opts, results);
-    for (int i = 0; i < opts.size; i++) {
-        assert_int_equal(results[i].failures, 0);
-        assert_false(results[i].timed_out);
-        bool killed = pair->check->kills && i == opts.size - 1;
-        assert_int_equal(results[i].signal, killed ? SIGKILL : 0);
-    }
+    assert_true(pair->check->sleeps ? started_holds(pair) : pair_holds(pair));
     if (pair->after)
         pair->after();
 }
 
 struct list {
     struct CMUnitTest tests[CASES_MAX];
-    struct pair pairs[CASES_MAX];
+    struct pair pairs[CASES_MAX + 1]; /* the last has no check */
     char names[CASES_MAX][96];
     size_t n;
 };
@@ -107,10 +148,11 @@ static void add_checks(struct list *list, const struct check *checks,
                        const struct suite *suite)
 {
     for (const struct check *c = checks; c->name; c++) {
+        struct pair *first = &list->pairs[list->n];
         for (const struct row *row = suite->rows; row < suite->rows + suite->n; row++) {
             if ((row->flags & c->needs) == c->needs && !(row->flags & c->without))
-                add(list,
-                    &(struct pair){.row = row, .check = c, .after = suite->after});
+                add(list, &(struct pair){.row = row, .check = c, .first = first,
+                                         .after = suite->after});
         }
     }
 }
