@@ -2,15 +2,34 @@
 #include "base/library.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 _Static_assert(sizeof(void *) == sizeof(void (*)(void)), "POSIX has both of one size");
 
+/* What UCX catches when it is loaded, to print where the program crashed. That is for
+ * the program to decide. */
+static const int caught[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
+
+#define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
+
+static void *open_uncaught(const char *file)
+{
+    struct sigaction before[N_CAUGHT];
+
+    for (size_t i = 0; i < N_CAUGHT; i++)
+        (void)sigaction(caught[i], NULL, &before[i]);
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < N_CAUGHT; i++)
+        (void)sigaction(caught[i], &before[i], NULL);
+    return handle;
+}
+
 bool trib_library_open(const char *file, const struct trib_symbol *symbols, size_t n,
                        void *table, char *why, size_t bytes)
 {
-    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    void *handle = open_uncaught(file);
 
     if (!handle) {
         const char *said = dlerror();

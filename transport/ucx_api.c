@@ -4,7 +4,6 @@
  */
 #include "transport/ucx_api.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/library.h"
@@ -20,12 +19,6 @@ static const struct trib_symbol ucs[] = {
     SYMBOL(ucs_global_opts_set_value)
 };
 /* clang-format on */
-
-/* What UCX catches when it is loaded, to print where the program crashed. That is for
- * the program to decide. */
-static const int caught[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
-
-#define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
 
 static bool open_both(struct trib_ucx_api *api, char *why, size_t bytes)
 {
@@ -48,13 +41,8 @@ static void silence(const struct trib_ucx_api *api)
 
 bool trib_ucx_load(struct trib_ucx_api *api, char *why, size_t bytes)
 {
-    struct sigaction before[N_CAUGHT];
-
-    for (size_t i = 0; i < N_CAUGHT; i++)
-        (void)sigaction(caught[i], NULL, &before[i]);
     bool opened = open_both(api, why, bytes);
-    for (size_t i = 0; i < N_CAUGHT; i++)
-        (void)sigaction(caught[i], &before[i], NULL);
+
     if (opened)
         silence(api);
     return opened;

@@ -24,6 +24,7 @@ static void test_opens(void **state)
     assert_int_equal(f.length("four"), 4);
     assert_null(f.newer);
     assert_string_equal(why, "");
+    assert_true(trib_library_open("libc.so.6", NULL, 0, NULL, why, sizeof(why)));
 }
 
 static void test_missing(void **state)
