@@ -61,7 +61,7 @@ static void release(struct tcp *tcp)
     close_fd(tcp->epoll);
     if (tcp->own_pulse)
         trib_pulse_close(tcp->pulse);
-    trib_socket_free_memory(tcp);
+    trib_table_free(&tcp->table);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
     free(tcp->inlets);
@@ -76,6 +76,7 @@ static struct tcp *make(const struct trib_transport_opts *opts)
         return NULL;
     tcp->base.ops = &trib_tcp_ops;
     tcp->self = opts->self;
+    tcp->table.owner = "tcp";
     tcp->size = opts->size;
     tcp->cfg = opts->cfg;
     tcp->log = opts->log;

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "transport/net.h"
+#include "transport/region_table.h"
 #include "transport/transport.h"
 #include "transport/watch.h"
 
@@ -83,27 +84,6 @@ struct tcp_address {
     uint8_t ip[TCP_ADDRESSES][16];
 };
 static_assert(sizeof(struct tcp_address) <= TRIB_ADDRESS_MAX, "address");
-
-struct tcp_export {
-    uint32_t magic;
-    uint32_t region;
-    uint64_t key; /* of the owner, as in its address */
-    uint64_t len;
-};
-
-struct tcp_region {
-    uint32_t id; /* index into tcp.regions and a generation */
-    uint8_t *ptr;
-    size_t len;
-    bool allocated;
-};
-
-struct tcp_remote {
-    int peer;
-    uint32_t region;
-    size_t len;
-    struct tcp_remote *next, *prev;
-};
 
 /* A write on its way into the socket. Its source lies still until it is there. */
 struct tcp_entry {
@@ -187,10 +167,7 @@ struct tcp {
     int n_inlets;
     int next_inlet;
     _Atomic int backlog; /* peers whose queue is not empty */
-    struct tcp_region **regions;
-    uint32_t n_regions;
-    uint32_t *generations;
-    struct tcp_remote *remotes;
+    struct trib_region_table table; /* memory here and of peers */
     uint32_t polls;
     _Atomic bool slept; /* the next poll looks around at once */
     uint64_t tick_at;
@@ -252,6 +229,5 @@ trib_status_t trib_socket_import(struct trib_transport *t, int peer,
 void trib_socket_release(struct trib_transport *t, struct trib_remote *remote);
 /* Where a write of a peer goes; NULL: not inside a region. */
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
-void trib_socket_free_memory(struct tcp *tcp);
 
 #endif

@@ -50,6 +50,7 @@ static struct ucx *make(const struct trib_transport_opts *opts, const struct set
     if (!u)
         return NULL;
     u->base.ops = &trib_ucx_ops;
+    u->table.owner = "ucx";
     u->self = opts->self;
     u->size = opts->size;
     u->cfg = opts->cfg;
@@ -100,7 +101,7 @@ static void release(struct ucx *u)
     close_fd(u->door);
     if (u->own_pulse)
         trib_pulse_close(u->pulse);
-    trib_ucx_free_memory(u);
+    trib_table_free(&u->table);
     free(u->peers);
     free(u);
 }

@@ -169,7 +169,7 @@ static struct tcp_head open_target(struct pair *pair, void *mem, size_t len)
 {
     struct trib_transport_opts opts = pair_opts(pair, 1);
     struct trib_blob blob;
-    struct tcp_export x;
+    struct trib_table_export x;
 
     assert_status(trib_transport_open("tcp", &opts, &pair->t[1]), TRIB_OK);
     assert_status(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]), TRIB_OK);

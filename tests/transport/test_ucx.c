@@ -229,7 +229,7 @@ static void outside(size_t len)
 
     pair_open(&pair, "ucx", "ucx");
     struct trib_write w = large_write(&pair, mem);
-    ((struct ucx_remote *)(uintptr_t)w.remote)->len = (size_t)1 << 40;
+    ((struct trib_table_remote *)(uintptr_t)w.remote)->len = (size_t)1 << 40;
     w.remote_off = LARGE - len + 1;
     w.len = len;
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
