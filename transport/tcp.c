@@ -65,6 +65,7 @@ static void release(struct tcp *tcp)
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
     free(tcp->inlets);
+    free(tcp->guests);
     free(tcp);
 }
 
@@ -88,9 +89,11 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
+    tcp->max_guests = opts->size + TRIB_NET_STRANGERS;
+    tcp->guests = calloc((size_t)tcp->max_guests, sizeof(*tcp->guests));
     for (int i = 0; tcp->peers && i < opts->size; i++)
         tcp->peers[i].fd = tcp->peers[i].in.fd = -1;
-    if (tcp->peers && tcp->inlets)
+    if (tcp->peers && tcp->inlets && tcp->guests)
         return tcp;
     release(tcp);
     return NULL;

@@ -141,8 +141,6 @@ struct tcp_guest {
     bool refused; /* was told so, and has till then to read it */
 };
 
-#define TCP_GUESTS 64
-
 struct tcp {
     struct trib_transport base;
     int self;
@@ -161,8 +159,8 @@ struct tcp {
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
     struct tcp_peer *peers;
-    struct tcp_guest guests[TCP_GUESTS];
-    int n_guests;
+    struct tcp_guest *guests; /* [max_guests] */
+    int n_guests, max_guests;
     int *inlets; /* peers whose connection is here */
     int n_inlets;
     int next_inlet;

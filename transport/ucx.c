@@ -66,6 +66,8 @@ static struct ucx *make(const struct trib_transport_opts *opts, const struct set
     trib_process_self(&u->me);
     pthread_mutex_init(&u->lock, NULL);
     pthread_mutex_init(&u->links, NULL);
+    u->max_guests = opts->size + TRIB_NET_STRANGERS;
+    u->guests = calloc((size_t)u->max_guests, sizeof(*u->guests));
     u->peers = calloc((size_t)opts->size, sizeof(*u->peers));
     for (int i = 0; u->peers && i < opts->size; i++)
         u->peers[i].out = u->peers[i].in = -1;
@@ -102,6 +104,7 @@ static void release(struct ucx *u)
     if (u->own_pulse)
         trib_pulse_close(u->pulse);
     trib_table_free(&u->table);
+    free(u->guests);
     free(u->peers);
     free(u);
 }
@@ -142,7 +145,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     if (status != TRIB_OK)
         return status;
     struct ucx *u = make(opts, &s);
-    if (!u || !u->peers) {
+    if (!u || !u->peers || !u->guests) {
         if (u)
             take_down(u);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");

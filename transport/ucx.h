@@ -31,7 +31,6 @@
 #include "transport/ucx_wire.h"
 #include "transport/watch.h"
 
-#define UCX_GUESTS 64
 #define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
 
 /* A write until UCX is done with it. Its source lies still until then, the head, too. */
@@ -151,8 +150,8 @@ struct ucx {
     bool managed;
     pthread_mutex_t links;
     struct ucx_peer *peers;
-    struct ucx_guest guests[UCX_GUESTS]; /* the manager's */
-    int n_guests;
+    struct ucx_guest *guests; /* [max_guests], the manager's */
+    int n_guests, max_guests;
     _Atomic bool news; /* some peer's gone, fault or the like is set */
     _Atomic bool slept; /* the next poll looks around at once */
     /* the owner's */
