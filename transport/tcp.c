@@ -76,8 +76,8 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     if (!tcp)
         return NULL;
     tcp->base.ops = &trib_tcp_ops;
-    tcp->self = opts->self;
     tcp->table.owner = "tcp";
+    tcp->self = opts->self;
     tcp->size = opts->size;
     tcp->cfg = opts->cfg;
     tcp->log = opts->log;
@@ -122,7 +122,7 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_socket_listen(tcp, (int)port, (int)ports);
     if (status == TRIB_OK && tcp->own_pulse)
-        status = trib_pulse_open(opts, (int)port, (int)ports, &tcp->pulse);
+        status = trib_pulse_open(opts, "tcp", (int)port, (int)ports, &tcp->pulse);
     if (status != TRIB_OK) {
         release(tcp);
         return status;

@@ -157,7 +157,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_ucx_listen(u, (int)s.port, (int)s.ports);
     if (status == TRIB_OK && !opts->pulse) {
-        status = trib_pulse_open(opts, (int)s.port, (int)s.ports, &u->pulse);
+        status = trib_pulse_open(opts, "ucx", (int)s.port, (int)s.ports, &u->pulse);
         u->own_pulse = status == TRIB_OK;
     }
     if (status == TRIB_OK)
