@@ -152,7 +152,7 @@ static void open_pulse(struct probe *p, struct trib_transport_opts *opts)
 
     opts->err = &err;
     if (takes_ports(p->name) && trib_transport_check(p->text, &err) == TRIB_OK &&
-        trib_pulse_open(opts, port, ports, &p->pulse) == TRIB_OK)
+        trib_pulse_open(opts, p->name, port, ports, &p->pulse) == TRIB_OK)
         opts->pulse = p->pulse;
     opts->err = &p->err;
 }

@@ -52,8 +52,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
 
     part.err = &c->inner_err;
     /* Who has no socket for it has none for what needs it, and says so below. */
-    if (trib_pulse_open(&part, (int)params->port, (int)params->ports, &c->pulse) !=
-        TRIB_OK)
+    if (trib_pulse_open(&part, "auto", (int)params->port, (int)params->ports,
+                        &c->pulse) != TRIB_OK)
         trib_error_clear(&c->inner_err);
     part.pulse = c->pulse;
     for (const struct trib_candidate *row = rows; row->ops; row++) {

@@ -19,6 +19,7 @@ libtransport_la_SOURCES = \
 	transport/rails_region.c \
 	transport/rails_send.c \
 	transport/rails_wire.h \
+	transport/region_table.c transport/region_table.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \
 	transport/shm_layout.h \

@@ -78,6 +78,20 @@ static int open_socket(int type, int *family_out)
     return socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
+static void cannot_bind(const char *owner, int type, int first, int ports,
+                        struct trib_error *err)
+{
+    const char *kind = type == SOCK_DGRAM ? "UDP" : "TCP";
+
+    if (first)
+        trib_fail(err, TRIB_ERR_SYSTEM,
+                  "%s: none of the %s ports %d to %d can be bound: %m (choose others "
+                  "with port=N,ports=N in TRIB_TRANSPORT)",
+                  owner, kind, first, first + ports - 1);
+    else
+        trib_fail(err, TRIB_ERR_SYSTEM, "%s: no %s port can be bound: %m", owner, kind);
+}
+
 trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
                             struct trib_net_port *out, struct trib_error *err)
 {
@@ -102,10 +116,7 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
                                           : ((struct sockaddr_in *)&own)->sin_port);
         return TRIB_OK;
     }
-    trib_fail(err, TRIB_ERR_SYSTEM,
-              "%s: none of the ports %d to %d can be bound: %m (choose others with "
-              "%s:port=N,ports=N)",
-              owner, first, first + ports - 1, owner);
+    cannot_bind(owner, type, first, ports, err);
     close(out->fd);
     out->fd = -1;
     return TRIB_ERR_SYSTEM;

@@ -12,6 +12,10 @@
 
 #include <tributary/status.h>
 
+/* Connections that say nothing, beside one of each rank, for which a port has places: a
+ * burst of ranks keeps no rank out. Of more the first to come goes. */
+#define TRIB_NET_STRANGERS 64
+
 struct ifaddrs;
 struct trib_error;
 

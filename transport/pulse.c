@@ -262,9 +262,10 @@ static void set_times(struct trib_pulse *p, const struct trib_config *cfg)
     p->step_ns = step_ms * 1000000u;
 }
 
-trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port,
-                              int ports, struct trib_pulse **out)
+trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char *owner,
+                              int port, int ports, struct trib_pulse **out)
 {
+    char name[64];
     struct trib_pulse *p = calloc(1, sizeof(*p));
 
     if (!p)
@@ -277,16 +278,16 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port,
     p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->peers = calloc((size_t)opts->size, sizeof(*p->peers));
     set_times(p, opts->cfg);
+    snprintf(name, sizeof(name), "heartbeats of %s", owner);
     trib_status_t status = TRIB_OK;
     if (!p->peers)
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     else if (p->bell < 0 ||
              getrandom(&p->key, sizeof(p->key), 0) != (ssize_t)sizeof(p->key))
         status = trib_fail(opts->err, TRIB_ERR_SYSTEM,
-                           "heartbeats: eventfd or getrandom: "
-                           "%m");
+                           "heartbeats of %s: eventfd or getrandom: %m", owner);
     if (status == TRIB_OK)
-        status = trib_net_bind("tcp", SOCK_DGRAM, port, ports, &p->port, opts->err);
+        status = trib_net_bind(name, SOCK_DGRAM, port, ports, &p->port, opts->err);
     pthread_mutex_init(&p->lock, NULL);
     if (status == TRIB_OK)
         status = start_thread(p, opts->err);

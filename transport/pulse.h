@@ -35,10 +35,11 @@ struct trib_pulse_peer {
  * trib_pulse_open - one UDP socket, one thread; silent until it watches or is asked.
  *
  * opts     self, size, cfg, log, err; they outlive the pulse
+ * owner    the transport, for sentences
  * port     the range for the socket, as in trib_net_bind
  */
-trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, int port,
-                              int ports, struct trib_pulse **out);
+trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char *owner,
+                              int port, int ports, struct trib_pulse **out);
 
 /** trib_pulse_close - NULL is allowed; in a forked child it frees the child's copy. */
 void trib_pulse_close(struct trib_pulse *pulse);

@@ -61,10 +61,11 @@ static void release(struct tcp *tcp)
     close_fd(tcp->epoll);
     if (tcp->own_pulse)
         trib_pulse_close(tcp->pulse);
-    trib_socket_free_memory(tcp);
+    trib_table_free(&tcp->table);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
     free(tcp->inlets);
+    free(tcp->guests);
     free(tcp);
 }
 
@@ -75,6 +76,7 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     if (!tcp)
         return NULL;
     tcp->base.ops = &trib_tcp_ops;
+    tcp->table.owner = "tcp";
     tcp->self = opts->self;
     tcp->size = opts->size;
     tcp->cfg = opts->cfg;
@@ -87,9 +89,11 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
+    tcp->max_guests = opts->size + TRIB_NET_STRANGERS;
+    tcp->guests = calloc((size_t)tcp->max_guests, sizeof(*tcp->guests));
     for (int i = 0; tcp->peers && i < opts->size; i++)
         tcp->peers[i].fd = tcp->peers[i].in.fd = -1;
-    if (tcp->peers && tcp->inlets)
+    if (tcp->peers && tcp->inlets && tcp->guests)
         return tcp;
     release(tcp);
     return NULL;
@@ -118,7 +122,7 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_socket_listen(tcp, (int)port, (int)ports);
     if (status == TRIB_OK && tcp->own_pulse)
-        status = trib_pulse_open(opts, (int)port, (int)ports, &tcp->pulse);
+        status = trib_pulse_open(opts, "tcp", (int)port, (int)ports, &tcp->pulse);
     if (status != TRIB_OK) {
         release(tcp);
         return status;

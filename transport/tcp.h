@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "transport/net.h"
+#include "transport/region_table.h"
 #include "transport/transport.h"
 #include "transport/watch.h"
 
@@ -84,27 +85,6 @@ struct tcp_address {
 };
 static_assert(sizeof(struct tcp_address) <= TRIB_ADDRESS_MAX, "address");
 
-struct tcp_export {
-    uint32_t magic;
-    uint32_t region;
-    uint64_t key; /* of the owner, as in its address */
-    uint64_t len;
-};
-
-struct tcp_region {
-    uint32_t id; /* index into tcp.regions and a generation */
-    uint8_t *ptr;
-    size_t len;
-    bool allocated;
-};
-
-struct tcp_remote {
-    int peer;
-    uint32_t region;
-    size_t len;
-    struct tcp_remote *next, *prev;
-};
-
 /* A write on its way into the socket. Its source lies still until it is there. */
 struct tcp_entry {
     struct tcp_head head;
@@ -161,8 +141,6 @@ struct tcp_guest {
     bool refused; /* was told so, and has till then to read it */
 };
 
-#define TCP_GUESTS 64
-
 struct tcp {
     struct trib_transport base;
     int self;
@@ -181,16 +159,13 @@ struct tcp {
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
     struct tcp_peer *peers;
-    struct tcp_guest guests[TCP_GUESTS];
-    int n_guests;
+    struct tcp_guest *guests; /* [max_guests] */
+    int n_guests, max_guests;
     int *inlets; /* peers whose connection is here */
     int n_inlets;
     int next_inlet;
     _Atomic int backlog; /* peers whose queue is not empty */
-    struct tcp_region **regions;
-    uint32_t n_regions;
-    uint32_t *generations;
-    struct tcp_remote *remotes;
+    struct trib_region_table table; /* memory here and of peers */
     uint32_t polls;
     _Atomic bool slept; /* the next poll looks around at once */
     uint64_t tick_at;
@@ -252,6 +227,5 @@ trib_status_t trib_socket_import(struct trib_transport *t, int peer,
 void trib_socket_release(struct trib_transport *t, struct trib_remote *remote);
 /* Where a write of a peer goes; NULL: not inside a region. */
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
-void trib_socket_free_memory(struct tcp *tcp);
 
 #endif

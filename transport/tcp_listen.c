@@ -69,14 +69,40 @@ void trib_socket_inlet_close(struct tcp *tcp, int peer)
     }
 }
 
+static void turn_away(struct tcp *tcp, struct tcp_guest *g)
+{
+    if (!g->refused)
+        trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
+                 "a stranger connected to port %u and was turned away",
+                 tcp->listener.port);
+    trib_socket_hang_up(tcp, g->fd);
+}
+
+/* Who goes is the one whose time ends first. */
+static void make_room(struct tcp *tcp)
+{
+    int first = 0;
+
+    if (tcp->n_guests < tcp->max_guests)
+        return;
+    for (int i = 1; i < tcp->n_guests; i++) {
+        if (tcp->guests[i].until < tcp->guests[first].until)
+            first = i;
+    }
+    turn_away(tcp, &tcp->guests[first]);
+    tcp->guests[first] = tcp->guests[--tcp->n_guests];
+}
+
+/* At once as many as have places: nobody goes before his hello was looked for. */
 void trib_socket_accept(struct tcp *tcp)
 {
     int yes = 1;
 
-    while (tcp->n_guests < TCP_GUESTS) {
+    for (int i = 0; i < tcp->max_guests; i++) {
         int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
+        make_room(tcp);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         tcp->guests[tcp->n_guests++] =
             (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
@@ -182,9 +208,7 @@ static bool seat(struct tcp *tcp, struct tcp_guest *g)
         return false;
     if (n > 0 && ours)
         return answer(tcp, g);
-    trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
-             "a stranger connected to port %u and was turned away", tcp->listener.port);
-    trib_socket_hang_up(tcp, g->fd);
+    turn_away(tcp, g);
     return true;
 }
 

@@ -131,29 +131,6 @@ static trib_status_t enqueue(struct tcp *tcp, struct tcp_peer *p,
     return status;
 }
 
-static bool fits(size_t off, size_t len, size_t size)
-{
-    return off <= size && len <= size - off;
-}
-
-static trib_status_t check(struct tcp *tcp, int peer, const struct trib_write *w)
-{
-    const struct tcp_region *local = (const struct tcp_region *)w->local;
-    const struct tcp_remote *remote = (const struct tcp_remote *)w->remote;
-
-    if (!local || !remote || remote->peer != peer)
-        return trib_fail(tcp->err, TRIB_ERR_INVALID,
-                         "a write to peer %d without a region here and one of its own",
-                         peer);
-    if (!fits(w->local_off, w->len, local->len) ||
-        !fits(w->remote_off, w->len, remote->len))
-        return trib_fail(
-            tcp->err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
-            w->local_off, local->len, w->remote_off, remote->len);
-    return TRIB_OK;
-}
-
 trib_status_t trib_socket_write(struct trib_transport *t, int peer,
                               const struct trib_write *write)
 {
@@ -172,13 +149,13 @@ trib_status_t trib_socket_write(struct trib_transport *t, int peer,
     if (p->state != TCP_PEER_CONNECTED)
         return p->state == TCP_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
     if (write->len) {
-        trib_status_t status = check(tcp, peer, write);
+        trib_status_t status = trib_table_check(write, peer, tcp->err);
         if (status != TRIB_OK)
             return status;
-        entry.head.region = ((const struct tcp_remote *)write->remote)->region;
+        entry.head.region = ((const struct trib_table_remote *)write->remote)->region;
         entry.head.off = write->remote_off;
         entry.payload =
-            ((const struct tcp_region *)write->local)->ptr + write->local_off;
+            ((const struct trib_table_region *)write->local)->ptr + write->local_off;
     }
     return enqueue(tcp, p, &entry);
 }

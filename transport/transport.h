@@ -9,7 +9,8 @@
  * What every backend guarantees, and tests/transport checks on all of them:
  *   - the bytes of a write are visible before its ARRIVED event
  *   - writes to one peer arrive in the order in which they were posted
- *   - back-pressure is TRIB_ERR_NO_RESOURCE, not a wait; poll, then try again
+ *   - back-pressure is TRIB_ERR_NO_RESOURCE, not a wait; poll, then try again. Memory
+ *     that cannot be registered is another error: polling does not help
  *   - a dead peer becomes one PEER_LOST event within about 100 ms of a clean death and
  *     stop_timeout_ms of a stop, for every connected peer, also when nothing is posted
  *   - an address outside its region is refused with TRIB_ERR_RANGE

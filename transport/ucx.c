@@ -50,6 +50,7 @@ static struct ucx *make(const struct trib_transport_opts *opts, const struct set
     if (!u)
         return NULL;
     u->base.ops = &trib_ucx_ops;
+    u->table.owner = "ucx";
     u->self = opts->self;
     u->size = opts->size;
     u->cfg = opts->cfg;
@@ -65,6 +66,8 @@ static struct ucx *make(const struct trib_transport_opts *opts, const struct set
     trib_process_self(&u->me);
     pthread_mutex_init(&u->lock, NULL);
     pthread_mutex_init(&u->links, NULL);
+    u->max_guests = opts->size + TRIB_NET_STRANGERS;
+    u->guests = calloc((size_t)u->max_guests, sizeof(*u->guests));
     u->peers = calloc((size_t)opts->size, sizeof(*u->peers));
     for (int i = 0; u->peers && i < opts->size; i++)
         u->peers[i].out = u->peers[i].in = -1;
@@ -100,7 +103,8 @@ static void release(struct ucx *u)
     close_fd(u->door);
     if (u->own_pulse)
         trib_pulse_close(u->pulse);
-    trib_ucx_free_memory(u);
+    trib_table_free(&u->table);
+    free(u->guests);
     free(u->peers);
     free(u);
 }
@@ -141,7 +145,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     if (status != TRIB_OK)
         return status;
     struct ucx *u = make(opts, &s);
-    if (!u || !u->peers) {
+    if (!u || !u->peers || !u->guests) {
         if (u)
             take_down(u);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -153,7 +157,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_ucx_listen(u, (int)s.port, (int)s.ports);
     if (status == TRIB_OK && !opts->pulse) {
-        status = trib_pulse_open(opts, (int)s.port, (int)s.ports, &u->pulse);
+        status = trib_pulse_open(opts, "ucx", (int)s.port, (int)s.ports, &u->pulse);
         u->own_pulse = status == TRIB_OK;
     }
     if (status == TRIB_OK)

@@ -25,27 +25,13 @@
 #include <stdbool.h>
 
 #include "transport/net.h"
+#include "transport/region_table.h"
 #include "transport/transport.h"
 #include "transport/ucx_api.h"
 #include "transport/ucx_wire.h"
 #include "transport/watch.h"
 
-#define UCX_GUESTS 64
 #define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
-
-struct ucx_region {
-    uint32_t id; /* index into ucx.regions and a generation */
-    uint8_t *ptr;
-    size_t len;
-    bool allocated;
-};
-
-struct ucx_remote {
-    int peer;
-    uint32_t region;
-    size_t len;
-    struct ucx_remote *next, *prev;
-};
 
 /* A write until UCX is done with it. Its source lies still until then, the head, too. */
 struct ucx_ticket {
@@ -153,9 +139,7 @@ struct ucx {
     uint32_t ready; /* of all peers' */
     uint32_t backlog; /* peers that have tickets */
     struct ucx_fetch *fetches; /* not in use */
-    struct ucx_region **regions;
-    uint32_t n_regions;
-    uint32_t *generations;
+    struct trib_region_table table; /* memory here; of peers, which is the owner's */
     /* descriptors */
     int bell; /* eventfd: ends the own wait */
     int doze; /* epoll: the bell and the worker's, what a sleep waits for */
@@ -166,12 +150,11 @@ struct ucx {
     bool managed;
     pthread_mutex_t links;
     struct ucx_peer *peers;
-    struct ucx_guest guests[UCX_GUESTS]; /* the manager's */
-    int n_guests;
+    struct ucx_guest *guests; /* [max_guests], the manager's */
+    int n_guests, max_guests;
     _Atomic bool news; /* some peer's gone, fault or the like is set */
     _Atomic bool slept; /* the next poll looks around at once */
     /* the owner's */
-    struct ucx_remote *remotes;
     uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
@@ -245,7 +228,6 @@ trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
 void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote);
 /* Where a write of a peer goes; NULL: not inside a region. Under `lock`. */
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head);
-void trib_ucx_free_memory(struct ucx *u);
 
 /* ucx_text.c: what went wrong, in words. */
 const char *trib_ucx_status_text(const struct trib_ucx_api *api, ucs_status_t status);

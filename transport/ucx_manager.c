@@ -265,8 +265,10 @@ static ssize_t take_bytes(struct ucx_guest *g)
 
 static bool turn_away(struct ucx *u, struct ucx_guest *g)
 {
-    trib_log(u->log, TRIB_LOG_WARN, "ucx",
-             "a stranger connected to port %u and was turned away", u->listener.port);
+    if (!g->refused)
+        trib_log(u->log, TRIB_LOG_WARN, "ucx",
+                 "a stranger connected to port %u and was turned away",
+                 u->listener.port);
     trib_ucx_hang_up(u, &g->fd);
     return true;
 }
@@ -307,22 +309,28 @@ static void attend_all(struct ucx *u)
     }
 }
 
-/* Where strangers fill the table, the one that came first makes room. */
+/* Who goes is the one whose time ends first. */
 static void make_room(struct ucx *u)
 {
-    if (u->n_guests < UCX_GUESTS)
+    int first = 0;
+
+    if (u->n_guests < u->max_guests)
         return;
-    trib_ucx_hang_up(u, &u->guests[0].fd);
-    free(u->guests[0].name);
-    memmove(&u->guests[0], &u->guests[1], (UCX_GUESTS - 1) * sizeof(u->guests[0]));
-    u->n_guests--;
+    for (int i = 1; i < u->n_guests; i++) {
+        if (u->guests[i].until < u->guests[first].until)
+            first = i;
+    }
+    (void)turn_away(u, &u->guests[first]);
+    free(u->guests[first].name);
+    u->guests[first] = u->guests[--u->n_guests];
 }
 
-static void accept_all(struct ucx *u)
+/* At once as many as have places: nobody goes before his hello was looked for. */
+static void accept_some(struct ucx *u)
 {
     int yes = 1;
 
-    for (;;) {
+    for (int i = 0; i < u->max_guests; i++) {
         int fd = accept4(u->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
@@ -378,7 +386,7 @@ static void *manage(void *arg)
             if (what == AT_OUT || what == AT_IN)
                 listen_to(u, (int)(uint32_t)events[i].data.u64, what == AT_OUT);
             else if (what == AT_LISTENER)
-                accept_all(u);
+                accept_some(u);
             on = on && what != AT_STOP;
         }
         attend_all(u);

@@ -32,13 +32,6 @@ struct ucx_address {
 };
 static_assert(sizeof(struct ucx_address) <= TRIB_ADDRESS_MAX, "address");
 
-struct ucx_export {
-    uint32_t magic;
-    uint32_t region;
-    uint64_t key; /* of the owner, as in its address */
-    uint64_t len;
-};
-
 /* The first bytes of a connection, then the address of the worker. magic and version
  * stay where they are in every version, so that two of them can tell each other. */
 struct ucx_hello {

@@ -66,29 +66,6 @@ static void forget(struct ucx *u, struct ucx_peer *p)
         u->backlog--;
 }
 
-static bool fits(size_t off, size_t len, size_t size)
-{
-    return off <= size && len <= size - off;
-}
-
-static trib_status_t check(struct ucx *u, int peer, const struct trib_write *w)
-{
-    const struct ucx_region *local = (const struct ucx_region *)w->local;
-    const struct ucx_remote *remote = (const struct ucx_remote *)w->remote;
-
-    if (!local || !remote || remote->peer != peer)
-        return trib_fail(u->err, TRIB_ERR_INVALID,
-                         "a write to peer %d without a region here and one of its own",
-                         peer);
-    if (!fits(w->local_off, w->len, local->len) ||
-        !fits(w->remote_off, w->len, remote->len))
-        return trib_fail(
-            u->err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
-            w->local_off, local->len, w->remote_off, remote->len);
-    return TRIB_OK;
-}
-
 /* Under `lock`. */
 static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w)
 {
@@ -102,7 +79,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
         return TRIB_ERR_NO_RESOURCE;
     struct ucx_ticket *t = ticket(u, p, p->tail);
     const uint8_t *payload =
-        w->len ? ((const struct ucx_region *)w->local)->ptr + w->local_off : NULL;
+        w->len ? ((const struct trib_table_region *)w->local)->ptr + w->local_off : NULL;
     t->head = (struct ucx_head){
         .key = p->key,
         .kind = w->quiet ? UCX_QUIET : UCX_WRITE,
@@ -110,7 +87,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
         .number = p->tail,
         .off = w->len ? w->remote_off : 0,
         .len = w->len,
-        .region = w->len ? ((const struct ucx_remote *)w->remote)->region : 0,
+        .region = w->len ? ((const struct trib_table_remote *)w->remote)->region : 0,
         .imm = w->imm,
     };
     t->token = w->token;
@@ -139,7 +116,7 @@ trib_status_t trib_ucx_write(struct trib_transport *t, int peer,
     if (p->state != UCX_PEER_CONNECTED)
         return p->state == UCX_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
     if (write->len)
-        status = check(u, peer, write);
+        status = trib_table_check(write, peer, u->err);
     if (status != TRIB_OK)
         return status;
     pthread_mutex_lock(&u->lock);

@@ -201,19 +201,9 @@ static trib_status_t make_descriptors(struct verbs *v)
 static trib_status_t start_pulse(struct verbs *v, const struct trib_transport_opts *opts,
                                  const struct verbs_params *s)
 {
-    struct trib_transport_opts part = *opts;
-
     if (!v->own_pulse)
         return TRIB_OK;
-    part.err = NULL;
-    trib_status_t status =
-        trib_pulse_open(&part, (int)s->port, (int)s->ports, &v->pulse);
-    if (status == TRIB_OK)
-        return TRIB_OK;
-    return trib_fail(v->err, status,
-                     "verbs: no UDP port from %d to %d for heartbeats; choose others with "
-                     "verbs:port=N,ports=N",
-                     (int)s->port, (int)(s->port ? s->port + s->ports - 1 : 65535));
+    return trib_pulse_open(opts, "verbs", (int)s->port, (int)s->ports, &v->pulse);
 }
 
 /* Where the connection manager serves, too: a peer may have none. */

@@ -82,8 +82,6 @@ struct verbs_link {
     struct verbs_path path; /* where called */
 };
 
-#define VERBS_GUESTS 64
-
 /* Who has connected to the door and not yet been answered. */
 struct verbs_guest {
     int fd;
@@ -96,9 +94,8 @@ struct verbs_guest {
 struct verbs_door {
     struct trib_net_port at; /* fd -1: closed */
     int epoll; /* the door, guests, wires */
-    struct verbs_guest *guests[VERBS_GUESTS];
-    int n_guests;
-    bool full;
+    struct verbs_guest **guests; /* [max_guests] */
+    int n_guests, max_guests;
 };
 
 /* Whose a queue pair is. */

@@ -53,6 +53,10 @@ trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports)
 
     if (status != TRIB_OK)
         return status;
+    door->max_guests = v->size + TRIB_NET_STRANGERS;
+    door->guests = calloc((size_t)door->max_guests, sizeof(*door->guests));
+    if (!door->guests)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
     door->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (door->epoll < 0 || listen(door->at.fd, SOMAXCONN) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
@@ -94,39 +98,13 @@ void trib_verbs_door_close(struct verbs *v)
         close(door->guests[door->n_guests - 1]->fd);
         free(door->guests[door->n_guests - 1]);
     }
+    free(door->guests);
+    door->guests = NULL;
     if (door->at.fd >= 0)
         close(door->at.fd);
     if (door->epoll >= 0)
         close(door->epoll);
     door->at.fd = door->epoll = -1;
-}
-
-/* At a full door nobody is let in until somebody has gone. */
-static void let_in(struct verbs *v)
-{
-    const struct timespec pause = {0, 10000000};
-    struct verbs_door *door = &v->door;
-    int yes = 1;
-
-    while (door->n_guests < VERBS_GUESTS) {
-        int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-            nanosleep(&pause, NULL); /* it stays at the door: do not spin */
-        if (fd < 0)
-            return;
-        struct verbs_guest *g = calloc(1, sizeof(*g));
-        if (!g) {
-            close(fd);
-            return;
-        }
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-        g->fd = fd;
-        g->until = trib_deadline_ms(CALL_MS);
-        door->guests[door->n_guests++] = g;
-        trib_verbs_door_watch(v, fd);
-    }
-    trib_verbs_door_unwatch(v, door->at.fd);
-    door->full = true;
 }
 
 /* The guest at a place goes; its connection, too, unless a link has it now. */
@@ -142,9 +120,6 @@ static void see_off(struct verbs *v, int at, bool hang_up)
     }
     free(g);
     door->guests[at] = door->guests[--door->n_guests];
-    if (door->full)
-        trib_verbs_door_watch(v, door->at.fd);
-    door->full = false;
 }
 
 static void say(const struct verbs *v, int fd, struct verbs_reply *reply)
@@ -286,6 +261,51 @@ static void hear_guest(struct verbs *v, int at)
     }
     see_off(v, at, !taken);
     trib_verbs_link_drop(v, &trash);
+}
+
+/* Whose call is here already needs no place any more; then the one goes whose time ends
+ * first. */
+static void make_room(struct verbs *v)
+{
+    struct verbs_door *door = &v->door;
+    int first = 0;
+
+    for (int i = door->n_guests - 1; i >= 0 && door->n_guests == door->max_guests; i--)
+        hear_guest(v, i);
+    if (door->n_guests < door->max_guests)
+        return;
+    for (int i = 1; i < door->n_guests; i++) {
+        if (door->guests[i]->until < door->guests[first]->until)
+            first = i;
+    }
+    turn_away(v, door->guests[first], VERBS_HEARD_STRANGER);
+    see_off(v, first, true);
+}
+
+static void let_in(struct verbs *v)
+{
+    const struct timespec pause = {0, 10000000};
+    struct verbs_door *door = &v->door;
+    int yes = 1;
+
+    for (int i = 0; i < door->max_guests; i++) { /* the rest is for the next look */
+        int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+            nanosleep(&pause, NULL); /* it stays at the door: do not spin */
+        if (fd < 0)
+            return;
+        struct verbs_guest *g = calloc(1, sizeof(*g));
+        if (!g) {
+            close(fd);
+            return;
+        }
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+        make_room(v);
+        g->fd = fd;
+        g->until = trib_deadline_ms(CALL_MS);
+        door->guests[door->n_guests++] = g;
+        trib_verbs_door_watch(v, fd);
+    }
 }
 
 /* What the kernel of a peer, or its transport, says on a wire; true: it is over. */

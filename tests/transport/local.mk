@@ -4,6 +4,7 @@ transport_tests = \
 	tests/transport/test_conformance \
 	tests/transport/test_pulse \
 	tests/transport/test_rails \
+	tests/transport/test_region_table \
 	tests/transport/test_shm \
 	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
@@ -25,6 +26,7 @@ tests_transport_test_conformance_SOURCES = \
 tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
 tests_transport_test_rails_SOURCES = \
 	tests/transport/test_rails.c tests/transport/pair.h tests/harness/draw.h
+tests_transport_test_region_table_SOURCES = tests/transport/test_region_table.c
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h

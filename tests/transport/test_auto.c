@@ -255,7 +255,7 @@ static void test_no_port(void **state)
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address),
                   TRIB_ERR_UNSUPPORTED);
     assert_non_null(strstr(pair.err.text, "no transport reaches it: "));
-    assert_non_null(strstr(pair.err.text, "tcp: none of the ports"));
+    assert_non_null(strstr(pair.err.text, "tcp: none of the TCP ports"));
     assert_non_null(strstr(pair.err.text, "can be bound"));
     pair_close(&pair);
     close(tcp.fd);

@@ -52,7 +52,7 @@ static trib_status_t try_open(struct heart *h, int self, int port, int ports)
                                        .cfg = &h->cfg,
                                        .log = &h->log,
                                        .err = &h->err};
-    return trib_pulse_open(&opts, port, ports, &h->pulse);
+    return trib_pulse_open(&opts, "test", port, ports, &h->pulse);
 }
 
 static void heart_open(struct heart *h, int self)
@@ -295,7 +295,8 @@ static void test_port_range(void **state)
     assert_status(st, TRIB_OK);
     assert_in_range(trib_pulse_port(b.pulse), port + 1, port + 19);
     assert_status(try_open(&c, 1, port, 1), TRIB_ERR_SYSTEM);
-    assert_non_null(strstr(c.err.text, "can be bound"));
+    assert_non_null(strstr(c.err.text, "heartbeats of test: none of the UDP ports"));
+    assert_non_null(strstr(c.err.text, "with port=N,ports=N in TRIB_TRANSPORT"));
     trib_pulse_close(a.pulse);
     trib_pulse_close(b.pulse);
 }

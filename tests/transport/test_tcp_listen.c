@@ -105,6 +105,48 @@ static void test_strangers(void **state)
     pair_close(&pair);
 }
 
+/* As many as there are places for, none of which says anything or goes: a rank comes in. */
+static void test_silent_strangers(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS };
+    struct trib_address address;
+    struct pair pair = {0};
+    struct trib_event e;
+    int fd[CROWD];
+    char byte;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open("tcp", &opts, &pair.t[i]), TRIB_OK);
+    }
+    struct tcp *tcp = tcp_of(pair.t[1]);
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    for (int i = 0; i < CROWD; i++)
+        fd[i] = dial(address_of(&pair, 1).port);
+    for (int i = 0; i < 4000 && tcp->n_guests < CROWD; i++)
+        assert_int_equal(pair_poll(&pair, 1, 5, &e), 0);
+    assert_int_equal(tcp->n_guests, CROWD);
+    for (int i = 0; i < CROWD; i++) /* they have all the time, the last but one least */
+        tcp->guests[i].until = trib_deadline_ms(3600000 + 1000 * (i != CROWD - 2));
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    struct trib_write w = {.imm = 5};
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_int_equal(pair_poll(&pair, 1, (int)(20000 * tribtest_slowness()), &e), 1);
+    assert_int_equal(e.imm, 5);
+    assert_int_equal(tcp->n_guests, CROWD - 1);
+    for (int i = 0; i < CROWD; i++) {
+        if (i == CROWD - 2)
+            assert_int_equal(recv(fd[i], &byte, 1, 0), 0);
+        else
+            assert_int_equal(recv(fd[i], &byte, 1, MSG_DONTWAIT), -1);
+        close(fd[i]);
+    }
+    assert_int_equal(pair.lines, 1);
+    assert_non_null(strstr(pair.logged, "a stranger connected"));
+    pair_close(&pair);
+}
+
 /* Side 0 is told by name why its connection to side 1 was not taken. */
 static void is_lost(void (*change)(struct tcp_address *), int size,
                     const char *sentence)
@@ -169,7 +211,7 @@ static struct tcp_head open_target(struct pair *pair, void *mem, size_t len)
 {
     struct trib_transport_opts opts = pair_opts(pair, 1);
     struct trib_blob blob;
-    struct tcp_export x;
+    struct trib_table_export x;
 
     assert_status(trib_transport_open("tcp", &opts, &pair->t[1]), TRIB_OK);
     assert_status(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]), TRIB_OK);
@@ -311,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_silent_strangers),
         cmocka_unit_test(test_told_why),
         cmocka_unit_test(test_memory_taken_back),
         cmocka_unit_test(test_child_holds_sockets),

@@ -105,6 +105,43 @@ static void test_strangers(void **state)
     assert_non_null(strstr(pair.logged, "a stranger connected"));
 }
 
+/* One that has said its hello, and behind it more silent ones than there are places for,
+ * all at once: it gets its answer. */
+static void test_burst(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 8 };
+    struct sockaddr_storage to;
+    struct ucx_word word;
+    struct pair pair;
+    int fd[CROWD];
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct ucx *u = ucx_of(pair.t[1]);
+    struct ucx_address a = address_of(&pair, 1);
+    const struct ucx_hello hello = {
+        .magic = UCX_MAGIC, .version = UCX_VERSION + 1, .size = 2, .key = a.key};
+    socklen_t len = trib_net_sockaddr(trib_net_loopback, a.port, AF_INET, &to);
+    pthread_mutex_lock(&u->links); /* the manager waits */
+    pair.t[0]->ops->wake(pair.t[0], 1);
+    usleep(20000);
+    for (int i = 0; i < CROWD; i++) {
+        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fd[i], (struct sockaddr *)&to, len), 0);
+        if (i == 0)
+            assert_int_equal(send(fd[i], &hello, sizeof(hello), MSG_NOSIGNAL),
+                             sizeof(hello));
+    }
+    pthread_mutex_unlock(&u->links);
+    struct pollfd p = {.fd = fd[0], .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 60000), 1);
+    assert_int_equal(recv(fd[0], &word, sizeof(word), 0), sizeof(word));
+    assert_int_equal(word.kind, UCX_REFUSE);
+    for (int i = 0; i < CROWD; i++)
+        close(fd[i]);
+    pair_close(&pair);
+}
+
 /* Side 0 is told by name why side 1 does not take it. */
 static void is_refused(void (*change)(struct ucx_address *), int size, int64_t chunk,
                        const char *sentence)
@@ -229,7 +266,7 @@ static void outside(size_t len)
 
     pair_open(&pair, "ucx", "ucx");
     struct trib_write w = large_write(&pair, mem);
-    ((struct ucx_remote *)(uintptr_t)w.remote)->len = (size_t)1 << 40;
+    ((struct trib_table_remote *)(uintptr_t)w.remote)->len = (size_t)1 << 40;
     w.remote_off = LARGE - len + 1;
     w.len = len;
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
@@ -343,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
+        cmocka_unit_test(test_burst),
         cmocka_unit_test(test_outside),   cmocka_unit_test(test_large),
         cmocka_unit_test(test_memory_taken_back),
         cmocka_unit_test(test_endpoint_fails),

@@ -108,8 +108,8 @@ static void test_ports(void **state)
     pair_close(&pair);
     snprintf(text, sizeof(text), "verbs:port=%d,ports=1", first);
     assert_status(trib_net_bind("test", SOCK_DGRAM, first, 1, &udp, NULL), TRIB_OK);
-    snprintf(words, sizeof(words), "no UDP port from %d to %d for heartbeats", first,
-             first);
+    snprintf(words, sizeof(words), "heartbeats of verbs: none of the UDP ports %d to %d",
+             first, first);
     refuses(text, TRIB_ERR_SYSTEM, words);
     close(udp.fd);
 }

@@ -508,7 +508,7 @@ static void test_strangers(void **state)
 /* More than there are places, and then they go. */
 static void test_crowd(void **state)
 {
-    enum { CROWD = VERBS_GUESTS + 20 };
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20 };
     struct trib_address address;
     int fds[CROWD];
     struct pair pair;
@@ -521,6 +521,32 @@ static void test_crowd(void **state)
         close(fds[i]);
     connects(&pair, &address);
     pair_close(&pair);
+}
+
+/* More than there are places, who begin a call and stay: whoever calls need not wait for
+ * their time to be up. A busy machine is slow now and then, not three times. */
+static void test_silent_crowd(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20, MANY_MS = 3000, TRIES = 3 };
+    const uint32_t magic = VERBS_MAGIC;
+    struct trib_address address;
+    int fds[CROWD];
+    struct pair pair;
+    bool quick = false;
+
+    (void)state;
+    for (int n = 0; n < TRIES && !quick; n++) {
+        open_apart(&pair, BY_GID, &address);
+        for (int i = 0; i < CROWD; i++)
+            fds[i] = knock(&pair, &magic, 1);
+        uint64_t until = trib_deadline_ms(MANY_MS);
+        connects(&pair, &address);
+        quick = !trib_deadline_passed(until);
+        for (int i = 0; i < CROWD; i++)
+            close(fds[i]);
+        pair_close(&pair);
+    }
+    assert_true(quick);
 }
 
 /* Another program, or nobody, at the port of the peer. */
@@ -607,7 +633,8 @@ int main(void)
         CASE(test_infiniband),   CASE(test_proof),     CASE(test_death),
         CASE(test_words_on_wire), CASE(test_sentence), CASE(test_fork),
         CASE(test_child_keeps_wires),
-        CASE(test_strangers),    CASE(test_crowd),     CASE(test_impostors),
+        CASE(test_strangers),    CASE(test_crowd),     CASE(test_silent_crowd),
+        CASE(test_impostors),
     };
 
     tribtest_deadline(200);
