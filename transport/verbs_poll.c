@@ -54,14 +54,18 @@ static bool listens_to(const struct verbs_peer *p)
     return p->state != VERBS_PEER_LOST && p->state != VERBS_PEER_LEFT;
 }
 
-/* The device says that it is done up to here. */
+/* The device says that it is done up to here. Not so if it speaks of a queue pair that was given
+ * up: what was posted to it counted as done then. */
 static int take_sent(struct verbs *v, const struct ibv_wc *wc, struct trib_event *event)
 {
     int peer = (int)(wc->wr_id >> 32 & CONTROL_VALUE);
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_ticket ticket = p->tickets[(uint32_t)wc->wr_id % v->depth];
+    uint32_t done = (uint32_t)wc->wr_id + 1;
 
-    atomic_store_explicit(&p->head, (uint32_t)wc->wr_id + 1, memory_order_release);
+    if ((int32_t)(done - atomic_load_explicit(&p->head, memory_order_relaxed)) <= 0)
+        return 0;
+    atomic_store_explicit(&p->head, done, memory_order_release);
     if (!ticket.asked || !listens_to(p))
         return 0;
     *event = (struct trib_event){
