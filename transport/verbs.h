@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "transport/net.h"
 #include "transport/rails_wire.h"
@@ -223,6 +224,13 @@ struct verbs {
     int n_going;
 };
 
+/* A forked child has the same files: what it did with the device it would do to its parent's
+ * queues and memory. */
+static inline bool verbs_is_ours(const struct verbs *v)
+{
+    return getpid() == v->me.pid;
+}
+
 static inline struct verbs *verbs_of(struct trib_transport *t)
 {
     return (struct verbs *)t;
@@ -249,6 +257,8 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 }
 
 trib_status_t trib_verbs_no_device(struct verbs *v);
+/* The sentence for a forked child. */
+trib_status_t trib_verbs_forked(struct verbs *v);
 /* What the text after "verbs:" says. */
 struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;

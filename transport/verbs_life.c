@@ -210,7 +210,8 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
 {
     struct verbs *v = verbs_of(t);
 
-    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_LEFT)
+    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_LEFT ||
+        !verbs_is_ours(v))
         return;
     struct verbs_peer *p = &v->peers[peer];
     close_door(v, peer, peer);
