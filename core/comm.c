@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/boot.h"
 #include "boot/launcher.h"
@@ -61,6 +62,53 @@ static void write_trace(const struct trib_comm *comm)
         ok = false;
     if (!ok)
         trib_log(&comm->log, TRIB_LOG_WARN, "trace", "cannot write %s: %m", path);
+}
+
+trib_status_t trib_comm_ours(struct trib_comm *comm, const char *call)
+{
+    if (getpid() == comm->pid)
+        return TRIB_OK;
+    return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                          "%s: process %d is a forked child, and the communicator is that of "
+                          "process %d: a child makes its own with trib_init",
+                          call, (int)getpid(), (int)comm->pid);
+}
+
+static void keep_region(struct trib_transport *t, struct trib_region *region)
+{
+    (void)t;
+    (void)region;
+}
+
+static void keep_remote(struct trib_transport *t, struct trib_remote *remote)
+{
+    (void)t;
+    (void)remote;
+}
+
+static void keep_peer(struct trib_transport *t, int peer)
+{
+    (void)t;
+    (void)peer;
+}
+
+/* The copy of a forked child: memory is freed, nothing is said to anybody. The close() of a
+ * transport knows of children; what else the engine calls as it closes must do nothing. */
+static void drop_copy(struct trib_comm *comm)
+{
+    static const struct trib_transport_ops nothing = {
+        .dereg = keep_region, .release = keep_remote, .disconnect = keep_peer};
+    struct trib_engine *e = &comm->engine;
+    struct trib_transport *t = e->transport;
+    const struct trib_transport_ops *ops = t->ops;
+
+    t->ops = &nothing;
+    trib_cache_clear(comm);
+    e->head = NULL; /* an operation of the parent's */
+    trib_engine_close(e);
+    t->ops = ops;
+    ops->close(t);
+    free(comm);
 }
 
 void trib_comm_dispose(struct trib_comm *comm)
@@ -145,6 +193,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         snprintf(init_error, sizeof(init_error), "no memory for a communicator");
         return TRIB_ERR_NO_MEMORY;
     }
+    comm->pid = getpid();
     trib_log_init(&comm->log, TRIB_LOG_WARN, opts->log, opts->log_arg);
     trib_status_t st =
         trib_config_load(&comm->cfg, opts->config, &comm->log, &comm->err);
@@ -186,6 +235,10 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "%d plans are not freed: trib_plan_free comes first",
                               comm->n_plans);
+    if (getpid() != comm->pid) {
+        drop_copy(comm);
+        return TRIB_OK;
+    }
     trib_status_t st = leave(comm);
     if (st != TRIB_OK)
         snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));

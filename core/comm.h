@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include <tributary.h>
 
@@ -59,6 +60,7 @@ struct trib_comm {
     struct trib_error cause; /* what transport and engine say; under the lock */
     struct trib_engine engine;
     _Atomic int lock; /* of engine */
+    pid_t pid;        /* whose it is: a forked child has a copy */
     struct trib_driver driver;
     int n_plans; /* of the caller */
     int n_children;
@@ -73,6 +75,14 @@ struct trib_comm {
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];
     uint64_t clock; /* of cache */
 };
+
+/**
+ * trib_comm_ours - TRIB_OK, or TRIB_ERR_INVALID and a sentence in a forked child.
+ *
+ * A child has its parent's sockets, segments and devices: what it did with them it would do to
+ * the parent. It may only free its copy. Not asked for each operation: that is a system call.
+ */
+trib_status_t trib_comm_ours(struct trib_comm *comm, const char *call);
 
 /** trib_comm_fail - the sentence of an operation that was refused; nothing was harmed. */
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,

@@ -26,9 +26,12 @@ trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_alloc: %s",
                               ptr_out ? "0 bytes" : "ptr_out is NULL");
     *ptr_out = NULL;
+    trib_status_t st = trib_comm_ours(comm, "trib_alloc");
+    if (st != TRIB_OK)
+        return st;
     trib_comm_lock(comm);
     trib_error_clear(&comm->cause);
-    trib_status_t st = trib_meminfo_check(bytes, &comm->cause);
+    st = trib_meminfo_check(bytes, &comm->cause);
     if (st == TRIB_OK)
         st = trib_memory_alloc(&comm->engine.memories, bytes, ptr_out);
     if (st != TRIB_OK)
@@ -44,9 +47,12 @@ trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
     if (!ptr || bytes == 0)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_register: %s",
                               ptr ? "0 bytes" : "ptr is NULL");
+    trib_status_t st = trib_comm_ours(comm, "trib_register");
+    if (st != TRIB_OK)
+        return st;
     trib_comm_lock(comm);
     trib_error_clear(&comm->cause);
-    trib_status_t st = trib_memory_register(&comm->engine.memories, ptr, bytes);
+    st = trib_memory_register(&comm->engine.memories, ptr, bytes);
     if (st != TRIB_OK)
         refuse(comm, st, "trib_register", bytes);
     trib_comm_unlock(comm);
@@ -80,9 +86,12 @@ trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t offset, voi
                               "%s: %zu bytes at %p are not mapped: the processor makes the "
                               "sums, so map the dma-buf, or copy to memory that is",
                               call, bytes, ptr);
+    trib_status_t st = trib_comm_ours(comm, call);
+    if (st != TRIB_OK)
+        return st;
     trib_comm_lock(comm);
     trib_error_clear(&comm->cause);
-    trib_status_t st = trib_memory_register_dmabuf(&comm->engine.memories, &d);
+    st = trib_memory_register_dmabuf(&comm->engine.memories, &d);
     if (st != TRIB_OK)
         refuse(comm, st, call, bytes);
     trib_comm_unlock(comm);

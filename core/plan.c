@@ -261,9 +261,11 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,
                              struct trib_plan **plan_out)
 {
-    trib_status_t st = check_desc(comm, coll, desc);
+    trib_status_t st = trib_comm_ours(comm, "a plan");
 
     *plan_out = NULL;
+    if (st == TRIB_OK)
+        st = check_desc(comm, coll, desc);
     if (st != TRIB_OK)
         return st;
     struct trib_plan *plan = calloc(1, sizeof(*plan));

@@ -6,10 +6,15 @@
  *
  * A peer is judged only once it was heard: where a firewall lets no UDP through, the
  * job runs on without heartbeats, and says so.
+ *
+ * The kernel of a process that ends closes its port, and answers what still comes there (ICMP:
+ * port unreachable). That quotes the beat, seal and all, so strangers cannot make it up. Two
+ * that follow each other count: rules of a firewall may be in change.
  */
 #include "transport/pulse.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +26,8 @@
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/errqueue.h> /* needs struct timespec */
 
 #include "base/config.h"
 #include "base/digest.h"
@@ -38,6 +45,7 @@ enum {
     STEP_MAX_MS = 250,
     CLIP_STEPS = 4, /* a step that took longer counts as this many */
     TAKE_AT_ONCE = 256,
+    REFUSALS = 2, /* of beats one after the other, then the process is gone */
 };
 
 enum beat_kind {
@@ -60,9 +68,11 @@ struct watched {
     bool heard; /* at least once */
     bool warned;
     _Atomic bool lost;
+    _Atomic bool closed; /* its port: the process has ended */
     struct trib_pulse_peer who;
     uint64_t silent_ns; /* only time in which this process ran counts */
-    uint64_t asked, answered; /* numbers */
+    uint64_t asked, answered, refused; /* numbers */
+    int refusals; /* since it was heard */
     time_t last; /* heard, by the wall clock */
 };
 
@@ -93,9 +103,14 @@ static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
     b->magic = BEAT_MAGIC;
     b->from = p->self;
     b->seal = seal_of(b, key);
-    /* A link that is down, a full queue: the silence tells. */
-    (void)sendto(p->port.fd, b, sizeof(*b), MSG_DONTWAIT | MSG_NOSIGNAL,
-                 (const struct sockaddr *)to, len);
+    /* A link that is down, a full queue: the silence tells. The first may report what became
+     * of another beat, and send nothing. */
+    for (int i = 0; i < 2; i++) {
+        if (sendto(p->port.fd, b, sizeof(*b), MSG_DONTWAIT | MSG_NOSIGNAL,
+                   (const struct sockaddr *)to, len) >= 0 ||
+            errno == EAGAIN)
+            return;
+    }
 }
 
 static void ask(struct trib_pulse *p, int peer)
@@ -114,6 +129,7 @@ static void hear(struct watched *w)
 {
     w->heard = true;
     w->silent_ns = 0;
+    w->refusals = 0;
     w->last = time(NULL);
 }
 
@@ -138,15 +154,76 @@ static void take(struct trib_pulse *p, const struct beat *b,
     }
 }
 
+/* A beat of ours that found no port. */
+static void take_refusal(struct trib_pulse *p, const struct beat *b,
+                         const struct sockaddr *to)
+{
+    uint8_t ip[16];
+
+    if (b->magic != BEAT_MAGIC || b->kind != BEAT_ASK || b->from != p->self || b->to < 0 ||
+        b->to >= p->size)
+        return;
+    struct watched *w = &p->peers[b->to];
+    trib_net_ip(to, ip);
+    if (!w->on || !w->heard || b->seal != seal_of(b, w->who.key) ||
+        b->number <= w->answered || b->number <= w->refused || b->number > w->asked ||
+        memcmp(ip, w->who.ip, sizeof(ip)) != 0)
+        return;
+    w->refused = b->number;
+    if (++w->refusals >= REFUSALS)
+        atomic_store_explicit(&w->closed, true, memory_order_release);
+    else
+        ask(p, b->to);
+}
+
+static bool says_closed(struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        struct sock_extended_err e;
+        if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+            !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+            continue;
+        memcpy(&e, CMSG_DATA(c), sizeof(e));
+        return e.ee_errno == ECONNREFUSED && (e.ee_origin == SO_EE_ORIGIN_ICMP ||
+                                              e.ee_origin == SO_EE_ORIGIN_ICMP6);
+    }
+    return false;
+}
+
+/* What the network returned; also what nobody wants to know must be taken. */
+static void take_returned(struct trib_pulse *p)
+{
+    for (int i = 0; i < TAKE_AT_ONCE; i++) {
+        _Alignas(struct cmsghdr) uint8_t control[256];
+        struct sockaddr_storage to = {0};
+        struct beat b;
+        struct iovec part = {&b, sizeof(b)};
+        struct msghdr m = {.msg_name = &to,
+                           .msg_namelen = sizeof(to),
+                           .msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = control,
+                           .msg_controllen = sizeof(control)};
+        ssize_t n = recvmsg(p->port.fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        if (n == (ssize_t)sizeof(b) && m.msg_namelen && says_closed(&m))
+            take_refusal(p, &b, (const struct sockaddr *)&to);
+    }
+}
+
 static void take_all(struct trib_pulse *p)
 {
+    take_returned(p);
     for (int i = 0; i < TAKE_AT_ONCE; i++) {
         struct sockaddr_storage from;
         socklen_t len = sizeof(from);
         struct beat b;
         ssize_t n = recvfrom(p->port.fd, &b, sizeof(b), MSG_DONTWAIT | MSG_TRUNC,
                              (struct sockaddr *)&from, &len);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || errno == ECONNREFUSED))
             continue;
         if (n < 0)
             return;
@@ -252,6 +329,16 @@ static void release(struct trib_pulse *p)
     free(p);
 }
 
+/* Where the kernel does not, silence tells, later. */
+static void ask_for_refusals(const struct trib_net_port *port)
+{
+    int yes = 1;
+
+    (void)setsockopt(port->fd, IPPROTO_IP, IP_RECVERR, &yes, sizeof(yes));
+    if (port->family == AF_INET6)
+        (void)setsockopt(port->fd, IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof(yes));
+}
+
 static void set_times(struct trib_pulse *p, const struct trib_config *cfg)
 {
     uint64_t ms = (uint64_t)cfg->stop_timeout_ms, step_ms = ms / BEATS;
@@ -289,6 +376,8 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
     if (status == TRIB_OK)
         status = trib_net_bind(name, SOCK_DGRAM, port, ports, &p->port, opts->err);
     pthread_mutex_init(&p->lock, NULL);
+    if (status == TRIB_OK)
+        ask_for_refusals(&p->port);
     if (status == TRIB_OK)
         status = start_thread(p, opts->err);
     if (status != TRIB_OK) {
@@ -334,6 +423,8 @@ void trib_pulse_watch(struct trib_pulse *p, int peer, const struct trib_pulse_pe
     w->on = true;
     w->heard = w->warned = false;
     atomic_store(&w->lost, false);
+    atomic_store(&w->closed, false);
+    w->refusals = 0;
     w->who = *who;
     w->silent_ns = 0;
     w->last = time(NULL);
@@ -350,6 +441,7 @@ void trib_pulse_forget(struct trib_pulse *p, int peer)
     p->n_watched -= w->on;
     w->on = false;
     atomic_store(&w->lost, false);
+    atomic_store(&w->closed, false);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -359,6 +451,33 @@ bool trib_pulse_heard(struct trib_pulse *p, int peer)
     bool heard = !p->peers[peer].on || p->peers[peer].heard;
     pthread_mutex_unlock(&p->lock);
     return heard;
+}
+
+uint64_t trib_pulse_ask(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+    uint64_t number = 0;
+
+    pthread_mutex_lock(&p->lock);
+    if (w->on) {
+        ask(p, peer);
+        number = w->asked;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return number;
+}
+
+bool trib_pulse_answered(struct trib_pulse *p, int peer, uint64_t number)
+{
+    pthread_mutex_lock(&p->lock);
+    bool answered = number && p->peers[peer].answered >= number;
+    pthread_mutex_unlock(&p->lock);
+    return answered;
+}
+
+bool trib_pulse_closed(struct trib_pulse *p, int peer)
+{
+    return atomic_load_explicit(&p->peers[peer].closed, memory_order_acquire);
 }
 
 bool trib_pulse_lost(struct trib_pulse *p, int peer, char *why, size_t bytes)

@@ -5,7 +5,8 @@
  *
  * Who is connected to a peer asks it over UDP a few times within stop_timeout_ms; the
  * peer answers at once. So its link, its host and its process are alive: a process that
- * is stopped does not answer, though its kernel still acknowledges what TCP brings.
+ * is stopped does not answer, though its kernel still acknowledges what TCP brings. Where a
+ * process has ended, the kernel of its host says so at once.
  *
  * Who asks and answers is a thread of its own: a rank that computes for minutes and
  * does not enter the library is in good health. Whether an operation goes on is for its
@@ -61,6 +62,23 @@ void trib_pulse_forget(struct trib_pulse *pulse, int peer);
  * thread   that of the transport, as all above; cheap while it is not so
  */
 bool trib_pulse_lost(struct trib_pulse *pulse, int peer, char *why, size_t bytes);
+
+/**
+ * trib_pulse_closed - does the host of a watched peer say that nobody has its port any more?
+ *
+ * So the process has ended, or has closed its transport: what it sent before counts first.
+ * false where its host says nothing, as behind many firewalls; then silence tells.
+ * thread   as trib_pulse_lost; cheap
+ */
+bool trib_pulse_closed(struct trib_pulse *pulse, int peer);
+
+/** trib_pulse_ask - ask a watched peer now; returns the number of the question, 0: it is not
+ * watched. */
+uint64_t trib_pulse_ask(struct trib_pulse *pulse, int peer);
+
+/** trib_pulse_answered - has it answered that question or a later one? So it lived when that
+ * was asked. */
+bool trib_pulse_answered(struct trib_pulse *pulse, int peer, uint64_t number);
 
 /** trib_pulse_heard - was anything heard of this peer? true where it is not watched. */
 bool trib_pulse_heard(struct trib_pulse *pulse, int peer);

@@ -86,6 +86,14 @@ trib_status_t trib_verbs_no_device(struct verbs *v)
                      "link add rxe0 type rxe netdev eth0 (ibv_devices shows what there is)");
 }
 
+trib_status_t trib_verbs_forked(struct verbs *v)
+{
+    return trib_fail(v->err, TRIB_ERR_INVALID,
+                     "verbs: process %d is a forked child, the connections are those of "
+                     "process %d: a child joins by itself, with trib_init",
+                     getpid(), v->me.pid);
+}
+
 static trib_status_t load(struct verbs *v)
 {
     char why[200];
@@ -271,7 +279,7 @@ static void verbs_close(struct trib_transport *t)
 {
     struct verbs *v = verbs_of(t);
 
-    if (getpid() != v->me.pid) {
+    if (!verbs_is_ours(v)) {
         trib_verbs_free_memory(v, false);
         release(v);
         return;

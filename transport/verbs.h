@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "transport/net.h"
 #include "transport/rails_wire.h"
@@ -57,6 +58,13 @@ enum verbs_peer_state {
     VERBS_PEER_GOING, /* lost; what it wrote is still delivered first */
     VERBS_PEER_LOST,
     VERBS_PEER_LEFT, /* we left it */
+};
+
+/* Of a peer that goes: is its `why` the cause? */
+enum verbs_doubt {
+    VERBS_NO_DOUBT,
+    VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say why */
+    VERBS_REFUSED, /* its device refused a request; perhaps because the process dies */
 };
 
 /* How connections are made. */
@@ -119,8 +127,12 @@ struct verbs_peer {
     struct trib_watch watch;
     bool said_bye; /* it leaves: the end of its connection is no death */
     bool finished; /* and nothing of it is still under way */
-    bool flushed; /* going for a reason that is not known yet */
-    uint64_t going_at;
+    enum verbs_doubt doubt;
+    bool ended; /* REFUSED: its connection has ended since */
+    enum ibv_wc_status status; /* REFUSED: by which that was told … */
+    uint32_t vendor; /* … and what the device adds */
+    uint64_t question; /* REFUSED: of trib_watch_ask */
+    uint64_t going_at, looked_at;
     uint64_t ahead; /* bytes of pieces that came before their write */
     char why[TRIB_WHY_MAX];
     /* under `posting`, but for head, which the owner alone writes */
@@ -209,6 +221,13 @@ struct verbs {
     int n_going;
 };
 
+/* A forked child has the same files: what it did with the device it would do to its parent's
+ * queues and memory. */
+static inline bool verbs_is_ours(const struct verbs *v)
+{
+    return getpid() == v->me.pid;
+}
+
 static inline struct verbs *verbs_of(struct trib_transport *t)
 {
     return (struct verbs *)t;
@@ -235,6 +254,8 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 }
 
 trib_status_t trib_verbs_no_device(struct verbs *v);
+/* The sentence for a forked child. */
+trib_status_t trib_verbs_forked(struct verbs *v);
 /* What the text after "verbs:" says. */
 struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
@@ -312,6 +333,9 @@ void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
 /* verbs_life.c: who is still there, and leaving. */
 void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc);
+void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
+                         uint32_t vendor);
 void trib_verbs_tick(struct verbs *v);
 void trib_verbs_take_news(struct verbs *v);
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);

@@ -340,6 +340,8 @@ static trib_status_t check_address(struct verbs *v, int peer,
                          peer, v->size);
     if (v->peers[peer].state == VERBS_PEER_CONNECTED)
         return TRIB_OK;
+    if (!verbs_is_ours(v))
+        return trib_verbs_forked(v);
     if (v->peers[peer].state != VERBS_PEER_UNKNOWN)
         return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
                          peer);

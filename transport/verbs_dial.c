@@ -256,6 +256,7 @@ static void take_back(struct verbs *v, int peer)
     trib_watch_end(&p->watch);
     if (p->state == VERBS_PEER_GOING)
         v->n_going--;
+    p->doubt = VERBS_NO_DOUBT;
     p->state = VERBS_PEER_UNKNOWN;
 }
 

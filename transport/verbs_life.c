@@ -12,13 +12,18 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "transport/verbs.h"
 
 enum {
     GOING_MS = 50, /* for what a dead peer may have under way */
+    NEWS_MS = 1000, /* for the news of a death, where its device has already refused a request */
+    LOOK_MS = 5, /* between two looks for them */
     LEAVE_MS = 200, /* for what is posted to get there */
 };
+
+#define NS_PER_MS UINT64_C(1000000)
 
 void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
 {
@@ -26,11 +31,12 @@ void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
     va_list args;
 
     if (p->state != VERBS_PEER_CONNECTED &&
-        !(p->state == VERBS_PEER_GOING && (p->said_bye || p->flushed)))
+        !(p->state == VERBS_PEER_GOING && (p->said_bye || p->doubt != VERBS_NO_DOUBT)))
         return;
-    p->flushed = false;
+    p->doubt = VERBS_NO_DOUBT;
     if (p->state == VERBS_PEER_CONNECTED) {
         p->state = VERBS_PEER_GOING;
+        p->question = 0;
         p->going_at = trib_now_ns();
         v->n_going++;
     }
@@ -38,6 +44,35 @@ void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
     vsnprintf(p->why, sizeof(p->why), p->said_bye ? "process %d has left" : format,
               args);
     va_end(args);
+}
+
+void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
+                         uint32_t vendor)
+{
+    struct verbs_status_text text = trib_verbs_status_text(status);
+    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
+
+    trib_verbs_ends(v, peer, here, there);
+    trib_log(v->log, TRIB_LOG_WARN, "verbs",
+             "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
+             here, v->device, peer, v->peers[peer].who.pid, there, text.clause, (int)status,
+             vendor, text.advice);
+}
+
+/*
+ * The memory of a process that dies goes first, so its device refuses what comes, and the end
+ * of its connection is told a moment later. A peer that lives and is at fault answers.
+ */
+void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    p->status = wc->status;
+    p->vendor = wc->vendor_err;
+    p->ended = false;
+    p->looked_at = 0;
+    p->question = trib_watch_ask(&p->watch);
+    p->doubt = VERBS_REFUSED;
 }
 
 /* What the manager noted. It may be busy with a request: then another time. */
@@ -50,6 +85,8 @@ void trib_verbs_take_news(struct verbs *v)
         struct verbs_peer *p = &v->peers[i];
         if (*p->fault)
             trib_verbs_going(v, i, "process %d: %s", p->who.pid, p->fault);
+        else if (p->gone && p->doubt == VERBS_REFUSED && !p->said_bye)
+            p->ended = true; /* by whom is still to be found out */
         else if (p->gone)
             trib_verbs_going(v, i, "process %d has died", p->who.pid);
     }
@@ -63,9 +100,12 @@ void trib_verbs_tick(struct verbs *v)
 
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
-        if (p->state == VERBS_PEER_CONNECTED &&
-            trib_watch_lost(&p->watch, due, v->cfg->stop_timeout_ms, why, sizeof(why)))
+        if (p->state != VERBS_PEER_CONNECTED)
+            continue;
+        if (trib_watch_lost(&p->watch, due, v->cfg->stop_timeout_ms, why, sizeof(why)))
             trib_verbs_going(v, i, "%s", why);
+        else if (p->watch.by == TRIB_WATCH_PULSE && trib_watch_dead(&p->watch))
+            trib_verbs_going(v, i, "process %d has died", p->who.pid);
     }
 }
 
@@ -96,6 +136,40 @@ static void part(struct verbs *v, int peer, enum verbs_peer_state state)
     trib_watch_end(&p->watch);
 }
 
+/* Of a peer whose device has refused a request: true once it is known whether it has died. */
+static bool is_clear(struct verbs *v, int peer, uint64_t now)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    if (p->watch.by != TRIB_WATCH_NOBODY && now - p->looked_at < LOOK_MS * NS_PER_MS)
+        return false;
+    p->looked_at = now;
+    bool late = now - p->going_at > NEWS_MS * NS_PER_MS;
+    bool lives = trib_watch_answered(&p->watch, p->question);
+    bool dead = !lives && (trib_watch_dead(&p->watch) ||
+                           (p->watch.by == TRIB_WATCH_PULSE && p->ended && late));
+    if (!dead && !lives && !late && p->watch.by != TRIB_WATCH_NOBODY)
+        return false;
+    if (dead)
+        trib_verbs_going(v, peer, "process %d has died", p->who.pid);
+    else
+        trib_verbs_complain(v, peer, p->status, p->vendor);
+    p->doubt = VERBS_NO_DOUBT;
+    return true;
+}
+
+/* May the loss of a peer that goes be told? */
+static bool is_over(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    uint64_t now = trib_now_ns();
+
+    if (p->finished)
+        return true;
+    return now - p->going_at > GOING_MS * NS_PER_MS &&
+           (p->doubt != VERBS_REFUSED || is_clear(v, peer, now));
+}
+
 /* A lost peer is reported after everything that it wrote. */
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max)
 {
@@ -103,11 +177,11 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
 
     for (int i = 0; i < v->size && n < max && v->n_going; i++) {
         struct verbs_peer *p = &v->peers[i];
-        bool late = trib_now_ns() - p->going_at > GOING_MS * UINT64_C(1000000);
-        if (p->state != VERBS_PEER_GOING || (!p->finished && !late))
+        if (p->state != VERBS_PEER_GOING || !is_over(v, i))
             continue;
         /* Its writes fail before its end is told: the cause is its death. */
-        if (!p->said_bye && trib_watch_dead(&p->watch))
+        if (!p->said_bye && !trib_watch_answered(&p->watch, p->question) &&
+            trib_watch_dead(&p->watch))
             snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
@@ -136,7 +210,8 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
 {
     struct verbs *v = verbs_of(t);
 
-    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_LEFT)
+    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_LEFT ||
+        !verbs_is_ours(v))
         return;
     struct verbs_peer *p = &v->peers[peer];
     close_door(v, peer, peer);

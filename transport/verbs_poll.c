@@ -54,14 +54,18 @@ static bool listens_to(const struct verbs_peer *p)
     return p->state != VERBS_PEER_LOST && p->state != VERBS_PEER_LEFT;
 }
 
-/* The device says that it is done up to here. */
+/* The device says that it is done up to here. Not so if it speaks of a queue pair that was given
+ * up: what was posted to it counted as done then. */
 static int take_sent(struct verbs *v, const struct ibv_wc *wc, struct trib_event *event)
 {
     int peer = (int)(wc->wr_id >> 32 & CONTROL_VALUE);
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_ticket ticket = p->tickets[(uint32_t)wc->wr_id % v->depth];
+    uint32_t done = (uint32_t)wc->wr_id + 1;
 
-    atomic_store_explicit(&p->head, (uint32_t)wc->wr_id + 1, memory_order_release);
+    if ((int32_t)(done - atomic_load_explicit(&p->head, memory_order_relaxed)) <= 0)
+        return 0;
+    atomic_store_explicit(&p->head, done, memory_order_release);
     if (!ticket.asked || !listens_to(p))
         return 0;
     *event = (struct trib_event){
@@ -130,20 +134,26 @@ static int take_received(struct verbs *v, const struct ibv_wc *wc,
 static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
-    struct verbs_status_text text = trib_verbs_status_text(wc->status);
-    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
 
     if (p->state != VERBS_PEER_CONNECTED)
         return;
-    trib_verbs_going(v, peer, "process %d: %s", p->who.pid, text.clause);
-    p->flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
-    if (trib_watch_dead(&p->watch))
-        return; /* reason enough */
-    trib_verbs_ends(v, peer, here, there);
-    trib_log(v->log, TRIB_LOG_WARN, "verbs",
-             "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             here, v->device, peer, p->who.pid, there, text.clause, (int)wc->status,
-             wc->vendor_err, text.advice);
+    trib_verbs_going(v, peer, "process %d: %s", p->who.pid,
+                     trib_verbs_status_text(wc->status).clause);
+    switch (wc->status) {
+    case IBV_WC_WR_FLUSH_ERR:
+        p->doubt = VERBS_FLUSHED;
+        break;
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_OP_ERR:
+    case IBV_WC_REM_ABORT_ERR:
+        trib_verbs_refused(v, peer, wc);
+        return;
+    default:
+        break;
+    }
+    if (!trib_watch_dead(&p->watch)) /* reason enough */
+        trib_verbs_complain(v, peer, wc->status, wc->vendor_err);
 }
 
 static bool is_outlet(const struct verbs *v, const struct ibv_wc *wc)

@@ -84,6 +84,8 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
         return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
                          len, ptr);
+    if (!verbs_is_ours(v))
+        return trib_verbs_forked(v);
     trib_status_t status = check_limit(v, whole_pages(len));
     if (status != TRIB_OK)
         return status;
@@ -115,6 +117,8 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_
                          "offset %zu of the dma-buf is not what is mapped at %p: both lie "
                          "alike in a page",
                          d->offset, d->ptr);
+    if (!verbs_is_ours(v))
+        return trib_verbs_forked(v);
     if (!v->api.ibv_reg_dmabuf_mr)
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
                          "verbs: libibverbs cannot register a dma-buf: install "
@@ -173,8 +177,10 @@ static void forget(struct verbs *v, struct verbs_region *region, bool deregister
 
 void trib_verbs_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
+    struct verbs *v = verbs_of(t);
+
     if (opaque)
-        forget(verbs_of(t), (struct verbs_region *)opaque, true);
+        forget(v, (struct verbs_region *)opaque, verbs_is_ours(v));
 }
 
 trib_status_t trib_verbs_export(struct trib_transport *t,

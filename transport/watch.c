@@ -89,6 +89,22 @@ bool trib_watch_lost(struct trib_watch *w, uint64_t due, int stop_timeout_ms, ch
 
 bool trib_watch_dead(const struct trib_watch *w)
 {
-    return w->by == TRIB_WATCH_KERNEL &&
-           trib_process_watch_look(&w->process) == TRIB_PROCESS_DEAD;
+    switch (w->by) {
+    case TRIB_WATCH_KERNEL:
+        return trib_process_watch_look(&w->process) == TRIB_PROCESS_DEAD;
+    case TRIB_WATCH_PULSE:
+        return trib_pulse_closed(w->pulse, w->peer);
+    default:
+        return false;
+    }
+}
+
+uint64_t trib_watch_ask(const struct trib_watch *w)
+{
+    return w->by == TRIB_WATCH_PULSE ? trib_pulse_ask(w->pulse, w->peer) : 0;
+}
+
+bool trib_watch_answered(const struct trib_watch *w, uint64_t question)
+{
+    return w->by == TRIB_WATCH_PULSE && trib_pulse_answered(w->pulse, w->peer, question);
 }

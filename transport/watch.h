@@ -57,7 +57,15 @@ uint64_t trib_watch_due(uint64_t *last);
 bool trib_watch_lost(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
                      size_t bytes);
 
-/** trib_watch_dead - is it known to have died? */
+/** trib_watch_dead - is it known to have died? One of another host may have left instead: what
+ * it said before counts first. */
 bool trib_watch_dead(const struct trib_watch *w);
+
+/** trib_watch_ask - ask a peer of another host whether it lives; the number of the question, 0:
+ * nobody can be asked. */
+uint64_t trib_watch_ask(const struct trib_watch *w);
+
+/** trib_watch_answered - has it answered that question, so that it lived when it was asked? */
+bool trib_watch_answered(const struct trib_watch *w, uint64_t question);
 
 #endif

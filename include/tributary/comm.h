@@ -68,6 +68,8 @@ TRIB_API trib_status_t trib_split(trib_comm_t *comm, int color, int key,
  *
  * Waits until the peers need this rank no more, at most timeout_ms.
  * Plans of the communicator must be freed first: TRIB_ERR_BUSY says that one is not.
+ * In a forked child it frees the child's copy, and nobody hears of it; that is all that a child
+ * may do with its parent's communicator.
  */
 TRIB_API trib_status_t trib_free_comm(trib_comm_t *comm);
 

@@ -534,6 +534,61 @@ static void test_starved_plan(void **state)
     }
 }
 
+/* A forked child may free its copy, no more; its parent goes on. */
+static int free_copy(const struct ranks_self *self)
+{
+    static const char *const words[] = {"is a forked child", "makes its own with trib_init",
+                                        NULL};
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    float x[4] = {0};
+    void *ptr;
+
+    desc.count = 4;
+    desc.send = desc.recv = x;
+    if (trib_alloc(self->comm, 4096, &ptr) != TRIB_ERR_INVALID ||
+        !ranks_has(trib_last_error(self->comm), words) ||
+        trib_register(self->comm, x, sizeof(x)) != TRIB_ERR_INVALID ||
+        trib_plan_allreduce(self->comm, &desc, &plan) != TRIB_ERR_INVALID)
+        return 1;
+    return trib_free_comm(self->comm) == TRIB_OK ? 0 : 2;
+}
+
+static int fork_between(struct ranks_self *self)
+{
+    float x[1000], ones[1000];
+    void *ptr;
+    int status = -1;
+
+    for (int i = 0; i < 1000; i++)
+        ones[i] = 1;
+    ranks_ok(self, trib_alloc(self->comm, 100000, &ptr));
+    ranks_ok(self, trib_allreduce(self->comm, ones, x, 1000, TRIB_F32, TRIB_SUM));
+    if (self->rank == 0) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(free_copy(self));
+        ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid);
+        ranks_assert(self, status == 0);
+    }
+    for (int round = 0; round < 3; round++) {
+        ranks_ok(self, trib_allreduce(self->comm, ones, x, 1000, TRIB_F32, TRIB_SUM));
+        ranks_assert(self, x[0] == 3 && x[999] == 3);
+    }
+    return 0;
+}
+
+static void test_forked_child(void **state)
+{
+    static const char *const configs[] = {"transport=shm", "transport=tcp"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct ranks_job job = {.size = 3, .fn = fork_between, .config = configs[i]};
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_use_after_failure),
         cmocka_unit_test(test_free_while_failing),
         cmocka_unit_test(test_starved_plan),
+        cmocka_unit_test(test_forked_child),
     };
 
     tribtest_deadline(60);

@@ -498,6 +498,8 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
                      attr->qp_state, (unsigned)mask);
         error = EINVAL;
     } else if (attr->qp_state == IBV_QPS_ERR) {
+        while (fake_opts.late_ends && qp->head != qp->tail)
+            report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_SUCCESS);
         break_qp(qp);
     } else {
         qp->state = attr->qp_state;

@@ -178,7 +178,7 @@ death() {
     sum_on || return
     # shellcheck disable=SC2016 # the other host's
     remote 'kill -9 $(cat /tmp/rank)'
-    named "$most" && grep -q 'rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]*' \
+    named "$most" && grep -q 'rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* has died' \
         "$log.rank"
 }
 

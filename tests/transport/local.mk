@@ -51,6 +51,7 @@ verbs_tests = \
 	tests/transport/test_verbs \
 	tests/transport/test_verbs_conformance \
 	tests/transport/test_verbs_dial \
+	tests/transport/test_verbs_life \
 	tests/transport/test_verbs_rails
 check_PROGRAMS += $(verbs_tests)
 TESTS += $(verbs_tests)
@@ -66,6 +67,9 @@ tests_transport_test_verbs_SOURCES = \
 	$(fake_verbs_sources)
 tests_transport_test_verbs_dial_SOURCES = \
 	tests/transport/test_verbs_dial.c tests/transport/pair.h \
+	tests/transport/verbs_pair.h $(fake_verbs_sources)
+tests_transport_test_verbs_life_SOURCES = \
+	tests/transport/test_verbs_life.c tests/transport/pair.h \
 	tests/transport/verbs_pair.h $(fake_verbs_sources)
 tests_transport_test_verbs_rails_SOURCES = \
 	tests/transport/test_verbs_rails.c tests/transport/pair.h $(fake_verbs_sources)

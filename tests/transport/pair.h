@@ -8,6 +8,9 @@
 
 #include "tests/harness/tribtest.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <tributary/status.h>
 
 #include "base/config.h"
@@ -119,6 +122,25 @@ static inline int pair_poll(struct pair *pair, int side, int ms,
         usleep(100);
     } while (!trib_deadline_passed(deadline));
     return 0;
+}
+
+/* Another descriptor of this process's socket with that UDP port: closed by its owner, the port
+ * stays, and is silent as that of a process that is stopped. */
+static inline int pair_keep_port(uint16_t port)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in6 own = {0}; /* IPv4's has its port at the same place */
+        socklen_t len = sizeof(own), type_len = sizeof(int);
+        int type = 0;
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) == 0 &&
+            type == SOCK_DGRAM &&
+            getsockname(fd, (struct sockaddr *)&own, &len) == 0 &&
+            (own.sin6_family == AF_INET6 || own.sin6_family == AF_INET) &&
+            ntohs(own.sin6_port) == port)
+            return dup(fd);
+    }
+    fail_msg("no socket has UDP port %u", port);
+    return -1;
 }
 
 #endif

@@ -581,12 +581,14 @@ static void test_silence(void **state)
     assert_route(&pair, 0, "verbs", "another host");
     assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
     struct choosing *stopped = choosing_of(pair.t[1]);
+    int port = pair_keep_port(trib_pulse_port(stopped->pulse));
     trib_pulse_close(stopped->pulse);
     stopped->pulse = NULL;
     assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     contains(e.why, "nothing was heard of process");
     assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
+    close(port);
     pair_close(&pair);
 }
 

@@ -41,10 +41,11 @@ static void note(void *arg, trib_log_level_t level, const char *line)
     h->warnings++;
 }
 
-static trib_status_t try_open(struct heart *h, int self, int port, int ports)
+static trib_status_t open_with(struct heart *h, int self, int timeout_ms, int port,
+                               int ports)
 {
     memset(h, 0, sizeof(*h));
-    h->cfg.stop_timeout_ms = TIMEOUT_MS;
+    h->cfg.stop_timeout_ms = timeout_ms;
     trib_log_init(&h->log, TRIB_LOG_WARN, note, h);
     struct trib_transport_opts opts = {.self = self,
                                        .size = 2,
@@ -53,6 +54,11 @@ static trib_status_t try_open(struct heart *h, int self, int port, int ports)
                                        .log = &h->log,
                                        .err = &h->err};
     return trib_pulse_open(&opts, "test", port, ports, &h->pulse);
+}
+
+static trib_status_t try_open(struct heart *h, int self, int port, int ports)
+{
+    return open_with(h, self, TIMEOUT_MS, port, ports);
 }
 
 static void heart_open(struct heart *h, int self)
@@ -260,19 +266,100 @@ static void test_fork(void **state)
     trib_pulse_close(b.pulse);
 }
 
-static void test_ipv6(void **state)
+static bool closed_within(struct heart *h, int peer, int ms)
 {
-    struct heart a, b;
-    char why[TRIB_WHY_MAX];
+    uint64_t until = trib_deadline_ms(ms);
+
+    while (!trib_pulse_closed(h->pulse, peer) && !trib_deadline_passed(until))
+        usleep(2000);
+    return trib_pulse_closed(h->pulse, peer);
+}
+
+static void heard_within(struct heart *h, int peer, int ms)
+{
+    uint64_t until = trib_deadline_ms(ms);
+
+    while (!trib_pulse_heard(h->pulse, peer) && !trib_deadline_passed(until))
+        usleep(2000);
+    assert_true(trib_pulse_heard(h->pulse, peer));
+}
+
+static bool has_ipv6(void)
+{
     struct sockaddr_storage six;
     socklen_t len = trib_net_sockaddr(loopback6, 0, AF_INET6, &six);
     int fd = socket(AF_INET6, SOCK_DGRAM, 0);
     bool there = fd >= 0 && bind(fd, (struct sockaddr *)&six, len) == 0;
 
-    (void)state;
     if (fd >= 0)
         close(fd);
-    if (!there)
+    return there;
+}
+
+/* The kernel of a process that was killed says that its port is closed: long before its silence
+ * counts. What is only silent is not closed, nor what was never heard. */
+static void closes(const uint8_t ip[16])
+{
+    struct heart a;
+    struct trib_pulse_peer who = {0};
+    char why[TRIB_WHY_MAX];
+    pid_t pid = start_child(&who);
+
+    assert_status(open_with(&a, 0, 10 * PATIENCE_MS, 0, 1), TRIB_OK);
+    watch_at(&a, 1, ip, who.port, who.key);
+    heard_within(&a, 1, PATIENCE_MS);
+    kill(pid, SIGSTOP);
+    assert_false(closed_within(&a, 1, TIMEOUT_MS));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_true(closed_within(&a, 1, PATIENCE_MS));
+    assert_false(trib_pulse_lost(a.pulse, 1, why, sizeof(why)));
+    trib_pulse_forget(a.pulse, 1);
+    assert_false(trib_pulse_closed(a.pulse, 1));
+    watch_at(&a, 1, ip, who.port, who.key); /* nobody was ever there */
+    assert_false(closed_within(&a, 1, TIMEOUT_MS));
+    trib_pulse_close(a.pulse);
+}
+
+static void test_closed(void **state)
+{
+    (void)state;
+    closes(trib_net_loopback);
+    if (has_ipv6())
+        closes(loopback6);
+}
+
+/* Who answers what was asked after a moment lived at that moment. */
+static void test_ask(void **state)
+{
+    struct heart a, b;
+    uint64_t until = trib_deadline_ms(PATIENCE_MS), number;
+
+    (void)state;
+    heart_open(&a, 0);
+    heart_open(&b, 1);
+    assert_int_equal(trib_pulse_ask(a.pulse, 1), 0);
+    assert_false(trib_pulse_answered(a.pulse, 1, 0));
+    watch(&a, 1, &b);
+    number = trib_pulse_ask(a.pulse, 1);
+    assert_true(number > 0);
+    while (!trib_pulse_answered(a.pulse, 1, number) && !trib_deadline_passed(until))
+        usleep(2000);
+    assert_true(trib_pulse_answered(a.pulse, 1, number));
+    trib_pulse_close(b.pulse);
+    number = trib_pulse_ask(a.pulse, 1);
+    usleep(50000);
+    assert_false(trib_pulse_answered(a.pulse, 1, number));
+    trib_pulse_close(a.pulse);
+}
+
+static void test_ipv6(void **state)
+{
+    struct heart a, b;
+    char why[TRIB_WHY_MAX];
+
+    (void)state;
+    if (!has_ipv6())
         tribtest_skip("no IPv6 here");
     heart_open(&a, 0);
     heart_open(&b, 1);
@@ -310,6 +397,8 @@ int main(void)
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_stopped_process),
         cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_ask),
         cmocka_unit_test(test_ipv6),
         cmocka_unit_test(test_port_range),
     };

@@ -498,40 +498,6 @@ static void test_sleep(void **state)
     pair_close(&pair);
 }
 
-/* Of another host, by its address. The adapter of a process that is stopped goes on; what
- * answers the heart does not. */
-static void test_silence(void **state)
-{
-    struct trib_address address;
-    struct verbs_address a;
-    struct trib_event e;
-    struct pair pair = {0};
-
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct trib_transport_opts opts = pair_opts(&pair, i);
-        pair.cfg.stop_timeout_ms = 2000;
-        assert_status(trib_transport_open("verbs", &opts, &pair.t[i]), TRIB_OK);
-    }
-    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
-    memcpy(&a, address.bytes, sizeof(a));
-    a.boot++;
-    a.ip[0].bytes[15]++; /* else it would lead back here */
-    memcpy(address.bytes, &a, sizeof(a));
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-    assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
-    struct verbs *stopped = (struct verbs *)pair.t[1];
-    trib_pulse_close(stopped->pulse);
-    stopped->own_pulse = false;
-    assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
-    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    assert_false(e.left);
-    contains(e.why, "nothing was heard of process");
-    contains(e.why, "at 127.9.0.2 for");
-    assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
-    pair_close(&pair);
-}
-
 /* Connecting -------------------------------------------------------------------- */
 
 static void test_refusals(void **state)
@@ -675,7 +641,7 @@ int main(void)
         CASE(test_port),         CASE(test_flush),       CASE(test_cut),         CASE(test_removal),
         CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
         CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
-        CASE(test_one_way),      CASE(test_ask_again),    CASE(test_silence),
+        CASE(test_one_way),      CASE(test_ask_again),
         CASE(test_unplug),
     };
 

@@ -343,6 +343,28 @@ static void test_proof(void **state)
     pair_close(&pair);
 }
 
+/* An acknowledgement that comes when its connection was given up is of no write. */
+static void test_late_proof(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID ",reach_ms=100", &address);
+    opts->late_ends = true;
+    fake_verbs_hold(true);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no RDMA packet gets through");
+    assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no RDMA packet gets through");
+    opts->late_ends = false;
+    fake_verbs_hold(false);
+    connects(&pair, &address); /* now it is told */
+    assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
+    pair_close(&pair);
+}
+
 /* The kernel of a process that dies closes its sockets. */
 static void test_death(void **state)
 {
@@ -386,15 +408,25 @@ static void test_sentence(void **state)
     pair_close(&pair);
 }
 
-/* A child's close() is not the parent's. */
+/* Whatever a child gives back or asks for, it is not the parent's. */
 static int close_in_child(int rank, int size, void *arg)
 {
     struct pair *pair = arg;
+    const struct trib_transport_ops *ops = pair->t[0]->ops;
+    int live = fake_verbs_live();
+    struct trib_region *region;
+    void *ptr;
 
     (void)rank;
     (void)size;
-    pair->t[0]->ops->close(pair->t[0]);
-    return 0;
+    if (ops->alloc(pair->t[0], 4096, &ptr, &region) != TRIB_ERR_INVALID ||
+        !strstr(pair->err.text, "is a forked child"))
+        return 1;
+    ops->dereg(pair->t[0], pair->region[0]);
+    ops->release(pair->t[0], pair->remote[0]);
+    ops->disconnect(pair->t[0], 1);
+    ops->close(pair->t[0]);
+    return fake_verbs_live() != live ? 2 : 0;
 }
 
 static void test_fork(void **state)
@@ -630,7 +662,7 @@ int main(void)
         CASE(test_manager_fails), CASE(test_unusable), CASE(test_refusals),
         CASE(test_silent_addresses), CASE(test_left),
         CASE(test_no_pair),      CASE(test_gid_change),
-        CASE(test_infiniband),   CASE(test_proof),     CASE(test_death),
+        CASE(test_infiniband),   CASE(test_proof), CASE(test_late_proof),     CASE(test_death),
         CASE(test_words_on_wire), CASE(test_sentence), CASE(test_fork),
         CASE(test_child_keeps_wires),
         CASE(test_strangers),    CASE(test_crowd),     CASE(test_silent_crowd),
