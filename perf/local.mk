@@ -53,6 +53,8 @@ EXTRA_DIST += \
 	perf/bench-hosts.sh \
 	perf/bench-put.awk \
 	perf/bench-put.sh \
+	perf/bench-rxe.awk \
+	perf/bench-rxe.sh \
 	perf/benchlib.awk \
 	perf/benchlib.sh \
 	perf/peers/gloo_allreduce.cc \

@@ -1,0 +1,250 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-rxe.sh - writes and all-reduce over soft-RoCE beside perftest and Open MPI, interleaved.
+#
+#   perf/bench-rxe.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round, few sizes, short runs: does everything run?
+#   --rounds N        launches of each program [5]
+#   --only LIST       contenders, with commas, of trib, ib_write_lat, ib_send_lat, ib_write_bw,
+#                     bound, trib-tcp, trib-shm, openmpi-tcp, openmpi-sm, -ucx, -openib
+#
+# Two processes beside a soft-RoCE device: of this machine, where its kernel has that, else in
+# a guest (tests/rxe), which is emulated, so that only ratios mean something.
+#
+# Latency is half of a round trip, a launch's median, of trib-perf put, ib_write_lat and
+# ib_send_lat. The target of our write gets an event, as that of ib_send_lat does; that of
+# ib_write_lat looks at the last byte. Bandwidth is of 64 writes under way, one way, of
+# trib-perf put and ib_write_bw. trib-perf put polls without pause, as perftest does.
+# All-reduce is a sum of f32, in place; bound is the time in which trib-perf put moves
+# as much with both sides writing. Open MPI over the device, by UCX and by openib, is tried
+# behind the rounds. Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=5 only=
+small=8,64,512,4096 large=16384,65536,262144,1048576 vector=1048576
+pings=2000 moved=25000000 # round trips; bytes that a bandwidth is taken of, at least 64 writes
+limit=60 # seconds for a launch
+inside= # beside the device
+# shellcheck disable=SC2034 # peers.sh reads them
+sizes=$vector samples=10 sample_ms=10 place=in rewrite=
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+# shellcheck source=perf/peers/peers.sh
+. "$here/peers/peers.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [only]=only)
+# shellcheck disable=SC2034 # samples is for peers.sh
+on_quick() { rounds=1 small=8,4096 large=65536 pings=200 moved=5000000 samples=3; }
+on_inside() { inside=yes; }
+options=("${@:1:$#>1?$#-2:0}") # without the folders
+take_arguments "$@"
+
+# --- one launch, beside the device ------------------------------------------------
+
+# Each prints one number: latency in µs, bandwidth in GB/s, all-reduce in µs.
+
+# trib_column NAME - of the one row that trib-perf writes.
+trib_column() {
+    awk -F, -v name="$1" '
+        !column { for (i = 1; i <= NF; i++) if ($i == name) column = i; next }
+        { print $column }'
+}
+
+put() { # BYTES CSV-COLUMN OPTION…
+    local bytes=$1 column=$2
+    shift 2
+    timeout -k 5 "$limit" "$build/perf/trib-perf" put --transport verbs --sizes "$bytes" \
+        --bind core --csv - "$@" | trib_column "$column"
+}
+
+put_bound() { # BYTES - the time of a vector each way, in writes of so many bytes
+    put "$1" GBps --bandwidth --bidirectional --iters "$(writes "$1")" |
+        awk -v bytes="$vector" '{ print 2 * bytes / $1 / 1e3 }'
+}
+
+allreduce() { # TRANSPORT
+    local options
+    mapfile -t options < <(trib_options)
+    TRIB_TRANSPORT=$1 timeout -k 5 "$limit" "$build/perf/trib-perf" allreduce -n 2 \
+        --memory alloc --bind core "${options[@]}" | trib_column p50_us
+}
+
+listens() { # PORT
+    ss -Hltn "sport = $1" | grep -q .
+}
+
+# One program of perftest on each core; a column of what the client prints.
+pair() { # COLUMN PROGRAM OPTION…
+    local column=$1 program=$2 pid tries failed=0
+    shift 2
+    port=$((port + 1)) # no run meets the end of the one before
+    while listens "$port"; do port=$((port + 1)); done
+    taskset -c "${cores[1]:-${cores[0]}}" timeout -k 5 "$limit" "$program" -d "$RXE_DEVICE" \
+        -p "$port" -F "$@" >"$server_log" 2>&1 &
+    pid=$!
+    for ((tries = 0; tries < 200; tries++)); do
+        ! listens "$port" || break
+        sleep 0.05
+    done
+    taskset -c "${cores[0]}" timeout -k 5 "$limit" "$program" -d "$RXE_DEVICE" -p "$port" -F \
+        "$@" "$RXE_ADDRESS" | awk -v column="$column" '/^ *[0-9]+ +[0-9]/ { print $column }' ||
+        failed=$?
+    wait "$pid" || failed=$?
+    [ "$failed" = 0 ] || cat "$server_log" >&2
+    return "$failed"
+}
+
+bandwidth_of() { # PROGRAM BYTES
+    pair 4 "$1" -s "$2" -n "$(writes "$2")" -t 64 | awk '{ print $1 * 1.048576e-3 }'
+}
+
+openmpi() { # CONTENDER OPTION…
+    local options label=$1
+    shift
+    mapfile -t options < <(peer_options "$label")
+    timeout -k 5 "$limit" mpirun.openmpi -np 2 --allow-run-as-root --bind-to core \
+        "$@" "$out/peers/openmpi" "${options[@]}" |
+        awk -F, '$3 + 0 > 0 { print $6 }'
+}
+
+# --- rounds, beside the device ----------------------------------------------------
+
+writes() { # BYTES
+    echo $((moved / $1 > 64 ? moved / $1 : 64))
+}
+
+# What was not through in time is not launched again.
+declare -A failures=() late=()
+
+launch() { # CONTENDER WHAT BYTES COMMAND…
+    local kind="$1, $2, $3 B" row="$round,$1,$2,$3" value status=0
+    if ! wanted "$1" || [ -n "${late[$kind]:-}" ]; then return; fi
+    shift 3
+    value=$("$@") || status=$?
+    if [[ $status = 0 && $value =~ ^[0-9.e+-]+$ ]]; then
+        echo "row: $row,$value"
+        return
+    fi
+    failures[$kind]=$((${failures[$kind]:-0} + 1))
+    [ "$status" -lt 124 ] || late[$kind]=$limit
+    echo "## round $round, $kind failed: exit $status${late[$kind]:+, not launched again}" >&2
+    return 1
+}
+
+polling() { # COMMAND… - Tributary gives no core away
+    TRIB_SPIN_US=1000000 "$@"
+}
+
+one_round() {
+    local size
+    say "round $round of $rounds: latency ($SECONDS s)"
+    for size in ${small//,/ }; do
+        polling launch trib latency "$size" put "$size" p50_us --latency --iters "$pings"
+        launch ib_write_lat latency "$size" pair 5 ib_write_lat -s "$size" -n "$pings"
+        launch ib_send_lat latency "$size" pair 5 ib_send_lat -s "$size" -n "$pings"
+    done
+    say "round $round of $rounds: bandwidth ($SECONDS s)"
+    for size in ${large//,/ }; do
+        polling launch trib bandwidth "$size" put "$size" GBps --bandwidth \
+            --iters "$(writes "$size")"
+        launch ib_write_bw bandwidth "$size" bandwidth_of ib_write_bw "$size"
+    done
+    say "round $round of $rounds: all-reduce ($SECONDS s)"
+    polling launch bound all-reduce "$vector" put_bound 65536
+    launch trib all-reduce "$vector" allreduce verbs
+    launch trib-tcp all-reduce "$vector" allreduce tcp
+    launch trib-shm all-reduce "$vector" allreduce shm
+    [ -x "$out/peers/openmpi" ] || return 0
+    launch openmpi-tcp all-reduce "$vector" openmpi openmpi-tcp --mca pml ob1 \
+        --mca btl self,tcp
+    launch openmpi-sm all-reduce "$vector" openmpi openmpi-sm --mca pml ob1 \
+        --mca btl self,vader
+}
+
+repeat() { # COMMAND… - once a round, until it fails
+    for ((round = 1; round <= rounds; round++)); do "$@" || return 0; done
+}
+
+# Each once; where it comes through, as often as the others. What does not may leave
+# processes behind, so nothing is measured after them.
+openmpi_over_device() {
+    [ -x "$out/peers/openmpi" ] || return 0
+    say "Open MPI over the device ($SECONDS s)"
+    limit=20
+    repeat launch openmpi-openib all-reduce "$vector" openmpi openmpi-openib --mca pml ob1 \
+        --mca btl self,openib --mca btl_openib_allow_ib 1
+    UCX_TLS=rc,ud,self UCX_NET_DEVICES=$RXE_DEVICE:1 repeat launch openmpi-ucx all-reduce \
+        "$vector" openmpi openmpi-ucx --mca pml ucx
+}
+
+# Rows go to standard output: what is written into files in a guest is lost.
+measure_inside() {
+    local kind
+    server_log=$(mktemp)
+    trap 'rm -f "$server_log"' EXIT
+    port=18600
+    mapfile -t cores < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
+        awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
+    for ((round = 1; round <= rounds; round++)); do one_round || true; done
+    openmpi_over_device
+    echo "machine: $(machine_line)"
+    for kind in "${!failures[@]}"; do echo "failed: $kind, ${failures[$kind]} times"; done
+}
+
+# --- from outside -----------------------------------------------------------------
+
+# A guest has a /tmp of its own, unless it starts in a folder there.
+visible_folder() {
+    case $build/ in
+    /tmp/*) echo "$build" ;;
+    *) echo "$out" ;;
+    esac
+}
+
+measure() {
+    # Its default clock takes 2.6 µs to read, by a device of which there is one for all processors.
+    local bed=("$here/../tests/rxe/guest" --memory 1500 --kernel tsc=reliable) status=0
+    where="a guest, emulated by qemu: only ratios mean something"
+    if "$here/../tests/rxe/host" --check 2>/dev/null; then
+        bed=("$here/../tests/rxe/host")
+        where="this machine"
+    fi
+    (cd "$(visible_folder)" &&
+        exec "${bed[@]}" --timeout 3000 -- bash "$here/bench-rxe.sh" --inside "${options[@]}" \
+        "$build" "$out") \
+        >"$out/said" 2> >(tee -a "$errors" | grep '^round\|^##\|^rxe/' >&2) || status=$?
+    echo "round,contender,what,bytes,value" >"$runs"
+    sed -n 's/^row: //p' "$out/said" >>"$runs"
+    [ "$(wc -l <"$runs")" -gt 1 ] || die "nothing was measured, exit $status: see $errors"
+    [ "$status" = 0 ] ||
+        echo "failed: all that should have followed, exit $status" >>"$out/said"
+}
+
+tables() {
+    local name
+    sed -n 's/^machine: //p' "$out/said"
+    echo "Two processes beside soft-RoCE in $where. $rounds launches of each program, interleaved."
+    echo "Latency is half of a round trip, a launch's median; bandwidth is of 64 writes under way,"
+    echo "one way; all-reduce is of two ranks, f32, in place. Bound: both vectors at the rate of"
+    echo "trib-perf put --bidirectional."
+    for name in "${missing[@]}"; do echo "Not measured here: $name."; done
+    sed -n 's/^failed: \(.*\)/Failed: \1; see errors.log./p' "$out/said"
+    awk -f "$here/benchlib.awk" -f "$here/bench-rxe.awk" "$runs"
+}
+
+if [ -n "$inside" ]; then
+    measure_inside
+    exit
+fi
+build_openmpi || true
+measure
+tables >"$out/bench.md"
+rm -f "$out/said"
+cat "$out/bench.md"
+! grep '^Failed: all' "$out/bench.md" >&2 || exit 1
+echo "written to $out: bench.md, runs.csv, errors.log" >&2
