@@ -89,6 +89,8 @@ static int resolve_here(const struct trib_tcp_root *root, struct addrinfo **out)
 {
     bool loopback = strcmp(root->host, "localhost") == 0;
 
+    if (strcmp(root->host, "*") == 0) /* all addresses: glibc takes it for loopback */
+        return EAI_NONAME;
     return look_up(loopback ? NULL : root->host, root->port, AI_NUMERICHOST, out);
 }
 

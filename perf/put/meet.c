@@ -47,14 +47,16 @@ static trib_status_t nobody(struct put_side *side, const struct trib_tcp_root *w
 trib_status_t put_meet_client(struct put_side *side, const struct trib_tcp_root *where)
 {
     uint64_t deadline = trib_deadline_ms(side->cfg->boot_timeout_ms);
-    char why[128], who[96];
+    char why[128], who[96], before[128] = "";
     int fd;
 
     while ((fd = trib_tcp_connect(where, deadline, why, sizeof(why))) < 0) {
-        if (errno == 0)
+        bool known = errno != 0; /* the address, that is */
+        if (!known && !before[0])
             return trib_fail(&side->err, TRIB_ERR_BOOT, "%s: %s", where->host, why);
-        if (trib_deadline_passed(deadline))
-            return nobody(side, where, why);
+        if (!known || trib_deadline_passed(deadline))
+            return nobody(side, where, known ? why : before);
+        snprintf(before, sizeof(before), "%s", why);
         nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
     }
     snprintf(who, sizeof(who), "%.60s:%s", where->host, where->port);

@@ -52,6 +52,23 @@ network "frames of 9000 bytes" "" --mtu 9000
 network "one host takes frames of 1500 bytes only, and says so" '
     net_on 1 ip link set eth0 mtu 1500' --mtu 9000
 
+# A client that comes by name, to a server that was given its port alone.
+put() { # ADDRESS
+    # shellcheck disable=SC2016 # for the shell on each host
+    expect "trib-perf put between hosts, to $1" 0 "put over tcp" "$hosts" -- sh -c '
+        rank=$TRIB_RANK
+        unset TRIB_RANK TRIB_SIZE TRIB_ROOT
+        [ "$rank" = 0 ] && exec "$1" put --listen 7100
+        exec "$1" put "$2:7100" --transport tcp --sizes 8,64K --iters 10 --check' \
+        sh "$build/perf/trib-perf" "$1"
+}
+put host0
+put "[fd77::1]"
+put 10.77.0.1
+TRIB_BOOT_TIMEOUT_MS=2000 expect "trib-perf put where no server is" 1 "Connection refused" \
+    "$hosts" -- env -u TRIB_RANK -u TRIB_SIZE -u TRIB_ROOT "$build/perf/trib-perf" \
+    put host0:7100
+
 # 4 MiB each way take 32 ms at 1 Gbit/s, less what passes at once.
 "$hosts" --rate 1gbit -- "$build/perf/trib-perf" allreduce --sizes 4M --iters 3 --csv - \
     >"$said" 2>&1
