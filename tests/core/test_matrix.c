@@ -116,9 +116,7 @@ struct job {
 #define HASHES 65536
 
 static struct {
-    uint64_t seed;
-    uint64_t only;
-    uint64_t every;
+    uint64_t seed, only, every;
     bool whole;
     char *transport;
     int ranks;
@@ -391,16 +389,14 @@ static double codec_tolerance(const struct one *c, double magnitude)
     }
 }
 
-/* Of a result that is bit for bit alike on all ranks, which check_alike proves, each looks
- * at a part; of a lossy one at all, for its noise. */
+/* Of a result whose bits are alike on all ranks, see check_alike, each looks at a part. */
 static void check_result(struct rank *r, const struct one *c, const struct call *k,
                          bool alike)
 {
     size_t bytes = trib_dtype_size(c->oracle.dtype);
     const uint8_t *result = k->recv + k->result_first * bytes;
-    size_t parts = alike && !c->digit[AXIS_CODEC] ? (size_t)r->self->size : 1;
-    size_t part = parts > 1 ? (size_t)r->self->rank : 0;
-    size_t first = k->result_n * part / parts, end = k->result_n * (part + 1) / parts;
+    size_t p = alike ? (size_t)r->self->size : 1, at = alike ? (size_t)r->self->rank : 0;
+    size_t first = k->result_n * at / p, end = k->result_n * (at + 1) / p;
     double error = 0, signal = 0;
 
     for (size_t i = first; i < end; i++) {
@@ -492,8 +488,7 @@ static void run_case(struct rank *r, uint64_t number, uint64_t slot)
     struct call k;
 
     decode(r->job, number, &c);
-    if (c.blocking && c.pair.coll == TRIB_BROADCAST)
-        c.in_place = true;
+    c.in_place |= c.blocking && c.pair.coll == TRIB_BROADCAST;
     prepare(r, &c, &k);
     trib_status_t st = c.blocking ? call_blocking(r->self->comm, &c, &k)
                                   : call_plan(r, &c, &k);
@@ -504,15 +499,13 @@ static void run_case(struct rank *r, uint64_t number, uint64_t slot)
     if (st != TRIB_OK)
         die(r, &c, trib_last_error(r->self->comm));
     r->ran++;
-    bool alike = slot < HASHES &&
-                 (c.pair.coll == TRIB_ALLREDUCE || c.pair.coll == TRIB_BROADCAST ||
-                  c.pair.coll == TRIB_ALLGATHER);
-    check_result(r, &c, &k, alike);
+    bool alike = slot < HASHES && c.pair.coll != TRIB_REDUCE &&
+                 c.pair.coll != TRIB_REDUCE_SCATTER;
+    check_result(r, &c, &k, alike && !c.digit[AXIS_CODEC]); /* noise: all of it */
     check_guards(r, &c, &k);
-    size_t bytes = k.result_n * trib_dtype_size(c.oracle.dtype);
     if (alike)
         r->job->hashes[slot * RANKS_MOST + (size_t)r->self->rank] =
-            oracle_hash(k.recv, bytes);
+            oracle_hash(k.recv, k.result_n * trib_dtype_size(c.oracle.dtype));
 }
 
 /* The n-th draw for a pair, dtype and op: the other axes at random. */
