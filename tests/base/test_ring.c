@@ -109,7 +109,7 @@ static void test_counters_wrap(void **state)
 
 static int produce(struct trib_ring *ring)
 {
-    uint64_t deadline = trib_deadline_ms(30000);
+    uint64_t deadline = trib_deadline_ms(30000 * (int)tribtest_slowness());
 
     for (uint64_t i = 0; i < MESSAGES; i++) {
         struct record *r;
@@ -126,7 +126,7 @@ static int produce(struct trib_ring *ring)
 
 static int consume(struct trib_ring *ring)
 {
-    uint64_t deadline = trib_deadline_ms(30000);
+    uint64_t deadline = trib_deadline_ms(30000 * (int)tribtest_slowness());
 
     for (uint64_t i = 0; i < MESSAGES; i++) {
         const struct record *r;

@@ -57,6 +57,7 @@ struct start {
     pid_t pids[BOOTTEST_RANKS];
     struct seen *seen;
     uint64_t *fault_at;
+    _Atomic bool *announced; /* the board knows the processes of this run, none of the last */
 };
 
 static inline void boottest_sleep(int ms)
@@ -195,6 +196,8 @@ boottest_child(const struct start *s, int rank)
     struct trib_error err = {0};
 
     tribtest_deadline(40);
+    while (!*s->announced)
+        boottest_sleep(1);
     s->seen[rank].status = boottest_rank(s, rank, &err);
     s->seen[rank].at = trib_now_ns();
     snprintf(s->seen[rank].text, sizeof(s->seen[rank].text), "%s",
@@ -217,6 +220,7 @@ static inline void boottest_run(struct start *s)
 {
     s->seen = boottest_shared(BOOTTEST_RANKS * sizeof(*s->seen));
     s->fault_at = boottest_shared(sizeof(*s->fault_at));
+    s->announced = boottest_shared(sizeof(*s->announced));
     fflush(NULL);
     for (int i = 0; i < s->size; i++) {
         s->pids[i] = fork();
@@ -226,6 +230,7 @@ static inline void boottest_run(struct start *s)
         if (s->local)
             trib_local_set_pid(s->local, i, s->pids[i]);
     }
+    *s->announced = true;
     for (int i = 0; i < s->size; i++)
         if (s->fault == FAULT_NONE || i != s->victim)
             waitpid(s->pids[i], NULL, 0);
@@ -239,6 +244,7 @@ static inline void boottest_free(struct start *s)
 {
     munmap(s->seen, BOOTTEST_RANKS * sizeof(*s->seen));
     munmap(s->fault_at, sizeof(*s->fault_at));
+    munmap(s->announced, sizeof(*s->announced));
 }
 
 static inline void boottest_all_well(const struct start *s)

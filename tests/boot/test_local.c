@@ -176,7 +176,7 @@ static void test_missing(void **state)
     struct start s = new_start(4);
 
     (void)state;
-    s.boot_ms = 2000;
+    s.boot_ms = 2000 * (int)tribtest_slowness();
     s.may_open = too_late;
     boottest_run(&s);
     /* Those that come too late are told the same. */

@@ -248,13 +248,16 @@ static void run_pins(const char *config, int size, uint64_t most)
     trib_local_destroy(local);
 }
 
-/* What is registered grows with the edges that are used. */
+/* What is registered grows with the edges that are used. A slow build has fewer ranks:
+ * all connect at once, and to each the others' managers must answer in time. */
 static void test_pinned_by_edges(void **state)
 {
+    int ranks = tribtest_slowness() > 1 ? EDGE_RANKS / 4 : EDGE_RANKS;
+
     (void)state;
     run_pins("transport=verbs,algorithm=ring,chunk=65536,window=8,boot_timeout_ms=100000,"
              "timeout_ms=100000",
-             EDGE_RANKS, 2);
+             ranks, 2);
     run_pins("transport=verbs,algorithm=tree,chunk=65536,window=8,boot_timeout_ms=100000,"
              "timeout_ms=100000",
              16, 5);
