@@ -18,7 +18,8 @@
 
 enum {
     GOING_MS = 50, /* for what a dead peer may have under way */
-    NEWS_MS = 1000, /* for the news of a death, where its device has already refused a request */
+    NEWS_MS = 1000, /* for an answer of who has refused a request and whose connection ended */
+    DYING_MS = 3000, /* for any news of it: a process may take long to end */
     LOOK_MS = 5, /* between two looks for them */
     LEAVE_MS = 200, /* for what is posted to get there */
 };
@@ -144,10 +145,11 @@ static bool is_clear(struct verbs *v, int peer, uint64_t now)
     if (p->watch.by != TRIB_WATCH_NOBODY && now - p->looked_at < LOOK_MS * NS_PER_MS)
         return false;
     p->looked_at = now;
-    bool late = now - p->going_at > NEWS_MS * NS_PER_MS;
+    bool late = now - p->going_at > DYING_MS * NS_PER_MS;
+    bool mute = p->watch.by == TRIB_WATCH_PULSE && p->ended &&
+                now - p->going_at > NEWS_MS * NS_PER_MS;
     bool lives = trib_watch_answered(&p->watch, p->question);
-    bool dead = !lives && (trib_watch_dead(&p->watch) ||
-                           (p->watch.by == TRIB_WATCH_PULSE && p->ended && late));
+    bool dead = !lives && (mute || trib_watch_dead(&p->watch));
     if (!dead && !lives && !late && p->watch.by != TRIB_WATCH_NOBODY)
         return false;
     if (dead)

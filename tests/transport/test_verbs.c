@@ -150,20 +150,23 @@ static void test_memory(void **state)
 /* In a child, which gives up the right to lock without limit. */
 static int register_much(int rank, int size, void *arg)
 {
-    struct pair *pair = arg;
-    const struct trib_transport_ops *ops = pair->t[0]->ops;
     const struct rlimit limit = {65536, 65536};
     struct trib_region *region;
+    struct pair *pair = arg;
 
     (void)rank;
     (void)size;
+    open_pair(pair);
+    const struct trib_transport_ops *ops = pair->t[0]->ops;
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (getuid() == 0 && setuid(65534) != 0))
         return 1;
     if (ops->reg(pair->t[0], pair->mem[0], 4096, &region) != TRIB_OK ||
         ops->reg(pair->t[0], pair->mem[0], 65536, &region) != TRIB_ERR_NO_MEMORY)
         return 2;
-    return !strstr(pair->err.text, "64K more cannot be registered: 12K are, and this "
-                                   "process may lock 64K; raise the limit");
+    bool told = strstr(pair->err.text, "64K more cannot be registered: 12K are, and this "
+                                       "process may lock 64K; raise the limit");
+    pair_close(pair);
+    return !told;
 }
 
 static void test_memlock(void **state)
@@ -172,9 +175,7 @@ static void test_memlock(void **state)
 
     (void)state;
     fake_verbs_reset()->memlock = true;
-    open_pair(&pair);
     assert_int_equal(tribtest_forks(1, 30, register_much, &pair), 0);
-    pair_close(&pair);
 }
 
 /* Where the kernel copies pinned pages at fork, the library need not mark them: that would
