@@ -8,7 +8,7 @@
 BEGIN {
     FS = ","
     title["latency"] = "µs one way"
-    title["bandwidth"] = "GB/s"
+    title["bandwidth"] = "MB/s"
     title["all-reduce"] = "µs"
     # What over what, and the goal: "<" at most, ">" at least.
     ratios["latency"] = "trib ib_write_lat <1.1;trib ib_send_lat"
@@ -20,7 +20,7 @@ FNR == 1 { next }
 
 {
     key = $3 SUBSEP $2 SUBSEP $4
-    value[key, ++count[key]] = $5 + 0
+    value[key, ++count[key]] = $5 * ($3 == "bandwidth" ? 1e3 : 1)
     if (!($3 in known_what)) { known_what[$3] = 1; what[++kinds] = $3 }
     if (!(($3, $2) in known_name)) { known_name[$3, $2] = 1; name[$3, ++names[$3]] = $2 }
     if (!(($3, $4) in known_size)) { known_size[$3, $4] = 1; size[$3, ++sizes[$3]] = $4 }

@@ -193,7 +193,7 @@ measure_inside() {
     for ((round = 1; round <= rounds; round++)); do one_round || true; done
     openmpi_over_device
     echo "machine: $(machine_line)"
-    for kind in "${!failures[@]}"; do echo "failed: $kind, ${failures[$kind]} times"; done
+    for kind in "${!failures[@]}"; do echo "failed: $kind (launches: ${failures[$kind]})"; done | sort
 }
 
 # --- from outside -----------------------------------------------------------------
@@ -217,7 +217,8 @@ measure() {
     (cd "$(visible_folder)" &&
         exec "${bed[@]}" --timeout 3000 -- bash "$here/bench-rxe.sh" --inside "${options[@]}" \
         "$build" "$out") \
-        >"$out/said" 2> >(tee -a "$errors" | grep '^round\|^##\|^rxe/' >&2) || status=$?
+        >"$out/said" 2> >(tee -a "$errors" |
+            grep --line-buffered '^round\|^##\|^Open MPI over\|^rxe/' >&2) || status=$?
     echo "round,contender,what,bytes,value" >"$runs"
     sed -n 's/^row: //p' "$out/said" >>"$runs"
     [ "$(wc -l <"$runs")" -gt 1 ] || die "nothing was measured, exit $status: see $errors"
