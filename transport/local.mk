@@ -14,6 +14,7 @@ libtransport_la_SOURCES = \
 	transport/pulse.c transport/pulse.h \
 	transport/rails.c transport/rails.h \
 	transport/rails_address.c \
+	transport/rails_connect.c \
 	transport/rails_receive.c \
 	transport/rails_recover.c \
 	transport/rails_region.c \

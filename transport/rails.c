@@ -20,11 +20,11 @@ enum {
     LEAVE_MS = 1000, /* for what has to be repeated to be posted */
 };
 
-trib_status_t trib_rails_pass(struct rails *r, trib_status_t status)
+trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status)
 {
     if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
-        trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err));
-    trib_error_clear(&r->inner_err);
+        trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err[inner]));
+    trib_error_clear(&r->inner_err[inner]);
     return status;
 }
 
@@ -54,9 +54,11 @@ static int report_loss(struct rails *r, int peer, struct trib_event *event)
     *event = (struct trib_event){
         .kind = TRIB_EVENT_PEER_LOST,
         .peer = peer,
-        .left = (p->left & ~(unsigned)p->dead) != 0,
+        .left = (p->left & ~(unsigned)(p->dead | p->doomed)) != 0,
     };
     memcpy(event->why, p->why, sizeof(event->why));
+    if (!event->left)
+        trib_rails_renounce(r, peer);
     trib_rails_part(r, peer, RAILS_PEER_LOST);
     return 1;
 }
@@ -93,7 +95,8 @@ static int rails_poll(struct trib_transport *t, struct trib_event *events, int m
 
     while (n < max && trib_rails_pull(r))
         n += report(r, events + n, max - n);
-    trib_error_clear(&r->inner_err);
+    for (int i = 0; i < r->n; i++)
+        trib_error_clear(&r->inner_err[i]);
     return n;
 }
 
@@ -173,10 +176,10 @@ static trib_status_t open_inners(struct rails *r,
 {
     struct trib_transport_opts part = *opts;
 
-    part.err = &r->inner_err;
     part.pulse = NULL; /* a heart for each rail: it beats over that rail's network */
     for (int i = 0; i < plan->n; i++) {
         struct trib_transport **at = &r->inner[r->n];
+        part.err = &r->inner_err[r->n];
         trib_status_t status = plan->open(plan->arg, i, &part, at);
         if (status == TRIB_OK) {
             memcpy(r->label[r->n], plan->label[i], sizeof(r->label[0]));
@@ -185,10 +188,10 @@ static trib_status_t open_inners(struct rails *r,
         }
         *at = NULL;
         if (!plan->skips || (i + 1 == plan->n && r->n == 0))
-            return trib_rails_pass(r, status);
+            return trib_rails_pass(r, r->n, status);
         trib_log(r->log, TRIB_LOG_DEBUG, "rails", "%s is left out: %s", plan->label[i],
-                 trib_error_text(&r->inner_err));
-        trib_error_clear(&r->inner_err);
+                 trib_error_text(part.err));
+        trib_error_clear(part.err);
     }
     return TRIB_OK;
 }
@@ -208,6 +211,8 @@ trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
     r->size = opts->size;
     r->confirms = plan->confirms;
     r->name = plan->name;
+    r->same_net = plan->same_net;
+    r->reach_ms = plan->reach_ms;
     r->log = opts->log;
     r->err = opts->err;
     r->pid = getpid();

@@ -39,6 +39,9 @@ struct rails_plan {
     trib_status_t (*open)(void *arg, int rail, const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void *arg;
+    /* Does such an address promise to be of that inner's network? NULL: not known */
+    bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
+    int reach_ms; /* for a peer: then no other inner is tried; 0: each is */
     char label[RAILS_MAX][RAILS_LABEL]; /* "mlx5_0" */
     uint64_t
         net[RAILS_MAX]; /* equal: the same network; 0: not known; open() may set it */
@@ -111,6 +114,7 @@ enum rails_flow {
 struct rails_peer {
     enum rails_peer_state state;
     int n; /* rails; 0: not known yet */
+    bool plain; /* it has one device, and so one rail, over whichever of ours it comes */
     struct rails_rail rails[RAILS_MAX];
     uint8_t dead; /* given up: nothing is written over them */
     uint8_t parted; /* and left: nothing arrives over them */
@@ -148,9 +152,11 @@ struct rails {
     int n;
     bool confirms;
     const char *name;
+    bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
+    int reach_ms;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_error inner_err;
+    struct trib_error inner_err[RAILS_MAX]; /* one each: connections are made by threads */
     int pid;
     struct trib_transport *inner[RAILS_MAX];
     char label[RAILS_MAX][RAILS_LABEL];
@@ -194,7 +200,7 @@ trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
                               struct trib_transport **out);
 
 /** trib_rails_pass - an inner's error becomes this one's; returns status. */
-trib_status_t trib_rails_pass(struct rails *r, trib_status_t status);
+trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status);
 
 /** trib_rails_list - the next poll looks at this peer. */
 void trib_rails_list(struct rails *r, int peer);
@@ -203,10 +209,25 @@ void trib_rails_list(struct rails *r, int peer);
 void trib_rails_set_order(struct rails_order *order, const struct rails_peer *p,
                           uint64_t base);
 
+/* An address, taken apart. A rank with one device has one without rails, and no board. */
+struct rails_whole {
+    int n;
+    bool plain; /* such a rank's */
+    uint64_t net[RAILS_MAX];
+    struct trib_address inner[RAILS_MAX];
+    struct trib_blob board[RAILS_MAX];
+};
+
 /* rails_address.c */
+/** trib_rails_look - which inner goes with which of the peer's; sets the peer's rails. */
+trib_status_t trib_rails_look(struct rails *r, int peer,
+                              const struct trib_address *address,
+                              struct rails_whole *out);
 trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *out);
 trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
                                const struct trib_address *address);
+
+/* rails_connect.c */
 trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address);
 
@@ -234,9 +255,13 @@ trib_status_t trib_rails_write(struct trib_transport *t, int peer,
 int trib_rails_reap(struct rails *r, int peer, struct trib_event *events, int max);
 /** trib_rails_repeat - post again what the peer has not got; false: not all yet. */
 bool trib_rails_repeat(struct rails *r, int peer);
-/** trib_rails_say - a word of our own into the peer's board, over a rail. */
-trib_status_t trib_rails_say(struct rails *r, int peer, int rail, size_t off,
-                             size_t len, bool quiet);
+/* A word of our own: these bytes of the peer's board, which lie alike in ours. */
+struct rails_word {
+    size_t off, len;
+    bool quiet;
+};
+/** trib_rails_say - over this rail; TRIB_ERR_NO_RESOURCE as of write. */
+trib_status_t trib_rails_say(struct rails *r, int peer, int rail, struct rails_word word);
 
 /* rails_receive.c */
 /** trib_rails_pull - poll each inner transport once; false: there was nothing. */
@@ -258,6 +283,8 @@ void trib_rails_tend(struct rails *r, int peer);
 void trib_rails_fail(struct rails *r, int peer, const char *why);
 /** trib_rails_answered - the peer's word from where to repeat has come. */
 void trib_rails_answered(struct rails *r, int peer, int losses);
+/** trib_rails_renounce - tell a peer that lives that it is lost to us, not left. */
+void trib_rails_renounce(struct rails *r, int peer);
 /** trib_rails_part - leave all rails of a peer. */
 void trib_rails_part(struct rails *r, int peer, enum rails_peer_state state);
 

@@ -81,6 +81,7 @@ static bool meet(struct rails *r, int peer, int inner)
         return false;
     if (!p->n) {
         p->n = (int)n;
+        p->plain = plain;
         trib_rails_set_order(&p->in, p, 0);
     }
     p->rails[k].inner = inner;
@@ -89,6 +90,8 @@ static bool meet(struct rails *r, int peer, int inner)
 
 static int find_rail(const struct rails_peer *p, int inner)
 {
+    if (p->plain)
+        return 0;
     for (int k = 0; k < p->n; k++) {
         if (p->rails[k].inner == inner)
             return k;
@@ -106,9 +109,12 @@ static void take_word(struct rails *r, int peer, int k, uint64_t len)
     }
     unsigned dead = (unsigned)len & rails_all(p);
     p->rails[k].mark = (uint8_t)dead;
-    if (dead & (1u << k))
+    if ((dead & (1u << k)) && dead != rails_all(p))
         return; /* nonsense: a rail does not tell its own end */
-    trib_rails_doom(r, peer, dead);
+    if (dead == rails_all(p))
+        snprintf(p->why, sizeof(p->why), "it has lost this rank");
+    if (dead & ~(unsigned)(p->dead | p->doomed)) /* else known */
+        trib_rails_doom(r, peer, dead);
 }
 
 static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
@@ -124,6 +130,8 @@ static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
         }
         k = find_rail(p, inner);
     }
+    if (p->rails[k].inner < 0)
+        p->rails[k].inner = inner; /* a plain peer is answered where it writes */
     if (p->parted >> k & 1)
         return;
     if (e->imm == TRIB_IMM_OWN) {
@@ -159,7 +167,7 @@ static void take_lost(struct rails *r, int inner, const struct trib_event *e)
     if (k < 0)
         return;
     p->ended |= (uint8_t)(1u << k);
-    if (p->dead >> k & 1)
+    if ((p->dead >> k & 1) || (e->left && (p->doomed >> k & 1)))
         return;
     memcpy(p->why, e->why, sizeof(p->why));
     if (!e->left) {

@@ -37,6 +37,9 @@ struct rig {
                           [HELD]; /* the device has them, who polls has not */
     int n_held[2][RAILS_MAX];
     bool refuses[RAILS_MAX]; /* to connect */
+    int together; /* refusals that wait for each other; 0: none does */
+    _Atomic int asked[2]; /* those of each side */
+    _Atomic bool alone; /* one has waited in vain */
     bool one_way[RAILS_MAX]; /* side 0 cannot connect; side 1 can, and writes */
     void (*leaves)(void); /* while side 0 leaves such a line */
     int rails[2];
@@ -131,6 +134,19 @@ static trib_status_t line_write(struct trib_transport *t, int peer,
     return status;
 }
 
+/* All that refuse are asked at the same time, or the last one comes too late. */
+static void wait_for_others(int side)
+{
+    uint64_t until = trib_deadline_ms(5000 * tribtest_slowness());
+
+    rig.asked[side]++;
+    while (rig.asked[side] < rig.together && !rig.alone) {
+        if (trib_deadline_passed(until))
+            rig.alone = true;
+        usleep(200);
+    }
+}
+
 static trib_status_t line_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address)
 {
@@ -138,6 +154,7 @@ static trib_status_t line_connect(struct trib_transport *t, int peer,
 
     find(t, &side, &rail);
     if (rig.refuses[rail]) {
+        wait_for_others(side);
         rig.line[rail].down = rig.reported[side][rail] = true;
         return trib_fail(wrap_of(t)->err, TRIB_ERR_UNSUPPORTED, "no way over line %d",
                          rail);
@@ -506,6 +523,43 @@ static void test_refused(void **state)
     pair_close(&rig.pair);
 }
 
+/* Those that do not answer take their time at once, not one after the other. */
+static void test_refused_at_once(void **state)
+{
+    struct side s[2];
+
+    (void)state;
+    rig_reset(4, 4);
+    rig.together = 3;
+    for (int k = 0; k < 3; k++)
+        rig.refuses[k + (k == 2)] = true;
+    rig_open();
+    assert_false(rig.alone);
+    run(s);
+    assert_all_once(s);
+    pair_close(&rig.pair);
+}
+
+/* After disconnect there is no word of the peer, whatever was under way. */
+static void test_nothing_after(void **state)
+{
+    struct pair *pair = &rig.pair;
+    struct trib_event e;
+
+    (void)state;
+    rig_reset(2, 2);
+    rig_open();
+    for (uint32_t i = 0; i < 4; i++)
+        assert_status(pair_write(pair, 8, i), TRIB_OK);
+    assert_int_equal(pair_poll(pair, 1, (int)(20000 * tribtest_slowness()), &e), 1);
+    assert_int_equal(pair_poll(pair, 0, (int)(20000 * tribtest_slowness()), &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
+    pair->t[0]->ops->disconnect(pair->t[0], 1);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(pair->t[0]->ops->poll(pair->t[0], &e, 1), 0);
+    pair_close(pair);
+}
+
 static struct side one_way[2];
 
 static void write_on(void)
@@ -607,6 +661,11 @@ static void test_spoilt(void **state)
     assert_int_equal(n, 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(strstr(e.why, "is not registered any more"));
+    /* It lives, and has not left. */
+    assert_int_equal(pair_poll(pair, 1, (int)(20000 * tribtest_slowness()), &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_false(e.left);
+    assert_string_equal(e.why, "it has lost this rank");
     pair_close(pair);
 }
 
@@ -643,7 +702,8 @@ int main(void)
         cmocka_unit_test(test_order),        cmocka_unit_test(test_each_position),
         cmocka_unit_test(test_two_of_three), cmocka_unit_test(test_none_remains),
         cmocka_unit_test(test_said),         cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_one_way),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_refused_at_once),
+        cmocka_unit_test(test_nothing_after), cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_fewer),
         cmocka_unit_test(test_networks),     cmocka_unit_test(test_spoilt),
         cmocka_unit_test(test_wrong_text),
