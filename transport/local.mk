@@ -19,6 +19,7 @@ libtransport_la_SOURCES = \
 	transport/rails_recover.c \
 	transport/rails_region.c \
 	transport/rails_send.c \
+	transport/rails_silence.c \
 	transport/rails_wire.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/backends.h"
@@ -92,9 +93,12 @@ static int rails_poll(struct trib_transport *t, struct trib_event *events, int m
 {
     struct rails *r = rails_of(t);
     int n = r->n_list ? report(r, events, max) : 0;
+    bool pulled = n < max;
 
     while (n < max && trib_rails_pull(r))
         n += report(r, events + n, max - n);
+    if (pulled && r->n > 1 && r->confirms)
+        trib_rails_watch(r);
     for (int i = 0; i < r->n; i++)
         trib_error_clear(&r->inner_err[i]);
     return n;
@@ -216,6 +220,7 @@ trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
     r->log = opts->log;
     r->err = opts->err;
     r->pid = getpid();
+    r->silence_ns = (uint64_t)opts->cfg->stop_timeout_ms * 1000000u;
     r->peers = calloc((size_t)opts->size, sizeof(*r->peers));
     r->list = calloc((size_t)opts->size, sizeof(*r->list));
     if (!r->peers || !r->list)
@@ -346,6 +351,7 @@ static void rails_wait(struct trib_transport *t, int timeout_us)
     struct pollfd sleep[RAILS_MAX];
     int each = 0;
 
+    atomic_store_explicit(&r->slept, true, memory_order_relaxed);
     if (r->n_sleep && timeout_us > 0) {
         memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may be here */
         (void)ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL);

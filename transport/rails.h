@@ -29,6 +29,10 @@
 #define RAILS_LOG 256u /* writes to a peer that may have to be repeated */
 #define RAILS_LABEL 48
 
+/* The token of a write of the caller's is its place in the log, and these bits above. */
+#define RAILS_EPOCH_SHIFT 56
+#define RAILS_PROBE ((UINT64_C(1) << RAILS_EPOCH_SHIFT) - 1) /* a probe's, whatever is above */
+
 /* What is to be opened. `open` is called for rail 0..n-1 of this rank. */
 struct rails_plan {
     const char *name; /* of the inner transports, for route() */
@@ -94,6 +98,13 @@ struct rails_rail {
     struct rails_fifo early; /* arrived before its turn */
     uint8_t mark; /* the last that came: which rails the peer has given up */
     uint8_t marked; /* the last that was sent */
+    /* rails_silence.c; times in ns */
+    uint64_t last; /* while done is below it, something posted here is not done */
+    uint64_t seen; /* done, at the last look */
+    uint64_t since; /* waits since then without progress; 0: it does not */
+    uint64_t asked; /* the last probe */
+    uint64_t heard; /* the last answer to one */
+    bool probing;
 };
 
 enum rails_peer_state {
@@ -125,6 +136,7 @@ struct rails_peer {
     bool trouble; /* any of these, or not done with them */
     bool listed;
     uint64_t trouble_at;
+    uint64_t proved_at; /* since then a rail answers while another is silent; 0: none */
     char why[TRIB_WHY_MAX];
     _Atomic int waker; /* inner by which it is woken; -1: none */
     /* sending */
@@ -173,6 +185,10 @@ struct rails {
     struct pollfd sleep[RAILS_MAX];
     int n_sleep; /* 0: not asked yet, or one has no descriptor */
     bool asked;
+    uint64_t silence_ns; /* of a peer, until it is lost */
+    uint64_t looked_at;
+    uint32_t polls;
+    _Atomic bool slept; /* the next poll looks at once */
 };
 
 static inline struct rails *rails_of(struct trib_transport *t)
@@ -259,6 +275,7 @@ bool trib_rails_repeat(struct rails *r, int peer);
 struct rails_word {
     size_t off, len;
     bool quiet;
+    bool probe; /* reports its end, to rails_silence.c */
 };
 /** trib_rails_say - over this rail; TRIB_ERR_NO_RESOURCE as of write. */
 trib_status_t trib_rails_say(struct rails *r, int peer, int rail, struct rails_word word);
@@ -273,6 +290,10 @@ void trib_rails_settle(struct rails_peer *p);
 int trib_rails_deliver(struct rails_peer *p, int peer, struct trib_event *events,
                        int max);
 void trib_rails_free_fifos(struct rails_peer *p);
+
+/* rails_silence.c */
+/** trib_rails_watch - after a pull: which rails are silent while others are not? */
+void trib_rails_watch(struct rails *r);
 
 /* rails_recover.c */
 /** trib_rails_doom - a rail is to be given up. */

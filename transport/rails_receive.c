@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time.h"
 #include "transport/rails.h"
 
 enum {
@@ -113,7 +114,7 @@ static void take_word(struct rails *r, int peer, int k, uint64_t len)
         return; /* nonsense: a rail does not tell its own end */
     if (dead == rails_all(p))
         snprintf(p->why, sizeof(p->why), "it has lost this rank");
-    if (dead & ~(unsigned)(p->dead | p->doomed)) /* else known */
+    if (dead & ~(unsigned)(p->dead | p->doomed)) /* else known, or a probe */
         trib_rails_doom(r, peer, dead);
 }
 
@@ -153,9 +154,17 @@ static void take_done(struct rails *r, int inner, const struct trib_event *e)
     struct rails_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
 
-    if (k < 0 || (uint8_t)(e->token >> 56) != p->epoch)
+    if (k < 0)
         return;
-    p->rails[k].done = (e->token & ((UINT64_C(1) << 56) - 1)) + 1;
+    uint64_t at = e->token & RAILS_PROBE;
+    if (at == RAILS_PROBE) {
+        p->rails[k].probing = false;
+        p->rails[k].heard = trib_now_ns();
+        return;
+    }
+    if ((uint8_t)(e->token >> RAILS_EPOCH_SHIFT) != p->epoch)
+        return;
+    p->rails[k].done = at + 1;
     trib_rails_list(r, e->peer);
 }
 

@@ -123,6 +123,8 @@ static void give_up(struct rails *r, int peer)
     if (p->state != RAILS_PEER_CONNECTED)
         return;
     p->flow = RAILS_ASKING;
+    for (int k = 0; k < p->n; k++)
+        p->rails[k].last = 0;
     choose_waker(p);
 }
 

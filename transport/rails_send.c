@@ -13,11 +13,10 @@
 #include "transport/rails.h"
 
 #define UNSIGNALLED 8u
-#define EPOCH_SHIFT 56
 
 static uint64_t token_of(const struct rails_peer *p, uint64_t at)
 {
-    return (uint64_t)p->epoch << EPOCH_SHIFT | at;
+    return (uint64_t)p->epoch << RAILS_EPOCH_SHIFT | at;
 }
 
 /* TRIB_ERR_NO_RESOURCE also where the rail has just ended: poll will tell. */
@@ -47,6 +46,8 @@ static trib_status_t post(struct rails *r, int peer, struct rails_entry *e, uint
     if (status != TRIB_OK)
         return trib_rails_pass(r, rail->inner, status);
     rail->unsignalled = w.signal ? 0 : rail->unsignalled + 1;
+    if (w.signal)
+        rail->last = at + 1;
     e->rail = (uint8_t)k;
     return TRIB_OK;
 }
@@ -141,6 +142,8 @@ trib_status_t trib_rails_say(struct rails *r, int peer, int k, struct rails_word
         .len = word.len,
         .imm = TRIB_IMM_OWN,
         .quiet = word.quiet,
+        .signal = word.probe,
+        .token = RAILS_PROBE,
     };
 
     return inner->ops->write(inner, peer, &w);

@@ -158,7 +158,6 @@ struct verbs {
     bool own_pulse;
     bool watch; /* look for peers of this host in /proc */
     int reach_ms; /* for a connection: then no other address of the peer is tried */
-    int silence_ms; /* of a peer, till it is lost */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
     enum verbs_connect connect;
@@ -248,7 +247,7 @@ struct verbs_params {
 
 /* verbs.c: a transport of one device, the first of the list. */
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
-                                  const struct verbs_params *params, int silence_ms,
+                                  const struct verbs_params *params,
                                   struct trib_transport **out);
 
 /* verbs_rails.c: how many devices there are, and all of them. */

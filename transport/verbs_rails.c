@@ -22,7 +22,6 @@ enum { DEVICES_MAX = 32 };
 struct devices {
     const struct verbs_params *params;
     struct rails_plan plan;
-    int silence_ms;
     int n;
     char name[RAILS_MAX][IBV_SYSFS_NAME_MAX];
 };
@@ -208,7 +207,7 @@ static trib_status_t open_rail(void *arg, int rail,
     struct verbs_params one = *d->params;
 
     snprintf(one.device, sizeof(one.device), "%s", d->name[rail]);
-    trib_status_t status = trib_verbs_open_one(opts, &one, d->silence_ms, out);
+    trib_status_t status = trib_verbs_open_one(opts, &one, out);
     if (status == TRIB_OK && verbs_of(*out)->n_ips)
         d->plan.net[rail] = net_of(&verbs_of(*out)->ip[0]);
     return status;
@@ -228,7 +227,6 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         .reach_ms = (int)d->params->reach_ms,
     };
 
-    d->silence_ms = opts->cfg->stop_timeout_ms / 2;
     for (int i = 0; i < d->n; i++)
         snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s", d->name[i]);
     return trib_rails_make(opts, &d->plan, out);
@@ -251,5 +249,5 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
     if (d.n > 1)
         return open_several(opts, &d, out);
     snprintf(one.device, sizeof(one.device), "%s", d.n ? d.name[0] : "");
-    return trib_verbs_open_one(opts, &one, opts->cfg->stop_timeout_ms, out);
+    return trib_verbs_open_one(opts, &one, out);
 }

@@ -40,6 +40,12 @@ struct rig {
     int together; /* refusals that wait for each other; 0: none does */
     _Atomic int asked[2]; /* those of each side */
     _Atomic bool alone; /* one has waited in vain */
+    unsigned frozen; /* these lines bring nothing, for freeze_ms from freeze_at on */
+    int freeze_ms;
+    uint32_t freeze_at; /* the write, of all */
+    uint32_t writes;
+    uint64_t thaw_at;
+    int stop_ms; /* 0: that of pair_opts */
     bool one_way[RAILS_MAX]; /* side 0 cannot connect; side 1 can, and writes */
     void (*leaves)(void); /* while side 0 leaves such a line */
     int rails[2];
@@ -93,13 +99,21 @@ static int give(int side, int rail, struct trib_event *events, int max)
     return n;
 }
 
+static bool is_frozen(int side, int rail)
+{
+    int line = (int)(line_of(side, rail) - rig.line);
+
+    return (rig.frozen >> line & 1) && rig.thaw_at &&
+           !trib_deadline_passed(rig.thaw_at);
+}
+
 static int line_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     int side, rail;
 
     find(t, &side, &rail);
     struct line *line = line_of(side, rail);
-    if (rig.reported[side][rail])
+    if (rig.reported[side][rail] || is_frozen(side, rail))
         return 0;
     /* What is under way may land late, at an end that knows of nothing. */
     if (!line->down || (line->notices[side] ? line->last_look[side] : draw(100) < 5))
@@ -124,6 +138,8 @@ static trib_status_t line_write(struct trib_transport *t, int peer,
     struct line *line = line_of(side, rail);
     if (rig.reported[side][rail])
         return TRIB_ERR_PEER_LOST;
+    if (rig.frozen && ++rig.writes == rig.freeze_at)
+        rig.thaw_at = trib_deadline_ms(rig.freeze_ms);
     if (line->writes == line->cut_at)
         line->down = true;
     if (line->down) /* until its end is noticed a line takes as much as its queue holds
@@ -218,6 +234,8 @@ static void rig_reset(int rails0, int rails1)
 static void rig_open_side(int side)
 {
     struct trib_transport_opts opts = pair_opts(&rig.pair, side);
+    if (rig.stop_ms)
+        rig.pair.cfg.stop_timeout_ms = rig.stop_ms;
     struct rails_plan plan = {
         .name = "loop", .n = rig.rails[side], .confirms = true, .open = open_line};
 
@@ -540,6 +558,49 @@ static void test_refused_at_once(void **state)
     pair_close(&rig.pair);
 }
 
+/* What brings nothing is given up, though no device says so, while another does. */
+static void test_one_silent(void **state)
+{
+    (void)state;
+    for (int line = 0; line < 2; line++) {
+        struct side s[2];
+        rig_reset(2, 2);
+        rig.stop_ms = 3000;
+        rig.frozen = 1u << line;
+        rig.freeze_ms = 3600000;
+        rig.freeze_at = 12;
+        rig_open();
+        uint64_t begin = trib_now_ns();
+        run(s);
+        assert_true(trib_now_ns() - begin >= UINT64_C(1400000000));
+        assert_all_once(s);
+        assert_int_equal(rig.pair.lines, 2); /* one at each end */
+        assert_non_null(strstr(rig.pair.logged, line ? "line1 no longer reaches"
+                                                     : "line0 no longer reaches"));
+        pair_close(&rig.pair);
+    }
+}
+
+/* As behind one switch that restarts: no rail is left. */
+static void test_all_silent(void **state)
+{
+    (void)state;
+    for (int seed = 0; seed < 3; seed++) {
+        struct side s[2];
+        rig_reset(3, 3);
+        rig.seed = (uint32_t)seed;
+        rig.stop_ms = 1000;
+        rig.frozen = 7;
+        rig.freeze_ms = 900;
+        rig.freeze_at = 10 + 5 * (uint32_t)seed;
+        rig_open();
+        run(s);
+        assert_all_once(s);
+        assert_int_equal(rig.pair.lines, 0);
+        pair_close(&rig.pair);
+    }
+}
+
 /* After disconnect there is no word of the peer, whatever was under way. */
 static void test_nothing_after(void **state)
 {
@@ -703,6 +764,7 @@ int main(void)
         cmocka_unit_test(test_two_of_three), cmocka_unit_test(test_none_remains),
         cmocka_unit_test(test_said),         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_refused),      cmocka_unit_test(test_refused_at_once),
+        cmocka_unit_test(test_one_silent),   cmocka_unit_test(test_all_silent),
         cmocka_unit_test(test_nothing_after), cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_fewer),
         cmocka_unit_test(test_networks),     cmocka_unit_test(test_spoilt),
