@@ -29,9 +29,10 @@
 #define RAILS_LOG 256u /* writes to a peer that may have to be repeated */
 #define RAILS_LABEL 48
 
-/* The token of a write of the caller's is its place in the log, and these bits above. */
+/* The token of a write of the caller's is its place in the log, and the epoch above; a
+ * probe's is this place, whatever the epoch. */
 #define RAILS_EPOCH_SHIFT 56
-#define RAILS_PROBE ((UINT64_C(1) << RAILS_EPOCH_SHIFT) - 1) /* a probe's, whatever is above */
+#define RAILS_PROBE ((UINT64_C(1) << RAILS_EPOCH_SHIFT) - 1)
 
 /* What is to be opened. `open` is called for rail 0..n-1 of this rank. */
 struct rails_plan {
@@ -168,7 +169,7 @@ struct rails {
     int reach_ms;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_error inner_err[RAILS_MAX]; /* one each: connections are made by threads */
+    struct trib_error inner_err[RAILS_MAX]; /* one each: threads connect */
     int pid;
     struct trib_transport *inner[RAILS_MAX];
     char label[RAILS_MAX][RAILS_LABEL];
@@ -278,7 +279,8 @@ struct rails_word {
     bool probe; /* reports its end, to rails_silence.c */
 };
 /** trib_rails_say - over this rail; TRIB_ERR_NO_RESOURCE as of write. */
-trib_status_t trib_rails_say(struct rails *r, int peer, int rail, struct rails_word word);
+trib_status_t trib_rails_say(struct rails *r, int peer, int rail,
+                             struct rails_word word);
 
 /* rails_receive.c */
 /** trib_rails_pull - poll each inner transport once; false: there was nothing. */

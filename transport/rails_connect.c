@@ -57,7 +57,8 @@ static void dial_all(struct rails *r, int peer, const struct rails_whole *whole,
 }
 
 /* One rail: the peer's board, and the word which rail this is. */
-static trib_status_t greet(struct rails *r, int peer, int k, const struct rails_whole *whole)
+static trib_status_t greet(struct rails *r, int peer, int k,
+                           const struct rails_whole *whole)
 {
     struct rails_peer *p = &r->peers[peer];
     struct rails_rail *rail = &p->rails[k];
@@ -146,7 +147,8 @@ static unsigned connect_rails(struct rails *r, int peer, const struct rails_whol
     return failed;
 }
 
-static trib_status_t connect_all(struct rails *r, int peer, const struct rails_whole *whole)
+static trib_status_t connect_all(struct rails *r, int peer,
+                                 const struct rails_whole *whole)
 {
     struct rails_peer *p = &r->peers[peer];
     trib_status_t status = TRIB_OK;
