@@ -14,10 +14,12 @@ libtransport_la_SOURCES = \
 	transport/pulse.c transport/pulse.h \
 	transport/rails.c transport/rails.h \
 	transport/rails_address.c \
+	transport/rails_connect.c \
 	transport/rails_receive.c \
 	transport/rails_recover.c \
 	transport/rails_region.c \
 	transport/rails_send.c \
+	transport/rails_silence.c \
 	transport/rails_wire.h \
 	transport/region_table.c transport/region_table.h \
 	transport/segment.c transport/segment.h \

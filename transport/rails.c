@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/backends.h"
@@ -20,11 +21,11 @@ enum {
     LEAVE_MS = 1000, /* for what has to be repeated to be posted */
 };
 
-trib_status_t trib_rails_pass(struct rails *r, trib_status_t status)
+trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status)
 {
     if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
-        trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err));
-    trib_error_clear(&r->inner_err);
+        trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err[inner]));
+    trib_error_clear(&r->inner_err[inner]);
     return status;
 }
 
@@ -54,9 +55,11 @@ static int report_loss(struct rails *r, int peer, struct trib_event *event)
     *event = (struct trib_event){
         .kind = TRIB_EVENT_PEER_LOST,
         .peer = peer,
-        .left = (p->left & ~(unsigned)p->dead) != 0,
+        .left = (p->left & ~(unsigned)(p->dead | p->doomed)) != 0,
     };
     memcpy(event->why, p->why, sizeof(event->why));
+    if (!event->left)
+        trib_rails_renounce(r, peer);
     trib_rails_part(r, peer, RAILS_PEER_LOST);
     return 1;
 }
@@ -90,10 +93,14 @@ static int rails_poll(struct trib_transport *t, struct trib_event *events, int m
 {
     struct rails *r = rails_of(t);
     int n = r->n_list ? report(r, events, max) : 0;
+    bool pulled = n < max;
 
     while (n < max && trib_rails_pull(r))
         n += report(r, events + n, max - n);
-    trib_error_clear(&r->inner_err);
+    if (pulled && r->n > 1 && r->confirms)
+        trib_rails_watch(r);
+    for (int i = 0; i < r->n; i++)
+        trib_error_clear(&r->inner_err[i]);
     return n;
 }
 
@@ -173,10 +180,10 @@ static trib_status_t open_inners(struct rails *r,
 {
     struct trib_transport_opts part = *opts;
 
-    part.err = &r->inner_err;
     part.pulse = NULL; /* a heart for each rail: it beats over that rail's network */
     for (int i = 0; i < plan->n; i++) {
         struct trib_transport **at = &r->inner[r->n];
+        part.err = &r->inner_err[r->n];
         trib_status_t status = plan->open(plan->arg, i, &part, at);
         if (status == TRIB_OK) {
             memcpy(r->label[r->n], plan->label[i], sizeof(r->label[0]));
@@ -185,10 +192,10 @@ static trib_status_t open_inners(struct rails *r,
         }
         *at = NULL;
         if (!plan->skips || (i + 1 == plan->n && r->n == 0))
-            return trib_rails_pass(r, status);
+            return trib_rails_pass(r, r->n, status);
         trib_log(r->log, TRIB_LOG_DEBUG, "rails", "%s is left out: %s", plan->label[i],
-                 trib_error_text(&r->inner_err));
-        trib_error_clear(&r->inner_err);
+                 trib_error_text(part.err));
+        trib_error_clear(part.err);
     }
     return TRIB_OK;
 }
@@ -208,9 +215,12 @@ trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
     r->size = opts->size;
     r->confirms = plan->confirms;
     r->name = plan->name;
+    r->same_net = plan->same_net;
+    r->reach_ms = plan->reach_ms;
     r->log = opts->log;
     r->err = opts->err;
     r->pid = getpid();
+    r->silence_ns = (uint64_t)opts->cfg->stop_timeout_ms * 1000000u;
     r->peers = calloc((size_t)opts->size, sizeof(*r->peers));
     r->list = calloc((size_t)opts->size, sizeof(*r->list));
     if (!r->peers || !r->list)
@@ -341,6 +351,7 @@ static void rails_wait(struct trib_transport *t, int timeout_us)
     struct pollfd sleep[RAILS_MAX];
     int each = 0;
 
+    atomic_store_explicit(&r->slept, true, memory_order_relaxed);
     if (r->n_sleep && timeout_us > 0) {
         memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may be here */
         (void)ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL);

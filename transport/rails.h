@@ -29,6 +29,11 @@
 #define RAILS_LOG 256u /* writes to a peer that may have to be repeated */
 #define RAILS_LABEL 48
 
+/* The token of a write of the caller's is its place in the log, and the epoch above; a
+ * probe's is this place, whatever the epoch. */
+#define RAILS_EPOCH_SHIFT 56
+#define RAILS_PROBE ((UINT64_C(1) << RAILS_EPOCH_SHIFT) - 1)
+
 /* What is to be opened. `open` is called for rail 0..n-1 of this rank. */
 struct rails_plan {
     const char *name; /* of the inner transports, for route() */
@@ -39,6 +44,9 @@ struct rails_plan {
     trib_status_t (*open)(void *arg, int rail, const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void *arg;
+    /* Does such an address promise to be of that inner's network? NULL: not known */
+    bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
+    int reach_ms; /* for a peer: then no other inner is tried; 0: each is */
     char label[RAILS_MAX][RAILS_LABEL]; /* "mlx5_0" */
     uint64_t
         net[RAILS_MAX]; /* equal: the same network; 0: not known; open() may set it */
@@ -91,6 +99,13 @@ struct rails_rail {
     struct rails_fifo early; /* arrived before its turn */
     uint8_t mark; /* the last that came: which rails the peer has given up */
     uint8_t marked; /* the last that was sent */
+    /* rails_silence.c; times in ns */
+    uint64_t last; /* while done is below it, something posted here is not done */
+    uint64_t seen; /* done, at the last look */
+    uint64_t since; /* waits since then without progress; 0: it does not */
+    uint64_t asked; /* the last probe */
+    uint64_t heard; /* the last answer to one */
+    bool probing;
 };
 
 enum rails_peer_state {
@@ -111,6 +126,7 @@ enum rails_flow {
 struct rails_peer {
     enum rails_peer_state state;
     int n; /* rails; 0: not known yet */
+    bool plain; /* it has one device, and so one rail, over whichever of ours it comes */
     struct rails_rail rails[RAILS_MAX];
     uint8_t dead; /* given up: nothing is written over them */
     uint8_t parted; /* and left: nothing arrives over them */
@@ -121,6 +137,7 @@ struct rails_peer {
     bool trouble; /* any of these, or not done with them */
     bool listed;
     uint64_t trouble_at;
+    uint64_t proved_at; /* since then a rail answers while another is silent; 0: none */
     char why[TRIB_WHY_MAX];
     _Atomic int waker; /* inner by which it is woken; -1: none */
     /* sending */
@@ -148,9 +165,11 @@ struct rails {
     int n;
     bool confirms;
     const char *name;
+    bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
+    int reach_ms;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_error inner_err;
+    struct trib_error inner_err[RAILS_MAX]; /* one each: threads connect */
     int pid;
     struct trib_transport *inner[RAILS_MAX];
     char label[RAILS_MAX][RAILS_LABEL];
@@ -167,6 +186,10 @@ struct rails {
     struct pollfd sleep[RAILS_MAX];
     int n_sleep; /* 0: not asked yet, or one has no descriptor */
     bool asked;
+    uint64_t silence_ns; /* of a peer, until it is lost */
+    uint64_t looked_at;
+    uint32_t polls;
+    _Atomic bool slept; /* the next poll looks at once */
 };
 
 static inline struct rails *rails_of(struct trib_transport *t)
@@ -194,7 +217,7 @@ trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
                               struct trib_transport **out);
 
 /** trib_rails_pass - an inner's error becomes this one's; returns status. */
-trib_status_t trib_rails_pass(struct rails *r, trib_status_t status);
+trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status);
 
 /** trib_rails_list - the next poll looks at this peer. */
 void trib_rails_list(struct rails *r, int peer);
@@ -203,10 +226,25 @@ void trib_rails_list(struct rails *r, int peer);
 void trib_rails_set_order(struct rails_order *order, const struct rails_peer *p,
                           uint64_t base);
 
+/* An address, taken apart. A rank with one device has one without rails, and no board. */
+struct rails_whole {
+    int n;
+    bool plain; /* such a rank's */
+    uint64_t net[RAILS_MAX];
+    struct trib_address inner[RAILS_MAX];
+    struct trib_blob board[RAILS_MAX];
+};
+
 /* rails_address.c */
+/** trib_rails_look - which inner goes with which of the peer's; sets the peer's rails. */
+trib_status_t trib_rails_look(struct rails *r, int peer,
+                              const struct trib_address *address,
+                              struct rails_whole *out);
 trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *out);
 trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
                                const struct trib_address *address);
+
+/* rails_connect.c */
 trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address);
 
@@ -234,9 +272,15 @@ trib_status_t trib_rails_write(struct trib_transport *t, int peer,
 int trib_rails_reap(struct rails *r, int peer, struct trib_event *events, int max);
 /** trib_rails_repeat - post again what the peer has not got; false: not all yet. */
 bool trib_rails_repeat(struct rails *r, int peer);
-/** trib_rails_say - a word of our own into the peer's board, over a rail. */
-trib_status_t trib_rails_say(struct rails *r, int peer, int rail, size_t off,
-                             size_t len, bool quiet);
+/* A word of our own: these bytes of the peer's board, which lie alike in ours. */
+struct rails_word {
+    size_t off, len;
+    bool quiet;
+    bool probe; /* reports its end, to rails_silence.c */
+};
+/** trib_rails_say - over this rail; TRIB_ERR_NO_RESOURCE as of write. */
+trib_status_t trib_rails_say(struct rails *r, int peer, int rail,
+                             struct rails_word word);
 
 /* rails_receive.c */
 /** trib_rails_pull - poll each inner transport once; false: there was nothing. */
@@ -249,6 +293,10 @@ int trib_rails_deliver(struct rails_peer *p, int peer, struct trib_event *events
                        int max);
 void trib_rails_free_fifos(struct rails_peer *p);
 
+/* rails_silence.c */
+/** trib_rails_watch - after a pull: which rails are silent while others are not? */
+void trib_rails_watch(struct rails *r);
+
 /* rails_recover.c */
 /** trib_rails_doom - a rail is to be given up. */
 void trib_rails_doom(struct rails *r, int peer, unsigned rails);
@@ -258,6 +306,8 @@ void trib_rails_tend(struct rails *r, int peer);
 void trib_rails_fail(struct rails *r, int peer, const char *why);
 /** trib_rails_answered - the peer's word from where to repeat has come. */
 void trib_rails_answered(struct rails *r, int peer, int losses);
+/** trib_rails_renounce - tell a peer that lives that it is lost to us, not left. */
+void trib_rails_renounce(struct rails *r, int peer);
 /** trib_rails_part - leave all rails of a peer. */
 void trib_rails_part(struct rails *r, int peer, enum rails_peer_state state);
 

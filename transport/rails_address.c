@@ -58,7 +58,7 @@ static trib_status_t put_blobs(struct rails *r, const struct rails_region *regio
         trib_status_t status =
             r->inner[i]->ops->export_region(r->inner[i], region->inner[i], &b);
         if (status != TRIB_OK)
-            return trib_rails_pass(r, status);
+            return trib_rails_pass(r, i, status);
         if (!put(bytes, room, at, b.bytes, b.len))
             return trib_fail(r->err, TRIB_ERR_OVERFLOW,
                              "the regions of %d rails do not fit into %zu bytes: use "
@@ -95,7 +95,7 @@ trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *
         struct trib_address a;
         trib_status_t status = r->inner[i]->ops->address(r->inner[i], &a);
         if (status != TRIB_OK)
-            return trib_rails_pass(r, status);
+            return trib_rails_pass(r, i, status);
         if (!put(out->bytes, sizeof(out->bytes), &at, a.bytes, a.len))
             return trib_fail(r->err, TRIB_ERR_OVERFLOW,
                              "the addresses of %d rails do not fit into %d bytes: use "
@@ -107,15 +107,7 @@ trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *
     return status;
 }
 
-/* Taken apart. A rank with one device has an address without rails, and no board. */
-struct whole {
-    int n;
-    uint64_t net[RAILS_MAX];
-    struct trib_address inner[RAILS_MAX];
-    struct trib_blob board[RAILS_MAX];
-};
-
-static bool take_apart(const struct trib_address *address, struct whole *out)
+static bool take_apart(const struct trib_address *address, struct rails_whole *out)
 {
     struct rails_address head = {0};
     size_t at = sizeof(head), len = address->len;
@@ -126,6 +118,7 @@ static bool take_apart(const struct trib_address *address, struct whole *out)
     memcpy(&head, address->bytes, len < sizeof(head) ? len : sizeof(head));
     if (head.magic != RAILS_MAGIC) {
         out->n = 1;
+        out->plain = true;
         out->inner[0] = *address;
         return true;
     }
@@ -176,8 +169,9 @@ static int pair_up(struct side lower, struct side higher, int low[RAILS_MAX],
     return n;
 }
 
-static trib_status_t look(struct rails *r, int peer, const struct trib_address *address,
-                          struct whole *out)
+trib_status_t trib_rails_look(struct rails *r, int peer,
+                              const struct trib_address *address,
+                              struct rails_whole *out)
 {
     struct rails_peer *p = &r->peers[peer];
     int own[RAILS_MAX], other[RAILS_MAX];
@@ -196,7 +190,8 @@ static trib_status_t look(struct rails *r, int peer, const struct trib_address *
         p->n = n;
         trib_rails_set_order(&p->in, p, 0);
     }
-    for (int k = 0; k < n; k++) {
+    p->plain = out->plain;
+    for (int k = 0; k < n && !p->plain; k++) {
         p->rails[k].inner = own[k];
         p->rails[k].other = other[k];
     }
@@ -207,7 +202,7 @@ trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
                                const struct trib_address *address)
 {
     struct rails *r = rails_of(t);
-    struct whole *whole;
+    struct rails_whole *whole;
 
     if (peer < 0 || peer >= r->size || peer == r->self)
         return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
@@ -215,104 +210,19 @@ trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
     whole = malloc(sizeof(*whole));
     if (!whole)
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    trib_status_t status = look(r, peer, address, whole);
-    bool any = false;
+    trib_status_t status = trib_rails_look(r, peer, address, whole);
     const struct rails_peer *p = &r->peers[peer];
-    for (int k = 0; status == TRIB_OK && k < p->n && !any; k++) {
-        struct trib_transport *inner = r->inner[p->rails[k].inner];
-        any =
-            inner->ops->reach(inner, peer, &whole->inner[p->rails[k].other]) == TRIB_OK;
-        if (!any && k + 1 == p->n)
-            status = trib_rails_pass(r, r->inner_err.status);
-        trib_error_clear(&r->inner_err);
+    int n = p->plain ? r->n : p->n;
+    bool any = false;
+    for (int k = 0; status == TRIB_OK && k < n && !any; k++) {
+        int own = p->plain ? k : p->rails[k].inner;
+        trib_status_t one = r->inner[own]->ops->reach(
+            r->inner[own], peer, &whole->inner[p->plain ? 0 : p->rails[k].other]);
+        any = one == TRIB_OK;
+        if (!any && k + 1 == n)
+            status = trib_rails_pass(r, own, one);
+        trib_error_clear(&r->inner_err[own]);
     }
-    free(whole);
-    return status;
-}
-
-/* One rail: its connection, the peer's board, and the word which rail this is. */
-static trib_status_t connect_rail(struct rails *r, int peer, int k,
-                                  const struct whole *whole)
-{
-    struct rails_peer *p = &r->peers[peer];
-    struct rails_rail *rail = &p->rails[k];
-    struct trib_transport *inner = r->inner[rail->inner];
-    trib_status_t status = inner->ops->connect(inner, peer, &whole->inner[rail->other]);
-
-    if (status != TRIB_OK || !whole->board[rail->other].len)
-        return status;
-    status = inner->ops->import_region(inner, peer, &whole->board[rail->other],
-                                       &rail->board);
-    if (status != TRIB_OK)
-        return status;
-    struct rails_board *mine = &r->boards[r->size + peer];
-    mine->hello[rail->other] = (struct rails_cell){
-        .magic = RAILS_MAGIC, .n = (uint32_t)p->n, .rail = (uint32_t)k};
-    return trib_rails_say(r, peer, k, (size_t)rail->other * sizeof(struct rails_cell),
-                          sizeof(struct rails_cell), true);
-}
-
-static trib_status_t connect_all(struct rails *r, int peer, const struct whole *whole)
-{
-    struct rails_peer *p = &r->peers[peer];
-    trib_status_t status = TRIB_OK;
-    unsigned failed = 0;
-
-    for (int k = 0; k < p->n; k++) {
-        if (p->dead >> k & 1)
-            continue;
-        trib_status_t one = connect_rail(r, peer, k, whole);
-        if (one == TRIB_OK)
-            continue;
-        failed |= 1u << k;
-        status = one;
-        snprintf(p->why, sizeof(p->why), "%.150s", trib_error_text(&r->inner_err));
-        trib_error_clear(&r->inner_err);
-    }
-    if ((failed | p->dead) == rails_all(p))
-        return trib_fail(r->err, failed ? status : TRIB_ERR_PEER_LOST, "%s", p->why);
-    if (failed && !r->confirms)
-        return trib_fail(r->err, status, "%s", p->why);
-    p->state = RAILS_PEER_CONNECTED;
-    trib_rails_set_order(&p->out, p, 0);
-    if (failed)
-        trib_rails_doom(r, peer, failed);
-    for (int k = p->n - 1; k >= 0; k--) {
-        if (!(failed >> k & 1) && !(p->dead >> k & 1))
-            atomic_store_explicit(&p->waker, p->rails[k].inner, memory_order_release);
-    }
-    if (p->dead) {
-        p->flow = RAILS_ASKING;
-        p->trouble = true;
-        trib_rails_list(r, peer);
-    }
-    return TRIB_OK;
-}
-
-trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
-                                 const struct trib_address *address)
-{
-    struct rails *r = rails_of(t);
-
-    if (peer < 0 || peer >= r->size || peer == r->self)
-        return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
-                         peer, r->size);
-    struct rails_peer *p = &r->peers[peer];
-    if (p->state == RAILS_PEER_CONNECTED)
-        return TRIB_OK;
-    if (p->state != RAILS_PEER_UNKNOWN)
-        return trib_fail(r->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
-                         peer);
-    struct whole *whole = malloc(sizeof(*whole));
-    if (!p->log)
-        p->log = calloc(RAILS_LOG, sizeof(*p->log));
-    if (!whole || !p->log) {
-        free(whole);
-        return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    }
-    trib_status_t status = look(r, peer, address, whole);
-    if (status == TRIB_OK)
-        status = connect_all(r, peer, whole);
     free(whole);
     return status;
 }
@@ -345,10 +255,10 @@ static trib_status_t import_rails(struct rails *r, int peer,
             t->ops->import_region(t, peer, &inner[p->rails[k].other], &remote->rail[k]);
         if (status == TRIB_ERR_PEER_LOST) { /* its end will be reported */
             remote->rail[k] = NULL;
-            trib_error_clear(&r->inner_err);
+            trib_error_clear(&r->inner_err[p->rails[k].inner]);
         } else if (status != TRIB_OK) {
             remote->rail[k] = NULL;
-            return trib_rails_pass(r, status);
+            return trib_rails_pass(r, p->rails[k].inner, status);
         }
     }
     return TRIB_OK;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time.h"
 #include "transport/rails.h"
 
 enum {
@@ -81,6 +82,7 @@ static bool meet(struct rails *r, int peer, int inner)
         return false;
     if (!p->n) {
         p->n = (int)n;
+        p->plain = plain;
         trib_rails_set_order(&p->in, p, 0);
     }
     p->rails[k].inner = inner;
@@ -89,6 +91,8 @@ static bool meet(struct rails *r, int peer, int inner)
 
 static int find_rail(const struct rails_peer *p, int inner)
 {
+    if (p->plain)
+        return 0;
     for (int k = 0; k < p->n; k++) {
         if (p->rails[k].inner == inner)
             return k;
@@ -106,9 +110,12 @@ static void take_word(struct rails *r, int peer, int k, uint64_t len)
     }
     unsigned dead = (unsigned)len & rails_all(p);
     p->rails[k].mark = (uint8_t)dead;
-    if (dead & (1u << k))
+    if ((dead & (1u << k)) && dead != rails_all(p))
         return; /* nonsense: a rail does not tell its own end */
-    trib_rails_doom(r, peer, dead);
+    if (dead == rails_all(p))
+        snprintf(p->why, sizeof(p->why), "it has lost this rank");
+    if (dead & ~(unsigned)(p->dead | p->doomed)) /* else known, or a probe */
+        trib_rails_doom(r, peer, dead);
 }
 
 static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
@@ -124,6 +131,8 @@ static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
         }
         k = find_rail(p, inner);
     }
+    if (p->rails[k].inner < 0)
+        p->rails[k].inner = inner; /* a plain peer is answered where it writes */
     if (p->parted >> k & 1)
         return;
     if (e->imm == TRIB_IMM_OWN) {
@@ -145,9 +154,17 @@ static void take_done(struct rails *r, int inner, const struct trib_event *e)
     struct rails_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
 
-    if (k < 0 || (uint8_t)(e->token >> 56) != p->epoch)
+    if (k < 0)
         return;
-    p->rails[k].done = (e->token & ((UINT64_C(1) << 56) - 1)) + 1;
+    uint64_t at = e->token & RAILS_PROBE;
+    if (at == RAILS_PROBE) {
+        p->rails[k].probing = false;
+        p->rails[k].heard = trib_now_ns();
+        return;
+    }
+    if ((uint8_t)(e->token >> RAILS_EPOCH_SHIFT) != p->epoch)
+        return;
+    p->rails[k].done = at + 1;
     trib_rails_list(r, e->peer);
 }
 
@@ -159,7 +176,7 @@ static void take_lost(struct rails *r, int inner, const struct trib_event *e)
     if (k < 0)
         return;
     p->ended |= (uint8_t)(1u << k);
-    if (p->dead >> k & 1)
+    if ((p->dead >> k & 1) || (e->left && (p->doomed >> k & 1)))
         return;
     memcpy(p->why, e->why, sizeof(p->why));
     if (!e->left) {

@@ -75,12 +75,29 @@ void trib_rails_fail(struct rails *r, int peer, const char *why)
     trouble(r, peer);
 }
 
+/* Who has given up all rails says BYE on those that are left, as who leaves. A mark with
+ * all rails before it says which of both that is. */
+void trib_rails_renounce(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    for (int k = 0; k < p->n; k++) {
+        unsigned bit = 1u << k;
+        if (!((p->ended | p->parted | p->left) & bit) && p->rails[k].board)
+            (void)trib_rails_say(
+                r, peer, k,
+                (struct rails_word){.off = offsetof(struct rails_board, spare),
+                                    .len = rails_all(p)});
+    }
+}
+
 void trib_rails_part(struct rails *r, int peer, enum rails_peer_state state)
 {
     struct rails_peer *p = &r->peers[peer];
 
     p->state = state;
     p->trouble = false;
+    p->head = p->tail; /* no WRITE_DONE follows */
     atomic_store_explicit(&p->waker, -1, memory_order_release);
     for (int i = 0; i < r->n; i++)
         r->inner[i]->ops->disconnect(r->inner[i], peer);
@@ -106,6 +123,8 @@ static void give_up(struct rails *r, int peer)
     if (p->state != RAILS_PEER_CONNECTED)
         return;
     p->flow = RAILS_ASKING;
+    for (int k = 0; k < p->n; k++)
+        p->rails[k].last = 0;
     choose_waker(p);
 }
 
@@ -119,8 +138,10 @@ static bool say_marks(struct rails *r, int peer)
         struct rails_rail *rail = &p->rails[k];
         if ((p->dead >> k & 1) || rail->marked == p->dead)
             continue;
-        if (trib_rails_say(r, peer, k, offsetof(struct rails_board, spare), p->dead,
-                           false) == TRIB_OK)
+        if (trib_rails_say(r, peer, k,
+                           (struct rails_word){
+                               .off = offsetof(struct rails_board, spare),
+                               .len = p->dead}) == TRIB_OK)
             rail->marked = p->dead;
         else
             all = false;
@@ -178,7 +199,10 @@ static void answer(struct rails *r, int peer)
         size_t off = offsetof(struct rails_board, answer) +
                      (size_t)(n - 1) * sizeof(struct rails_cell);
         if (!(p->dead >> k & 1) &&
-            trib_rails_say(r, peer, k, off, RAILS_ANSWER + (size_t)n, false) == TRIB_OK)
+            trib_rails_say(r, peer, k,
+                           (struct rails_word){.off = off,
+                                               .len = RAILS_ANSWER + (size_t)n}) ==
+                TRIB_OK)
             p->answer_owed = false;
     }
 }

@@ -83,7 +83,7 @@ static trib_status_t register_from(struct rails *r, struct rails_region *region,
         if (status != TRIB_OK) {
             region->inner[i] = NULL;
             trib_rails_dereg(&r->base, (struct trib_region *)region);
-            return trib_rails_pass(r, status);
+            return trib_rails_pass(r, i, status);
         }
     }
     return TRIB_OK;
@@ -128,7 +128,7 @@ trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_
         r->inner[0]->ops->alloc(r->inner[0], len, &ptr, &region->inner[0]);
     if (status != TRIB_OK) {
         forget(r, region);
-        return trib_rails_pass(r, status);
+        return trib_rails_pass(r, 0, status);
     }
     region->ptr = ptr;
     region->len = len;

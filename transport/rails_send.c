@@ -13,11 +13,10 @@
 #include "transport/rails.h"
 
 #define UNSIGNALLED 8u
-#define EPOCH_SHIFT 56
 
 static uint64_t token_of(const struct rails_peer *p, uint64_t at)
 {
-    return (uint64_t)p->epoch << EPOCH_SHIFT | at;
+    return (uint64_t)p->epoch << RAILS_EPOCH_SHIFT | at;
 }
 
 /* TRIB_ERR_NO_RESOURCE also where the rail has just ended: poll will tell. */
@@ -41,12 +40,14 @@ static trib_status_t post(struct rails *r, int peer, struct rails_entry *e, uint
     w.token = token_of(p, at);
     trib_status_t status = inner->ops->write(inner, peer, &w);
     if (status == TRIB_ERR_PEER_LOST) {
-        trib_error_clear(&r->inner_err);
+        trib_error_clear(&r->inner_err[rail->inner]);
         return TRIB_ERR_NO_RESOURCE;
     }
     if (status != TRIB_OK)
-        return trib_rails_pass(r, status);
+        return trib_rails_pass(r, rail->inner, status);
     rail->unsignalled = w.signal ? 0 : rail->unsignalled + 1;
+    if (w.signal)
+        rail->last = at + 1;
     e->rail = (uint8_t)k;
     return TRIB_OK;
 }
@@ -129,19 +130,20 @@ bool trib_rails_repeat(struct rails *r, int peer)
     return true;
 }
 
-trib_status_t trib_rails_say(struct rails *r, int peer, int k, size_t off, size_t len,
-                             bool quiet)
+trib_status_t trib_rails_say(struct rails *r, int peer, int k, struct rails_word word)
 {
     struct rails_rail *rail = &r->peers[peer].rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
     struct trib_write w = {
         .local = r->board->inner[rail->inner],
-        .local_off = (size_t)(r->size + peer) * sizeof(struct rails_board) + off,
+        .local_off = (size_t)(r->size + peer) * sizeof(struct rails_board) + word.off,
         .remote = rail->board,
-        .remote_off = (size_t)r->self * sizeof(struct rails_board) + off,
-        .len = len,
+        .remote_off = (size_t)r->self * sizeof(struct rails_board) + word.off,
+        .len = word.len,
         .imm = TRIB_IMM_OWN,
-        .quiet = quiet,
+        .quiet = word.quiet,
+        .signal = word.probe,
+        .token = RAILS_PROBE,
     };
 
     return inner->ops->write(inner, peer, &w);

@@ -64,11 +64,11 @@ static_assert(RAILS_ANSWER > RAILS_MARKS &&
                   RAILS_ANSWER + RAILS_MAX <= sizeof(struct rails_cell),
               "words can be told by their length");
 
-/** trib_rails_first - what a rank with one device needs of an address or a blob of one
- * with several: the first record; other bytes come back as they are. Zeros at the end
- * of the record go to `room`. */
-static inline uint16_t trib_rails_first(const uint8_t *bytes, uint16_t len, size_t head,
-                                        uint8_t *room, size_t room_bytes)
+/** trib_rails_nth - what a rank with one device needs of an address or a blob of one
+ * with several: the nth record; 0: there is none. Other bytes come back as they are, as
+ * the 0th. Zeros at the end of the record go to `room`. */
+static inline uint16_t trib_rails_nth(const uint8_t *bytes, uint16_t len, size_t head,
+                                      int nth, uint8_t *room, size_t room_bytes)
 {
     struct rails_record record;
     uint32_t magic = 0;
@@ -76,20 +76,29 @@ static inline uint16_t trib_rails_first(const uint8_t *bytes, uint16_t len, size
 
     if (len >= sizeof(magic))
         memcpy(&magic, bytes, sizeof(magic));
-    if (magic != RAILS_MAGIC || len < head + sizeof(record)) {
-        if (len > room_bytes)
+    if (magic != RAILS_MAGIC) {
+        if (len > room_bytes || nth > 0)
             return 0;
         memcpy(room, bytes, len);
         return len;
     }
-    memcpy(&record, bytes + head, sizeof(record));
-    whole = (uint16_t)(record.len_low | record.len_high << 8);
-    sent = (uint16_t)(record.sent_low | record.sent_high << 8);
-    if (sent > whole || whole > room_bytes || sent > len - head - sizeof(record))
-        return 0;
-    memset(room, 0, whole);
-    memcpy(room, bytes + head + sizeof(record), sent);
-    return whole;
+    for (size_t at = head;; at += sent, nth--) {
+        if (at > len || len - at < sizeof(record))
+            return 0;
+        memcpy(&record, bytes + at, sizeof(record));
+        at += sizeof(record);
+        whole = (uint16_t)(record.len_low | record.len_high << 8);
+        sent = (uint16_t)(record.sent_low | record.sent_high << 8);
+        if (sent > whole || sent > len - at)
+            return 0;
+        if (nth > 0)
+            continue;
+        if (whole > room_bytes)
+            return 0;
+        memset(room, 0, whole);
+        memcpy(room, bytes + at, sent);
+        return whole;
+    }
 }
 
 #endif

@@ -226,7 +226,7 @@ static bool may_call(struct verbs *v)
 }
 
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
-                                  const struct verbs_params *s, int silence_ms,
+                                  const struct verbs_params *s,
                                   struct trib_transport **out)
 {
     trib_status_t status;
@@ -237,7 +237,6 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    v->silence_ms = silence_ms;
     status = make_descriptors(v);
     if (status == TRIB_OK)
         status = load(v);

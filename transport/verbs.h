@@ -122,6 +122,7 @@ struct verbs_peer {
     enum verbs_peer_state state;
     struct trib_process who;
     struct verbs_ip where; /* its address that answered */
+    uint8_t device; /* which of its several */
     char by[TRIB_WHY_MAX]; /* how it is connected */
     uint64_t key;
     struct trib_watch watch;
@@ -166,7 +167,6 @@ struct verbs {
     bool own_pulse;
     bool watch; /* look for peers of this host in /proc */
     int reach_ms; /* for a connection: then no other address of the peer is tried */
-    int silence_ms; /* of a peer, till it is lost */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
     enum verbs_connect connect;
@@ -265,10 +265,18 @@ struct verbs_params {
 
 /* verbs.c: a transport of one device, the first of the list. */
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
-                                  const struct verbs_params *params, int silence_ms,
+                                  const struct verbs_params *params,
                                   struct trib_transport **out);
 
 /* verbs_rails.c: how many devices there are, and all of them. */
+/* A peer's devices that may be tried, those of this one's networks first. */
+struct verbs_choice {
+    int n;
+    uint8_t device[RAILS_MAX];
+    struct verbs_address address[RAILS_MAX];
+};
+void trib_verbs_choices(const struct verbs *v, const struct trib_address *blob,
+                        struct verbs_choice *out);
 trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
                                   const struct verbs_params *params,
                                   struct trib_transport **out);

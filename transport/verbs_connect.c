@@ -333,7 +333,7 @@ static trib_status_t unreachable(struct verbs *v, int peer,
 
 static trib_status_t check_address(struct verbs *v, int peer,
                                    const struct trib_address *blob,
-                                   struct verbs_address *out)
+                                   struct verbs_choice *out)
 {
     if (peer < 0 || peer >= v->size || peer == v->self)
         return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
@@ -345,12 +345,8 @@ static trib_status_t check_address(struct verbs *v, int peer,
     if (v->peers[peer].state != VERBS_PEER_UNKNOWN)
         return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
                          peer);
-    memset(out, 0, sizeof(*out));
-    /* A peer with several devices: its first. */
-    if (trib_rails_first(blob->bytes, blob->len, sizeof(struct rails_address),
-                         (uint8_t *)out, sizeof(*out)) != sizeof(*out))
-        memset(out, 0, sizeof(*out));
-    if (out->magic != VERBS_MAGIC || out->n + out->more > VERBS_ADDRESSES)
+    trib_verbs_choices(v, blob, out);
+    if (out->n == 0)
         return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
                          peer);
     return TRIB_OK;
@@ -359,9 +355,9 @@ static trib_status_t check_address(struct verbs *v, int peer,
 trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
                                const struct trib_address *address)
 {
-    struct verbs_address a;
+    struct verbs_choice choice;
 
-    return check_address(verbs_of(t), peer, address, &a);
+    return check_address(verbs_of(t), peer, address, &choice);
 }
 
 static void begin_watch(struct verbs *v, int peer, const struct verbs_address *a)
@@ -411,9 +407,9 @@ static void connected(struct verbs *v, int peer, const struct verbs_address *a)
 }
 
 /* The connection manager first: it asks the network. Then GIDs. */
-static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address *a)
+static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address *a,
+                           uint64_t until)
 {
-    uint64_t until = trib_deadline_ms(v->reach_ms);
     struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
     bool by_manager = v->listener && (a->n || !a->door);
     bool again = !by_manager;
@@ -437,12 +433,34 @@ static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address
     return unreachable(v, peer, a, &manager, &gids);
 }
 
+/* One after the other of its devices, which share the time. */
+static trib_status_t reach_one(struct verbs *v, int peer,
+                               const struct verbs_choice *choice)
+{
+    uint64_t end = trib_deadline_ms(v->reach_ms);
+    trib_status_t status = TRIB_ERR_PEER_LOST;
+
+    for (int i = 0; i < choice->n; i++) {
+        int share_ms = trib_deadline_left_ms(end) / (choice->n - i);
+        status = reach(v, peer, &choice->address[i], trib_deadline_ms(share_ms));
+        if (status == TRIB_OK) {
+            v->peers[peer].device = choice->device[i];
+            if (i > 0)
+                trib_error_clear(v->err); /* why not by those before */
+            return TRIB_OK;
+        }
+        if (status == TRIB_ERR_MISMATCH)
+            break; /* the peer itself has spoken */
+    }
+    return v->err ? v->err->status : status;
+}
+
 trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address)
 {
     struct verbs *v = verbs_of(t);
-    struct verbs_address a;
-    trib_status_t status = check_address(v, peer, address, &a);
+    struct verbs_choice choice;
+    trib_status_t status = check_address(v, peer, address, &choice);
 
     if (status != TRIB_OK || v->peers[peer].state == VERBS_PEER_CONNECTED)
         return status;
@@ -451,5 +469,5 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
         p->tickets = calloc(v->depth, sizeof(*p->tickets));
     if (!p->tickets)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    return reach(v, peer, &a);
+    return reach_one(v, peer, &choice);
 }

@@ -262,13 +262,13 @@ void trib_verbs_devices(char *text, size_t bytes)
         v.api.ibv_free_device_list(list);
 }
 
-/* A silent peer is lost after silence_ms, not before: the device sends a packet
- * this often, and waits 4.096 us · 2^n after each. */
-static uint8_t ack_timeout(int silence_ms)
+/* A silent peer is lost after stop_ms, not before: the device sends a packet this often,
+ * and waits 4.096 us · 2^n after each. */
+static uint8_t ack_timeout(int stop_ms)
 {
     uint8_t n = 8;
 
-    while (n < 21 && 4.096e-3 * (double)(1u << n) * TRANSMISSIONS < silence_ms)
+    while (n < 21 && 4.096e-3 * (double)(1u << n) * TRANSMISSIONS < stop_ms)
         n++;
     return n;
 }
@@ -297,7 +297,7 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
             v->size, (unsigned long)entries, v->device, attr.max_cqe);
     /* A full send queue always has one that reports, so it never stays full. */
     v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
-    v->ack_timeout = ack_timeout(v->silence_ms);
+    v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
     *entries_out = (uint32_t)entries;
     return TRIB_OK;
 }

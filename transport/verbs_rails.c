@@ -2,8 +2,8 @@
 /*
  * verbs: one transport for each device of this host, and rails over them.
  *
- * A host with one device, or one whose port is active, has no rails. Its peers may: it
- * then takes the first device of theirs.
+ * A host with one device, or one whose port is active, has no rails. Its peers may: each
+ * end then tries which of the several leads to the other, those of its own networks first.
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -22,7 +22,6 @@ enum { DEVICES_MAX = 32 };
 struct devices {
     const struct verbs_params *params;
     struct rails_plan plan;
-    int silence_ms;
     int n;
     char name[RAILS_MAX][IBV_SYSFS_NAME_MAX];
 };
@@ -104,6 +103,16 @@ static bool mask_of(const struct ifaddrs *i, const struct verbs_ip *ip,
     return true;
 }
 
+static bool in_net(const struct verbs_ip *ip, const struct verbs_ip *net,
+                   const uint8_t mask[16])
+{
+    for (int k = 0; k < 16; k++) {
+        if ((ip->bytes[k] ^ net->bytes[k]) & mask[k])
+            return false;
+    }
+    return true;
+}
+
 /* A number of the subnet; 0: not known. */
 static uint64_t net_of(const struct verbs_ip *ip)
 {
@@ -124,6 +133,72 @@ static uint64_t net_of(const struct verbs_ip *ip)
     return number;
 }
 
+/* Is one of a peer's addresses of a network that this device has an address of? */
+static bool shares_net(const struct verbs *v, const struct verbs_address *a)
+{
+    uint8_t mask[16];
+    struct ifaddrs *all = NULL;
+    bool shares = false;
+
+    if (getifaddrs(&all) != 0)
+        return false;
+    for (int own = 0; own < v->n_ips; own++) {
+        for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+            if (!mask_of(i, &v->ip[own], mask))
+                continue;
+            for (int k = 0; k < a->n; k++)
+                shares |= in_net(&a->ip[k], &v->ip[own], mask);
+        }
+    }
+    freeifaddrs(all);
+    return shares;
+}
+
+/* Of a rank with one device the 0th. */
+static bool read_address(const struct trib_address *blob, int nth,
+                         struct verbs_address *out)
+{
+    struct rails_address head = {0};
+
+    if (blob->len > sizeof(blob->bytes))
+        return false;
+    memcpy(&head, blob->bytes, sizeof(head));
+    if (head.magic == RAILS_MAGIC && (uint32_t)nth >= head.n)
+        return false;
+    return trib_rails_nth(blob->bytes, blob->len, sizeof(head), nth, (uint8_t *)out,
+                          sizeof(*out)) == sizeof(*out) &&
+           out->magic == VERBS_MAGIC && out->n + out->more <= VERBS_ADDRESSES;
+}
+
+static bool same_net(struct trib_transport *inner, const struct trib_address *address)
+{
+    struct verbs_address a;
+
+    return read_address(address, 0, &a) && shares_net(verbs_of(inner), &a);
+}
+
+void trib_verbs_choices(const struct verbs *v, const struct trib_address *blob,
+                        struct verbs_choice *out)
+{
+    struct verbs_address all[RAILS_MAX];
+    bool near[RAILS_MAX] = {false};
+    int n = 0;
+
+    out->n = 0;
+    while (n < RAILS_MAX && read_address(blob, n, &all[n]))
+        n++;
+    for (int i = 0; i < n && n > 1; i++)
+        near[i] = shares_net(v, &all[i]);
+    for (int far = 0; far < 2; far++) {
+        for (int i = 0; i < n; i++) {
+            if (near[i] == (far != 0))
+                continue;
+            out->address[out->n] = all[i];
+            out->device[out->n++] = (uint8_t)i;
+        }
+    }
+}
+
 static trib_status_t open_rail(void *arg, int rail,
                                const struct trib_transport_opts *opts,
                                struct trib_transport **out)
@@ -132,14 +207,12 @@ static trib_status_t open_rail(void *arg, int rail,
     struct verbs_params one = *d->params;
 
     snprintf(one.device, sizeof(one.device), "%s", d->name[rail]);
-    trib_status_t status = trib_verbs_open_one(opts, &one, d->silence_ms, out);
+    trib_status_t status = trib_verbs_open_one(opts, &one, out);
     if (status == TRIB_OK && verbs_of(*out)->n_ips)
         d->plan.net[rail] = net_of(&verbs_of(*out)->ip[0]);
     return status;
 }
 
-/* Several: a lost one is to be known before all are, so each waits for half the time.
- */
 static trib_status_t open_several(const struct trib_transport_opts *opts,
                                   struct devices *d, struct trib_transport **out)
 {
@@ -150,9 +223,10 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         .skips = !d->params->device[0],
         .open = open_rail,
         .arg = d,
+        .same_net = same_net,
+        .reach_ms = (int)d->params->reach_ms,
     };
 
-    d->silence_ms = opts->cfg->stop_timeout_ms / 2;
     for (int i = 0; i < d->n; i++)
         snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s", d->name[i]);
     return trib_rails_make(opts, &d->plan, out);
@@ -175,5 +249,5 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
     if (d.n > 1)
         return open_several(opts, &d, out);
     snprintf(one.device, sizeof(one.device), "%s", d.n ? d.name[0] : "");
-    return trib_verbs_open_one(opts, &one, opts->cfg->stop_timeout_ms, out);
+    return trib_verbs_open_one(opts, &one, out);
 }

@@ -211,8 +211,8 @@ trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
     if (v->peers[peer].state != VERBS_PEER_CONNECTED)
         return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
     if (blob->len > TRIB_BLOB_MAX ||
-        trib_rails_first(blob->bytes, blob->len, sizeof(uint32_t), (uint8_t *)&x,
-                         sizeof(x)) != sizeof(x))
+        trib_rails_nth(blob->bytes, blob->len, sizeof(uint32_t), v->peers[peer].device,
+                       (uint8_t *)&x, sizeof(x)) != sizeof(x))
         memset(&x, 0, sizeof(x));
     if (x.magic != VERBS_MAGIC || x.key != v->peers[peer].key || x.len == 0 ||
         x.len > UINT64_MAX - x.address)

@@ -25,7 +25,8 @@ tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
 tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
 tests_transport_test_rails_SOURCES = \
-	tests/transport/test_rails.c tests/transport/pair.h tests/harness/draw.h
+	tests/transport/test_rails.c tests/transport/rails_rig.h tests/transport/pair.h \
+	tests/harness/draw.h
 tests_transport_test_region_table_SOURCES = tests/transport/test_region_table.c
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \

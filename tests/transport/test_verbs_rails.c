@@ -110,6 +110,25 @@ static void test_fewer(void **state)
     }
 }
 
+/* One device here, several there, not the first of which leads here: the connection
+ * manager says so. */
+static void test_another(void **state)
+{
+    static const char one[] = "verbs:device=fake1,connect=rdmacm";
+    static const char all[] = "verbs:device=fake0,fake2,fake1,connect=rdmacm";
+
+    (void)state;
+    for (int several = 0; several < 2; several++) {
+        struct pair pair;
+        fake_verbs_reset()->devices = 3;
+        pair_open(&pair, several ? all : one, several ? one : all);
+        assert_route(&pair, !several, "1 rail: fake1");
+        exchange(&pair);
+        assert_int_equal(pair.lines, 0);
+        pair_close(&pair);
+    }
+}
+
 static void refuses(const char *text, const char *sentence)
 {
     struct pair pair = {0};
@@ -215,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_all_devices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_fewer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_another, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_lists, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_device, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_write, setup, teardown),
