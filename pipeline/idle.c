@@ -15,7 +15,7 @@ enum {
     BUSY_PAUSES = 8,         /* before a yield, with more ranks than cores */
     LOOK_EVERY = 16,         /* yields between two looks at the clock */
     POLL_NS = 5000000,       /* between two looks at a transport that need not be polled */
-    SLEEP_AFTER_NS = 3000000,
+    SLEEP_AFTER_NS = 3000000, /* where peers' memory is looked at */
     SLEEP_US = 500,          /* a wake-up that is missed costs this much */
     NOTICE_NS = 100000000,
 };
@@ -281,18 +281,21 @@ bool trib_engine_look(struct trib_engine *e)
     }
     if (now - e->last_progress > (uint64_t)e->cfg->timeout_ms * 1000000u)
         time_out(e);
-    return now - e->last_progress > SLEEP_AFTER_NS;
+    /* Each look at a network is a system call, or a bus, that others have to wait for. */
+    return now - e->last_progress >
+           (e->all_mapped ? SLEEP_AFTER_NS : (uint64_t)e->cfg->spin_us * 1000);
 }
 
 /*
  * Spin while an answer can be near; then give the core to others, most of all with more
- * ranks than cores; true: after milliseconds it is time to sleep.
+ * ranks than cores; true: it is time to sleep.
  */
 static bool idle(struct trib_engine *e)
 {
-    uint32_t spins = e->oversubscribed ? BUSY_PAUSES
-                                       : (uint32_t)e->cfg->spin_us * PAUSES_PER_US;
+    uint32_t spins = e->all_mapped ? (uint32_t)e->cfg->spin_us * PAUSES_PER_US : EAGER;
 
+    if (e->oversubscribed)
+        spins = BUSY_PAUSES;
     if (++e->idle < spins) {
         if (e->idle > EAGER)
             trib_pause();

@@ -31,6 +31,14 @@ void trib_socket_watch_fd(struct tcp *tcp, int fd)
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
+/* Once for each time that a full socket has room again, or a word comes back. */
+static void watch_outlet(struct tcp *tcp, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.fd = fd};
+
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
 void trib_socket_unwatch_fd(struct tcp *tcp, int fd)
 {
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
@@ -152,7 +160,7 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     p->fd = fd;
     pthread_mutex_unlock(&tcp->lock);
     p->state = TCP_PEER_CONNECTED;
-    trib_socket_watch_fd(tcp, fd);
+    watch_outlet(tcp, fd);
     return TRIB_OK;
 }
 
