@@ -19,6 +19,8 @@
 
 #define HELLO_VERSION 4
 
+enum { CHUNK_BETWEEN_HOSTS = 256 << 10 };
+
 /* What every rank tells every other at the start: who it is, what it must agree on … */
 struct hello {
     uint32_t magic;   /* TRIB_FRAME_MAGIC */
@@ -28,6 +30,7 @@ struct hello {
     cpu_set_t cpus;   /* where this rank may run */
     uint64_t room[2]; /* bytes it can register; [1]: where all ranks are on one host */
     int32_t pid;
+    uint32_t chunk_given; /* TRIB_CHUNK is not the default */
     char library[12];
     char host[64];
     struct trib_address address;
@@ -66,6 +69,7 @@ static trib_status_t say_hello(struct trib_comm *comm, const struct trib_room *r
     for (int near = 0; near < 2; near++)
         h->room[near] = rooms[near].bytes;
     h->pid = getpid();
+    h->chunk_given = comm->cfg.origin[TRIB_CONFIG_ROW_chunk] != TRIB_ORIGIN_DEFAULT;
     if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
         CPU_ZERO(&h->cpus);
     snprintf(h->library, sizeof(h->library), "%s", trib_version());
@@ -173,6 +177,25 @@ static size_t share_of_room(const struct hello *all, int size, int rank, bool ne
     return room >= SIZE_MAX ? SIZE_MAX : (size_t)(room / sharers);
 }
 
+/*
+ * Between hosts a message costs more, and most where it is the kernel's: larger chunks. Only
+ * where there is memory in plenty, and where nobody has asked for chunks of a size.
+ */
+static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all, bool near,
+                          size_t room)
+{
+    const struct trib_engine *e = &comm->engine;
+    size_t chunk = comm->cfg.chunk < comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
+    struct trib_window far = {(uint32_t)comm->cfg.window, CHUNK_BETWEEN_HOSTS};
+
+    for (int r = 0; r < e->size; r++)
+        if (all[r].chunk_given)
+            return comm->cfg.chunk;
+    if (near || chunk < comm->chunk_asked || !trib_window_spare(far, room, e->size))
+        return chunk;
+    return far.chunk;
+}
+
 /* All ranks take the slots for which the one with the least room has room: both ends of
  * an edge have the same, and a chunk is the same piece of the vector everywhere. */
 static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
@@ -191,6 +214,7 @@ static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
         least = share;
         whose = r;
     }
+    cfg->chunk = usual_chunk(comm, all, near, least);
     e->arena.per_edge = trib_window_spare(
         (struct trib_window){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
     if (e->size == 1 || least == SIZE_MAX)

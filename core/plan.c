@@ -12,6 +12,7 @@
 #include "core/comm.h"
 
 enum {
+    ROUNDS_GOOD = 8, /* from which on a pipeline's filling and draining is little */
     ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
     PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
 };
@@ -174,20 +175,36 @@ static size_t divide_up(size_t a, size_t b)
     return (a + b - 1) / b;
 }
 
+/* A code word is of as many elements everywhere: what is lost does not depend on the way. */
+static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
+{
+    const struct trib_comm *comm = plan->comm;
+    size_t slot = comm->cfg.chunk;
+
+    if (plan->codec && comm->chunk_asked < slot)
+        slot = comm->chunk_asked;
+    return d->chunk && d->chunk < slot ? d->chunk : slot;
+}
+
 /* All ranks cut alike: only what they must agree on may be used here. */
 static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
 {
     struct trib_run_desc *r = &plan->run.desc;
     const struct trib_comm *comm = plan->comm;
     size_t size = trib_dtype_size(d->dtype);
-    size_t slot = d->chunk && d->chunk < comm->cfg.chunk ? d->chunk : comm->cfg.chunk;
+    size_t slot = chunk_of(plan, d);
     size_t most = piece_max(plan, slot, size);
+    size_t usual = slot < comm->chunk_asked ? slot : comm->chunk_asked;
     size_t parts = blocked(r->op.coll) ? 1 : plan->run.program.n_chunks;
     size_t line = 64 / size;
 
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.size : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
+    if (rounds < ROUNDS_GOOD && usual < slot) { /* of large chunks not too few */
+        size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
+        rounds = more < ROUNDS_GOOD ? more : ROUNDS_GOOD;
+    }
     rounds = rounds ? rounds : 1;
     if (rounds * plan->run.program.n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,

@@ -368,7 +368,6 @@ static struct trib_import **bucket_of(struct trib_link *l, const struct trib_blo
 static void import_drop(struct trib_link *l, struct trib_import **at)
 {
     struct trib_import *im = *at;
-
     *at = im->next;
     l->transport->ops->release(l->transport, im->remote);
     free(im);
@@ -426,10 +425,10 @@ struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob
         return NULL;
     struct trib_import **bucket = bucket_of(l, blob);
     for (struct trib_import *im = *bucket; im; im = im->next) {
-        if (trib_blob_same(&im->blob, blob)) {
-            im->used = ++l->clock;
-            return im;
-        }
+        if (!trib_blob_same(&im->blob, blob))
+            continue;
+        im->used = ++l->clock;
+        return im;
     }
     imports_trim(l);
     struct trib_import *fresh = calloc(1, sizeof(*fresh));

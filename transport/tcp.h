@@ -109,6 +109,7 @@ struct tcp_inlet {
     bool dry; /* the socket had no more when it was read last */
     bool heard, active; /* since the last tick, and before that one */
     struct tcp_head head; /* of the frame that comes, or came last */
+    int beside; /* frames for which only little is taken into the buffer */
     uint8_t *to; /* where the rest of the payload goes */
     size_t left;
     uint8_t *buf; /* [TCP_BUFFER] */

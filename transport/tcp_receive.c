@@ -14,15 +14,16 @@
 enum {
     LARGE = 16384, /* bytes of a payload that should not go through the buffer */
     BESIDE = 4096, /* bytes taken into the buffer beside large ones: the next heads */
+    BETWEEN = 4, /* small frames that may come between two large ones */
 };
 
-/* Large payloads follow each other: what of the next one came into the buffer would be
- * copied once more. */
+/* Large payloads follow each other, with a few words between them: what of the next one
+ * came into the buffer would be copied once more. */
 static size_t room_of(const struct tcp_inlet *in)
 {
     size_t room = TCP_BUFFER - in->have;
 
-    return in->head.len >= LARGE && room > BESIDE ? BESIDE : room;
+    return in->beside && room > BESIDE ? BESIDE : room;
 }
 
 /* Fewer bytes than there was room for are all that there are: asking once more would be a
@@ -115,6 +116,10 @@ static bool begin_frame(struct tcp *tcp, int peer)
     }
     in->left = (size_t)h->len;
     in->in_payload = true;
+    if (h->len >= LARGE)
+        in->beside = BETWEEN;
+    else if (in->beside)
+        in->beside--;
     return true;
 }
 
