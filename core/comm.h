@@ -70,7 +70,7 @@ struct trib_comm {
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool residual_lost; /* the warning of a dropped residual was given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
-                         * between hosts where nobody has set it */
+                         * over networks where nobody has set it */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];

@@ -19,7 +19,7 @@
 
 #define HELLO_VERSION 4
 
-enum { CHUNK_BETWEEN_HOSTS = 256 << 10 };
+enum { CHUNK_OF_NETWORKS = 256 << 10 };
 
 /* What every rank tells every other at the start: who it is, what it must agree on … */
 struct hello {
@@ -30,7 +30,8 @@ struct hello {
     cpu_set_t cpus;   /* where this rank may run */
     uint64_t room[2]; /* bytes it can register; [1]: where all ranks are on one host */
     int32_t pid;
-    uint32_t chunk_given; /* TRIB_CHUNK is not the default */
+    uint16_t chunk_given; /* TRIB_CHUNK is not the default */
+    uint16_t never_maps;  /* its transport has no load/store reach to anybody */
     char library[12];
     char host[64];
     struct trib_address address;
@@ -70,6 +71,7 @@ static trib_status_t say_hello(struct trib_comm *comm, const struct trib_room *r
         h->room[near] = rooms[near].bytes;
     h->pid = getpid();
     h->chunk_given = comm->cfg.origin[TRIB_CONFIG_ROW_chunk] != TRIB_ORIGIN_DEFAULT;
+    h->never_maps = ops->map == trib_no_map;
     if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
         CPU_ZERO(&h->cpus);
     snprintf(h->library, sizeof(h->library), "%s", trib_version());
@@ -178,20 +180,23 @@ static size_t share_of_room(const struct hello *all, int size, int rank, bool ne
 }
 
 /*
- * Between hosts a message costs more, and most where it is the kernel's: larger chunks. Only
- * where there is memory in plenty, and where nobody has asked for chunks of a size.
+ * Without load/store reach a message costs more, and most where it is the kernel's: larger
+ * chunks. Only where there is memory in plenty, and nobody has asked for chunks of a size.
  */
 static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all, bool near,
                           size_t room)
 {
     const struct trib_engine *e = &comm->engine;
     size_t chunk = comm->cfg.chunk < comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
-    struct trib_window far = {(uint32_t)comm->cfg.window, CHUNK_BETWEEN_HOSTS};
+    struct trib_window far = {(uint32_t)comm->cfg.window, CHUNK_OF_NETWORKS};
+    bool maps = near;
 
-    for (int r = 0; r < e->size; r++)
+    for (int r = 0; r < e->size; r++) {
         if (all[r].chunk_given)
             return comm->cfg.chunk;
-    if (near || chunk < comm->chunk_asked || !trib_window_spare(far, room, e->size))
+        maps &= !all[r].never_maps;
+    }
+    if (maps || chunk < comm->chunk_asked || !trib_window_spare(far, room, e->size))
         return chunk;
     return far.chunk;
 }

@@ -52,13 +52,14 @@ network "frames of 9000 bytes" "" --mtu 9000
 network "one host takes frames of 1500 bytes only, and says so" '
     net_on 1 ip link set eth0 mtu 1500' --mtu 9000
 
-# Between hosts large chunks, unless one was asked for; code words as within a host.
+# Over networks large chunks, unless one was asked for; code words as within a host.
 chunks() { # NAME, BYTES, ranks' options and variables
     expect "$1" 0 "up to $2 bytes each" "$hosts" "${@:3}" "$build/perf/trib-perf" allreduce \
         --explain --sizes 16M --iters 1
 }
 chunks "chunks between hosts" 262144 --
 chunks "chunks within a host" 65536 --hosts 1 --ranks 2 --
+chunks "chunks within a host over sockets" 262144 --hosts 1 --ranks 2 -- env TRIB_TRANSPORT=tcp
 chunks "chunks of the size that was asked for" 65536 -- env TRIB_CHUNK=64K
 # shellcheck disable=SC2016
 chunks "chunks of the size that one rank was asked for" 65536 -- \
