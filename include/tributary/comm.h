@@ -21,7 +21,8 @@ typedef enum trib_log_level {
     TRIB_LOG_DEBUG,
 } trib_log_level_t;
 
-/* Receives a finished line without a line feed. May be called from the progress thread. */
+/* Receives a finished line without a line feed. The library's threads call it too, perhaps
+ * at the same time as the caller's. */
 typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line);
 
 /*

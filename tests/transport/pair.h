@@ -9,6 +9,7 @@
 #include "tests/harness/tribtest.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include <tributary/status.h>
@@ -33,13 +34,17 @@ struct pair {
     struct trib_remote *remote[2]; /* [i]: i's import of the other's region */
 };
 
+/* Threads of both sides may log at once. */
 static inline void pair_log(void *arg, trib_log_level_t level, const char *line)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct pair *pair = arg;
 
     (void)level;
+    pthread_mutex_lock(&lock);
     snprintf(pair->logged, sizeof(pair->logged), "%s", line);
     pair->lines++;
+    pthread_mutex_unlock(&lock);
 }
 
 static inline struct trib_transport_opts pair_opts(struct pair *pair, int self)
