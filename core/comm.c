@@ -74,12 +74,6 @@ trib_status_t trib_comm_ours(struct trib_comm *comm, const char *call)
                           call, (int)getpid(), (int)comm->pid);
 }
 
-static void keep_region(struct trib_transport *t, struct trib_region *region)
-{
-    (void)t;
-    (void)region;
-}
-
 static void keep_remote(struct trib_transport *t, struct trib_remote *remote)
 {
     (void)t;
@@ -97,7 +91,7 @@ static void keep_peer(struct trib_transport *t, int peer)
 static void drop_copy(struct trib_comm *comm)
 {
     static const struct trib_transport_ops nothing = {
-        .dereg = keep_region, .release = keep_remote, .disconnect = keep_peer};
+        .dereg = trib_no_discard, .release = keep_remote, .disconnect = keep_peer};
     struct trib_engine *e = &comm->engine;
     struct trib_transport *t = e->transport;
     const struct trib_transport_ops *ops = t->ops;

@@ -196,7 +196,7 @@ trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
-void trib_socket_watch_fd(struct tcp *tcp, int fd);
+void trib_socket_watch_fd(struct tcp *tcp, int fd, uint32_t events);
 /* Also while a forked child holds the socket: closing alone would leave it in epoll. */
 void trib_socket_unwatch_fd(struct tcp *tcp, int fd);
 void trib_socket_tick(struct tcp *tcp);

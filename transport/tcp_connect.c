@@ -24,17 +24,9 @@ enum {
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
 };
 
-void trib_socket_watch_fd(struct tcp *tcp, int fd)
+void trib_socket_watch_fd(struct tcp *tcp, int fd, uint32_t events)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
-
-    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
-}
-
-/* Once for each time that a full socket has room again, or a word comes back. */
-static void watch_outlet(struct tcp *tcp, int fd)
-{
-    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.fd = fd};
+    struct epoll_event e = {.events = events, .data.fd = fd};
 
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
 }
@@ -160,7 +152,8 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     p->fd = fd;
     pthread_mutex_unlock(&tcp->lock);
     p->state = TCP_PEER_CONNECTED;
-    watch_outlet(tcp, fd);
+    /* Once for each time that a full socket has room again, or a word comes back. */
+    trib_socket_watch_fd(tcp, fd, EPOLLIN | EPOLLOUT | EPOLLET);
     return TRIB_OK;
 }
 

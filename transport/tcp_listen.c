@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
         return status;
     if (listen(tcp->listener.fd, SOMAXCONN) != 0)
         return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: cannot listen: %m");
-    trib_socket_watch_fd(tcp, tcp->listener.fd);
+    trib_socket_watch_fd(tcp, tcp->listener.fd, EPOLLIN);
     return TRIB_OK;
 }
 
@@ -106,7 +107,7 @@ void trib_socket_accept(struct tcp *tcp)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         tcp->guests[tcp->n_guests++] =
             (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
-        trib_socket_watch_fd(tcp, fd);
+        trib_socket_watch_fd(tcp, fd, EPOLLIN);
     }
 }
 
