@@ -68,6 +68,7 @@ struct trib_comm {
     bool coded;         /* cfg.codec is not "none" */
     bool load_store;     /* each rank has load/store reach to all others … */
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
+    bool one_host; /* all ranks are of this host */
     bool residual_lost; /* the warning of a dropped residual was given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
                          * over networks where nobody has set it */

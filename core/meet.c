@@ -219,6 +219,7 @@ static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
         least = share;
         whose = r;
     }
+    comm->one_host = near;
     cfg->chunk = usual_chunk(comm, all, near, least);
     e->arena.per_edge = trib_window_spare(
         (struct trib_window){(uint32_t)cfg->window, cfg->chunk}, least, e->size);

@@ -12,7 +12,10 @@
 #include "core/comm.h"
 
 enum {
-    ROUNDS_GOOD = 8, /* from which on a pipeline's filling and draining is little */
+    /* From which on a pipeline's filling and draining is little. On one host there is no
+     * wire that would rest: what moves data is this host's cores. */
+    ROUNDS_GOOD = 8,
+    ROUNDS_GOOD_NEAR = 2,
     ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
     PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
 };
@@ -201,9 +204,10 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.size : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
-    if (rounds < ROUNDS_GOOD && usual < slot) { /* of large chunks not too few */
+    size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
+    if (rounds < good && usual < slot) { /* of large chunks not too few */
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
-        rounds = more < ROUNDS_GOOD ? more : ROUNDS_GOOD;
+        rounds = more < good ? more : good;
     }
     rounds = rounds ? rounds : 1;
     if (rounds * plan->run.program.n_chunks > UINT32_MAX / 2)

@@ -28,6 +28,7 @@ libtransport_la_SOURCES = \
 	transport/shm_peer.c \
 	transport/shm_region.c \
 	transport/tcp.c transport/tcp.h \
+	transport/tcp_both_ways.c \
 	transport/tcp_connect.c \
 	transport/tcp_devices.c \
 	transport/tcp_listen.c \

@@ -48,7 +48,8 @@ static void close_fd(int fd)
 static void release(struct tcp *tcp)
 {
     for (int i = 0; tcp->peers && i < tcp->size; i++) {
-        close_fd(tcp->peers[i].fd);
+        if (tcp->peers[i].own != tcp->peers[i].in.fd)
+            close_fd(tcp->peers[i].own);
         close_fd(tcp->peers[i].in.fd);
         free(tcp->peers[i].in.buf);
         free(tcp->peers[i].queue);
@@ -92,7 +93,8 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->max_guests = opts->size + TRIB_NET_STRANGERS;
     tcp->guests = calloc((size_t)tcp->max_guests, sizeof(*tcp->guests));
     for (int i = 0; tcp->peers && i < opts->size; i++)
-        tcp->peers[i].fd = tcp->peers[i].in.fd = -1;
+        tcp->peers[i] = (struct tcp_peer){
+            .own = -1, .fd = -1, .next_fd = -1, .in = {.fd = -1}};
     if (tcp->peers && tcp->inlets && tcp->guests)
         return tcp;
     release(tcp);
@@ -161,9 +163,9 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
 {
     struct tcp *tcp = tcp_of(t);
     int n = trib_socket_reap(tcp, events, max);
+    bool slept = atomic_load_explicit(&tcp->slept, memory_order_relaxed);
 
-    if (++tcp->polls % POLLS_PER_CLOCK == 0 || tcp->tick_at == 0 ||
-        atomic_load_explicit(&tcp->slept, memory_order_relaxed)) {
+    if (++tcp->polls % POLLS_PER_CLOCK == 0 || tcp->tick_at == 0 || slept) {
         uint64_t now = trib_now_ns();
         atomic_store_explicit(&tcp->slept, false, memory_order_relaxed);
         if (now >= tcp->tick_at) {
@@ -172,6 +174,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
         } else if (tcp->n_guests || tcp->n_inlets < tcp->size - 1) {
             trib_socket_accept(tcp);
             trib_socket_greet(tcp);
+            trib_socket_look_at_outlets(tcp, slept ? tcp->size : 1);
         }
     }
     if (n < max)

@@ -2,10 +2,11 @@
 /*
  * Inside the tcp transport: what tcp.c and its tcp_*.c share.
  *
- * Each rank listens at one port. To write to a peer it connects to that peer's port;
- * the peer does the same for its own writes, so a pair has up to two connections, each
- * of which carries frames one way. The other way carries one word that the listener
- * takes the connection, or why not, and a BYE.
+ * Each rank listens at one port. To write to a peer it connects to that peer's port and
+ * writes at once; the listener sends a word back that it takes the connection, or why
+ * not. A peer whose connection is here already is written to along that, after a word
+ * TCP_BOTH_WAYS. Where both connected at the same time, the higher rank ends its own
+ * connection with TCP_LAST and goes on along the lower rank's.
  *
  * Peers of this host are watched in /proc, others by heartbeats (pulse.h).
  */
@@ -23,7 +24,7 @@
 #include "transport/watch.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
-#define TCP_VERSION 2
+#define TCP_VERSION 3
 #define TCP_ADDRESSES 4
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
 #define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its place */
@@ -33,9 +34,12 @@ enum tcp_kind {
     TCP_QUIET, /* a write without an event */
     TCP_WAKE,
     TCP_BYE,
-    /* Only on the way back: */
+    /* Only on the way back, and as they are in every version: */
     TCP_ACCEPT,
     TCP_REFUSE, /* imm is an enum tcp_refusal, off the listener's version */
+    TCP_BOTH_WAYS, /* frames follow; imm 1: after the TCP_LAST of the other connection */
+    /* Only on the writer's connection: */
+    TCP_LAST, /* it goes on along the reader's */
 };
 
 enum tcp_refusal {
@@ -101,7 +105,7 @@ enum tcp_peer_state {
     TCP_PEER_LEFT, /* we left it */
 };
 
-/* A connection that a peer made: its frames come here. */
+/* Frames of a peer come here: by a connection that it made, or back along ours. */
 struct tcp_inlet {
     int fd; /* -1: none */
     size_t at, have; /* bytes of buf that are not parsed yet */
@@ -118,16 +122,23 @@ struct tcp_inlet {
 struct tcp_peer {
     enum tcp_peer_state state;
     struct trib_process who;
-    uint64_t key;
+    uint64_t key; /* of its address */
     bool said_bye; /* it leaves: the end of its stream is no death */
     bool finished; /* its stream came and has ended */
     struct trib_watch watch;
+    int own; /* the connection that this rank made, -1: none; may be in.fd, too */
     bool welcome; /* the peer has taken our connection */
+    bool both_ways; /* the peer sends frames back along `own` */
+    bool after_last; /* ... but first come those of its own connection, up to TCP_LAST */
+    bool last; /* which has come */
+    bool moving; /* from `own` to the peer's connection */
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
     struct tcp_inlet in;
     /* under tcp.lock, because wake() may be called by any thread */
-    int fd; /* the connection that this rank made, -1: none */
+    int fd; /* where frames go, `own` or in.fd; -1: none */
+    int next_fd; /* where they go after TCP_LAST */
+    bool awaits_room;
     struct tcp_entry *queue; /* [TCP_QUEUE], a ring */
     uint32_t head, sent, tail; /* oldest kept, next for the socket, next free */
     size_t sent_bytes; /* of entry `sent` */
@@ -165,6 +176,7 @@ struct tcp {
     int *inlets; /* peers whose connection is here */
     int n_inlets;
     int next_inlet;
+    int next_outlet;
     _Atomic int backlog; /* peers whose queue is not empty */
     struct trib_region_table table; /* memory here and of peers */
     uint32_t polls;
@@ -187,7 +199,10 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
 void trib_socket_accept(struct tcp *tcp);
 void trib_socket_greet(struct tcp *tcp);
 void trib_socket_hang_up(struct tcp *tcp, int fd);
-void trib_socket_inlet_close(struct tcp *tcp, int peer);
+/* A connection is at the table: frames of the peer come by it. */
+bool trib_socket_seat(struct tcp *tcp, int peer, int fd);
+/* Its place, not the connection. */
+void trib_socket_unseat(struct tcp *tcp, int peer);
 
 /* tcp_connect.c: connections to peers, their beginning and their end. */
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);
@@ -196,7 +211,7 @@ trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
-void trib_socket_watch_fd(struct tcp *tcp, int fd, uint32_t events);
+void trib_socket_watch_fd(struct tcp *tcp, int fd);
 /* Also while a forked child holds the socket: closing alone would leave it in epoll. */
 void trib_socket_unwatch_fd(struct tcp *tcp, int fd);
 void trib_socket_tick(struct tcp *tcp);
@@ -204,13 +219,34 @@ void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max);
 
+/* tcp_both_ways.c: one connection for both directions of a pair. */
+/* The connection that the peer made, if it can be written to; then that is where frames
+ * go. */
+bool trib_socket_share(struct tcp *tcp, int peer, uint8_t ip_out[16]);
+/* Where both sides connected, the higher rank moves. */
+void trib_socket_move(struct tcp *tcp, int peer);
+/* Words that come back along the own connection, until frames do; and of that many peers
+ * in turn. */
+void trib_socket_look_at_outlet(struct tcp *tcp, int peer);
+void trib_socket_look_at_outlets(struct tcp *tcp, int peers);
+/* TCP_LAST has come. false: from a peer that has no reason to send it. */
+bool trib_socket_last(struct tcp *tcp, int peer);
+void trib_socket_inlet_close(struct tcp *tcp, int peer);
+/* Both ways, and what is still in the queue. */
+void trib_socket_hang_up_on(struct tcp *tcp, int peer);
+
 /* tcp_send.c */
 trib_status_t trib_socket_write(struct trib_transport *t, int peer,
                               const struct trib_write *write);
 void trib_socket_wake(struct trib_transport *t, int peer);
-void trib_socket_flush(struct tcp *tcp, int peer);
+/* Tries once more. true: the kernel has everything. */
+bool trib_socket_flush(struct tcp *tcp, int peer);
 int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max);
 void trib_socket_say_bye(struct tcp *tcp, int peer);
+/* Writes to the peer go here from now on. */
+void trib_socket_begin_outlet(struct tcp *tcp, int peer, int fd);
+/* TCP_LAST here, and on along the peer's connection. false: no room just now. */
+bool trib_socket_enqueue_move(struct tcp *tcp, int peer);
 
 /* tcp_receive.c */
 int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max);

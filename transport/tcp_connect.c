@@ -24,9 +24,9 @@ enum {
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
 };
 
-void trib_socket_watch_fd(struct tcp *tcp, int fd, uint32_t events)
+void trib_socket_watch_fd(struct tcp *tcp, int fd)
 {
-    struct epoll_event e = {.events = events, .data.fd = fd};
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
 
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
 }
@@ -110,67 +110,62 @@ static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
     trib_watch_begin(&p->watch, &opts);
 }
 
+static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a,
+                          uint8_t ip_out[16])
+{
+    struct tcp_hello hello = {.magic = TCP_MAGIC,
+                              .version = TCP_VERSION,
+                              .rank = tcp->self,
+                              .size = tcp->size,
+                              .key = a->key};
+    struct trib_net_place place = {
+        .ip = (const uint8_t(*)[16])a->ip,
+        .n = (int)(a->n < TCP_ADDRESSES ? a->n : TCP_ADDRESSES),
+        .port = a->port,
+        .near = a->boot == tcp->me.boot && a->net == tcp->net && a->net,
+    };
+    char tried[64];
+    int fd = trib_net_dial_any(&place, ip_out);
+
+    trib_net_text(ip_out, tried, sizeof(tried));
+    if (fd < 0)
+        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
+                         "process %d cannot be reached at %s port %u: %m", a->pid, tried,
+                         a->port);
+    if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
+        close(fd);
+        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
+                         "process %d cannot be greeted: %m", a->pid);
+    }
+    tcp->peers[peer].own = fd;
+    trib_socket_watch_fd(tcp, fd);
+    trib_socket_begin_outlet(tcp, peer, fd);
+    return TRIB_OK;
+}
+
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_address a;
     uint8_t ip[16];
-    char tried[64];
     trib_status_t status = check_address(tcp, peer, address, &a);
 
     if (status != TRIB_OK || tcp->peers[peer].state == TCP_PEER_CONNECTED)
         return status;
     struct tcp_peer *p = &tcp->peers[peer];
-    struct tcp_hello hello = {.magic = TCP_MAGIC,
-                              .version = TCP_VERSION,
-                              .rank = tcp->self,
-                              .size = tcp->size,
-                              .key = a.key};
-    struct trib_net_place place = {
-        .ip = (const uint8_t(*)[16])a.ip,
-        .n = (int)(a.n < TCP_ADDRESSES ? a.n : TCP_ADDRESSES),
-        .port = a.port,
-        .near = a.boot == tcp->me.boot && a.net == tcp->net && a.net,
-    };
-    int fd = trib_net_dial_any(&place, ip);
-    trib_net_text(ip, tried, sizeof(tried));
-    if (fd < 0)
-        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be reached at %s port %u: %m", a.pid, tried,
-                         a.port);
     if (!p->queue)
         p->queue = calloc(TCP_QUEUE, sizeof(*p->queue));
-    if (!p->queue || send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
-        close(fd);
-        return trib_fail(tcp->err, p->queue ? TRIB_ERR_PEER_LOST : TRIB_ERR_NO_MEMORY,
-                         "process %d cannot be greeted: %m", a.pid);
-    }
+    if (!p->queue)
+        return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    if (!trib_socket_share(tcp, peer, ip))
+        status = dial(tcp, peer, &a, ip);
+    if (status != TRIB_OK)
+        return status;
     p->key = a.key;
     begin_watch(tcp, peer, &a, ip);
-    pthread_mutex_lock(&tcp->lock);
-    p->fd = fd;
-    pthread_mutex_unlock(&tcp->lock);
     p->state = TCP_PEER_CONNECTED;
-    /* Once for each time that a full socket has room again, or a word comes back. */
-    trib_socket_watch_fd(tcp, fd, EPOLLIN | EPOLLOUT | EPOLLET);
     return TRIB_OK;
-}
-
-static void outlet_close(struct tcp *tcp, int peer)
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-
-    pthread_mutex_lock(&tcp->lock);
-    if (p->fd >= 0)
-        trib_socket_hang_up(tcp, p->fd);
-    p->fd = -1;
-    if (p->head != p->tail)
-        atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
-    p->head = p->sent = p->tail = 0;
-    p->sent_bytes = 0;
-    pthread_mutex_unlock(&tcp->lock);
-    trib_watch_end(&p->watch);
 }
 
 void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
@@ -206,63 +201,11 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
         events[n].peer = i;
         events[n].left = p->said_bye;
         memcpy(events[n++].why, p->why, sizeof(p->why));
-        outlet_close(tcp, i);
-        trib_socket_inlet_close(tcp, i);
+        trib_socket_hang_up_on(tcp, i);
         p->state = TCP_PEER_LOST;
         tcp->n_going--;
     }
     return n;
-}
-
-/* A listener that does not take the connection says why. */
-static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
-{
-    static const char *const reasons[] = {
-        [TCP_NOT_REFUSED] = "for no reason",
-        [TCP_OTHER_JOB] =
-            "this rank's key is of another job: has its port changed hands?",
-        [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
-        [TCP_TWICE] = "it has a connection of this rank already",
-        [TCP_WAS_LOST] = "it had lost this rank before",
-    };
-    const struct tcp_peer *p = &tcp->peers[peer];
-
-    if (head->imm == TCP_OTHER_VERSION)
-        trib_socket_going(
-            tcp, peer,
-            "process %d turned rank %d away: it speaks version %u of tcp, "
-            "this rank version %d; install one version",
-            p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
-    else
-        trib_socket_going(
-            tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
-            head->imm <= TCP_WAS_LOST ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
-}
-
-/* The way back of the own connection: the listener's word, a BYE, or its end. */
-static void look_at_outlet(struct tcp *tcp, int peer)
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-    struct tcp_head head;
-
-    while (p->state == TCP_PEER_CONNECTED) {
-        ssize_t n = recv(p->fd, &head, sizeof(head), MSG_DONTWAIT | MSG_PEEK);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n > 0 && n < (ssize_t)sizeof(head))
-            return; /* the rest is on its way */
-        if (n > 0)
-            n = recv(p->fd, &head, sizeof(head), MSG_DONTWAIT);
-        bool word = n == (ssize_t)sizeof(head) && head.magic == TCP_MAGIC;
-        if (word && head.kind == TCP_ACCEPT) {
-            p->welcome = true;
-            continue;
-        }
-        if (word && head.kind == TCP_REFUSE)
-            refused(tcp, peer, &head);
-        p->said_bye |= word && head.kind == TCP_BYE;
-        trib_socket_going(tcp, peer, "process %d has died", p->who.pid);
-    }
 }
 
 void trib_socket_disconnect(struct trib_transport *t, int peer)
@@ -275,19 +218,16 @@ void trib_socket_disconnect(struct trib_transport *t, int peer)
     trib_socket_say_bye(tcp, peer);
     /* What is on its way should get there: a listener's word that comes after the end
      * would reset the connection. But a peer that reads no more cannot hold us. */
-    for (uint64_t until = trib_deadline_ms(100); p->state == TCP_PEER_CONNECTED &&
-                                                 (p->sent != p->tail || !p->welcome) &&
-                                                 !trib_deadline_passed(until);) {
-        struct pollfd wait = {.fd = p->fd,
-                              .events = p->sent != p->tail ? POLLIN | POLLOUT : POLLIN};
-        (void)poll(&wait, 1, 10);
-        trib_socket_flush(tcp, peer);
-        look_at_outlet(tcp, peer);
+    for (uint64_t until = trib_deadline_ms(100);
+         p->state == TCP_PEER_CONNECTED &&
+         (!trib_socket_flush(tcp, peer) || !p->welcome) && !trib_deadline_passed(until);) {
+        struct pollfd wait = {.fd = p->own, .events = POLLIN};
+        (void)poll(&wait, 1, 1);
+        trib_socket_look_at_outlet(tcp, peer);
     }
     if (p->state == TCP_PEER_GOING) /* seen just now, or before */
         tcp->n_going--;
-    outlet_close(tcp, peer);
-    trib_socket_inlet_close(tcp, peer);
+    trib_socket_hang_up_on(tcp, peer);
     p->state = TCP_PEER_LEFT;
 }
 
@@ -315,8 +255,8 @@ void trib_socket_tick(struct tcp *tcp)
     trib_socket_greet(tcp);
     for (int i = 0; i < tcp->size; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        if (p->state == TCP_PEER_CONNECTED)
-            look_at_outlet(tcp, i);
+        trib_socket_look_at_outlet(tcp, i);
+        trib_socket_move(tcp, i);
         if (p->in.fd >= 0)
             acknowledge_less(&p->in);
         if (p->state == TCP_PEER_CONNECTED &&

@@ -31,7 +31,7 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
         return status;
     if (listen(tcp->listener.fd, SOMAXCONN) != 0)
         return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: cannot listen: %m");
-    trib_socket_watch_fd(tcp, tcp->listener.fd, EPOLLIN);
+    trib_socket_watch_fd(tcp, tcp->listener.fd);
     return TRIB_OK;
 }
 
@@ -53,17 +53,24 @@ void trib_socket_hang_up(struct tcp *tcp, int fd)
     close(fd);
 }
 
-void trib_socket_inlet_close(struct tcp *tcp, int peer)
+bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
-    if (in->fd < 0)
-        return;
-    trib_socket_hang_up(tcp, in->fd);
-    tcp->peers[peer].finished = true;
+    in->buf = malloc(TCP_BUFFER);
+    if (!in->buf)
+        return false;
+    in->fd = fd;
+    tcp->inlets[tcp->n_inlets++] = peer;
+    return true;
+}
+
+void trib_socket_unseat(struct tcp *tcp, int peer)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+
     free(in->buf);
-    memset(in, 0, sizeof(*in));
-    in->fd = -1;
+    *in = (struct tcp_inlet){.fd = -1};
     for (int i = 0; i < tcp->n_inlets; i++) {
         if (tcp->inlets[i] == peer)
             tcp->inlets[i--] = tcp->inlets[--tcp->n_inlets];
@@ -107,7 +114,7 @@ void trib_socket_accept(struct tcp *tcp)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         tcp->guests[tcp->n_guests++] =
             (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
-        trib_socket_watch_fd(tcp, fd, EPOLLIN);
+        trib_socket_watch_fd(tcp, fd);
     }
 }
 
@@ -132,7 +139,7 @@ static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_hello *h)
     const struct tcp_peer *p = &tcp->peers[h->rank];
     if (p->state == TCP_PEER_LOST)
         return TCP_WAS_LOST;
-    return p->in.fd >= 0 ? TCP_TWICE : TCP_NOT_REFUSED;
+    return p->in.fd >= 0 || p->last ? TCP_TWICE : TCP_NOT_REFUSED;
 }
 
 static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason)
@@ -167,14 +174,12 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
         refuse(tcp, g, reason);
         return false;
     }
-    p->in.buf = malloc(TCP_BUFFER);
-    if (!p->in.buf) {
+    if (!trib_socket_seat(tcp, h->rank, g->fd)) {
         trib_socket_hang_up(tcp, g->fd);
         return true;
     }
     say(g->fd, TCP_ACCEPT, TCP_NOT_REFUSED);
-    p->in.fd = g->fd;
-    tcp->inlets[tcp->n_inlets++] = h->rank;
+    trib_socket_move(tcp, h->rank);
     return true;
 }
 

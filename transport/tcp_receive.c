@@ -105,6 +105,8 @@ static bool begin_frame(struct tcp *tcp, int peer)
         trib_socket_going(tcp, peer, "process %d has left", p->who.pid);
         return true;
     }
+    if (h->magic == TCP_MAGIC && h->kind == TCP_LAST && trib_socket_last(tcp, peer))
+        return true;
     if (h->magic != TCP_MAGIC || (h->kind != TCP_WRITE && h->kind != TCP_QUIET)) {
         trib_socket_going(tcp, peer, "process %d sent what is no frame", p->who.pid);
         return false;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ static struct tcp_entry *entry_at(struct tcp_peer *p, uint32_t i)
     return &p->queue[i % TCP_QUEUE];
 }
 
-/* The entries from `sent` on, without the bytes that are gone. */
+/* The entries from `sent` on, up to the last of this connection, without the bytes that
+ * are gone. */
 static int gather(struct tcp_peer *p, struct iovec *iov)
 {
     size_t skip = p->sent_bytes;
@@ -38,11 +40,24 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
             iov[n++] = (struct iovec){(void *)(uintptr_t)(e->payload + skip),
                                       (size_t)e->head.len - skip};
         skip = 0;
+        if (e->head.kind == TCP_LAST)
+            break;
     }
     return n;
 }
 
-static void advance(struct tcp_peer *p, size_t bytes)
+/* The next poll or wait hears of room in a socket that was full. */
+static void await_room(struct tcp *tcp, struct tcp_peer *p, bool yes)
+{
+    struct epoll_event e = {.events = yes ? EPOLLIN | EPOLLOUT : EPOLLIN,
+                            .data.fd = p->fd};
+
+    if (p->awaits_room != yes)
+        (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, p->fd, &e);
+    p->awaits_room = yes;
+}
+
+static void advance(struct tcp *tcp, struct tcp_peer *p, size_t bytes)
 {
     bytes += p->sent_bytes;
     while (p->sent != p->tail) {
@@ -52,6 +67,10 @@ static void advance(struct tcp_peer *p, size_t bytes)
             break;
         bytes -= whole;
         p->sent++;
+        if (e->head.kind == TCP_LAST) {
+            await_room(tcp, p, false);
+            p->fd = p->next_fd;
+        }
     }
     p->sent_bytes = bytes;
 }
@@ -73,7 +92,7 @@ static ssize_t send_list(int fd, struct iovec *iov, int n)
 }
 
 /* Under the lock. */
-static void push_out(struct tcp_peer *p)
+static void push_out(struct tcp *tcp, struct tcp_peer *p)
 {
     struct iovec iov[2 * BATCH];
 
@@ -81,10 +100,14 @@ static void push_out(struct tcp_peer *p)
         ssize_t n = send_list(p->fd, iov, gather(p, iov));
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) /* full; or broken, which the end of the stream will tell */
+        if (n < 0) { /* full; or broken, which the end of the stream will tell */
+            await_room(tcp, p, errno == EAGAIN);
             return;
-        advance(p, (size_t)n);
+        }
+        advance(tcp, p, (size_t)n);
     }
+    if (p->fd >= 0)
+        await_room(tcp, p, false);
 }
 
 static bool backlogged(const struct tcp_peer *p)
@@ -92,13 +115,15 @@ static bool backlogged(const struct tcp_peer *p)
     return p->head != p->tail;
 }
 
-void trib_socket_flush(struct tcp *tcp, int peer)
+bool trib_socket_flush(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
     pthread_mutex_lock(&tcp->lock);
-    push_out(p);
+    push_out(tcp, p);
+    bool done = p->sent == p->tail;
     pthread_mutex_unlock(&tcp->lock);
+    return done;
 }
 
 /* Drops entries at the head that nobody wants to hear of. */
@@ -112,23 +137,61 @@ static void forget(struct tcp *tcp, struct tcp_peer *p)
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
 }
 
+/* All or none. Under the lock. */
+static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
+                            const struct tcp_entry *entries, uint32_t n)
+{
+    if (p->fd < 0 || TCP_QUEUE - (p->tail - p->head) < n)
+        return TRIB_ERR_NO_RESOURCE;
+    if (!backlogged(p))
+        atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < n; i++)
+        *entry_at(p, p->tail++) = entries[i];
+    /* What makes no event can wait for what does, which follows: one system call, and
+     * one segment less. If there is no room for that, a poll sends it. */
+    if (entries[0].head.kind == TCP_QUIET)
+        return TRIB_OK;
+    push_out(tcp, p);
+    forget(tcp, p);
+    return TRIB_OK;
+}
+
 static trib_status_t enqueue(struct tcp *tcp, struct tcp_peer *p,
                              const struct tcp_entry *entry)
 {
-    trib_status_t status = TRIB_ERR_NO_RESOURCE;
-
     pthread_mutex_lock(&tcp->lock);
-    if (p->fd >= 0 && p->tail - p->head < TCP_QUEUE) {
-        if (!backlogged(p))
-            atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);
-        *entry_at(p, p->tail) = *entry;
-        p->tail++;
-        push_out(p);
-        forget(tcp, p);
-        status = TRIB_OK;
-    }
+    trib_status_t status = append(tcp, p, entry, 1);
     pthread_mutex_unlock(&tcp->lock);
     return status;
+}
+
+void trib_socket_begin_outlet(struct tcp *tcp, int peer, int fd)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_entry back = {.head = {.magic = TCP_MAGIC, .kind = TCP_BOTH_WAYS}};
+
+    pthread_mutex_lock(&tcp->lock);
+    p->fd = fd;
+    if (fd != p->own)
+        (void)append(tcp, p, &back, 1); /* the first of its queue */
+    pthread_mutex_unlock(&tcp->lock);
+}
+
+bool trib_socket_enqueue_move(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_entry move[2] = {
+        {.head = {.magic = TCP_MAGIC, .kind = TCP_LAST}},
+        {.head = {.magic = TCP_MAGIC, .kind = TCP_BOTH_WAYS, .imm = 1}},
+    };
+
+    pthread_mutex_lock(&tcp->lock);
+    p->next_fd = p->in.fd;
+    trib_status_t status = append(tcp, p, move, 2);
+    if (status != TRIB_OK)
+        p->next_fd = -1;
+    pthread_mutex_unlock(&tcp->lock);
+    return status == TRIB_OK;
 }
 
 trib_status_t trib_socket_write(struct trib_transport *t, int peer,
@@ -174,14 +237,17 @@ void trib_socket_wake(struct trib_transport *t, int peer)
         return; /* it rings already */
 }
 
-/* On both connections, whichever is there. */
+/* Where frames go, and back along the peer's connection if they do not go there. */
 void trib_socket_say_bye(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     struct tcp_entry bye = {.head = {.magic = TCP_MAGIC, .kind = TCP_BYE}};
 
-    (void)enqueue(tcp, p, &bye);
-    if (p->in.fd >= 0)
+    pthread_mutex_lock(&tcp->lock);
+    (void)append(tcp, p, &bye, 1);
+    bool there = p->in.fd < 0 || p->fd == p->in.fd || p->next_fd == p->in.fd;
+    pthread_mutex_unlock(&tcp->lock);
+    if (!there)
         (void)send(p->in.fd, &bye.head, sizeof(bye.head), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -191,7 +257,7 @@ static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int m
     struct tcp_peer *p = &tcp->peers[peer];
     int n = 0;
 
-    push_out(p);
+    push_out(tcp, p);
     forget(tcp, p);
     while (n < max && p->head != p->sent) {
         events[n++] = (struct trib_event){.kind = TRIB_EVENT_WRITE_DONE,

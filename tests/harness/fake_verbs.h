@@ -26,7 +26,7 @@ struct fake_verbs_opts {
     bool address_errors; /* no address of a peer can be resolved */
     bool other_device;   /* peers are reached over the last device */
     bool deaf;           /* requests for connections are not answered */
-    bool late_ends;      /* what is under way when a queue pair is stopped ends well */
+    _Atomic bool late_ends; /* what is under way when a queue pair is stopped ends well */
     bool half_way;       /* what is answered cannot be established */
     int reject;          /* connections are rejected for this reason; 0: they are not */
     int reg_errno;       /* of ibv_reg_mr; 0: it works */

@@ -144,6 +144,40 @@ static void test_large_payloads_go_to_their_place(void **state)
     pair_close(&pair);
 }
 
+/* What makes no event goes with what does, or with the next poll. */
+static void test_quiet_writes_wait_for_company(void **state)
+{
+    struct pair pair;
+    struct trib_event event;
+
+    (void)state;
+    pair_open(&pair, "tcp", "tcp");
+    struct trib_write w = {.local = pair.region[0],
+                           .remote = pair.remote[0],
+                           .len = PAIR_LEN,
+                           .quiet = true};
+    for (uint32_t i = 0; i < 20; i++) {
+        seen.lists = 0;
+        memset(pair.mem[0], (int)i + 1, PAIR_LEN);
+        assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+        assert_int_equal(seen.lists, 0);
+        assert_status(pair_write(&pair, 8, i), TRIB_OK);
+        assert_int_equal(seen.lists, 1);
+        assert_int_equal(pair_poll(&pair, 1, 10000 * tribtest_slowness(), &event), 1);
+        assert_int_equal(event.imm, i);
+        assert_int_equal(pair.mem[1][PAIR_LEN - 1], i + 1);
+    }
+    memset(pair.mem[0], 0xee, PAIR_LEN);
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    while (pair.t[0]->ops->poll(pair.t[0], &event, 1))
+        continue;
+    uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
+    while (pair.mem[1][PAIR_LEN - 1] != 0xee && !trib_deadline_passed(deadline))
+        assert_int_equal(pair.t[1]->ops->poll(pair.t[1], &event, 1), 0);
+    assert_int_equal(pair.mem[1][PAIR_LEN - 1], 0xee);
+    pair_close(&pair);
+}
+
 static void poll_side_1(struct pair *pair)
 {
     struct trib_event event;
@@ -184,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_write_is_one_call_each),
         cmocka_unit_test(test_large_payloads_go_to_their_place),
+        cmocka_unit_test(test_quiet_writes_wait_for_company),
         cmocka_unit_test(test_fewer_acknowledgements),
     };
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: one connection for both directions of a pair. What a rank writes acknowledges what
+ * it has read, which else takes a segment of its own, in the reader's time (ADR 16).
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/tcp.h"
+
+bool trib_socket_share(struct tcp *tcp, int peer, uint8_t ip_out[16])
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct sockaddr_storage from;
+    socklen_t len = sizeof(from);
+
+    trib_socket_accept(tcp);
+    trib_socket_greet(tcp);
+    if (p->in.fd < 0 || p->said_bye ||
+        getpeername(p->in.fd, (struct sockaddr *)&from, &len) != 0)
+        return false;
+    trib_net_ip((const struct sockaddr *)&from, ip_out);
+    p->welcome = true;
+    trib_socket_begin_outlet(tcp, peer, p->in.fd);
+    return true;
+}
+
+void trib_socket_move(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    if (tcp->self > peer && p->state == TCP_PEER_CONNECTED && !p->moving && p->own >= 0 &&
+        p->in.fd >= 0 && p->in.fd != p->own)
+        p->moving = trib_socket_enqueue_move(tcp, peer);
+}
+
+/* A listener that does not take the connection says why. */
+static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
+{
+    static const char *const reasons[] = {
+        [TCP_NOT_REFUSED] = "for no reason",
+        [TCP_OTHER_JOB] =
+            "this rank's key is of another job: has its port changed hands?",
+        [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
+        [TCP_TWICE] = "it has a connection of this rank already",
+        [TCP_WAS_LOST] = "it had lost this rank before",
+    };
+    const struct tcp_peer *p = &tcp->peers[peer];
+
+    if (head->imm == TCP_OTHER_VERSION)
+        trib_socket_going(
+            tcp, peer,
+            "process %d turned rank %d away: it speaks version %u of tcp, "
+            "this rank version %d; install one version",
+            p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
+    else
+        trib_socket_going(
+            tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
+            head->imm <= TCP_WAS_LOST ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
+}
+
+/* Frames come back along the own connection, after those of the peer's own. */
+static void read_back(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    if (!p->both_ways || p->own < 0 || p->own == p->in.fd || (p->after_last && !p->last))
+        return;
+    if (p->in.fd >= 0)
+        trib_socket_going(tcp, peer, "process %d sent what is no frame", p->who.pid);
+    else if (!trib_socket_seat(tcp, peer, p->own))
+        trib_socket_going(tcp, peer, "out of memory");
+}
+
+/* The peer has read TCP_LAST and ended what we moved away from. */
+static bool moved(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    pthread_mutex_lock(&tcp->lock);
+    bool yes = p->moving && p->fd != p->own;
+    pthread_mutex_unlock(&tcp->lock);
+    if (yes) {
+        trib_socket_hang_up(tcp, p->own);
+        p->own = -1;
+        p->welcome = true;
+    }
+    return yes;
+}
+
+/* false: nothing more to be read here. */
+static bool take_word(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_head head;
+    ssize_t n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT | MSG_PEEK);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n > 0 && n < (ssize_t)sizeof(head))
+        return false; /* the rest is on its way */
+    if (n > 0)
+        n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT);
+    bool word = n == (ssize_t)sizeof(head) && head.magic == TCP_MAGIC;
+    if (word && head.kind == TCP_ACCEPT) {
+        p->welcome = true;
+        return true;
+    }
+    if (word && head.kind == TCP_BOTH_WAYS) {
+        p->both_ways = true;
+        p->after_last = head.imm != 0;
+        read_back(tcp, peer);
+        return false;
+    }
+    if (n <= 0 && moved(tcp, peer))
+        return false;
+    if (word && head.kind == TCP_REFUSE)
+        refused(tcp, peer, &head);
+    p->said_bye |= word && head.kind == TCP_BYE;
+    trib_socket_going(tcp, peer, "process %d has died", p->who.pid);
+    return false;
+}
+
+void trib_socket_look_at_outlet(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    if (p->own < 0 || p->own == p->in.fd || p->both_ways)
+        return;
+    while (take_word(tcp, peer))
+        continue;
+}
+
+void trib_socket_look_at_outlets(struct tcp *tcp, int peers)
+{
+    for (int i = 0; i < peers; i++) {
+        tcp->next_outlet = tcp->next_outlet + 1 < tcp->size ? tcp->next_outlet + 1 : 0;
+        trib_socket_look_at_outlet(tcp, tcp->next_outlet);
+    }
+}
+
+bool trib_socket_last(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    int fd = p->in.fd;
+
+    if (tcp->self > peer || p->own < 0 || p->own == fd || p->in.at != p->in.have)
+        return false;
+    p->last = true;
+    trib_socket_unseat(tcp, peer);
+    trib_socket_hang_up(tcp, fd);
+    trib_socket_look_at_outlet(tcp, peer);
+    read_back(tcp, peer);
+    return true;
+}
+
+void trib_socket_inlet_close(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    int fd = p->in.fd;
+
+    if (fd < 0)
+        return;
+    pthread_mutex_lock(&tcp->lock);
+    p->fd = p->fd == fd ? -1 : p->fd;
+    p->next_fd = -1;
+    pthread_mutex_unlock(&tcp->lock);
+    p->own = p->own == fd ? -1 : p->own;
+    p->finished = true;
+    trib_socket_unseat(tcp, peer);
+    trib_socket_hang_up(tcp, fd);
+}
+
+void trib_socket_hang_up_on(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    pthread_mutex_lock(&tcp->lock);
+    p->fd = p->next_fd = -1;
+    if (p->head != p->tail)
+        atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
+    p->head = p->sent = p->tail = 0;
+    p->sent_bytes = 0;
+    pthread_mutex_unlock(&tcp->lock);
+    if (p->own >= 0 && p->own != p->in.fd)
+        trib_socket_hang_up(tcp, p->own);
+    p->own = -1;
+    trib_socket_inlet_close(tcp, peer);
+    trib_watch_end(&p->watch);
+}
