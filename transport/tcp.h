@@ -177,6 +177,7 @@ struct tcp {
     int n_inlets;
     int next_inlet;
     int next_outlet;
+    bool rest; /* frames may be in buffers, of which epoll does not know */
     _Atomic int backlog; /* peers whose queue is not empty */
     struct trib_region_table table; /* memory here and of peers */
     uint32_t polls;
@@ -185,6 +186,12 @@ struct tcp {
     uint64_t stops_at; /* when stops were looked for last */
     int n_going;
 };
+
+/* What epoll says of a descriptor: its number below, and 1 + the peer whose it is. */
+static inline uint64_t tcp_mark(int fd, int peer)
+{
+    return (uint64_t)(uint32_t)(peer + 1) << 32 | (uint32_t)fd;
+}
 
 static inline struct tcp *tcp_of(struct trib_transport *t)
 {
@@ -211,7 +218,9 @@ trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
+/* Into the epoll set; then say whose frames come by it. */
 void trib_socket_watch_fd(struct tcp *tcp, int fd);
+void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events);
 /* Also while a forked child holds the socket: closing alone would leave it in epoll. */
 void trib_socket_unwatch_fd(struct tcp *tcp, int fd);
 void trib_socket_tick(struct tcp *tcp);

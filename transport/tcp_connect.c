@@ -26,9 +26,16 @@ enum {
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+    struct epoll_event e = {.events = EPOLLIN, .data.u64 = tcp_mark(fd, -1)};
 
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.u64 = tcp_mark(fd, peer)};
+
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, fd, &e);
 }
 
 void trib_socket_unwatch_fd(struct tcp *tcp, int fd)

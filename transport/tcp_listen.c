@@ -61,6 +61,7 @@ bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
     if (!in->buf)
         return false;
     in->fd = fd;
+    trib_socket_watch_for(tcp, fd, peer, EPOLLIN);
     tcp->inlets[tcp->n_inlets++] = peer;
     return true;
 }

@@ -49,11 +49,9 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
 /* The next poll or wait hears of room in a socket that was full. */
 static void await_room(struct tcp *tcp, struct tcp_peer *p, bool yes)
 {
-    struct epoll_event e = {.events = yes ? EPOLLIN | EPOLLOUT : EPOLLIN,
-                            .data.fd = p->fd};
-
     if (p->awaits_room != yes)
-        (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, p->fd, &e);
+        trib_socket_watch_for(tcp, p->fd, (int)(p - tcp->peers),
+                              yes ? EPOLLIN | EPOLLOUT : EPOLLIN);
     p->awaits_room = yes;
 }
 

@@ -12,6 +12,8 @@
 #define BIG_WRITES 32
 #define DATA 1024 /* bytes; who asks for fewer reads words of connecting */
 
+#define CROWD 5 /* more peers than are read without asking which has something */
+
 static struct {
     int receives; /* of data, also in vain */
     int lists; /* writes of several pieces */
@@ -178,6 +180,56 @@ static void test_quiet_writes_wait_for_company(void **state)
     pair_close(&pair);
 }
 
+static void crowd_open(struct pair *common, struct trib_transport *t[CROWD])
+{
+    struct trib_address address;
+
+    for (int i = 0; i < CROWD; i++) {
+        struct trib_transport_opts opts = pair_opts(common, i);
+        opts.size = CROWD;
+        assert_status(trib_transport_open("tcp", &opts, &t[i]), TRIB_OK);
+    }
+    assert_status(t[0]->ops->address(t[0], &address), TRIB_OK);
+    for (int i = 1; i < CROWD; i++)
+        assert_status(t[i]->ops->connect(t[i], 0, &address), TRIB_OK);
+}
+
+/* Of many peers only those are read that have something; what came with the event that was
+ * asked for is not forgotten. */
+static void test_many_peers(void **state)
+{
+    const uint32_t each = 10;
+    uint64_t deadline = trib_deadline_ms(20000 * tribtest_slowness());
+    struct trib_transport *t[CROWD];
+    struct pair common = {0};
+    struct trib_event event;
+    uint32_t arrived[CROWD] = {0}, n = 0;
+
+    (void)state;
+    crowd_open(&common, t);
+    for (uint32_t k = 0; k < each; k++) {
+        for (int i = 1; i < CROWD; i++) {
+            struct trib_write w = {.imm = k};
+            assert_status(t[i]->ops->write(t[i], 0, &w), TRIB_OK);
+        }
+    }
+    while (n < each * (CROWD - 1) && !trib_deadline_passed(deadline)) {
+        if (!t[0]->ops->poll(t[0], &event, 1))
+            continue;
+        assert_int_equal(event.imm, arrived[event.peer]++);
+        n++;
+    }
+    assert_int_equal(n, each * (CROWD - 1));
+    for (int i = 0; i < 64; i++) /* nothing is there: no peer is read */
+        assert_int_equal(t[0]->ops->poll(t[0], &event, 1), 0);
+    seen.receives = 0;
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(t[0]->ops->poll(t[0], &event, 1), 0);
+    assert_int_equal(seen.receives, 0);
+    for (int i = CROWD - 1; i >= 0; i--)
+        t[i]->ops->close(t[i]);
+}
+
 static void poll_side_1(struct pair *pair)
 {
     struct trib_event event;
@@ -219,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_small_write_is_one_call_each),
         cmocka_unit_test(test_large_payloads_go_to_their_place),
         cmocka_unit_test(test_quiet_writes_wait_for_company),
+        cmocka_unit_test(test_many_peers),
         cmocka_unit_test(test_fewer_acknowledgements),
     };
 
