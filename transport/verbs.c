@@ -227,6 +227,7 @@ static bool may_call(struct verbs *v)
 
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
                                   const struct verbs_params *s,
+                                  const struct verbs_port *at,
                                   struct trib_transport **out)
 {
     trib_status_t status;
@@ -241,14 +242,14 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = load(v);
     if (status == TRIB_OK)
-        status = trib_verbs_choose(v, s->device);
+        status = trib_verbs_choose(v, at);
     if (status == TRIB_OK)
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)
         status = trib_verbs_listen(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK && *v->no_rdmacm)
         trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
-                 v->device, v->no_rdmacm);
+                 v->label, v->no_rdmacm);
     if (status == TRIB_OK && may_call(v))
         status = trib_verbs_door_open(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
@@ -289,7 +290,7 @@ static void verbs_close(struct trib_transport *t)
 
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
-    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each",
+    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each port",
     .devices = trib_verbs_devices,
     .open = verbs_open,
     .close = verbs_close,

@@ -32,6 +32,13 @@
 
 #define VERBS_BATCH 32 /* receives that are posted together, completions polled at once */
 
+/* A port of a device. */
+struct verbs_port {
+    char device[IBV_SYSFS_NAME_MAX]; /* "": whichever there is */
+    uint8_t number; /* from 1; 0: whichever is active */
+};
+#define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with zero */
+
 /* Which work a completion is of: upper four bits of its wr_id. */
 enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
 #define VERBS_WORK_SHIFT 60
@@ -169,6 +176,8 @@ struct verbs {
     int reach_ms; /* for a connection: then no other address of the peer is tried */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
+    char label[VERBS_PORT_TEXT]; /* the device for people: "mlx5_0", or "mlx4_0:2" */
+    bool one_port; /* the device's others are not this transport's */
     enum verbs_connect connect;
     char no_rdmacm[240]; /* why not by the connection manager; "": by it */
     uint8_t port_num; /* of the device */
@@ -259,13 +268,14 @@ trib_status_t trib_verbs_forked(struct verbs *v);
 /* What the text after "verbs:" says. */
 struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
-    char device[RAILS_MAX * IBV_SYSFS_NAME_MAX]; /* a list, "" for what there is */
+    char device[RAILS_MAX * VERBS_PORT_TEXT]; /* a list, "" for what there is */
     enum verbs_connect connect;
 };
 
-/* verbs.c: a transport of one device, the first of the list. */
+/* verbs.c: a transport of one device, whatever list the parameters have. */
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
                                   const struct verbs_params *params,
+                                  const struct verbs_port *at,
                                   struct trib_transport **out);
 
 /* verbs_rails.c: how many devices there are, and all of them. */
@@ -282,7 +292,14 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
                                   struct trib_transport **out);
 
 /* verbs_device.c: the device and what hangs on it alone. */
-trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted);
+trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted);
+/* Of a device: bit n of *active_out is set where port n is active, up to 31. 0: it cannot be
+ * opened. */
+int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
+                           uint32_t *active_out);
+char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT]);
+/* Does what the connection manager has found for an id lead over this transport's port? */
+bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id);
 trib_status_t trib_verbs_make_queues(struct verbs *v);
 void trib_verbs_free_queues(struct verbs *v);
 void trib_verbs_devices(char *text, size_t bytes);
@@ -334,7 +351,7 @@ trib_status_t trib_verbs_manager_start(struct verbs *v);
 void trib_verbs_manager_stop(struct verbs *v);
 void trib_verbs_ring(struct verbs *v);
 struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
-                                    const char *device, enum verbs_refusal *verdict);
+                                    bool own_port, enum verbs_refusal *verdict);
 void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
                           struct verbs_link *trash);
 

@@ -167,12 +167,15 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
                     "no RDMA device of this host leads there: %m; see ip route get");
     if (!await(a, RDMA_CM_EVENT_ADDR_RESOLVED, RESOLVE_MS + SLACK_MS))
         return false;
-    const char *device = a->link.id->verbs->device->name;
-    if (strcmp(device, v->device) != 0)
+    if (!trib_verbs_is_own(v, a->link.id)) {
+        struct verbs_port way = {.number = v->one_port ? a->link.id->port_num : 0};
+        char text[VERBS_PORT_TEXT];
+        snprintf(way.device, sizeof(way.device), "%s", a->link.id->verbs->device->name);
         return fail(a, TRIB_ERR_PEER_LOST,
                     "the way leads over %s, but this rank uses %s; choose with "
                     "verbs:device=NAME",
-                    device, v->device);
+                    trib_verbs_port_text(&way, text), v->label);
+    }
     if (v->api.rdma_resolve_route(a->link.id, RESOLVE_MS) != 0)
         return fail(a, TRIB_ERR_PEER_LOST, "no route: %m");
     return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED, RESOLVE_MS + SLACK_MS);
@@ -195,7 +198,7 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
     if (error) {
         errno = error;
         return fail(a, TRIB_ERR_NO_RESOURCE,
-                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->device,
+                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->label,
                     error == ENOMEM ? "; " : "",
                     error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     }

@@ -33,6 +33,41 @@ struct place {
     uint32_t message_max;
 };
 
+char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT])
+{
+    if (port->number)
+        snprintf(text, VERBS_PORT_TEXT, "%s:%u", port->device, port->number);
+    else
+        snprintf(text, VERBS_PORT_TEXT, "%s", port->device);
+    return text;
+}
+
+int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
+                           uint32_t *active_out)
+{
+    struct ibv_context *context = api->ibv_open_device(device);
+    struct ibv_device_attr attr;
+
+    *active_out = 0;
+    if (!context)
+        return 0;
+    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
+    for (int port = 1; port <= n && port < 32; port++) {
+        struct ibv_port_attr state = {0};
+        if (api->ibv_query_port(context, (uint8_t)port, (void *)&state) == 0 &&
+            state.state == IBV_PORT_ACTIVE)
+            *active_out |= UINT32_C(1) << port;
+    }
+    (void)api->ibv_close_device(context);
+    return n;
+}
+
+bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id)
+{
+    return id->verbs && strcmp(id->verbs->device->name, v->device) == 0 &&
+           (!v->one_port || id->port_num == v->port_num);
+}
+
 static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *out)
 {
     struct sockaddr_storage address;
@@ -67,9 +102,12 @@ static void use(struct verbs *v, const struct place *place)
         v->piece_shift++;
 }
 
-/* The first address that leads to an active port, and all others of the same device. */
-static void choose_addresses(struct verbs *v, const char *wanted, const char *names)
+/* The first address that leads to an active port, and all others of the same device, or, if
+ * one port is wanted, of that. */
+static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
+                             const char *names)
 {
+    char text[VERBS_PORT_TEXT];
     struct verbs_ip all[ADDRESSES_MAX];
     int n = v->api.own_addresses((uint8_t(*)[16])all, ADDRESSES_MAX);
     char idle[IBV_SYSFS_NAME_MAX + 16] = "";
@@ -77,7 +115,8 @@ static void choose_addresses(struct verbs *v, const char *wanted, const char *na
     for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
         struct place place;
         if (!look_at(v, &all[i], &place) ||
-            (*wanted && strcmp(wanted, place.device) != 0))
+            (*wanted->device && strcmp(wanted->device, place.device) != 0) ||
+            (wanted->number && wanted->number != place.port))
             continue;
         if (!place.active) {
             snprintf(idle, sizeof(idle), "port %u of %s", place.port, place.device);
@@ -95,11 +134,12 @@ static void choose_addresses(struct verbs *v, const char *wanted, const char *na
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
                  "no IP address of this host belongs to the RDMA device %s: give its "
                  "network interface one (rdma link shows which that is)",
-                 *wanted ? wanted : names);
+                 *wanted->device ? trib_verbs_port_text(wanted, text) : names);
 }
 
 /* Which device the connection manager leads to; v->no_rdmacm: to none, and why. */
-static void ask_manager(struct verbs *v, const char *wanted, const char *names)
+static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
+                        const char *names)
 {
     if (v->connect == VERBS_BY_GID) {
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "as verbs:connect=gid says");
@@ -119,8 +159,9 @@ static void ask_manager(struct verbs *v, const char *wanted, const char *names)
                  "open the files in /dev/infiniband");
 }
 
-/* The first active port whose GIDs can be read. The device stays open. */
-static bool try_device(struct verbs *v, struct ibv_device *device, char *why,
+/* The first active port whose GIDs can be read, or only the one with that number. The
+ * device stays open. */
+static bool try_device(struct verbs *v, struct ibv_device *device, int number, char *why,
                        size_t bytes)
 {
     struct ibv_context *context = v->api.ibv_open_device(device);
@@ -135,6 +176,8 @@ static bool try_device(struct verbs *v, struct ibv_device *device, char *why,
         struct place place = {.port = (uint8_t)i};
         struct ibv_port_attr port = {0};
         struct verbs_table table;
+        if (number && i != number)
+            continue;
         error = v->api.ibv_query_port(context, place.port, (void *)&port);
         if (!error && port.state != IBV_PORT_ACTIVE) {
             snprintf(why, bytes,
@@ -167,18 +210,18 @@ static bool try_device(struct verbs *v, struct ibv_device *device, char *why,
 }
 
 /* Without a connection manager. */
-static trib_status_t choose_port(struct verbs *v, const char *wanted,
+static trib_status_t choose_port(struct verbs *v, const struct verbs_port *wanted,
                                  struct ibv_device **list)
 {
     char why[200] = "";
 
     for (int i = 0; list[i] && !v->context; i++) {
-        if (*wanted && strcmp(wanted, list[i]->name) != 0)
+        if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
             continue;
         if (list[i]->transport_type == IBV_TRANSPORT_IWARP)
             snprintf(why, sizeof(why), "%s is iWARP: it needs librdmacm", list[i]->name);
         else
-            (void)try_device(v, list[i], why, sizeof(why));
+            (void)try_device(v, list[i], wanted->number, why, sizeof(why));
     }
     if (v->context)
         return TRIB_OK;
@@ -198,22 +241,42 @@ static trib_status_t open_chosen(struct verbs *v, struct ibv_device **list)
                                   "verbs: cannot open the device %s: %m", v->device);
 }
 
-static trib_status_t choose_in(struct verbs *v, const char *wanted,
+static trib_status_t check_port(struct verbs *v, const struct verbs_port *wanted,
+                                struct ibv_device *device)
+{
+    char text[VERBS_PORT_TEXT];
+    uint32_t active;
+
+    if (!wanted->number)
+        return TRIB_OK;
+    int n = trib_verbs_count_ports(&v->api, device, &active);
+    if (n >= wanted->number || n == 0) /* 0: who opens it says why */
+        return TRIB_OK;
+    return trib_fail(v->err, TRIB_ERR_CONFIG, "verbs:device=%s: %s has %d port%s",
+                     trib_verbs_port_text(wanted, text), wanted->device, n,
+                     n == 1 ? "" : "s");
+}
+
+static trib_status_t choose_in(struct verbs *v, const struct verbs_port *wanted,
                                struct ibv_device **list)
 {
-    bool there = !*wanted;
+    struct ibv_device *there = NULL;
     char names[128] = "";
 
     for (int i = 0; list[i]; i++) {
         size_t len = strlen(names);
         snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "",
                  list[i]->name);
-        there |= strcmp(wanted, list[i]->name) == 0;
+        if (strcmp(wanted->device, list[i]->name) == 0)
+            there = list[i];
     }
-    if (!there)
+    if (*wanted->device && !there)
         return trib_fail(v->err, TRIB_ERR_CONFIG,
-                         "verbs: no RDMA device is called \"%s\"; there are %s", wanted,
-                         names);
+                         "verbs: no RDMA device is called \"%s\"; there are %s",
+                         wanted->device, names);
+    trib_status_t status = there ? check_port(v, wanted, there) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
     ask_manager(v, wanted, names);
     if (!*v->no_rdmacm)
         return open_chosen(v, list);
@@ -222,8 +285,9 @@ static trib_status_t choose_in(struct verbs *v, const char *wanted,
     return choose_port(v, wanted, list);
 }
 
-trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
+trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted)
 {
+    struct verbs_port chosen = {.number = wanted->number};
     struct ibv_device **list = v->api.ibv_get_device_list(NULL);
     trib_status_t status = TRIB_OK;
 
@@ -231,13 +295,30 @@ trib_status_t trib_verbs_choose(struct verbs *v, const char *wanted)
         status = trib_verbs_no_device(v);
     else
         status = choose_in(v, wanted, list);
+    v->one_port = wanted->number != 0;
+    memcpy(chosen.device, v->device, sizeof(chosen.device));
+    trib_verbs_port_text(&chosen, v->label);
     if (list)
         v->api.ibv_free_device_list(list);
     return status;
 }
 
+/* By the names that verbs:device= takes. */
+static void append_ports(const struct trib_verbs_api *api, struct ibv_device *device,
+                         char *text, size_t bytes)
+{
+    uint32_t active;
+    int n = trib_verbs_count_ports(api, device, &active);
+
+    if (n < 2)
+        trib_text_append(text, bytes, "%s%s", *text ? ", " : "", device->name);
+    for (int port = 1; port <= n && n > 1; port++)
+        trib_text_append(text, bytes, "%s%s:%d", *text ? ", " : "", device->name, port);
+}
+
 void trib_verbs_devices(char *text, size_t bytes)
 {
+    const struct verbs_port any = {.number = 0};
     struct verbs v = {0}; /* as far as its connection manager */
     struct ibv_device **list = NULL;
 
@@ -249,9 +330,9 @@ void trib_verbs_devices(char *text, size_t bytes)
         list = v.api.ibv_get_device_list(NULL);
     }
     for (int i = 0; list && list[i]; i++)
-        trib_text_append(text, bytes, "%s%s", i ? ", " : "", list[i]->name);
+        append_ports(&v.api, list[i], text, bytes);
     if (text[0]) {
-        ask_manager(&v, "", "");
+        ask_manager(&v, &any, "");
         trib_text_append(text, bytes, " (by %s)", *v.no_rdmacm ? "GIDs" : "librdmacm");
     } else {
         trib_text_append(text, bytes, "no RDMA device");

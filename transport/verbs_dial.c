@@ -180,7 +180,7 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
 
     errno = error;
     if (error)
-        return fail(d, TRIB_ERR_SYSTEM, "the GIDs of %s cannot be read: %m", v->device);
+        return fail(d, TRIB_ERR_SYSTEM, "the GIDs of %s cannot be read: %m", v->label);
     if (getrandom(&d->link.path.own_psn, sizeof(uint32_t), 0) != sizeof(uint32_t))
         return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
     d->link.path.own_psn &= 0xffffff;
@@ -188,7 +188,7 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
     errno = error;
     if (error)
         return fail(d, TRIB_ERR_NO_RESOURCE,
-                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->device,
+                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->label,
                     error == ENOMEM ? "; " : "",
                     error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     d->call.hello = (struct verbs_hello){

@@ -193,7 +193,7 @@ static bool take_call(struct verbs *v, struct verbs_guest *g,
     struct verbs_link link = {.called = true, .wire = g->fd};
     struct verbs_reply reply = {0};
     enum verbs_refusal verdict;
-    struct verbs_peer *p = trib_verbs_judge(v, &call->hello, v->device, &verdict);
+    struct verbs_peer *p = trib_verbs_judge(v, &call->hello, true, &verdict);
 
     reply.answer.refusal = (uint16_t)verdict;
     if (!p || !answer(v, p, call, &link, &reply)) {

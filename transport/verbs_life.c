@@ -56,7 +56,7 @@ void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
     trib_verbs_ends(v, peer, here, there);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             here, v->device, peer, v->peers[peer].who.pid, there, text.clause, (int)status,
+             here, v->label, peer, v->peers[peer].who.pid, there, text.clause, (int)status,
              vendor, text.advice);
 }
 

@@ -32,7 +32,7 @@ void trib_verbs_ring(struct verbs *v)
 
 /* Under `links`. NULL and the verdict: no. */
 struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
-                                    const char *device, enum verbs_refusal *verdict)
+                                    bool own_port, enum verbs_refusal *verdict)
 {
     struct verbs_peer *peer = NULL;
 
@@ -46,7 +46,7 @@ struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *h
         *verdict = VERBS_OTHER_VERSION;
     else if (hello->settings != v->settings)
         *verdict = VERBS_OTHER_SETTINGS;
-    else if (strcmp(device, v->device) != 0)
+    else if (!own_port)
         *verdict = VERBS_OTHER_DEVICE;
     else if (peer->closed)
         *verdict = VERBS_LEFT;
@@ -109,8 +109,8 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
 
     if (said->private_data && said->private_data_len >= sizeof(hello))
         memcpy(&hello, said->private_data, sizeof(hello));
-    struct verbs_peer *p = trib_verbs_judge(
-        v, &hello, event->id->verbs ? event->id->verbs->device->name : "", &verdict);
+    struct verbs_peer *p =
+        trib_verbs_judge(v, &hello, trib_verbs_is_own(v, event->id), &verdict);
 
     if (p) {
         int error = welcome(v, p, &link, &hello);
@@ -234,6 +234,12 @@ static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
     trib_verbs_ring(v);
 }
 
+/* Devices tell of all their ports. */
+static bool of_other_port(const struct verbs *v, const struct ibv_async_event *event)
+{
+    return v->one_port && event->element.port_num != v->port_num;
+}
+
 /* What a port's event means; NULL: nothing to anybody here. */
 static const char *port_text(enum ibv_event_type type)
 {
@@ -259,8 +265,9 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
     const char *text = port_text(event->event_type);
 
     if (text) {
-        trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
-                 event->element.port_num, v->device, text);
+        if (!of_other_port(v, event))
+            trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
+                     event->element.port_num, v->device, text);
         return;
     }
     switch (event->event_type) {
@@ -281,11 +288,12 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
         fault_all(v, "this host's RDMA device has failed");
         break;
     case IBV_EVENT_PORT_ERR:
-        trib_log(
-            v->log, TRIB_LOG_WARN, "verbs",
-            "port %d of %s is down: peers are lost unless it comes back soon; look "
-            "at its cable, its switch and ibv_devinfo",
-            event->element.port_num, v->device);
+        if (!of_other_port(v, event))
+            trib_log(
+                v->log, TRIB_LOG_WARN, "verbs",
+                "port %d of %s is down: peers are lost unless it comes back soon; look "
+                "at its cable, its switch and ibv_devinfo",
+                event->element.port_num, v->device);
         break;
     default: /* of paths that migrate, limits and work queues: nothing here has these */
         break;

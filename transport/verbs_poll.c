@@ -37,7 +37,7 @@ trib_status_t trib_verbs_post_receives(struct verbs *v)
             };
         if (ibv_post_srq_recv(v->srq, v->blanks, &bad) != 0)
             return trib_fail(v->err, TRIB_ERR_SYSTEM,
-                             "verbs: cannot post receives on %s: %m", v->device);
+                             "verbs: cannot post receives on %s: %m", v->label);
         v->owed -= n;
     }
     return TRIB_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: one transport for each device of this host, and rails over them.
+ * verbs: one transport for each port of this host's devices, and rails over them.
  *
- * A host with one device, or one whose port is active, has no rails. Its peers may: each
- * end then tries which of the several leads to the other, those of its own networks first.
+ * A host with one active port has no rails. Its peers may: each end then tries which of
+ * the several leads to the other, those of its own networks first.
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -23,53 +23,84 @@ struct devices {
     const struct verbs_params *params;
     struct rails_plan plan;
     int n;
-    char name[RAILS_MAX][IBV_SYSFS_NAME_MAX];
+    struct verbs_port at[RAILS_MAX];
 };
+
+/* "NAME" or "NAME:PORT". */
+static bool read_port(const char *text, size_t len, struct verbs_port *out)
+{
+    const char *colon = memchr(text, ':', len);
+    size_t name = colon ? (size_t)(colon - text) : len;
+    int number = 0;
+
+    if (name == 0 || name >= sizeof(out->device))
+        return false;
+    for (size_t i = name + 1; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || number > UINT8_MAX)
+            return false;
+        number = 10 * number + text[i] - '0';
+    }
+    if (colon && (number < 1 || number > UINT8_MAX))
+        return false;
+    *out = (struct verbs_port){.number = (uint8_t)number};
+    memcpy(out->device, text, name);
+    return true;
+}
+
+/* The last of the list is none of those before. A name without a port may be any port. */
+static trib_status_t check_last(const struct devices *d, struct trib_error *err)
+{
+    const struct verbs_port *last = &d->at[d->n - 1];
+    char one[VERBS_PORT_TEXT], two[VERBS_PORT_TEXT];
+
+    for (int i = 0; i + 1 < d->n; i++) {
+        const struct verbs_port *p = &d->at[i];
+        if (strcmp(p->device, last->device) != 0 ||
+            (p->number && last->number && p->number != last->number))
+            continue;
+        trib_verbs_port_text(p, one);
+        trib_verbs_port_text(last, two);
+        if (p->number != last->number)
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "verbs:device= has %s and %s, which may be one port: say "
+                             "which ports, as in %s:1,%s:2",
+                             one, two, p->device, p->device);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "verbs:device= has %s twice: a port is one rail", one);
+    }
+    return TRIB_OK;
+}
 
 /* Those that were named, in that order. */
 static trib_status_t read_list(const char *text, struct devices *d,
                                struct trib_error *err)
 {
-    while (*text) {
+    const char *all = text;
+    trib_status_t status = TRIB_OK;
+
+    while (*text && status == TRIB_OK) {
         size_t len = strcspn(text, ",");
-        if (len >= sizeof(d->name[0]) || d->n == RAILS_MAX)
+        if (d->n == RAILS_MAX)
             return trib_fail(err, TRIB_ERR_CONFIG,
-                             "verbs:device=%.100s: at most %d names of devices", text,
+                             "verbs:device=%.100s: at most %d devices or ports", all,
                              RAILS_MAX);
-        memcpy(d->name[d->n], text, len);
-        d->name[d->n++][len] = '\0';
-        for (int i = 0; i + 1 < d->n; i++) {
-            if (strcmp(d->name[i], d->name[d->n - 1]) == 0)
-                return trib_fail(err, TRIB_ERR_CONFIG,
-                                 "verbs:device= has %s twice: a device is one rail",
-                                 d->name[i]);
-        }
+        if (!read_port(text, len, &d->at[d->n]))
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "verbs:device=%.*s is neither a device nor a port of one, as "
+                             "in mlx5_0 or mlx5_0:1",
+                             (int)(len < 100 ? len : 100), text);
+        d->n++;
+        status = check_last(d, err);
         text += len + (text[len] == ',');
     }
-    return TRIB_OK;
+    return status;
 }
 
-static bool has_active_port(const struct trib_verbs_api *api, struct ibv_device *device)
-{
-    struct ibv_context *context = api->ibv_open_device(device);
-    struct ibv_device_attr attr;
-    bool active = false;
-
-    if (!context)
-        return false;
-    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
-    for (int port = 1; port <= n && !active; port++) {
-        struct ibv_port_attr state = {0};
-        active = api->ibv_query_port(context, (uint8_t)port, (void *)&state) == 0 &&
-                 state.state == IBV_PORT_ACTIVE;
-    }
-    (void)api->ibv_close_device(context);
-    return active;
-}
-
-/* Those whose port is active, if there are several at all. */
+/* The active ports, if there are several: first one of each device, for those of one device
+ * share its way to memory. Where only one of a device is active, the device stands for it. */
 static void look(struct devices *d, int max)
 {
+    uint32_t active[DEVICES_MAX] = {0};
     struct trib_verbs_api api;
     char why[200];
     int n = 0;
@@ -77,9 +108,19 @@ static void look(struct devices *d, int max)
     if (!trib_verbs_present() || !trib_verbs_load(&api, why, sizeof(why)))
         return; /* who opens one says so */
     struct ibv_device **list = api.ibv_get_device_list(&n);
-    for (int i = 0; list && n > 1 && i < n && i < DEVICES_MAX && d->n < max; i++) {
-        if (has_active_port(&api, list[i]))
-            snprintf(d->name[d->n++], sizeof(d->name[0]), "%s", list[i]->name);
+    n = n < DEVICES_MAX ? n : DEVICES_MAX;
+    for (int i = 0; list && i < n; i++)
+        (void)trib_verbs_count_ports(&api, list[i], &active[i]);
+    for (int nth = 0; list && nth < RAILS_MAX; nth++) {
+        for (int i = 0; i < n && d->n < max; i++) {
+            bool only = nth == 0 && __builtin_popcount(active[i]) == 1;
+            if (!active[i])
+                continue;
+            struct verbs_port *at = &d->at[d->n++];
+            at->number = only ? 0 : (uint8_t)__builtin_ctz(active[i]);
+            snprintf(at->device, sizeof(at->device), "%s", list[i]->name);
+            active[i] &= active[i] - 1;
+        }
     }
     if (list)
         api.ibv_free_device_list(list);
@@ -204,10 +245,8 @@ static trib_status_t open_rail(void *arg, int rail,
                                struct trib_transport **out)
 {
     struct devices *d = arg;
-    struct verbs_params one = *d->params;
+    trib_status_t status = trib_verbs_open_one(opts, d->params, &d->at[rail], out);
 
-    snprintf(one.device, sizeof(one.device), "%s", d->name[rail]);
-    trib_status_t status = trib_verbs_open_one(opts, &one, out);
     if (status == TRIB_OK && verbs_of(*out)->n_ips)
         d->plan.net[rail] = net_of(&verbs_of(*out)->ip[0]);
     return status;
@@ -227,8 +266,11 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         .reach_ms = (int)d->params->reach_ms,
     };
 
-    for (int i = 0; i < d->n; i++)
-        snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s", d->name[i]);
+    for (int i = 0; i < d->n; i++) {
+        char text[VERBS_PORT_TEXT];
+        snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s",
+                 trib_verbs_port_text(&d->at[i], text));
+    }
     return trib_rails_make(opts, &d->plan, out);
 }
 
@@ -237,7 +279,6 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
                                   struct trib_transport **out)
 {
     struct devices d = {.params = params};
-    struct verbs_params one = *params;
     trib_status_t status = read_list(params->device, &d, opts->err);
 
     if (status != TRIB_OK)
@@ -248,6 +289,5 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
         look(&d, (int)params->rails);
     if (d.n > 1)
         return open_several(opts, &d, out);
-    snprintf(one.device, sizeof(one.device), "%s", d.n ? d.name[0] : "");
-    return trib_verbs_open_one(opts, &one, out);
+    return trib_verbs_open_one(opts, params, &d.at[0], out);
 }

@@ -95,7 +95,7 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     bool memory = errno == ENOMEM || errno == EAGAIN;
     return trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s at %p with %s: %m%s%s",
-                     trib_size_format(len, size), ptr, v->device,
+                     trib_size_format(len, size), ptr, v->label,
                      memory ? "; " : ": is it mapped, and may it be written?",
                      memory ? TRIB_MEMLOCK_CURE : "");
 }
@@ -130,7 +130,7 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_
     bool never = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPROTONOSUPPORT;
     return trib_fail(v->err, never ? TRIB_ERR_UNSUPPORTED : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s of the dma-buf %d with %s: %m%s",
-                     trib_size_format(d->len, size), d->fd, v->device,
+                     trib_size_format(d->len, size), d->fd, v->label,
                      never ? "; this device or kernel has no dma-buf: without "
                              "registration such memory goes through slots"
                            : "");

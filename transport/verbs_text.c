@@ -77,8 +77,8 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
     case VERBS_OTHER_SETTINGS:
         return "it has other settings: give all ranks the same TRIB_* settings";
     case VERBS_OTHER_DEVICE:
-        return "the route leads to a device that it does not use: give both ranks devices "
-               "of one network with verbs:device=NAME";
+        return "the route leads to a port that it does not use: give both ranks devices or "
+               "ports of one network with verbs:device=NAME";
     case VERBS_LEFT:
         return "it has left, or has taken this rank for lost";
     case VERBS_TWICE:

@@ -68,7 +68,7 @@ enum verbs_refusal {
     VERBS_STRANGER, /* the key is not ours: another job, or one that has ended */
     VERBS_OTHER_VERSION,
     VERBS_OTHER_SETTINGS,
-    VERBS_OTHER_DEVICE, /* it came in by a device that this rank does not use */
+    VERBS_OTHER_DEVICE, /* it came in by a device or port that this rank does not use */
     VERBS_LEFT, /* this rank has left the asking one, or lost it */
     VERBS_TWICE, /* there is a connection already */
     VERBS_NO_ROOM,

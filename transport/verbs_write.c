@@ -116,7 +116,7 @@ static trib_status_t post_write(struct verbs *v, int peer, const struct trib_wri
         return trib_fail(
             v->err, TRIB_ERR_RANGE,
             "a write of %zu bytes is too long for %s: raise verbs:depth=%u", w->len,
-            v->device, v->depth);
+            v->label, v->depth);
     if (!p->qp || room(v, p) < needed)
         return TRIB_ERR_NO_RESOURCE;
     if (pieces && !w->quiet)

@@ -10,6 +10,7 @@
 #include "transport/verbs_api.h"
 
 #define FAKE_DEVICES_MAX 4
+#define FAKE_PORTS_MAX 4
 
 extern struct fake_verbs_opts fake_opts;
 
@@ -37,10 +38,13 @@ struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t addre
                            uint64_t len);
 bool fake_writable(const struct ibv_mr *mr);
 bool fake_path_is_right(const struct ibv_context *context, const struct ibv_ah_attr *path);
+int fake_device_of(const struct ibv_context *context);
+bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 
 /* fake_queues.c; a queue pair of a context, NULL: it has none. */
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context);
+void fake_queues_run(void);
 void fake_queues_ops(struct ibv_context_ops *ops);
 void fake_queues_table(struct trib_verbs_api *api);
 void fake_queues_reset(void);

@@ -48,6 +48,7 @@ struct qp {
     struct ibv_qp base;
     enum ibv_qp_state state;
     uint32_t remote; /* queue pair number */
+    int port; /* of the device; 0: not ready yet */
     uint32_t max_send, max_inline;
     unsigned access;
     struct send *sends; /* [SENDS_MAX], not yet carried out */
@@ -62,6 +63,7 @@ static uint32_t next_qp_num;
 static bool held;
 static enum ibv_wc_status fail_with;
 static struct fake_verbs_counts counts;
+static int carried[FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
 
 void fake_queues_reset(void)
 {
@@ -70,6 +72,7 @@ void fake_queues_reset(void)
     held = false;
     fail_with = IBV_WC_SUCCESS;
     counts = (struct fake_verbs_counts){0};
+    memset(carried, 0, sizeof(carried));
 }
 
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context)
@@ -304,6 +307,11 @@ static void arrive(struct qp *to, const struct send *send)
     complete(to->base.recv_cq, &entry);
 }
 
+static bool is_up(const struct qp *qp)
+{
+    return fake_port_is_up(qp->base.context, qp->port);
+}
+
 /* False: it has to wait. */
 static bool carry_out(struct qp *qp, const struct send *send)
 {
@@ -314,6 +322,7 @@ static bool carry_out(struct qp *qp, const struct send *send)
     fail_with = IBV_WC_SUCCESS;
     if (status == IBV_WC_SUCCESS) {
         if (held || !to || to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR ||
+            !is_up(qp) || !is_up(to) ||
             (receives && ((struct srq *)to->base.srq)->free == 0))
             return false;
         status = copy(qp, to, send);
@@ -321,6 +330,7 @@ static bool carry_out(struct qp *qp, const struct send *send)
     if (status == IBV_WC_SUCCESS && receives)
         arrive(to, send);
     qp->head++;
+    carried[fake_device_of(qp->base.context)][qp->port - 1]++;
     report(qp, &send->wr, status);
     if (status != IBV_WC_SUCCESS)
         break_qp(qp);
@@ -338,6 +348,11 @@ static void run_all(void)
 {
     for (struct qp *qp = qps; qp; qp = qp->next)
         run(qp);
+}
+
+void fake_queues_run(void)
+{
+    run_all();
 }
 
 static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
@@ -493,7 +508,11 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
     fake_lock();
     if (mask & IBV_QP_AV && !fake_path_is_right(base->context, &attr->ah_attr))
         fake_mistake("nobody is at the end of that path");
-    if (!may_become(qp, attr, mask)) {
+    if (mask & IBV_QP_PORT &&
+        (attr->port_num < 1 || attr->port_num > fake_opts.ports)) {
+        fake_mistake("a queue pair on port %d of %d", attr->port_num, fake_opts.ports);
+        error = EINVAL;
+    } else if (!may_become(qp, attr, mask)) {
         fake_mistake("a queue pair cannot go from state %d to %d with %#x", qp->state,
                      attr->qp_state, (unsigned)mask);
         error = EINVAL;
@@ -503,6 +522,8 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
         break_qp(qp);
     } else {
         qp->state = attr->qp_state;
+        if (mask & IBV_QP_PORT)
+            qp->port = attr->port_num;
         if (mask & IBV_QP_DEST_QPN)
             qp->remote = attr->dest_qp_num;
         if (mask & IBV_QP_ACCESS_FLAGS)
@@ -548,6 +569,14 @@ void fake_verbs_hold(bool hold)
     held = hold;
     run_all();
     fake_unlock();
+}
+
+int fake_verbs_carried(int device, int port)
+{
+    fake_lock();
+    int n = carried[device][port - 1];
+    fake_unlock();
+    return n;
 }
 
 struct fake_verbs_counts fake_verbs_posted(void)

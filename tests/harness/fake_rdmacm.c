@@ -216,7 +216,7 @@ static uint16_t port_of(const struct sockaddr *address)
                : ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
 }
 
-/* The device of 127.9.N.1, -1: any, or none. */
+/* The device of 127.9.N.P, -1: any, or none. */
 static int device_of(const struct sockaddr *address)
 {
     const struct sockaddr_in *four = (const void *)address;
@@ -225,6 +225,15 @@ static int device_of(const struct sockaddr *address)
         fake_opts.address_less)
         return -1;
     return (int)(ntohl(four->sin_addr.s_addr) >> 8 & 0xff);
+}
+
+static uint8_t device_port_of(const struct sockaddr *address)
+{
+    const struct sockaddr_in *four = (const void *)address;
+
+    uint32_t port = device_of(address) < 0 ? 1 : ntohl(four->sin_addr.s_addr) & 0xff;
+
+    return port <= (uint32_t)fake_opts.ports ? (uint8_t)port : 1;
 }
 
 static int bind_address(struct rdma_cm_id *base, struct sockaddr *address)
@@ -241,7 +250,7 @@ static int bind_address(struct rdma_cm_id *base, struct sockaddr *address)
     if (!error) {
         id->port = port ? port : next_port++;
         base->verbs = device < 0 ? NULL : fake_shared_context(device);
-        base->port_num = 1;
+        base->port_num = device_port_of(address);
     }
     fake_unlock();
     return error ? refuse(error) : 0;
@@ -274,7 +283,8 @@ static int resolve_address(struct rdma_cm_id *base, struct sockaddr *from,
     } else {
         base->verbs = fake_shared_context(fake_opts.other_device ? fake_opts.devices - 1
                                                                  : device);
-        base->port_num = 1;
+        base->port_num = fake_opts.other_port ? (uint8_t)fake_opts.ports
+                                              : device_port_of(to);
         id_of(base)->port = port_of(to);
         tell(id_of(base), RDMA_CM_EVENT_ADDR_RESOLVED, 0);
     }
@@ -301,7 +311,7 @@ static int init_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mas
     *mask = IBV_QP_STATE;
     fake_lock();
     if (state == IBV_QPS_INIT) {
-        attr->port_num = 1;
+        attr->port_num = base->port_num;
         *mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     } else if (state == IBV_QPS_RTR) {
         attr->dest_qp_num = id->other_qp_num;
@@ -335,7 +345,7 @@ static int connect_id(struct rdma_cm_id *base, struct rdma_conn_param *param)
     } else if (!fake_opts.deaf) {
         struct id *child = new_id(listener->base.channel, listener->base.context);
         child->base.verbs = base->verbs;
-        child->base.port_num = 1;
+        child->base.port_num = base->port_num;
         child->state = CALLED;
         child->other = id;
         child->other_qp_num = param->qp_num;

@@ -28,7 +28,7 @@ struct context {
     struct ibv_context base;
     struct ibv_async_event events[EVENTS_MAX];
     int n_events;
-    int index; /* in contexts; -1: not there */
+    int index; /* in contexts; CONTEXTS_MAX: not there */
 };
 
 struct mr {
@@ -45,10 +45,11 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct ibv_device devices[FAKE_DEVICES_MAX];
 static struct context shared[FAKE_DEVICES_MAX];
 static struct context *contexts[CONTEXTS_MAX];
-static int n_contexts;
 static struct mr *mrs;
 static uint32_t next_key;
-static struct ibv_gid_entry gids[FAKE_DEVICES_MAX][FAKE_GIDS]; /* port_num 0: a hole */
+/* port_num 0: a hole */
+static struct ibv_gid_entry gids[FAKE_DEVICES_MAX][FAKE_PORTS_MAX][FAKE_GIDS];
+static bool down[FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
 static int mistakes, live;
 
 void fake_lock(void)
@@ -149,9 +150,13 @@ static struct ibv_context *open_device(struct ibv_device *device)
 
     fake_lock();
     context_init(c, device);
-    c->index = n_contexts < CONTEXTS_MAX ? n_contexts++ : -1;
-    if (c->index >= 0)
+    c->index = 0;
+    while (c->index < CONTEXTS_MAX && contexts[c->index])
+        c->index++;
+    if (c->index < CONTEXTS_MAX)
         contexts[c->index] = c;
+    else
+        fake_mistake("more than %d open devices", CONTEXTS_MAX);
     fake_count(1);
     fake_unlock();
     return &c->base;
@@ -164,7 +169,7 @@ static int close_device(struct ibv_context *base)
     fake_lock();
     if (fake_queue_pair(base))
         fake_mistake("a device is closed with queue pairs on it");
-    if (c->index >= 0)
+    if (c->index < CONTEXTS_MAX)
         contexts[c->index] = NULL;
     close(base->async_fd);
     fake_count(-1);
@@ -173,20 +178,31 @@ static int close_device(struct ibv_context *base)
     return 0;
 }
 
-static int device_of(const struct ibv_context *context)
+int fake_device_of(const struct ibv_context *context)
 {
     return (int)(context->device - devices);
+}
+
+bool fake_port_is_up(const struct ibv_context *context, int port)
+{
+    return !down[fake_device_of(context)][port - 1];
+}
+
+static uint16_t lid_of(int device, int port)
+{
+    return (uint16_t)(fake_opts.lid
+                          ? fake_opts.lid + device + (port - 1) * FAKE_PORT_LIDS
+                          : 0);
 }
 
 static int query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     memset(attr, 0, sizeof(*attr));
-    attr->phys_port_cnt = 1;
-    attr->node_guid = (uint64_t)device_of(context) + 1;
+    attr->node_guid = (uint64_t)fake_device_of(context) + 1;
     attr->max_qp_wr = 4096;
     attr->max_cqe = fake_opts.max_cqe;
     attr->max_srq_wr = fake_opts.max_srq_wr;
-    attr->phys_port_cnt = 1;
+    attr->phys_port_cnt = (uint8_t)fake_opts.ports;
     return 0;
 }
 
@@ -195,13 +211,16 @@ static int query_port(struct ibv_context *context, uint8_t port,
 {
     struct ibv_port_attr *attr = (struct ibv_port_attr *)compat;
 
-    if (port != 1)
+    if (port < 1 || port > fake_opts.ports)
         return EINVAL;
-    attr->state = fake_opts.port_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+    fake_lock();
+    bool up = !fake_opts.port_down && fake_port_is_up(context, port);
+    fake_unlock();
+    attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     attr->max_msg_sz = fake_opts.message_max;
     attr->active_mtu = IBV_MTU_4096;
     attr->gid_tbl_len = FAKE_GIDS;
-    attr->lid = (uint16_t)(fake_opts.lid ? fake_opts.lid + device_of(context) : 0);
+    attr->lid = lid_of(fake_device_of(context), port);
     attr->link_layer =
         fake_opts.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
     return 0;
@@ -214,24 +233,27 @@ static ssize_t query_gid_table(struct ibv_context *context,
     size_t n = 0;
 
     fake_lock();
-    if (flags || size != sizeof(*entries) || max < FAKE_GIDS)
+    if (flags || size != sizeof(*entries) || max < (size_t)fake_opts.ports * FAKE_GIDS)
         fake_mistake("a table of GIDs of %zu entries", max);
-    for (int i = 0; i < FAKE_GIDS; i++) {
-        if (gids[device_of(context)][i].port_num)
-            entries[n++] = gids[device_of(context)][i];
+    for (int i = 0; i < fake_opts.ports * FAKE_GIDS; i++) {
+        const struct ibv_gid_entry *entry =
+            &gids[fake_device_of(context)][i / FAKE_GIDS][i % FAKE_GIDS];
+        if (entry->port_num)
+            entries[n++] = *entry;
     }
     fake_unlock();
     return (ssize_t)n;
 }
 
-static void set_gid(int device, int n, const char *address, enum ibv_gid_type type)
+static void set_gid(int device, int port, int n, const char *address,
+                    enum ibv_gid_type type)
 {
-    struct ibv_gid_entry *entry = &gids[device][n];
+    struct ibv_gid_entry *entry = &gids[device][port - 1][n];
 
     *entry = (struct ibv_gid_entry){.gid_index = (uint32_t)n, .gid_type = type};
     if (!address)
         return;
-    entry->port_num = 1;
+    entry->port_num = (uint32_t)port;
     entry->gid.raw[10] = entry->gid.raw[11] = 0xff;
     if (inet_pton(AF_INET, address, entry->gid.raw + 12) != 1 &&
         inet_pton(AF_INET6, address, entry->gid.raw) != 1)
@@ -241,37 +263,54 @@ static void set_gid(int device, int n, const char *address, enum ibv_gid_type ty
 void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type)
 {
     fake_lock();
-    set_gid(device, n, address, type);
+    set_gid(device, 1, n, address, type);
     fake_unlock();
 }
 
-static void reset_gids(int device)
+static void reset_gids(int device, int port)
 {
     char address[32];
 
     for (int i = 0; i < FAKE_GIDS; i++)
-        set_gid(device, i, NULL, IBV_GID_TYPE_IB);
+        set_gid(device, port, i, NULL, IBV_GID_TYPE_IB);
     for (int i = 0; i < 4; i++) {
-        snprintf(address, sizeof(address), i < 2 ? "fe80::1:%d" : "10.9.%d.1",
-                 i < 2 ? device + 1 : device);
-        set_gid(device, i, address,
+        if (i < 2)
+            snprintf(address, sizeof(address), "fe80::%d:%d", port, device + 1);
+        else
+            snprintf(address, sizeof(address), "10.9.%d.%d", device, port);
+        set_gid(device, port, i, address,
                 i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
     }
+}
+
+static bool has_gid(int device, int port, const struct ibv_gid_entry *own,
+                    const union ibv_gid *gid)
+{
+    for (int i = 0; i < FAKE_GIDS; i++) {
+        const struct ibv_gid_entry *entry = &gids[device][port - 1][i];
+        if (entry->port_num && own->port_num && entry->gid_type == own->gid_type &&
+            memcmp(&entry->gid, gid, sizeof(*gid)) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Somebody has that GID, of the same type as the own one; or that LID. */
 bool fake_path_is_right(const struct ibv_context *context, const struct ibv_ah_attr *path)
 {
-    bool right = !path->is_global && path->dlid == 0; /* as the connection manager's */
+    const struct ibv_gid_entry *own;
+    bool right = false;
 
-    for (int d = 0; d < fake_opts.devices; d++) {
-        const struct ibv_gid_entry *own =
-            &gids[device_of(context)][path->grh.sgid_index % FAKE_GIDS];
-        right |= !path->is_global && path->dlid == fake_opts.lid + d;
-        for (int i = 0; i < FAKE_GIDS && path->is_global; i++)
-            right |= gids[d][i].port_num && own->port_num &&
-                     gids[d][i].gid_type == own->gid_type &&
-                     memcmp(&gids[d][i].gid, &path->grh.dgid, 16) == 0;
+    if (!path->is_global && path->dlid == 0) /* as the connection manager's */
+        return true;
+    if (path->port_num < 1 || path->port_num > fake_opts.ports)
+        return false;
+    own = &gids[fake_device_of(context)][path->port_num - 1]
+               [path->grh.sgid_index % FAKE_GIDS];
+    for (int i = 0; i < fake_opts.devices * fake_opts.ports; i++) {
+        int device = i / fake_opts.ports, port = i % fake_opts.ports + 1;
+        right |= path->is_global ? has_gid(device, port, own, &path->grh.dgid)
+                                 : path->dlid == lid_of(device, port);
     }
     return right;
 }
@@ -473,8 +512,11 @@ static int own_addresses(uint8_t (*out)[16], int max)
 {
     int n = 0;
 
-    for (; n < fake_opts.devices && n < max; n++)
-        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff, 127, 9, (uint8_t)n, 1}, 16);
+    for (; n < fake_opts.devices * fake_opts.ports && n < max; n++) {
+        uint8_t device = (uint8_t)(n / fake_opts.ports);
+        uint8_t port = (uint8_t)(n % fake_opts.ports + 1);
+        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff, 127, 9, device, port}, 16);
+    }
     return n;
 }
 
@@ -525,6 +567,7 @@ struct fake_verbs_opts *fake_verbs_reset(void)
     fake_lock();
     fake_opts = (struct fake_verbs_opts){
         .devices = 1,
+        .ports = 1,
         .inline_max = 256,
         .message_max = 1u << 30,
         .max_cqe = 1 << 20,
@@ -532,11 +575,13 @@ struct fake_verbs_opts *fake_verbs_reset(void)
     };
     for (int i = 0; i < FAKE_DEVICES_MAX; i++) {
         snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);
-        reset_gids(i);
+        for (int port = 1; port <= FAKE_PORTS_MAX; port++)
+            reset_gids(i, port);
         if (!shared[i].base.device)
             context_init(&shared[i], &devices[i]);
     }
-    n_contexts = 0;
+    memset(contexts, 0, sizeof(contexts));
+    memset(down, 0, sizeof(down));
     mrs = NULL;
     next_key = 1000;
     mistakes = live = 0;
@@ -544,6 +589,21 @@ struct fake_verbs_opts *fake_verbs_reset(void)
     fake_rdmacm_reset();
     fake_unlock();
     return &fake_opts;
+}
+
+void fake_verbs_port(int device, int port, bool up)
+{
+    struct ibv_async_event event = {.element.port_num = port};
+
+    event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+    fake_lock();
+    down[device][port - 1] = !up;
+    for (int i = 0; i < CONTEXTS_MAX; i++) {
+        if (contexts[i] && fake_device_of(&contexts[i]->base) == device)
+            fake_raise(&contexts[i]->base, event);
+    }
+    fake_queues_run();
+    fake_unlock();
 }
 
 void fake_verbs_async(int context, enum ibv_event_type type)

@@ -19,12 +19,14 @@
 struct fake_verbs_opts {
     bool no_library;
     bool no_connection_manager;
-    int devices;         /* fake0, fake1, … each with one IPv4 address: 127.9.N.1,
+    int devices;         /* fake0, fake1, … port P of N with one IPv4 address: 127.9.N.P,
                           * to which real UDP gets, too */
+    int ports;           /* of each device */
     bool port_down;
     bool address_less;   /* the addresses lead to no device */
     bool address_errors; /* no address of a peer can be resolved */
     bool other_device;   /* peers are reached over the last device */
+    bool other_port;     /* … over its last port */
     bool deaf;           /* requests for connections are not answered */
     _Atomic bool late_ends; /* what is under way when a queue pair is stopped ends well */
     bool half_way;       /* what is answered cannot be established */
@@ -45,10 +47,12 @@ struct fake_verbs_opts {
     bool no_gid_query;   /* a library without ibv_query_gid_table */
     bool no_rdmacm;      /* no librdmacm.so.1 */
     bool infiniband;     /* the ports' link layer; else Ethernet */
-    int lid;             /* of the first device, which the others count on from; 0: none */
+    int lid;             /* of the first device, which the others count on from; 0: none.
+                          * The next ports' begin FAKE_PORT_LIDS above */
 };
 
 #define FAKE_GIDS 16
+#define FAKE_PORT_LIDS 100
 
 /** fake_verbs_reset - forget all, and be a machine with one device. */
 struct fake_verbs_opts *fake_verbs_reset(void);
@@ -59,16 +63,24 @@ void fake_verbs_fail(enum ibv_wc_status status);
 /** fake_verbs_hold - nothing that is posted gets anywhere until the hold is lifted. */
 void fake_verbs_hold(bool hold);
 
-/** fake_verbs_async - a device event, on the nth context that was opened. */
+/**
+ * fake_verbs_port - from now on a port is down, or up: nothing gets through it, and every
+ * context of its device is told.
+ *
+ * Nothing that waits ends by itself, as on a device whose retries take long.
+ */
+void fake_verbs_port(int device, int port, bool up);
+
+/** fake_verbs_async - a device event, on the nth of the contexts that are open. */
 void fake_verbs_async(int context, enum ibv_event_type type);
 
 /** fake_verbs_async_waits - an event of that context has not been read yet. */
 bool fake_verbs_async_waits(int context);
 
 /**
- * fake_verbs_gid - set the nth entry of a device's table of GIDs.
+ * fake_verbs_gid - set the nth entry of the table of GIDs of a device's first port.
  *
- * A new device N has fe80::N+1 and 10.9.N.1, both first of RoCE v1 and then of v2.
+ * Port P of a new device N has fe80::P:N+1 and 10.9.N.P, both first of RoCE v1 and then of v2.
  * address  IPv4 or IPv6; NULL: a hole
  */
 void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type);
@@ -96,5 +108,8 @@ struct fake_verbs_counts {
     int sends, inlined, signalled;
 };
 struct fake_verbs_counts fake_verbs_posted(void);
+
+/** fake_verbs_carried - requests that went out by a port. */
+int fake_verbs_carried(int device, int port);
 
 #endif

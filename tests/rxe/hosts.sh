@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# hosts.sh [--long] BUILD STATUS - what run.sh runs on each of two guests that a cable joins:
+# hosts.sh [--long] BUILD STATUS - what run.sh runs on each of two guests that cables join:
 # sums between hosts, and trouble with the network and with the other host. Host 1 does as
 # it is told; host 0 prints TAP lines and exits with STATUS, whatever fails: so run.sh knows
 # that the end was reached. What only run.sh can do, host 0 asks for: "please pull" and
-# "please plug" the cable of host 0, "please kill" host 1.
+# "please plug" a cable of host 0, "please kill" host 1.
 #
 # Both guests are emulated, side by side, on what else is busy: limits of time are many
-# times what it takes. A loss is to be named within 5 s: see `allowed`.
+# times what it takes. A death is to be named within 2 s, what else there is within 5: see
+# `allowed`.
 # shellcheck disable=SC2317 # functions are called through check
 set -u
 here=$(dirname "$0")
@@ -109,16 +110,16 @@ named() { # SECONDS
         [ "$status" != 124 ] && grep -q 'rank 1 (host rxe1' "$log.rank"
 }
 
-carrier_is() {
-    [ "$(cat /sys/class/net/eth0/carrier)" = "$1" ]
+carrier_is() { # LINK 0|1
+    [ "$(cat "/sys/class/net/$1/carrier")" = "$2" ]
 }
 
-# please DO - until it has been done.
+# please DO [LINK] - until it has been done.
 please() {
-    echo "please $1" >&3
+    echo "please $*" >&3
     case $1 in
-    pull) for_seconds 30 carrier_is 0 ;;
-    plug) for_seconds 30 carrier_is 1 ;;
+    pull) for_seconds 30 carrier_is "$2" 0 ;;
+    plug) for_seconds 30 carrier_is "$2" 1 ;;
     esac
 }
 
@@ -147,7 +148,7 @@ chosen() {
 flap() {
     all_reduce 20000 "$(many 12 8,64K)" 3
     summing || { cat "$log.rank" && return 1; }
-    please pull && sleep 3 && please plug || return
+    please pull eth0 && sleep 3 && please plug eth0 || return
     both_well
 }
 
@@ -166,45 +167,113 @@ loss_and_delay() {
     return "$status"
 }
 
-# A job that sums until it is disturbed; sets most, the seconds until a loss must be named.
-sum_on() {
+# A job that sums until it is disturbed; sets most, how long its loss may take to be named,
+# of which so many seconds are promised.
+sum_on() { # SECONDS
     all_reduce 4000 "$(many 500 8,64K)" 12
     summing || { cat "$log.rank" && return 1; }
-    most=$(allowed 5)
+    most=$(allowed "$1")
+    begin=$EPOCHREALTIME
+}
+
+# The other host's rank gets a signal; sets begin, when it has got it.
+signal_rank() { # SIGNAL
+    read -r _ < <(remote "kill -$1 \$(cat /tmp/rank) && echo sent")
     begin=$EPOCHREALTIME
 }
 
 death() {
-    sum_on || return
-    # shellcheck disable=SC2016 # the other host's
-    remote 'kill -9 $(cat /tmp/rank)'
+    sum_on 2 || return
+    signal_rank KILL
     named "$most" && grep -q 'rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* has died' \
         "$log.rank"
 }
 
 stop() {
-    sum_on || return
-    # shellcheck disable=SC2016 # the other host's
-    remote 'kill -STOP $(cat /tmp/rank)'
+    sum_on 5 || return
+    signal_rank STOP
     named "$most"
     local status=$?
-    # shellcheck disable=SC2016
-    remote 'kill -9 $(cat /tmp/rank)'
+    signal_rank KILL
     return "$status"
 }
 
 link_lost() {
-    sum_on || return
-    please pull || return
+    sum_on 5 || return
+    please pull eth0 || return
     named "$most"
     local status=$?
-    please plug || return
+    please plug eth0 || return
     for_seconds 60 peer_serves || return
     ! other_status && [ "$status" = 0 ]
 }
 
+# --- two rails: a second device on each host, with a cable of its own -----------------
+
+second_devices() {
+    local mtu
+
+    mtu=$(cat /sys/class/net/eth0/mtu)
+    "$here/device.sh" up rxe1 eth1 10.78.0.1 "$mtu" || return
+    remote "$(printf %q "$(realpath "$here/device.sh")") up rxe1 eth1 10.78.0.2 $mtu 2>&1 &&
+        echo well" | tee /dev/stderr | grep -qx well
+}
+
+# rails COMMAND... - with second devices; its exit status.
+rails() {
+    local away='rdma link delete rxe1; ip address flush dev eth1; ip link set eth1 down' status
+
+    second_devices && "$@"
+    status=$?
+    eval "$away"
+    remote "$away"
+    return "$status"
+}
+
+sent() { # LINK
+    cat "/sys/class/net/$1/statistics/tx_bytes"
+}
+
+# Both carry the job. One is cut while it runs, which a line says, and the sums go on and are
+# right; also when it is back, for a lost rail stays lost.
+one_cut() {
+    local before0 before1 sent0 sent1 lost='verbs rxe1 no longer reaches rank 1 .*: 1 of 2 rails'
+
+    before0=$(sent eth0) before1=$(sent eth1)
+    all_reduce 8000 "$(many 12 8,64K)" 6
+    summing || { cat "$log.rank" && return 1; }
+    sent0=$(($(sent eth0) - before0)) sent1=$(($(sent eth1) - before1))
+    echo "figure: $sent0 bytes over eth0, $sent1 over eth1"
+    if ! please pull eth1 || ! for_seconds 60 grep -q "$lost" "$log.rank" || ! please plug eth1; then
+        cat "$log.rank"
+        return 1
+    fi
+    both_well && [ "$(grep -c 'no longer reaches' "$log.rank")" = 1 ] &&
+        [ "$sent0" -gt 50000 ] && [ "$sent1" -gt 50000 ]
+}
+
+both_cut() {
+    sum_on 5 || return
+    please pull eth1 && please pull eth0 || return
+    named "$most"
+    local status=$?
+    please plug eth1 && please plug eth0 || return
+    for_seconds 60 peer_serves || return
+    ! other_status && [ "$status" = 0 ]
+}
+
+# Longer than half of the stop time-out, and much shorter than all of it: on a busy machine a
+# cable is plugged seconds after the order.
+both_flap() {
+    all_reduce 24000 "$(many 12 8,64K)" 3
+    summing || { cat "$log.rank" && return 1; }
+    please pull eth1 && please pull eth0 && sleep 13 && please plug eth1 &&
+        please plug eth0 || return
+    both_well && ! grep 'no longer reaches' "$log.rank"
+}
+
 host_lost() {
-    sum_on || return
+    sum_on 5 || return
     please kill
     named "$most"
 }
@@ -226,6 +295,11 @@ if [ -n "$long" ]; then
 fi
 check "two hosts: 1 % loss and 5 ms delay: right sums" loss_and_delay
 check "two hosts: the link is down for 3 s: right sums" flap
+check "two hosts, two rails: one cable is pulled: right sums" rails one_cut
+if [ -n "$long" ]; then
+    check "two hosts, two rails: both are pulled: the loss is named" rails both_cut
+    check "two hosts, two rails: both are down for 13 s: right sums" rails both_flap
+fi
 check "two hosts: a rank is killed: it is named" death
 check "two hosts: a rank is stopped: it is named" stop
 check "two hosts: the link is down for good: the loss is named" link_lost

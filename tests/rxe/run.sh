@@ -81,16 +81,16 @@ hang() {
 
 # take_orders FOLDER - does what host 0 asks for, once for each time that it does.
 take_orders() {
-    local done=0 order
+    local done=0 order link
 
     while kill -0 $$ 2>/dev/null; do
         sleep 0.1
-        order=$(sed -n 's/^0: please //p' "$said" | sed -n "$((done + 1))p")
-        [ -n "$order" ] || continue
+        read -r order link < <(sed -n 's/^0: please //p' "$said" | sed -n "$((done + 1))p") ||
+            continue
         done=$((done + 1))
         case $order in
-        pull) echo "set_link net off" >"$1/monitor0.in" ;;
-        plug) echo "set_link net on" >"$1/monitor0.in" ;;
+        pull) echo "set_link $link off" >"$1/monitor0.in" ;;
+        plug) echo "set_link $link on" >"$1/monitor0.in" ;;
         kill) [ ! -e "$1/pid1" ] || { kill -9 "$(cat "$1/pid1")" && rm "$1/pid1"; } ;;
         esac
     done

@@ -10,6 +10,7 @@
 static const struct row rows[] = {
     {"verbs:device=fake1", ROW_FOREIGN | ROW_THREADS},
     {"verbs:depth=16,receives=64,rails=1", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:device=fake0:2,fake0:1", ROW_FOREIGN | ROW_THREADS},
     {"verbs", ROW_FOREIGN | ROW_THREADS},
     {"verbs:connect=gid,rails=1", ROW_FOREIGN | ROW_THREADS},
     {"verbs:depth=16,receives=64,connect=rdmacm,rails=1", ROW_FOREIGN | ROW_THREADS},
@@ -30,7 +31,10 @@ int main(void)
     const struct suite suite = {
         .rows = rows, .n = sizeof(rows) / sizeof(rows[0]), .after = look_back};
 
-    fake_verbs_reset()->devices = 2;
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    fake->devices = 2;
+    fake->ports = 2;
     tribtest_deadline(280);
     return conformance_main(&suite);
 }
