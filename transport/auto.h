@@ -39,6 +39,9 @@ struct auto_record {
 };
 static_assert(sizeof(struct auto_record) == 3, "no padding");
 
+/* The id of an empty record: the region is the user's, its bytes can come another way. */
+#define AUTO_USERS 0
+
 enum auto_peer_state {
     AUTO_PEER_UNKNOWN, /* not connected */
     AUTO_PEER_CONNECTED,
@@ -77,7 +80,7 @@ struct auto_region {
     uint8_t *ptr;
     size_t len;
     int owner;    /* the inner that allocated it; -1: reg() */
-    bool callers; /* reg(): no slots are in it */
+    bool callers; /* reg(), alloc_user(): no slots are in it */
     int fd;    /* of a dma-buf, our own; -1: none */
     size_t fd_offset;
     struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */
@@ -152,6 +155,8 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
 void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out);
 trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                               struct trib_region **region_out);
+trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                   struct trib_region **region_out);
 trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
                             struct trib_region **out);
 trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,

@@ -241,8 +241,8 @@ static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size
     return status;
 }
 
-trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                              struct trib_region **region_out)
+static trib_status_t alloc_for(struct trib_transport *t, bool callers, size_t len,
+                               void **ptr_out, struct trib_region **region_out)
 {
     struct choosing *c = choosing_of(t);
     struct auto_region *r = region_make(c);
@@ -250,6 +250,7 @@ trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_o
 
     if (!r)
         return TRIB_ERR_NO_MEMORY;
+    r->callers = callers;
     trib_status_t status = alloc_owned(c, r, len, &ptr);
     if (status != TRIB_OK) {
         region_drop(c, r);
@@ -265,6 +266,18 @@ trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_o
     *ptr_out = ptr;
     *region_out = (struct trib_region *)r;
     return TRIB_OK;
+}
+
+trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                              struct trib_region **region_out)
+{
+    return alloc_for(t, false, len, ptr_out, region_out);
+}
+
+trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                   struct trib_region **region_out)
+{
+    return alloc_for(t, true, len, ptr_out, region_out);
 }
 
 struct trib_region *trib_auto_local(struct choosing *c,
@@ -291,6 +304,8 @@ trib_status_t trib_auto_export(struct trib_transport *t,
 
     memset(out, 0, sizeof(*out));
     memcpy(out->bytes, &magic, sizeof(magic));
+    if (r->callers)
+        (void)trib_auto_put(out->bytes, sizeof(out->bytes), &at, AUTO_USERS, out->bytes, 0);
     for (int i = 0; i < c->n_inners; i++) {
         const struct auto_inner *inner = &c->inners[i];
         struct trib_blob b;
@@ -310,20 +325,25 @@ trib_status_t trib_auto_export(struct trib_transport *t,
     return TRIB_OK;
 }
 
+static const uint8_t *record_of(const struct trib_blob *blob, int id, size_t *len_out)
+{
+    uint32_t magic = 0;
+
+    if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
+        memcpy(&magic, blob->bytes, sizeof(magic));
+    return magic == AUTO_MAGIC
+               ? trib_auto_get(blob->bytes, blob->len, sizeof(magic), id, len_out)
+               : NULL;
+}
+
 /* The part of a blob for one inner; false: it has none. */
 static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob,
                     struct trib_blob *out)
 {
-    uint32_t magic = 0;
     size_t len = 0;
-    const uint8_t *bytes = NULL;
+    const uint8_t *bytes = record_of(blob, inner->row->id, &len);
 
     memset(out, 0, sizeof(*out));
-    if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
-        memcpy(&magic, blob->bytes, sizeof(magic));
-    if (magic == AUTO_MAGIC)
-        bytes =
-            trib_auto_get(blob->bytes, blob->len, sizeof(magic), inner->row->id, &len);
     if (!bytes)
         return false;
     out->len = (uint16_t)len;
@@ -332,12 +352,15 @@ static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob
     return true;
 }
 
-/* Is the region registered with another choice of the peer's? */
+/* Is the region registered with another choice of the peer's, and worth a move? */
 static bool has_other_part(const struct choosing *c, int peer, const struct trib_blob *blob)
 {
     struct trib_blob part;
     bool has = false;
+    size_t len;
 
+    if (record_of(blob, AUTO_USERS, &len))
+        return false;
     for (int i = 0; i < c->n_inners && !c->peers[peer].wrote; i++)
         has |= c->inners[i].t && (c->peers[peer].choices & auto_bit(&c->inners[i])) &&
                part_of(&c->inners[i], blob, &part);
