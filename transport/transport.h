@@ -243,6 +243,18 @@ void trib_no_arm(struct trib_transport *t);
  */
 extern const struct trib_transport_ops *const trib_transports[];
 
+/* A backend that this build is without. */
+struct trib_absent {
+    const char *name;
+    const char *cure; /* a clause, such as "install libucx-dev and build it again" */
+};
+
+/** trib_absents - such backends, a NULL name at the end. */
+extern const struct trib_absent trib_absents[];
+
+/** trib_transport_absent - the cure of a backend that this build is without; else NULL. */
+const char *trib_transport_absent(const char *name);
+
 /**
  * trib_transport_check - does trib_transport_open know all names and parameters in a text?
  * Nothing is opened.
