@@ -41,7 +41,7 @@ static struct start new_start(int size)
 static int connect_stranger(const char *bytes, size_t n)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
-    uint64_t deadline = trib_deadline_ms(10000);
+    uint64_t deadline = trib_deadline_ms(tribtest_patience_ms());
     int fd = -1;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

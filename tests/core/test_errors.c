@@ -650,6 +650,6 @@ int main(void)
         cmocka_unit_test(test_forked_child),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

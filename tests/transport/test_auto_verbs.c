@@ -56,7 +56,7 @@ static trib_status_t write_from(struct pair *pair, int side, size_t len, uint32_
 static void expect(struct pair *pair, int side, enum trib_event_kind kind,
                    struct trib_event *e)
 {
-    assert_int_equal(pair_poll(pair, side, 5000, e), 1);
+    assert_int_equal(pair_await(pair, side, e), 1);
     assert_int_equal(e->kind, kind);
     assert_int_equal(e->peer, !side);
 }
@@ -333,7 +333,7 @@ static void test_end_by_another_way(void **state)
     pair.t[0]->ops->close(pair.t[0]);
     assert_int_equal(noted.order[0], 't');
     assert_non_null(strchr(noted.order, 'v'));
-    uint64_t until = trib_deadline_ms(10000);
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (c->peers[0].state != AUTO_PEER_GOING && !trib_deadline_passed(until))
         assert_int_equal(pair.t[1]->ops->poll(pair.t[1], several, 8), 0);
     assert_int_equal(c->peers[0].state, AUTO_PEER_GOING);
@@ -622,7 +622,7 @@ static void test_silence(void **state)
     int port = pair_keep_port(trib_pulse_port(stopped->pulse));
     trib_pulse_close(stopped->pulse);
     stopped->pulse = NULL;
-    assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     contains(e.why, "nothing was heard of process");
     assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
