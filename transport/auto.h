@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/error.h"
 #include "base/process.h"
@@ -84,7 +85,7 @@ struct auto_region {
     int fd;    /* of a dma-buf, our own; -1: none */
     size_t fd_offset;
     struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */
-    struct auto_region *next, *prev;
+    LIST_ENTRY(auto_region) entry;
 };
 
 struct auto_remote {
@@ -92,7 +93,7 @@ struct auto_remote {
     int inner;
     struct trib_remote *remote; /* NULL: it could not be imported another way */
     struct trib_blob *blob; /* to import it another way; NULL: it stays where it is */
-    struct auto_remote *next, *prev;
+    LIST_ENTRY(auto_remote) entry;
 };
 
 struct choosing {
@@ -111,8 +112,8 @@ struct choosing {
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;
     struct auto_peer *peers;
-    struct auto_region *regions;
-    struct auto_remote *remotes;
+    LIST_HEAD(, auto_region) regions;
+    LIST_HEAD(, auto_remote) remotes;
     int next; /* inner that the next poll begins with */
     int n_going;
     struct pollfd sleep[AUTO_INNERS]; /* descriptors of those that are open */
