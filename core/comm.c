@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "boot/boot.h"
@@ -64,10 +65,31 @@ static void write_trace(const struct trib_comm *comm)
         trib_log(&comm->log, TRIB_LOG_WARN, "trace", "cannot write %s: %m", path);
 }
 
-trib_status_t trib_comm_ours(struct trib_comm *comm, const char *call)
+void trib_comm_claim(struct trib_comm *comm)
 {
-    if (getpid() == comm->pid)
-        return TRIB_OK;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    bool *own = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    comm->pid = getpid();
+    if (own == MAP_FAILED)
+        return;
+    if (madvise(own, page, MADV_WIPEONFORK) != 0) {
+        munmap(own, page);
+        return;
+    }
+    *own = true;
+    comm->own = own;
+}
+
+static void comm_free(struct trib_comm *comm)
+{
+    if (comm->own)
+        munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
+    free(comm);
+}
+
+trib_status_t trib_comm_refuse_child(struct trib_comm *comm, const char *call)
+{
     return trib_comm_fail(comm, TRIB_ERR_INVALID,
                           "%s: process %d is a forked child, and the communicator is that of "
                           "process %d: a child makes its own with trib_init",
@@ -102,7 +124,7 @@ static void drop_copy(struct trib_comm *comm)
     trib_engine_close(e);
     t->ops = ops;
     ops->close(t);
-    free(comm);
+    comm_free(comm);
 }
 
 void trib_comm_dispose(struct trib_comm *comm)
@@ -115,7 +137,7 @@ void trib_comm_dispose(struct trib_comm *comm)
     trib_engine_close(e);
     if (e->transport)
         e->transport->ops->close(e->transport);
-    free(comm);
+    comm_free(comm);
 }
 
 trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
@@ -187,7 +209,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         snprintf(init_error, sizeof(init_error), "no memory for a communicator");
         return TRIB_ERR_NO_MEMORY;
     }
-    comm->pid = getpid();
+    trib_comm_claim(comm);
     trib_log_init(&comm->log, TRIB_LOG_WARN, opts->log, opts->log_arg);
     trib_status_t st =
         trib_config_load(&comm->cfg, opts->config, &comm->log, &comm->err);
@@ -229,7 +251,7 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "%d plans are not freed: trib_plan_free comes first",
                               comm->n_plans);
-    if (getpid() != comm->pid) {
+    if (trib_comm_in_child(comm)) {
         drop_copy(comm);
         return TRIB_OK;
     }
@@ -261,6 +283,9 @@ trib_status_t trib_progress(trib_comm_t *comm)
 {
     if (!comm)
         return TRIB_ERR_INVALID;
+    trib_status_t st = trib_comm_ours(comm, "trib_progress");
+    if (st != TRIB_OK)
+        return st;
     if (trib_comm_try_lock(comm)) {
         if (trib_engine_progress(&comm->engine))
             trib_engine_awake(&comm->engine);

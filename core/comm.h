@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <tributary.h>
 
@@ -61,6 +62,7 @@ struct trib_comm {
     struct trib_engine engine;
     _Atomic int lock; /* of engine */
     pid_t pid;        /* whose it is: a forked child has a copy */
+    const bool *own;  /* true, and false in a forked child; NULL: the kernel has no such memory */
     struct trib_driver driver;
     int n_plans; /* of the caller */
     int n_children;
@@ -78,13 +80,28 @@ struct trib_comm {
     uint64_t clock; /* of cache */
 };
 
+/** trib_comm_claim - this process owns it; before all else. */
+void trib_comm_claim(struct trib_comm *comm);
+
+/** trib_comm_refuse_child - TRIB_ERR_INVALID and a sentence. */
+trib_status_t trib_comm_refuse_child(struct trib_comm *comm, const char *call);
+
+/** trib_comm_in_child - is this a forked child's copy? One load, before Linux 4.14 a system call. */
+static inline bool trib_comm_in_child(const struct trib_comm *comm)
+{
+    return comm->own ? !*comm->own : getpid() != comm->pid;
+}
+
 /**
  * trib_comm_ours - TRIB_OK, or TRIB_ERR_INVALID and a sentence in a forked child.
  *
  * A child has its parent's sockets, segments and devices: what it did with them it would do to
- * the parent. It may only free its copy. Not asked for each operation: that is a system call.
+ * the parent. It may only free its copy.
  */
-trib_status_t trib_comm_ours(struct trib_comm *comm, const char *call);
+static inline trib_status_t trib_comm_ours(struct trib_comm *comm, const char *call)
+{
+    return trib_comm_in_child(comm) ? trib_comm_refuse_child(comm, call) : TRIB_OK;
+}
 
 /** trib_comm_fail - the sentence of an operation that was refused; nothing was harmed. */
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,

@@ -139,9 +139,16 @@ static void check_rdma(struct trib_doctor *d)
     else if (rdma.active == 0)
         trib_report_say(&d->report, FAIL, "rdma", "the lines above tell how",
                         "none of the %d RDMA ports is active", ports);
-    check_library(d, "libibverbs.so.1", "libibverbs1", ports > 0);
-    check_library(d, "librdmacm.so.1", "librdmacm1", ports > 0);
-    check_library(d, "libucp.so.0", "libucx0", false);
+    const char *cure = trib_transport_absent("verbs");
+    if (cure && ports > 0)
+        trib_report_say(&d->report, WARN, "rdma", cure,
+                        "there are RDMA ports, and this build of Tributary is without verbs");
+    if (!cure) {
+        check_library(d, "libibverbs.so.1", "libibverbs1", ports > 0);
+        check_library(d, "librdmacm.so.1", "librdmacm1", ports > 0);
+    }
+    if (!trib_transport_absent("ucx"))
+        check_library(d, "libucp.so.0", "libucx0", false);
     check_library(d, "libpmix.so.2", "libpmix2", false);
 }
 

@@ -50,6 +50,10 @@ static void list_transports(const struct sink *s)
         trib_transports[i]->devices(devices, sizeof(devices));
         give(s, trib_transports[i]->name, devices, trib_transports[i]->detail);
     }
+    for (const struct trib_absent *a = trib_absents; a->name; a++) {
+        snprintf(devices, sizeof(devices), "not in this build: %s", a->cure);
+        give_item(s, (trib_item_t){.name = a->name, .fault = devices});
+    }
 }
 
 static void list_algorithms(const struct sink *s)

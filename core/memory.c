@@ -103,14 +103,16 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
 {
     if (!comm)
         return TRIB_ERR_INVALID;
+    trib_status_t st = trib_comm_ours(comm, call);
+    if (st != TRIB_OK)
+        return st;
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
     /* After a failure a peer may be in the middle of an operation that this rank left. */
     if (e->failed)
         trib_engine_part(e);
-    trib_status_t st = e->head ? TRIB_ERR_BUSY
-                               : trib_memory_remove(&e->memories, ptr, allocated,
-                                                    e->failed != TRIB_OK);
+    st = e->head ? TRIB_ERR_BUSY
+                 : trib_memory_remove(&e->memories, ptr, allocated, e->failed != TRIB_OK);
     trib_comm_unlock(comm);
     if (st == TRIB_ERR_BUSY)
         return trib_comm_fail(comm, st, "%s while a plan runs: wait for it first", call);
@@ -146,7 +148,10 @@ trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
     /* The progress thread may be counting: the lock is not a part of what is asked. */
     struct trib_comm *locked = (struct trib_comm *)comm;
     const struct trib_engine *e = &comm->engine;
+    trib_status_t st = trib_comm_ours(locked, "trib_stats");
 
+    if (st != TRIB_OK)
+        return st;
     trib_comm_lock(locked);
     size_t slots = trib_arena_bytes(&e->arena);
     *stats = (trib_stats_t){

@@ -403,8 +403,11 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
 
     if (e->failed)
         return e->failed;
+    trib_status_t st = trib_comm_ours(comm, trib_coll_name(plan->run.desc.op.coll));
+    if (st != TRIB_OK)
+        return st;
     send = normal_send(plan, send, recv);
-    trib_status_t st = check_buffers(plan, send, recv);
+    st = check_buffers(plan, send, recv);
     if (st != TRIB_OK)
         return st;
     trib_comm_lock(comm);
@@ -422,11 +425,14 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     int state = atomic_load(&plan->run.state);
     if (comm->engine.failed)
         return comm->engine.failed;
+    trib_status_t st = trib_comm_ours(comm, "trib_plan_start");
+    if (st != TRIB_OK)
+        return st;
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
     const void *send = normal_send(plan, plan->send, plan->recv);
-    trib_status_t st = check_buffers(plan, send, plan->recv);
+    st = check_buffers(plan, send, plan->recv);
     if (st != TRIB_OK)
         return st;
     trib_comm_lock(comm);
@@ -445,6 +451,9 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
     if (!plan)
         return TRIB_ERR_INVALID;
     const struct trib_run_desc *r = &plan->run.desc;
+    trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_ready");
+    if (st != TRIB_OK)
+        return st;
     if (r->op.feed == TRIB_FEED_WHOLE)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "the plan is not fed piecewise: set trib_desc_t.feed");
@@ -472,9 +481,10 @@ trib_status_t trib_plan_test(trib_plan_t *plan)
         return TRIB_ERR_INVALID;
     struct trib_comm *comm = plan->comm;
     int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    trib_status_t st = trib_comm_ours(comm, "trib_plan_test");
 
-    if (state == TRIB_RUN_IDLE)
-        return TRIB_OK;
+    if (st != TRIB_OK || state == TRIB_RUN_IDLE)
+        return st;
     if (state != TRIB_RUN_DONE && trib_comm_try_lock(comm)) {
         if (trib_engine_progress(&comm->engine))
             trib_engine_awake(&comm->engine);
@@ -492,9 +502,10 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
         return TRIB_ERR_INVALID;
     struct trib_comm *comm = plan->comm;
     int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    trib_status_t st = trib_comm_ours(comm, "trib_plan_wait");
 
-    if (state == TRIB_RUN_IDLE)
-        return TRIB_OK;
+    if (st != TRIB_OK || state == TRIB_RUN_IDLE)
+        return st;
     if (state != TRIB_RUN_DONE) {
         uint64_t begin = trib_now_ns();
         atomic_fetch_add(&comm->driver.callers, 1);
@@ -512,13 +523,16 @@ trib_status_t trib_plan_free(trib_plan_t *plan)
     if (!plan)
         return TRIB_OK;
     int state = atomic_load(&plan->run.state);
-    if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
+    bool in_child = trib_comm_in_child(plan->comm); /* of its copy nothing runs */
+    if (!in_child && (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_free");
     /* It may be seen done by its failure while a pass of the progress thread still has it
      * in hand: that pass holds the lock. */
-    trib_comm_lock(plan->comm);
-    trib_comm_unlock(plan->comm);
+    if (!in_child) {
+        trib_comm_lock(plan->comm);
+        trib_comm_unlock(plan->comm);
+    }
     plan->comm->n_plans--;
     trib_plan_destroy(plan);
     return TRIB_OK;

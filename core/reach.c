@@ -37,6 +37,9 @@ trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach)
         reach->why[0] = '\0';
         return TRIB_OK;
     }
+    trib_status_t st = trib_comm_ours(comm, "trib_reach");
+    if (st != TRIB_OK)
+        return st;
     trib_comm_lock(comm);
     look(comm, rank, reach);
     trib_comm_unlock(comm);

@@ -105,7 +105,7 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
 
     if (!child)
         return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
-    child->pid = parent->pid;
+    trib_comm_claim(child);
     child->cfg = parent->cfg;
     child->chunk_asked = parent->chunk_asked;
     child->log = parent->log;

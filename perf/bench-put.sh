@@ -58,7 +58,7 @@ elif ! command -v ib_write_lat >/dev/null; then
     missing+=("ib_write_lat (package perftest)")
 else
     contenders+=(verbs/perftest)
-    if "$build/tools/trib-info" --transports | grep -qw verbs; then
+    if "$build/tools/trib-info" --transports | grep -q '^  verbs .*(by '; then
         contenders=("${contenders[@]:0:${#contenders[@]}-1}" verbs/trib verbs/perftest)
     fi
 fi

@@ -145,7 +145,7 @@ static trib_status_t estimate(struct perf_operation *op, double *call_out)
 {
     /* Enough calls that the clock's own cost and the ranks' skew no longer count. */
     for (long calls = 1;; calls *= 4) {
-        double least = INFINITY;
+        double least = HUGE_VAL;
         /* The least of three: one that lost its core would spoil the batch size. */
         for (int i = 0; i < 3 && least > 1e-3; i++) {
             double took;

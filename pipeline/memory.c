@@ -38,7 +38,7 @@ trib_status_t trib_memory_alloc(struct trib_memories *m, size_t bytes, void **pt
     trib_status_t st = reserve(m);
     if (st != TRIB_OK)
         return st;
-    st = m->transport->ops->alloc(m->transport, bytes, &ptr, &e.region);
+    st = m->transport->ops->alloc_user(m->transport, bytes, &ptr, &e.region);
     if (st != TRIB_OK)
         return st;
     e.ptr = ptr;

@@ -98,19 +98,20 @@ static void print_item(void *arg, const trib_item_t *item)
 {
     const struct columns *columns = arg;
     char text[VALUE_BYTES];
+    const char *detail = item->fault[0] != '\0' ? item->fault : item->detail;
     const char *value = columns->value > 0 ? value_text(item, text) : "";
-    if (item->value[0] == '\0' && item->detail[0] == '\0')
+    if (item->value[0] == '\0' && detail[0] == '\0')
         printf("  %s\n", item->name);
-    else if (item->detail[0] == '\0')
+    else if (detail[0] == '\0')
         printf("  %-*s%s\n", columns->name, item->name, value);
     else if (value[0] == '\0' && columns->value > WIDEST_VALUE)
-        printf("  %-*s%s\n", columns->name, item->name, item->detail);
+        printf("  %-*s%s\n", columns->name, item->name, detail);
     else if (columns->value <= WIDEST_VALUE)
         printf("  %-*s%-*s%s\n", columns->name, item->name, columns->value, value,
-               item->detail);
+               detail);
     else
         printf("  %-*s%s\n  %*s%s\n", columns->name, item->name, value, columns->name,
-               "", item->detail);
+               "", detail);
 }
 
 /* A setting that cannot be used has a mark, and the reason below. */

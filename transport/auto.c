@@ -443,6 +443,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .connect = trib_auto_connect,
     .disconnect = auto_disconnect,
     .alloc = trib_auto_alloc,
+    .alloc_user = trib_auto_alloc_user,
     .reg = trib_auto_reg,
     .reg_dmabuf = trib_auto_reg_dmabuf,
     .discard = trib_auto_discard,

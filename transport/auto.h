@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/error.h"
 #include "base/process.h"
@@ -38,6 +39,9 @@ struct auto_record {
     uint8_t len_low, len_high;
 };
 static_assert(sizeof(struct auto_record) == 3, "no padding");
+
+/* The id of an empty record: the region is the user's, its bytes can come another way. */
+#define AUTO_USERS 0
 
 enum auto_peer_state {
     AUTO_PEER_UNKNOWN, /* not connected */
@@ -77,11 +81,11 @@ struct auto_region {
     uint8_t *ptr;
     size_t len;
     int owner;    /* the inner that allocated it; -1: reg() */
-    bool callers; /* reg(): no slots are in it */
+    bool callers; /* reg(), alloc_user(): no slots are in it */
     int fd;    /* of a dma-buf, our own; -1: none */
     size_t fd_offset;
     struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */
-    struct auto_region *next, *prev;
+    LIST_ENTRY(auto_region) entry;
 };
 
 struct auto_remote {
@@ -89,7 +93,7 @@ struct auto_remote {
     int inner;
     struct trib_remote *remote; /* NULL: it could not be imported another way */
     struct trib_blob *blob; /* to import it another way; NULL: it stays where it is */
-    struct auto_remote *next, *prev;
+    LIST_ENTRY(auto_remote) entry;
 };
 
 struct choosing {
@@ -108,8 +112,8 @@ struct choosing {
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;
     struct auto_peer *peers;
-    struct auto_region *regions;
-    struct auto_remote *remotes;
+    LIST_HEAD(, auto_region) regions;
+    LIST_HEAD(, auto_remote) remotes;
     int next; /* inner that the next poll begins with */
     int n_going;
     struct pollfd sleep[AUTO_INNERS]; /* descriptors of those that are open */
@@ -152,6 +156,8 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
 void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out);
 trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                               struct trib_region **region_out);
+trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                   struct trib_region **region_out);
 trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
                             struct trib_region **out);
 trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,

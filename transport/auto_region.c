@@ -73,14 +73,9 @@ void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out)
     }
 }
 
-static void region_drop(struct choosing *c, struct auto_region *r)
+static void region_drop(struct auto_region *r)
 {
-    if (r->prev)
-        r->prev->next = r->next;
-    else
-        c->regions = r->next;
-    if (r->next)
-        r->next->prev = r->prev;
+    LIST_REMOVE(r, entry);
     if (r->fd >= 0)
         close(r->fd);
     free(r);
@@ -109,7 +104,7 @@ void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
     }
     if (r->owner >= 0)
         c->inners[r->owner].t->ops->dereg(c->inners[r->owner].t, r->inner[r->owner]);
-    region_drop(c, r);
+    region_drop(r);
 }
 
 /* Memory that cannot be pinned is no error where another inner reaches it; nor where it is
@@ -178,10 +173,7 @@ static struct auto_region *region_make(struct choosing *c)
     }
     r->owner = -1;
     r->fd = -1;
-    r->next = c->regions;
-    if (r->next)
-        r->next->prev = r;
-    c->regions = r;
+    LIST_INSERT_HEAD(&c->regions, r, entry);
     return r;
 }
 
@@ -241,8 +233,8 @@ static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size
     return status;
 }
 
-trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                              struct trib_region **region_out)
+static trib_status_t alloc_for(struct trib_transport *t, bool callers, size_t len,
+                               void **ptr_out, struct trib_region **region_out)
 {
     struct choosing *c = choosing_of(t);
     struct auto_region *r = region_make(c);
@@ -250,9 +242,10 @@ trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_o
 
     if (!r)
         return TRIB_ERR_NO_MEMORY;
+    r->callers = callers;
     trib_status_t status = alloc_owned(c, r, len, &ptr);
     if (status != TRIB_OK) {
-        region_drop(c, r);
+        region_drop(r);
         return trib_auto_pass(c, status);
     }
     r->ptr = ptr;
@@ -265,6 +258,18 @@ trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_o
     *ptr_out = ptr;
     *region_out = (struct trib_region *)r;
     return TRIB_OK;
+}
+
+trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                              struct trib_region **region_out)
+{
+    return alloc_for(t, false, len, ptr_out, region_out);
+}
+
+trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                   struct trib_region **region_out)
+{
+    return alloc_for(t, true, len, ptr_out, region_out);
 }
 
 struct trib_region *trib_auto_local(struct choosing *c,
@@ -291,6 +296,8 @@ trib_status_t trib_auto_export(struct trib_transport *t,
 
     memset(out, 0, sizeof(*out));
     memcpy(out->bytes, &magic, sizeof(magic));
+    if (r->callers)
+        (void)trib_auto_put(out->bytes, sizeof(out->bytes), &at, AUTO_USERS, out->bytes, 0);
     for (int i = 0; i < c->n_inners; i++) {
         const struct auto_inner *inner = &c->inners[i];
         struct trib_blob b;
@@ -310,20 +317,25 @@ trib_status_t trib_auto_export(struct trib_transport *t,
     return TRIB_OK;
 }
 
+static const uint8_t *record_of(const struct trib_blob *blob, int id, size_t *len_out)
+{
+    uint32_t magic = 0;
+
+    if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
+        memcpy(&magic, blob->bytes, sizeof(magic));
+    return magic == AUTO_MAGIC
+               ? trib_auto_get(blob->bytes, blob->len, sizeof(magic), id, len_out)
+               : NULL;
+}
+
 /* The part of a blob for one inner; false: it has none. */
 static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob,
                     struct trib_blob *out)
 {
-    uint32_t magic = 0;
     size_t len = 0;
-    const uint8_t *bytes = NULL;
+    const uint8_t *bytes = record_of(blob, inner->row->id, &len);
 
     memset(out, 0, sizeof(*out));
-    if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
-        memcpy(&magic, blob->bytes, sizeof(magic));
-    if (magic == AUTO_MAGIC)
-        bytes =
-            trib_auto_get(blob->bytes, blob->len, sizeof(magic), inner->row->id, &len);
     if (!bytes)
         return false;
     out->len = (uint16_t)len;
@@ -332,12 +344,15 @@ static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob
     return true;
 }
 
-/* Is the region registered with another choice of the peer's? */
+/* Is the region registered with another choice of the peer's, and worth a move? */
 static bool has_other_part(const struct choosing *c, int peer, const struct trib_blob *blob)
 {
     struct trib_blob part;
     bool has = false;
+    size_t len;
 
+    if (record_of(blob, AUTO_USERS, &len))
+        return false;
     for (int i = 0; i < c->n_inners && !c->peers[peer].wrote; i++)
         has |= c->inners[i].t && (c->peers[peer].choices & auto_bit(&c->inners[i])) &&
                part_of(&c->inners[i], blob, &part);
@@ -397,10 +412,7 @@ trib_status_t trib_auto_import(struct trib_transport *t, int peer,
     }
     if (p->address && !p->wrote)
         keep_blob(remote, blob);
-    remote->next = c->remotes;
-    if (remote->next)
-        remote->next->prev = remote;
-    c->remotes = remote;
+    LIST_INSERT_HEAD(&c->remotes, remote, entry);
     *out = (struct trib_remote *)remote;
     return TRIB_OK;
 }
@@ -408,9 +420,10 @@ trib_status_t trib_auto_import(struct trib_transport *t, int peer,
 trib_status_t trib_auto_moved(struct choosing *c, int peer)
 {
     trib_status_t status = TRIB_OK;
+    struct auto_remote *r;
 
-    for (struct auto_remote *r = c->remotes; r && status == TRIB_OK; r = r->next) {
-        if (r->peer != peer)
+    LIST_FOREACH(r, &c->remotes, entry) {
+        if (r->peer != peer || status != TRIB_OK)
             continue;
         struct trib_transport *old = c->inners[r->inner].t;
         old->ops->release(old, r->remote);
@@ -424,13 +437,14 @@ trib_status_t trib_auto_moved(struct choosing *c, int peer)
 void trib_auto_stays(struct choosing *c, int peer)
 {
     struct auto_peer *p = &c->peers[peer];
+    struct auto_remote *r;
 
     p->wrote = true;
     if (!p->address)
         return;
     free(p->address);
     p->address = NULL;
-    for (struct auto_remote *r = c->remotes; r; r = r->next) {
+    LIST_FOREACH(r, &c->remotes, entry) {
         if (r->peer != peer)
             continue;
         free(r->blob);
@@ -447,12 +461,7 @@ void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
         return;
     struct trib_transport *inner = c->inners[remote->inner].t;
     inner->ops->release(inner, remote->remote);
-    if (remote->prev)
-        remote->prev->next = remote->next;
-    else
-        c->remotes = remote->next;
-    if (remote->next)
-        remote->next->prev = remote->prev;
+    LIST_REMOVE(remote, entry);
     free(remote->blob);
     free(remote);
 }
@@ -479,12 +488,13 @@ void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,
 void trib_auto_shut(struct choosing *c, int i, const char *why)
 {
     struct auto_inner *inner = &c->inners[i];
+    struct auto_region *r;
 
-    for (const struct auto_region *r = c->regions; r; r = r->next) {
+    LIST_FOREACH(r, &c->regions, entry) {
         if (r->owner == i)
             return;
     }
-    for (struct auto_region *r = c->regions; r; r = r->next) {
+    LIST_FOREACH(r, &c->regions, entry) {
         if (r->inner[i])
             inner->t->ops->dereg(inner->t, r->inner[i]);
         r->inner[i] = NULL;
@@ -496,11 +506,11 @@ void trib_auto_shut(struct choosing *c, int i, const char *why)
 
 void trib_auto_free_memory(struct choosing *c)
 {
-    while (c->regions)
-        region_drop(c, c->regions);
-    while (c->remotes) {
-        struct auto_remote *remote = c->remotes;
-        c->remotes = remote->next;
+    while (!LIST_EMPTY(&c->regions))
+        region_drop(LIST_FIRST(&c->regions));
+    while (!LIST_EMPTY(&c->remotes)) {
+        struct auto_remote *remote = LIST_FIRST(&c->remotes);
+        LIST_REMOVE(remote, entry);
         free(remote->blob);
         free(remote);
     }

@@ -450,6 +450,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .connect = loop_connect,
     .disconnect = loop_disconnect,
     .alloc = trib_loop_alloc,
+    .alloc_user = trib_loop_alloc,
     .reg = trib_loop_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_no_discard,

@@ -392,6 +392,7 @@ const struct trib_transport_ops trib_rails_ops = {
     .connect = trib_rails_connect,
     .disconnect = rails_disconnect,
     .alloc = trib_rails_alloc,
+    .alloc_user = trib_rails_alloc,
     .reg = trib_rails_reg,
     .reg_dmabuf = trib_rails_reg_dmabuf,
     .discard = trib_no_discard,

@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/error.h"
 #include "transport/rails_wire.h"
@@ -56,13 +57,13 @@ struct rails_region {
     uint8_t *ptr;
     size_t len;
     struct trib_region *inner[RAILS_MAX];
-    struct rails_region *next, *prev;
+    LIST_ENTRY(rails_region) entry;
 };
 
 struct rails_remote {
     int peer;
     struct trib_remote *rail[RAILS_MAX]; /* NULL: that rail was lost before */
-    struct rails_remote *next, *prev;
+    LIST_ENTRY(rails_remote) entry;
 };
 
 /* A posted write until it is known that it need not be repeated. */
@@ -175,8 +176,8 @@ struct rails {
     char label[RAILS_MAX][RAILS_LABEL];
     uint64_t net[RAILS_MAX];
     struct rails_peer *peers;
-    struct rails_region *regions;
-    struct rails_remote *remotes;
+    LIST_HEAD(, rails_region) regions;
+    LIST_HEAD(, rails_remote) remotes;
     struct rails_region *board; /* [2 * size]: peers write into the first half, out of
                                  * the second this rank writes to them */
     struct rails_board *boards;

@@ -278,10 +278,7 @@ trib_status_t trib_rails_import(struct trib_transport *t, int peer,
     if (!remote)
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
     remote->peer = peer;
-    remote->next = r->remotes;
-    if (remote->next)
-        remote->next->prev = remote;
-    r->remotes = remote;
+    LIST_INSERT_HEAD(&r->remotes, remote, entry);
     trib_status_t status = import_rails(r, peer, blob, remote);
     if (status != TRIB_OK) {
         trib_rails_release(t, (struct trib_remote *)remote);

@@ -19,14 +19,9 @@ static void spoil(struct rails *r, const void *gone)
     }
 }
 
-static void forget(struct rails *r, struct rails_region *region)
+static void forget(struct rails_region *region)
 {
-    if (region->prev)
-        region->prev->next = region->next;
-    else
-        r->regions = region->next;
-    if (region->next)
-        region->next->prev = region->prev;
+    LIST_REMOVE(region, entry);
     free(region);
 }
 
@@ -38,10 +33,7 @@ static struct rails_region *make(struct rails *r)
         trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
         return NULL;
     }
-    region->next = r->regions;
-    if (region->next)
-        region->next->prev = region;
-    r->regions = region;
+    LIST_INSERT_HEAD(&r->regions, region, entry);
     return region;
 }
 
@@ -58,7 +50,7 @@ void trib_rails_dereg(struct trib_transport *t, struct trib_region *opaque)
         if (region->inner[i])
             r->inner[i]->ops->dereg(r->inner[i], region->inner[i]);
     }
-    forget(r, region);
+    forget(region);
 }
 
 /* Each device pins the memory for itself. */
@@ -127,7 +119,7 @@ trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_
     trib_status_t status =
         r->inner[0]->ops->alloc(r->inner[0], len, &ptr, &region->inner[0]);
     if (status != TRIB_OK) {
-        forget(r, region);
+        forget(region);
         return trib_rails_pass(r, 0, status);
     }
     region->ptr = ptr;
@@ -154,23 +146,18 @@ void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
         struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
         inner->ops->release(inner, remote->rail[k]);
     }
-    if (remote->prev)
-        remote->prev->next = remote->next;
-    else
-        r->remotes = remote->next;
-    if (remote->next)
-        remote->next->prev = remote->prev;
+    LIST_REMOVE(remote, entry);
     free(remote);
 }
 
 /* The own records; the inner transports free what is theirs. */
 void trib_rails_free_memory(struct rails *r)
 {
-    while (r->regions)
-        forget(r, r->regions);
-    while (r->remotes) {
-        struct rails_remote *remote = r->remotes;
-        r->remotes = remote->next;
+    while (!LIST_EMPTY(&r->regions))
+        forget(LIST_FIRST(&r->regions));
+    while (!LIST_EMPTY(&r->remotes)) {
+        struct rails_remote *remote = LIST_FIRST(&r->remotes);
+        LIST_REMOVE(remote, entry);
         free(remote);
     }
 }

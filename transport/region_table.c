@@ -125,25 +125,16 @@ trib_status_t trib_table_import(struct trib_region_table *table, int peer,
     remote->peer = peer;
     remote->region = x.region;
     remote->len = (size_t)x.len;
-    remote->next = table->remotes;
-    if (remote->next)
-        remote->next->prev = remote;
-    table->remotes = remote;
+    LIST_INSERT_HEAD(&table->remotes, remote, entry);
     *out = remote;
     return TRIB_OK;
 }
 
-void trib_table_release(struct trib_region_table *table,
-                        struct trib_table_remote *remote)
+void trib_table_release(struct trib_table_remote *remote)
 {
     if (!remote)
         return;
-    if (remote->prev)
-        remote->prev->next = remote->next;
-    else
-        table->remotes = remote->next;
-    if (remote->next)
-        remote->next->prev = remote->prev;
+    LIST_REMOVE(remote, entry);
     free(remote);
 }
 
@@ -184,8 +175,8 @@ trib_status_t trib_table_check(const struct trib_write *w, int peer,
 
 void trib_table_free(struct trib_region_table *table)
 {
-    while (table->remotes)
-        trib_table_release(table, table->remotes);
+    while (!LIST_EMPTY(&table->remotes))
+        trib_table_release(LIST_FIRST(&table->remotes));
     for (uint32_t i = 0; i < table->n; i++)
         trib_table_remove(table, table->rows[i]);
     free(table->rows);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <tributary/status.h>
 
@@ -34,7 +35,7 @@ struct trib_table_remote {
     int peer;
     uint32_t region; /* the peer's id */
     size_t len;
-    struct trib_table_remote *next, *prev;
+    LIST_ENTRY(trib_table_remote) entry;
 };
 
 /* All zero but for the name: empty. */
@@ -44,7 +45,7 @@ struct trib_region_table {
     uint32_t *generations;
     uint32_t n;
     uint32_t lowest; /* all rows before it are taken */
-    struct trib_table_remote *remotes;
+    LIST_HEAD(, trib_table_remote) remotes;
 };
 
 /* Whose an exported region is: magic of the backend, key of the rank. */
@@ -98,8 +99,7 @@ trib_status_t trib_table_import(struct trib_region_table *table, int peer,
                                 struct trib_table_remote **out);
 
 /** trib_table_release - forget an import; NULL is allowed. */
-void trib_table_release(struct trib_region_table *table,
-                        struct trib_table_remote *remote);
+void trib_table_release(struct trib_table_remote *remote);
 
 /** trib_table_place - where a peer's write goes; NULL: not inside a region. */
 uint8_t *trib_table_place(const struct trib_region_table *table, uint32_t id,

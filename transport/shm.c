@@ -410,6 +410,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .connect = trib_shm_connect,
     .disconnect = trib_shm_disconnect,
     .alloc = trib_shm_alloc,
+    .alloc_user = trib_shm_alloc,
     .reg = trib_shm_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_shm_discard,

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/process.h"
 #include "transport/segment.h"
@@ -65,7 +66,7 @@ struct shm_region {
     size_t len;
     struct shm_owned *owned; /* NULL: the memory is not ours */
     bool allocated; /* by alloc(), not reg() */
-    struct shm_region *prev, *next;
+    LIST_ENTRY(shm_region) entry;
 };
 
 struct shm_remote {
@@ -74,7 +75,7 @@ struct shm_remote {
     uint8_t *ptr; /* NULL: not mappable, reached by process_vm_writev */
     uint64_t addr; /* in the peer's process */
     struct shm_attached *attached;
-    struct shm_remote *prev, *next;
+    LIST_ENTRY(shm_remote) entry;
 };
 
 struct shm_done {
@@ -124,8 +125,8 @@ struct shm {
     /* memory */
     struct shm_owned *owned;
     struct shm_owned *arena; /* takes small alloc()s */
-    struct shm_region *regions;
-    struct shm_remote *remotes;
+    LIST_HEAD(, shm_region) regions;
+    LIST_HEAD(, shm_remote) remotes;
     bool cma; /* process_vm_writev: not switched off and not refused so far */
 };
 

@@ -72,11 +72,7 @@ static trib_status_t arena_find(struct shm *shm, size_t len, struct shm_owned **
 
 static void region_link(struct shm *shm, struct shm_region *region)
 {
-    region->prev = NULL;
-    region->next = shm->regions;
-    if (region->next)
-        region->next->prev = region;
-    shm->regions = region;
+    LIST_INSERT_HEAD(&shm->regions, region, entry);
 }
 
 trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,
@@ -159,12 +155,7 @@ void trib_shm_dereg(struct trib_transport *t, struct trib_region *opaque)
 
     if (!region)
         return;
-    if (region->prev)
-        region->prev->next = region->next;
-    else
-        shm->regions = region->next;
-    if (region->next)
-        region->next->prev = region->prev;
+    LIST_REMOVE(region, entry);
     if (region->owned)
         owned_put(shm, region->owned);
     free(region);
@@ -339,22 +330,14 @@ trib_status_t trib_shm_import(struct trib_transport *t, int peer,
         free(remote);
         return status;
     }
-    remote->next = shm->remotes;
-    if (remote->next)
-        remote->next->prev = remote;
-    shm->remotes = remote;
+    LIST_INSERT_HEAD(&shm->remotes, remote, entry);
     *out = (struct trib_remote *)remote;
     return TRIB_OK;
 }
 
 static void remote_free(struct shm *shm, struct shm_remote *remote, bool in_child)
 {
-    if (remote->prev)
-        remote->prev->next = remote->next;
-    else
-        shm->remotes = remote->next;
-    if (remote->next)
-        remote->next->prev = remote->prev;
+    LIST_REMOVE(remote, entry);
     if (remote->attached)
         attached_put(&shm->peers[remote->peer], remote->attached, in_child);
     free(remote);
@@ -442,11 +425,11 @@ trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *
 
 void trib_shm_free_memory(struct shm *shm, bool in_child)
 {
-    while (shm->remotes)
-        remote_free(shm, shm->remotes, in_child);
-    while (shm->regions) {
-        struct shm_region *region = shm->regions;
-        shm->regions = region->next;
+    while (!LIST_EMPTY(&shm->remotes))
+        remote_free(shm, LIST_FIRST(&shm->remotes), in_child);
+    while (!LIST_EMPTY(&shm->regions)) {
+        struct shm_region *region = LIST_FIRST(&shm->regions);
+        LIST_REMOVE(region, entry);
         free(region);
     }
     while (shm->owned) {

@@ -251,6 +251,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .connect = trib_socket_connect,
     .disconnect = trib_socket_disconnect,
     .alloc = trib_socket_alloc,
+    .alloc_user = trib_socket_alloc,
     .reg = trib_socket_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_no_discard,

@@ -86,7 +86,8 @@ trib_status_t trib_socket_import(struct trib_transport *t, int peer,
 
 void trib_socket_release(struct trib_transport *t, struct trib_remote *remote)
 {
-    trib_table_release(&tcp_of(t)->table, (struct trib_table_remote *)remote);
+    (void)t;
+    trib_table_release((struct trib_table_remote *)remote);
 }
 
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head)

@@ -31,6 +31,25 @@ const struct trib_transport_ops *const trib_transports[] = {
     NULL,
 };
 
+const struct trib_absent trib_absents[] = {
+#if !HAVE_VERBS
+    {"verbs", "install libibverbs-dev and librdmacm-dev and build it again"},
+#endif
+#if !HAVE_UCX
+    {"ucx", "install libucx-dev and build it again"},
+#endif
+    {NULL, NULL},
+};
+
+const char *trib_transport_absent(const char *name)
+{
+    const struct trib_absent *a = trib_absents;
+
+    while (a->name && strcmp(a->name, name) != 0)
+        a++;
+    return a->cure;
+}
+
 void trib_no_devices(char *text, size_t bytes)
 {
     (void)bytes;
@@ -135,16 +154,12 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
                              const char *const *names, size_t n)
 {
     const char *nearest = trib_text_nearest(name, names, n);
+    const char *cure = trib_transport_absent(name);
     char list[128] = "";
 
-    if (!HAVE_VERBS && strcmp(name, "verbs") == 0)
+    if (cure)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "this build of Tributary is without verbs: install libibverbs-dev "
-                         "and librdmacm-dev and build it again, or use tcp");
-    if (!HAVE_UCX && strcmp(name, "ucx") == 0)
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "this build of Tributary is without ucx: install libucx-dev and "
-                         "build it again, or use tcp");
+                         "this build of Tributary is without %s: %s, or use tcp", name, cure);
     if (nearest)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "no %s is called \"%s\"; is \"%s\" meant?", what, name,

@@ -149,6 +149,8 @@ struct trib_route {
  * connect    make `peer` reachable; idempotent; cheap when done before
  * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
+ * alloc_user the same for the user's data, which can be copied on its way to peers that
+ *            cannot reach it: none of them is reached another way for its sake
  * reg        register memory of the caller
  * reg_dmabuf the same for memory that a device has exported as a dma-buf, and that is mapped
  *            at ptr; fd may be closed afterwards. Who needs the mapping alone takes reg
@@ -191,6 +193,8 @@ struct trib_transport_ops {
     void (*disconnect)(struct trib_transport *t, int peer);
     trib_status_t (*alloc)(struct trib_transport *t, size_t len, void **ptr_out,
                            struct trib_region **region_out);
+    trib_status_t (*alloc_user)(struct trib_transport *t, size_t len, void **ptr_out,
+                                struct trib_region **region_out);
     trib_status_t (*reg)(struct trib_transport *t, void *ptr, size_t len,
                          struct trib_region **out);
     trib_status_t (*reg_dmabuf)(struct trib_transport *t, const struct trib_dmabuf *d,
@@ -238,6 +242,18 @@ void trib_no_arm(struct trib_transport *t);
  * The only place that knows which are built in.
  */
 extern const struct trib_transport_ops *const trib_transports[];
+
+/* A backend that this build is without. */
+struct trib_absent {
+    const char *name;
+    const char *cure; /* a clause, such as "install libucx-dev and build it again" */
+};
+
+/** trib_absents - such backends, a NULL name at the end. */
+extern const struct trib_absent trib_absents[];
+
+/** trib_transport_absent - the cure of a backend that this build is without; else NULL. */
+const char *trib_transport_absent(const char *name);
 
 /**
  * trib_transport_check - does trib_transport_open know all names and parameters in a text?

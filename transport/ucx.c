@@ -275,6 +275,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .connect = trib_ucx_connect,
     .disconnect = trib_ucx_disconnect,
     .alloc = trib_ucx_alloc,
+    .alloc_user = trib_ucx_alloc,
     .reg = trib_ucx_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_no_discard,

@@ -303,6 +303,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .connect = trib_verbs_connect,
     .disconnect = trib_verbs_disconnect,
     .alloc = trib_verbs_alloc,
+    .alloc_user = trib_verbs_alloc,
     .reg = trib_verbs_reg,
     .reg_dmabuf = trib_verbs_reg_dmabuf,
     .discard = trib_no_discard,

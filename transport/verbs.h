@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "transport/net.h"
@@ -48,7 +49,7 @@ struct verbs_region {
     uint8_t *ptr;
     size_t len;
     size_t mapped; /* bytes that alloc mapped; 0: the caller's memory */
-    struct verbs_region *next, *prev;
+    LIST_ENTRY(verbs_region) entry;
 };
 
 struct verbs_remote {
@@ -56,7 +57,7 @@ struct verbs_remote {
     uint32_t rkey;
     uint64_t address;
     size_t len;
-    struct verbs_remote *next, *prev;
+    LIST_ENTRY(verbs_remote) entry;
 };
 
 enum verbs_peer_state {
@@ -222,8 +223,8 @@ struct verbs {
     uint32_t stash_at, stash_n, stash_max;
     uint32_t owed; /* receives used up and not posted again */
     struct ibv_recv_wr blanks[VERBS_BATCH];
-    struct verbs_region *regions;
-    struct verbs_remote *remotes;
+    LIST_HEAD(, verbs_region) regions;
+    LIST_HEAD(, verbs_remote) remotes;
     uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;

@@ -67,10 +67,7 @@ static trib_status_t keep(struct verbs *v, struct ibv_mr *mr, void *ptr, size_t 
     region->mr = mr;
     region->ptr = ptr;
     region->len = len;
-    region->next = v->regions;
-    if (region->next)
-        region->next->prev = region;
-    v->regions = region;
+    LIST_INSERT_HEAD(&v->regions, region, entry);
     *out = (struct trib_region *)region;
     return TRIB_OK;
 }
@@ -164,12 +161,7 @@ static void forget(struct verbs *v, struct verbs_region *region, bool deregister
 {
     if (deregister)
         (void)v->api.ibv_dereg_mr(region->mr);
-    if (region->prev)
-        region->prev->next = region->next;
-    else
-        v->regions = region->next;
-    if (region->next)
-        region->next->prev = region->prev;
+    LIST_REMOVE(region, entry);
     if (region->mapped)
         munmap(region->ptr, region->mapped);
     free(region);
@@ -225,34 +217,26 @@ trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
     remote->rkey = x.rkey;
     remote->address = x.address;
     remote->len = (size_t)x.len;
-    remote->next = v->remotes;
-    if (remote->next)
-        remote->next->prev = remote;
-    v->remotes = remote;
+    LIST_INSERT_HEAD(&v->remotes, remote, entry);
     *out = (struct trib_remote *)remote;
     return TRIB_OK;
 }
 
 void trib_verbs_release(struct trib_transport *t, struct trib_remote *opaque)
 {
-    struct verbs *v = verbs_of(t);
     struct verbs_remote *remote = (struct verbs_remote *)opaque;
 
+    (void)t;
     if (!remote)
         return;
-    if (remote->prev)
-        remote->prev->next = remote->next;
-    else
-        v->remotes = remote->next;
-    if (remote->next)
-        remote->next->prev = remote->prev;
+    LIST_REMOVE(remote, entry);
     free(remote);
 }
 
 void trib_verbs_free_memory(struct verbs *v, bool deregister)
 {
-    while (v->remotes)
-        trib_verbs_release(&v->base, (struct trib_remote *)v->remotes);
-    while (v->regions)
-        forget(v, v->regions, deregister);
+    while (!LIST_EMPTY(&v->remotes))
+        trib_verbs_release(&v->base, (struct trib_remote *)LIST_FIRST(&v->remotes));
+    while (!LIST_EMPTY(&v->regions))
+        forget(v, LIST_FIRST(&v->regions), deregister);
 }

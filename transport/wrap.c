@@ -75,6 +75,12 @@ static trib_status_t fwd_alloc(struct trib_transport *t, size_t len, void **ptr_
     return inner_of(t)->ops->alloc(inner_of(t), len, ptr_out, region_out);
 }
 
+static trib_status_t fwd_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                    struct trib_region **region_out)
+{
+    return inner_of(t)->ops->alloc_user(inner_of(t), len, ptr_out, region_out);
+}
+
 static trib_status_t fwd_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out)
 {
@@ -168,6 +174,7 @@ static const struct trib_transport_ops forward_ops = {
     .connect = fwd_connect,
     .disconnect = fwd_disconnect,
     .alloc = fwd_alloc,
+    .alloc_user = fwd_alloc_user,
     .reg = fwd_reg,
     .reg_dmabuf = fwd_reg_dmabuf,
     .discard = fwd_discard,

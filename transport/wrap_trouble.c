@@ -87,6 +87,17 @@ static trib_status_t corrupt_alloc(struct trib_transport *t, size_t len, void **
     return status;
 }
 
+static trib_status_t corrupt_alloc_user(struct trib_transport *t, size_t len,
+                                        void **ptr_out, struct trib_region **region_out)
+{
+    trib_status_t status =
+        inner_of(t)->ops->alloc_user(inner_of(t), len, ptr_out, region_out);
+
+    if (status == TRIB_OK)
+        status = remember(wrap_of(t), *region_out, *ptr_out);
+    return status;
+}
+
 static trib_status_t corrupt_reg(struct trib_transport *t, void *ptr, size_t len,
                                  struct trib_region **out)
 {
@@ -187,6 +198,7 @@ trib_status_t trib_wrap_corrupt(const struct trib_transport_opts *opts,
     if (status != TRIB_OK)
         return status;
     w->ops.alloc = corrupt_alloc;
+    w->ops.alloc_user = corrupt_alloc_user;
     w->ops.reg = corrupt_reg;
     w->ops.reg_dmabuf = corrupt_reg_dmabuf;
     w->ops.dereg = corrupt_dereg;

@@ -88,6 +88,9 @@ TRIB_API const char *trib_last_error(const trib_comm_t *comm);
 /**
  * trib_alloc - memory that the peers reach without a copy.
  *
+ * Where one of several transports cannot register it, for want of locked memory say, it goes
+ * through slots to the peers of that one, and a warning says why and what to do.
+ *
  * bytes    at least 1; the result is aligned to 4096 bytes and zero
  * errors   TRIB_ERR_NO_MEMORY; shm from 64 MiB on also where this host has less free now
  * owner    free it with trib_free, at the latest trib_free_comm does
@@ -100,8 +103,8 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
  *
  * It must stay valid until trib_deregister. Peers that are reached by writes (tcp, verbs)
  * get chunks of 16 KiB and more straight out of it, and write results straight into it.
- * Where one of several transports cannot register it, for want of locked memory say, it goes
- * through slots to the peers of that one, and a warning says why.
+ * Where one of several transports cannot register it, it goes through slots as with
+ * trib_alloc.
  *
  * Within load/store reach (shm) it goes through slots, as any other memory does: for a
  * path without copies there take trib_alloc, which is registered, too.

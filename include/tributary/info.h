@@ -21,7 +21,7 @@ typedef struct trib_item {
     const char *detail; /* one line: what it is for */
     const char *origin; /* a setting: default, file, environment or API; else "" */
     const char *unit;   /* of the value: "bytes", "KiB", …; "" where it has none */
-    const char *fault;  /* a setting: why it cannot be used; else "" */
+    const char *fault;  /* a setting or transport: why it cannot be used; else "" */
 } trib_item_t;
 
 typedef void (*trib_item_fn)(void *arg, const trib_item_t *item);
@@ -41,6 +41,7 @@ typedef enum trib_list {
 /**
  * trib_list_each - call fn for each item of a list, in order of preference.
  *
+ * Transports that this build is without come last, with the cure in item->fault.
  * Of the settings, all are listed, then TRIB_* variables that are none; what is wrong with
  * one is in item->fault, and its value is "" where none could be read.
  *

@@ -205,7 +205,7 @@ trib_status_t put_measure(struct put_side *side, const struct put_args *args,
 
     memset(out, 0, sizeof(*out));
     out->bytes = bytes;
-    out->cpu_s_per_GB = NAN;
+    out->cpu_s_per_GB = (double)NAN;
     side->progress = progress;
     if (args->check)
         status = verify(side, phase, &out->wrong);
@@ -216,7 +216,7 @@ trib_status_t put_measure(struct put_side *side, const struct put_args *args,
     if (status == TRIB_OK && args->check) /* once more after thousands of writes */
         status = verify(side, phase, &out->wrong);
     if (!args->check)
-        out->wrong = NAN;
+        out->wrong = (double)NAN;
     side->progress = NULL;
     return status;
 }

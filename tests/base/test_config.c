@@ -316,6 +316,6 @@ int main(void)
         CASE(test_set_one),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,6 @@ int main(void)
         cmocka_unit_test(test_missing),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,6 @@ int main(void)
         cmocka_unit_test(test_standard_error_is_the_default),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

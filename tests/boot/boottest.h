@@ -72,7 +72,7 @@ static inline void boottest_sleep(int ms)
 static inline void boottest_await(const struct start *s, int rank,
                                   bool (*ready)(const struct start *s, int rank))
 {
-    uint64_t deadline = trib_deadline_ms(15000 * (int)tribtest_slowness());
+    uint64_t deadline = trib_deadline_ms(30000 * (int)tribtest_slowness());
 
     while (!ready(s, rank) && !trib_deadline_passed(deadline))
         boottest_sleep(1);
@@ -195,7 +195,7 @@ boottest_child(const struct start *s, int rank)
 {
     struct trib_error err = {0};
 
-    tribtest_deadline(40);
+    tribtest_deadline(100);
     while (!*s->announced)
         boottest_sleep(1);
     s->seen[rank].status = boottest_rank(s, rank, &err);

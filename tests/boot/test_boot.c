@@ -189,6 +189,6 @@ int main(void)
         cmocka_unit_test(test_bad_frames),
     };
 
-    tribtest_deadline(30);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,6 +227,6 @@ int main(void)
         TEST(given_wins), TEST(nonsense), TEST(settings),   TEST(offer),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

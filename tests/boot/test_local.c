@@ -8,7 +8,7 @@
 /* A start on a board of its own; free it with boottest_free and trib_local_destroy. */
 static struct start new_start(int size)
 {
-    struct start s = {.size = size, .boot_ms = 10000, .stop_ms = 300};
+    struct start s = {.size = size, .boot_ms = 30000, .stop_ms = 300};
 
     assert_status(trib_local_create(size, &s.local), TRIB_OK);
     s.root = trib_local_root(s.local);

@@ -220,6 +220,6 @@ int main(void)
         cmocka_unit_test(test_no_socket),     cmocka_unit_test(test_words),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,6 @@ int main(void)
         cmocka_unit_test(test_ports),
     };
 
-    tribtest_deadline(20);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

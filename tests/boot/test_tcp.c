@@ -32,7 +32,7 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
 static struct start new_start(int size)
 {
     struct start s = {
-        .root = root_text, .size = size, .boot_ms = 15000, .stop_ms = 4000};
+        .root = root_text, .size = size, .boot_ms = 30000, .stop_ms = 4000};
 
     snprintf(root_text, sizeof(root_text), "127.0.0.1:%d", boottest_port());
     return s;
@@ -41,7 +41,7 @@ static struct start new_start(int size)
 static int connect_stranger(const char *bytes, size_t n)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
-    uint64_t deadline = trib_deadline_ms(10000);
+    uint64_t deadline = trib_deadline_ms(tribtest_patience_ms());
     int fd = -1;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

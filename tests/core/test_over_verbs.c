@@ -385,6 +385,66 @@ static int run_unpinned(int rank, int size, void *arg)
     return failed;
 }
 
+/* Whatever the peers have seen first, one that a rank has not yet written to included. */
+static int broadcast_unpinned(struct ranks_self *self)
+{
+    size_t n = *(size_t *)self->arg / sizeof(float) * 5 / 4;
+    trib_reach_t reach = {.size = sizeof(reach)};
+    trib_stats_t s = {.size = sizeof(s)};
+    float *x;
+
+    ranks_ok(self, trib_alloc(self->comm, n * sizeof(*x), (void **)&x));
+    for (size_t i = 0; i < n; i++)
+        x[i] = self->rank == 0 ? (float)(i % 1000) : 0;
+    ranks_ok(self, trib_broadcast(self->comm, x, n, TRIB_F32, 0));
+    for (size_t i = 0; i < n; i++)
+        ranks_assert(self, x[i] == (float)(i % 1000));
+    ranks_ok(self, trib_stats(self->comm, &s));
+    ranks_assert(self, s.peers < (uint64_t)self->size - 1);
+    for (int r = 0; r < self->size; r++) {
+        ranks_ok(self, trib_reach(self->comm, r, &reach));
+        if (r != self->rank && strcmp(reach.transport, "verbs") != 0)
+            ranks_die(self, "rank %d is reached by %s: %s", r, reach.transport, reach.why);
+    }
+    ranks_ok(self, trib_free(self->comm, x));
+    return 0;
+}
+
+static int run_broadcast(int rank, int size, void *arg)
+{
+    static const char *const words[] = {"registered memory is copied on its way over verbs",
+                                        "ulimit -l unlimited", NULL};
+    struct ranks_job job = {.size = 6, .fn = broadcast_unpinned, .arg = arg, .threads = true,
+                            .noisy = true, .seconds = 120,
+                            .config = "transport=auto:ranks_per_host=1;algorithm=tree;"
+                                      "window=1;chunk=4K"};
+    struct ranks r;
+    const char *text = "";
+
+    (void)rank;
+    (void)size;
+    if (!limit_locked(*(size_t *)arg) || !ranks_start(&r, &job))
+        return 1;
+    ranks_wait(&r);
+    int failed = ranks_failed(&r), n = warned(&r, &text);
+    if (n != job.size || !ranks_has(text, words)) {
+        fprintf(stderr, "%d ranks have warned: %s\n", n, text);
+        failed++;
+    }
+    ranks_close(&r);
+    return failed;
+}
+
+/* Memory of trib_alloc that cannot be pinned sends no peer another way. */
+static void test_alloc_without_pins(void **state)
+{
+    size_t limit = (size_t)1 << 20;
+
+    (void)state;
+    fake_verbs_reset()->memlock = true;
+    assert_int_equal(tribtest_forks(1, 240, run_broadcast, &limit), 0);
+}
+
 static void test_memory_that_cannot_be_pinned(void **state)
 {
     struct unpinned u = {.limit = (size_t)1 << 20};
@@ -451,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_dmabuf),
         cmocka_unit_test(test_no_dmabuf),
         cmocka_unit_test(test_memory_that_cannot_be_pinned),
+        cmocka_unit_test(test_alloc_without_pins),
     };
 
     tribtest_deadline(400);

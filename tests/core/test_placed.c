@@ -94,9 +94,9 @@ static int sum_parts(struct ranks_self *self)
 
 static void test_parts_of_memory(void **state)
 {
-    static const char *const configs[] = {"transport=tcp", "transport=shm+nomap",
-                                          "transport=auto:near=shm,far=tcp,"
-                                          "ranks_per_host=2;window=8"};
+    static const char *const configs[] = {
+        "transport=tcp", "transport=shm+nomap",
+        "transport=auto:near=shm,far=tcp,ranks_per_host=2;window=8"};
 
     (void)state;
     for (int i = 0; i < 3; i++) {

@@ -223,7 +223,7 @@ int main(void)
         cmocka_unit_test(shuffle_permutes),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     openblas_set_num_threads(1);
     return cmocka_run_group_tests_name("mlp", tests, NULL, NULL);
 }

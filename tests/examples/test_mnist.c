@@ -227,6 +227,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(refuses_damage, set_up, tear_down),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests_name("mnist", tests, NULL, NULL);
 }

@@ -162,7 +162,7 @@ bool ranks_start(struct ranks *r, const struct ranks_job *job)
         return false;
     }
     r->deadline = ranks_seconds() +
-                  (job->seconds ? job->seconds : 30) * (double)tribtest_slowness();
+                  (job->seconds ? job->seconds : 100) * (double)tribtest_slowness();
     r->n_processes = job->threads ? 1 : job->size;
     for (int i = 0; i < job->size; i++)
         r->slots[i].status = RANKS_NEVER;

@@ -49,7 +49,7 @@ struct ranks_job {
     ranks_fn fn;
     void *arg;          /* processes see a copy */
     const char *config; /* trib_opts_t.config; NULL for none */
-    unsigned seconds;   /* of the watchdog, times tribtest_slowness; 0: 30 */
+    unsigned seconds;   /* of the watchdog, times tribtest_slowness; 0: 100 */
     bool threads;       /* else processes */
     bool bare;          /* fn calls trib_init and trib_free_comm itself */
     bool noisy;         /* warnings are expected */

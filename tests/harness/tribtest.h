@@ -46,6 +46,12 @@ static inline unsigned tribtest_slowness(void)
     return times < 1 ? 1 : times > 100 ? 100 : (unsigned)times;
 }
 
+/* The longest wait for what is sure to come: far more than it takes on a busy machine. */
+static inline int tribtest_patience_ms(void)
+{
+    return 60000 * (int)tribtest_slowness();
+}
+
 /* Called first in main: the process dies by SIGALRM rather than hang. */
 static inline void tribtest_deadline(unsigned seconds)
 {

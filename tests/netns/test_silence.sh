@@ -30,7 +30,7 @@ begin() { # OPTION...: an endless job that is under way
 rank_0_fails() {
     local since=$EPOCHREALTIME took
 
-    net_ended 20 0
+    net_ended 60 0
     took=$(((${EPOCHREALTIME/./} - ${since/./}) / 1000))
     [ "$(net_status 0)" = 1 ] && [ "$took" -lt 8000 ]
     result $? "$1: the other rank ends in time ($took ms)"
@@ -42,12 +42,12 @@ begin --sizes 64K --iters 10000000
 net_kill STOP 1 1
 rank_0_fails "SIGSTOP of a remote rank"
 net_kill KILL 1 1
-net_ended 20 1
+net_ended 60 1
 
 begin --sizes 64K --iters 10000000
 net_switch ip link set port1 down
 rank_0_fails "a link goes down"
-net_ended 20 1 && [ "$(net_status 1)" = 1 ] && grep -qF "rank 0" "$net_dir/rank1.out"
+net_ended 60 1 && [ "$(net_status 1)" = 1 ] && grep -qF "rank 0" "$net_dir/rank1.out"
 result $? "and on the other side of the link the same"
 net_switch ip link set port1 up
 
@@ -55,7 +55,7 @@ begin --sizes 64K --iters 10000000
 net_drop 0 ip saddr "$(net_address 1)"
 net_drop 1 ip saddr "$(net_address 0)"
 rank_0_fails "nothing passes any more, though the links are up"
-net_ended 20 1
+net_ended 60 1
 net_mend
 
 # Shorter than stop_timeout_ms, which is 4 s.

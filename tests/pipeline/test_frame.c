@@ -201,6 +201,6 @@ int main(void)
         cmocka_unit_test(test_any_bytes),
     };
 
-    tribtest_deadline(30);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

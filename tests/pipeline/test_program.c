@@ -286,6 +286,6 @@ int main(void)
         cmocka_unit_test(test_nothing_to_do),   cmocka_unit_test(test_every_algorithm),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

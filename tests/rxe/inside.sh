@@ -108,7 +108,7 @@ sums() { # RANKS SIZES [OPTION]...
 }
 
 info() {
-    "$build/tools/trib-info" --transports | tee /dev/stderr | grep -qw verbs
+    "$build/tools/trib-info" --transports | tee /dev/stderr | grep -q "^  verbs .*$RXE_DEVICE"
 }
 
 by_gids() {

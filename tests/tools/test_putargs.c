@@ -107,6 +107,6 @@ int main(void)
         cmocka_unit_test(test_refused),
     };
 
-    tribtest_deadline(30);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

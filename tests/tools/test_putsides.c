@@ -32,7 +32,7 @@ static trib_status_t be_client(struct job *job, struct put_side *side)
     if (status == TRIB_OK && job->rude) {
         struct put_phase phase = {
             .kind = PUT_STREAM, .depth = 1, .bytes = side->setup.area, .n = 1};
-        uint64_t until = trib_deadline_ms(20000);
+        uint64_t until = trib_deadline_ms(tribtest_patience_ms());
         put_wire_send(&side->wire, PUT_PHASE, &phase, sizeof(phase), until);
         return put_wire_receive(&side->wire, PUT_READY, NULL, 0, until);
     }

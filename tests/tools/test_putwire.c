@@ -228,6 +228,6 @@ int main(void)
     };
 
     signal(SIGPIPE, SIG_IGN);
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

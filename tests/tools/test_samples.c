@@ -67,6 +67,6 @@ int main(void)
         cmocka_unit_test(test_bus_factor),
     };
 
-    tribtest_deadline(30);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

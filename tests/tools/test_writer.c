@@ -202,6 +202,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_device, make_place, remove_place),
     };
 
-    tribtest_deadline(30);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

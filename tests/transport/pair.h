@@ -129,6 +129,12 @@ static inline int pair_poll(struct pair *pair, int side, int ms,
     return 0;
 }
 
+/* The next event of a side, which is sure to come. */
+static inline int pair_await(struct pair *pair, int side, struct trib_event *event)
+{
+    return pair_poll(pair, side, tribtest_patience_ms(), event);
+}
+
 /* Another descriptor of this process's socket with that UDP port: closed by its owner, the port
  * stays, and is silent as that of a process that is stopped. */
 static inline int pair_keep_port(uint16_t port)

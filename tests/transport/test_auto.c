@@ -33,7 +33,7 @@ static void assert_works(struct pair *pair)
 
     pair->mem[0][7] = 42;
     assert_status(pair_write(pair, 64, 5), TRIB_OK);
-    assert_int_equal(pair_poll(pair, 1, 5000, &e), 1);
+    assert_int_equal(pair_await(pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
     assert_int_equal(e.imm, 5);
     assert_int_equal(pair->mem[1][7], 42);

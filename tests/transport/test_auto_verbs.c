@@ -56,7 +56,7 @@ static trib_status_t write_from(struct pair *pair, int side, size_t len, uint32_
 static void expect(struct pair *pair, int side, enum trib_event_kind kind,
                    struct trib_event *e)
 {
-    assert_int_equal(pair_poll(pair, side, 5000, e), 1);
+    assert_int_equal(pair_await(pair, side, e), 1);
     assert_int_equal(e->kind, kind);
     assert_int_equal(e->peer, !side);
 }
@@ -333,7 +333,7 @@ static void test_end_by_another_way(void **state)
     pair.t[0]->ops->close(pair.t[0]);
     assert_int_equal(noted.order[0], 't');
     assert_non_null(strchr(noted.order, 'v'));
-    uint64_t until = trib_deadline_ms(10000);
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (c->peers[0].state != AUTO_PEER_GOING && !trib_deadline_passed(until))
         assert_int_equal(pair.t[1]->ops->poll(pair.t[1], several, 8), 0);
     assert_int_equal(c->peers[0].state, AUTO_PEER_GOING);
@@ -478,6 +478,44 @@ static void test_no_memory_for_a_source(void **state)
     pair_close(&pair);
 }
 
+/* What the user has can be copied: whoever cannot reach it stays where it is, and so does
+ * whoever comes later. */
+static void test_no_memory_for_users(void **state)
+{
+    static uint8_t bytes[4096];
+    struct trib_address address[2];
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_blob region[2], users[2];
+    struct pair pair;
+    struct trib_region *r;
+    struct trib_remote *remote;
+    void *mem;
+
+    (void)state;
+    open_apart(&pair, FAR, address, region);
+    const struct trib_transport_ops *ops = pair.t[1]->ops;
+    opts->reg_errno = ENOMEM;
+    assert_status(ops->alloc_user(pair.t[1], PAIR_LEN, &mem, &r), TRIB_OK);
+    assert_status(ops->export_region(pair.t[1], r, &users[0]), TRIB_OK);
+    contains(pair.logged, "registered memory is copied on its way over verbs");
+    contains(pair.logged, "ulimit -l unlimited");
+    assert_status(ops->reg(pair.t[1], bytes, sizeof(bytes), &r), TRIB_OK);
+    assert_status(ops->export_region(pair.t[1], r, &users[1]), TRIB_OK);
+    opts->reg_errno = 0;
+    for (int side = 0; side < 2; side++) {
+        join(&pair, side, address, region);
+        assert_route(&pair, side, "verbs", "another host");
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_status(ops->import_region(pair.t[0], 1, &users[i], &remote),
+                      TRIB_ERR_INVALID);
+        assert_route(&pair, 0, "verbs", "another host");
+    }
+    assert_int_equal(pair.lines, 1);
+    assert_works(&pair);
+    assert_ends_well(&pair);
+}
+
 /* Where there is no other way it is an error, with the cure. */
 static void test_no_memory_and_no_choice(void **state)
 {
@@ -584,7 +622,7 @@ static void test_silence(void **state)
     int port = pair_keep_port(trib_pulse_port(stopped->pulse));
     trib_pulse_close(stopped->pulse);
     stopped->pulse = NULL;
-    assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     contains(e.why, "nothing was heard of process");
     assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
@@ -606,6 +644,7 @@ int main(void)
         CASE(test_no_memory_at_all),
         CASE(test_no_memory_at_one_end),
         CASE(test_no_memory_for_a_source),
+        CASE(test_no_memory_for_users),
         CASE(test_no_memory_and_no_choice),
         CASE(test_many_silent_peers),
         CASE(test_silence),

@@ -137,7 +137,7 @@ static void test_leave(void **state)
     rig_open();
     run(s);
     rig.pair.t[0]->ops->close(rig.pair.t[0]);
-    uint64_t until = trib_deadline_ms(20000 * tribtest_slowness());
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (!s[1].lost && !trib_deadline_passed(until))
         poll_side(1, &s[1]);
     assert_int_equal(s[1].lost, 1);
@@ -232,8 +232,8 @@ static void test_nothing_after(void **state)
     rig_open();
     for (uint32_t i = 0; i < 4; i++)
         assert_status(pair_write(pair, 8, i), TRIB_OK);
-    assert_int_equal(pair_poll(pair, 1, (int)(20000 * tribtest_slowness()), &e), 1);
-    assert_int_equal(pair_poll(pair, 0, (int)(20000 * tribtest_slowness()), &e), 1);
+    assert_int_equal(pair_await(pair, 1, &e), 1);
+    assert_int_equal(pair_await(pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
     pair->t[0]->ops->disconnect(pair->t[0], 1);
     for (int i = 0; i < 50; i++)
@@ -333,7 +333,7 @@ static void test_spoilt(void **state)
     rig.line[0].cut_at = rig.line[0].writes;
     assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
     pair->t[0]->ops->dereg(pair->t[0], region);
-    uint64_t until = trib_deadline_ms(20000 * tribtest_slowness());
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     int n = 0;
     while (!n && !trib_deadline_passed(until)) {
         (void)pair->t[1]->ops->poll(pair->t[1], &e, 1);
@@ -343,7 +343,7 @@ static void test_spoilt(void **state)
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(strstr(e.why, "is not registered any more"));
     /* It lives, and has not left. */
-    assert_int_equal(pair_poll(pair, 1, (int)(20000 * tribtest_slowness()), &e), 1);
+    assert_int_equal(pair_await(pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_false(e.left);
     assert_string_equal(e.why, "it has lost this rank");

@@ -102,9 +102,9 @@ static void test_imports(void **state)
                       TRIB_OK);
         assert_int_equal(remote[i]->len, sizeof(bytes));
     }
-    trib_table_release(&table, remote[1]);
-    trib_table_release(&table, remote[2]);
-    trib_table_release(&table, NULL);
+    trib_table_release(remote[1]);
+    trib_table_release(remote[2]);
+    trib_table_release(NULL);
     blob.len--;
     assert_status(trib_table_import(&table, 3, &stamp, &blob, &err, &remote[1]),
                   TRIB_ERR_INVALID);

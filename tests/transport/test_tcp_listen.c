@@ -85,7 +85,7 @@ static void test_refusals(void **state)
     }
     /* None of it was of any harm. */
     assert_status(pair_write(&pair, 8, 3), TRIB_OK);
-    assert_int_equal(pair_poll(&pair, 1, 5000, &e), 1);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
     assert_int_equal(e.imm, 3);
     pair_close(&pair);
 }
@@ -329,7 +329,7 @@ static void test_child_holds_sockets(void **state)
     pair_open(&pair, "tcp", "tcp");
     const struct trib_transport_ops *ops = pair.t[0]->ops;
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
-    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
     pid_t child = fork();
     while (child == 0)
         pause();

@@ -22,6 +22,25 @@ static void fails(const char *text, trib_status_t expected, const char *sentence
     assert_string_equal(err.text, pair.err.text);
 }
 
+/* A build has a backend, or says what it lacks. */
+static void test_absent(void **state)
+{
+    static const char *const optional[] = {"verbs", "ucx"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        bool has = false;
+        for (int k = 0; trib_transports[k]; k++)
+            has |= strcmp(trib_transports[k]->name, optional[i]) == 0;
+        const char *cure = trib_transport_absent(optional[i]);
+        assert_int_equal(has, cure == NULL);
+        if (cure)
+            fails(optional[i], TRIB_ERR_UNSUPPORTED, cure);
+    }
+    assert_null(trib_transport_absent("shm"));
+    assert_null(trib_transport_absent("infiniband"));
+}
+
 static void test_wrong_texts(void **state)
 {
     static const struct {
@@ -150,6 +169,7 @@ static void test_auto(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_absent),
         cmocka_unit_test(test_wrong_texts),
         cmocka_unit_test(test_good_texts),
         cmocka_unit_test(test_wrong_numbers),
@@ -157,6 +177,6 @@ int main(void)
         cmocka_unit_test(test_auto),
     };
 
-    tribtest_deadline(60);
+    tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

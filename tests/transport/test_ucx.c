@@ -87,7 +87,7 @@ static void test_refusals(void **state)
     }
     /* None of it was of any harm. */
     assert_status(pair_write(&pair, 8, 3), TRIB_OK);
-    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
     assert_int_equal(e.imm, 3);
     pair_close(&pair);
 }
@@ -211,7 +211,7 @@ static struct trib_write large_write(struct pair *pair, uint8_t *mem[2])
 /* Both sides poll, as UCX wants for what is large, until side 1 has an event. */
 static void poll_both(struct pair *pair, struct trib_event *e)
 {
-    uint64_t until = trib_deadline_ms(20000);
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     struct trib_event none;
 
     while (!trib_deadline_passed(until)) {
@@ -227,7 +227,7 @@ static void is_given_up(struct pair *pair, bool large)
 {
     struct trib_event e;
 
-    assert_int_equal(pair_poll(pair, 0, 20000, &e), 1);
+    assert_int_equal(pair_await(pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_true(large || strstr(e.why, "has given this rank up"));
 }
@@ -270,7 +270,7 @@ static void outside(size_t len)
     w.remote_off = LARGE - len + 1;
     w.len = len;
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
-    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(strstr(e.why, "wrote outside of a region"));
     for (size_t i = 0; i < LARGE; i++)
@@ -327,7 +327,7 @@ static void test_memory_taken_back(void **state)
     pair.t[1]->ops->dereg(pair.t[1], pair.region[1]);
     assert_int_equal(p->pending, 0);
     free(mem[1]);
-    assert_int_equal(pair_poll(&pair, 1, 20000, &e), 1);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(strstr(e.why, "was still writing into memory"));
     is_given_up(&pair, true);

@@ -248,7 +248,7 @@ static void test_pieces(void **state)
         assert_status(pair_write(&pair, len, len), TRIB_OK);
         expect_arrival(&pair, 1, len, len);
         assert_int_equal(pair.mem[1][0] + pair.mem[1][len - 1], 14);
-        assert_int_equal(pair_poll(&pair, 0, 1000, &e), 1);
+        assert_int_equal(pair_await(&pair, 0, &e), 1);
         assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
         assert_int_equal(e.token, len);
     }

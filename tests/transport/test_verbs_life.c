@@ -29,7 +29,7 @@ static void open_far(struct pair *pair, int stop_timeout_ms)
     memcpy(address.bytes, &a, sizeof(a));
     assert_status(pair->t[0]->ops->connect(pair->t[0], 1, &address), TRIB_OK);
     v = (struct verbs *)pair->t[0];
-    uint64_t until = trib_deadline_ms(20000);
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (!trib_pulse_heard(v->pulse, 1) && !trib_deadline_passed(until))
         usleep(1000);
     assert_true(trib_pulse_heard(v->pulse, 1));
@@ -56,7 +56,7 @@ static void test_silence(void **state)
     open_far(&pair, 2000);
     assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
     int port = silence(&pair, 1);
-    assert_int_equal(pair_poll(&pair, 0, 20000, &e), 1);
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_false(e.left);
     contains(e.why, "nothing was heard of process");
@@ -90,11 +90,11 @@ static void test_left_port(void **state)
     struct verbs *v = (struct verbs *)pair.t[0];
     trib_verbs_say_bye((struct verbs *)pair.t[1], 0);
     close(silence(&pair, 1));
-    uint64_t until = trib_deadline_ms(20000);
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (!trib_pulse_closed(v->pulse, 1) && !trib_deadline_passed(until))
         usleep(1000);
     assert_true(trib_pulse_closed(v->pulse, 1));
-    assert_int_equal(pair_poll(&pair, 0, 5000, &e), 1);
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     contains(e.why, "has left");
     assert_true(e.left);

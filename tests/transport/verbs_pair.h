@@ -37,7 +37,7 @@ static inline void expect_loss(struct pair *pair, int side, const char *why)
 {
     struct trib_event e;
 
-    assert_int_equal(pair_poll(pair, side, 30000, &e), 1);
+    assert_int_equal(pair_await(pair, side, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_int_equal(e.peer, !side);
     contains(e.why, why);
@@ -51,7 +51,7 @@ static inline void expect_arrival(struct pair *pair, int side, uint32_t imm, uin
 {
     struct trib_event e;
 
-    assert_int_equal(pair_poll(pair, side, 30000, &e), 1);
+    assert_int_equal(pair_await(pair, side, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
     assert_int_equal(e.imm, imm);
     assert_int_equal(e.len, len);
