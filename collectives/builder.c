@@ -116,9 +116,14 @@ double trib_choice_cost(const struct trib_choice *choice,
                         const struct trib_cost_work *work, int depth)
 {
     struct trib_cost_work grown = *work;
+    bool merges = choice->sparse || choice->lossy;
+    enum trib_cost_kind kind = TRIB_COST_NETWORK;
 
-    if (choice->sparse || choice->lossy)
+    if (merges)
         grown.up *= depth;
-    return trib_cost_us(trib_cost_default(choice->load_store), &grown,
-                        choice->oversubscribed);
+    if (choice->load_store)
+        kind = TRIB_COST_LOAD_STORE;
+    else if (choice->one_host && choice->oversubscribed && !merges)
+        kind = TRIB_COST_SHARED_CORES;
+    return trib_cost_us(trib_cost_default(kind), &grown, choice->oversubscribed);
 }

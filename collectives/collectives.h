@@ -15,6 +15,7 @@ struct trib_choice {
     bool sparse;         /* the codec keeps few elements: merging grows them */
     bool lossy;          /* code words are re-encoded at every hop that merges */
     bool oversubscribed; /* more ranks on this host than cores */
+    bool one_host;       /* all ranks are of one */
     size_t slot_bytes;   /* payload of one slot */
 };
 

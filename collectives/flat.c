@@ -78,6 +78,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     if (shape->coll == TRIB_BROADCAST) {
         /* Within load/store reach the receivers read at the same time. */
         work.down = choice->load_store ? n : peers * n;
+        work.mean = 1.0 / shape->size;
     } else {
         work.up = peers * n;
         work.summed = shape->size * n;

@@ -145,6 +145,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         .sparse = flags & TRIB_CODEC_SPARSE,
         .lossy = plan->codec != NULL,
         .oversubscribed = comm->oversubscribed,
+        .one_host = comm->one_host,
         .slot_bytes = comm->cfg.chunk,
     };
 

@@ -4,26 +4,39 @@
 /*
  * Load/store: a flag travels between two cores in 0.03 to 0.2 us, a message is a
  * line written and a line polled. Network: a kernel TCP path or a slow RDMA device.
+ * Shared cores: 4 ranks over TCP on 2 cores; a message is its system calls and the
+ * switch to who waits for it.
  */
-static const struct trib_cost_model load_store_model = {
-    .hop_us = 0.15,
-    .switch_us = 3.0,
-    .message_us = 0.06,
-    .wire_Bps = 16e9,
-    .sum_Bps = 20e9,
+static const struct trib_cost_model models[] = {
+    [TRIB_COST_LOAD_STORE] =
+        {
+            .hop_us = 0.15,
+            .switch_us = 3.0,
+            .message_us = 0.06,
+            .wire_Bps = 16e9,
+            .sum_Bps = 20e9,
+        },
+    [TRIB_COST_NETWORK] =
+        {
+            .hop_us = 3.0,
+            .switch_us = 3.0,
+            .message_us = 0.3,
+            .wire_Bps = 1e9,
+            .sum_Bps = 10e9,
+        },
+    [TRIB_COST_SHARED_CORES] =
+        {
+            .hop_us = 3.0,
+            .message_us = 40.0,
+            .wire_Bps = 1e9,
+            .sum_Bps = 5e9,
+            .shared_cores = true,
+        },
 };
 
-static const struct trib_cost_model network_model = {
-    .hop_us = 3.0,
-    .switch_us = 3.0,
-    .message_us = 0.3,
-    .wire_Bps = 1e9,
-    .sum_Bps = 10e9,
-};
-
-const struct trib_cost_model *trib_cost_default(bool load_store)
+const struct trib_cost_model *trib_cost_default(enum trib_cost_kind kind)
 {
-    return load_store ? &load_store_model : &network_model;
+    return &models[kind];
 }
 
 double trib_cost_us(const struct trib_cost_model *model,
@@ -31,7 +44,11 @@ double trib_cost_us(const struct trib_cost_model *model,
 {
     double hop_us = model->hop_us + (oversubscribed ? model->switch_us : 0.0);
 
-    return work->hops * hop_us + work->messages * model->message_us +
-           (work->up + work->down) / model->wire_Bps * 1e6 +
-           work->summed / model->sum_Bps * 1e6;
+    double all = work->messages * model->message_us +
+                 (work->up + work->down) / model->wire_Bps * 1e6 +
+                 work->summed / model->sum_Bps * 1e6;
+
+    if (model->shared_cores && work->mean > 0)
+        all *= work->mean;
+    return work->hops * hop_us + all;
 }

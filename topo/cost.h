@@ -20,6 +20,7 @@ struct trib_cost_model {
     double message_us; /* of a rank's CPU for one message, sent or received */
     double wire_Bps; /* bytes a second into one rank, or out of it */
     double sum_Bps; /* bytes a second of contributions that one rank sums */
+    bool shared_cores; /* what counts is the work of all ranks, not of the busiest */
 };
 
 /*
@@ -32,10 +33,17 @@ struct trib_cost_work {
     double up; /* bytes of contributions and partial sums on the wire */
     double down; /* bytes of results on the wire */
     double summed; /* bytes that a rank reads to sum */
+    double mean; /* of that, what the ranks do on average; 0: as much */
 };
 
-/** trib_cost_default - constants for load/store reach, or for a network. */
-const struct trib_cost_model *trib_cost_default(bool load_store);
+enum trib_cost_kind {
+    TRIB_COST_LOAD_STORE,
+    TRIB_COST_NETWORK,
+    TRIB_COST_SHARED_CORES, /* a network's way between more ranks than cores of one host */
+};
+
+/** trib_cost_default - constants. */
+const struct trib_cost_model *trib_cost_default(enum trib_cost_kind kind);
 
 /** trib_cost_us - the estimate in microseconds. */
 double trib_cost_us(const struct trib_cost_model *model,

@@ -132,6 +132,21 @@ static void test_choice_oversubscribed(void **state)
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "flat");
 }
 
+/* ... but over a network's way on one host each message costs a switch: few messages. */
+static void test_choice_shared_cores(void **state)
+{
+    struct trib_choice c = {.bytes = 8, .oversubscribed = true};
+
+    (void)state;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "flat");
+    c.one_host = true;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "tree");
+    c.bytes = 32 << 10;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "tree");
+    c.lossy = true; /* one merge: each would add noise */
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
+}
+
 static void test_alone(void **state)
 {
     (void)state;
@@ -160,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_choice_on_network),
         cmocka_unit_test(test_choice_of_lossy),
         cmocka_unit_test(test_choice_oversubscribed),
+        cmocka_unit_test(test_choice_shared_cores),
         cmocka_unit_test(test_alone),
     };
 

@@ -32,10 +32,23 @@ static void test_terms(void **state)
     assert_us((struct trib_cost_work){.summed = 4000}, false, 1);
 }
 
+/* Of ranks that share cores the work of all counts; how long their chain is does so anyway. */
+static void test_shared_cores(void **state)
+{
+    const struct trib_cost_work work = {.hops = 3, .messages = 4, .up = 4000, .mean = 0.5};
+    struct trib_cost_model shared = model;
+
+    (void)state;
+    assert_us(work, false, 6 + 2 + 4);
+    shared.shared_cores = true;
+    assert_true(fabs(trib_cost_us(&shared, &work, false) - (6 + 1 + 2)) < 1e-9);
+}
+
 static void test_defaults(void **state)
 {
-    const struct trib_cost_model *near = trib_cost_default(true);
-    const struct trib_cost_model *far = trib_cost_default(false);
+    const struct trib_cost_model *near = trib_cost_default(TRIB_COST_LOAD_STORE);
+    const struct trib_cost_model *far = trib_cost_default(TRIB_COST_NETWORK);
+    const struct trib_cost_model *shared = trib_cost_default(TRIB_COST_SHARED_CORES);
 
     (void)state;
     assert_true(near->hop_us > 0 && near->hop_us < far->hop_us);
@@ -43,12 +56,15 @@ static void test_defaults(void **state)
     assert_true(near->wire_Bps > far->wire_Bps && far->wire_Bps > 0);
     assert_true(near->sum_Bps > 0 && far->sum_Bps > 0);
     assert_true(near->switch_us > 0 && far->switch_us > 0);
+    assert_true(shared->shared_cores && !near->shared_cores && !far->shared_cores);
+    assert_true(shared->message_us > far->message_us);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_shared_cores),
         cmocka_unit_test(test_defaults),
     };
 
