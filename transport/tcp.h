@@ -38,8 +38,7 @@ enum tcp_kind {
     TCP_ACCEPT,
     TCP_REFUSE, /* imm is an enum tcp_refusal, off the listener's version */
     TCP_BOTH_WAYS, /* frames follow; imm 1: after the TCP_LAST of the other connection */
-    /* Only on the writer's connection: */
-    TCP_LAST, /* it goes on along the reader's */
+    TCP_LAST, /* on the writer's connection: it goes on along the reader's; back: seen */
 };
 
 enum tcp_refusal {
@@ -206,6 +205,8 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
 void trib_socket_accept(struct tcp *tcp);
 void trib_socket_greet(struct tcp *tcp);
 void trib_socket_hang_up(struct tcp *tcp, int fd);
+/* A word that is not queued: where nothing else is on its way. */
+void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason);
 /* A connection is at the table: frames of the peer come by it. */
 bool trib_socket_seat(struct tcp *tcp, int peer, int fd);
 /* Its place, not the connection. */

@@ -74,7 +74,7 @@ static void read_back(struct tcp *tcp, int peer)
         trib_socket_going(tcp, peer, "out of memory");
 }
 
-/* The peer has read TCP_LAST and ended what we moved away from. */
+/* The peer has seen TCP_LAST: what we moved away from can go. */
 static bool moved(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
@@ -114,7 +114,7 @@ static bool take_word(struct tcp *tcp, int peer)
         read_back(tcp, peer);
         return false;
     }
-    if (n <= 0 && moved(tcp, peer))
+    if (word && head.kind == TCP_LAST && moved(tcp, peer))
         return false;
     if (word && head.kind == TCP_REFUSE)
         refused(tcp, peer, &head);
@@ -150,6 +150,7 @@ bool trib_socket_last(struct tcp *tcp, int peer)
         return false;
     p->last = true;
     trib_socket_unseat(tcp, peer);
+    trib_socket_say(fd, TCP_LAST, TCP_NOT_REFUSED);
     trib_socket_hang_up(tcp, fd);
     trib_socket_look_at_outlet(tcp, peer);
     read_back(tcp, peer);

@@ -61,7 +61,11 @@ bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
     if (!in->buf)
         return false;
     in->fd = fd;
-    trib_socket_watch_for(tcp, fd, peer, EPOLLIN);
+    pthread_mutex_lock(&tcp->lock);
+    const struct tcp_peer *p = &tcp->peers[peer];
+    trib_socket_watch_for(tcp, fd, peer,
+                          p->fd == fd && p->awaits_room ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    pthread_mutex_unlock(&tcp->lock);
     tcp->inlets[tcp->n_inlets++] = peer;
     return true;
 }
@@ -119,8 +123,7 @@ void trib_socket_accept(struct tcp *tcp)
     }
 }
 
-/* One word back. A new socket has room for it. */
-static void say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
+void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
 {
     struct tcp_head word = {
         .magic = TCP_MAGIC, .kind = kind, .imm = reason, .off = TCP_VERSION};
@@ -153,7 +156,7 @@ static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason
                  : reason == TCP_OTHER_JOB   ? "another job"
                                              : "a job of other size",
                  tcp->listener.port);
-    say(g->fd, TCP_REFUSE, reason);
+    trib_socket_say(g->fd, TCP_REFUSE, reason);
     (void)shutdown(g->fd, SHUT_WR);
     g->refused = true;
     g->until = trib_deadline_ms(REFUSED_MS);
@@ -167,7 +170,7 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
     struct tcp_peer *p = reason == TCP_NOT_REFUSED ? &tcp->peers[h->rank] : NULL;
 
     if (p && p->state == TCP_PEER_LEFT) { /* it must not take us for dead */
-        say(g->fd, TCP_BYE, TCP_NOT_REFUSED);
+        trib_socket_say(g->fd, TCP_BYE, TCP_NOT_REFUSED);
         trib_socket_hang_up(tcp, g->fd);
         return true;
     }
@@ -179,7 +182,7 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
         trib_socket_hang_up(tcp, g->fd);
         return true;
     }
-    say(g->fd, TCP_ACCEPT, TCP_NOT_REFUSED);
+    trib_socket_say(g->fd, TCP_ACCEPT, TCP_NOT_REFUSED);
     trib_socket_move(tcp, h->rank);
     return true;
 }

@@ -246,7 +246,7 @@ void trib_socket_say_bye(struct tcp *tcp, int peer)
     bool there = p->in.fd < 0 || p->fd == p->in.fd || p->next_fd == p->in.fd;
     pthread_mutex_unlock(&tcp->lock);
     if (!there)
-        (void)send(p->in.fd, &bye.head, sizeof(bye.head), MSG_DONTWAIT | MSG_NOSIGNAL);
+        trib_socket_say(p->in.fd, TCP_BYE, TCP_NOT_REFUSED);
 }
 
 /* What the kernel has taken. */

@@ -13,11 +13,17 @@
 #define WRITES 200 /* more than a socket takes that nobody reads */
 
 static bool deaf; /* nobody sees who connects */
+static bool rude; /* who connects is hung up on */
 
 int accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
-    if (!deaf)
-        return (int)syscall(SYS_accept4, fd, from, len, flags);
+    int guest = deaf ? -1 : (int)syscall(SYS_accept4, fd, from, len, flags);
+
+    if (guest < 0 || !rude) {
+        errno = deaf ? EAGAIN : errno;
+        return guest;
+    }
+    close(guest);
     errno = EAGAIN;
     return -1;
 }
@@ -216,6 +222,30 @@ static void test_moved_too_early(void **state)
     pair_close(&b.pair);
 }
 
+/* The connection that a rank has moved away from ends before all of it was read. */
+static void test_end_of_what_was_left(void **state)
+{
+    struct bed b;
+    uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
+
+    (void)state;
+    bed_open(&b, 0, true);
+    const struct tcp_peer *higher = &tcp_of(b.pair.t[1])->peers[0];
+    post(&b, 1);
+    deaf = false;
+    while (!higher->moving && !trib_deadline_passed(deadline))
+        look(&b, 1);
+    rude = true;
+    while (!b.sides[1].lost && !trib_deadline_passed(deadline)) {
+        look(&b, 0);
+        look(&b, 1);
+    }
+    rude = false;
+    assert_true(b.sides[1].lost);
+    assert_int_equal(b.sides[1].arrived, 0);
+    pair_close(&b.pair);
+}
+
 /* Whoever leaves after both have moved to one connection: what it wrote comes first, and it
  * has not died. */
 static void test_leaves(void **state)
@@ -298,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_second_to_connect_shares),
         cmocka_unit_test(test_both_at_once),
         cmocka_unit_test(test_moved_too_early),
+        cmocka_unit_test(test_end_of_what_was_left),
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_words_out_of_place),
     };
