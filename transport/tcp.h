@@ -172,6 +172,7 @@ struct tcp {
     struct tcp_peer *peers;
     struct tcp_guest *guests; /* [max_guests] */
     int n_guests, max_guests;
+    bool told_full; /* that no descriptor is free */
     int *inlets; /* peers whose connection is here */
     int n_inlets;
     int next_inlet;

@@ -106,6 +106,17 @@ static void make_room(struct tcp *tcp)
     tcp->guests[first] = tcp->guests[--tcp->n_guests];
 }
 
+/* They stay at the door, and their peers wait: say so once. */
+static void tell_full(struct tcp *tcp)
+{
+    if ((errno == EMFILE || errno == ENFILE) && !tcp->told_full) {
+        trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
+                 "rank %d cannot take connections of peers: %m (raise %s)", tcp->self,
+                 errno == EMFILE ? "ulimit -n" : "sysctl fs.file-max");
+        tcp->told_full = true;
+    }
+}
+
 /* At once as many as have places: nobody goes before his hello was looked for. */
 void trib_socket_accept(struct tcp *tcp)
 {
@@ -113,8 +124,10 @@ void trib_socket_accept(struct tcp *tcp)
 
     for (int i = 0; i < tcp->max_guests; i++) {
         int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+        if (fd < 0) {
+            tell_full(tcp);
             return;
+        }
         make_room(tcp);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         tcp->guests[tcp->n_guests++] =

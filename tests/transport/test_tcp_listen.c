@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -233,6 +234,37 @@ static void poll_side_1(struct pair *pair, const uint8_t *until)
     assert_true(*until);
 }
 
+/* Who has no descriptor left says so once, and takes who waits when it has one. */
+static void test_no_descriptor(void **state)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 1);
+    struct rlimit all, none;
+    struct trib_event e;
+    struct tcp_head word;
+
+    (void)state;
+    assert_status(trib_transport_open("tcp", &opts, &pair.t[1]), TRIB_OK);
+    struct tcp_address a = address_of(&pair, 1);
+    const struct tcp_hello hello = {
+        .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
+    int fd = dial(a.port);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = all.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    pair.lines = 0;
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(pair.t[1]->ops->poll(pair.t[1], &e, 1), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    assert_int_equal(pair.lines, 1);
+    if (!strstr(pair.logged, "raise ulimit -n"))
+        fail_msg("\"%s\" has no cure", pair.logged);
+    assert_int_equal(answer(&pair, fd, &hello, sizeof(hello), &word), sizeof(word));
+    assert_int_equal(word.kind, TCP_ACCEPT);
+    close(fd);
+    pair.t[1]->ops->close(pair.t[1]);
+}
+
 /* Half of a payload is here when its target is taken away: the rest goes nowhere. */
 static void test_memory_taken_back(void **state)
 {
@@ -355,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_silent_strangers),
         cmocka_unit_test(test_told_why),
+        cmocka_unit_test(test_no_descriptor),
         cmocka_unit_test(test_memory_taken_back),
         cmocka_unit_test(test_child_holds_sockets),
         cmocka_unit_test(test_split_at_every_byte),
