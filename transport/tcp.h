@@ -4,9 +4,8 @@
  *
  * Each rank listens at one port. To write to a peer it connects to that peer's port and
  * writes at once; the listener sends a word back that it takes the connection, or why
- * not. A peer whose connection is here already is written to along that, after a word
- * TCP_BOTH_WAYS. Where both connected at the same time, the higher rank ends its own
- * connection with TCP_LAST and goes on along the lower rank's.
+ * not. Once there are both connections of a pair, the higher rank ends its own with
+ * TCP_LAST and goes on along the lower rank's, behind a word TCP_BOTH_WAYS.
  *
  * Peers of this host are watched in /proc, others by heartbeats (pulse.h).
  */
@@ -37,7 +36,7 @@ enum tcp_kind {
     /* Only on the way back, and as they are in every version: */
     TCP_ACCEPT,
     TCP_REFUSE, /* imm is an enum tcp_refusal, off the listener's version */
-    TCP_BOTH_WAYS, /* frames follow; imm 1: after the TCP_LAST of the other connection */
+    TCP_BOTH_WAYS, /* frames follow those of the other connection, up to TCP_LAST */
     TCP_LAST, /* on the writer's connection: it goes on along the reader's; back: seen */
 };
 
@@ -128,8 +127,7 @@ struct tcp_peer {
     int own; /* the connection that this rank made, -1: none; may be in.fd, too */
     bool welcome; /* the peer has taken our connection */
     bool both_ways; /* the peer sends frames back along `own` */
-    bool after_last; /* ... but first come those of its own connection, up to TCP_LAST */
-    bool last; /* which has come */
+    bool last; /* TCP_LAST has come: it does nowhere else */
     bool moving; /* from `own` to the peer's connection */
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
@@ -231,10 +229,7 @@ void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
 int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max);
 
 /* tcp_both_ways.c: one connection for both directions of a pair. */
-/* The connection that the peer made, if it can be written to; then that is where frames
- * go. */
-bool trib_socket_share(struct tcp *tcp, int peer, uint8_t ip_out[16]);
-/* Where both sides connected, the higher rank moves. */
+/* Once both sides have connected, the higher rank moves. */
 void trib_socket_move(struct tcp *tcp, int peer);
 /* Words that come back along the own connection, until frames do; and of that many peers
  * in turn. */
@@ -254,8 +249,6 @@ void trib_socket_wake(struct trib_transport *t, int peer);
 bool trib_socket_flush(struct tcp *tcp, int peer);
 int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max);
 void trib_socket_say_bye(struct tcp *tcp, int peer);
-/* Writes to the peer go here from now on. */
-void trib_socket_begin_outlet(struct tcp *tcp, int peer, int fd);
 /* TCP_LAST here, and on along the peer's connection. false: no room just now. */
 bool trib_socket_enqueue_move(struct tcp *tcp, int peer);
 

@@ -1,38 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tcp: one connection for both directions of a pair. What a rank writes acknowledges what
- * it has read, which else takes a segment of its own, in the reader's time (ADR 16).
+ * it has read, which else takes a segment of its own, in the reader's time (ADR 16). Each
+ * rank connects all the same: that both ways are open does not depend on who comes first.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "transport/tcp.h"
 
-bool trib_socket_share(struct tcp *tcp, int peer, uint8_t ip_out[16])
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-    struct sockaddr_storage from;
-    socklen_t len = sizeof(from);
-
-    trib_socket_accept(tcp);
-    trib_socket_greet(tcp);
-    if (p->in.fd < 0 || p->said_bye ||
-        getpeername(p->in.fd, (struct sockaddr *)&from, &len) != 0)
-        return false;
-    trib_net_ip((const struct sockaddr *)&from, ip_out);
-    p->welcome = true;
-    trib_socket_begin_outlet(tcp, peer, p->in.fd);
-    return true;
-}
-
 void trib_socket_move(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
-    if (tcp->self > peer && p->state == TCP_PEER_CONNECTED && !p->moving && p->own >= 0 &&
-        p->in.fd >= 0 && p->in.fd != p->own)
+    if (tcp->self > peer && p->state == TCP_PEER_CONNECTED && !p->moving && p->in.fd >= 0)
         p->moving = trib_socket_enqueue_move(tcp, peer);
 }
 
@@ -61,16 +43,13 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
             head->imm <= TCP_WAS_LOST ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
 }
 
-/* Frames come back along the own connection, after those of the peer's own. */
+/* Frames come back along the own connection, after all of the peer's own. */
 static void read_back(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
-    if (!p->both_ways || p->own < 0 || p->own == p->in.fd || (p->after_last && !p->last))
-        return;
-    if (p->in.fd >= 0)
-        trib_socket_going(tcp, peer, "process %d sent what is no frame", p->who.pid);
-    else if (!trib_socket_seat(tcp, peer, p->own))
+    if (p->both_ways && p->last && p->own >= 0 && p->own != p->in.fd &&
+        !trib_socket_seat(tcp, peer, p->own))
         trib_socket_going(tcp, peer, "out of memory");
 }
 
@@ -108,9 +87,8 @@ static bool take_word(struct tcp *tcp, int peer)
         p->welcome = true;
         return true;
     }
-    if (word && head.kind == TCP_BOTH_WAYS) {
+    if (word && head.kind == TCP_BOTH_WAYS && tcp->self < peer) {
         p->both_ways = true;
-        p->after_last = head.imm != 0;
         read_back(tcp, peer);
         return false;
     }

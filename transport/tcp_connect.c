@@ -117,7 +117,7 @@ static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
     trib_watch_begin(&p->watch, &opts);
 }
 
-static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a,
+static trib_status_t dial(struct tcp *tcp, const struct tcp_address *a, int *fd_out,
                           uint8_t ip_out[16])
 {
     struct tcp_hello hello = {.magic = TCP_MAGIC,
@@ -144,9 +144,7 @@ static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be greeted: %m", a->pid);
     }
-    tcp->peers[peer].own = fd;
-    trib_socket_watch_fd(tcp, fd);
-    trib_socket_begin_outlet(tcp, peer, fd);
+    *fd_out = fd;
     return TRIB_OK;
 }
 
@@ -165,13 +163,17 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
         p->queue = calloc(TCP_QUEUE, sizeof(*p->queue));
     if (!p->queue)
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (!trib_socket_share(tcp, peer, ip))
-        status = dial(tcp, peer, &a, ip);
+    status = dial(tcp, &a, &p->own, ip);
     if (status != TRIB_OK)
         return status;
+    trib_socket_watch_fd(tcp, p->own);
     p->key = a.key;
     begin_watch(tcp, peer, &a, ip);
+    pthread_mutex_lock(&tcp->lock);
+    p->fd = p->own;
+    pthread_mutex_unlock(&tcp->lock);
     p->state = TCP_PEER_CONNECTED;
+    trib_socket_move(tcp, peer);
     return TRIB_OK;
 }
 

@@ -163,24 +163,12 @@ static trib_status_t enqueue(struct tcp *tcp, struct tcp_peer *p,
     return status;
 }
 
-void trib_socket_begin_outlet(struct tcp *tcp, int peer, int fd)
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-    struct tcp_entry back = {.head = {.magic = TCP_MAGIC, .kind = TCP_BOTH_WAYS}};
-
-    pthread_mutex_lock(&tcp->lock);
-    p->fd = fd;
-    if (fd != p->own)
-        (void)append(tcp, p, &back, 1); /* the first of its queue */
-    pthread_mutex_unlock(&tcp->lock);
-}
-
 bool trib_socket_enqueue_move(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     struct tcp_entry move[2] = {
         {.head = {.magic = TCP_MAGIC, .kind = TCP_LAST}},
-        {.head = {.magic = TCP_MAGIC, .kind = TCP_BOTH_WAYS, .imm = 1}},
+        {.head = {.magic = TCP_MAGIC, .kind = TCP_BOTH_WAYS}},
     };
 
     pthread_mutex_lock(&tcp->lock);

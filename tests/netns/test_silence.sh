@@ -15,9 +15,9 @@ net_open 2 || exit 1
 shown=("$net_dir/rank0.out" "$net_dir/rank1.out")
 export TRIB_TRANSPORT=tcp:port=7100,ports=100
 
-connected() {
-    net_on 0 ss -Htn "sport >= 7100 and sport <= 7199" | grep -q ESTAB &&
-        net_on 1 ss -Htn "sport >= 7100 and sport <= 7199" | grep -q ESTAB
+connected() { # the ranks, to one of their ports
+    net_on 0 ss -Htn "( sport >= 7100 and sport <= 7199 ) or ( dport >= 7100 and dport <= 7199 )" |
+        grep -q ESTAB
 }
 
 begin() { # OPTION...: an endless job that is under way

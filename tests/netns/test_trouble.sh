@@ -43,9 +43,9 @@ listens() {
     net_on "$1" ss -Hltn "sport = $2" | grep -q .
 }
 
-connected() { # the ranks have a connection between their ports
-    net_on 0 ss -Htn "sport >= 7100 and sport <= 7110" | grep -q ESTAB &&
-        net_on 1 ss -Htn "sport >= 7100 and sport <= 7110" | grep -q ESTAB
+connected() { # the ranks, to one of their ports
+    net_on 0 ss -Htn "( sport >= 7100 and sport <= 7110 ) or ( dport >= 7100 and dport <= 7110 )" |
+        grep -q ESTAB
 }
 
 # HOST: the port of its rank; one that a rank has just left is not taken again

@@ -141,27 +141,27 @@ static void exchange(struct bed *b)
 }
 
 /* Do both sides read where they write, and is nothing else open between them? */
-static bool one_connection(struct bed *b, int maker)
+static bool one_connection(struct bed *b)
 {
-    const struct tcp_peer *m = &tcp_of(b->pair.t[maker])->peers[!maker];
-    const struct tcp_peer *o = &tcp_of(b->pair.t[!maker])->peers[maker];
+    const struct tcp_peer *lower = &tcp_of(b->pair.t[0])->peers[1];
+    const struct tcp_peer *higher = &tcp_of(b->pair.t[1])->peers[0];
 
-    return m->own >= 0 && m->in.fd == m->own && m->fd == m->own && o->own < 0 &&
-           o->in.fd >= 0 && o->fd == o->in.fd;
+    return lower->own >= 0 && lower->in.fd == lower->own && lower->fd == lower->own &&
+           higher->own < 0 && higher->in.fd >= 0 && higher->fd == higher->in.fd;
 }
 
-static void settle(struct bed *b, int maker)
+static void settle(struct bed *b)
 {
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
 
-    while (!one_connection(b, maker) && !trib_deadline_passed(deadline)) {
+    while (!one_connection(b) && !trib_deadline_passed(deadline)) {
         look(b, 0);
         look(b, 1);
     }
-    assert_true(one_connection(b, maker));
+    assert_true(one_connection(b));
 }
 
-static void test_second_to_connect_shares(void **state)
+static void test_one_after_the_other(void **state)
 {
     struct bed b;
 
@@ -169,7 +169,7 @@ static void test_second_to_connect_shares(void **state)
     for (int first = 0; first < 2; first++) {
         bed_open(&b, first, false);
         exchange(&b);
-        assert_true(one_connection(&b, first));
+        settle(&b);
         pair_close(&b.pair);
     }
 }
@@ -189,7 +189,7 @@ static void test_both_at_once(void **state)
         }
         deaf = false;
         exchange(&b);
-        settle(&b, 0);
+        settle(&b);
         pair_close(&b.pair);
     }
 }
@@ -218,7 +218,7 @@ static void test_moved_too_early(void **state)
     assert_int_equal(b.sides[1].arrived, 0);
     deaf = false;
     exchange(&b);
-    assert_true(one_connection(&b, 0));
+    settle(&b);
     pair_close(&b.pair);
 }
 
@@ -259,7 +259,7 @@ static void test_leaves(void **state)
         bed_open(&b, 0, round < 4);
         deaf = round < 2; /* leaves before anybody has moved */
         if (!deaf)
-            settle(&b, 0);
+            settle(&b);
         b.sides[leaver].write.len = 4096; /* what sockets take though nobody reads */
         for (int n = 0; n < 3; n++)
             post(&b, leaver);
@@ -325,7 +325,7 @@ static void test_words_out_of_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_second_to_connect_shares),
+        cmocka_unit_test(test_one_after_the_other),
         cmocka_unit_test(test_both_at_once),
         cmocka_unit_test(test_moved_too_early),
         cmocka_unit_test(test_end_of_what_was_left),
