@@ -239,7 +239,7 @@ void trib_socket_look_at_outlets(struct tcp *tcp, int peers);
 bool trib_socket_last(struct tcp *tcp, int peer);
 void trib_socket_inlet_close(struct tcp *tcp, int peer);
 /* Both ways, and what is still in the queue. */
-void trib_socket_hang_up_on(struct tcp *tcp, int peer);
+void trib_socket_close_peer(struct tcp *tcp, int peer);
 
 /* tcp_send.c */
 trib_status_t trib_socket_write(struct trib_transport *t, int peer,

@@ -152,7 +152,7 @@ void trib_socket_inlet_close(struct tcp *tcp, int peer)
     trib_socket_hang_up(tcp, fd);
 }
 
-void trib_socket_hang_up_on(struct tcp *tcp, int peer)
+void trib_socket_close_peer(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 

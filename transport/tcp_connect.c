@@ -210,7 +210,7 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
         events[n].peer = i;
         events[n].left = p->said_bye;
         memcpy(events[n++].why, p->why, sizeof(p->why));
-        trib_socket_hang_up_on(tcp, i);
+        trib_socket_close_peer(tcp, i);
         p->state = TCP_PEER_LOST;
         tcp->n_going--;
     }
@@ -236,7 +236,7 @@ void trib_socket_disconnect(struct trib_transport *t, int peer)
     }
     if (p->state == TCP_PEER_GOING) /* seen just now, or before */
         tcp->n_going--;
-    trib_socket_hang_up_on(tcp, peer);
+    trib_socket_close_peer(tcp, peer);
     p->state = TCP_PEER_LEFT;
 }
 
