@@ -163,6 +163,16 @@ static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
     return n;
 }
 
+/* A pass may leave one out: the list changes when a peer moves to another connection. */
+static bool any_rest(const struct tcp *tcp)
+{
+    for (int i = 0; i < tcp->n_inlets; i++) {
+        if (tcp->peers[tcp->inlets[i]].in.rest)
+            return true;
+    }
+    return false;
+}
+
 static int read_inlets(struct tcp *tcp, struct trib_event *events, int max)
 {
     int n = 0;
@@ -197,7 +207,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     }
     if (n < max) {
         n += read_inlets(tcp, events + n, max - n);
-        tcp->rest = n == max;
+        tcp->rest = n == max || (tcp->rest && any_rest(tcp));
     }
     if (tcp->n_going && n < max)
         n += trib_socket_report_losses(tcp, events + n, max - n);

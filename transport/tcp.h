@@ -109,6 +109,7 @@ struct tcp_inlet {
     size_t at, have; /* bytes of buf that are not parsed yet */
     bool in_payload;
     bool dry; /* the socket had no more when it was read last */
+    bool rest; /* more may be in the buffer: who asked had no room for another event */
     bool heard, active; /* since the last tick, and before that one */
     struct tcp_head head; /* of the frame that comes, or came last */
     int beside; /* frames for which only little is taken into the buffer */
@@ -175,7 +176,7 @@ struct tcp {
     int n_inlets;
     int next_inlet;
     int next_outlet;
-    bool rest; /* frames may be in buffers, of which epoll does not know */
+    bool rest; /* of some inlet: epoll does not know of buffers */
     _Atomic int backlog; /* peers whose queue is not empty */
     struct trib_region_table table; /* memory here and of peers */
     uint32_t polls;

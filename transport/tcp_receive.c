@@ -156,5 +156,6 @@ int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, in
             trib_socket_inlet_close(tcp, peer);
         }
     }
+    in->rest = n == max && in->fd >= 0;
     return n;
 }

@@ -230,6 +230,53 @@ static void test_many_peers(void **state)
         t[i]->ops->close(t[i]);
 }
 
+static void poll_for_nothing(struct trib_transport *t)
+{
+    struct trib_event event;
+
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(t->ops->poll(t, &event, 1), 0);
+}
+
+/* Some peers have moved to their other connection, which is the end of what they sent; of
+ * one more frames lie in the buffer. It is not passed over, whatever place it has. */
+static void some_move(int busy, int second)
+{
+    const uint32_t all = 20 + 3 + (CROWD - 3);
+    uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
+    struct trib_transport *t[CROWD];
+    struct pair common = {0};
+    struct trib_address address;
+    struct trib_event event;
+    uint32_t arrived = 0;
+
+    crowd_open(&common, t);
+    for (int i = 1; i < CROWD; i++) {
+        for (uint32_t k = 0; k < (i == busy ? 20 : i == second ? 3 : 1); k++) {
+            struct trib_write w = {.imm = k};
+            assert_status(t[i]->ops->write(t[i], 0, &w), TRIB_OK);
+        }
+        assert_status(t[i]->ops->address(t[i], &address), TRIB_OK);
+        assert_status(t[0]->ops->connect(t[0], i, &address), TRIB_OK);
+        usleep(6000); /* a tick */
+        poll_for_nothing(t[i]);
+    }
+    while (arrived < all && !trib_deadline_passed(deadline))
+        arrived += (uint32_t)t[0]->ops->poll(t[0], &event, 1);
+    assert_int_equal(arrived, all);
+    for (int i = CROWD - 1; i >= 0; i--)
+        t[i]->ops->close(t[i]);
+}
+
+static void test_some_move_while_one_is_read(void **state)
+{
+    (void)state;
+    for (int busy = 1; busy < CROWD; busy++)
+        for (int second = 1; second < CROWD; second++)
+            if (second != busy)
+                some_move(busy, second);
+}
+
 static void poll_side_1(struct pair *pair)
 {
     struct trib_event event;
@@ -272,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_large_payloads_go_to_their_place),
         cmocka_unit_test(test_quiet_writes_wait_for_company),
         cmocka_unit_test(test_many_peers),
+        cmocka_unit_test(test_some_move_while_one_is_read),
         cmocka_unit_test(test_fewer_acknowledgements),
     };
 
