@@ -59,7 +59,7 @@ net_ended 60 1
 net_mend
 
 # Shorter than stop_timeout_ms, which is 4 s.
-begin --check --sizes 64K --iters 20000
+begin --check --sizes 64K --iters 60000
 net_switch ip link set port1 down
 sleep 3
 [ ! -e "$net_dir/rank0.status" ] && [ ! -e "$net_dir/rank1.status" ]
