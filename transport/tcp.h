@@ -172,7 +172,7 @@ struct tcp {
     struct tcp_guest *guests; /* [max_guests] */
     int n_guests, max_guests;
     bool told_full; /* that no descriptor is free */
-    int *inlets; /* peers whose connection is here */
+    int *inlets; /* peers whose frames come here */
     int n_inlets;
     int next_inlet;
     int next_outlet;
@@ -207,10 +207,6 @@ void trib_socket_greet(struct tcp *tcp);
 void trib_socket_hang_up(struct tcp *tcp, int fd);
 /* A word that is not queued: where nothing else is on its way. */
 void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason);
-/* A connection is at the table: frames of the peer come by it. */
-bool trib_socket_seat(struct tcp *tcp, int peer, int fd);
-/* Its place, not the connection. */
-void trib_socket_unseat(struct tcp *tcp, int peer);
 
 /* tcp_connect.c: connections to peers, their beginning and their end. */
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);
@@ -230,6 +226,10 @@ void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
 int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max);
 
 /* tcp_both_ways.c: one connection for both directions of a pair. */
+/* From now on frames of the peer come by this connection; false: out of memory. */
+bool trib_socket_seat(struct tcp *tcp, int peer, int fd);
+/* They no longer do; it stays open. */
+void trib_socket_unseat(struct tcp *tcp, int peer);
 /* Once both sides have connected, the higher rank moves. */
 void trib_socket_move(struct tcp *tcp, int peer);
 /* Words that come back along the own connection, until frames do; and of that many peers

@@ -5,10 +5,41 @@
  * rank connects all the same: that both ways are open does not depend on who comes first.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "transport/tcp.h"
+
+bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+
+    in->buf = malloc(TCP_BUFFER);
+    if (!in->buf)
+        return false;
+    in->fd = fd;
+    pthread_mutex_lock(&tcp->lock);
+    const struct tcp_peer *p = &tcp->peers[peer];
+    trib_socket_watch_for(tcp, fd, peer,
+                          p->fd == fd && p->awaits_room ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    pthread_mutex_unlock(&tcp->lock);
+    tcp->inlets[tcp->n_inlets++] = peer;
+    return true;
+}
+
+void trib_socket_unseat(struct tcp *tcp, int peer)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+
+    free(in->buf);
+    *in = (struct tcp_inlet){.fd = -1};
+    for (int i = 0; i < tcp->n_inlets; i++) {
+        if (tcp->inlets[i] == peer)
+            tcp->inlets[i--] = tcp->inlets[--tcp->n_inlets];
+    }
+}
 
 void trib_socket_move(struct tcp *tcp, int peer)
 {

@@ -16,7 +16,6 @@
 
 #include "base/config.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/time.h"
 #include "transport/tcp.h"
 

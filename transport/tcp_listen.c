@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,35 +48,6 @@ void trib_socket_hang_up(struct tcp *tcp, int fd)
     (void)shutdown(fd, SHUT_WR);
     drain(fd);
     close(fd);
-}
-
-bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
-{
-    struct tcp_inlet *in = &tcp->peers[peer].in;
-
-    in->buf = malloc(TCP_BUFFER);
-    if (!in->buf)
-        return false;
-    in->fd = fd;
-    pthread_mutex_lock(&tcp->lock);
-    const struct tcp_peer *p = &tcp->peers[peer];
-    trib_socket_watch_for(tcp, fd, peer,
-                          p->fd == fd && p->awaits_room ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    pthread_mutex_unlock(&tcp->lock);
-    tcp->inlets[tcp->n_inlets++] = peer;
-    return true;
-}
-
-void trib_socket_unseat(struct tcp *tcp, int peer)
-{
-    struct tcp_inlet *in = &tcp->peers[peer].in;
-
-    free(in->buf);
-    *in = (struct tcp_inlet){.fd = -1};
-    for (int i = 0; i < tcp->n_inlets; i++) {
-        if (tcp->inlets[i] == peer)
-            tcp->inlets[i--] = tcp->inlets[--tcp->n_inlets];
-    }
 }
 
 static void turn_away(struct tcp *tcp, struct tcp_guest *g)

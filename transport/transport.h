@@ -96,7 +96,8 @@ struct trib_write {
     size_t remote_off;
     size_t len;     /* 0 is allowed: only the event; local and remote may then be NULL */
     uint32_t imm;   /* any but TRIB_IMM_OWN */
-    bool quiet;     /* no ARRIVED event at the target */
+    bool quiet;     /* no ARRIVED event at the target; may go out with the next write to it, or
+                     * at the next poll */
     bool signal;    /* wants a WRITE_DONE event with `token` */
     uint64_t token;
 };

@@ -98,25 +98,33 @@ static const char *const shrunk[] = {
     "may lock 1M of memory and has locked 0", "all ranks have 2 slots of",
     "instead of 8 of 64K", "ulimit -l unlimited", "LimitMEMLOCK", NULL};
 
-static int run_limited(int rank, int size, void *arg)
+/* The job where so little may be locked; so many ranks warn, by these words. */
+static int run_short(const struct ranks_job *job, size_t limit, int warnings,
+                     const char *const *words)
 {
-    struct ranks_job job = {.size = 4, .fn = work, .threads = true, .noisy = true,
-                            .seconds = 60, .config = "transport=verbs"};
     struct ranks r;
     const char *text = "";
 
-    (void)rank;
-    (void)size;
-    if (!limit_locked(*(size_t *)arg) || !ranks_start(&r, &job))
+    if (!limit_locked(limit) || !ranks_start(&r, job))
         return 1;
     ranks_wait(&r);
     int failed = ranks_failed(&r), n = warned(&r, &text);
-    if (n != 1 || !ranks_has(text, shrunk)) {
+    if (n != warnings || !ranks_has(text, words)) {
         fprintf(stderr, "%d ranks have warned: %s\n", n, text);
         failed++;
     }
     ranks_close(&r);
     return failed;
+}
+
+static int run_limited(int rank, int size, void *arg)
+{
+    struct ranks_job job = {.size = 4, .fn = work, .threads = true, .noisy = true,
+                            .seconds = 60, .config = "transport=verbs"};
+
+    (void)rank;
+    (void)size;
+    return run_short(&job, *(size_t *)arg, 1, shrunk);
 }
 
 static void test_shrinks(void **state)
@@ -368,21 +376,10 @@ static int run_unpinned(int rank, int size, void *arg)
                             .noisy = true, .seconds = 120,
                             .config = "transport=auto:ranks_per_host=1;window=1;"
                                       "chunk=32K"};
-    struct ranks r;
-    const char *text = "";
 
     (void)rank;
     (void)size;
-    if (!limit_locked(u->limit) || !ranks_start(&r, &job))
-        return 1;
-    ranks_wait(&r);
-    int failed = ranks_failed(&r), n = warned(&r, &text);
-    if (n != 2 || !ranks_has(text, words)) {
-        fprintf(stderr, "%d ranks have warned: %s\n", n, text);
-        failed++;
-    }
-    ranks_close(&r);
-    return failed;
+    return run_short(&job, u->limit, 2, words);
 }
 
 /* Whatever the peers have seen first, one that a rank has not yet written to included. */
@@ -418,21 +415,10 @@ static int run_broadcast(int rank, int size, void *arg)
                             .noisy = true, .seconds = 120,
                             .config = "transport=auto:ranks_per_host=1;algorithm=tree;"
                                       "window=1;chunk=4K"};
-    struct ranks r;
-    const char *text = "";
 
     (void)rank;
     (void)size;
-    if (!limit_locked(*(size_t *)arg) || !ranks_start(&r, &job))
-        return 1;
-    ranks_wait(&r);
-    int failed = ranks_failed(&r), n = warned(&r, &text);
-    if (n != job.size || !ranks_has(text, words)) {
-        fprintf(stderr, "%d ranks have warned: %s\n", n, text);
-        failed++;
-    }
-    ranks_close(&r);
-    return failed;
+    return run_short(&job, *(size_t *)arg, job.size, words);
 }
 
 /* Memory of trib_alloc that cannot be pinned sends no peer another way. */

@@ -194,20 +194,31 @@ static void test_both_at_once(void **state)
     }
 }
 
+/* Both have connected at the same time, and the higher rank, which had written once, has
+ * moved; the lower one has not looked. */
+static void bed_open_moved(struct bed *b)
+{
+    const struct tcp_peer *higher;
+    uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
+
+    bed_open(b, 0, true);
+    higher = &tcp_of(b->pair.t[1])->peers[0];
+    post(b, 1);
+    deaf = false;
+    while (!higher->moving && !trib_deadline_passed(deadline))
+        look(b, 1);
+    assert_true(higher->moving);
+}
+
 /* The lower rank sees that the higher one has moved before it sees what that wrote first. */
 static void test_moved_too_early(void **state)
 {
     struct bed b;
 
     (void)state;
-    bed_open(&b, 0, true);
+    bed_open_moved(&b);
     const struct tcp_peer *lower = &tcp_of(b.pair.t[0])->peers[1];
-    const struct tcp_peer *higher = &tcp_of(b.pair.t[1])->peers[0];
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
-    post(&b, 1);
-    deaf = false;
-    while (!higher->moving && !trib_deadline_passed(deadline))
-        look(&b, 1);
     deaf = true;
     post(&b, 1);
     while (!lower->both_ways && !trib_deadline_passed(deadline))
@@ -229,12 +240,7 @@ static void test_end_of_what_was_left(void **state)
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
 
     (void)state;
-    bed_open(&b, 0, true);
-    const struct tcp_peer *higher = &tcp_of(b.pair.t[1])->peers[0];
-    post(&b, 1);
-    deaf = false;
-    while (!higher->moving && !trib_deadline_passed(deadline))
-        look(&b, 1);
+    bed_open_moved(&b);
     rude = true;
     while (!b.sides[1].lost && !trib_deadline_passed(deadline)) {
         look(&b, 0);
