@@ -77,7 +77,8 @@ guarded() { # FUNCTION ARGUMENT…
 declare -A late=()
 
 # One launch between two probes of how near the cores are: its rows go behind the round, the
-# two words and commas into runs. KIND says what, the same in all rounds.
+# two words and commas into runs, and what is no row (a launcher's last words) into errors. KIND
+# says what, the same in all rounds.
 launch_probed() { # ROUND KIND COMMAND…
     local round=$1 kind=$2 before after rows status=0 began=$SECONDS
     local what="round $1 of $rounds, $2"
@@ -99,7 +100,8 @@ launch_probed() { # ROUND KIND COMMAND…
     fi
     after=$("$build/perf/probe")
     [ -z "$rows" ] ||
-        awk -v head="$round,${before#* },${after#* }" '{ print head "," $0 }' \
+        awk -F , -v head="$round,${before#* },${after#* }" -v errors="$errors" \
+            'NF < 3 || / / { print >>errors; next } { print head "," $0 }' \
             <<<"$rows" >>"$runs"
 }
 
