@@ -51,25 +51,24 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
       none, all, f16, raw, TRIB_CODEC_ANY_OP) \
     X("bf16", "bf16[:ef=0|1]", "upper half of float32, to nearest even", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
-    X("topk", "topk[:ratio=R|k=N][,ef=0|1]", "the k largest magnitudes, values in f32", \
+    X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
+      "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
-    X("topk+f16", "topk[:ratio=R|k=N][,ef=0|1]+f16", \
-      "the k largest magnitudes, values in f16", \
-      none, topk, f16, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
-    X("topk+bf16", "topk[:ratio=R|k=N][,ef=0|1]+bf16", \
-      "the k largest magnitudes, values in bf16", \
-      none, topk, bf16, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
-      none, all, levels, bits, TRIB_CODEC_UNBIASED)
+      none, all, levels, bits, TRIB_CODEC_UNBIASED) \
+    X("natural", "natural[:bucket=N][,round=random|nearest][,ef=0|1]", \
+      "rounding to powers of two, 8 bits", \
+      none, all, natural, bits, TRIB_CODEC_UNBIASED) \
+    X("dither", "dither[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
+      "natural dithering: random rounding to halves, quarters … of a bucket's norm", \
+      none, all, dither, bits, TRIB_CODEC_UNBIASED)
 /* clang-format on */
 
 #define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \
     {name, \
-     &trib_transform_##transform, \
-     &trib_select_##select, \
-     &trib_quantise_##quantise, \
-     &trib_pack_##pack, \
+     {&trib_transform_##transform, &trib_select_##select, &trib_quantise_##quantise, \
+      &trib_pack_##pack}, \
      flags},
 const struct trib_codec_row trib_codecs[] = {ROWS(ROW)};
 const size_t trib_codecs_count = sizeof trib_codecs / sizeof *trib_codecs;
@@ -78,12 +77,14 @@ const size_t trib_codecs_count = sizeof trib_codecs / sizeof *trib_codecs;
     {name, grammar, detail, {#transform, #select, #quantise, #pack}, flags},
 static const struct trib_codec_row_info row_infos[] = {ROWS(ROW_INFO)};
 
-/* A selection of δ1 then a quantiser of δ2: known only if one of them is exact. */
-static double row_delta(const struct trib_codec *c)
+/*
+ * A selection of δ1 then a quantiser of δ2 leave |x|^2 - |y|^2, y being what was selected,
+ * and (1 - 1/δ2) |y|^2 of it, at other elements: together |x|^2 - |y|^2 / δ2, and |y|^2 is
+ * at least |x|^2 / δ1.
+ */
+static double delta_of(const struct trib_codec *c)
 {
-    const double select = c->row->select->delta(c);
-    const double quantise = c->row->quantise->delta(c);
-    return select == 1.0 ? quantise : quantise == 1.0 ? select : 0.0;
+    return c->stages.select->delta(c) * c->stages.quantise->delta(c);
 }
 
 /* Feedback around what is no contraction grows without bound (Stich & Karimireddy 2020).
@@ -91,9 +92,19 @@ static double row_delta(const struct trib_codec *c)
  * like, if not in the worst case. */
 static bool feedback_grows(const struct trib_codec *c)
 {
-    const bool levels = c->row->quantise == &trib_quantise_levels;
-    return levels && (c->info.flags & TRIB_CODEC_FEEDBACK) && c->info.delta == 0 &&
-           c->param[TRIB_PARAM_NORM] == TRIB_NORM_L2;
+    const struct trib_quantise *q = c->stages.quantise;
+    return (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_L2 &&
+           (c->info.flags & TRIB_CODEC_FEEDBACK) && q->delta(c) == 0;
+}
+
+static uint32_t flags_of(const struct trib_codec *c)
+{
+    uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)
+        flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
+    if (c->param[TRIB_PARAM_EF] > 0)
+        flags |= TRIB_CODEC_FEEDBACK;
+    return flags;
 }
 
 trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,
@@ -109,12 +120,9 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
         return status;
     }
     trib_codec_print(c);
-    const struct trib_codec_row *row = c->row;
     c->info.text = c->text;
-    c->info.flags = row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
-    if (c->param[TRIB_PARAM_EF] > 0)
-        c->info.flags |= TRIB_CODEC_FEEDBACK;
-    c->info.delta = row_delta(c);
+    c->info.flags = flags_of(c);
+    c->info.delta = delta_of(c);
     if (feedback_grows(c)) {
         trib_fail(err, TRIB_ERR_CODEC,
                   "codec \"%s\": ef=1 would let the error grow without bound; use "
@@ -124,10 +132,10 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
         return TRIB_ERR_CODEC;
     }
     c->info.digest = trib_digest32(c->text, strlen(c->text));
-    c->info.stages[0] = row->transform->name;
-    c->info.stages[1] = row->select->name;
-    c->info.stages[2] = row->quantise->name;
-    c->info.stages[3] = row->pack->name;
+    c->info.stages[0] = c->stages.transform->name;
+    c->info.stages[1] = c->stages.select->name;
+    c->info.stages[2] = c->stages.quantise->name;
+    c->info.stages[3] = c->stages.pack->name;
     *out = c;
     return TRIB_OK;
 }
@@ -144,51 +152,51 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec)
 
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
 {
-    if (codec->row->select->sparse)
+    if (codec->stages.select->sparse)
         return trib_sparse_bound(codec, n);
-    return codec->row->quantise->bytes(codec, n);
+    return codec->stages.quantise->bytes(codec, n);
 }
 
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
 {
-    return codec->row->select->sparse ? trib_sparse_scratch(codec, n) : 0;
+    return codec->stages.select->sparse ? trib_sparse_scratch(codec, n) : 0;
 }
 
 size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
                          uint8_t *dst)
 {
-    if (codec->row->select->sparse)
+    if (codec->stages.select->sparse)
         return trib_sparse_encode(codec, in, dst);
-    const float *x = codec->row->transform->apply(codec, in->x, in->n, in->scratch);
-    codec->row->quantise->encode(codec, x, in->n, &in->key, dst);
-    return codec->row->quantise->bytes(codec, in->n);
+    const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
+    codec->stages.quantise->encode(codec, x, in->n, &in->key, dst);
+    return codec->stages.quantise->bytes(codec, in->n);
 }
 
 trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
                                 size_t len, float *x, size_t n)
 {
-    if (codec->row->select->sparse) {
+    if (codec->stages.select->sparse) {
         const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true, false};
         return trib_sparse_decode(codec, &d);
     }
-    if (len != codec->row->quantise->bytes(codec, n))
+    if (len != codec->stages.quantise->bytes(codec, n))
         return TRIB_ERR_CODEC;
     const struct trib_code code = {src, n, 0, n};
-    codec->row->quantise->decode(codec, &code, x);
+    codec->stages.quantise->decode(codec, &code, x);
     return TRIB_OK;
 }
 
 trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,
                                     size_t len, float weight, float *acc, size_t n)
 {
-    if (codec->row->select->sparse) {
+    if (codec->stages.select->sparse) {
         const struct trib_sparse_decode d = {src, len, acc, n, weight, false, false};
         return trib_sparse_decode(codec, &d);
     }
-    if (len != codec->row->quantise->bytes(codec, n))
+    if (len != codec->stages.quantise->bytes(codec, n))
         return TRIB_ERR_CODEC;
     const struct trib_code code = {src, n, 0, n};
-    codec->row->quantise->decode_add(codec, &code, weight, acc);
+    codec->stages.quantise->decode_add(codec, &code, weight, acc);
     return TRIB_OK;
 }
 
@@ -198,7 +206,7 @@ static void subtract_sent(const struct trib_codec *c, const uint8_t *code, size_
                           float *residual, size_t n)
 {
     trib_status_t status;
-    if (c->row->select->sparse) {
+    if (c->stages.select->sparse) {
         const struct trib_sparse_decode d = {code,  len,   residual, n,
                                              -1.0f, false, true};
         status = trib_sparse_decode(c, &d);

@@ -5,8 +5,9 @@
  *     text    = segment *("+" segment)
  *     segment = name [":" key "=" value *("," key "=" value)]
  *
- * The names joined by "+" are the name of a row. A key stands in the segment of the
- * stage that reads it: of two segments the first selects, the second quantises.
+ * The first name is that of a row. Where this selects, another row's name may follow, one
+ * that quantises: so are the values then written. A key stands in the segment of the stage
+ * that reads it.
  */
 #include <locale.h>
 #include <math.h>
@@ -33,6 +34,7 @@ struct param {
 #define UNSET (-1.0)
 
 static const char *const norm_names[] = {"l2", "max", NULL};
+static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_RATIO] = {"ratio", 1e-9, 1.0, UNSET, 0, NULL},
@@ -40,6 +42,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
     [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
+    [TRIB_PARAM_ROUND] = {"round", 0.0, 1.0, TRIB_ROUND_RANDOM, 1, round_names},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
@@ -107,41 +110,91 @@ static void join_names(char *out, size_t bytes, const char *const *names, size_t
                                 names[i]);
 }
 
-static trib_status_t find_row(struct parsing *p)
+/* Rows that may stand behind a "+". */
+static bool quantises(const struct trib_codec_row *row)
 {
-    const char *segment_names[SEGMENTS_MAX];
-    const char *row_names[NAMES_MAX];
-    char name[TRIB_CODEC_TEXT_MAX + SEGMENTS_MAX], all[256];
-    for (size_t i = 0; i < p->n_segments; i++)
-        segment_names[i] = p->segments[i].name;
-    join_names(name, sizeof name, segment_names, p->n_segments, "+");
-    p->codec->row = row_find(name);
-    if (p->codec->row)
-        return TRIB_OK;
+    return !row->stages.select->sparse && !(row->flags & TRIB_CODEC_IDENTITY);
+}
+
+static bool any_row(const struct trib_codec_row *row)
+{
+    (void)row;
+    return true;
+}
+
+static size_t names_of(bool (*wanted)(const struct trib_codec_row *row),
+                       const char *names_out[NAMES_MAX])
+{
+    size_t n = 0;
     for (size_t i = 0; i < trib_codecs_count; i++)
-        row_names[i] = trib_codecs[i].name;
-    const char *nearest = trib_text_nearest(name, row_names, trib_codecs_count);
+        if (wanted(&trib_codecs[i]))
+            names_out[n++] = trib_codecs[i].name;
+    return n;
+}
+
+static trib_status_t fail_name(struct parsing *p, const char *name,
+                               bool (*wanted)(const struct trib_codec_row *row))
+{
+    const char *names[NAMES_MAX];
+    char all[256];
+    const size_t n = names_of(wanted, names);
+    const char *nearest = trib_text_nearest(name, names, n);
     if (nearest)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": there is no \"%s\"; did you mean \"%s\"?",
                          p->text, name, nearest);
-    join_names(all, sizeof all, row_names, trib_codecs_count, ", ");
+    join_names(all, sizeof all, names, n, ", ");
     return trib_fail(p->err, TRIB_ERR_CODEC,
                      "codec \"%s\": there is no \"%s\", only %s", p->text, name, all);
 }
 
-/* Parameters that may stand in a segment. */
-static uint32_t segment_params(const struct trib_codec_row *row, size_t n_segments,
-                               size_t segment)
+static trib_status_t find_values(struct parsing *p)
 {
-    uint32_t bits = 0;
-    if (row->flags & TRIB_CODEC_IDENTITY)
+    const struct trib_codec_row *first = p->codec->row;
+    const char *name = p->segments[1].name, *names[NAMES_MAX];
+    char all[256];
+    if (!first->stages.select->sparse || p->n_segments > 2)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": nothing can follow \"%s\", which says how values "
+                         "are written",
+                         p->text,
+                         first->stages.select->sparse ? name : p->segments[0].name);
+    p->codec->values = row_find(name);
+    if (!p->codec->values)
+        return fail_name(p, name, quantises);
+    if (quantises(p->codec->values))
+        return TRIB_OK;
+    join_names(all, sizeof all, names, names_of(quantises, names), ", ");
+    return trib_fail(p->err, TRIB_ERR_CODEC,
+                     "codec \"%s\": \"%s\" does not say how values are written; behind "
+                     "\"+\" comes one of %s",
+                     p->text, name, all);
+}
+
+static trib_status_t find_rows(struct parsing *p)
+{
+    struct trib_codec *c = p->codec;
+    c->row = row_find(p->segments[0].name);
+    if (!c->row)
+        return fail_name(p, p->segments[0].name, any_row);
+    const trib_status_t status = p->n_segments > 1 ? find_values(p) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
+    c->stages = c->row->stages;
+    if (c->values)
+        c->stages.quantise = c->values->stages.quantise;
+    return TRIB_OK;
+}
+
+/* Parameters that may stand in a segment. */
+static uint32_t segment_params(const struct trib_codec *c, size_t segment)
+{
+    if (c->row->flags & TRIB_CODEC_IDENTITY)
         return 0;
-    if (segment == 0)
-        bits |= row->select->params | TRIB_PARAM_BIT(EF);
-    if (segment + 1 == n_segments)
-        bits |= row->quantise->params;
-    return bits;
+    if (segment == 1)
+        return c->stages.quantise->params;
+    const uint32_t own = c->values ? 0 : c->stages.quantise->params;
+    return c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
 }
 
 /* ---- values --------------------------------------------------------------------- */
@@ -247,7 +300,7 @@ static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
 static trib_status_t parse_segment(struct parsing *p, size_t segment)
 {
     const struct segment *s = &p->segments[segment];
-    const uint32_t allowed = segment_params(p->codec->row, p->n_segments, segment);
+    const uint32_t allowed = segment_params(p->codec, segment);
     char *at = s->params;
     while (at) {
         char *comma = strchr(at, ',');
@@ -272,7 +325,7 @@ static trib_status_t parse(struct parsing *p)
 {
     trib_status_t status = split(p);
     if (status == TRIB_OK)
-        status = find_row(p);
+        status = find_rows(p);
     if (status != TRIB_OK)
         return status;
     set_defaults(p->codec);
@@ -354,19 +407,14 @@ static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *ou
 
 void trib_codec_print(struct trib_codec *c)
 {
+    const char *const names[] = {c->row->name, c->values ? c->values->name : NULL};
+    const size_t bytes = sizeof c->text;
     locale_t plain;
     const locale_t before = locale_enter(&plain);
-    const char *name = c->row->name, *plus;
-    size_t n_segments = 1, segment = 0, len = 0;
-    for (const char *s = name; *s; s++)
-        n_segments += *s == '+';
-    for (; name; name = plus ? plus + 1 : NULL, segment++) {
-        plus = strchr(name, '+');
-        const int name_len = (int)(plus ? (size_t)(plus - name) : strlen(name));
-        len += (size_t)snprintf(c->text + len, sizeof c->text - len, "%s%.*s",
-                                segment ? "+" : "", name_len, name);
-        len += segment_print(c, segment_params(c->row, n_segments, segment),
-                             c->text + len, sizeof c->text - len);
+    size_t len = 0;
+    for (size_t i = 0; i < 2 && names[i]; i++) {
+        len += (size_t)snprintf(c->text + len, bytes - len, "%s%s", i ? "+" : "", names[i]);
+        len += segment_print(c, segment_params(c, i), c->text + len, bytes - len);
     }
     locale_leave(plain, before);
 }

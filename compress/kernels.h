@@ -53,6 +53,28 @@ struct trib_levels {
     uint32_t key[2];
 };
 
+/*
+ * Rounding of magnitudes to powers of two. With h as above, h = (h & noise) | fixed,
+ * y = |x| * scale and e its biased exponent, the level is
+ *     e > base:  min(((bits of y + (h >> 9)) >> 23) - base, highest)
+ *     else       floor(y * steps + u), u in [0, 1) the upper 24 bits of h
+ * and the code level | (x negative ? sign : 0). Level l > 0 becomes the float with the
+ * biased exponent l + base, times norm; for octaves_add times weight after that. x is
+ * finite, y * steps below 1 where it counts.
+ */
+struct trib_octaves {
+    float scale;
+    float steps;
+    float norm;
+    float weight;
+    int32_t base;
+    int32_t highest;
+    uint32_t sign; /* the bit above the level's */
+    uint32_t noise;
+    uint32_t fixed;
+    uint32_t key[2];
+};
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -88,6 +110,12 @@ struct trib_kernels {
                           const struct trib_levels *l);
     void (*levels_add)(float *acc, const uint8_t *codes, size_t n,
                        const struct trib_levels *l);
+    void (*octaves_encode)(uint8_t *codes, const float *x, size_t n,
+                           const struct trib_octaves *o);
+    void (*octaves_decode)(float *x, const uint8_t *codes, size_t n,
+                           const struct trib_octaves *o);
+    void (*octaves_add)(float *acc, const uint8_t *codes, size_t n,
+                        const struct trib_octaves *o);
     /* compress/bitpack.h: codes has room for n rounded up to 8 and is changed there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);

@@ -86,6 +86,24 @@ static void levels_add(float *acc, const uint8_t *codes, size_t n,
     levels_add_scalar(acc, codes, n, l);
 }
 
+static void octaves_encode(uint8_t *codes, const float *x, size_t n,
+                           const struct trib_octaves *o)
+{
+    octaves_encode_scalar(codes, x, n, 0, o);
+}
+
+static void octaves_decode(float *x, const uint8_t *codes, size_t n,
+                           const struct trib_octaves *o)
+{
+    octaves_decode_scalar(x, codes, n, o);
+}
+
+static void octaves_add(float *acc, const uint8_t *codes, size_t n,
+                        const struct trib_octaves *o)
+{
+    octaves_add_scalar(acc, codes, n, o);
+}
+
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
     trib_bits_pack(dst, codes, n, bits, 0);
@@ -125,6 +143,9 @@ const struct trib_kernels trib_kernels_c = {
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,
     .levels_add = levels_add,
+    .octaves_encode = octaves_encode,
+    .octaves_decode = octaves_decode,
+    .octaves_add = octaves_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

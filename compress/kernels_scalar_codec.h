@@ -105,4 +105,48 @@ KERNEL void levels_add_scalar(float *acc, const uint8_t *codes, size_t n,
         acc[i] += l->weight * level_value(codes[i], l);
 }
 
+KERNEL uint8_t octave_code(float x, uint32_t i, const struct trib_octaves *o)
+{
+    const uint32_t h = (level_hash(i, o->key) & o->noise) | o->fixed;
+    const float y = float_of(magnitude_of(x)) * o->scale;
+    int32_t level;
+    if ((int32_t)(bits_of(y) >> 23) > o->base) {
+        level = (int32_t)((bits_of(y) + (h >> 9)) >> 23) - o->base;
+        level = level < o->highest ? level : o->highest;
+    } else {
+        level = (int32_t)(y * o->steps + (float)(h >> 8) * 0x1p-24f);
+    }
+    return (uint8_t)((uint32_t)level | (bits_of(x) >> 31 ? o->sign : 0u));
+}
+
+/* Whatever the code and the base are: an exponent that does not fit loses its upper bits. */
+KERNEL float octave_value(uint8_t code, const struct trib_octaves *o)
+{
+    const uint32_t level = code & (o->sign - 1u);
+    const uint32_t bits = (level + (uint32_t)o->base) << 23 & 0x7f800000u;
+    const float v = float_of(level ? bits : 0u) * o->norm;
+    return float_of(bits_of(v) ^ (code & o->sign ? 0x80000000u : 0u));
+}
+
+KERNEL void octaves_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
+                                  const struct trib_octaves *o)
+{
+    for (size_t i = first; i < n; i++)
+        codes[i] = octave_code(x[i], (uint32_t)i, o);
+}
+
+KERNEL void octaves_decode_scalar(float *x, const uint8_t *codes, size_t n,
+                                  const struct trib_octaves *o)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = octave_value(codes[i], o);
+}
+
+KERNEL void octaves_add_scalar(float *acc, const uint8_t *codes, size_t n,
+                               const struct trib_octaves *o)
+{
+    for (size_t i = 0; i < n; i++)
+        acc[i] += o->weight * octave_value(codes[i], o);
+}
+
 #endif

@@ -130,6 +130,9 @@ const struct trib_kernels VEC_TABLE = {
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,
     .levels_add = levels_add,
+    .octaves_encode = octaves_encode,
+    .octaves_decode = octaves_decode,
+    .octaves_add = octaves_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

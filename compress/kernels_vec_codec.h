@@ -82,8 +82,14 @@ static void drop_not_finite(float *x, size_t n)
 }
 
 struct level_vecs {
-    vec scale, highest, sign, unit, key0, key1, mul1, mul2;
+    vec scale, highest, sign, unit, key1;
 };
+
+/* i * 0x9e3779b9 + key0 for the lanes i */
+KERNEL vec v_counters(uint32_t key0)
+{
+    return v_add_i32(v_mul_i32(v_iota(), v_set_i32(0x9e3779b9u)), v_set_i32(key0));
+}
 
 KERNEL struct level_vecs level_vecs_of(const struct trib_levels *l)
 {
@@ -92,19 +98,21 @@ KERNEL struct level_vecs level_vecs_of(const struct trib_levels *l)
         .highest = v_set_i32(l->highest),
         .sign = v_set_i32(l->sign),
         .unit = v_set_f32(0x1p-24f),
-        .key0 = v_set_i32(l->key[0]),
         .key1 = v_set_i32(l->key[1]),
-        .mul1 = v_set_i32(0x7feb352du),
-        .mul2 = v_set_i32(0x846ca68bu),
     };
 }
 
 /* h is i * 0x9e3779b9 + key[0] */
+KERNEL vec v_hash(vec h, vec key1)
+{
+    h = v_mul_i32(v_xor(h, v_shr_i32(h, 16)), v_set_i32(0x7feb352du));
+    h = v_xor(h, v_shr_i32(h, 15));
+    return v_mul_i32(v_add_i32(h, key1), v_set_i32(0x846ca68bu));
+}
+
 KERNEL vec v_level_code(vec x, vec h, const struct level_vecs *l)
 {
-    h = v_mul_i32(v_xor(h, v_shr_i32(h, 16)), l->mul1);
-    h = v_xor(h, v_shr_i32(h, 15));
-    h = v_mul_i32(v_add_i32(h, l->key1), l->mul2);
+    h = v_hash(h, l->key1);
     const vec u = v_mul_f32(v_to_f32(v_shr_i32(h, 8)), l->unit);
     const vec y = v_add_f32(v_mul_f32(v_magnitude(x), l->scale), u);
     const vec level = v_min_i32(v_truncate(y), l->highest);
@@ -117,7 +125,7 @@ static void levels_encode(uint8_t *codes, const float *x, size_t n,
     enum { L = VEC_LANES };
     const struct level_vecs v = level_vecs_of(l);
     const vec step = v_set_i32(L * 0x9e3779b9u);
-    vec h = v_add_i32(v_mul_i32(v_iota(), v_set_i32(0x9e3779b9u)), v.key0);
+    vec h = v_counters(l->key[0]);
     size_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step);
@@ -176,6 +184,111 @@ static void levels_add(float *acc, const uint8_t *codes, size_t n,
         v_store(acc + i, v_add_f32(v_load(acc + i),
                                    v_mul_f32(weight, v_level_value(codes + i, &v))));
     levels_add_scalar(acc + i, codes + i, n - i, l);
+}
+
+struct octave_vecs {
+    vec scale, steps, base, above_base, minus_base, highest, sign, noise, fixed, unit, key1;
+};
+
+KERNEL struct octave_vecs octave_vecs_of(const struct trib_octaves *o)
+{
+    return (struct octave_vecs){
+        .scale = v_set_f32(o->scale),
+        .steps = v_set_f32(o->steps),
+        .base = v_set_i32((uint32_t)o->base),
+        .above_base = v_set_i32((uint32_t)o->base + 1),
+        .minus_base = v_set_i32(-(uint32_t)o->base),
+        .highest = v_set_i32((uint32_t)o->highest),
+        .sign = v_set_i32(o->sign),
+        .noise = v_set_i32(o->noise),
+        .fixed = v_set_i32(o->fixed),
+        .unit = v_set_f32(0x1p-24f),
+        .key1 = v_set_i32(o->key[1]),
+    };
+}
+
+/* h is i * 0x9e3779b9 + key[0] */
+KERNEL vec v_octave_code(vec x, vec h, const struct octave_vecs *o)
+{
+    h = v_or(v_and(v_hash(h, o->key1), o->noise), o->fixed);
+    const vec y = v_mul_f32(v_magnitude(x), o->scale);
+    const vec e = v_shr_i32(y, 23);
+    const vec rounded = v_shr_i32(v_add_i32(y, v_shr_i32(h, 9)), 23);
+    const vec level = v_min_i32(v_add_i32(rounded, o->minus_base), o->highest);
+    const vec u = v_mul_f32(v_to_f32(v_shr_i32(h, 8)), o->unit);
+    const vec step = v_truncate(v_add_f32(v_mul_f32(y, o->steps), u));
+    const vec code = v_or(v_keep_below_i32(level, o->base, e),
+                          v_keep_below_i32(step, e, o->above_base));
+    return v_or(code, v_and(v_sign_i32(x), o->sign));
+}
+
+static void octaves_encode(uint8_t *codes, const float *x, size_t n,
+                           const struct trib_octaves *o)
+{
+    enum { L = VEC_LANES };
+    const struct octave_vecs v = octave_vecs_of(o);
+    const vec step = v_set_i32(L * 0x9e3779b9u);
+    vec h = v_counters(o->key[0]);
+    size_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step);
+        const vec h3 = v_add_i32(h2, step);
+        const vec a = v_octave_code(v_load(x + i), h, &v);
+        const vec b = v_octave_code(v_load(x + i + L), h1, &v);
+        const vec c = v_octave_code(v_load(x + i + 2 * L), h2, &v);
+        const vec d = v_octave_code(v_load(x + i + 3 * L), h3, &v);
+        v_store_u8x4(codes + i, a, b, c, d);
+        h = v_add_i32(h3, step);
+    }
+    octaves_encode_scalar(codes, x, n, i, o);
+}
+
+struct power_vecs {
+    vec level, sign, base, exponent, norm;
+    int shift; /* from the sign's bit to bit 31 */
+};
+
+KERNEL struct power_vecs power_vecs_of(const struct trib_octaves *o)
+{
+    return (struct power_vecs){
+        .level = v_set_i32(o->sign - 1),
+        .sign = v_set_i32(o->sign),
+        .base = v_set_i32((uint32_t)o->base),
+        .exponent = v_set_i32(0x7f800000u),
+        .norm = v_set_f32(o->norm),
+        .shift = __builtin_clz(o->sign),
+    };
+}
+
+KERNEL vec v_octave_value(const uint8_t *codes, const struct power_vecs *o)
+{
+    const vec code = v_load_u8(codes);
+    const vec level = v_and(code, o->level);
+    const vec bits = v_and(v_shl_i32(v_add_i32(level, o->base), 23), o->exponent);
+    const vec v = v_mul_f32(v_keep_below_i32(bits, v_zero(), level), o->norm);
+    return v_xor(v, v_shl_any_i32(v_and(code, o->sign), o->shift));
+}
+
+static void octaves_decode(float *x, const uint8_t *codes, size_t n,
+                           const struct trib_octaves *o)
+{
+    const struct power_vecs v = power_vecs_of(o);
+    size_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES)
+        v_store(x + i, v_octave_value(codes + i, &v));
+    octaves_decode_scalar(x + i, codes + i, n - i, o);
+}
+
+static void octaves_add(float *acc, const uint8_t *codes, size_t n,
+                        const struct trib_octaves *o)
+{
+    const struct power_vecs v = power_vecs_of(o);
+    const vec weight = v_set_f32(o->weight);
+    size_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES)
+        v_store(acc + i, v_add_f32(v_load(acc + i),
+                                   v_mul_f32(weight, v_octave_value(codes + i, &v))));
+    octaves_add_scalar(acc + i, codes + i, n - i, o);
 }
 
 /* The steps of trib_bits_close and trib_bits_open on several words at once. */

@@ -7,6 +7,7 @@ libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 libcompress_la_LIBADD =
 libcompress_la_SOURCES = \
 	compress/bitpack.h \
+	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
 	compress/gaps.c compress/gaps.h \
@@ -17,6 +18,7 @@ libcompress_la_SOURCES = \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
 	compress/kernels_vec_reduce.h \
+	compress/octaves.c \
 	compress/qsgd.c \
 	compress/select.c \
 	compress/sparse.c \

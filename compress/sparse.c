@@ -42,7 +42,7 @@ size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
 {
     if (n == 0)
         return 0;
-    return HEADER_BYTES + larger(c->row->quantise->bytes(c, n), n * sizeof(float));
+    return HEADER_BYTES + larger(c->stages.quantise->bytes(c, n), n * sizeof(float));
 }
 
 /* Two arrays of n + 64 words: positions, and candidates or values. */
@@ -70,16 +70,16 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
 {
     const size_t n = in->n;
     const bool exact = in->mode == TRIB_ENCODE_EXACT;
-    const struct trib_quantise *q = exact ? &trib_quantise_f32 : c->row->quantise;
+    const struct trib_quantise *q = exact ? &trib_quantise_f32 : c->stages.quantise;
     if (n == 0)
         return 0;
     assert(n <= UINT32_MAX - 64);
     uint32_t *positions = in->scratch;
     uint32_t *work = positions + n + 64;
     float *values = (float *)(void *)work; /* candidates are gone by then */
-    const float *x = c->row->transform->apply(c, in->x, n, in->scratch);
+    const float *x = c->stages.transform->apply(c, in->x, n, in->scratch);
     const size_t m = exact ? c->kernels->select_at_least(x, n, 1, positions)
-                           : c->row->select->choose(c, x, n, positions, work);
+                           : c->stages.select->choose(c, x, n, positions, work);
 
     struct header h = {.kind = choose_kind(positions, m, n, q, c),
                        .values = exact ? VALUES_F32 : VALUES_QUANTISED};
@@ -159,7 +159,7 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
     if (!header_read(d, &h))
         return TRIB_ERR_CODEC;
     const struct trib_quantise *q =
-        h.values == VALUES_F32 ? &trib_quantise_f32 : c->row->quantise;
+        h.values == VALUES_F32 ? &trib_quantise_f32 : c->stages.quantise;
     const size_t values = q->bytes(c, h.count);
     if (d->len - HEADER_BYTES < values)
         return TRIB_ERR_CODEC;

@@ -24,11 +24,13 @@ enum trib_param_id {
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
+    TRIB_PARAM_ROUND,
     TRIB_PARAM_EF,
     TRIB_PARAM_COUNT,
 };
 
 enum { TRIB_NORM_L2, TRIB_NORM_MAX }; /* values of TRIB_PARAM_NORM */
+enum { TRIB_ROUND_RANDOM, TRIB_ROUND_NEAREST }; /* of TRIB_PARAM_ROUND */
 
 #define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
 
@@ -68,6 +70,7 @@ struct trib_quantise {
     void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
                        float weight, float *acc);
     double (*delta)(const struct trib_codec *c);
+    const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
 };
 
 /* How the positions of a sparse block, or the bits of a dense one, are laid out. */
@@ -75,12 +78,16 @@ struct trib_pack {
     const char *name;
 };
 
-struct trib_codec_row {
-    const char *name;
+struct trib_stages {
     const struct trib_transform *transform;
     const struct trib_select *select;
     const struct trib_quantise *quantise;
     const struct trib_pack *pack;
+};
+
+struct trib_codec_row {
+    const char *name;
+    struct trib_stages stages;
     uint32_t flags; /* with FEEDBACK: its default */
 };
 
@@ -88,6 +95,9 @@ enum { TRIB_CODEC_TEXT_MAX = 160 };
 
 struct trib_codec {
     const struct trib_codec_row *row;
+    const struct trib_codec_row *values; /* whose quantiser takes the row's place: what stands
+                                          * behind a "+"; or NULL */
+    struct trib_stages stages;
     const struct trib_kernels *kernels;
     double param[TRIB_PARAM_COUNT];
     struct trib_codec_info info;
@@ -101,6 +111,8 @@ extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
 extern const struct trib_quantise trib_quantise_levels;
+extern const struct trib_quantise trib_quantise_natural;
+extern const struct trib_quantise trib_quantise_dither;
 extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
 extern const struct trib_pack trib_pack_gaps;

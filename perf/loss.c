@@ -27,11 +27,18 @@ static double number_of(const char *codec, const char *key, double otherwise)
     return otherwise;
 }
 
+/* w of E|C(x) - x|^2 <= w |x|^2 of what quantises at random, or to powers of two; else 0. */
 static double variance_of(const char *codec)
 {
     double levels = exp2(number_of(codec, "bits", 4) - 1) - 1;
     double bucket = number_of(codec, "bucket", 512);
-    double w = bucket / (4 * levels * levels);
+    double w = bucket / (4 * levels * levels), q = ldexp(sqrt(bucket), 1 - (int)levels);
+    if (strstr(codec, "natural") != NULL)
+        return strstr(codec, "round=nearest") != NULL ? 1.0 / 9 : 1.0 / 8;
+    if (strstr(codec, "dither") != NULL)
+        return 1.0 / 8 + q * fmin(1, q);
+    if (strstr(codec, "qsgd") == NULL)
+        return 0;
     return strstr(codec, "norm=l2") == NULL ? w : fmin(w, sqrt(bucket) / levels);
 }
 
@@ -43,7 +50,7 @@ static bool begins(const char *codec, const char *name)
 
 struct perf_loss perf_loss_of(const char *codec)
 {
-    struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN};
+    struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN, .variance = variance_of(codec)};
     bool selects = begins(codec, "topk");
     loss.feedback = number_of(codec, "ef", selects) > 0;
     if (begins(codec, "f16") || strstr(codec, "+f16") != NULL)
@@ -59,9 +66,11 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.kind = PERF_LOSS_SELECTED;
         loss.k = number_of(codec, "k", 0);
         loss.ratio = loss.k > 0 ? 0 : number_of(codec, "ratio", 0.01);
-    } else if (begins(codec, "qsgd")) {
+    } else if (begins(codec, "natural") && strstr(codec, "round=nearest") != NULL) {
+        loss.kind = PERF_LOSS_ROUNDED;
+        loss.rounding = 1.0 / 3;
+    } else if (loss.variance > 0) {
         loss.kind = PERF_LOSS_RANDOM;
-        loss.variance = variance_of(codec);
     }
     return loss;
 }
@@ -89,6 +98,8 @@ bool perf_element_wrong(const struct perf_passage *p, double got, double want,
     case PERF_LOSS_ROUNDED:
         return !(fabs(got - want) <= (grown - 1) * magnitude + floor);
     case PERF_LOSS_SELECTED:
+        if (p->loss->variance > 0)
+            return !isfinite(got);
         return !(fabs(got) <= grown * magnitude + floor);
     default:
         return !isfinite(got);
@@ -130,7 +141,8 @@ double perf_error_limit(const struct perf_passage *p, const struct perf_whole *w
         return (double)INFINITY;
     for (int rank = 0; rank < p->ranks; rank++) {
         const struct perf_part *part = &whole->parts[rank];
-        double left = fmin(1 - share(loss, part->n), 1) + rounded * rounded;
+        double left = fmin(1 - share(loss, part->n), 1) + rounded * rounded +
+                      VARIANCE_SLACK * loss->variance;
         sum += sqrt(left * part->x2);
     }
     return sum * sum;
@@ -165,7 +177,7 @@ int perf_parts_lost(const struct perf_passage *p, const struct perf_whole *whole
         const struct perf_part *part = &whole->parts[rank];
         if (p->loss->kind == PERF_LOSS_RANDOM)
             lost += random_lost(part);
-        else if (p->loss->kind == PERF_LOSS_SELECTED)
+        else if (p->loss->kind == PERF_LOSS_SELECTED && p->loss->variance == 0)
             lost += selected_lost(p->loss, part, whole);
     }
     return lost;

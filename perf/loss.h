@@ -6,8 +6,9 @@
  *
  *     rounded    each element lies within the roundings that it may have seen
  *     selected   no element exceeds the sum of the magnitudes; the whole error is below
- *                what the selections leave out; and each rank has its share of elements
- *                that nobody else has sent
+ *                what the selections leave out and their values are off; and each rank has
+ *                its share of elements that nobody else has sent. With values of random
+ *                error the error as a whole alone is looked at
  *     random     the whole error is below what the variance bound allows; and it has
  *                nothing in common with any rank's input, as it would if that were
  *                missing or there twice
@@ -20,9 +21,9 @@
 
 enum perf_loss_kind {
     PERF_LOSS_NONE,
-    PERF_LOSS_ROUNDED, /* f16, bf16 */
+    PERF_LOSS_ROUNDED, /* f16, bf16, natural:round=nearest */
     PERF_LOSS_SELECTED, /* topk */
-    PERF_LOSS_RANDOM, /* qsgd */
+    PERF_LOSS_RANDOM, /* qsgd, natural, dither */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */
 };
 
@@ -32,7 +33,7 @@ struct perf_loss {
     double rounding; /* of the values that are sent, relative; 0: sent as f32 */
     double ratio; /* selected: of the elements; 0: k says how many */
     double k;
-    double variance; /* random: w of E|C(x) - x|^2 <= w |x|^2 */
+    double variance; /* w of E|C(x) - x|^2 <= w |x|^2 of random values; 0: they are not */
 };
 
 /** perf_loss_of - of a codec text that trib_codec_check accepts. */

@@ -360,6 +360,55 @@ static void check_levels(const struct trib_kernels *isa)
     }
 }
 
+/* As natural compression has it (no norm, any base) or natural dithering. */
+static void random_octaves(struct trib_octaves *o, const float *x, size_t n)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    const uint32_t largest = ref->max_magnitude(x, n), bits = 2 + random_below(7);
+    const bool natural = random_below(2);
+    o->sign = 1u << (bits - 1);
+    o->highest = (int32_t)o->sign - 1;
+    o->scale = o->norm = 1.0f;
+    o->base = (int32_t)(largest >> 23) + 1 - o->highest;
+    if (!natural) {
+        memcpy(&o->norm, &largest, sizeof largest);
+        o->norm = fmaxf(o->norm * (1.0f + (float)random_below(4)), 0x1p-100f);
+        o->scale = 1.0f / o->norm;
+        o->base = 127 - o->highest;
+        o->steps = ldexpf(1.0f, o->highest - 1);
+    }
+    o->noise = random_below(4) ? UINT32_MAX : 0;
+    o->fixed = o->noise ? 0 : 1u << 31;
+    o->weight = random_f32();
+    o->key[0] = random_u32(), o->key[1] = random_u32();
+}
+
+static void check_octaves(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 300; n++) {
+        struct trib_octaves o = {0};
+        float *x = (float *)place(0, 4 * n, 4 * random_below(9));
+        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
+        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
+        fill(TRIB_F32, (unsigned char *)x, n);
+        ref->drop_not_finite(x, n);
+        for (size_t i = 0; i < n; i++) /* a bucket's norm is finite */
+            x[i] *= 0x1p-4f;
+        random_octaves(&o, x, n);
+        ref->octaves_encode(p, x, n, &o), isa->octaves_encode(q, x, n, &o);
+        assert_memory_equal(p, q, n);
+        fill(TRIB_I8, p, n);
+        memcpy(q, p, n);
+        ref->octaves_decode(a, p, n, &o), isa->octaves_decode(b, q, n, &o);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
+        ref->octaves_add(a, p, n, &o), isa->octaves_add(b, q, n, &o);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
+    }
+}
+
 static void check_scans(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
@@ -457,6 +506,12 @@ static void test_levels(void **state)
 {
     (void)state;
     test_isa(check_levels);
+}
+
+static void test_octaves(void **state)
+{
+    (void)state;
+    test_isa(check_octaves);
 }
 static void test_scans(void **state)
 {
@@ -566,6 +621,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_halves),
         cmocka_unit_test(test_conversions), cmocka_unit_test(test_axpy),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_octaves),
         cmocka_unit_test(test_scans),
     };
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {

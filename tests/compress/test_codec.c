@@ -15,8 +15,8 @@ static void test_rows(void **state)
         struct trib_codec *c = codec_new(rows[i].name, NULL);
         const struct trib_codec_info *info = trib_codec_info(c);
         assert_string_equal(rows[i].name, row->name);
-        const char *const stages[] = {row->transform->name, row->select->name,
-                                      row->quantise->name, row->pack->name};
+        const char *const stages[] = {row->stages.transform->name, row->stages.select->name,
+                                      row->stages.quantise->name, row->stages.pack->name};
         for (int s = 0; s < 4; s++) {
             assert_string_equal(rows[i].stages[s], stages[s]);
             assert_string_equal(info->stages[s], stages[s]);
@@ -33,14 +33,14 @@ static void test_slots_filled(void **state)
     (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         const struct trib_codec_row *row = &trib_codecs[i];
-        assert_non_null(row->transform->apply);
-        assert_non_null(row->select->choose);
-        assert_non_null(row->select->delta);
-        assert_non_null(row->quantise->bytes);
-        assert_non_null(row->quantise->encode);
-        assert_non_null(row->quantise->decode);
-        assert_non_null(row->quantise->decode_add);
-        assert_non_null(row->quantise->delta);
+        assert_non_null(row->stages.transform->apply);
+        assert_non_null(row->stages.select->choose);
+        assert_non_null(row->stages.select->delta);
+        assert_non_null(row->stages.quantise->bytes);
+        assert_non_null(row->stages.quantise->encode);
+        assert_non_null(row->stages.quantise->decode);
+        assert_non_null(row->stages.quantise->decode_add);
+        assert_non_null(row->stages.quantise->delta);
     }
 }
 
@@ -70,6 +70,9 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("qsgd"), TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("natural"), TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("natural:round=nearest"), 0);
+    assert_int_equal(flags_of("topk+natural"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
 }
 
 static void test_delta(void **state)
@@ -81,6 +84,13 @@ static void test_delta(void **state)
     assert_true(delta_of("topk+f16") == 0.0);
     assert_true(delta_of("qsgd:bits=4") == 0.0);
     assert_true(fabs(delta_of("qsgd:bits=8") - 1.008) < 1e-3);
+    assert_true(delta_of("natural") == 8.0 / 7);
+    assert_true(delta_of("natural:round=nearest") == 9.0 / 8);
+    assert_true(fabs(delta_of("topk:ratio=0.01+natural") - 100 * 8.0 / 7) < 1e-9);
+    assert_true(delta_of("topk:ratio=0.01+qsgd:bits=4") == 0.0);
+    assert_true(delta_of("dither:bits=2") == 0.0);
+    /* q = sqrt(512) / 64 */
+    assert_true(fabs(delta_of("dither:bits=4") - 1 / (1 - 0.125 - 0.125)) < 1e-12);
 }
 
 static void test_digest(void **state)

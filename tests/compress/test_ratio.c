@@ -22,6 +22,13 @@ static const char *const texts[] = {
     "qsgd:bits=4,norm=l2",
     "qsgd:bits=4",
     "qsgd:bits=8",
+    "topk:ratio=0.01+natural",
+    "topk:ratio=0.01+qsgd:bits=4,bucket=64",
+    "natural",
+    "natural:round=nearest",
+    "dither:bits=3",
+    "dither:bits=4",
+    "dither:bits=5",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 

@@ -28,12 +28,22 @@ static const char *const codec_texts[] = {
     "topk:ratio=0.05+f16",
     "topk:ratio=0.05+bf16",
     "topk:k=100000+bf16",
+    "topk:ratio=0.05+natural",
+    "topk:ratio=0.3+qsgd:bits=5,bucket=64",
+    "topk:ratio=0.02+dither:bits=3,bucket=8",
     "qsgd",
     "qsgd:bits=2,bucket=64",
     "qsgd:bits=3,bucket=8,norm=max",
     "qsgd:bits=5,bucket=1000",
     "qsgd:bits=8,norm=max",
     "qsgd:bits=8,bucket=65536",
+    "natural",
+    "natural:bucket=8,round=nearest",
+    "natural:bucket=65536",
+    "dither",
+    "dither:bits=2,bucket=64",
+    "dither:bits=5,norm=l2",
+    "dither:bits=8,bucket=4096",
 };
 enum { CODEC_TEXTS = sizeof codec_texts / sizeof *codec_texts };
 

@@ -26,6 +26,7 @@ core_tests_link = libranks.la $(LDADD)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_lossy_LDADD = $(core_tests_link)
+tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/test_matrix.c
 tests_core_test_matrix_LDADD = $(core_tests_link)
 tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
@@ -40,7 +41,8 @@ core_verbs_tests = \
 	tests/core/test_over_verbs
 check_PROGRAMS += $(core_verbs_tests)
 TESTS += $(core_verbs_tests)
-tests_core_test_matrix_verbs_SOURCES = tests/core/test_matrix.c $(fake_verbs_sources)
+tests_core_test_matrix_verbs_SOURCES = \
+	tests/core/matrix_codecs.h tests/core/test_matrix.c $(fake_verbs_sources)
 tests_core_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
 tests_core_test_matrix_verbs_LDADD = $(core_tests_link)
 tests_core_test_over_verbs_SOURCES = \

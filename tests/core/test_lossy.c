@@ -133,7 +133,7 @@ static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
 
 static void test_feedback_conserves(void **state)
 {
-    static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.1+f16",
+    static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.1+natural",
                                          "topk:ratio=0.05+bf16"};
 
     (void)state;
@@ -159,12 +159,16 @@ static void test_feedback_of_quantisers(void **state)
     }
 }
 
-static void test_qsgd_is_unbiased(void **state)
+static void test_unbiased(void **state)
 {
+    static const char *const codecs[] = {"qsgd:bits=4", "natural", "dither:bits=3"};
+
     (void)state;
     for (size_t a = 0; a < 5; a++) {
-        struct scene s = {"qsgd:bits=4", algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
+        struct scene s = {codecs[a % 3], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
+        struct scene t = {codecs[(a + 1) % 3], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
         run(unbiased, &s, 2 + (int)a % 3, "transport=shm");
+        run(unbiased, &t, 2 + (int)a % 3, "transport=shm");
     }
     struct scene s = {"qsgd:bits=2,bucket=64", "direct", TRIB_ALLREDUCE, TRIB_MEAN};
     run(unbiased, &s, 2, "transport=shm+nomap");
@@ -296,7 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_feedback_conserves),
         cmocka_unit_test(test_feedback_of_quantisers),
-        cmocka_unit_test(test_qsgd_is_unbiased),
+        cmocka_unit_test(test_unbiased),
         cmocka_unit_test(test_specials),
         cmocka_unit_test(test_codec_by_configuration),
         cmocka_unit_test(test_roots),

@@ -22,6 +22,7 @@
 
 #include "base/cpu.h"
 #include "build-config.h"
+#include "tests/core/matrix_codecs.h"
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -61,9 +62,6 @@ enum memory {
 };
 
 static const char *const memory_names[] = {"alloc", "malloc", "registered", "mixed"};
-static const char *const codecs[] = {
-    "none", "f16", "bf16", "qsgd:bits=8", "topk:ratio=0.25", "topk:ratio=0.1+f16",
-};
 static const size_t chunks[] = {0, 256, 4096};
 static const int rank_counts[] = {1, 2, 3, 4, 5, 8};
 
@@ -160,7 +158,7 @@ static void radices(const struct job *j, int radix[AXES])
     radix[AXIS_PAIR] = j->n_pairs;
     radix[AXIS_DTYPE] = TRIB_DTYPE_COUNT;
     radix[AXIS_OP] = TRIB_OP_COUNT;
-    radix[AXIS_CODEC] = (int)(sizeof(codecs) / sizeof(*codecs));
+    radix[AXIS_CODEC] = MATRIX_CODECS;
     radix[AXIS_SIZE] = 12;
     radix[AXIS_PLACE] = 2;
     radix[AXIS_MEMORY] = MEMORY_KINDS;
@@ -204,7 +202,7 @@ static bool makes_sense(const struct job *j, const int digit[AXES])
     trib_coll_t coll = j->pairs[digit[AXIS_PAIR]].coll;
     trib_op_t op = (trib_op_t)digit[AXIS_OP];
     bool lossy = digit[AXIS_CODEC] != 0;
-    bool any_op = digit[AXIS_CODEC] <= 2;
+    bool any_op = matrix_codecs[digit[AXIS_CODEC]].any_op;
 
     if (!sums(coll) && op != TRIB_SUM)
         return false;
@@ -223,7 +221,7 @@ static void decode(const struct job *j, uint64_t number, struct one *c)
         c->digit[a] = (int)(rest % (uint64_t)radix[a]);
     c->number = number;
     c->pair = j->pairs[c->digit[AXIS_PAIR]];
-    c->codec = codecs[c->digit[AXIS_CODEC]];
+    c->codec = matrix_codecs[c->digit[AXIS_CODEC]].text;
     c->count = size_of(c->digit[AXIS_SIZE], j->size);
     c->in_place = c->digit[AXIS_PLACE];
     c->root = (int)(bits % (uint64_t)j->size);
@@ -372,21 +370,14 @@ static struct oracle_answer answer(const struct one *c, int rank, size_t i)
 /* How far codes may be off, for one element whose inputs sum to `magnitude` absolutely. */
 static double codec_tolerance(const struct one *c, double magnitude)
 {
-    double hops = c->oracle.size + 1;
-    bool moved_only = !sums(c->pair.coll);
+    struct matrix_element e = {.hops = c->oracle.size + 1,
+                               .magnitude = magnitude,
+                               .ranks = c->oracle.size,
+                               .moved_only = !sums(c->pair.coll)};
 
     if (c->oracle.op == TRIB_PROD)
-        magnitude = fmax(magnitude, 256); /* of partial products, too */
-    switch (c->digit[AXIS_CODEC]) {
-    case 1: /* f16 */
-        return hops * 0x1p-10 * magnitude + hops * 0x1p-24;
-    case 2: /* bf16 */
-        return hops * 0x1p-7 * magnitude;
-    case 3: /* qsgd: each word is off by at most a bucket's norm / levels */
-        return hops * sqrt(512) * 8 * c->oracle.size / 127;
-    default: /* topk: what is not selected is missing; f16 values of it */
-        return (moved_only ? 0x1p-10 : 1.001) * magnitude + 1e-6;
-    }
+        e.magnitude = fmax(magnitude, 256); /* of partial products, too */
+    return matrix_codecs[c->digit[AXIS_CODEC]].tolerance(&e);
 }
 
 /* Of a result whose bits are alike on all ranks, see check_alike, each looks at a part. */
@@ -415,7 +406,8 @@ static void check_result(struct rank *r, const struct one *c, const struct call 
         die(r, c, what);
     }
     /* Noise that every element may have must not be in all of them. */
-    double most = c->digit[AXIS_CODEC] == 3 ? 0.1 * (c->oracle.size + 1) : 0.95;
+    bool noisy = matrix_codecs[c->digit[AXIS_CODEC]].noisy;
+    double most = noisy ? 0.1 * (c->oracle.size + 1) : 0.95;
     if (c->digit[AXIS_CODEC] && k->result_n > 1000 && error > most * signal)
         die(r, c, "the normalised error is too large");
 }

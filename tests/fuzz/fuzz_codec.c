@@ -20,6 +20,10 @@ static const char *const texts[] = {
     "topk:ratio=0.02+bf16",
     "qsgd",
     "qsgd:bits=3,bucket=8,norm=max",
+    "natural:bucket=64",
+    "dither:bits=3,bucket=8",
+    "topk:ratio=0.3+natural:bucket=8",
+    "topk:ratio=0.3+qsgd:bits=5,bucket=16",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 

@@ -51,6 +51,18 @@ static void code_levels(float *x, int levels)
     }
 }
 
+/* To a power of two below or above, so that the mean is right. */
+static void code_natural(float *x)
+{
+    for (int i = 0; i < COUNT; i++) {
+        if (x[i] == 0)
+            continue;
+        double low = ldexp(1, ilogb((double)x[i]));
+        double up = uniform() < fabs((double)x[i]) / low - 1 ? 2 : 1;
+        x[i] = copysignf((float)(low * up), x[i]);
+    }
+}
+
 static void code_2_bits(float *x)
 {
     code_levels(x, 1);
@@ -84,6 +96,7 @@ static const struct scene scenes[] = {
     {"qsgd:bits=2", code_2_bits, true},
     {"qsgd:bits=8", code_8_bits, true},
     {"topk:ratio=0.02", code_selected, false},
+    {"natural", code_natural, true},
 };
 
 /* The sum of what the ranks put in, `times` of rank 1 from element `from` on. */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "compress/buckets.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "compress/bitpack.h"
+
+enum {
+    PIECE = 1024, /* codes in memory at a time; a multiple of 8 */
+    NOISE_BLOCK = 4096, /* elements that share two keys */
+};
+
+static const float SMALLEST_NORM = 0x1p-100f;
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static const struct trib_bucketing *bucketing(const struct trib_codec *c)
+{
+    return c->stages.quantise->bucketing;
+}
+
+static size_t heads_bytes(const struct trib_buckets *b, size_t n)
+{
+    return (n / b->bucket + (n % b->bucket != 0)) * b->head;
+}
+
+size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
+{
+    const struct trib_buckets b = bucketing(c)->layout(c);
+    return heads_bytes(&b, n) + trib_bits_bytes(n, b.bits);
+}
+
+/* ---- encode --------------------------------------------------------------------- */
+
+/* Keys of the hash of kernels.h from element `index` of the whole vector on; returns how many
+ * elements have these. So noise depends on neither chunk nor bucket. */
+static size_t noise_at(const struct trib_encode_key *key, uint64_t index,
+                       uint32_t keys_out[2])
+{
+    const struct trib_rng rng = {key->seed, key->stream, key->step};
+    const struct trib_rng_block r = trib_rng_draw4(rng, index / NOISE_BLOCK);
+    const uint32_t within = (uint32_t)(index % NOISE_BLOCK);
+    keys_out[0] = r.word[0] + within * 0x9e3779b9u; /* the hash goes on counting */
+    keys_out[1] = r.word[1];
+    return NOISE_BLOCK - within;
+}
+
+/* The codes of one bucket, whose first value is number `index` of the vector. */
+static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
+                         const struct trib_encode_key *key, uint64_t index,
+                         union trib_bucket_params *p, int bits, uint8_t *dst)
+{
+    uint8_t codes[PIECE + 8];
+    uint32_t keys[2];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t count = min_size(PIECE, n - i);
+        for (size_t j = 0, same; j < count; j += same) {
+            same = min_size(noise_at(key, index + i + j, keys), count - j);
+            bucketing(c)->encode(c->kernels, codes + j, x + i + j, same, keys, p);
+        }
+        c->kernels->bits_pack(dst + i / 8 * (size_t)bits, codes, count, bits);
+    }
+}
+
+void trib_buckets_encode(const struct trib_codec *c, const float *x, size_t n,
+                         const struct trib_encode_key *key, uint8_t *dst)
+{
+    const struct trib_bucketing *q = bucketing(c);
+    const struct trib_buckets b = q->layout(c);
+    union trib_bucket_params p = q->params(c);
+    uint8_t *codes = dst + heads_bytes(&b, n);
+    for (size_t i = 0; i < n; i += b.bucket, dst += b.head) {
+        const size_t count = min_size(b.bucket, n - i);
+        const uint32_t magnitude = c->kernels->max_magnitude(x + i, count);
+        uint8_t *to = codes + i / 8 * (size_t)b.bits;
+        if (q->measure(c, x + i, count, magnitude, &p, dst))
+            encode_codes(c, x + i, count, key, key->index + i, &p, b.bits, to);
+        else
+            memset(to, 0, trib_bits_bytes(count, b.bits));
+    }
+}
+
+static float l2_norm(const struct trib_kernels *k, const float *x, size_t n)
+{
+    const float squares = k->sum_squares(x, n);
+    if (squares > 0x1p-80f && squares <= FLT_MAX)
+        return sqrtf(squares);
+    double sum = 0; /* the squares left the range of f32 */
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sum < (double)FLT_MAX * (double)FLT_MAX ? (float)sqrt(sum) : FLT_MAX;
+}
+
+float trib_bucket_norm(const struct trib_codec *c, const float *x, size_t n,
+                       uint32_t magnitude)
+{
+    float norm;
+    memcpy(&norm, &magnitude, sizeof norm);
+    if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
+        norm = fmaxf(norm, l2_norm(c->kernels, x, n));
+    return fmaxf(norm, SMALLEST_NORM);
+}
+
+bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,
+                              uint32_t magnitude, float *norm_out, uint8_t *head_out)
+{
+    const bool finite = magnitude < 0x7f800000u;
+    if (magnitude && finite)
+        *norm_out = trib_bucket_norm(c, x, n, magnitude);
+    else
+        *norm_out = finite ? 0.0f : NAN;
+    memcpy(head_out, norm_out, sizeof *norm_out);
+    return magnitude && finite;
+}
+
+/* ---- decode --------------------------------------------------------------------- */
+
+/* A piece of a bucket within the range asked for, and its codes. */
+struct piece {
+    size_t at; /* in the range */
+    size_t count;
+    uint8_t codes[PIECE + 8];
+};
+
+/* The piece behind p, its head opened; false: the range is done. p is all 0 at first. */
+static bool next_piece(const struct trib_codec *c, const struct trib_buckets *b,
+                       const struct trib_code *code, union trib_bucket_params *params,
+                       struct piece *p)
+{
+    p->at += p->count;
+    const size_t at = code->first + p->at, in_bucket = b->bucket - at % b->bucket;
+    const uint8_t *codes = code->src + heads_bytes(b, code->n);
+    p->count = min_size(PIECE, min_size(in_bucket, code->count - p->at));
+    if (!p->count)
+        return false;
+    assert(at % 8 == 0);
+    bucketing(c)->open(code->src + at / b->bucket * b->head, params);
+    c->kernels->bits_unpack(p->codes, codes + at / 8 * (size_t)b->bits, p->count, b->bits);
+    return true;
+}
+
+void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *code, float *x)
+{
+    const struct trib_bucketing *q = bucketing(c);
+    const struct trib_buckets b = q->layout(c);
+    union trib_bucket_params params = q->params(c);
+    struct piece p;
+    p.at = p.count = 0;
+    while (next_piece(c, &b, code, &params, &p))
+        q->decode(c->kernels, x + p.at, p.codes, p.count, &params);
+}
+
+void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, float weight,
+                      float *acc)
+{
+    const struct trib_bucketing *q = bucketing(c);
+    const struct trib_buckets b = q->layout(c);
+    union trib_bucket_params params = q->params(c);
+    struct piece p;
+    p.at = p.count = 0;
+    while (next_piece(c, &b, code, &params, &p))
+        q->add(c->kernels, acc + p.at, p.codes, p.count, weight, &params);
+}

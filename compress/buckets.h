@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Quantisers that work on buckets: a head says what the values of a bucket have in common,
+ * then each is a code of 1 to 8 bits.
+ *
+ *     | ceil(n / bucket) heads of `head` bytes | n codes of `bits` bits, no holes (bitpack.h) |
+ *
+ * A bucket has a multiple of 8 values, so its codes begin at a whole byte. A quantiser of
+ * this kind is a const struct trib_bucketing; the functions below are its other slots.
+ */
+#ifndef COMPRESS_BUCKETS_H
+#define COMPRESS_BUCKETS_H
+
+#include "compress/stages.h"
+
+struct trib_buckets {
+    size_t bucket; /* values */
+    size_t head;   /* bytes */
+    int bits;      /* of a code */
+};
+
+union trib_bucket_params {
+    struct trib_levels levels;
+    struct trib_octaves octaves;
+};
+
+struct trib_bucketing {
+    struct trib_buckets (*layout)(const struct trib_codec *c);
+    /* what does not depend on the bucket */
+    union trib_bucket_params (*params)(const struct trib_codec *c);
+    /* The head of n values, whose largest magnitude (its bits) is given; false: all codes
+     * are 0. */
+    bool (*measure)(const struct trib_codec *c, const float *x, size_t n,
+                    uint32_t magnitude, union trib_bucket_params *p, uint8_t *head_out);
+    void (*encode)(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
+                   const uint32_t keys[2], union trib_bucket_params *p);
+    /* from a head, which may be any bytes */
+    void (*open)(const uint8_t *head, union trib_bucket_params *p);
+    void (*decode)(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
+                   const union trib_bucket_params *p);
+    void (*add)(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
+                float weight, union trib_bucket_params *p);
+};
+
+/* The slots of such a quantiser. */
+size_t trib_buckets_bytes(const struct trib_codec *c, size_t n);
+void trib_buckets_encode(const struct trib_codec *c, const float *x, size_t n,
+                         const struct trib_encode_key *key, uint8_t *dst);
+void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *code, float *x);
+void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, float weight,
+                      float *acc);
+
+/**
+ * trib_bucket_norm - by TRIB_PARAM_NORM of n values, none of them NaN or Inf, of which the
+ * largest magnitude (its bits) is given, not 0. Not below that, nor below 2^-100.
+ */
+float trib_bucket_norm(const struct trib_codec *c, const float *x, size_t n,
+                       uint32_t magnitude);
+
+/* The head of a bucket that has a norm, in f32: 0 if all are zero, NaN if one is not finite;
+ * false then. */
+bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,
+                              uint32_t magnitude, float *norm_out, uint8_t *head_out);
+
+#endif

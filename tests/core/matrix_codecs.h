@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The codecs of test_matrix, and how far their results may be off.
+ */
+#ifndef TESTS_CORE_MATRIX_CODECS_H
+#define TESTS_CORE_MATRIX_CODECS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* For one element: how often it is encoded at most, and what its inputs sum to absolutely. */
+struct matrix_element {
+    double hops;
+    double magnitude;
+    int ranks;
+    bool moved_only; /* nothing is summed */
+};
+
+struct matrix_codec {
+    const char *text;
+    bool any_op;
+    bool noisy; /* its normalised error grows with the ranks */
+    double (*tolerance)(const struct matrix_element *e);
+};
+
+static inline double tolerance_f16(const struct matrix_element *e)
+{
+    return e->hops * 0x1p-10 * e->magnitude + e->hops * 0x1p-24;
+}
+
+static inline double tolerance_bf16(const struct matrix_element *e)
+{
+    return e->hops * 0x1p-7 * e->magnitude;
+}
+
+/* Each word is off by at most a bucket's norm / levels. */
+static inline double tolerance_qsgd(const struct matrix_element *e)
+{
+    return e->hops * sqrt(512) * 8 * e->ranks / 127;
+}
+
+/* Each word has at most twice the value. */
+static inline double tolerance_natural(const struct matrix_element *e)
+{
+    return pow(2, e->hops) * e->magnitude;
+}
+
+/* What is not selected is missing; f16 values of it. */
+static inline double tolerance_topk(const struct matrix_element *e)
+{
+    return (e->moved_only ? 0x1p-10 : 1.001) * e->magnitude + 1e-6;
+}
+
+static inline double tolerance_topk_natural(const struct matrix_element *e)
+{
+    return 1.001 * e->magnitude;
+}
+
+static const struct matrix_codec matrix_codecs[] = {
+    {"none", true, false, NULL},
+    {"f16", true, false, tolerance_f16},
+    {"bf16", true, false, tolerance_bf16},
+    {"qsgd:bits=8", false, true, tolerance_qsgd},
+    {"topk:ratio=0.25", false, false, tolerance_topk},
+    {"topk:ratio=0.1+f16", false, false, tolerance_topk},
+    {"natural", false, true, tolerance_natural},
+    {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
+};
+enum { MATRIX_CODECS = sizeof matrix_codecs / sizeof *matrix_codecs };
+
+#endif
