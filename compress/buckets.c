@@ -14,8 +14,6 @@ enum {
     NOISE_BLOCK = 4096, /* elements that share two keys */
 };
 
-static const float SMALLEST_NORM = 0x1p-100f;
-
 static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -87,9 +85,9 @@ void trib_buckets_encode(const struct trib_codec *c, const float *x, size_t n,
     }
 }
 
-static float l2_norm(const struct trib_kernels *k, const float *x, size_t n)
+float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n)
 {
-    const float squares = k->sum_squares(x, n);
+    const float squares = c->kernels->sum_squares(x, n);
     if (squares > 0x1p-80f && squares <= FLT_MAX)
         return sqrtf(squares);
     double sum = 0; /* the squares left the range of f32 */
@@ -104,8 +102,8 @@ float trib_bucket_norm(const struct trib_codec *c, const float *x, size_t n,
     float norm;
     memcpy(&norm, &magnitude, sizeof norm);
     if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
-        norm = fmaxf(norm, l2_norm(c->kernels, x, n));
-    return fmaxf(norm, SMALLEST_NORM);
+        norm = fmaxf(norm, trib_bucket_l2(c, x, n));
+    return fmaxf(norm, TRIB_SMALLEST_NORM);
 }
 
 bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,

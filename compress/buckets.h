@@ -22,6 +22,7 @@ struct trib_buckets {
 union trib_bucket_params {
     struct trib_levels levels;
     struct trib_octaves octaves;
+    struct trib_pair pair;
 };
 
 struct trib_bucketing {
@@ -50,9 +51,14 @@ void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *cod
 void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, float weight,
                       float *acc);
 
+#define TRIB_SMALLEST_NORM 0x1p-100f
+
+/** trib_bucket_l2 - the l2 norm of n finite values; FLT_MAX where it is larger. */
+float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n);
+
 /**
  * trib_bucket_norm - by TRIB_PARAM_NORM of n values, none of them NaN or Inf, of which the
- * largest magnitude (its bits) is given, not 0. Not below that, nor below 2^-100.
+ * largest magnitude (its bits) is given, not 0. Not below that, nor below TRIB_SMALLEST_NORM.
  */
 float trib_bucket_norm(const struct trib_codec *c, const float *x, size_t n,
                        uint32_t magnitude);

@@ -62,7 +62,16 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
     X("dither", "dither[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "natural dithering: random rounding to halves, quarters … of a bucket's norm", \
-      none, all, dither, bits, TRIB_CODEC_UNBIASED)
+      none, all, dither, bits, TRIB_CODEC_UNBIASED) \
+    X("terngrad", "terngrad[:bucket=N][,clip=C][,ef=0]", \
+      "random rounding to 0 or +- the largest, at most clip times the root mean square", \
+      none, all, ternary, bits, 0) \
+    X("onebit", "onebit[:bucket=N][,ef=0|1]", \
+      "a sign; the means of a bucket's elements above and below 0", \
+      none, all, means, bits, TRIB_CODEC_FEEDBACK) \
+    X("efsign", "efsign[:bucket=N][,ef=0|1]", \
+      "a sign; the mean magnitude of a bucket", \
+      none, all, sign, bits, TRIB_CODEC_FEEDBACK)
 /* clang-format on */
 
 #define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \
@@ -93,8 +102,10 @@ static double delta_of(const struct trib_codec *c)
 static bool feedback_grows(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
-    return (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_L2 &&
-           (c->info.flags & TRIB_CODEC_FEEDBACK) && q->delta(c) == 0;
+    const bool of_largest =
+        (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
+    return (c->info.flags & TRIB_CODEC_FEEDBACK) && q->bucketing && q->delta(c) == 0 &&
+           !of_largest;
 }
 
 static uint32_t flags_of(const struct trib_codec *c)
@@ -125,9 +136,10 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     c->info.delta = delta_of(c);
     if (feedback_grows(c)) {
         trib_fail(err, TRIB_ERR_CODEC,
-                  "codec \"%s\": ef=1 would let the error grow without bound; use "
-                  "norm=max, more bits or a smaller bucket",
-                  c->text);
+                  "codec \"%s\": ef=1 would let the error grow without bound; use %s", c->text,
+                  c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
+                      ? "norm=max, more bits or a smaller bucket"
+                      : "ef=0 or other values");
         free(c);
         return TRIB_ERR_CODEC;
     }

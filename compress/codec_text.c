@@ -43,6 +43,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
     [TRIB_PARAM_ROUND] = {"round", 0.0, 1.0, TRIB_ROUND_RANDOM, 1, round_names},
+    [TRIB_PARAM_CLIP] = {"clip", 0.1, 1000.0, 2.5, 0, NULL},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
@@ -376,7 +377,7 @@ trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
 /* the shortest decimal that reads back as v, without a + */
 static void number_print(char *out, size_t bytes, double v)
 {
-    if (v >= 1) {
+    if (v == floor(v)) {
         snprintf(out, bytes, "%.0f", v);
         return;
     }

@@ -75,6 +75,19 @@ struct trib_octaves {
     uint32_t key[2];
 };
 
+/* Of the elements without and with a sign; sums in 16 lanes as for sum_squares. */
+struct trib_sums {
+    float positive;
+    float negative;
+    size_t n_negative;
+};
+
+/* What the codes 0 and 1 mean; for pair_add times weight. */
+struct trib_pair {
+    float value[2];
+    float weight;
+};
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -116,6 +129,12 @@ struct trib_kernels {
                            const struct trib_octaves *o);
     void (*octaves_add)(float *acc, const uint8_t *codes, size_t n,
                         const struct trib_octaves *o);
+    void (*sums_by_sign)(const float *x, size_t n, struct trib_sums *out);
+    void (*signs_encode)(uint8_t *codes, const float *x, size_t n); /* 1: has a sign */
+    void (*pair_decode)(float *x, const uint8_t *codes, size_t n,
+                        const struct trib_pair *pair);
+    void (*pair_add)(float *acc, const uint8_t *codes, size_t n,
+                     const struct trib_pair *pair);
     /* compress/bitpack.h: codes has room for n rounded up to 8 and is changed there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);

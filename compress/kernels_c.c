@@ -104,6 +104,28 @@ static void octaves_add(float *acc, const uint8_t *codes, size_t n,
     octaves_add_scalar(acc, codes, n, o);
 }
 
+static void sums_by_sign(const float *x, size_t n, struct trib_sums *out)
+{
+    sums_by_sign_scalar(x, n, out);
+}
+
+static void signs_encode(uint8_t *codes, const float *x, size_t n)
+{
+    signs_encode_scalar(codes, x, n);
+}
+
+static void pair_decode(float *x, const uint8_t *codes, size_t n,
+                        const struct trib_pair *pair)
+{
+    pair_decode_scalar(x, codes, n, pair);
+}
+
+static void pair_add(float *acc, const uint8_t *codes, size_t n,
+                     const struct trib_pair *pair)
+{
+    pair_add_scalar(acc, codes, n, pair);
+}
+
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
     trib_bits_pack(dst, codes, n, bits, 0);
@@ -146,6 +168,10 @@ const struct trib_kernels trib_kernels_c = {
     .octaves_encode = octaves_encode,
     .octaves_decode = octaves_decode,
     .octaves_add = octaves_add,
+    .sums_by_sign = sums_by_sign,
+    .signs_encode = signs_encode,
+    .pair_decode = pair_decode,
+    .pair_add = pair_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

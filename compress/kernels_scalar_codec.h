@@ -40,6 +40,45 @@ KERNEL float sum_squares_scalar(const float *x, size_t n)
     return fold_lanes(lane);
 }
 
+KERNEL bool has_sign(float x)
+{
+    return bits_of(x) >> 31;
+}
+
+KERNEL void sums_by_sign_scalar(const float *x, size_t n, struct trib_sums *out)
+{
+    float positive[SQUARE_LANES] = {0}, negative[SQUARE_LANES] = {0};
+    size_t n_negative = 0;
+    for (size_t i = 0; i < n; i++) {
+        float *lane = has_sign(x[i]) ? negative : positive;
+        lane[i % SQUARE_LANES] += x[i];
+        n_negative += has_sign(x[i]);
+    }
+    out->positive = fold_lanes(positive);
+    out->negative = fold_lanes(negative);
+    out->n_negative = n_negative;
+}
+
+KERNEL void signs_encode_scalar(uint8_t *codes, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = has_sign(x[i]);
+}
+
+KERNEL void pair_decode_scalar(float *x, const uint8_t *codes, size_t n,
+                               const struct trib_pair *pair)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = pair->value[codes[i] & 1];
+}
+
+KERNEL void pair_add_scalar(float *acc, const uint8_t *codes, size_t n,
+                            const struct trib_pair *pair)
+{
+    for (size_t i = 0; i < n; i++)
+        acc[i] += pair->weight * pair->value[codes[i] & 1];
+}
+
 KERNEL size_t select_at_least_scalar(const float *x, size_t n, uint32_t threshold,
                                      uint32_t *positions_out)
 {

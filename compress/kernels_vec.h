@@ -133,6 +133,10 @@ const struct trib_kernels VEC_TABLE = {
     .octaves_encode = octaves_encode,
     .octaves_decode = octaves_decode,
     .octaves_add = octaves_add,
+    .sums_by_sign = sums_by_sign,
+    .signs_encode = signs_encode,
+    .pair_decode = pair_decode,
+    .pair_add = pair_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

@@ -291,6 +291,81 @@ static void octaves_add(float *acc, const uint8_t *codes, size_t n,
     octaves_add_scalar(acc + i, codes + i, n - i, o);
 }
 
+static void sums_by_sign(const float *x, size_t n, struct trib_sums *out)
+{
+    enum { VECS = SQUARE_LANES / VEC_LANES };
+    vec positive[VECS], negative[VECS], minus_n = v_zero();
+    float plus[SQUARE_LANES], minus[SQUARE_LANES];
+    int32_t counts[VEC_LANES];
+    size_t i = 0;
+    for (int u = 0; u < VECS; u++)
+        positive[u] = negative[u] = v_zero();
+    for (; i + SQUARE_LANES <= n; i += SQUARE_LANES) {
+        for (int u = 0; u < VECS; u++) {
+            const vec v = v_load(x + i + u * VEC_LANES);
+            const vec sign = v_sign_i32(v), below = v_and(v, sign);
+            positive[u] = v_add_f32(positive[u], v_xor(v, below));
+            negative[u] = v_add_f32(negative[u], below);
+            minus_n = v_add_i32(minus_n, sign);
+        }
+    }
+    for (int u = 0; u < VECS; u++) {
+        v_store(plus + u * VEC_LANES, positive[u]);
+        v_store(minus + u * VEC_LANES, negative[u]);
+    }
+    v_store(counts, minus_n);
+    out->n_negative = 0;
+    for (int u = 0; u < VEC_LANES; u++)
+        out->n_negative -= (size_t)counts[u];
+    for (size_t j = 0; i + j < n; j++) {
+        float *lane = has_sign(x[i + j]) ? minus : plus;
+        lane[j] += x[i + j];
+        out->n_negative += has_sign(x[i + j]);
+    }
+    out->positive = fold_lanes(plus);
+    out->negative = fold_lanes(minus);
+}
+
+static void signs_encode(uint8_t *codes, const float *x, size_t n)
+{
+    enum { L = VEC_LANES };
+    size_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L)
+        v_store_u8x4(codes + i, v_shr_i32(v_load(x + i), 31),
+                     v_shr_i32(v_load(x + i + L), 31), v_shr_i32(v_load(x + i + 2 * L), 31),
+                     v_shr_i32(v_load(x + i + 3 * L), 31));
+    signs_encode_scalar(codes + i, x + i, n - i);
+}
+
+KERNEL vec v_pair_value(const uint8_t *codes, vec first, vec change)
+{
+    const vec second = v_sign_i32(v_shl_i32(v_load_u8(codes), 31));
+    return v_xor(first, v_and(change, second));
+}
+
+static void pair_decode(float *x, const uint8_t *codes, size_t n,
+                        const struct trib_pair *pair)
+{
+    const vec first = v_set_f32(pair->value[0]);
+    const vec change = v_xor(first, v_set_f32(pair->value[1]));
+    size_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES)
+        v_store(x + i, v_pair_value(codes + i, first, change));
+    pair_decode_scalar(x + i, codes + i, n - i, pair);
+}
+
+static void pair_add(float *acc, const uint8_t *codes, size_t n,
+                     const struct trib_pair *pair)
+{
+    const vec first = v_set_f32(pair->value[0]), weight = v_set_f32(pair->weight);
+    const vec change = v_xor(first, v_set_f32(pair->value[1]));
+    size_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES)
+        v_store(acc + i, v_add_f32(v_load(acc + i),
+                                   v_mul_f32(weight, v_pair_value(codes + i, first, change))));
+    pair_add_scalar(acc + i, codes + i, n - i, pair);
+}
+
 /* The steps of trib_bits_close and trib_bits_open on several words at once. */
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {

@@ -18,9 +18,10 @@ libcompress_la_SOURCES = \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
 	compress/kernels_vec_reduce.h \
+	compress/levels.c \
 	compress/octaves.c \
-	compress/qsgd.c \
 	compress/select.c \
+	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \
 	compress/topk.c \

@@ -25,6 +25,7 @@ enum trib_param_id {
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
     TRIB_PARAM_ROUND,
+    TRIB_PARAM_CLIP,
     TRIB_PARAM_EF,
     TRIB_PARAM_COUNT,
 };
@@ -113,6 +114,9 @@ extern const struct trib_quantise trib_quantise_bf16;
 extern const struct trib_quantise trib_quantise_levels;
 extern const struct trib_quantise trib_quantise_natural;
 extern const struct trib_quantise trib_quantise_dither;
+extern const struct trib_quantise trib_quantise_ternary;
+extern const struct trib_quantise trib_quantise_means;
+extern const struct trib_quantise trib_quantise_sign;
 extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
 extern const struct trib_pack trib_pack_gaps;

@@ -27,7 +27,7 @@ static double number_of(const char *codec, const char *key, double otherwise)
     return otherwise;
 }
 
-/* w of E|C(x) - x|^2 <= w |x|^2 of what quantises at random, or to powers of two; else 0. */
+/* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else 0. */
 static double variance_of(const char *codec)
 {
     double levels = exp2(number_of(codec, "bits", 4) - 1) - 1;
@@ -37,6 +37,10 @@ static double variance_of(const char *codec)
         return strstr(codec, "round=nearest") != NULL ? 1.0 / 9 : 1.0 / 8;
     if (strstr(codec, "dither") != NULL)
         return 1.0 / 8 + q * fmin(1, q);
+    if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
+        return 1;
+    if (strstr(codec, "terngrad") != NULL) /* norm |x|_1 <= clip |x|^2 */
+        return number_of(codec, "clip", 2.5) + 1;
     if (strstr(codec, "qsgd") == NULL)
         return 0;
     return strstr(codec, "norm=l2") == NULL ? w : fmin(w, sqrt(bucket) / levels);
@@ -48,11 +52,17 @@ static bool begins(const char *codec, const char *name)
     return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
 }
 
+/* By default. */
+static bool feeds_back(const char *codec)
+{
+    return begins(codec, "topk") || begins(codec, "onebit") || begins(codec, "efsign");
+}
+
 struct perf_loss perf_loss_of(const char *codec)
 {
     struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN, .variance = variance_of(codec)};
     bool selects = begins(codec, "topk");
-    loss.feedback = number_of(codec, "ef", selects) > 0;
+    loss.feedback = number_of(codec, "ef", feeds_back(codec)) > 0;
     if (begins(codec, "f16") || strstr(codec, "+f16") != NULL)
         loss.rounding = 0x1p-11;
     else if (begins(codec, "bf16") || strstr(codec, "+bf16") != NULL)
@@ -70,7 +80,9 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.kind = PERF_LOSS_ROUNDED;
         loss.rounding = 1.0 / 3;
     } else if (loss.variance > 0) {
-        loss.kind = PERF_LOSS_RANDOM;
+        bool biased = begins(codec, "onebit") || begins(codec, "efsign");
+        biased |= begins(codec, "terngrad");
+        loss.kind = biased ? PERF_LOSS_BIASED : PERF_LOSS_RANDOM;
     }
     return loss;
 }
@@ -132,7 +144,7 @@ double perf_error_limit(const struct perf_passage *p, const struct perf_whole *w
     const struct perf_loss *loss = p->loss;
     double rounded = times(p) * rounding_once(p);
     double sum = 0;
-    if (loss->kind == PERF_LOSS_RANDOM) {
+    if (loss->kind == PERF_LOSS_RANDOM || loss->kind == PERF_LOSS_BIASED) {
         /* Each encode adds that much of what it encodes, earlier errors with it. */
         double once = VARIANCE_SLACK * loss->variance + rounded * rounded;
         return whole->magnitude2 * (pow(1 + once, p->ranks + 1) - 1);

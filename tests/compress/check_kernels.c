@@ -409,6 +409,32 @@ static void check_octaves(const struct trib_kernels *isa)
     }
 }
 
+static void check_signs(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 300; n++) {
+        const struct trib_pair pair = {{random_f32(), random_f32()}, random_f32()};
+        float *x = (float *)place(0, 4 * n, 4 * random_below(9));
+        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
+        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
+        struct trib_sums s, t;
+        fill(TRIB_F32, (unsigned char *)x, n);
+        ref->signs_encode(p, x, n), isa->signs_encode(q, x, n);
+        assert_memory_equal(p, q, n);
+        ref->pair_decode(a, p, n, &pair), isa->pair_decode(b, q, n, &pair);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
+        ref->pair_add(a, p, n, &pair), isa->pair_add(b, q, n, &pair);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
+        ref->drop_not_finite(x, n);
+        ref->sums_by_sign(x, n, &s), isa->sums_by_sign(x, n, &t);
+        assert_memory_equal(&s.positive, &t.positive, sizeof s.positive);
+        assert_memory_equal(&s.negative, &t.negative, sizeof s.negative);
+        assert_int_equal(s.n_negative, t.n_negative);
+    }
+}
+
 static void check_scans(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
@@ -506,6 +532,12 @@ static void test_levels(void **state)
 {
     (void)state;
     test_isa(check_levels);
+}
+
+static void test_signs(void **state)
+{
+    (void)state;
+    test_isa(check_signs);
 }
 
 static void test_octaves(void **state)
@@ -621,7 +653,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_halves),
         cmocka_unit_test(test_conversions), cmocka_unit_test(test_axpy),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_octaves),
+        cmocka_unit_test(test_octaves),     cmocka_unit_test(test_signs),
         cmocka_unit_test(test_scans),
     };
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {

@@ -11,7 +11,9 @@ compress_tests = \
 	tests/compress/test_qsgd \
 	tests/compress/test_ratio \
 	tests/compress/test_select \
+	tests/compress/test_sign \
 	tests/compress/test_sparse \
+	tests/compress/test_terngrad \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)

@@ -73,6 +73,9 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("natural"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural:round=nearest"), 0);
     assert_int_equal(flags_of("topk+natural"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("terngrad"), 0);
+    assert_int_equal(flags_of("onebit"), TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("efsign:ef=0"), 0);
 }
 
 static void test_delta(void **state)
@@ -89,6 +92,8 @@ static void test_delta(void **state)
     assert_true(fabs(delta_of("topk:ratio=0.01+natural") - 100 * 8.0 / 7) < 1e-9);
     assert_true(delta_of("topk:ratio=0.01+qsgd:bits=4") == 0.0);
     assert_true(delta_of("dither:bits=2") == 0.0);
+    assert_true(delta_of("terngrad") == 0.0);
+    assert_true(delta_of("onebit:bucket=64") == 64.0);
     /* q = sqrt(512) / 64 */
     assert_true(fabs(delta_of("dither:bits=4") - 1 / (1 - 0.125 - 0.125)) < 1e-12);
 }

@@ -29,6 +29,10 @@ static const char *const texts[] = {
     "dither:bits=3",
     "dither:bits=4",
     "dither:bits=5",
+    "terngrad",
+    "onebit",
+    "efsign",
+    "topk:ratio=0.01+efsign",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 

@@ -44,6 +44,13 @@ static const char *const codec_texts[] = {
     "dither:bits=2,bucket=64",
     "dither:bits=5,norm=l2",
     "dither:bits=8,bucket=4096",
+    "terngrad",
+    "terngrad:bucket=64,clip=1000",
+    "onebit",
+    "onebit:bucket=65536",
+    "efsign",
+    "efsign:bucket=8",
+    "topk:ratio=0.2+efsign",
 };
 enum { CODEC_TEXTS = sizeof codec_texts / sizeof *codec_texts };
 

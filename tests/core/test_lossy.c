@@ -154,7 +154,9 @@ static void test_feedback_of_quantisers(void **state)
     for (size_t a = 0; a < 5; a++) {
         struct scene s = {"qsgd:bits=4,norm=max,ef=1", algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
         struct scene b = {"bf16:ef=1", algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
+        struct scene o = {a % 2 ? "onebit" : "efsign", algorithms[a], TRIB_ALLREDUCE, TRIB_MEAN};
         run(feedback, &s, 3, "transport=shm");
+        run(feedback, &o, 2, "transport=shm");
         run(feedback, &b, 4, "transport=shm");
     }
 }

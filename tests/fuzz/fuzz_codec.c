@@ -24,6 +24,9 @@ static const char *const texts[] = {
     "dither:bits=3,bucket=8",
     "topk:ratio=0.3+natural:bucket=8",
     "topk:ratio=0.3+qsgd:bits=5,bucket=16",
+    "terngrad:bucket=16",
+    "onebit:bucket=8",
+    "efsign:bucket=16",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
