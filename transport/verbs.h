@@ -151,6 +151,7 @@ struct verbs_peer {
     uint32_t tail; /* next free */
     uint32_t unsignalled; /* since the last that reports its completion */
     bool bye_pending; /* on the inlet */
+    struct verbs_link severed[2]; /* of a peer that is lost: to be dropped */
     /* under `links` */
     struct verbs_link out, in;
     bool in_established;
@@ -309,6 +310,8 @@ void trib_verbs_devices(char *text, size_t bytes);
 int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
                          struct verbs_peer *owner, bool outlet);
 int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
+/* It ends, at once and for both sides; then all of it goes, which may take seconds. */
+void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link);
 void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
 void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num);

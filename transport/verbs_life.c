@@ -110,7 +110,10 @@ void trib_verbs_tick(struct verbs *v)
     }
 }
 
-/* Both connections go, and none is made any more. */
+/*
+ * Both connections end, and none is made any more. What is left of them goes later: on a dead
+ * port a kernel may take seconds for it, and the loss is to be told before.
+ */
 static void part(struct verbs *v, int peer, enum verbs_peer_state state)
 {
     struct verbs_peer *p = &v->peers[peer];
@@ -131,10 +134,20 @@ static void part(struct verbs *v, int peer, enum verbs_peer_state state)
             trib_verbs_route_remove(v, links[i].qp->qp_num);
     }
     pthread_mutex_unlock(&v->links);
-    for (int i = 0; i < 2; i++)
-        trib_verbs_link_drop(v, &links[i]);
+    for (int i = 0; i < 2; i++) {
+        if (!links[i].qp && !links[i].id)
+            continue;
+        trib_verbs_link_sever(v, &links[i]);
+        p->severed[i] = links[i];
+    }
     p->bye_pending = false;
     trib_watch_end(&p->watch);
+}
+
+static void bury(struct verbs *v, int peer)
+{
+    for (int i = 0; i < 2; i++)
+        trib_verbs_link_drop(v, &v->peers[peer].severed[i]);
 }
 
 /* Of a peer whose device has refused a request: true once it is known whether it has died. */
@@ -224,6 +237,7 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
         trib_verbs_drain(v, peer, trib_deadline_ms(LEAVE_MS));
     }
     part(v, peer, VERBS_PEER_LEFT);
+    bury(v, peer);
 }
 
 /* Farewell to all at once: a job of many ranks must not wait for each in turn. */
@@ -235,6 +249,8 @@ void trib_verbs_leave_all(struct verbs *v)
             trib_verbs_say_bye(v, i);
     }
     trib_verbs_drain(v, -1, trib_deadline_ms(LEAVE_MS));
-    for (int i = 0; i < v->size; i++)
+    for (int i = 0; i < v->size; i++) {
         part(v, i, VERBS_PEER_LEFT);
+        bury(v, i);
+    }
 }

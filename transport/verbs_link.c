@@ -141,7 +141,7 @@ int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link)
     return error ? error : move(v, link, &send, RTS_MASK);
 }
 
-void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
+void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
@@ -153,7 +153,13 @@ void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
         trib_verbs_door_unwatch(v, link->wire);
         (void)shutdown(link->wire, SHUT_RDWR);
         close(link->wire);
+        link->called = false;
     }
+}
+
+void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
+{
+    trib_verbs_link_sever(v, link);
     if (link->qp)
         (void)v->api.ibv_destroy_qp(link->qp);
     if (link->id)
