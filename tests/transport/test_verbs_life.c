@@ -79,6 +79,36 @@ static void test_closed_port(void **state)
     pair_close(&pair);
 }
 
+static int destroyed;
+static int (*destroy)(struct ibv_qp *qp);
+
+static int counting_destroy(struct ibv_qp *qp)
+{
+    destroyed++;
+    return destroy(qp);
+}
+
+/* On a dead port that takes seconds, so the loss is told before. */
+static void test_told_before_destroyed(void **state)
+{
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    open_far(&pair, 60000);
+    struct verbs *v = (struct verbs *)pair.t[0];
+    destroy = v->api.ibv_destroy_qp;
+    v->api.ibv_destroy_qp = counting_destroy;
+    destroyed = 0;
+    close(silence(&pair, 1));
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_int_equal(destroyed, 0);
+    pair.t[0]->ops->disconnect(pair.t[0], 1);
+    assert_true(destroyed > 0);
+    pair_close(&pair);
+}
+
 /* Who leaves closes its port, too; but says so first. */
 static void test_left_port(void **state)
 {
@@ -167,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_silence),
         CASE(test_closed_port),
+        CASE(test_told_before_destroyed),
         CASE(test_left_port),
         CASE(test_refused_by_dying),
         CASE(test_refused_by_living),
