@@ -96,8 +96,8 @@ float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n)
     return sum < (double)FLT_MAX * (double)FLT_MAX ? (float)sqrt(sum) : FLT_MAX;
 }
 
-float trib_bucket_norm(const struct trib_codec *c, const float *x, size_t n,
-                       uint32_t magnitude)
+static float norm_of(const struct trib_codec *c, const float *x, size_t n,
+                     uint32_t magnitude)
 {
     float norm;
     memcpy(&norm, &magnitude, sizeof norm);
@@ -111,7 +111,7 @@ bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t
 {
     const bool finite = magnitude < 0x7f800000u;
     if (magnitude && finite)
-        *norm_out = trib_bucket_norm(c, x, n, magnitude);
+        *norm_out = norm_of(c, x, n, magnitude);
     else
         *norm_out = finite ? 0.0f : NAN;
     memcpy(head_out, norm_out, sizeof *norm_out);

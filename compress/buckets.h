@@ -56,15 +56,8 @@ void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, 
 /** trib_bucket_l2 - the l2 norm of n finite values; FLT_MAX where it is larger. */
 float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n);
 
-/**
- * trib_bucket_norm - by TRIB_PARAM_NORM of n values, none of them NaN or Inf, of which the
- * largest magnitude (its bits) is given, not 0. Not below that, nor below TRIB_SMALLEST_NORM.
- */
-float trib_bucket_norm(const struct trib_codec *c, const float *x, size_t n,
-                       uint32_t magnitude);
-
-/* The head of a bucket that has a norm, in f32: 0 if all are zero, NaN if one is not finite;
- * false then. */
+/* The head of a bucket that has a norm by TRIB_PARAM_NORM, in f32: 0 if all are zero, NaN if
+ * one is not finite; false then. Else not below the largest, nor TRIB_SMALLEST_NORM. */
 bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,
                               uint32_t magnitude, float *norm_out, uint8_t *head_out);
 
