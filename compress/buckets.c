@@ -6,13 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "compress/bitpack.h"
+#include "compress/noise.h"
 
-enum {
-    PIECE = 1024, /* codes in memory at a time; a multiple of 8 */
-    NOISE_BLOCK = 4096, /* elements that share two keys */
-};
+enum { PIECE = 1024 }; /* codes in memory at a time; a multiple of 8 */
 
 static size_t min_size(size_t a, size_t b)
 {
@@ -37,19 +34,6 @@ size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
 
 /* ---- encode --------------------------------------------------------------------- */
 
-/* Keys of the hash of kernels.h from element `index` of the whole vector on; returns how many
- * elements have these. So noise depends on neither chunk nor bucket. */
-static size_t noise_at(const struct trib_encode_key *key, uint64_t index,
-                       uint32_t keys_out[2])
-{
-    const struct trib_rng rng = {key->seed, key->stream, key->step};
-    const struct trib_rng_block r = trib_rng_draw4(rng, index / NOISE_BLOCK);
-    const uint32_t within = (uint32_t)(index % NOISE_BLOCK);
-    keys_out[0] = r.word[0] + within * 0x9e3779b9u; /* the hash goes on counting */
-    keys_out[1] = r.word[1];
-    return NOISE_BLOCK - within;
-}
-
 /* The codes of one bucket, whose first value is number `index` of the vector. */
 static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
                          const struct trib_encode_key *key, uint64_t index,
@@ -60,7 +44,7 @@ static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t count = min_size(PIECE, n - i);
         for (size_t j = 0, same; j < count; j += same) {
-            same = min_size(noise_at(key, index + i + j, keys), count - j);
+            same = min_size(trib_noise_at(key, index + i + j, keys), count - j);
             bucketing(c)->encode(c->kernels, codes + j, x + i + j, same, keys, p);
         }
         c->kernels->bits_pack(dst + i / 8 * (size_t)bits, codes, count, bits);
@@ -104,6 +88,13 @@ static float norm_of(const struct trib_codec *c, const float *x, size_t n,
     if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
         norm = fmaxf(norm, trib_bucket_l2(c, x, n));
     return fmaxf(norm, TRIB_SMALLEST_NORM);
+}
+
+float trib_bucket_clip(const struct trib_codec *c, const float *x, size_t n, float norm)
+{
+    const double root_mean_square = (double)trib_bucket_l2(c, x, n) / sqrt((double)n);
+    const float most = (float)(c->param[TRIB_PARAM_CLIP] * root_mean_square);
+    return fmaxf(fminf(norm, most), TRIB_SMALLEST_NORM);
 }
 
 bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,

@@ -56,6 +56,9 @@ void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, 
 /** trib_bucket_l2 - the l2 norm of n finite values; FLT_MAX where it is larger. */
 float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n);
 
+/** trib_bucket_clip - a norm, but at most TRIB_PARAM_CLIP times the root mean square. */
+float trib_bucket_clip(const struct trib_codec *c, const float *x, size_t n, float norm);
+
 /* The head of a bucket that has a norm by TRIB_PARAM_NORM, in f32: 0 if all are zero, NaN if
  * one is not finite; false then. Else not below the largest, nor TRIB_SMALLEST_NORM. */
 bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,

@@ -10,7 +10,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "compress/stages.h"
+#include "compress/lanes.h"
 
 static const float *apply_none(const struct trib_codec *c, const float *x, size_t n,
                                void *scratch)
@@ -54,7 +54,7 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
-    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
+    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
     X("natural", "natural[:bucket=N][,round=random|nearest][,ef=0|1]", \
@@ -63,7 +63,7 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
     X("dither", "dither[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "natural dithering: random rounding to halves, quarters … of a bucket's norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
-    X("terngrad", "terngrad[:bucket=N][,clip=C][,ef=0]", \
+    X("terngrad", "terngrad[:bucket=N][,clip=C][,shared=0|1][,ef=0]", \
       "random rounding to 0 or +- the largest, at most clip times the root mean square", \
       none, all, ternary, bits, 0) \
     X("onebit", "onebit[:bucket=N][,ef=0|1]", \
@@ -71,7 +71,26 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
       none, all, means, bits, TRIB_CODEC_FEEDBACK) \
     X("efsign", "efsign[:bucket=N][,ef=0|1]", \
       "a sign; the mean magnitude of a bucket", \
-      none, all, sign, bits, TRIB_CODEC_FEEDBACK)
+      none, all, sign, bits, TRIB_CODEC_FEEDBACK) \
+    X("signsgd", "signsgd[:ef=0]", \
+      "the sign that most ranks have, 0 if there is none", \
+      none, all, vote, bits, TRIB_CODEC_LINEAR | TRIB_CODEC_VOTE) \
+    X("int4", "int4[:bucket=N][,round=random|nearest][,ef=0|1]", \
+      "integers up to 7 of a norm that all ranks share; summed as integers", \
+      none, all, int4, bits, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
+    X("int8", "int8[:bucket=N][,round=random|nearest][,ef=0|1]", \
+      "integers up to 127 of a norm that all ranks share; summed as integers", \
+      none, all, int8, bits, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
+    X("int16", "int16[:bucket=N][,round=random|nearest][,ef=0|1]", \
+      "integers up to 32767 of a norm that all ranks share; summed as integers", \
+      none, all, int16, raw, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
+    X("uniform-thc", "uniform-thc[:bits=2..8][,bucket=N][,round=random|nearest][,ef=0|1]", \
+      "integers between the least and largest that all ranks share; summed as integers", \
+      none, all, range, bits, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED)
 /* clang-format on */
 
 #define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \
@@ -104,7 +123,8 @@ static bool feedback_grows(const struct trib_codec *c)
     const struct trib_quantise *q = c->stages.quantise;
     const bool of_largest =
         (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
-    return (c->info.flags & TRIB_CODEC_FEEDBACK) && q->bucketing && q->delta(c) == 0 &&
+    const bool quantises = q->bucketing || (q->lanes && !(q->params & TRIB_PARAM_BIT(ROUND)));
+    return (c->info.flags & TRIB_CODEC_FEEDBACK) && quantises && q->delta(c) == 0 &&
            !of_largest;
 }
 
@@ -115,6 +135,10 @@ static uint32_t flags_of(const struct trib_codec *c)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
         flags |= TRIB_CODEC_FEEDBACK;
+    if (c->stages.quantise->lanes && !c->stages.select->sparse)
+        flags |= TRIB_CODEC_LINEAR;
+    if (flags & TRIB_CODEC_LINEAR && trib_codec_share_floats(c, 1))
+        flags |= TRIB_CODEC_SHARED;
     return flags;
 }
 
@@ -125,11 +149,14 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     if (!c)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a codec");
     c->kernels = kernels ? kernels : trib_kernels_get(NULL);
+    c->ranks = 1;
     const trib_status_t status = trib_codec_parse(c, text, err);
     if (status != TRIB_OK) {
         free(c);
         return status;
     }
+    if (c->param[TRIB_PARAM_SHARED] > 0 && c->stages.quantise->shared)
+        c->stages.quantise = c->stages.quantise->shared;
     trib_codec_print(c);
     c->info.text = c->text;
     c->info.flags = flags_of(c);
@@ -162,8 +189,45 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec)
     return &codec->info;
 }
 
+/* Are words of it lanes? */
+static bool has_lanes(const struct trib_codec *c)
+{
+    return c->stages.quantise->lanes && !c->stages.select->sparse;
+}
+
+trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks, struct trib_error *err)
+{
+    if (has_lanes(codec) && !trib_lanes_fit(codec, ranks))
+        return trib_fail(err, TRIB_ERR_CODEC,
+                         "codec \"%s\": the sum of %d ranks does not fit into 32 bits; use "
+                         "fewer bits",
+                         codec->text, ranks);
+    codec->ranks = (uint32_t)ranks;
+    return TRIB_OK;
+}
+
+size_t trib_codec_share_floats(const struct trib_codec *codec, size_t n)
+{
+    return has_lanes(codec) ? trib_lanes_share_floats(codec, n) : 0;
+}
+
+void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
+                      float *share_out)
+{
+    if (has_lanes(codec))
+        trib_lanes_share(codec, x, n, share_out);
+}
+
+trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
+                               uint8_t *dst, size_t *len_out)
+{
+    return has_lanes(codec) ? trib_lanes_merge(codec, m, dst, len_out) : TRIB_ERR_CODEC;
+}
+
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
 {
+    if (has_lanes(codec))
+        return trib_lanes_bound(codec, n);
     if (codec->stages.select->sparse)
         return trib_sparse_bound(codec, n);
     return codec->stages.quantise->bytes(codec, n);
@@ -180,8 +244,18 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
     if (codec->stages.select->sparse)
         return trib_sparse_encode(codec, in, dst);
     const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
-    codec->stages.quantise->encode(codec, x, in->n, &in->key, dst);
+    if (in->share && has_lanes(codec))
+        trib_lanes_encode_shared(codec, x, in->n, &in->key, in->share, dst);
+    else
+        codec->stages.quantise->encode(codec, x, in->n, &in->key, dst);
     return codec->stages.quantise->bytes(codec, in->n);
+}
+
+static bool dense_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n)
+{
+    if (has_lanes(c))
+        return trib_lanes_valid(c, src, len, n);
+    return len == c->stages.quantise->bytes(c, n);
 }
 
 trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
@@ -191,7 +265,7 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
         const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true, false};
         return trib_sparse_decode(codec, &d);
     }
-    if (len != codec->stages.quantise->bytes(codec, n))
+    if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;
     const struct trib_code code = {src, n, 0, n};
     codec->stages.quantise->decode(codec, &code, x);
@@ -205,7 +279,7 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
         const struct trib_sparse_decode d = {src, len, acc, n, weight, false, false};
         return trib_sparse_decode(codec, &d);
     }
-    if (len != codec->stages.quantise->bytes(codec, n))
+    if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;
     const struct trib_code code = {src, n, 0, n};
     codec->stages.quantise->decode_add(codec, &code, weight, acc);
@@ -230,6 +304,15 @@ static void subtract_sent(const struct trib_codec *c, const uint8_t *code, size_
     (void)status;
 }
 
+size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_encode *in,
+                              float *residual, uint8_t *dst)
+{
+    assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
+    const size_t len = trib_codec_encode(codec, in, dst);
+    subtract_sent(codec, dst, len, residual, in->n);
+    return len;
+}
+
 size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             const struct trib_encode *in, float *residual, float *work,
                             uint8_t *dst)
@@ -243,9 +326,7 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
     struct trib_encode p = *in;
     p.x = residual;
     codec->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
-    const size_t len = trib_codec_encode(codec, &p, dst);
-    subtract_sent(codec, dst, len, residual, in->n);
-    return len;
+    return trib_codec_encode_kept(codec, &p, residual, dst);
 }
 
 size_t trib_codec_rows(const struct trib_codec_row_info **rows_out)

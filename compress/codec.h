@@ -27,12 +27,14 @@ struct trib_codec; /* immutable after creation; may be used by several threads *
 
 enum {
     TRIB_CODEC_IDENTITY = 1, /* "none": the engine moves raw elements, never encodes */
-    TRIB_CODEC_LINEAR = 2, /* code words may be added without decoding */
+    TRIB_CODEC_LINEAR = 2, /* words add without decoding: trib_codec_merge */
     TRIB_CODEC_UNBIASED = 4, /* E decode(encode(x)) = x */
     TRIB_CODEC_SPARSE = 8, /* contributions are selections; merged results are sent
                             * whole (TRIB_ENCODE_EXACT) */
     TRIB_CODEC_FEEDBACK = 16, /* error feedback is on (a row's default, or ef=0/1) */
     TRIB_CODEC_ANY_OP = 32, /* also for min, max, prod (value-wise conversions) */
+    TRIB_CODEC_SHARED = 64, /* the ranks agree on scales first: trib_codec_share */
+    TRIB_CODEC_VOTE = 128, /* a sum is a vote: -1, 0 or 1 come out, not x */
 };
 
 struct trib_codec_info {
@@ -71,6 +73,15 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
 void trib_codec_destroy(struct trib_codec *codec);
 const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec);
 
+/**
+ * trib_codec_for_ranks - how many contributions a sum of its words may have; 1 before.
+ *
+ * Once, before the codec is used: bounds and the width of sums follow from it.
+ * errors   TRIB_ERR_CODEC: the sums of so many would not fit into any lane
+ */
+trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
+                                   struct trib_error *err);
+
 /** trib_codec_bound - the largest encoding of n elements, in bytes, either mode. */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
 
@@ -84,6 +95,8 @@ struct trib_encode {
     enum trib_encode_mode mode;
     struct trib_encode_key key;
     void *scratch; /* trib_codec_scratch(n) bytes */
+    const float *share; /* TRIB_CODEC_SHARED: what the ranks agreed on; NULL: nothing, then
+                         * the word does not add to those of others */
 };
 
 /**
@@ -120,6 +133,53 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
 size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             const struct trib_encode *in, float *residual, float *work,
                             uint8_t *dst);
+
+/**
+ * trib_codec_encode_kept - encode with error feedback where in->x == residual already is
+ * p, the sum of both; otherwise as encode_ef.
+ */
+size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_encode *in,
+                              float *residual, uint8_t *dst);
+
+/**
+ * trib_codec_share_floats - how much ranks agree on before n elements are encoded; 0 but
+ * for TRIB_CODEC_SHARED.
+ */
+size_t trib_codec_share_floats(const struct trib_codec *codec, size_t n);
+
+/**
+ * trib_codec_share - what this rank's n elements want; the largest of all ranks, float by
+ * float, is what each encodes with.
+ *
+ * share_out  trib_codec_share_floats(n) floats
+ */
+void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
+                      float *share_out);
+
+struct trib_word {
+    const uint8_t *src;
+    size_t len;
+};
+
+struct trib_merge {
+    const struct trib_word *words;
+    size_t n_words; /* at least 1 */
+    size_t n;       /* elements of each */
+    bool final;     /* nothing is added to the sum any more */
+    uint32_t ranks; /* to divide by (mean), with final; 0: by nothing */
+};
+
+/**
+ * trib_codec_merge - the word of a sum, of words of TRIB_CODEC_LINEAR.
+ *
+ * decode(merge(a, b)) = decode(a) + decode(b), to rounding of the decoding alone; the order
+ * does not matter. signsgd: with final, which sign most contributions have.
+ * dst      trib_codec_bound(n) bytes, none of the words
+ * errors   TRIB_ERR_CODEC: a word is not one of n elements, has other scales, or more
+ *          contributions are in them than trib_codec_for_ranks allows
+ */
+trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
+                               uint8_t *dst, size_t *len_out);
 
 /* A row of the table of codecs, for trib-info. */
 struct trib_codec_row_info {

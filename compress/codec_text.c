@@ -44,6 +44,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
     [TRIB_PARAM_ROUND] = {"round", 0.0, 1.0, TRIB_ROUND_RANDOM, 1, round_names},
     [TRIB_PARAM_CLIP] = {"clip", 0.1, 1000.0, 2.5, 0, NULL},
+    [TRIB_PARAM_SHARED] = {"shared", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
@@ -114,7 +115,8 @@ static void join_names(char *out, size_t bytes, const char *const *names, size_t
 /* Rows that may stand behind a "+". */
 static bool quantises(const struct trib_codec_row *row)
 {
-    return !row->stages.select->sparse && !(row->flags & TRIB_CODEC_IDENTITY);
+    return !row->stages.select->sparse &&
+           !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 
 static bool any_row(const struct trib_codec_row *row)
@@ -137,7 +139,7 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
                                bool (*wanted)(const struct trib_codec_row *row))
 {
     const char *names[NAMES_MAX];
-    char all[256];
+    char all[512];
     const size_t n = names_of(wanted, names);
     const char *nearest = trib_text_nearest(name, names, n);
     if (nearest)
@@ -153,7 +155,7 @@ static trib_status_t find_values(struct parsing *p)
 {
     const struct trib_codec_row *first = p->codec->row;
     const char *name = p->segments[1].name, *names[NAMES_MAX];
-    char all[256];
+    char all[512];
     if (!first->stages.select->sparse || p->n_segments > 2)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": nothing can follow \"%s\", which says how values "
@@ -192,8 +194,8 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
 {
     if (c->row->flags & TRIB_CODEC_IDENTITY)
         return 0;
-    if (segment == 1)
-        return c->stages.quantise->params;
+    if (segment == 1) /* positions differ from rank to rank, so nothing is shared */
+        return c->stages.quantise->params & ~TRIB_PARAM_BIT(SHARED);
     const uint32_t own = c->values ? 0 : c->stages.quantise->params;
     return c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
 }

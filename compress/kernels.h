@@ -75,6 +75,29 @@ struct trib_octaves {
     uint32_t key[2];
 };
 
+/*
+ * Integers on an even grid. With h as above, h = (h & noise) | fixed, u in [0, 1) its upper
+ * 24 bits, the symbol is
+ *     floor(x * scale + shift + u), at least low, at most high, plus offset
+ * and low for a NaN. A lane, which is a symbol or the sum of several, becomes
+ * (lane - middle) * unit + base, for integers_add times weight after that. low, high: whole
+ * numbers; low + offset >= 0.
+ */
+struct trib_integers {
+    float scale;
+    float shift;
+    float low;
+    float high;
+    uint32_t offset;
+    uint32_t noise;
+    uint32_t fixed;
+    uint32_t key[2];
+    uint32_t middle;
+    float unit;
+    float base;
+    float weight;
+};
+
 /* Of the elements without and with a sign; sums in 16 lanes as for sum_squares. */
 struct trib_sums {
     float positive;
@@ -129,6 +152,24 @@ struct trib_kernels {
                            const struct trib_octaves *o);
     void (*octaves_add)(float *acc, const uint8_t *codes, size_t n,
                         const struct trib_octaves *o);
+    /* the largest of x and of -x; x is finite, n > 0 */
+    void (*range)(const float *x, size_t n, float out[2]);
+    /* one symbol or lane a byte; u16: two bytes, at any address */
+    void (*integers_encode)(uint8_t *symbols, const float *x, size_t n,
+                        const struct trib_integers *g);
+    void (*integers_encode_u16)(uint8_t *symbols, const float *x, size_t n,
+                            const struct trib_integers *g);
+    void (*integers_decode)(float *x, const uint8_t *lanes, size_t n,
+                        const struct trib_integers *g);
+    void (*integers_decode_u16)(float *x, const uint8_t *lanes, size_t n,
+                            const struct trib_integers *g);
+    void (*integers_add)(float *acc, const uint8_t *lanes, size_t n,
+                     const struct trib_integers *g);
+    void (*integers_add_u16)(float *acc, const uint8_t *lanes, size_t n,
+                         const struct trib_integers *g);
+    /* sum += lanes, modulo 2^16 */
+    void (*lanes_add_u8)(uint16_t *sum, const uint8_t *lanes, size_t n);
+    void (*lanes_add_u16)(uint16_t *sum, const uint8_t *lanes, size_t n);
     void (*sums_by_sign)(const float *x, size_t n, struct trib_sums *out);
     void (*signs_encode)(uint8_t *codes, const float *x, size_t n); /* 1: has a sign */
     void (*pair_decode)(float *x, const uint8_t *codes, size_t n,

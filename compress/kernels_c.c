@@ -104,6 +104,55 @@ static void octaves_add(float *acc, const uint8_t *codes, size_t n,
     octaves_add_scalar(acc, codes, n, o);
 }
 
+static void range(const float *x, size_t n, float out[2])
+{
+    range_scalar(x, n, out);
+}
+
+static void integers_encode(uint8_t *symbols, const float *x, size_t n,
+                        const struct trib_integers *g)
+{
+    integers_encode_scalar(symbols, x, n, 0, g);
+}
+
+static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
+                            const struct trib_integers *g)
+{
+    integers_encode_u16_scalar(symbols, x, n, 0, g);
+}
+
+static void integers_decode(float *x, const uint8_t *lanes, size_t n, const struct trib_integers *g)
+{
+    integers_decode_scalar(x, lanes, n, g);
+}
+
+static void integers_decode_u16(float *x, const uint8_t *lanes, size_t n,
+                            const struct trib_integers *g)
+{
+    integers_decode_u16_scalar(x, lanes, n, g);
+}
+
+static void integers_add(float *acc, const uint8_t *lanes, size_t n, const struct trib_integers *g)
+{
+    integers_add_scalar(acc, lanes, n, g);
+}
+
+static void integers_add_u16(float *acc, const uint8_t *lanes, size_t n,
+                         const struct trib_integers *g)
+{
+    integers_add_u16_scalar(acc, lanes, n, g);
+}
+
+static void lanes_add_u8(uint16_t *sum, const uint8_t *lanes, size_t n)
+{
+    lanes_add_u8_scalar(sum, lanes, n);
+}
+
+static void lanes_add_u16(uint16_t *sum, const uint8_t *lanes, size_t n)
+{
+    lanes_add_u16_scalar(sum, lanes, n);
+}
+
 static void sums_by_sign(const float *x, size_t n, struct trib_sums *out)
 {
     sums_by_sign_scalar(x, n, out);
@@ -168,6 +217,15 @@ const struct trib_kernels trib_kernels_c = {
     .octaves_encode = octaves_encode,
     .octaves_decode = octaves_decode,
     .octaves_add = octaves_add,
+    .range = range,
+    .integers_encode = integers_encode,
+    .integers_encode_u16 = integers_encode_u16,
+    .integers_decode = integers_decode,
+    .integers_decode_u16 = integers_decode_u16,
+    .integers_add = integers_add,
+    .integers_add_u16 = integers_add_u16,
+    .lanes_add_u8 = lanes_add_u8,
+    .lanes_add_u16 = lanes_add_u16,
     .sums_by_sign = sums_by_sign,
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,

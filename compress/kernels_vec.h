@@ -102,6 +102,7 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 }
 
 #include "compress/kernels_vec_codec.h"
+#include "compress/kernels_vec_integers.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -133,6 +134,15 @@ const struct trib_kernels VEC_TABLE = {
     .octaves_encode = octaves_encode,
     .octaves_decode = octaves_decode,
     .octaves_add = octaves_add,
+    .range = range,
+    .integers_encode = integers_encode,
+    .integers_encode_u16 = integers_encode_u16,
+    .integers_decode = integers_decode,
+    .integers_decode_u16 = integers_decode_u16,
+    .integers_add = integers_add,
+    .integers_add_u16 = integers_add_u16,
+    .lanes_add_u8 = lanes_add_u8,
+    .lanes_add_u16 = lanes_add_u16,
     .sums_by_sign = sums_by_sign,
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,

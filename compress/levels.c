@@ -111,13 +111,15 @@ static const struct trib_bucketing qsgd = {
 
 const struct trib_quantise trib_quantise_levels = {
     .name = "levels",
-    .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM),
+    .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
+              TRIB_PARAM_BIT(SHARED),
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = qsgd_delta,
     .bucketing = &qsgd,
+    .shared = &trib_quantise_levels_shared,
 };
 
 /* ---- terngrad ------------------------------------------------------------------- */
@@ -142,9 +144,7 @@ static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n
     struct trib_levels *l = &p->levels;
     if (!trib_bucket_measure_norm(c, x, n, magnitude, &l->norm, head_out))
         return false;
-    const double root_mean_square = (double)trib_bucket_l2(c, x, n) / sqrt((double)n);
-    const float most = (float)(c->param[TRIB_PARAM_CLIP] * root_mean_square);
-    l->norm = fmaxf(fminf(l->norm, most), TRIB_SMALLEST_NORM);
+    l->norm = trib_bucket_clip(c, x, n, l->norm);
     memcpy(head_out, &l->norm, sizeof l->norm);
     l->scale = 1.0f / l->norm;
     return true;
@@ -168,11 +168,12 @@ static const struct trib_bucketing ternary = {
 
 const struct trib_quantise trib_quantise_ternary = {
     .name = "ternary",
-    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP),
+    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED),
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = ternary_delta,
     .bucketing = &ternary,
+    .shared = &trib_quantise_ternary_shared,
 };

@@ -12,13 +12,18 @@ libcompress_la_SOURCES = \
 	compress/codec_text.c \
 	compress/gaps.c compress/gaps.h \
 	compress/half.c \
+	compress/integers.c \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
+	compress/kernels_scalar_integers.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
+	compress/kernels_vec_integers.h \
 	compress/kernels_vec_reduce.h \
+	compress/lanes.c compress/lanes.h \
 	compress/levels.c \
+	compress/noise.h \
 	compress/octaves.c \
 	compress/select.c \
 	compress/sign.c \

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "compress/gaps.h"
-#include "compress/stages.h"
+#include "compress/lanes.h"
 
 enum { HEADER_BYTES = 8, BATCH = TRIB_GAPS_GROUP };
 enum { KIND_DENSE, KIND_GAPS, KIND_BITMAP, KINDS };
@@ -162,6 +162,8 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
         h.values == VALUES_F32 ? &trib_quantise_f32 : c->stages.quantise;
     const size_t values = q->bytes(c, h.count);
     if (d->len - HEADER_BYTES < values)
+        return TRIB_ERR_CODEC;
+    if (q->lanes && !trib_lanes_valid(c, d->src + HEADER_BYTES, values, h.count))
         return TRIB_ERR_CODEC;
     if (h.kind == KIND_DENSE) {
         const struct trib_code code = {d->src + HEADER_BYTES, d->n, 0, d->n};

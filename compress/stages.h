@@ -26,6 +26,7 @@ enum trib_param_id {
     TRIB_PARAM_NORM,
     TRIB_PARAM_ROUND,
     TRIB_PARAM_CLIP,
+    TRIB_PARAM_SHARED,
     TRIB_PARAM_EF,
     TRIB_PARAM_COUNT,
 };
@@ -72,6 +73,8 @@ struct trib_quantise {
                        float weight, float *acc);
     double (*delta)(const struct trib_codec *c);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
+    const struct trib_lane_rule *lanes; /* of lanes.h; NULL: its words do not add */
+    const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
 };
 
 /* How the positions of a sparse block, or the bits of a dense one, are laid out. */
@@ -101,6 +104,7 @@ struct trib_codec {
     struct trib_stages stages;
     const struct trib_kernels *kernels;
     double param[TRIB_PARAM_COUNT];
+    uint32_t ranks; /* contributions that a word may have, at most */
     struct trib_codec_info info;
     char text[TRIB_CODEC_TEXT_MAX];
 };
@@ -115,6 +119,13 @@ extern const struct trib_quantise trib_quantise_levels;
 extern const struct trib_quantise trib_quantise_natural;
 extern const struct trib_quantise trib_quantise_dither;
 extern const struct trib_quantise trib_quantise_ternary;
+extern const struct trib_quantise trib_quantise_levels_shared;
+extern const struct trib_quantise trib_quantise_ternary_shared;
+extern const struct trib_quantise trib_quantise_int4;
+extern const struct trib_quantise trib_quantise_int8;
+extern const struct trib_quantise trib_quantise_int16;
+extern const struct trib_quantise trib_quantise_range;
+extern const struct trib_quantise trib_quantise_vote;
 extern const struct trib_quantise trib_quantise_means;
 extern const struct trib_quantise trib_quantise_sign;
 extern const struct trib_pack trib_pack_raw;

@@ -171,6 +171,15 @@ VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
+VEC vec v_floor_f32(vec v) { return of_ps(_mm256_floor_ps(ps(v))); }
+/* v > low ? v : low, then v < high ? v : high */
+VEC vec v_clamp_f32(vec v, vec low, vec high)
+{
+    return of_ps(_mm256_min_ps(_mm256_max_ps(ps(v), ps(low)), ps(high)));
+}
+VEC vec v_sub_i32(vec a, vec b) { return _mm256_sub_epi32(a, b); }
+VEC vec v_add_i16(vec a, vec b) { return _mm256_add_epi16(a, b); }
+
 VEC vec v_to_f32(vec v) { return of_ps(_mm256_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm256_cvttps_epi32(ps(v)); }
 /* all ones where negative */
@@ -249,6 +258,24 @@ VEC void v_store_words(uint8_t *p, vec v, size_t stride)
 VEC vec v_load_u8(const uint8_t *p)
 {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+
+/* 16-bit elements, one per 32-bit lane */
+VEC vec v_load_u16(const uint8_t *p)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
+}
+
+/* the lower halves of the lanes of a, b, in order; the lanes are below 65536 */
+VEC void v_store_u16x2(uint8_t *p, vec a, vec b)
+{
+    v_store(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
+}
+
+/* bytes, one per 16 bits */
+VEC vec v_load_u8_u16(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
 }
 
 #endif

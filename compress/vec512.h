@@ -162,6 +162,15 @@ VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
+VEC vec v_floor_f32(vec v) { return of_ps(_mm512_floor_ps(ps(v))); }
+/* v > low ? v : low, then v < high ? v : high */
+VEC vec v_clamp_f32(vec v, vec low, vec high)
+{
+    return of_ps(_mm512_min_ps(_mm512_max_ps(ps(v), ps(low)), ps(high)));
+}
+VEC vec v_sub_i32(vec a, vec b) { return _mm512_sub_epi32(a, b); }
+VEC vec v_add_i16(vec a, vec b) { return _mm512_add_epi16(a, b); }
+
 VEC vec v_to_f32(vec v) { return of_ps(_mm512_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm512_cvttps_epi32(ps(v)); }
 /* all ones where negative */
@@ -240,6 +249,25 @@ VEC void v_store_words(uint8_t *p, vec v, size_t stride)
 VEC vec v_load_u8(const uint8_t *p)
 {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p));
+}
+
+/* 16-bit elements, one per 32-bit lane */
+VEC vec v_load_u16(const uint8_t *p)
+{
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
+}
+
+/* the lower halves of the lanes of a, b, in order */
+VEC void v_store_u16x2(uint8_t *p, vec a, vec b)
+{
+    _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(a));
+    _mm256_storeu_si256((void *)(p + 32), _mm512_cvtepi32_epi16(b));
+}
+
+/* bytes, one per 16 bits */
+VEC vec v_load_u8_u16(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)p));
 }
 
 #endif

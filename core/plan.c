@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/time.h"
 #include "core/comm.h"
+#include "pipeline/move.h"
 
 enum {
     /* From which on a pipeline's filling and draining is little. On one host there is no
@@ -93,6 +94,9 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
     const struct trib_codec_info *info = trib_codec_info(plan->codec);
+    st = trib_codec_for_ranks(plan->codec, comm->engine.size, &err);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
     if (info->flags & TRIB_CODEC_IDENTITY) {
         trib_codec_destroy(plan->codec);
         plan->codec = NULL;
@@ -199,7 +203,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     size_t slot = chunk_of(plan, d);
     size_t most = piece_max(plan, slot, size);
     size_t usual = slot < comm->chunk_asked ? slot : comm->chunk_asked;
-    size_t parts = blocked(r->op.coll) ? 1 : plan->run.program.n_chunks;
+    size_t parts = blocked(r->op.coll) ? 1 : r->n_chunks;
     size_t line = 64 / size;
 
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.size : 1);
@@ -211,7 +215,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
         rounds = more < good ? more : good;
     }
     rounds = rounds ? rounds : 1;
-    if (rounds * plan->run.program.n_chunks > UINT32_MAX / 2)
+    if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
                               "%zu elements are more chunks of %zu bytes than can be "
                               "numbered (raise TRIB_CHUNK)",
@@ -225,6 +229,59 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     r->place = r->zero_copy && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;
     return TRIB_OK;
+}
+
+static trib_status_t build(struct trib_plan *plan, const struct trib_algo *algo,
+                           const struct trib_shape *shape, struct trib_schedule *out)
+{
+    char wrong[200] = "";
+    trib_status_t st = algo->build(shape, out);
+
+    if (st == TRIB_OK)
+        st = trib_schedule_check(out, shape, wrong, sizeof(wrong));
+    if (st == TRIB_OK)
+        return st;
+    trib_schedule_free(out);
+    return trib_comm_fail(plan->comm, st, "cannot build %s for %s: %s", algo->name,
+                          trib_coll_name(shape->coll), wrong);
+}
+
+/* The all-reduce of what is agreed on first, in as many copies as fit it into slots. */
+static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedule *s)
+{
+    struct trib_engine *e = &plan->comm->engine;
+    struct trib_run_desc *r = &plan->run.desc;
+    size_t floats = trib_codec_share_floats(plan->codec, r->piece) * r->n_chunks;
+    size_t slot = plan->comm->cfg.chunk / sizeof(float);
+    struct trib_shape shape = {
+        .coll = TRIB_ALLREDUCE, .op = TRIB_MAX, .rank = e->rank, .size = e->size};
+    struct trib_choice choice = {
+        .bytes = floats * sizeof(float),
+        .load_store = plan->comm->load_store,
+        .oversubscribed = plan->comm->oversubscribed,
+        .one_host = plan->comm->one_host,
+        .slot_bytes = plan->comm->cfg.chunk,
+    };
+    struct trib_schedule share = {0}, joined = {0};
+    char why[200];
+
+    const struct trib_algo *algo = trib_algo_choose(&shape, &choice, why, sizeof(why));
+    trib_status_t st = build(plan, algo, &shape, &share);
+    if (st != TRIB_OK)
+        return st;
+    size_t chunks = divide_up(floats, slot * share.n_chunks) * share.n_chunks;
+    trib_schedule_init(&joined, r->n_chunks);
+    for (uint32_t at = 0; at < chunks; at += share.n_chunks)
+        trib_schedule_append(&joined, &share, r->n_chunks + at);
+    trib_schedule_append(&joined, s, 0);
+    trib_schedule_free(&share);
+    trib_schedule_free(s);
+    *s = joined;
+    r->share_piece = divide_up(floats, chunks);
+    r->rounds++;
+    return joined.failed ? trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
+                                          "no memory for a schedule")
+                         : TRIB_OK;
 }
 
 static uint32_t run_digest(const struct trib_plan *plan, const char *algorithm)
@@ -247,26 +304,28 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
                                .size = e->size,
                                .root = has_root(r->op.coll) ? d->root : 0};
     struct trib_schedule schedule = {0};
-    char wrong[200] = "";
 
     const struct trib_algo *algo;
     trib_status_t st = choose(plan, &shape, d, &algo);
+    if (st == TRIB_OK)
+        st = build(plan, algo, &shape, &schedule);
     if (st != TRIB_OK)
         return st;
     plan->run.name = algo->name;
-    st = algo->build(&shape, &schedule);
-    if (st == TRIB_OK)
-        st = trib_schedule_check(&schedule, &shape, wrong, sizeof(wrong));
-    if (st == TRIB_OK)
-        st = trib_program_create(&schedule, e->rank, e->size, &plan->run.program);
-    trib_schedule_free(&schedule);
-    if (st != TRIB_OK)
-        return trib_comm_fail(plan->comm, st, "cannot build %s for %s: %s", algo->name,
-                              trib_coll_name(shape.coll), wrong);
     r->op.leaving = leaving;
     r->seed = 0x7472696275746172u;
     r->codec = plan->codec;
+    r->n_chunks = schedule.n_chunks;
     st = cut(plan, d);
+    bool share = plan->codec && trib_codec_info(plan->codec)->flags & TRIB_CODEC_SHARED;
+    if (st == TRIB_OK && share && sums(shape.coll) && shape.size > 1 && d->count)
+        st = put_share_first(plan, &schedule);
+    if (st == TRIB_OK) {
+        st = trib_program_create(&schedule, e->rank, e->size, &plan->run.program);
+        if (st != TRIB_OK)
+            (void)trib_comm_fail(plan->comm, st, "no memory for a plan");
+    }
+    trib_schedule_free(&schedule);
     if (st == TRIB_OK) {
         r->digest = run_digest(plan, algo->name);
         trib_comm_lock(plan->comm);
@@ -554,7 +613,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              "memory     %s\n",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
              plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
-             r->rounds, plan->run.program.n_chunks, r->piece * size,
+             trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
              r->zero_copy ? "peers read and write trib_alloc memory in place"
                           : "through slots");
     return TRIB_OK;

@@ -20,77 +20,8 @@
 
 #include "base/meminfo.h"
 #include "base/time.h"
-#include "pipeline/move.h"
 #include "pipeline/idle.h"
-
-/* A SEND takes its word from the store if the same word has another use. */
-static void mark_stored(struct trib_program *p)
-{
-    for (uint32_t i = 0; i < p->n_tasks; i++) {
-        struct trib_task *t = &p->tasks[i];
-        if (t->kind != TRIB_TASK_SEND)
-            continue;
-        if (t->flags & (TRIB_TASK_FINAL | TRIB_TASK_FORWARD))
-            t->flags |= TRIB_TASK_STORED;
-        for (uint32_t j = 0; j < p->n_tasks; j++) {
-            const struct trib_task *u = &p->tasks[j];
-            bool same_word = u->kind == TRIB_TASK_SEND
-                                 ? u->flags & t->flags & TRIB_TASK_OWN
-                                 : u->flags & TRIB_TASK_OWN_SENT;
-            if (i != j && u->chunk == t->chunk && (t->flags & TRIB_TASK_OWN) && same_word)
-                t->flags |= TRIB_TASK_STORED;
-        }
-    }
-}
-
-static trib_status_t prepare_codec(struct trib_run *run)
-{
-    const struct trib_run_desc *d = &run->desc;
-    size_t floats = (d->piece ? d->piece : 1) * sizeof(float);
-    size_t bound = trib_codec_bound(d->codec, d->piece);
-    uint32_t n_chunks = run->program.n_chunks;
-    bool feedback = trib_codec_info(d->codec)->flags & TRIB_CODEC_FEEDBACK;
-
-    mark_stored(&run->program);
-    run->acc = malloc(floats);
-    run->stage = malloc(floats);
-    run->work = malloc(floats);
-    run->word = malloc(bound + 1);
-    run->codec_scratch =
-        aligned_alloc(64, (trib_codec_scratch(d->codec, d->piece) + 64) / 64 * 64);
-    run->stores = calloc(n_chunks, sizeof(*run->stores));
-    if (feedback)
-        run->residual = calloc(d->total ? d->total : 1, sizeof(float));
-    if (!run->acc || !run->stage || !run->work || !run->word || !run->codec_scratch ||
-        !run->stores || (feedback && !run->residual))
-        return TRIB_ERR_NO_MEMORY;
-    for (uint32_t c = 0; c < n_chunks; c++) {
-        run->stores[c].bytes = malloc(bound + 1);
-        if (!run->stores[c].bytes)
-            return TRIB_ERR_NO_MEMORY;
-    }
-    return TRIB_OK;
-}
-
-/* Sums of chunks that end up elsewhere need a place of their own. */
-static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
-{
-    const struct trib_run_desc *d = &run->desc;
-    bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
-                   (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
-
-    for (uint32_t i = 0; foreign && i < run->program.n_tasks; i++) {
-        const struct trib_task *t = &run->program.tasks[i];
-        bool elsewhere =
-            d->op.coll == TRIB_REDUCE || t->chunk != (uint32_t)e->rank;
-        if (t->kind == TRIB_TASK_REDUCE && elsewhere && !run->scratch_value) {
-            run->scratch_value = malloc(d->total * d->element + 64);
-            if (!run->scratch_value)
-                return TRIB_ERR_NO_MEMORY;
-        }
-    }
-    return TRIB_OK;
-}
+#include "pipeline/share.h"
 
 trib_status_t trib_engine_link(struct trib_engine *e, int peer)
 {
@@ -111,72 +42,11 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     return st;
 }
 
-static trib_status_t prepare_sources(struct trib_run *run)
-{
-    const struct trib_program *p = &run->program;
-    uint32_t most = 0;
-
-    for (uint32_t i = 0; i < p->n_tasks; i++)
-        if (p->tasks[i].kind == TRIB_TASK_REDUCE && p->tasks[i].n_members > most)
-            most = p->tasks[i].n_members;
-    run->sources = calloc((size_t)most + 1, sizeof(*run->sources));
-    return run->sources ? TRIB_OK : TRIB_ERR_NO_MEMORY;
-}
-
-trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
-{
-    struct trib_program *p = &run->program;
-    trib_status_t st = TRIB_OK;
-
-    const char *operation = run->desc.op.leaving ? "trib_free_comm"
-                                                 : trib_coll_name(run->desc.op.coll);
-
-    for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
-        st = trib_engine_connect(e, p->edges[i].peer, operation);
-    if (st != TRIB_OK)
-        return st;
-    run->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
-                                     .count = run->desc.count,
-                                     .signature = trib_frame_signature(&run->desc.op),
-                                     .digest = run->desc.digest};
-    st = prepare_sources(run);
-    if (st == TRIB_OK)
-        st = prepare_scratch(e, run);
-    if (st == TRIB_OK && run->desc.codec)
-        st = prepare_codec(run);
-    if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE) {
-        run->unfed = calloc((size_t)run->desc.rounds * p->n_chunks, sizeof(*run->unfed));
-        if (!run->unfed)
-            st = TRIB_ERR_NO_MEMORY;
-    }
-    if (st == TRIB_ERR_NO_MEMORY)
-        return trib_fail(e->err, st, "no memory for a plan of %zu elements",
-                         run->desc.count);
-    return st;
-}
-
-void trib_run_dispose(struct trib_run *run)
-{
-    for (uint32_t c = 0; run->stores && c < run->program.n_chunks; c++)
-        free(run->stores[c].bytes);
-    free(run->stores);
-    free(run->acc);
-    free(run->stage);
-    free(run->work);
-    free(run->word);
-    free(run->codec_scratch);
-    free(run->residual);
-    free(run->scratch_value);
-    free(run->sources);
-    free((void *)run->unfed);
-    trib_program_free(&run->program);
-}
-
 static void refill_feed(struct trib_run *run)
 {
-    for (uint32_t r = 0; run->unfed && r < run->desc.rounds; r++) {
-        for (uint32_t k = 0; k < run->program.n_chunks; k++) {
-            struct trib_chunk c = trib_run_chunk(run, r, k);
+    for (uint32_t r = 0; run->unfed && r < trib_run_rounds(run); r++) {
+        for (uint32_t k = 0; k < run->desc.n_chunks; k++) {
+            struct trib_chunk c = trib_vector_chunk(run, r, k);
             atomic_store_explicit(&run->unfed[c.index], (uint32_t)c.n,
                                   memory_order_relaxed);
         }
@@ -217,8 +87,9 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     run->moved = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++)
         p->tasks[i].done = p->tasks[i].in_slot = 0, p->tasks[i].placed = 0;
-    for (uint32_t i = 0; run->stores && i < p->n_chunks; i++)
+    for (uint32_t i = 0; run->stores && i < run->desc.n_chunks; i++)
         run->stores[i].round = 0;
+    trib_share_begin(run);
     for (uint32_t i = 0; i < p->n_edges; i++) {
         struct trib_edge *edge = &p->edges[i];
         struct trib_link *l = &e->links[edge->peer];
@@ -370,11 +241,39 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
+static bool chunk_fed(const struct trib_run *run, const struct trib_chunk *c)
+{
+    return c->n == 0 ||
+           atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
+}
+
+/* Is what t takes of the own contribution there? */
 static bool fed(const struct trib_run *run, const struct trib_task *t,
                 const struct trib_chunk *c)
 {
-    return !run->unfed || !(t->flags & TRIB_TASK_OWN) ||
-           atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
+    bool all = true;
+
+    if (!run->unfed || !(t->flags & TRIB_TASK_OWN))
+        return true;
+    if (!trib_share_task(run, t))
+        return chunk_fed(run, c);
+    for (uint32_t k = 0; c->n && all && k < run->desc.n_chunks; k++) {
+        struct trib_chunk of_vector = trib_vector_chunk(run, t->done, k);
+        all = chunk_fed(run, &of_vector);
+    }
+    return all;
+}
+
+static struct trib_chunk chunk_of(const struct trib_run *run, const struct trib_task *t)
+{
+    return trib_share_task(run, t) ? trib_share_chunk(run, t->done, t->chunk)
+                                   : trib_run_chunk(run, t->done, t->chunk);
+}
+
+static bool own_ready(const struct trib_run *run, const struct trib_task *t,
+                      const struct trib_chunk *c)
+{
+    return fed(run, t, c) && (trib_share_task(run, t) || trib_share_ready(run, t));
 }
 
 static bool has_room(struct trib_engine *e, const struct trib_run *run,
@@ -421,16 +320,17 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 
     if (l->send[t->lane].next != turn || unopened)
         return false;
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    struct trib_chunk c = chunk_of(run, t);
     if (!has_room(e, run, t, &c))
         return false;
-    if (!fed(run, t, &c))
-        return false;
-    if (!trib_coded_store_ready(run, t))
+    bool share = trib_share_task(run, t);
+    if (!own_ready(run, t, &c) || (!share && !trib_coded_store_ready(run, t)))
         return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
     if (!l->send[t->lane].filled) {
-        if (run->desc.codec)
+        if (share)
+            trib_share_fill(e, run, t, &c, cell);
+        else if (run->desc.codec)
             trib_coded_fill(e, run, t, &c, cell);
         else
             trib_raw_fill(e, run, t, &c, cell);
@@ -458,6 +358,15 @@ static struct trib_cell *due_cell(struct trib_engine *e, struct trib_edge *edge,
     return trib_link_peek(l, &e->arena, lane);
 }
 
+static trib_status_t reduce(struct trib_engine *e, struct trib_run *run,
+                            struct trib_task *t, const struct trib_chunk *c)
+{
+    if (trib_share_task(run, t))
+        return trib_share_reduce(e, run, t, c);
+    return run->desc.codec ? trib_coded_reduce(e, run, t, c)
+                           : trib_raw_reduce(e, run, t, c);
+}
+
 static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
     struct trib_program *p = &run->program;
@@ -468,9 +377,9 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
         if (!due_cell(e, edge, m[i].lane, t->done, m[i].ordinal))
             return false;
     }
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
-    if (!fed(run, t, &c) ||
-        (run->stores && !trib_coded_store_free(run, t->chunk, t->done)))
+    struct trib_chunk c = chunk_of(run, t);
+    bool share = trib_share_task(run, t);
+    if (!own_ready(run, t, &c) || (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)))
         return false;
     for (uint32_t i = 0; i < t->n_members; i++) {
         int peer = p->edges[m[i].edge].peer;
@@ -479,8 +388,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
             return false;
     }
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_BEGIN, -1, c.index, c.n);
-    trib_status_t st = run->desc.codec ? trib_coded_reduce(e, run, t, &c)
-                                       : trib_raw_reduce(e, run, t, &c);
+    trib_status_t st = reduce(e, run, t, &c);
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, p->edges[m->edge].peer,
@@ -493,21 +401,30 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     return true;
 }
 
+static trib_status_t copy_in(struct trib_engine *e, struct trib_run *run,
+                             struct trib_task *t, const struct trib_chunk *c,
+                             struct trib_cell *cell)
+{
+    if (trib_share_task(run, t))
+        return trib_share_copy_in(e, run, t, c, cell);
+    return run->desc.codec ? trib_coded_copy_in(e, run, t, c, cell)
+                           : trib_raw_copy_in(e, run, t, c, cell);
+}
+
 static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
                         struct trib_task *t)
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
     struct trib_cell *cell = due_cell(e, edge, t->lane, t->done, t->ordinal);
 
-    if (!cell || ((t->flags & TRIB_TASK_RELAYED) && run->stores &&
+    if (!cell || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
                   !trib_coded_store_free(run, t->chunk, t->done)))
         return false;
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    struct trib_chunk c = chunk_of(run, t);
     if (frame_is_wrong(e, run, edge->peer, cell, c.index))
         return false;
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
-    trib_status_t st = run->desc.codec ? trib_coded_copy_in(e, run, t, &c, cell)
-                                       : trib_raw_copy_in(e, run, t, &c, cell);
+    trib_status_t st = copy_in(e, run, t, &c, cell);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, edge->peer, "a result that is not valid");
@@ -520,9 +437,9 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
 
 static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
-    struct trib_chunk c = trib_run_chunk(run, t->done, t->chunk);
+    struct trib_chunk c = chunk_of(run, t);
 
-    if (!fed(run, t, &c) || !trib_coded_store_ready(run, t))
+    if (!own_ready(run, t, &c) || !trib_coded_store_ready(run, t))
         return false;
     if (!run->desc.codec)
         trib_raw_copy(e, run, &c);

@@ -34,6 +34,7 @@ struct trib_run_desc {
     size_t count;            /* elements, as in trib_desc_t */
     size_t total;            /* elements of the whole vector that is cut */
     size_t piece;            /* elements of a chunk at most */
+    uint32_t n_chunks;       /* of a round; the program has more, see share.h */
     uint32_t rounds;
     enum trib_cut cut;
     bool zero_copy; /* exchange OPEN frames; read and place in peers' memory */
@@ -41,6 +42,7 @@ struct trib_run_desc {
     bool stream;    /* results are too large for the cache */
     const struct trib_codec *codec; /* NULL: raw elements */
     uint64_t seed;
+    size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing is */
 };
 
 /* A code word that is sent several times: of the chunk's result, or of the own
@@ -49,6 +51,15 @@ struct trib_store {
     uint8_t *bytes;
     uint32_t len;
     uint32_t round; /* rounds filled */
+};
+
+/* What all ranks agree on before a chunk is encoded: see share.h. */
+struct trib_share {
+    size_t floats;      /* of a chunk of `piece` elements */
+    float *own;         /* [rounds * n_chunks * floats] what this rank wants */
+    float *value;       /* the same, of all ranks */
+    uint32_t *measured; /* [rounds] the start in which own was measured last */
+    uint32_t step;      /* which start this is */
 };
 
 enum trib_run_state {
@@ -82,6 +93,7 @@ struct trib_run {
     struct trib_place recv_place;
 
     /* state of the plan */
+    struct trib_share share;
     struct trib_store *stores;  /* [n_chunks], codec only */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
@@ -90,6 +102,7 @@ struct trib_run {
     float *stage;               /* [piece] elements as float32, codec only */
     float *work;                /* [piece] of trib_codec_encode_ef */
     uint8_t *word;              /* one code word, codec only */
+    struct trib_word *words;    /* [members of a reduction + 1], of its merge, or NULL */
     void *codec_scratch;
     _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or NULL */
 };

@@ -17,9 +17,13 @@ libpipeline_la_SOURCES = \
 	pipeline/move_coded.c \
 	pipeline/open.c \
 	pipeline/open.h \
+	pipeline/move_linear.c \
+	pipeline/prepare.c \
 	pipeline/program.c \
 	pipeline/program.h \
 	pipeline/schedule.c \
 	pipeline/schedule.h \
+	pipeline/share.c \
+	pipeline/share.h \
 	pipeline/idle.c \
 	pipeline/idle.h

@@ -15,26 +15,46 @@ struct trib_chunk {
     size_t n;       /* elements, 0 at the end of a vector that does not divide */
 };
 
-static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
-                                               uint32_t round, uint32_t chunk)
+#define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: of no place in the vector */
+
+/* Rounds of the vector; one less than the program's where ranks agree on something first. */
+static inline uint32_t trib_run_rounds(const struct trib_run *run)
+{
+    return run->desc.rounds - (run->desc.share_piece != 0);
+}
+
+/* Chunk `chunk` of the round `round` of the vector. */
+static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run, uint32_t round,
+                                                  uint32_t chunk)
 {
     const struct trib_run_desc *d = &run->desc;
-    uint32_t n_chunks = run->program.n_chunks;
     size_t end = d->total;
     struct trib_chunk c;
 
     if (d->cut == TRIB_CUT_BLOCKED) {
-        c.index = round * n_chunks + chunk;
+        c.index = round * d->n_chunks + chunk;
         c.first = (size_t)chunk * d->count + (size_t)round * d->piece;
         end = (size_t)(chunk + 1) * d->count;
     } else {
         if (d->op.feed == TRIB_FEED_BACKWARD)
-            round = d->rounds - 1 - round;
-        c.index = round * n_chunks + chunk;
+            round = trib_run_rounds(run) - 1 - round;
+        c.index = round * d->n_chunks + chunk;
         c.first = (size_t)c.index * d->piece;
     }
     c.n = c.first >= end ? 0 : end - c.first < d->piece ? end - c.first : d->piece;
     return c;
+}
+
+/* The same for a round of the program, which comes one later where ranks agree on something
+ * first. Not for the chunks of that: see share.h. */
+static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
+                                               uint32_t round, uint32_t chunk)
+{
+    if (run->desc.share_piece == 0)
+        return trib_vector_chunk(run, round, chunk);
+    if (round == 0)
+        return (struct trib_chunk){.index = TRIB_CHUNK_NO_ELEMENTS};
+    return trib_vector_chunk(run, round - 1, chunk);
 }
 
 /** trib_run_own, trib_run_value - where the own contribution and the value of a chunk are. */
@@ -60,6 +80,13 @@ trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
                    const struct trib_chunk *c);
 
+/** trib_as_f32 - n elements at p as float32: in place where they are that, else in stage. */
+const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
+                         const void *p, size_t n, float *stage);
+
+/** trib_coded_linear - do the run's words add without decoding? */
+bool trib_coded_linear(const struct trib_run *run);
+
 /* The same for code words. */
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                      const struct trib_chunk *c, struct trib_cell *cell);
@@ -70,6 +97,19 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_cell *cell);
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c);
+
+/** trib_coded_own - the own contribution's code word, made by whoever needs it first. */
+struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
+                                  const struct trib_task *t, const struct trib_chunk *c,
+                                  bool final);
+
+/** trib_coded_value - the chunk's value out of a code word. */
+trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
+                               const struct trib_chunk *c, const uint8_t *word, size_t len);
+
+/** trib_linear_reduce - REDUCE of words that add without decoding. */
+trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c);
 
 /**
  * trib_coded_store_free - may the store of a chunk be filled for this round?

@@ -9,6 +9,7 @@
  *   - other codecs quantise what is sent: a contribution, a partial sum or, at the
  *     finisher, the result; the contribution of the finisher itself stays exact, except
  *     where others decode it, too (OWN_SENT): then it counts as they see it
+ *   - words that add without decoding: move_linear.c
  * The finisher decodes its own result word as all others do: the same bits everywhere.
  *
  * Contributions are added in the order of ranks, so a sum does not depend on arrival.
@@ -17,16 +18,24 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "pipeline/move.h"
+#include "pipeline/share.h"
 
 static uint32_t codec_flags(const struct trib_run *run)
 {
     return trib_codec_info(run->desc.codec)->flags;
 }
 
-/* n elements at p as float32: in place where they are that, else staged. */
-static const float *as_f32(const struct trib_engine *e, const struct trib_run *run,
-                           const void *p, size_t n, float *stage)
+bool trib_coded_linear(const struct trib_run *run)
+{
+    trib_coll_t coll = run->desc.op.coll;
+    bool sums =
+        coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
+
+    return run->desc.codec && sums && (codec_flags(run) & TRIB_CODEC_LINEAR);
+}
+
+const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
+                         const void *p, size_t n, float *stage)
 {
     if (run->desc.op.dtype == TRIB_F32 && (uintptr_t)p % sizeof(float) == 0)
         return p;
@@ -53,12 +62,22 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
                 .index = c->first},
         .scratch = run->codec_scratch,
     };
+    bool fed_back = run->residual && !exact && feedback == WITH_FEEDBACK;
+    float *residual = fed_back ? run->residual + c->first : NULL;
+    size_t len;
+
+    if (feedback == WITH_FEEDBACK)
+        in.share = trib_share_of(run, c);
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
-    size_t len = run->residual && !exact && feedback == WITH_FEEDBACK
-                     ? trib_codec_encode_ef(run->desc.codec, &in,
-                                            run->residual + c->first, run->work, dst)
-                     : trib_codec_encode(run->desc.codec, &in, dst);
+    if (fed_back && in.share) {
+        in.x = residual; /* both already are in it */
+        len = trib_codec_encode_kept(run->desc.codec, &in, residual, dst);
+    } else if (fed_back) {
+        len = trib_codec_encode_ef(run->desc.codec, &in, residual, run->work, dst);
+    } else {
+        len = trib_codec_encode(run->desc.codec, &in, dst);
+    }
     e->stats.encode_ns += trib_now_ns() - begin;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
     assert(len <= e->arena.slot_bytes);
@@ -76,9 +95,10 @@ static bool has_stored_sends(const struct trib_run *run, uint32_t chunk)
     return false;
 }
 
-static bool takes_from_store(const struct trib_task *t)
+static bool takes_from_store(const struct trib_run *run, const struct trib_task *t)
 {
     return t->kind == TRIB_TASK_COPY ||
+           (t->kind == TRIB_TASK_REDUCE && trib_coded_linear(run)) ||
            (t->kind == TRIB_TASK_SEND && (t->flags & TRIB_TASK_STORED)) ||
            (t->kind == TRIB_TASK_REDUCE && (t->flags & TRIB_TASK_OWN_SENT));
 }
@@ -89,7 +109,7 @@ bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t 
 
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         const struct trib_task *t = &p->tasks[i];
-        if (t->chunk == chunk && t->done < round && takes_from_store(t))
+        if (t->chunk == chunk && t->done < round && takes_from_store(run, t))
             return false;
     }
     return true;
@@ -97,21 +117,20 @@ bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t 
 
 bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *t)
 {
-    return !run->stores || !takes_from_store(t) ||
+    return !run->stores || !takes_from_store(run, t) ||
            run->stores[t->chunk].round == t->done + 1 ||
            trib_coded_store_free(run, t->chunk, t->done);
 }
 
-/* The own contribution's code word, made by whoever needs it first. */
-static struct trib_store *store_own(struct trib_engine *e, struct trib_run *run,
-                                    const struct trib_task *t,
-                                    const struct trib_chunk *c, bool final)
+struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
+                                  const struct trib_task *t, const struct trib_chunk *c,
+                                  bool final)
 {
     struct trib_store *s = &run->stores[t->chunk];
 
     if (s->round == t->done + 1)
         return s;
-    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
+    const float *x = trib_as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
     bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
     s->len = encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
     s->round = t->done + 1;
@@ -130,14 +149,14 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     cell->frame.chunk = c->index;
     cell->frame.kind = TRIB_FRAME_DATA;
     if (t->flags & TRIB_TASK_STORED) {
-        struct trib_store *s = own ? store_own(e, run, t, c, t->flags & TRIB_TASK_FINAL)
+        struct trib_store *s = own ? trib_coded_own(e, run, t, c, t->flags & TRIB_TASK_FINAL)
                                    : &run->stores[t->chunk];
         assert(s->round == t->done + 1);
         len = s->len;
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), s->bytes, len);
     } else {
         const void *p = own ? trib_run_own(run, c) : trib_run_value(run, c);
-        const float *x = as_f32(e, run, p, c->n, run->stage);
+        const float *x = trib_as_f32(e, run, p, c->n, run->stage);
         bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
         len = encode(e, run, c, x, exact, WITH_FEEDBACK, payload);
         if (len <= l->small)
@@ -169,7 +188,7 @@ static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
 static void merge_elements(struct trib_engine *e, struct trib_run *run, const void *p,
                            size_t n, bool first)
 {
-    const float *x = as_f32(e, run, p, n, run->stage);
+    const float *x = trib_as_f32(e, run, p, n, run->stage);
     struct trib_reduce r = {.dst = {run->acc}, .n_dst = 1, .n = n};
 
     r.src[r.n_src++] = first ? (const void *)x : run->acc;
@@ -185,11 +204,11 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
     const uint8_t *own = trib_run_own(run, c);
 
     if (t->flags & TRIB_TASK_OWN_SENT) {
-        struct trib_store *s = store_own(e, run, t, c, false);
+        struct trib_store *s = trib_coded_own(e, run, t, c, false);
         return merge_word(e, run, s->bytes, s->len, c->n, first);
     }
     if (codec_flags(run) & TRIB_CODEC_SPARSE) {
-        const float *x = as_f32(e, run, own, c->n, run->stage);
+        const float *x = trib_as_f32(e, run, own, c->n, run->stage);
         uint32_t len = encode(e, run, c, x, false, WITH_FEEDBACK, run->word);
         return merge_word(e, run, run->word, len, c->n, first);
     }
@@ -228,9 +247,8 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
-static trib_status_t value_from_word(struct trib_engine *e, struct trib_run *run,
-                                     const struct trib_chunk *c, const uint8_t *word,
-                                     size_t len)
+trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
+                               const struct trib_chunk *c, const uint8_t *word, size_t len)
 {
     uint8_t *value = trib_run_value(run, c);
     bool direct =
@@ -246,6 +264,8 @@ static trib_status_t value_from_word(struct trib_engine *e, struct trib_run *run
 trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
                                 struct trib_task *t, const struct trib_chunk *c)
 {
+    if (trib_coded_linear(run))
+        return trib_linear_reduce(e, run, t, c);
     trib_status_t st = merge_all(e, run, t, c);
 
     if (st != TRIB_OK)
@@ -265,7 +285,7 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
         bool exact = codec_flags(run) & TRIB_CODEC_SPARSE;
         s->len = encode(e, run, c, run->acc, exact, WITH_FEEDBACK, s->bytes);
         s->round = t->done + 1;
-        return value_from_word(e, run, c, s->bytes, s->len);
+        return trib_coded_value(e, run, c, s->bytes, s->len);
     }
     e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc, c->n);
     return TRIB_OK;
@@ -288,16 +308,18 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
         s->len = len;
         s->round = t->done + 1;
     }
-    return value_from_word(e, run, c, word, len);
+    return trib_coded_value(e, run, c, word, len);
 }
 
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
-    if (!has_stored_sends(run, t->chunk)) {
+    bool alone = trib_coded_linear(run); /* one rank's sum is what it would send */
+
+    if (!alone && !has_stored_sends(run, t->chunk)) {
         trib_raw_copy(e, run, c);
         return TRIB_OK;
     }
-    struct trib_store *s = store_own(e, run, t, c, true);
-    return run->no_result ? TRIB_OK : value_from_word(e, run, c, s->bytes, s->len);
+    struct trib_store *s = trib_coded_own(e, run, t, c, !alone);
+    return run->no_result ? TRIB_OK : trib_coded_value(e, run, c, s->bytes, s->len);
 }

@@ -51,6 +51,22 @@ uint32_t trib_schedule_add(struct trib_schedule *s, struct trib_step step)
     return s->n_steps++;
 }
 
+void trib_schedule_append(struct trib_schedule *s, const struct trib_schedule *other,
+                          uint32_t first_chunk)
+{
+    uint32_t first_step = s->n_steps, end = first_chunk + other->n_chunks;
+
+    s->failed |= other->failed;
+    s->n_chunks = s->n_chunks > end ? s->n_chunks : end;
+    for (uint32_t i = 0; i < other->n_steps; i++) {
+        struct trib_step step = other->steps[i];
+        step.chunk += first_chunk;
+        if (step.dep != TRIB_STEP_NO_DEP)
+            step.dep += first_step;
+        (void)trib_schedule_add(s, step);
+    }
+}
+
 static bool is_local(const struct trib_step *step)
 {
     return step->op == TRIB_STEP_SCALE || step->op == TRIB_STEP_COPY;

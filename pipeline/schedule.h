@@ -90,6 +90,10 @@ void trib_schedule_free(struct trib_schedule *s);
 /** trib_schedule_add - append a step; its index, to be used as a dep. */
 uint32_t trib_schedule_add(struct trib_schedule *s, struct trib_step step);
 
+/** trib_schedule_append - all steps of another schedule, whose chunk 0 is first_chunk here. */
+void trib_schedule_append(struct trib_schedule *s, const struct trib_schedule *other,
+                          uint32_t first_chunk);
+
 /**
  * trib_schedule_check - is this list well formed for a rank of `size` ranks?
  *

@@ -7,6 +7,7 @@ compress_tests = \
 	tests/compress/test_contract \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
+	tests/compress/test_lanes \
 	tests/compress/test_octaves \
 	tests/compress/test_qsgd \
 	tests/compress/test_ratio \

@@ -28,7 +28,7 @@ static void test_bound_and_round_trip(void **state)
                         TRIB_OK);
                     for (size_t i = 0; i < n; i++)
                         assert_true(y[i] == z[i]);
-                    if (kind == VECTOR_ZERO)
+                    if (kind == VECTOR_ZERO && !only_votes(codec_texts[t]))
                         assert_true(square_sum(y, n) == 0);
                 }
                 free(x);
@@ -235,6 +235,8 @@ static void test_feedback_recovers(void **state)
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     (void)state;
     for (int t = 0; t < CODEC_TEXTS; t++) {
+        if (only_votes(codec_texts[t]))
+            continue;
         struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
         float *residual = calloc(N, sizeof *residual), *y = malloc(N * sizeof *y);
         float *x = vector_new(VECTOR_NORMAL, 4, N);
@@ -259,6 +261,8 @@ static void test_not_finite(void **state)
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     (void)state;
     for (int t = 0; t < CODEC_TEXTS; t++) {
+        if (only_votes(codec_texts[t]))
+            continue;
         struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
         float *x = vector_new(VECTOR_NORMAL, 4, N), *y = malloc(N * sizeof *y);
         for (int i = 0; i < 3; i++) {

@@ -51,6 +51,16 @@ static const char *const codec_texts[] = {
     "efsign",
     "efsign:bucket=8",
     "topk:ratio=0.2+efsign",
+    "signsgd",
+    "int4:bucket=64",
+    "int8",
+    "int8:bucket=8,round=nearest",
+    "int16:bucket=256",
+    "uniform-thc",
+    "uniform-thc:bits=8,bucket=1000,round=nearest",
+    "qsgd:bits=3,bucket=64,shared=1",
+    "terngrad:bucket=64,shared=1",
+    "topk:ratio=0.2+int8:bucket=64",
 };
 enum { CODEC_TEXTS = sizeof codec_texts / sizeof *codec_texts };
 
@@ -120,6 +130,12 @@ static inline double square_distance(const float *a, const float *b, size_t n)
         sum += d * d;
     }
     return sum;
+}
+
+/* Does it say which sign most have, and nothing of the elements themselves? */
+static inline bool only_votes(const char *text)
+{
+    return strcmp(text, "signsgd") == 0;
 }
 
 static inline struct trib_codec *codec_new(const char *text, const char *isa)

@@ -3,6 +3,7 @@ core_tests = \
 	tests/core/test_doctor \
 	tests/core/test_errors \
 	tests/core/test_halves \
+	tests/core/test_linear \
 	tests/core/test_lossy \
 	tests/core/test_matrix \
 	tests/core/test_memory \
@@ -25,6 +26,7 @@ core_tests_link = libranks.la $(LDADD)
 
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
+tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lossy_LDADD = $(core_tests_link)
 tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/test_matrix.c
 tests_core_test_matrix_LDADD = $(core_tests_link)

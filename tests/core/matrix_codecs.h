@@ -40,6 +40,22 @@ static inline double tolerance_qsgd(const struct matrix_element *e)
     return e->hops * sqrt(512) * 8 * e->ranks / 127;
 }
 
+/* Each contribution is off by at most a norm, which may be 8 (f16) or more, / levels. */
+static inline double tolerance_int8(const struct matrix_element *e)
+{
+    return 1.01 * 8 * e->ranks / 127;
+}
+
+static inline double tolerance_int16(const struct matrix_element *e)
+{
+    return 1.01 * 8 * e->ranks / 32767 + 1e-5 * e->magnitude;
+}
+
+static inline double tolerance_uniform_thc(const struct matrix_element *e)
+{
+    return 1.01 * 16 * e->ranks / 255;
+}
+
 /* Each word has at most twice the value. */
 static inline double tolerance_natural(const struct matrix_element *e)
 {
@@ -65,6 +81,9 @@ static const struct matrix_codec matrix_codecs[] = {
     {"topk:ratio=0.25", false, false, tolerance_topk},
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},
     {"natural", false, true, tolerance_natural},
+    {"int8", false, true, tolerance_int8},
+    {"int16:bucket=64", false, true, tolerance_int16},
+    {"uniform-thc:bits=8,round=nearest", false, true, tolerance_uniform_thc},
     {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
 };
 enum { MATRIX_CODECS = sizeof matrix_codecs / sizeof *matrix_codecs };

@@ -72,6 +72,7 @@ static void prepare(struct side *s)
                                          .count = COUNT,
                                          .total = COUNT,
                                          .piece = COUNT / 2,
+                                         .n_chunks = 2,
                                          .rounds = 1,
                                          .zero_copy = true};
     s->run.name = algo->name;

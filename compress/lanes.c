@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "compress/lanes.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "compress/bitpack.h"
+#include "compress/noise.h"
+
+enum { HEADER_BYTES = 12, PIECE = 1024 /* lanes in memory at a time; a multiple of 8 */ };
+enum { KIND_SYMBOLS, KIND_SUMS, KIND_VOTES, KINDS };
+
+struct header {
+    uint8_t bits;
+    uint8_t kind;
+    uint16_t zero;
+    uint32_t contributions;
+    uint32_t divisor;
+};
+_Static_assert(sizeof(struct header) == HEADER_BYTES, "header has no holes");
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static const struct trib_lane_rule *rule_of(const struct trib_codec *c)
+{
+    return c->stages.quantise->lanes;
+}
+
+static size_t head_floats(const struct trib_lanes *l, size_t n)
+{
+    return (n / l->bucket + (n % l->bucket != 0)) * l->heads;
+}
+
+/* Where the lanes begin. */
+static size_t lanes_at(const struct trib_lanes *l, size_t n)
+{
+    return HEADER_BYTES + head_floats(l, n) * sizeof(float);
+}
+
+static size_t lanes_bytes(size_t n, int bits)
+{
+    return bits <= 8 ? trib_bits_bytes(n, bits) : n * (size_t)bits / 8;
+}
+
+static size_t word_bytes(const struct trib_lanes *l, size_t n, int bits)
+{
+    return n ? lanes_at(l, n) + lanes_bytes(n, bits) : 0;
+}
+
+/* The narrowest lanes for sums up to `most`. */
+static int bits_for(uint64_t most)
+{
+    int bits = 1;
+    while (bits < 8 && most >> bits)
+        bits++;
+    if (most >> bits)
+        bits = 16;
+    return most >> bits ? 32 : bits;
+}
+
+/* Of a finished vote: a tie takes a third symbol. */
+static int vote_bits(uint32_t contributions)
+{
+    return contributions % 2 ? 1 : 2;
+}
+
+/* Of which width are the lanes of such a word? 0: there is none such. */
+static int bits_of(const struct trib_codec *c, const struct trib_lanes *l, int kind,
+                   uint32_t contributions)
+{
+    switch (kind) {
+    case KIND_SYMBOLS:
+        return contributions == 1 ? l->bits : 0;
+    case KIND_SUMS:
+        return bits_for((uint64_t)contributions * l->most);
+    default:
+        return rule_of(c)->votes ? vote_bits(contributions) : 0;
+    }
+}
+
+size_t trib_lanes_bytes(const struct trib_codec *c, size_t n)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    return word_bytes(&l, n, l.bits);
+}
+
+size_t trib_lanes_bound(const struct trib_codec *c, size_t n)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const int sum = bits_for((uint64_t)c->ranks * l.most);
+    return word_bytes(&l, n, sum > l.bits ? sum : l.bits);
+}
+
+bool trib_lanes_fit(const struct trib_codec *c, int ranks)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    return (uint64_t)ranks * l.most <= UINT32_MAX;
+}
+
+/* ---- encode --------------------------------------------------------------------- */
+
+size_t trib_lanes_share_floats(const struct trib_codec *c, size_t n)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    return head_floats(&l, n);
+}
+
+void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n, float *share_out)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    for (size_t i = 0; l.heads && i < n; i += l.bucket, share_out += l.heads)
+        rule_of(c)->measure(c, x + i, min_size(l.bucket, n - i), share_out);
+}
+
+/* The symbols of one bucket, whose first value is number `index` of the vector. */
+static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *l,
+                           const float *x, size_t n, const struct trib_encode_key *key,
+                           uint64_t index, struct trib_integers *g, uint8_t *dst)
+{
+    uint8_t codes[PIECE + 8];
+    const size_t element = l->bits > 8 ? 2 : 1;
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t count = min_size(PIECE, n - i);
+        uint8_t *to = l->bits < 8 ? codes : dst + i * element;
+        for (size_t j = 0, same; j < count; j += same) {
+            same = min_size(trib_noise_at(key, index + i + j, g->key), count - j);
+            rule_of(c)->encode(c, to + j * element, x + i + j, same, g);
+        }
+        if (l->bits < 8)
+            c->kernels->bits_pack(dst + i / 8 * (size_t)l->bits, codes, count, l->bits);
+    }
+}
+
+void trib_lanes_encode_shared(const struct trib_codec *c, const float *x, size_t n,
+                              const struct trib_encode_key *key, const float *share,
+                              uint8_t *dst)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct header h = {
+        .bits = (uint8_t)l.bits, .kind = KIND_SYMBOLS, .contributions = 1};
+    float head[TRIB_LANE_HEADS_MAX];
+    if (n == 0)
+        return;
+    uint8_t *heads = dst + HEADER_BYTES, *lanes = dst + lanes_at(&l, n);
+    memcpy(dst, &h, HEADER_BYTES);
+    for (size_t i = 0; i < n; i += l.bucket) {
+        const size_t count = min_size(l.bucket, n - i);
+        uint8_t *to = lanes + lanes_bytes(i, l.bits);
+        struct trib_integers g;
+        if (share)
+            memcpy(head, share, l.heads * sizeof *head);
+        else
+            rule_of(c)->measure(c, x + i, count, head);
+        memcpy(heads, head, l.heads * sizeof *head);
+        heads += l.heads * sizeof *head;
+        share = share ? share + l.heads : NULL;
+        if (rule_of(c)->grid(c, head, 1, &g))
+            encode_symbols(c, &l, x + i, count, key, key->index + i, &g, to);
+        else
+            memset(to, 0, lanes_bytes(count, l.bits));
+    }
+}
+
+void trib_lanes_encode(const struct trib_codec *c, const float *x, size_t n,
+                       const struct trib_encode_key *key, uint8_t *dst)
+{
+    trib_lanes_encode_shared(c, x, n, key, NULL, dst);
+}
+
+/* ---- decode --------------------------------------------------------------------- */
+
+bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    struct header h;
+    if (n == 0)
+        return len == 0;
+    if (len < HEADER_BYTES)
+        return false;
+    memcpy(&h, src, HEADER_BYTES);
+    return h.zero == 0 && h.kind < KINDS && h.contributions > 0 &&
+           h.contributions <= c->ranks && h.bits > 0 &&
+           h.bits == bits_of(c, &l, h.kind, h.contributions) &&
+           len == word_bytes(&l, n, h.bits);
+}
+
+/* A piece of a word, within one bucket: its lanes as bytes, 16 or 32 bits, and its grid. */
+struct piece {
+    size_t at; /* in the range asked for */
+    size_t count;
+    int bytes; /* of a lane */
+    const uint8_t *lanes;
+    struct trib_integers grid;
+    uint8_t codes[PIECE + 8];
+};
+
+/* Lanes [at, at + count) of a word, one to four bytes each; they may be in codes. */
+static const uint8_t *lanes_open(const struct trib_codec *c, const uint8_t *lanes, int bits,
+                                 size_t at, size_t count, uint8_t *codes)
+{
+    if (bits >= 8)
+        return lanes + at * (size_t)bits / 8;
+    assert(at % 8 == 0);
+    c->kernels->bits_unpack(codes, lanes + at / 8 * (size_t)bits, count, bits);
+    return codes;
+}
+
+static void add_table(const struct trib_lanes *l, uint8_t *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = l->adds[codes[i]];
+}
+
+static void open_grid(const struct trib_codec *c, const struct header *h, const float *head,
+                      struct trib_integers *g)
+{
+    if (h->kind == KIND_VOTES) {
+        const bool tie = h->bits == 2;
+        g->middle = tie ? 1 : 0;
+        g->unit = tie ? -1.0f : -2.0f;
+        g->base = tie ? 0.0f : 1.0f;
+        return;
+    }
+    (void)rule_of(c)->grid(c, head, h->contributions, g);
+    if (h->divisor) {
+        g->unit /= (float)h->divisor;
+        g->base /= (float)h->divisor;
+    }
+}
+
+/* The piece behind p; false: the range is done. p is all 0 at first. */
+static bool next_piece(const struct trib_codec *c, const struct trib_lanes *l,
+                       const struct trib_code *code, struct piece *p)
+{
+    struct header h;
+    float head[TRIB_LANE_HEADS_MAX];
+    p->at += p->count;
+    const size_t at = code->first + p->at, in_bucket = l->bucket - at % l->bucket;
+    p->count = min_size(PIECE, min_size(in_bucket, code->count - p->at));
+    if (!p->count)
+        return false;
+    memcpy(&h, code->src, HEADER_BYTES);
+    memcpy(head, code->src + HEADER_BYTES + at / l->bucket * l->heads * sizeof *head,
+           l->heads * sizeof *head);
+    open_grid(c, &h, head, &p->grid);
+    p->bytes = h.bits > 8 ? h.bits / 8 : 1;
+    p->lanes = lanes_open(c, code->src + lanes_at(l, code->n), h.bits, at, p->count, p->codes);
+    if (l->adds && h.kind == KIND_SYMBOLS)
+        add_table(l, p->codes, p->count);
+    return true;
+}
+
+static float value_u32(const struct piece *p, size_t i)
+{
+    uint32_t lane;
+    memcpy(&lane, p->lanes + i * sizeof lane, sizeof lane);
+    return (float)((double)lane - (double)p->grid.middle) * p->grid.unit + p->grid.base;
+}
+
+void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code, float *x)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    struct piece p;
+    p.at = p.count = 0;
+    while (next_piece(c, &l, code, &p)) {
+        if (p.bytes == 1)
+            c->kernels->integers_decode(x + p.at, p.lanes, p.count, &p.grid);
+        else if (p.bytes == 2)
+            c->kernels->integers_decode_u16(x + p.at, p.lanes, p.count, &p.grid);
+        for (size_t i = 0; p.bytes == 4 && i < p.count; i++)
+            x[p.at + i] = value_u32(&p, i);
+    }
+}
+
+void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, float weight,
+                    float *acc)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    struct piece p;
+    p.at = p.count = 0;
+    while (next_piece(c, &l, code, &p)) {
+        p.grid.weight = weight;
+        if (p.bytes == 1)
+            c->kernels->integers_add(acc + p.at, p.lanes, p.count, &p.grid);
+        else if (p.bytes == 2)
+            c->kernels->integers_add_u16(acc + p.at, p.lanes, p.count, &p.grid);
+        for (size_t i = 0; p.bytes == 4 && i < p.count; i++)
+            acc[p.at + i] += weight * value_u32(&p, i);
+    }
+}
+
+/* ---- merge ---------------------------------------------------------------------- */
+
+/* Sums of a piece: 16 bits wide where the contributions fit. */
+union sums {
+    uint16_t narrow[PIECE];
+    uint32_t wide[PIECE];
+    uint8_t codes[PIECE + 8];
+};
+
+static uint32_t lane_of(const uint8_t *lanes, int bytes, size_t i)
+{
+    uint32_t lane = 0;
+    memcpy(&lane, lanes + i * (size_t)bytes, (size_t)bytes);
+    return lane;
+}
+
+static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
+                     const struct trib_word *w, size_t n, size_t at, size_t count, bool wide,
+                     union sums *sums)
+{
+    uint8_t codes[PIECE + 8];
+    struct header h;
+    memcpy(&h, w->src, HEADER_BYTES);
+    const int bytes = h.bits > 8 ? h.bits / 8 : 1;
+    const uint8_t *lanes = lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);
+    if (l->adds && h.kind == KIND_SYMBOLS)
+        add_table(l, codes, count);
+    if (!wide && bytes == 1)
+        c->kernels->lanes_add_u8(sums->narrow, lanes, count);
+    else if (!wide)
+        c->kernels->lanes_add_u16(sums->narrow, lanes, count);
+    for (size_t i = 0; wide && i < count; i++)
+        sums->wide[i] += lane_of(lanes, bytes, i);
+}
+
+/* Symbols stand for a sign: 0 where less than half have one, the highest for more, between
+ * them for a tie. */
+static void count_votes(union sums *sums, bool wide, size_t count, uint32_t contributions)
+{
+    const bool even = contributions % 2 == 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t twice = 2 * (uint64_t)(wide ? sums->wide[i] : sums->narrow[i]);
+        const uint8_t says =
+            (uint8_t)((twice > contributions) + (even && twice >= contributions));
+        sums->codes[i] = says; /* behind what is still to be read */
+    }
+}
+
+static void narrow_to_codes(union sums *sums, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sums->codes[i] = (uint8_t)sums->narrow[i];
+}
+
+static void store_sums(const struct trib_codec *c, const struct header *h, union sums *sums,
+                       bool wide, size_t count, uint8_t *dst)
+{
+    if (h->kind == KIND_VOTES)
+        count_votes(sums, wide, count, h->contributions);
+    else if (h->bits <= 8)
+        narrow_to_codes(sums, count);
+    if (h->bits <= 8)
+        c->kernels->bits_pack(dst, sums->codes, count, h->bits);
+    else
+        memcpy(dst, sums, lanes_bytes(count, h->bits));
+}
+
+static trib_status_t merged_header(const struct trib_codec *c, const struct trib_lanes *l,
+                                   const struct trib_merge *m, struct header *h_out)
+{
+    uint64_t contributions = 0;
+    for (size_t i = 0; i < m->n_words; i++) {
+        const struct trib_word *w = &m->words[i];
+        struct header h;
+        if (!trib_lanes_valid(c, w->src, w->len, m->n))
+            return TRIB_ERR_CODEC;
+        memcpy(&h, w->src, HEADER_BYTES);
+        contributions += h.contributions;
+        if (h.divisor || h.kind == KIND_VOTES ||
+            memcmp(w->src + HEADER_BYTES, m->words[0].src + HEADER_BYTES,
+                   lanes_at(l, m->n) - HEADER_BYTES) != 0)
+            return TRIB_ERR_CODEC;
+    }
+    if (contributions > c->ranks)
+        return TRIB_ERR_CODEC;
+    const bool votes = m->final && rule_of(c)->votes;
+    *h_out = (struct header){.kind = votes ? KIND_VOTES : KIND_SUMS,
+                             .contributions = (uint32_t)contributions,
+                             .divisor = m->ranks};
+    h_out->bits = (uint8_t)bits_of(c, l, h_out->kind, h_out->contributions);
+    return TRIB_OK;
+}
+
+trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_merge *m,
+                               uint8_t *dst, size_t *len_out)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    struct header h;
+    union sums sums;
+    *len_out = 0;
+    if (m->n == 0)
+        return TRIB_OK;
+    const trib_status_t status = merged_header(c, &l, m, &h);
+    if (status != TRIB_OK)
+        return status;
+    const size_t first = lanes_at(&l, m->n);
+    const bool wide = (uint64_t)h.contributions * l.most > UINT16_MAX;
+    memcpy(dst, &h, HEADER_BYTES);
+    memcpy(dst + HEADER_BYTES, m->words[0].src + HEADER_BYTES, first - HEADER_BYTES);
+    for (size_t at = 0; at < m->n; at += PIECE) {
+        const size_t count = min_size(PIECE, m->n - at);
+        memset(&sums, 0, count * (wide ? sizeof *sums.wide : sizeof *sums.narrow));
+        for (size_t i = 0; i < m->n_words; i++)
+            add_word(c, &l, &m->words[i], m->n, at, count, wide, &sums);
+        store_sums(c, &h, &sums, wide, count, dst + first + lanes_bytes(at, h.bits));
+    }
+    *len_out = word_bytes(&l, m->n, h.bits);
+    return TRIB_OK;
+}

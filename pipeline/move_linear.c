@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chunks as code words that add without decoding.
+ *
+ * Every rank encodes its contribution once; from then on words are merged and relayed, and
+ * each rank decodes the finished one. So a chunk's value is the word in its store: first that
+ * of the own contribution, then that of the sum so far, at last that of the result. Who sends
+ * the own contribution does so before the sum takes its place, as it does in place (STABLE in
+ * schedule.h).
+ */
+#include "pipeline/move.h"
+
+static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
+                                  const struct trib_task *t, size_t *n_out)
+{
+    const struct trib_program *p = &run->program;
+
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        const struct trib_member *m = &p->members[t->member + i];
+        struct trib_link *l = &e->links[p->edges[m->edge].peer];
+        struct trib_cell *cell = trib_link_peek(l, &e->arena, m->lane);
+        size_t len = cell->frame.bytes;
+        if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
+            return TRIB_ERR_PROTOCOL;
+        run->words[(*n_out)++] = (struct trib_word){
+            .src = trib_link_received(l, &e->arena, m->lane, cell), .len = len};
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c)
+{
+    bool own = t->flags & TRIB_TASK_OWN, finish = t->flags & TRIB_TASK_FINISH;
+    struct trib_store *s =
+        own ? trib_coded_own(e, run, t, c, false) : &run->stores[t->chunk];
+    size_t n = 0, len;
+
+    run->words[n++] = (struct trib_word){.src = s->bytes, .len = s->len};
+    trib_status_t st = gather_words(e, run, t, &n);
+    struct trib_merge m = {.words = run->words,
+                           .n_words = n,
+                           .n = c->n,
+                           .final = finish,
+                           .ranks = t->flags & TRIB_TASK_MEAN ? (uint32_t)e->size : 0};
+    if (st == TRIB_OK)
+        st = trib_codec_merge(run->desc.codec, &m, run->word, &len);
+    if (st != TRIB_OK)
+        return st;
+    uint8_t *sum = run->word;
+    run->word = s->bytes;
+    s->bytes = sum;
+    s->len = (uint32_t)len;
+    s->round = t->done + 1;
+    return finish ? trib_coded_value(e, run, c, s->bytes, s->len) : TRIB_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a run needs before its first start: links, and memory that no start allocates.
+ */
+#include <stdlib.h>
+
+#include "pipeline/engine.h"
+#include "pipeline/share.h"
+
+/* A SEND takes its word from the store if the same word has another use. */
+static void mark_stored(struct trib_program *p, bool linear)
+{
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        struct trib_task *t = &p->tasks[i];
+        if (t->kind != TRIB_TASK_SEND)
+            continue;
+        if (linear || t->flags & (TRIB_TASK_FINAL | TRIB_TASK_FORWARD))
+            t->flags |= TRIB_TASK_STORED;
+        for (uint32_t j = 0; j < p->n_tasks; j++) {
+            const struct trib_task *u = &p->tasks[j];
+            bool same_word = u->kind == TRIB_TASK_SEND
+                                 ? u->flags & t->flags & TRIB_TASK_OWN
+                                 : u->flags & TRIB_TASK_OWN_SENT;
+            if (i != j && u->chunk == t->chunk && (t->flags & TRIB_TASK_OWN) && same_word)
+                t->flags |= TRIB_TASK_STORED;
+        }
+    }
+}
+
+static trib_status_t prepare_codec(struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    size_t floats = (d->piece ? d->piece : 1) * sizeof(float);
+    size_t bound = trib_codec_bound(d->codec, d->piece);
+    uint32_t n_chunks = d->n_chunks;
+    bool feedback = trib_codec_info(d->codec)->flags & TRIB_CODEC_FEEDBACK;
+
+    mark_stored(&run->program, trib_coded_linear(run));
+    run->acc = malloc(floats);
+    run->stage = malloc(floats);
+    run->work = malloc(floats);
+    run->word = malloc(bound + 1);
+    run->codec_scratch =
+        aligned_alloc(64, (trib_codec_scratch(d->codec, d->piece) + 64) / 64 * 64);
+    run->stores = calloc(n_chunks, sizeof(*run->stores));
+    if (feedback)
+        run->residual = calloc(d->total ? d->total : 1, sizeof(float));
+    if (!run->acc || !run->stage || !run->work || !run->word || !run->codec_scratch ||
+        !run->stores || (feedback && !run->residual) || trib_share_prepare(run) != TRIB_OK)
+        return TRIB_ERR_NO_MEMORY;
+    for (uint32_t c = 0; c < n_chunks; c++) {
+        run->stores[c].bytes = malloc(bound + 1);
+        if (!run->stores[c].bytes)
+            return TRIB_ERR_NO_MEMORY;
+    }
+    return TRIB_OK;
+}
+
+/* Sums of chunks that end up elsewhere need a place of their own. */
+static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
+                   (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
+
+    for (uint32_t i = 0; foreign && i < run->program.n_tasks; i++) {
+        const struct trib_task *t = &run->program.tasks[i];
+        bool elsewhere =
+            d->op.coll == TRIB_REDUCE || t->chunk != (uint32_t)e->rank;
+        if (t->kind == TRIB_TASK_REDUCE && elsewhere && !trib_share_task(run, t) &&
+            !run->scratch_value) {
+            run->scratch_value = malloc(d->total * d->element + 64);
+            if (!run->scratch_value)
+                return TRIB_ERR_NO_MEMORY;
+        }
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t prepare_sources(struct trib_run *run)
+{
+    const struct trib_program *p = &run->program;
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < p->n_tasks; i++)
+        if (p->tasks[i].kind == TRIB_TASK_REDUCE && p->tasks[i].n_members > most)
+            most = p->tasks[i].n_members;
+    run->sources = calloc((size_t)most + 1, sizeof(*run->sources));
+    if (trib_coded_linear(run))
+        run->words = calloc((size_t)most + 1, sizeof(*run->words));
+    return run->sources && (run->words || !trib_coded_linear(run)) ? TRIB_OK
+                                                                   : TRIB_ERR_NO_MEMORY;
+}
+
+trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_program *p = &run->program;
+    trib_status_t st = TRIB_OK;
+
+    const char *operation = run->desc.op.leaving ? "trib_free_comm"
+                                                 : trib_coll_name(run->desc.op.coll);
+
+    for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
+        st = trib_engine_connect(e, p->edges[i].peer, operation);
+    if (st != TRIB_OK)
+        return st;
+    run->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
+                                     .count = run->desc.count,
+                                     .signature = trib_frame_signature(&run->desc.op),
+                                     .digest = run->desc.digest};
+    st = prepare_sources(run);
+    if (st == TRIB_OK)
+        st = prepare_scratch(e, run);
+    if (st == TRIB_OK && run->desc.codec)
+        st = prepare_codec(run);
+    if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE) {
+        run->unfed = calloc((size_t)trib_run_rounds(run) * run->desc.n_chunks, sizeof(*run->unfed));
+        if (!run->unfed)
+            st = TRIB_ERR_NO_MEMORY;
+    }
+    if (st == TRIB_ERR_NO_MEMORY)
+        return trib_fail(e->err, st, "no memory for a plan of %zu elements",
+                         run->desc.count);
+    return st;
+}
+
+void trib_run_dispose(struct trib_run *run)
+{
+    for (uint32_t c = 0; run->stores && c < run->desc.n_chunks; c++)
+        free(run->stores[c].bytes);
+    free(run->stores);
+    free(run->acc);
+    free(run->stage);
+    free(run->work);
+    free(run->word);
+    free(run->words);
+    trib_share_dispose(run);
+    free(run->codec_scratch);
+    free(run->residual);
+    free(run->scratch_value);
+    free(run->sources);
+    free((void *)run->unfed);
+    trib_program_free(&run->program);
+}
+

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/share.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t floats_of_round(const struct trib_run *run)
+{
+    return run->share.floats * run->desc.n_chunks;
+}
+
+trib_status_t trib_share_prepare(struct trib_run *run)
+{
+    struct trib_share *s = &run->share;
+
+    if (!run->desc.share_piece)
+        return TRIB_OK;
+    s->floats = trib_codec_share_floats(run->desc.codec, run->desc.piece);
+    size_t rounds = trib_run_rounds(run), n = rounds * floats_of_round(run);
+    s->own = calloc(n ? n : 1, sizeof(*s->own));
+    s->value = calloc(n ? n : 1, sizeof(*s->value));
+    s->measured = calloc(rounds, sizeof(*s->measured));
+    return s->own && s->value && s->measured ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+}
+
+void trib_share_dispose(struct trib_run *run)
+{
+    free(run->share.own);
+    free(run->share.value);
+    free(run->share.measured);
+}
+
+void trib_share_begin(struct trib_run *run)
+{
+    run->share.step++;
+}
+
+struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
+                                   uint32_t chunk)
+{
+    size_t all = round < trib_run_rounds(run) ? floats_of_round(run) : 0;
+    size_t first = (chunk - run->desc.n_chunks) * run->desc.share_piece;
+    struct trib_chunk c = {.index = TRIB_CHUNK_NO_ELEMENTS + round + 1, .first = first};
+
+    if (first < all)
+        c.n = all - first < run->desc.share_piece ? all - first : run->desc.share_piece;
+    return c;
+}
+
+bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
+{
+    const struct trib_program *p = &run->program;
+
+    if (!run->desc.share_piece || !(t->flags & TRIB_TASK_OWN) || t->done == 0)
+        return true;
+    for (uint32_t i = 0; i < p->n_tasks && trib_share_task(run, &p->tasks[i]); i++)
+        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done < t->done)
+            return false;
+    return true;
+}
+
+/* In the arrays, where a round of the vector begins. */
+static size_t round_at(const struct trib_run *run, uint32_t round)
+{
+    return (size_t)round * floats_of_round(run);
+}
+
+const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c)
+{
+    if (!run->desc.share_piece || c->n == 0)
+        return NULL;
+    uint32_t chunk = c->index % run->desc.n_chunks, round = c->index / run->desc.n_chunks;
+    if (run->desc.op.feed == TRIB_FEED_BACKWARD)
+        round = trib_run_rounds(run) - 1 - round;
+    return run->share.value + round_at(run, round) + chunk * run->share.floats;
+}
+
+/* With error feedback the sum of gradient and residual is what will be encoded: from here on
+ * the residual is that. */
+static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
+{
+    struct trib_share *s = &run->share;
+
+    if (s->measured[round] == s->step)
+        return;
+    s->measured[round] = s->step;
+    for (uint32_t k = 0; k < run->desc.n_chunks; k++) {
+        struct trib_chunk c = trib_vector_chunk(run, round, k);
+        float *out = s->own + round_at(run, round) + k * s->floats;
+        memset(out, 0, s->floats * sizeof(*out));
+        if (c.n == 0)
+            continue;
+        const float *x = trib_as_f32(e, run, trib_run_own(run, &c), c.n, run->stage);
+        if (run->residual) {
+            float *residual = run->residual + c.first;
+            struct trib_reduce sum = {.src = {residual, x},
+                                      .dst = {residual},
+                                      .n_src = 2,
+                                      .n_dst = 1,
+                                      .n = c.n};
+            e->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
+            x = residual;
+        }
+        trib_codec_share(run->desc.codec, x, c.n, out);
+    }
+}
+
+/* What a task sends or begins its sum with. */
+static const float *source_of(struct trib_engine *e, struct trib_run *run,
+                              const struct trib_task *t, const struct trib_chunk *c)
+{
+    bool own = t->flags & TRIB_TASK_OWN;
+
+    if (c->n == 0)
+        return run->share.own;
+    if (own)
+        measure(e, run, t->done);
+    return (own ? run->share.own : run->share.value) + round_at(run, t->done) + c->first;
+}
+
+void trib_share_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                     const struct trib_chunk *c, struct trib_cell *cell)
+{
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    size_t bytes = c->n * sizeof(float);
+
+    cell->frame = run->frame;
+    cell->frame.chunk = c->index;
+    cell->frame.kind = TRIB_FRAME_DATA;
+    cell->frame.bytes = (uint32_t)bytes;
+    if (bytes)
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), source_of(e, run, t, c),
+               bytes);
+    e->stats.payload_bytes += bytes;
+}
+
+static const uint8_t *received(struct trib_engine *e, const struct trib_run *run,
+                               uint16_t edge, int lane, const struct trib_chunk *c,
+                               struct trib_cell *cell)
+{
+    struct trib_link *l = &e->links[run->program.edges[edge].peer];
+
+    if (cell->frame.kind != TRIB_FRAME_DATA || cell->frame.bytes != c->n * sizeof(float))
+        return NULL;
+    return trib_link_received(l, &e->arena, lane, cell);
+}
+
+trib_status_t trib_share_reduce(struct trib_engine *e, struct trib_run *run,
+                                struct trib_task *t, const struct trib_chunk *c)
+{
+    const struct trib_program *p = &run->program;
+    float *value = run->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
+    const void *from = source_of(e, run, t, c);
+
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        const struct trib_member *m = &p->members[t->member + i];
+        struct trib_link *l = &e->links[p->edges[m->edge].peer];
+        const uint8_t *theirs = received(e, run, m->edge, m->lane, c,
+                                         trib_link_peek(l, &e->arena, m->lane));
+        if (!theirs)
+            return TRIB_ERR_PROTOCOL;
+        struct trib_reduce most = {
+            .src = {from, theirs}, .n_src = 2, .dst = {value}, .n_dst = 1, .n = c->n};
+        e->kernels->reduce[TRIB_F32][TRIB_MAX](&most);
+        from = value;
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_share_copy_in(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c,
+                                 struct trib_cell *cell)
+{
+    const uint8_t *theirs = received(e, run, t->edge, t->lane, c, cell);
+
+    if (!theirs)
+        return TRIB_ERR_PROTOCOL;
+    if (c->n)
+        memcpy(run->share.value + round_at(run, t->done) + c->first, theirs,
+               c->n * sizeof(float));
+    return TRIB_OK;
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Code words that add without decoding: the sum of words is the word of the sum.
+ */
+#include "tests/compress/vectors.h"
+
+enum { N = 3001, RANKS_MOST = 600 };
+
+static const char *const texts[] = {
+    "int4:bucket=64",
+    "int8",
+    "int8:bucket=8,round=nearest",
+    "int16:bucket=256",
+    "uniform-thc:bits=2,bucket=64",
+    "uniform-thc:bits=8,round=nearest",
+    "qsgd:shared=1,bits=3,bucket=64",
+    "qsgd:shared=1,norm=l2,bits=6",
+    "terngrad:shared=1,bucket=64",
+    "signsgd",
+};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+/* The words of several ranks that have agreed on their scales. */
+struct words {
+    struct trib_codec *codec;
+    size_t n;
+    size_t ranks;
+    float **x;
+    float *share;
+    struct trib_word word[RANKS_MOST];
+    uint8_t *sum;
+    size_t sum_len;
+};
+
+static uint8_t *room(const struct trib_codec *c, size_t n)
+{
+    return malloc(trib_codec_bound(c, n) + 1);
+}
+
+static void agree(struct words *w)
+{
+    const size_t floats = trib_codec_share_floats(w->codec, w->n);
+    float *own = calloc(floats + 1, sizeof *own);
+    w->share = calloc(floats + 1, sizeof *w->share);
+    for (size_t i = 0; i < floats; i++)
+        w->share[i] = -INFINITY;
+    for (size_t r = 0; r < w->ranks; r++) {
+        trib_codec_share(w->codec, w->x[r], w->n, own);
+        for (size_t i = 0; i < floats; i++)
+            w->share[i] = fmaxf(w->share[i], own[i]);
+    }
+    free(own);
+}
+
+static struct words words_new(const char *text, size_t ranks, size_t n,
+                              float (*x)(size_t rank, size_t i))
+{
+    struct trib_error err = {0};
+    struct words w = {.codec = codec_new(text, NULL), .n = n, .ranks = ranks};
+    assert_status(trib_codec_for_ranks(w.codec, (int)ranks, &err), TRIB_OK);
+    w.x = calloc(ranks, sizeof *w.x);
+    for (size_t r = 0; r < ranks; r++) {
+        w.x[r] = malloc(n * sizeof **w.x + 4);
+        for (size_t i = 0; i < n; i++)
+            w.x[r][i] = x(r, i);
+    }
+    agree(&w);
+    for (size_t r = 0; r < ranks; r++) {
+        const struct trib_encode in = {
+            .x = w.x[r], .n = n, .key = {42, 7, (uint32_t)r, 0}, .share = w.share};
+        uint8_t *dst = room(w.codec, n);
+        w.word[r] = (struct trib_word){dst, trib_codec_encode(w.codec, &in, dst)};
+    }
+    w.sum = room(w.codec, n);
+    return w;
+}
+
+static void words_free(struct words *w)
+{
+    for (size_t r = 0; r < w->ranks; r++) {
+        free(w->x[r]);
+        free((void *)(uintptr_t)w->word[r].src);
+    }
+    free(w->x);
+    free(w->share);
+    free(w->sum);
+    trib_codec_destroy(w->codec);
+}
+
+static trib_status_t merge(struct words *w, size_t first, size_t count, bool final,
+                           uint32_t mean)
+{
+    const struct trib_merge m = {.words = w->word + first,
+                                 .n_words = count,
+                                 .n = w->n,
+                                 .final = final,
+                                 .ranks = mean};
+    return trib_codec_merge(w->codec, &m, w->sum, &w->sum_len);
+}
+
+static void decode_word(const struct words *w, const uint8_t *src, size_t len, float *x)
+{
+    assert_status(trib_codec_decode(w->codec, src, len, x, w->n), TRIB_OK);
+}
+
+static float normal(size_t rank, size_t i)
+{
+    return normal_at(100 + rank, i) * (float)(1 + rank % 3);
+}
+
+/* decode(merge) = the sum of decodes, and of a mean that by the ranks, to rounding. */
+static void test_sum_of_words(void **state)
+{
+    static const size_t ranks[] = {1, 2, 3, 8, 17, 40};
+    float one[N], sum[N], added[N];
+    (void)state;
+    for (int t = 0; t < TEXTS; t++) {
+        for (size_t k = 0; k < 6; k++) {
+            struct words w = words_new(texts[t], ranks[k], N, normal);
+            double expected[N] = {0}, most = 0;
+            for (size_t r = 0; r < w.ranks; r++) {
+                decode_word(&w, w.word[r].src, w.word[r].len, one);
+                for (int i = 0; i < N; i++) {
+                    expected[i] += (double)one[i];
+                    most = fmax(most, fabs((double)one[i]));
+                }
+            }
+            assert_status(merge(&w, 0, w.ranks, false, 0), TRIB_OK);
+            decode_word(&w, w.sum, w.sum_len, sum);
+            for (int i = 0; i < N; i++)
+                added[i] = 1.0f;
+            assert_status(
+                trib_codec_decode_add(w.codec, w.sum, w.sum_len, 2.0f, added, N), TRIB_OK);
+            const double slack = 1e-6 * most * (double)w.ranks;
+            for (int i = 0; i < N; i++) {
+                assert_true(fabs((double)sum[i] - expected[i]) <= slack);
+                assert_true(fabsf(added[i] - (1.0f + 2.0f * sum[i])) <= 4 * (float)slack);
+            }
+            assert_status(merge(&w, 0, w.ranks, true, (uint32_t)w.ranks), TRIB_OK);
+            decode_word(&w, w.sum, w.sum_len, sum);
+            for (int i = 0; i < N && !only_votes(texts[t]); i++)
+                assert_true(fabs((double)sum[i] * (double)w.ranks - expected[i]) <= slack);
+            words_free(&w);
+        }
+    }
+}
+
+/* The bytes of a sum do not depend on the order or on what was merged before. */
+static void test_any_order(void **state)
+{
+    enum { RANKS = 7 };
+    (void)state;
+    for (int t = 0; t < TEXTS; t++) {
+        struct words w = words_new(texts[t], RANKS, N, normal);
+        uint8_t *parts[2], *direct = room(w.codec, N);
+        assert_status(merge(&w, 0, RANKS, true, 0), TRIB_OK);
+        const size_t len = w.sum_len;
+        memcpy(direct, w.sum, len);
+        struct trib_word two[3];
+        for (int half = 0; half < 2; half++) {
+            assert_status(merge(&w, half ? 3 : 0, half ? 3 : 3, false, 0), TRIB_OK);
+            parts[half] = room(w.codec, N);
+            memcpy(parts[half], w.sum, w.sum_len);
+            two[1 - half] = (struct trib_word){parts[half], w.sum_len};
+        }
+        two[2] = w.word[6];
+        const struct trib_merge m = {.words = two, .n_words = 3, .n = N, .final = true};
+        assert_status(trib_codec_merge(w.codec, &m, w.sum, &w.sum_len), TRIB_OK);
+        assert_int_equal(w.sum_len, len);
+        assert_memory_equal(w.sum, direct, len);
+        free(parts[0]);
+        free(parts[1]);
+        free(direct);
+        words_free(&w);
+    }
+}
+
+static float largest(size_t rank, size_t i)
+{
+    (void)rank;
+    return i % 2 ? 3.0f : 3.0f * (i % 4 ? 1.0f : -1.0f);
+}
+
+/* All ranks at the end of the grid: no lane carries into its neighbour, whatever its width. */
+static void test_lanes_never_carry(void **state)
+{
+    static const size_t ranks[] = {1, 2, 4, 9, 18, 19, 85, 86, 127, 128, 255, 258, 259, 600};
+    enum { FEW = 131 };
+    float sum[FEW];
+    (void)state;
+    for (int t = 0; t < TEXTS; t++) {
+        for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
+            struct words w = words_new(texts[t], ranks[k], FEW, largest);
+            float one[FEW];
+            decode_word(&w, w.word[0].src, w.word[0].len, one);
+            assert_status(merge(&w, 0, w.ranks, false, 0), TRIB_OK);
+            assert_true(w.sum_len <= trib_codec_bound(w.codec, FEW));
+            decode_word(&w, w.sum, w.sum_len, sum);
+            /* the l2 norm of a bucket is not on its grid, and clipped values are random */
+            const bool exact = !strstr(texts[t], "l2") && !strstr(texts[t], "terngrad");
+            for (int i = 0; exact && i < FEW; i++)
+                assert_true(fabsf(sum[i] / (float)w.ranks - one[i]) <= 1e-5f);
+            for (int i = 0; i < FEW; i++)
+                if ((sum[i] < 0) != (largest(0, (size_t)i) < 0))
+                    fail_msg("%s, %zu ranks: element %d is %g", texts[t], w.ranks, i,
+                             (double)sum[i]);
+            words_free(&w);
+        }
+    }
+}
+
+static void test_refused_words(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TEXTS; t++) {
+        struct words w = words_new(texts[t], 3, 100, normal);
+        uint8_t *bytes = (uint8_t *)(uintptr_t)w.word[1].src;
+        const size_t len = w.word[1].len;
+        assert_status(merge(&w, 0, 3, false, 0), TRIB_OK);
+        for (size_t i = 0; i < 12; i++) { /* the header is known to the byte */
+            for (int bit = 0; bit < 8 && i != 1; bit++) {
+                bytes[i] ^= (uint8_t)(1u << bit);
+                const trib_status_t status = merge(&w, 0, 3, false, 0);
+                bytes[i] ^= (uint8_t)(1u << bit);
+                assert_status(status, TRIB_ERR_CODEC);
+            }
+        }
+        for (size_t i = 12; i < 12 + 4 * trib_codec_share_floats(w.codec, 100); i++) {
+            bytes[i] ^= 1; /* another scale */
+            assert_status(merge(&w, 0, 3, false, 0), TRIB_ERR_CODEC);
+            bytes[i] ^= 1;
+        }
+        w.word[1].len = len - 1;
+        assert_status(merge(&w, 0, 3, false, 0), TRIB_ERR_CODEC);
+        w.word[1].len = len;
+        /* one contribution twice is one too many */
+        assert_status(merge(&w, 0, 3, false, 0), TRIB_OK);
+        w.word[3] = w.word[0];
+        assert_status(merge(&w, 0, 4, false, 0), TRIB_ERR_CODEC);
+        /* a finished mean is not added to */
+        if (!only_votes(texts[t])) {
+            assert_status(merge(&w, 0, 1, true, 3), TRIB_OK);
+            struct trib_word again = {w.sum, w.sum_len};
+            const struct trib_merge m = {.words = &again, .n_words = 1, .n = 100};
+            uint8_t *dst = room(w.codec, 100);
+            size_t dst_len;
+            assert_status(trib_codec_merge(w.codec, &m, dst, &dst_len), TRIB_ERR_CODEC);
+            free(dst);
+        }
+        words_free(&w);
+    }
+}
+
+static void test_ranks_that_do_not_fit(void **state)
+{
+    struct trib_error err = {0};
+    struct trib_codec *c = codec_new("int16", NULL);
+    (void)state;
+    assert_status(trib_codec_for_ranks(c, 65537, &err), TRIB_OK);
+    assert_status(trib_codec_for_ranks(c, 65600, &err), TRIB_ERR_CODEC);
+    assert_non_null(strstr(trib_error_text(&err), "65600 ranks"));
+    trib_codec_destroy(c);
+}
+
+/* Codecs without lanes have no merge, and nothing to share. */
+static void test_others_have_none(void **state)
+{
+    uint8_t a[64], b[64];
+    size_t len;
+    struct trib_codec *c = codec_new("bf16", NULL);
+    (void)state;
+    const struct trib_word word = {a, 32};
+    const struct trib_merge m = {.words = &word, .n_words = 1, .n = 16};
+    memset(a, 0, sizeof a);
+    assert_int_equal(trib_codec_share_floats(c, 16), 0);
+    assert_status(trib_codec_merge(c, &m, b, &len), TRIB_ERR_CODEC);
+    trib_codec_destroy(c);
+}
+
+/* ---- what each row says ---------------------------------------------------------- */
+
+/* Of `ranks` ranks the vote for element i is + on `for_it` of them. */
+static float vote_of(size_t rank, size_t i)
+{
+    const float size = 0.5f + (float)i;
+    return rank < i % 8 ? size : -size;
+}
+
+static void test_majority(void **state)
+{
+    float y[64];
+    (void)state;
+    for (size_t ranks = 1; ranks <= 7; ranks++) {
+        struct words w = words_new("signsgd", ranks, 64, vote_of);
+        assert_int_equal(w.word[0].len, 12 + 8); /* one bit up */
+        assert_status(merge(&w, 0, ranks, true, 0), TRIB_OK);
+        assert_int_equal(w.sum_len, 12 + (ranks % 2 ? 8 : 16)); /* one or two down */
+        decode_word(&w, w.sum, w.sum_len, y);
+        for (size_t i = 0; i < 64; i++) {
+            const size_t for_it = i % 8 < ranks ? i % 8 : ranks;
+            const float expected =
+                (float)((2 * for_it > ranks) - (2 * for_it < ranks));
+            assert_true(y[i] == expected);
+        }
+        words_free(&w);
+    }
+}
+
+/* Within a step of the grid, and unbiased to 5 sigma, whatever the other ranks want. */
+static void test_mean_of_draws(void **state)
+{
+    enum { DRAWS = 4000, FEW = 64 };
+    static const char *const unbiased[] = {"int4:bucket=64", "int8:bucket=64",
+                                           "uniform-thc:bits=4,bucket=64",
+                                           "qsgd:shared=1,bits=2,bucket=64"};
+    static const double steps[] = {7, 127, 7.5, 1};
+    (void)state;
+    for (int t = 0; t < 4; t++) {
+        struct words w = words_new(unbiased[t], 2, FEW, normal);
+        double mean[FEW] = {0}, largest_x = 0;
+        uint8_t *code = room(w.codec, FEW);
+        float y[FEW];
+        for (int i = 0; i < FEW; i++)
+            for (int r = 0; r < 2; r++)
+                largest_x = fmax(largest_x, fabs((double)w.x[r][i]));
+        const double step = largest_x / steps[t] * (1 + 1e-5);
+        for (uint32_t draw = 0; draw < DRAWS; draw++) {
+            const struct trib_encode in = {
+                .x = w.x[0], .n = FEW, .key = {9, draw, 0, 0}, .share = w.share};
+            decode_word(&w, code, trib_codec_encode(w.codec, &in, code), y);
+            for (int i = 0; i < FEW; i++) {
+                assert_true(fabs((double)y[i] - (double)w.x[0][i]) <= step);
+                mean[i] += (double)y[i] / DRAWS;
+            }
+        }
+        for (int i = 0; i < FEW; i++)
+            assert_true(fabs(mean[i] - (double)w.x[0][i]) <= 5 * step / 2 / sqrt(DRAWS));
+        free(code);
+        words_free(&w);
+    }
+}
+
+static float constant(size_t rank, size_t i)
+{
+    (void)rank, (void)i;
+    return 0.3f;
+}
+
+static float nothing(size_t rank, size_t i)
+{
+    (void)rank, (void)i;
+    return 0.0f;
+}
+
+static float hot(size_t rank, size_t i)
+{
+    return rank == 1 && i == 5 ? -FLT_MAX : 0.0f;
+}
+
+static float widest(size_t rank, size_t i)
+{
+    return rank == 0 && i < 2 ? (i ? FLT_MAX : -FLT_MAX) : 0.0f;
+}
+
+static float denormal(size_t rank, size_t i)
+{
+    return rank == 0 && i < 3 ? 0x1p-149f : 0.0f;
+}
+
+static float infinite(size_t rank, size_t i)
+{
+    return rank == 1 && i == 70 ? -INFINITY : rank == 0 && i == 3 ? NAN : 1.0f;
+}
+
+static void test_special_vectors(void **state)
+{
+    enum { FEW = 128 };
+    float y[FEW];
+    (void)state;
+    for (int t = 0; t < TEXTS; t++) {
+        const bool vote = only_votes(texts[t]), clips = strstr(texts[t], "terngrad") != NULL;
+        struct words w = words_new(texts[t], 2, FEW, nothing);
+        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        decode_word(&w, w.sum, w.sum_len, y);
+        for (int i = 0; i < FEW; i++)
+            assert_true(y[i] == (vote ? 1.0f : 0.0f));
+        words_free(&w);
+        if (vote)
+            continue;
+        w = words_new(texts[t], 2, FEW, constant);
+        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        decode_word(&w, w.sum, w.sum_len, y);
+        for (int i = 0; i < FEW && !strstr(texts[t], "l2"); i++)
+            assert_true(fabsf(y[i] - 0.6f) <= 1e-6f);
+        words_free(&w);
+        w = words_new(texts[t], 2, FEW, hot);
+        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        decode_word(&w, w.sum, w.sum_len, y);
+        for (int i = 0; i < FEW && !strstr(texts[t], "uniform") && !clips; i++)
+            if (i == 5 ? fabsf(y[i] / FLT_MAX + 1) > 1e-6f : y[i] != 0)
+                fail_msg("%s: element %d is %g", texts[t], i, (double)y[i]);
+        for (int i = 0; i < FEW && !strstr(texts[t], "uniform"); i++)
+            assert_true(isfinite(y[i]));
+        words_free(&w);
+        w = words_new(texts[t], 2, FEW, widest);
+        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        decode_word(&w, w.sum, w.sum_len, y);
+        for (int i = 0; i < FEW && strstr(texts[t], "uniform"); i++)
+            assert_true(isnan(y[i]) || i >= 64);
+        words_free(&w);
+        w = words_new(texts[t], 2, FEW, denormal);
+        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        decode_word(&w, w.sum, w.sum_len, y);
+        for (int i = 0; i < FEW; i++)
+            assert_true(fabsf(y[i]) <= 0x1p-99f);
+        words_free(&w);
+        w = words_new(texts[t], 2, FEW, infinite);
+        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        decode_word(&w, w.sum, w.sum_len, y);
+        assert_true(isnan(y[3]) && isnan(y[70]) && isnan(y[0]));
+        words_free(&w);
+    }
+}
+
+/* The same bytes and floats by every instruction set. */
+static void test_instruction_sets(void **state)
+{
+    static const char *const isas[] = {"c", "avx2", "avx512"};
+    static const size_t lengths[] = {0, 1, 7, 15, 16, 31, 33, 64, 100, 127, 129, 1025, 3001};
+    (void)state;
+    for (int t = 0; t < TEXTS; t++) {
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+            const size_t n = lengths[k];
+            struct words w = words_new(texts[t], 3, n, normal);
+            uint8_t *sums[3], *codes[3];
+            float *values[3], *accs[3];
+            size_t used = 0;
+            for (int i = 0; i < 3; i++) {
+                if (!trib_kernels_get(isas[i]))
+                    continue;
+                struct trib_codec *c = codec_new(texts[t], isas[i]);
+                assert_status(trib_codec_for_ranks(c, 3, NULL), TRIB_OK);
+                const struct trib_encode in = {
+                    .x = w.x[1], .n = n, .key = {1, 2, 3, 4093}, .share = w.share};
+                codes[used] = room(c, n);
+                const size_t len = trib_codec_encode(c, &in, codes[used]);
+                const struct trib_word two[] = {{codes[used], len}, w.word[2]};
+                const struct trib_merge m = {.words = two, .n_words = 2, .n = n};
+                size_t sum_len;
+                sums[used] = room(c, n);
+                values[used] = calloc(n + 1, sizeof(float));
+                accs[used] = calloc(n + 1, sizeof(float));
+                assert_status(trib_codec_merge(c, &m, sums[used], &sum_len), TRIB_OK);
+                assert_status(trib_codec_decode(c, sums[used], sum_len, values[used], n),
+                              TRIB_OK);
+                assert_status(
+                    trib_codec_decode_add(c, sums[used], sum_len, 0.7f, accs[used], n),
+                    TRIB_OK);
+                assert_memory_equal(codes[used], codes[0], len);
+                assert_memory_equal(sums[used], sums[0], sum_len);
+                assert_memory_equal(values[used], values[0], n * sizeof(float));
+                assert_memory_equal(accs[used], accs[0], n * sizeof(float));
+                trib_codec_destroy(c);
+                used++;
+            }
+            for (size_t i = 0; i < used; i++) {
+                free(sums[i]), free(codes[i]);
+                free(values[i]), free(accs[i]);
+            }
+            words_free(&w);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sum_of_words),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_lanes_never_carry),
+        cmocka_unit_test(test_refused_words),
+        cmocka_unit_test(test_ranks_that_do_not_fit),
+        cmocka_unit_test(test_others_have_none),
+        cmocka_unit_test(test_majority),
+        cmocka_unit_test(test_mean_of_draws),
+        cmocka_unit_test(test_special_vectors),
+        cmocka_unit_test(test_instruction_sets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
