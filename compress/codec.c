@@ -10,7 +10,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "compress/stages.h"
+#include "compress/selection.h"
 
 static const float *apply_none(const struct trib_codec *c, const float *x, size_t n,
                                void *scratch)
@@ -19,13 +19,13 @@ static const float *apply_none(const struct trib_codec *c, const float *x, size_
     return x;
 }
 
-static size_t choose_all(const struct trib_codec *c, const float *x, size_t n,
-                         uint32_t *positions_out, uint32_t *work)
+/* Dense: what is encoded is x, and nobody asks for positions. */
+static size_t choose_all(const struct trib_codec *c, struct trib_selection *s)
 {
-    (void)c, (void)x, (void)work;
-    for (size_t i = 0; i < n; i++)
-        positions_out[i] = (uint32_t)i;
-    return n;
+    (void)c;
+    for (size_t i = 0; i < s->n; i++)
+        s->positions[i] = (uint32_t)i;
+    return s->n;
 }
 
 static double delta_all(const struct trib_codec *c)
@@ -35,8 +35,12 @@ static double delta_all(const struct trib_codec *c)
 }
 
 const struct trib_transform trib_transform_none = {.name = "none", .apply = apply_none};
-const struct trib_select trib_select_all = {
-    .name = "all", .choose = choose_all, .delta = delta_all};
+const struct trib_select trib_select_all = {.name = "all",
+                                            .unit = trib_unit_one,
+                                            .choose = choose_all,
+                                            .adjust = trib_adjust_none,
+                                            .unbiased = trib_unbiased_never,
+                                            .delta = delta_all};
 const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_gaps = {.name = "gaps"};
@@ -178,7 +182,7 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
                          uint8_t *dst)
 {
     if (codec->stages.select->sparse)
-        return trib_sparse_encode(codec, in, dst);
+        return trib_sparse_encode(codec, in, NULL, NULL, dst);
     const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
     codec->stages.quantise->encode(codec, x, in->n, &in->key, dst);
     return codec->stages.quantise->bytes(codec, in->n);
@@ -188,7 +192,7 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
                                 size_t len, float *x, size_t n)
 {
     if (codec->stages.select->sparse) {
-        const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true, false};
+        const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true};
         return trib_sparse_decode(codec, &d);
     }
     if (len != codec->stages.quantise->bytes(codec, n))
@@ -202,7 +206,7 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
                                     size_t len, float weight, float *acc, size_t n)
 {
     if (codec->stages.select->sparse) {
-        const struct trib_sparse_decode d = {src, len, acc, n, weight, false, false};
+        const struct trib_sparse_decode d = {src, len, acc, n, weight, false};
         return trib_sparse_decode(codec, &d);
     }
     if (len != codec->stages.quantise->bytes(codec, n))
@@ -212,29 +216,13 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     return TRIB_OK;
 }
 
-/* residual -= decode(our own encoding of it). Of a sparse block only what was sent can
- * come out NaN or Inf: what was not, and is, goes first next time. */
-static void subtract_sent(const struct trib_codec *c, const uint8_t *code, size_t len,
-                          float *residual, size_t n)
-{
-    trib_status_t status;
-    if (c->stages.select->sparse) {
-        const struct trib_sparse_decode d = {code,  len,   residual, n,
-                                             -1.0f, false, true};
-        status = trib_sparse_decode(c, &d);
-    } else {
-        status = trib_codec_decode_add(c, code, len, -1.0f, residual, n);
-        c->kernels->drop_not_finite(residual, n);
-    }
-    assert(status == TRIB_OK);
-    (void)status;
-}
-
 size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             const struct trib_encode *in, float *residual, float *work,
                             uint8_t *dst)
 {
     assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
+    if (codec->stages.select->sparse)
+        return trib_sparse_encode(codec, in, residual, work, dst);
     const struct trib_reduce sum = {.src = {residual, in->x},
                                     .dst = {residual, work},
                                     .n_src = 2,
@@ -244,7 +232,11 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
     p.x = residual;
     codec->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
     const size_t len = trib_codec_encode(codec, &p, dst);
-    subtract_sent(codec, dst, len, residual, in->n);
+    const trib_status_t status =
+        trib_codec_decode_add(codec, dst, len, -1.0f, residual, in->n);
+    assert(status == TRIB_OK);
+    (void)status;
+    codec->kernels->drop_not_finite(residual, in->n);
     return len;
 }
 

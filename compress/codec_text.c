@@ -47,8 +47,6 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
-#define DEFAULT_RATIO 0.01
-
 struct segment {
     char *name;
     char *params; /* NULL: none */
@@ -339,7 +337,7 @@ static trib_status_t parse(struct parsing *p)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": give ratio or k, not both", p->text);
     if (!(p->given & both))
-        p->codec->param[TRIB_PARAM_RATIO] = DEFAULT_RATIO;
+        p->codec->param[TRIB_PARAM_RATIO] = p->codec->stages.select->ratio;
     return TRIB_OK;
 }
 

@@ -114,6 +114,9 @@ struct trib_kernels {
      * writes up to 16 beyond what it returns. */
     size_t (*select_at_least)(const float *x, size_t n, uint32_t threshold,
                               uint32_t *positions_out);
+    /* acc += x, and select_at_least of that */
+    size_t (*add_select)(float *acc, const float *x, size_t n, uint32_t threshold,
+                         uint32_t *positions_out);
     /* elements that are NaN or Inf become 0 */
     void (*drop_not_finite)(float *x, size_t n);
     /* one code a byte, from n elements, and back */

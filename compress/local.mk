@@ -15,12 +15,13 @@ libcompress_la_SOURCES = \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
+	compress/kernels_scalar_select.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
-	compress/kernels_vec_reduce.h \
+	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/levels.c \
 	compress/octaves.c \
-	compress/select.c \
+	compress/select.c compress/selection.h \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \

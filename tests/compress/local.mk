@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 compress_tests = \
 	tests/compress/check_kernels \
+	tests/compress/check_select_kernels \
 	tests/compress/test_bitpack \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \

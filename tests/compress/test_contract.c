@@ -228,6 +228,33 @@ static void test_feedback_conserves(void **state)
     }
 }
 
+/* What is encoded is the sum, and what is kept is that without what was sent: so in one pass
+ * as in three. */
+static void test_feedback_is_of_the_sum(void **state)
+{
+    enum { N = 9001 };
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        float *residual = vector_new(VECTOR_POWER_LAW, 6, N), *y = malloc(N * sizeof *y);
+        float *x = vector_new(VECTOR_NORMAL, 5, N), *sum = malloc(N * sizeof *sum);
+        uint8_t *code = malloc(trib_codec_bound(b.codec, N));
+        const struct trib_encode in = {.x = x, .n = N, .scratch = b.scratch};
+        struct trib_encode whole = in;
+        whole.x = sum;
+        for (int i = 0; i < N; i++)
+            sum[i] = residual[i] + x[i];
+        b.len = trib_codec_encode_ef(b.codec, &in, residual, NULL, b.code);
+        assert_int_equal(trib_codec_encode(b.codec, &whole, code), b.len);
+        assert_memory_equal(code, b.code, b.len);
+        decode(&b, y);
+        for (int i = 0; i < N; i++)
+            assert_true(residual[i] == sum[i] - y[i]);
+        free(residual), free(x), free(y), free(sum), free(code);
+        buffers_free(&b);
+    }
+}
+
 /* One bad gradient is seen once and then forgotten. */
 static void test_feedback_recovers(void **state)
 {
@@ -324,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_unbiased),
         cmocka_unit_test(test_contraction),
         cmocka_unit_test(test_feedback_conserves),
+        cmocka_unit_test(test_feedback_is_of_the_sum),
         cmocka_unit_test(test_feedback_recovers),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_hostile_bytes),
