@@ -58,6 +58,8 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("threshold", "threshold[:at=T][,ef=0|1][+VALUES]", "all magnitudes from T on", \
+      none, threshold, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \

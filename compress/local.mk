@@ -25,6 +25,7 @@ libcompress_la_SOURCES = \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \
+	compress/threshold.c \
 	compress/topk.c \
 	compress/vec256.h compress/vec512.h
 

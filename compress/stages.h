@@ -21,6 +21,7 @@
 enum trib_param_id {
     TRIB_PARAM_RATIO,
     TRIB_PARAM_K,
+    TRIB_PARAM_AT,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -116,6 +117,7 @@ struct trib_codec {
 extern const struct trib_transform trib_transform_none;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
+extern const struct trib_select trib_select_threshold;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;

@@ -55,13 +55,13 @@ static bool begins(const char *codec, const char *name)
 /* By default. */
 static bool feeds_back(const char *codec)
 {
-    return begins(codec, "topk") || begins(codec, "onebit") || begins(codec, "efsign");
+    return begins(codec, "topk") || begins(codec, "threshold") || begins(codec, "onebit") || begins(codec, "efsign");
 }
 
 struct perf_loss perf_loss_of(const char *codec)
 {
     struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN, .variance = variance_of(codec)};
-    bool selects = begins(codec, "topk");
+    bool selects = begins(codec, "topk") || begins(codec, "threshold");
     loss.feedback = number_of(codec, "ef", feeds_back(codec)) > 0;
     if (begins(codec, "f16") || strstr(codec, "+f16") != NULL)
         loss.rounding = 0x1p-11;
@@ -75,7 +75,7 @@ struct perf_loss perf_loss_of(const char *codec)
     } else if (selects) {
         loss.kind = PERF_LOSS_SELECTED;
         loss.k = number_of(codec, "k", 0);
-        loss.ratio = loss.k > 0 ? 0 : number_of(codec, "ratio", 0.01);
+        loss.ratio = begins(codec, "topk") && loss.k == 0 ? number_of(codec, "ratio", 0.01) : 0;
     } else if (begins(codec, "natural") && strstr(codec, "round=nearest") != NULL) {
         loss.kind = PERF_LOSS_ROUNDED;
         loss.rounding = 1.0 / 3;

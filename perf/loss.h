@@ -22,7 +22,7 @@
 enum perf_loss_kind {
     PERF_LOSS_NONE,
     PERF_LOSS_ROUNDED, /* f16, bf16, natural:round=nearest */
-    PERF_LOSS_SELECTED, /* topk */
+    PERF_LOSS_SELECTED, /* topk, threshold */
     PERF_LOSS_RANDOM, /* qsgd, natural, dither */
     PERF_LOSS_BIASED, /* terngrad, onebit, efsign: as random, but no rank is looked for */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */

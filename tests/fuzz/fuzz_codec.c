@@ -27,6 +27,7 @@ static const char *const texts[] = {
     "terngrad:bucket=16",
     "onebit:bucket=8",
     "efsign:bucket=16",
+    "threshold:at=0.5",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
