@@ -44,6 +44,7 @@ const struct trib_select trib_select_all = {.name = "all",
 const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_gaps = {.name = "gaps"};
+const struct trib_pack trib_pack_strata = {.name = "strata"};
 
 /* name, grammar, detail, transform, select, quantise, pack, flags */
 /* clang-format off */
@@ -60,6 +61,9 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("threshold", "threshold[:at=T][,ef=0|1][+VALUES]", "all magnitudes from T on", \
       none, threshold, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("randomk", "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \
+      "k random elements, one of each k-th of a block, the same on all ranks", \
+      none, randomk, f32, strata, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
@@ -108,15 +112,27 @@ static double delta_of(const struct trib_codec *c)
 static bool feedback_grows(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
+    if (!(c->info.flags & TRIB_CODEC_FEEDBACK))
+        return false;
+    if (c->param[TRIB_PARAM_UNBIASED] > 0)
+        return true;
     const bool of_largest =
         (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
-    return (c->info.flags & TRIB_CODEC_FEEDBACK) && q->bucketing && q->delta(c) == 0 &&
-           !of_largest;
+    return q->bucketing && q->delta(c) == 0 && !of_largest;
+}
+
+/* What is selected is scaled so that the mean is right, and the values' mean is right. */
+static bool selects_unbiased(const struct trib_codec *c)
+{
+    return c->stages.select->unbiased(c) &&
+           (!c->values || (c->values->flags & TRIB_CODEC_UNBIASED));
 }
 
 static uint32_t flags_of(const struct trib_codec *c)
 {
     uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (selects_unbiased(c))
+        flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
@@ -143,7 +159,8 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     if (feedback_grows(c)) {
         trib_fail(err, TRIB_ERR_CODEC,
                   "codec \"%s\": ef=1 would let the error grow without bound; use %s", c->text,
-                  c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
+                  c->param[TRIB_PARAM_UNBIASED] > 0 ? "unbiased=0 or ef=0"
+                  : c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
                       ? "norm=max, more bits or a smaller bucket"
                       : "ef=0 or other values");
         free(c);

@@ -40,6 +40,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_RATIO] = {"ratio", 1e-9, 1.0, UNSET, 0, NULL},
     [TRIB_PARAM_K] = {"k", 1.0, 4294967295.0, UNSET, 1, NULL},
     [TRIB_PARAM_AT] = {"at", 0.0, 3e38, 0.01, 0, NULL},
+    [TRIB_PARAM_UNBIASED] = {"unbiased", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
     [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
@@ -314,11 +315,16 @@ static trib_status_t parse_segment(struct parsing *p, size_t segment)
     return TRIB_OK;
 }
 
+/* Known when all else is. Feedback is around contractions. */
+static bool feeds_back(const struct trib_codec *c)
+{
+    return (c->row->flags & TRIB_CODEC_FEEDBACK) && c->param[TRIB_PARAM_UNBIASED] == 0;
+}
+
 static void set_defaults(struct trib_codec *c)
 {
     for (int id = 0; id < TRIB_PARAM_COUNT; id++)
         c->param[id] = params[id].fallback;
-    c->param[TRIB_PARAM_EF] = c->row->flags & TRIB_CODEC_FEEDBACK ? 1.0 : 0.0;
 }
 
 static trib_status_t parse(struct parsing *p)
@@ -333,6 +339,8 @@ static trib_status_t parse(struct parsing *p)
         status = parse_segment(p, i);
     if (status != TRIB_OK)
         return status;
+    if (!(p->given & TRIB_PARAM_BIT(EF)))
+        p->codec->param[TRIB_PARAM_EF] = feeds_back(p->codec);
     const uint32_t both = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K);
     if ((p->given & both) == both)
         return trib_fail(p->err, TRIB_ERR_CODEC,

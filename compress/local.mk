@@ -21,10 +21,12 @@ libcompress_la_SOURCES = \
 	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/levels.c \
 	compress/octaves.c \
+	compress/randomk.c \
 	compress/select.c compress/selection.h \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \
+	compress/strata.c compress/strata.h \
 	compress/threshold.c \
 	compress/topk.c \
 	compress/vec256.h compress/vec512.h

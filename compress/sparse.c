@@ -3,13 +3,16 @@
  * The block of a sparse codec: some elements of n, or all of them where that is
  * smaller.
  *
- *     byte 0     kind: 0 dense, 1 gaps, 2 bitmap
+ *     byte 0     kind: 0 dense, 1 gaps, 2 bitmap, 3 strata
  *     byte 1     values: 0 as the codec quantises, 1 f32
  *     byte 2-3   0
  *     byte 4-7   m, the number of elements that follow; dense: n
  *     then       m quantised values
  *     then       their positions (gaps.h); dense: nothing. Of a selection of whole
  *                units (blocks.c) these are the units' numbers
+ *
+ *                strata (of selections that draw alone): the two keys, 4 bytes each, of
+ *                which the m positions follow (strata.h); m is at least 1
  *
  * n = 0 is no bytes at all. A contribution has the codec's values; what merges several
  * (TRIB_ENCODE_EXACT) has all that is not zero, in f32, so that merging loses nothing.
@@ -20,9 +23,10 @@
 
 #include "compress/gaps.h"
 #include "compress/selection.h"
+#include "compress/strata.h"
 
-enum { HEADER_BYTES = 8, BATCH = TRIB_GAPS_GROUP };
-enum { KIND_DENSE, KIND_GAPS, KIND_BITMAP, KINDS };
+enum { HEADER_BYTES = 8, KEYS_BYTES = 8, BATCH = TRIB_GAPS_GROUP };
+enum { KIND_DENSE, KIND_GAPS, KIND_BITMAP, KIND_STRATA, KINDS };
 enum { VALUES_QUANTISED, VALUES_F32, VALUES };
 
 struct header {
@@ -38,12 +42,14 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Dense is always allowed, so nothing is larger than it. */
+/* Where dense is allowed nothing is larger than it. */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
 {
     if (n == 0)
         return 0;
-    return HEADER_BYTES + larger(c->stages.quantise->bytes(c, n), n * sizeof(float));
+    const size_t positions = c->stages.select->fixed ? KEYS_BYTES : 0;
+    return HEADER_BYTES + larger(c->stages.quantise->bytes(c, n), n * sizeof(float)) +
+           positions;
 }
 
 /* Positions, and candidates or values. */
@@ -76,7 +82,33 @@ struct job {
     size_t m;
     size_t count;
     bool exact;
+    bool drawn; /* the positions are those of trib_strata_of */
 };
+
+/* Whether all of the j->m positions are drawn ones; these are then in s.work. */
+static bool all_drawn(const struct job *j, const struct trib_strata *strata)
+{
+    const uint32_t *drawn = j->s.work, *positions = j->s.positions;
+    size_t i = 0;
+    trib_strata_positions(strata, 0, strata->k, j->s.work);
+    for (size_t d = 0; i < j->m && d < strata->k && drawn[d] <= positions[i]; d++)
+        i += drawn[d] == positions[i];
+    return i == j->m;
+}
+
+/* Sums of what ranks drew are not zero at these positions alone. */
+static void prefer_drawn(struct job *j)
+{
+    const struct trib_strata strata = trib_strata_of(j->c, &j->s);
+    const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
+    if (j->m > strata.k ||
+        with > j->m * sizeof(float) + trib_gaps_bytes(j->s.positions, j->m) ||
+        !all_drawn(j, &strata))
+        return;
+    j->m = strata.k;
+    memcpy(j->s.positions, j->s.work, j->m * sizeof *j->s.positions);
+    j->drawn = true;
+}
 
 static void choose(struct job *j)
 {
@@ -87,6 +119,9 @@ static void choose(struct job *j)
         j->m = j->c->kernels->select_at_least(j->x, j->s.n, 1, j->s.positions);
     else
         j->m = select->choose(j->c, &j->s);
+    j->drawn = !j->exact && select->drawn;
+    if (j->exact && select->drawn)
+        prefer_drawn(j);
     j->count = j->m ? (j->m - 1) * j->unit +
                           unit_length(positions[j->m - 1], j->s.n, j->unit)
                     : 0;
@@ -95,6 +130,8 @@ static void choose(struct job *j)
 /* The smallest layout. */
 static uint8_t choose_kind(const struct job *j)
 {
+    if (j->drawn)
+        return KIND_STRATA;
     const size_t gaps = trib_gaps_bytes(j->s.positions, j->m);
     const size_t bitmap = (units_of(j->s.n, j->unit) + 7) / 8;
     const size_t sparse = j->q->bytes(j->c, j->count) + (gaps < bitmap ? gaps : bitmap);
@@ -162,6 +199,11 @@ static size_t encode_dense(const struct job *j, uint8_t *dst)
 static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
 {
     const size_t units = units_of(j->s.n, j->unit);
+    if (kind == KIND_STRATA) {
+        const struct trib_strata strata = trib_strata_of(j->c, &j->s);
+        memcpy(dst, strata.keys, KEYS_BYTES);
+        return KEYS_BYTES;
+    }
     if (kind == KIND_BITMAP) {
         trib_bitmap_encode(j->s.positions, j->m, units, dst);
         return (units + 7) / 8;
@@ -201,11 +243,14 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
 
 /* ---- decode --------------------------------------------------------------------- */
 
-static bool header_read(const struct trib_sparse_decode *d, struct header *h_out)
+static bool header_read(const struct trib_codec *c, const struct trib_sparse_decode *d,
+                        struct header *h_out)
 {
     if (d->len < HEADER_BYTES)
         return false;
     memcpy(h_out, d->src, HEADER_BYTES);
+    if (h_out->kind == KIND_STRATA && (!c->stages.select->drawn || h_out->count == 0))
+        return false;
     return h_out->kind < KINDS && h_out->values < VALUES && h_out->zero == 0 &&
            h_out->count <= d->n && (h_out->kind != KIND_DENSE || h_out->count == d->n);
 }
@@ -249,6 +294,27 @@ static bool scatter_units(const struct trib_codec *c, const struct trib_quantise
     return true;
 }
 
+static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_quantise *q,
+                                  const struct trib_sparse_decode *d,
+                                  const struct header *h)
+{
+    const size_t bytes = q->bytes(c, h->count);
+    struct trib_code code = {.src = d->src + HEADER_BYTES, .n = h->count};
+    struct trib_strata strata = {.n = d->n, .k = h->count};
+    uint32_t positions[BATCH];
+    float values[BATCH];
+    if (d->len - HEADER_BYTES - bytes != KEYS_BYTES)
+        return TRIB_ERR_CODEC;
+    memcpy(strata.keys, code.src + bytes, KEYS_BYTES);
+    for (; code.first < code.n; code.first += code.count) {
+        code.count = code.n - code.first < BATCH ? code.n - code.first : BATCH;
+        trib_strata_positions(&strata, code.first, code.count, positions);
+        q->decode(c, &code, values);
+        scatter(d, positions, values, code.count);
+    }
+    return TRIB_OK;
+}
+
 static trib_status_t decode_positions(const struct trib_codec *c,
                                       const struct trib_quantise *q,
                                       const struct trib_sparse_decode *d,
@@ -286,7 +352,7 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
     struct header h;
     if (d->n == 0)
         return d->len == 0 ? TRIB_OK : TRIB_ERR_CODEC;
-    if (!header_read(d, &h))
+    if (!header_read(c, d, &h))
         return TRIB_ERR_CODEC;
     const struct trib_quantise *q =
         h.values == VALUES_F32 ? &trib_quantise_f32 : c->stages.quantise;
@@ -302,5 +368,7 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
     }
     if (d->overwrite)
         memset(d->x, 0, d->n * sizeof *d->x);
+    if (h.kind == KIND_STRATA)
+        return decode_drawn(c, q, d, &h);
     return decode_positions(c, q, d, &h);
 }

@@ -22,6 +22,7 @@ enum trib_param_id {
     TRIB_PARAM_RATIO,
     TRIB_PARAM_K,
     TRIB_PARAM_AT,
+    TRIB_PARAM_UNBIASED,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -59,6 +60,7 @@ struct trib_select {
     double ratio; /* default of that parameter */
     bool sparse;
     bool fixed; /* what is not chosen may not be sent either: never dense */
+    bool drawn; /* positions are those of trib_strata_of */
     /* elements of a unit, of which positions are the numbers; the last may be shorter */
     size_t (*unit)(const struct trib_codec *c);
     /* Positions of the selected units; returns how many. */
@@ -118,6 +120,7 @@ extern const struct trib_transform trib_transform_none;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
 extern const struct trib_select trib_select_threshold;
+extern const struct trib_select trib_select_randomk;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
@@ -130,6 +133,7 @@ extern const struct trib_quantise trib_quantise_sign;
 extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
 extern const struct trib_pack trib_pack_gaps;
+extern const struct trib_pack trib_pack_strata;
 
 /** trib_codecs - the table, in the order in which it is shown. */
 extern const struct trib_codec_row trib_codecs[];

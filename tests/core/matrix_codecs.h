@@ -71,6 +71,7 @@ static const struct matrix_codec matrix_codecs[] = {
     {"topk:ratio=0.25", false, false, tolerance_topk},
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},
     {"threshold:at=0.3+bf16", false, false, tolerance_threshold},
+    {"randomk:ratio=0.3", false, false, tolerance_topk},
     {"natural", false, true, tolerance_natural},
     {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
 };

@@ -28,6 +28,8 @@ static const char *const texts[] = {
     "onebit:bucket=8",
     "efsign:bucket=16",
     "threshold:at=0.5",
+    "randomk:ratio=0.1",
+    "randomk:k=3,unbiased=1+natural:bucket=8",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
