@@ -64,6 +64,9 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("randomk", "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \
       "k random elements, one of each k-th of a block, the same on all ranks", \
       none, randomk, f32, strata, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("blocks", "blocks[:ratio=R][,block=N][,ef=0|1][+VALUES]", \
+      "blocks of N elements that are not zero; ratio<1: the largest of them", \
+      none, blocks, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
@@ -131,6 +134,8 @@ static bool selects_unbiased(const struct trib_codec *c)
 static uint32_t flags_of(const struct trib_codec *c)
 {
     uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (c->stages.select->sparse)
+        flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
     if (selects_unbiased(c))
         flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)

@@ -70,6 +70,11 @@ static size_t add_select(float *acc, const float *x, size_t n, uint32_t threshol
     return add_select_scalar(acc, x, n, threshold, positions_out);
 }
 
+static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
+{
+    return blocks_nonzero_scalar(x, n, block, numbers_out);
+}
+
 static void drop_not_finite(float *x, size_t n)
 {
     drop_not_finite_scalar(x, n);
@@ -169,6 +174,7 @@ const struct trib_kernels trib_kernels_c = {
     .sum_squares = sum_squares,
     .select_at_least = select_at_least,
     .add_select = add_select,
+    .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,

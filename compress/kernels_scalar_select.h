@@ -19,4 +19,22 @@ KERNEL size_t add_select_scalar(float *acc, const float *x, size_t n, uint32_t t
     return m;
 }
 
+KERNEL bool any_nonzero_scalar(const float *x, size_t n)
+{
+    uint32_t any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= magnitude_of(x[i]);
+    return any;
+}
+
+KERNEL size_t blocks_nonzero_scalar(const float *x, size_t n, size_t block,
+                                    uint32_t *numbers_out)
+{
+    size_t m = 0;
+    for (size_t at = 0; at < n; at += block)
+        if (any_nonzero_scalar(x + at, n - at < block ? n - at : block))
+            numbers_out[m++] = (uint32_t)(at / block);
+    return m;
+}
+
 #endif

@@ -130,6 +130,7 @@ const struct trib_kernels VEC_TABLE = {
     .sum_squares = sum_squares,
     .select_at_least = select_at_least,
     .add_select = add_select,
+    .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,

@@ -71,3 +71,26 @@ static size_t add_select(float *acc, const float *x, size_t n, uint32_t threshol
     }
     return m;
 }
+
+KERNEL bool any_nonzero(const float *x, size_t n)
+{
+    enum { L = VEC_LANES };
+    size_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const vec a = v_or(v_load(x + i), v_load(x + i + L));
+        const vec b = v_or(v_load(x + i + 2 * L), v_load(x + i + 3 * L));
+        if (v_at_least_i32(v_magnitude(v_or(a, b)), v_set_i32(1)))
+            return true; /* the rest of the block need not be read */
+    }
+    return any_nonzero_scalar(x + i, n - i);
+}
+
+static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
+{
+    size_t m = 0, number = 0;
+    for (size_t at = 0; at < n; at += block, number++) {
+        numbers_out[m] = (uint32_t)number;
+        m += any_nonzero(x + at, n - at < block ? n - at : block);
+    }
+    return m;
+}

@@ -115,7 +115,9 @@ static void choose(struct job *j)
     const struct trib_select *select = j->c->stages.select;
     const uint32_t *positions = j->s.positions;
     j->unit = select->unit(j->c);
-    if (j->exact)
+    if (j->exact && j->unit > 1)
+        j->m = j->c->kernels->blocks_nonzero(j->x, j->s.n, j->unit, j->s.positions);
+    else if (j->exact)
         j->m = j->c->kernels->select_at_least(j->x, j->s.n, 1, j->s.positions);
     else
         j->m = select->choose(j->c, &j->s);

@@ -23,6 +23,7 @@ enum trib_param_id {
     TRIB_PARAM_K,
     TRIB_PARAM_AT,
     TRIB_PARAM_UNBIASED,
+    TRIB_PARAM_BLOCK,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -121,6 +122,7 @@ extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
 extern const struct trib_select trib_select_threshold;
 extern const struct trib_select trib_select_randomk;
+extern const struct trib_select trib_select_blocks;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;

@@ -55,6 +55,8 @@ static bool begins(const char *codec, const char *name)
 static bool selects(const char *codec)
 {
     static const char *const names[] = {"topk", "threshold", "randomk"};
+    if (begins(codec, "blocks") && number_of(codec, "ratio", 1) < 1)
+        return true;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (begins(codec, names[i]))
             return true;
@@ -64,16 +66,18 @@ static bool selects(const char *codec)
 /* By default. */
 static bool feeds_back(const char *codec)
 {
-    if (begins(codec, "onebit") || begins(codec, "efsign"))
+    if (number_of(codec, "unbiased", 0) > 0)
+        return false;
+    if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return true;
-    return selects(codec) && number_of(codec, "unbiased", 0) == 0;
+    return selects(codec);
 }
 
 /* What is known to be selected of a block: nothing of a threshold; and with randomk no rank
    has elements of its own. */
 static void set_share(const char *codec, struct perf_loss *loss)
 {
-    if (!begins(codec, "topk"))
+    if (!begins(codec, "topk") && !begins(codec, "blocks"))
         return;
     loss->k = number_of(codec, "k", 0);
     loss->ratio = loss->k > 0 ? 0 : number_of(codec, "ratio", 0.01);
@@ -99,6 +103,8 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.kind = PERF_LOSS_NONE;
     } else if (begins(codec, "f16") || begins(codec, "bf16")) {
         loss.kind = PERF_LOSS_ROUNDED;
+    } else if (begins(codec, "blocks") && !selects(codec)) {
+        loss.kind = loss.variance > 0 ? PERF_LOSS_UNKNOWN : PERF_LOSS_ROUNDED;
     } else if (number_of(codec, "unbiased", 0) > 0) {
         double w = variance_of_draws(codec);
         loss.kind = w > 0 && loss.variance == 0 ? PERF_LOSS_RANDOM : PERF_LOSS_UNKNOWN;

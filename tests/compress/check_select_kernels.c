@@ -85,6 +85,23 @@ static void check_at_least(const struct trib_kernels *c, const struct trib_kerne
     }
 }
 
+static void check_blocks(const struct trib_kernels *c, const struct trib_kernels *isa)
+{
+    static const size_t sizes[] = {8, 16, 24, 64, 72, 256, 1024};
+    uint32_t p[ROOM], q[ROOM];
+    for (size_t n = 0; n < N_MAX; n++) {
+        for (int b = 0; b < 7; b++) {
+            float *x = place(areas[0], n, below(2) ? 0 : below(9));
+            fill(x, n);
+            for (size_t i = 0; i < n; i++) /* most blocks are zero, or nearly */
+                x[i] = below(60) ? below(2) ? 0.0f : -0.0f : x[i];
+            const size_t m = c->blocks_nonzero(x, n, sizes[b], p);
+            assert_int_equal(isa->blocks_nonzero(x, n, sizes[b], q), m);
+            assert_memory_equal(p, q, m * sizeof *p);
+        }
+    }
+}
+
 static void test_isa(void (*check)(const struct trib_kernels *, const struct trib_kernels *))
 {
     static const char *const isas[] = {"avx2", "avx512"};
@@ -99,6 +116,12 @@ static void test_at_least(void **state)
     test_isa(check_at_least);
 }
 
+static void test_blocks(void **state)
+{
+    (void)state;
+    test_isa(check_blocks);
+}
+
 static int areas_create(void **state)
 {
     (void)state;
@@ -111,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_at_least),
+        cmocka_unit_test(test_blocks),
     };
     if (!trib_kernels_get("avx2")) {
         printf("skipped: this CPU has no instruction set beyond the reference\n");

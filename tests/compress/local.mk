@@ -3,6 +3,7 @@ compress_tests = \
 	tests/compress/check_kernels \
 	tests/compress/check_select_kernels \
 	tests/compress/test_bitpack \
+	tests/compress/test_blocks \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \

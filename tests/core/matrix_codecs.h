@@ -57,6 +57,11 @@ static inline double tolerance_topk_natural(const struct matrix_element *e)
     return 1.001 * e->magnitude;
 }
 
+static inline double tolerance_exact(const struct matrix_element *e)
+{
+    return e->hops * 0x1p-22 * e->magnitude;
+}
+
 /* What a rank does not send is below 0.3, and as much may be left from before; bf16. */
 static inline double tolerance_threshold(const struct matrix_element *e)
 {
@@ -72,6 +77,7 @@ static const struct matrix_codec matrix_codecs[] = {
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},
     {"threshold:at=0.3+bf16", false, false, tolerance_threshold},
     {"randomk:ratio=0.3", false, false, tolerance_topk},
+    {"blocks:block=8", false, false, tolerance_exact},
     {"natural", false, true, tolerance_natural},
     {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
 };

@@ -135,7 +135,8 @@ static void test_feedback_conserves(void **state)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.1+natural",
                                          "topk:ratio=0.05+bf16", "threshold:at=1",
-                                         "randomk:ratio=0.2"};
+                                         "randomk:ratio=0.2",
+                                         "blocks:block=8,ratio=0.2"};
 
     (void)state;
     for (size_t a = 0; a < 5; a++) {
