@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "compress/lanes.h"
+#include "compress/selection.h"
 
 static const float *apply_none(const struct trib_codec *c, const float *x, size_t n,
                                void *scratch)
@@ -19,13 +20,13 @@ static const float *apply_none(const struct trib_codec *c, const float *x, size_
     return x;
 }
 
-static size_t choose_all(const struct trib_codec *c, const float *x, size_t n,
-                         uint32_t *positions_out, uint32_t *work)
+/* Dense: what is encoded is x, and nobody asks for positions. */
+static size_t choose_all(const struct trib_codec *c, struct trib_selection *s)
 {
-    (void)c, (void)x, (void)work;
-    for (size_t i = 0; i < n; i++)
-        positions_out[i] = (uint32_t)i;
-    return n;
+    (void)c;
+    for (size_t i = 0; i < s->n; i++)
+        s->positions[i] = (uint32_t)i;
+    return s->n;
 }
 
 static double delta_all(const struct trib_codec *c)
@@ -35,11 +36,16 @@ static double delta_all(const struct trib_codec *c)
 }
 
 const struct trib_transform trib_transform_none = {.name = "none", .apply = apply_none};
-const struct trib_select trib_select_all = {
-    .name = "all", .choose = choose_all, .delta = delta_all};
+const struct trib_select trib_select_all = {.name = "all",
+                                            .unit = trib_unit_one,
+                                            .choose = choose_all,
+                                            .adjust = trib_adjust_none,
+                                            .unbiased = trib_unbiased_never,
+                                            .delta = delta_all};
 const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_gaps = {.name = "gaps"};
+const struct trib_pack trib_pack_strata = {.name = "strata"};
 
 /* name, grammar, detail, transform, select, quantise, pack, flags */
 /* clang-format off */
@@ -54,6 +60,14 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("threshold", "threshold[:at=T][,ef=0|1][+VALUES]", "all magnitudes from T on", \
+      none, threshold, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("randomk", "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \
+      "k random elements, one of each k-th of a block, the same on all ranks", \
+      none, randomk, f32, strata, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("blocks", "blocks[:ratio=R][,block=N][,ef=0|1][+VALUES]", \
+      "blocks of N elements that are not zero; ratio<1: the largest of them", \
+      none, blocks, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
@@ -121,16 +135,30 @@ static double delta_of(const struct trib_codec *c)
 static bool feedback_grows(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
+    if (!(c->info.flags & TRIB_CODEC_FEEDBACK))
+        return false;
+    if (c->param[TRIB_PARAM_UNBIASED] > 0)
+        return true;
     const bool of_largest =
         (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
     const bool quantises = q->bucketing || (q->lanes && !(q->params & TRIB_PARAM_BIT(ROUND)));
-    return (c->info.flags & TRIB_CODEC_FEEDBACK) && quantises && q->delta(c) == 0 &&
-           !of_largest;
+    return quantises && q->delta(c) == 0 && !of_largest;
+}
+
+/* What is selected is scaled so that the mean is right, and the values' mean is right. */
+static bool selects_unbiased(const struct trib_codec *c)
+{
+    return c->stages.select->unbiased(c) &&
+           (!c->values || (c->values->flags & TRIB_CODEC_UNBIASED));
 }
 
 static uint32_t flags_of(const struct trib_codec *c)
 {
     uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (c->stages.select->sparse)
+        flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
+    if (selects_unbiased(c))
+        flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
@@ -164,7 +192,8 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     if (feedback_grows(c)) {
         trib_fail(err, TRIB_ERR_CODEC,
                   "codec \"%s\": ef=1 would let the error grow without bound; use %s", c->text,
-                  c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
+                  c->param[TRIB_PARAM_UNBIASED] > 0 ? "unbiased=0 or ef=0"
+                  : c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
                       ? "norm=max, more bits or a smaller bucket"
                       : "ef=0 or other values");
         free(c);
@@ -242,7 +271,7 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
                          uint8_t *dst)
 {
     if (codec->stages.select->sparse)
-        return trib_sparse_encode(codec, in, dst);
+        return trib_sparse_encode(codec, in, NULL, NULL, dst);
     const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
     if (in->share && has_lanes(codec))
         trib_lanes_encode_shared(codec, x, in->n, &in->key, in->share, dst);
@@ -262,7 +291,7 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
                                 size_t len, float *x, size_t n)
 {
     if (codec->stages.select->sparse) {
-        const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true, false};
+        const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true};
         return trib_sparse_decode(codec, &d);
     }
     if (!dense_valid(codec, src, len, n))
@@ -276,7 +305,7 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
                                     size_t len, float weight, float *acc, size_t n)
 {
     if (codec->stages.select->sparse) {
-        const struct trib_sparse_decode d = {src, len, acc, n, weight, false, false};
+        const struct trib_sparse_decode d = {src, len, acc, n, weight, false};
         return trib_sparse_decode(codec, &d);
     }
     if (!dense_valid(codec, src, len, n))
@@ -286,30 +315,17 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     return TRIB_OK;
 }
 
-/* residual -= decode(our own encoding of it). Of a sparse block only what was sent can
- * come out NaN or Inf: what was not, and is, goes first next time. */
-static void subtract_sent(const struct trib_codec *c, const uint8_t *code, size_t len,
-                          float *residual, size_t n)
-{
-    trib_status_t status;
-    if (c->stages.select->sparse) {
-        const struct trib_sparse_decode d = {code,  len,   residual, n,
-                                             -1.0f, false, true};
-        status = trib_sparse_decode(c, &d);
-    } else {
-        status = trib_codec_decode_add(c, code, len, -1.0f, residual, n);
-        c->kernels->drop_not_finite(residual, n);
-    }
-    assert(status == TRIB_OK);
-    (void)status;
-}
-
 size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_encode *in,
                               float *residual, uint8_t *dst)
 {
     assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
+    assert(!codec->stages.select->sparse);
     const size_t len = trib_codec_encode(codec, in, dst);
-    subtract_sent(codec, dst, len, residual, in->n);
+    const trib_status_t status =
+        trib_codec_decode_add(codec, dst, len, -1.0f, residual, in->n);
+    assert(status == TRIB_OK);
+    (void)status;
+    codec->kernels->drop_not_finite(residual, in->n);
     return len;
 }
 
@@ -318,6 +334,8 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             uint8_t *dst)
 {
     assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
+    if (codec->stages.select->sparse)
+        return trib_sparse_encode(codec, in, residual, work, dst);
     const struct trib_reduce sum = {.src = {residual, in->x},
                                     .dst = {residual, work},
                                     .n_src = 2,

@@ -135,8 +135,8 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             uint8_t *dst);
 
 /**
- * trib_codec_encode_kept - encode with error feedback where in->x == residual already is
- * p, the sum of both; otherwise as encode_ef.
+ * trib_codec_encode_kept - of codecs that do not select: encode with error feedback where
+ * in->x == residual already is p, the sum of both; otherwise as encode_ef.
  */
 size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_encode *in,
                               float *residual, uint8_t *dst);

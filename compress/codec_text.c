@@ -39,6 +39,9 @@ static const char *const round_names[] = {"random", "nearest", NULL};
 static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_RATIO] = {"ratio", 1e-9, 1.0, UNSET, 0, NULL},
     [TRIB_PARAM_K] = {"k", 1.0, 4294967295.0, UNSET, 1, NULL},
+    [TRIB_PARAM_AT] = {"at", 0.0, 3e38, 0.01, 0, NULL},
+    [TRIB_PARAM_UNBIASED] = {"unbiased", 0.0, 1.0, 0.0, 1, NULL},
+    [TRIB_PARAM_BLOCK] = {"block", 8.0, 65536.0, 256.0, 8, NULL},
     [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
     [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
@@ -47,8 +50,6 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_SHARED] = {"shared", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
-
-#define DEFAULT_RATIO 0.01
 
 struct segment {
     char *name;
@@ -317,11 +318,21 @@ static trib_status_t parse_segment(struct parsing *p, size_t segment)
     return TRIB_OK;
 }
 
+/* Known when all else is. Feedback is around contractions. */
+static bool feeds_back(const struct trib_codec *c)
+{
+    const bool values = c->values && (c->values->flags & TRIB_CODEC_FEEDBACK);
+    if (c->param[TRIB_PARAM_UNBIASED] > 0)
+        return false;
+    if (c->stages.select == &trib_select_blocks && c->param[TRIB_PARAM_RATIO] < 1)
+        return true;
+    return values || (c->row->flags & TRIB_CODEC_FEEDBACK);
+}
+
 static void set_defaults(struct trib_codec *c)
 {
     for (int id = 0; id < TRIB_PARAM_COUNT; id++)
         c->param[id] = params[id].fallback;
-    c->param[TRIB_PARAM_EF] = c->row->flags & TRIB_CODEC_FEEDBACK ? 1.0 : 0.0;
 }
 
 static trib_status_t parse(struct parsing *p)
@@ -341,7 +352,9 @@ static trib_status_t parse(struct parsing *p)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": give ratio or k, not both", p->text);
     if (!(p->given & both))
-        p->codec->param[TRIB_PARAM_RATIO] = DEFAULT_RATIO;
+        p->codec->param[TRIB_PARAM_RATIO] = p->codec->stages.select->ratio;
+    if (!(p->given & TRIB_PARAM_BIT(EF)))
+        p->codec->param[TRIB_PARAM_EF] = feeds_back(p->codec);
     return TRIB_OK;
 }
 

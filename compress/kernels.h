@@ -137,6 +137,12 @@ struct trib_kernels {
      * writes up to 16 beyond what it returns. */
     size_t (*select_at_least)(const float *x, size_t n, uint32_t threshold,
                               uint32_t *positions_out);
+    /* acc += x, and select_at_least of that */
+    size_t (*add_select)(float *acc, const float *x, size_t n, uint32_t threshold,
+                         uint32_t *positions_out);
+    /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not all
+     * magnitudes are 0, rising; returns how many. Room for all. */
+    size_t (*blocks_nonzero)(const float *x, size_t n, size_t block, uint32_t *numbers_out);
     /* elements that are NaN or Inf become 0 */
     void (*drop_not_finite)(float *x, size_t n);
     /* one code a byte, from n elements, and back */

@@ -4,6 +4,7 @@
  * better, and as the judge of the vector tables (tests/compress/check_kernels.c).
  */
 #include "compress/kernels_scalar.h"
+#include "compress/kernels_scalar_select.h"
 #include "compress/kernels_tables.h"
 
 /* clang-format off */
@@ -61,6 +62,17 @@ static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
                               uint32_t *positions_out)
 {
     return select_at_least_scalar(x, n, threshold, positions_out);
+}
+
+static size_t add_select(float *acc, const float *x, size_t n, uint32_t threshold,
+                         uint32_t *positions_out)
+{
+    return add_select_scalar(acc, x, n, threshold, positions_out);
+}
+
+static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
+{
+    return blocks_nonzero_scalar(x, n, block, numbers_out);
 }
 
 static void drop_not_finite(float *x, size_t n)
@@ -210,6 +222,8 @@ const struct trib_kernels trib_kernels_c = {
     .max_magnitude = max_magnitude,
     .sum_squares = sum_squares,
     .select_at_least = select_at_least,
+    .add_select = add_select,
+    .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,

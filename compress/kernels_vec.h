@@ -2,9 +2,11 @@
 /*
  * Kernels written once in terms of a vec (vec256.h, vec512.h) and made into a table by
  * kernels_avx2.c and kernels_avx512.c. Same results as kernels_scalar.h, bit for bit.
- * Included once, after the vec; so are kernels_vec_reduce.h and kernels_vec_codec.h.
+ * Included once, after the vec; so are kernels_vec_reduce.h, kernels_vec_codec.h and
+ * kernels_vec_select.h.
  */
 #include "compress/kernels_scalar.h"
+#include "compress/kernels_scalar_select.h"
 #include "compress/kernels_tables.h"
 
 #include "compress/kernels_vec_reduce.h"
@@ -103,6 +105,7 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 
 #include "compress/kernels_vec_codec.h"
 #include "compress/kernels_vec_integers.h"
+#include "compress/kernels_vec_select.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -127,6 +130,8 @@ const struct trib_kernels VEC_TABLE = {
     .max_magnitude = max_magnitude,
     .sum_squares = sum_squares,
     .select_at_least = select_at_least,
+    .add_select = add_select,
+    .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
     .levels_encode = levels_encode,
     .levels_decode = levels_decode,

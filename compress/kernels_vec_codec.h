@@ -46,31 +46,6 @@ static float sum_squares(const float *x, size_t n)
     return fold_lanes(lane);
 }
 
-static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
-                              uint32_t *positions_out)
-{
-    const vec least = v_set_i32(threshold);
-    size_t i = 0, m = 0;
-    /* few are selected: one branch for four vecs */
-    for (; i + 4 * VEC_LANES <= n; i += 4 * VEC_LANES) {
-        uint32_t hits[4], any = 0;
-        for (int u = 0; u < 4; u++)
-            any |= hits[u] =
-                v_at_least_i32(v_magnitude(v_load(x + i + u * VEC_LANES)), least);
-        for (int u = 0; any && u < 4; u++) {
-            const vec at =
-                v_add_i32(v_set_i32((uint32_t)(i + u * VEC_LANES)), v_iota());
-            v_compress_i32(positions_out + m, at, hits[u]);
-            m += (size_t)__builtin_popcount(hits[u]);
-        }
-    }
-    for (; i < n; i++) {
-        positions_out[m] = (uint32_t)i;
-        m += magnitude_of(x[i]) >= threshold;
-    }
-    return m;
-}
-
 static void drop_not_finite(float *x, size_t n)
 {
     size_t i = 0;

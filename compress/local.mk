@@ -7,6 +7,7 @@ libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 libcompress_la_LIBADD =
 libcompress_la_SOURCES = \
 	compress/bitpack.h \
+	compress/blocks.c \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
@@ -16,19 +17,22 @@ libcompress_la_SOURCES = \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
-	compress/kernels_scalar_integers.h \
+	compress/kernels_scalar_integers.h compress/kernels_scalar_select.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
 	compress/kernels_vec_integers.h \
-	compress/kernels_vec_reduce.h \
+	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/lanes.c compress/lanes.h \
 	compress/levels.c \
 	compress/noise.h \
 	compress/octaves.c \
-	compress/select.c \
+	compress/randomk.c \
+	compress/select.c compress/selection.h \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \
+	compress/strata.c compress/strata.h \
+	compress/threshold.c \
 	compress/topk.c \
 	compress/vec256.h compress/vec512.h
 

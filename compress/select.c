@@ -2,52 +2,106 @@
 /*
  * The k elements largest in magnitude, exactly, in about one pass over memory.
  *
- *   1. A sample of every eighth element, but at most 8192, gives a threshold that more
- *      than k elements are very likely to reach: its rank in the sample is the expected
- *      one plus four standard deviations (the sampling of DGC, Lin et al., ICLR 2018;
- *      there the threshold decides, here it only saves work).
+ *   1. A sample of every eighth element, but of 2048 or one in 256 at most, gives
+ *      a threshold that more than k elements are very likely to reach: its rank in the
+ *      sample is the expected one plus four standard deviations (the sampling of DGC, Lin
+ *      et al., ICLR 2018; there the threshold decides, here it only saves work).
  *   2. One vector pass collects the positions that reach it.
  *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass
  *      over the candidates keeps what is above it, and of its equals the first ones.
  *
  * Too few candidates (a sample misled by structure in the data): again with all
- * non-zero elements as candidates. The result never depends on the sample.
+ * non-zero elements as candidates. The result never depends on the sample. With error
+ * feedback the sample is of x + residual, and the pass makes that sum.
  */
 #include <math.h>
 #include <string.h>
 
-#include "compress/stages.h"
+#include "compress/selection.h"
 
 enum {
     SAMPLE_STRIDE = 8,
     SAMPLES_MIN = 256, /* below, the margin of the threshold eats what it saves */
-    SAMPLES_MAX = 8192,
+    SAMPLES_ENOUGH = 2048, /* for a block in the cache; more cost more than they save */
+    SAMPLED_ONE_IN = 256, /* of longer blocks */
     RADIX_BINS = 2048,
     SAMPLE_SHIFT = 20,
 };
 
-static uint32_t magnitude_at(const float *x, size_t i)
+static uint32_t magnitude_of(float x)
 {
     uint32_t u;
-    memcpy(&u, x + i, sizeof u);
+    memcpy(&u, &x, sizeof u);
     return u & 0x7fffffffu;
 }
 
-/* The bin, counted from the top, in which the k-th largest lies; *k becomes its rank
- * within the bin. */
-static uint32_t bin_of_rank(const uint32_t *bins, size_t *k)
+size_t trib_selection_k(const struct trib_codec *c, size_t n)
 {
-    uint32_t bin = RADIX_BINS - 1;
+    const double ratio = c->param[TRIB_PARAM_RATIO];
+    /* ratio * n may come out a rounding error above the whole number that it means */
+    const double k =
+        ratio > 0 ? ceil(ratio * (double)n * (1 - 1e-12)) : c->param[TRIB_PARAM_K];
+    return k < (double)n ? (size_t)k : n;
+}
+
+uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i)
+{
+    return magnitude_of(s->residual ? s->residual[i] + s->x[i] : s->x[i]);
+}
+
+const float *trib_selection_sum(const struct trib_codec *c, const struct trib_selection *s)
+{
+    const struct trib_reduce sum = {
+        .src = {s->residual, s->x}, .dst = {s->residual}, .n_src = 2, .n_dst = 1, .n = s->n};
+    if (!s->residual)
+        return s->x;
+    c->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
+    return s->residual;
+}
+
+size_t trib_selection_at_least(const struct trib_kernels *kernels,
+                               const struct trib_selection *s, uint32_t threshold)
+{
+    return s->residual
+               ? kernels->add_select(s->residual, s->x, s->n, threshold, s->positions)
+               : kernels->select_at_least(s->x, s->n, threshold, s->positions);
+}
+
+size_t trib_unit_one(const struct trib_codec *c)
+{
+    (void)c;
+    return 1;
+}
+
+void trib_adjust_none(const struct trib_codec *c, const struct trib_selection *s, size_t m,
+                      float *values)
+{
+    (void)c, (void)s, (void)m, (void)values;
+}
+
+bool trib_unbiased_never(const struct trib_codec *c)
+{
+    (void)c;
+    return false;
+}
+
+/* The bin, counted down from one that nothing is above, in which the k-th largest lies; *k
+ * becomes its rank within the bin. */
+static uint32_t bin_of_rank(const uint32_t *bins, uint32_t bin, size_t *k)
+{
     while (bin && bins[bin] < *k)
         *k -= bins[bin--];
     return bin;
 }
 
 /* A magnitude, at least 1, that more than k elements probably reach. */
-static uint32_t sampled_threshold(const float *x, size_t n, size_t k)
+static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
 {
-    const size_t eighth = n / SAMPLE_STRIDE;
-    const size_t samples = eighth < SAMPLES_MAX ? eighth : SAMPLES_MAX;
+    const size_t n = s->n;
+    const size_t enough = n / SAMPLED_ONE_IN;
+    size_t samples = n / SAMPLE_STRIDE;
+    if (samples > SAMPLES_ENOUGH)
+        samples = enough > SAMPLES_ENOUGH ? enough : SAMPLES_ENOUGH;
     if (samples < SAMPLES_MIN)
         return 1;
     const size_t stride = n / samples;
@@ -60,24 +114,25 @@ static uint32_t sampled_threshold(const float *x, size_t n, size_t k)
     for (size_t j = 0; j < samples; j++) {
         jitter = jitter * 1664525u + 1013904223u;
         const size_t offset = (size_t)((uint64_t)jitter * stride >> 32);
-        bins[magnitude_at(x, j * stride + offset) >> SAMPLE_SHIFT]++;
+        bins[trib_selection_magnitude(s, j * stride + offset) >> SAMPLE_SHIFT]++;
     }
-    const uint32_t threshold = bin_of_rank(bins, &rank) << SAMPLE_SHIFT;
+    const uint32_t threshold = bin_of_rank(bins, RADIX_BINS - 1, &rank) << SAMPLE_SHIFT;
     return threshold ? threshold : 1;
 }
 
-/* The k-th largest of c keys (1 <= k <= c), which get lost. *ties_out: how many of its
- * equals are among the k. */
-static uint32_t kth_largest(uint32_t *keys, size_t c, size_t k, size_t *ties_out)
+uint32_t trib_kth_largest(uint32_t *keys, size_t c, size_t k, size_t *ties_out)
 {
     static const int shifts[] = {20, 10, 0};
     static const uint32_t masks[] = {0x7ff, 0x3ff, 0x3ff};
     uint32_t value = 0;
     for (int pass = 0; pass < 3; pass++) {
-        uint32_t bins[RADIX_BINS] = {0};
-        for (size_t i = 0; i < c; i++)
-            bins[keys[i] >> shifts[pass] & masks[pass]]++;
-        const uint32_t bin = bin_of_rank(bins, &k);
+        uint32_t bins[RADIX_BINS] = {0}, top = 0;
+        for (size_t i = 0; i < c; i++) {
+            const uint32_t bin = keys[i] >> shifts[pass] & masks[pass];
+            bins[bin]++;
+            top = bin > top ? bin : top;
+        }
+        const uint32_t bin = bin_of_rank(bins, top, &k);
         size_t kept = 0;
         for (size_t i = 0; i < c; i++) {
             const uint32_t key = keys[i];
@@ -91,27 +146,39 @@ static uint32_t kth_largest(uint32_t *keys, size_t c, size_t k, size_t *ties_out
     return value;
 }
 
+size_t trib_keep_largest(const float *x, uint32_t *positions, size_t m, size_t k,
+                         uint32_t *work)
+{
+    for (size_t i = 0; i < m; i++)
+        work[i] = magnitude_of(x[positions[i]]);
+    size_t ties, kept = 0;
+    const uint32_t least = trib_kth_largest(work, m, k, &ties);
+    for (size_t i = 0; i < m; i++) {
+        const uint32_t position = positions[i];
+        const uint32_t magnitude = magnitude_of(x[position]);
+        const size_t tie = magnitude == least && ties;
+        ties -= tie;
+        positions[kept] = position;
+        kept += magnitude > least || tie;
+    }
+    return kept;
+}
+
+size_t trib_selection_largest(const struct trib_kernels *kernels,
+                              const struct trib_selection *s, size_t k)
+{
+    const uint32_t threshold = sampled_threshold(s, k);
+    size_t m = trib_selection_at_least(kernels, s, threshold);
+    const float *x = s->residual ? s->residual : s->x;
+    if (m < k && threshold > 1)
+        m = kernels->select_at_least(x, s->n, 1, s->positions);
+    return m <= k ? m : trib_keep_largest(x, s->positions, m, k, s->work);
+}
+
 size_t trib_select_largest(const struct trib_kernels *kernels, const float *x, size_t n,
                            size_t k, uint32_t *positions_out, uint32_t *work)
 {
-    const uint32_t threshold = sampled_threshold(x, n, k);
-    size_t c = kernels->select_at_least(x, n, threshold, positions_out);
-    if (c < k && threshold > 1)
-        c = kernels->select_at_least(x, n, 1, positions_out);
-    if (c <= k)
-        return c;
-    for (size_t i = 0; i < c; i++)
-        work[i] = magnitude_at(x, positions_out[i]);
-    size_t ties;
-    const uint32_t least = kth_largest(work, c, k, &ties);
-    size_t kept = 0;
-    for (size_t i = 0; i < c; i++) {
-        const uint32_t position = positions_out[i];
-        const uint32_t m = magnitude_at(x, position);
-        const size_t tie = m == least && ties;
-        ties -= tie;
-        positions_out[kept] = position;
-        kept += m > least || tie;
-    }
-    return kept;
+    const struct trib_selection s = {
+        .x = x, .n = n, .positions = positions_out, .work = work};
+    return trib_selection_largest(kernels, &s, k);
 }

@@ -3,12 +3,16 @@
  * The block of a sparse codec: some elements of n, or all of them where that is
  * smaller.
  *
- *     byte 0     kind: 0 dense, 1 gaps, 2 bitmap
+ *     byte 0     kind: 0 dense, 1 gaps, 2 bitmap, 3 strata
  *     byte 1     values: 0 as the codec quantises, 1 f32
  *     byte 2-3   0
  *     byte 4-7   m, the number of elements that follow; dense: n
  *     then       m quantised values
- *     then       their positions (gaps.h); dense: nothing
+ *     then       their positions (gaps.h); dense: nothing. Of a selection of whole
+ *                units (blocks.c) these are the units' numbers
+ *
+ *                strata (of selections that draw alone): the two keys, 4 bytes each, of
+ *                which the m positions follow (strata.h); m is at least 1
  *
  * n = 0 is no bytes at all. A contribution has the codec's values; what merges several
  * (TRIB_ENCODE_EXACT) has all that is not zero, in f32, so that merging loses nothing.
@@ -19,9 +23,11 @@
 
 #include "compress/gaps.h"
 #include "compress/lanes.h"
+#include "compress/selection.h"
+#include "compress/strata.h"
 
-enum { HEADER_BYTES = 8, BATCH = TRIB_GAPS_GROUP };
-enum { KIND_DENSE, KIND_GAPS, KIND_BITMAP, KINDS };
+enum { HEADER_BYTES = 8, KEYS_BYTES = 8, BATCH = TRIB_GAPS_GROUP };
+enum { KIND_DENSE, KIND_GAPS, KIND_BITMAP, KIND_STRATA, KINDS };
 enum { VALUES_QUANTISED, VALUES_F32, VALUES };
 
 struct header {
@@ -37,76 +43,217 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Dense is always allowed, so nothing is larger than it. */
+/* Where dense is allowed nothing is larger than it. */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
 {
     if (n == 0)
         return 0;
-    return HEADER_BYTES + larger(c->stages.quantise->bytes(c, n), n * sizeof(float));
+    const size_t positions = c->stages.select->fixed ? KEYS_BYTES : 0;
+    return HEADER_BYTES + larger(c->stages.quantise->bytes(c, n), n * sizeof(float)) +
+           positions;
 }
 
-/* Two arrays of n + 64 words: positions, and candidates or values. */
+/* Positions, and candidates or values. */
 size_t trib_sparse_scratch(const struct trib_codec *c, size_t n)
 {
     (void)c;
-    return n ? (2 * (n + 64) * sizeof(uint32_t) + 63) / 64 * 64 : 0;
+    return n ? ((n + 64 + n + 256) * sizeof(uint32_t) + 63) / 64 * 64 : 0;
 }
 
-/* The smallest layout for m positions of n, and its bytes behind the header. */
-static uint8_t choose_kind(const uint32_t *positions, size_t m, size_t n,
-                           const struct trib_quantise *q, const struct trib_codec *c)
+static size_t units_of(size_t n, size_t unit)
 {
-    const size_t values = q->bytes(c, m);
-    const size_t gaps = values + trib_gaps_bytes(positions, m);
-    const size_t bitmap = values + (n + 7) / 8;
-    const size_t sparse = gaps < bitmap ? gaps : bitmap;
-    if (q->bytes(c, n) <= sparse)
+    return n / unit + (n % unit != 0);
+}
+
+/* Elements of unit u. */
+static size_t unit_length(size_t u, size_t n, size_t unit)
+{
+    return n - u * unit < unit ? n - u * unit : unit;
+}
+
+/* ---- encode --------------------------------------------------------------------- */
+
+/* What becomes a block: the m units of x at s.positions, of `count` elements. */
+struct job {
+    const struct trib_codec *c;
+    const struct trib_quantise *q;
+    const float *x;
+    struct trib_selection s;
+    size_t unit;
+    size_t m;
+    size_t count;
+    bool exact;
+    bool drawn; /* the positions are those of trib_strata_of */
+};
+
+/* Whether all of the j->m positions are drawn ones; these are then in s.work. */
+static bool all_drawn(const struct job *j, const struct trib_strata *strata)
+{
+    const uint32_t *drawn = j->s.work, *positions = j->s.positions;
+    size_t i = 0;
+    trib_strata_positions(strata, 0, strata->k, j->s.work);
+    for (size_t d = 0; i < j->m && d < strata->k && drawn[d] <= positions[i]; d++)
+        i += drawn[d] == positions[i];
+    return i == j->m;
+}
+
+/* Sums of what ranks drew are not zero at these positions alone. */
+static void prefer_drawn(struct job *j)
+{
+    const struct trib_strata strata = trib_strata_of(j->c, &j->s);
+    const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
+    if (j->m > strata.k ||
+        with > j->m * sizeof(float) + trib_gaps_bytes(j->s.positions, j->m) ||
+        !all_drawn(j, &strata))
+        return;
+    j->m = strata.k;
+    memcpy(j->s.positions, j->s.work, j->m * sizeof *j->s.positions);
+    j->drawn = true;
+}
+
+static void choose(struct job *j)
+{
+    const struct trib_select *select = j->c->stages.select;
+    const uint32_t *positions = j->s.positions;
+    j->unit = select->unit(j->c);
+    if (j->exact && j->unit > 1)
+        j->m = j->c->kernels->blocks_nonzero(j->x, j->s.n, j->unit, j->s.positions);
+    else if (j->exact)
+        j->m = j->c->kernels->select_at_least(j->x, j->s.n, 1, j->s.positions);
+    else
+        j->m = select->choose(j->c, &j->s);
+    j->drawn = !j->exact && select->drawn;
+    if (j->exact && select->drawn)
+        prefer_drawn(j);
+    j->count = j->m ? (j->m - 1) * j->unit +
+                          unit_length(positions[j->m - 1], j->s.n, j->unit)
+                    : 0;
+}
+
+/* The smallest layout. */
+static uint8_t choose_kind(const struct job *j)
+{
+    if (j->drawn)
+        return KIND_STRATA;
+    const size_t gaps = trib_gaps_bytes(j->s.positions, j->m);
+    const size_t bitmap = (units_of(j->s.n, j->unit) + 7) / 8;
+    const size_t sparse = j->q->bytes(j->c, j->count) + (gaps < bitmap ? gaps : bitmap);
+    const bool may_be_dense = j->exact || !j->c->stages.select->fixed;
+    if (may_be_dense && j->q->bytes(j->c, j->s.n) <= sparse)
         return KIND_DENSE;
     return gaps <= bitmap ? KIND_GAPS : KIND_BITMAP;
 }
 
-size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
-                          uint8_t *dst)
+static void gather(const struct job *j, float *values)
 {
-    const size_t n = in->n;
-    const bool exact = in->mode == TRIB_ENCODE_EXACT;
-    const struct trib_quantise *q = exact ? &trib_quantise_f32 : c->stages.quantise;
-    if (n == 0)
-        return 0;
-    assert(n <= UINT32_MAX - 64);
-    uint32_t *positions = in->scratch;
-    uint32_t *work = positions + n + 64;
-    float *values = (float *)(void *)work; /* candidates are gone by then */
-    const float *x = c->stages.transform->apply(c, in->x, n, in->scratch);
-    const size_t m = exact ? c->kernels->select_at_least(x, n, 1, positions)
-                           : c->stages.select->choose(c, x, n, positions, work);
-
-    struct header h = {.kind = choose_kind(positions, m, n, q, c),
-                       .values = exact ? VALUES_F32 : VALUES_QUANTISED};
-    h.count = (uint32_t)(h.kind == KIND_DENSE ? n : m);
-    memcpy(dst, &h, HEADER_BYTES);
-    uint8_t *at = dst + HEADER_BYTES;
-    if (h.kind == KIND_DENSE) {
-        q->encode(c, x, n, &in->key, at);
-        return HEADER_BYTES + q->bytes(c, n);
+    const uint32_t *positions = j->s.positions;
+    if (j->unit == 1) {
+        for (size_t i = 0; i < j->m; i++)
+            values[i] = j->x[positions[i]];
+        return;
     }
-    for (size_t i = 0; i < m; i++)
-        values[i] = x[positions[i]];
-    q->encode(c, values, m, &in->key, at);
-    at += q->bytes(c, m);
-    if (h.kind == KIND_BITMAP) {
-        trib_bitmap_encode(positions, m, n, at);
-        return (size_t)(at - dst) + (n + 7) / 8;
+    for (size_t i = 0; i < j->m; i++) {
+        const size_t length = unit_length(positions[i], j->s.n, j->unit);
+        memcpy(values, j->x + positions[i] * j->unit, length * sizeof *values);
+        values += length;
     }
-    trib_gaps_encode(positions, m, at);
-    return (size_t)(at - dst) + trib_gaps_bytes(positions, m);
 }
 
-static bool header_read(const struct trib_sparse_decode *d, struct header *h_out)
+/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing
+ * stays. */
+static void subtract(const struct job *j, const float *sent)
+{
+    for (size_t i = 0; i < j->m; i++) {
+        const size_t length = unit_length(j->s.positions[i], j->s.n, j->unit);
+        float *x = j->s.residual + j->s.positions[i] * j->unit;
+        for (size_t k = 0; k < length; k++) {
+            const float left = x[k] - *sent++;
+            x[k] = isfinite(left) ? left : 0.0f;
+        }
+    }
+}
+
+static size_t encode_values(const struct job *j, uint8_t *dst)
+{
+    const struct trib_code code = {dst, j->count, 0, j->count};
+    float *values = (float *)(void *)j->s.work; /* candidates are gone by then */
+    gather(j, values);
+    if (!j->exact)
+        j->c->stages.select->adjust(j->c, &j->s, j->count, values);
+    j->q->encode(j->c, values, j->count, j->s.key, dst);
+    if (j->s.residual) {
+        j->q->decode(j->c, &code, values);
+        subtract(j, values);
+    }
+    return j->q->bytes(j->c, j->count);
+}
+
+static size_t encode_dense(const struct job *j, uint8_t *dst)
+{
+    const struct trib_code code = {dst, j->s.n, 0, j->s.n};
+    j->q->encode(j->c, j->x, j->s.n, j->s.key, dst);
+    if (j->s.residual) {
+        j->q->decode_add(j->c, &code, -1.0f, j->s.residual);
+        j->c->kernels->drop_not_finite(j->s.residual, j->s.n);
+    }
+    return j->q->bytes(j->c, j->s.n);
+}
+
+static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
+{
+    const size_t units = units_of(j->s.n, j->unit);
+    if (kind == KIND_STRATA) {
+        const struct trib_strata strata = trib_strata_of(j->c, &j->s);
+        memcpy(dst, strata.keys, KEYS_BYTES);
+        return KEYS_BYTES;
+    }
+    if (kind == KIND_BITMAP) {
+        trib_bitmap_encode(j->s.positions, j->m, units, dst);
+        return (units + 7) / 8;
+    }
+    trib_gaps_encode(j->s.positions, j->m, dst);
+    return trib_gaps_bytes(j->s.positions, j->m);
+}
+
+size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
+                          float *residual, float *sum_out, uint8_t *dst)
+{
+    const bool exact = in->mode == TRIB_ENCODE_EXACT;
+    const size_t n = in->n;
+    struct job j = {.c = c,
+                    .q = exact ? &trib_quantise_f32 : c->stages.quantise,
+                    .x = residual ? residual : in->x,
+                    .s = {.x = in->x, .residual = residual, .n = n, .key = &in->key},
+                    .exact = exact};
+    if (n == 0)
+        return 0;
+    assert(n <= UINT32_MAX - 64 && c->stages.transform == &trib_transform_none);
+    j.s.positions = in->scratch;
+    j.s.work = j.s.positions + n + 64;
+    choose(&j);
+    if (sum_out)
+        memcpy(sum_out, residual, n * sizeof *residual);
+
+    struct header h = {.kind = choose_kind(&j),
+                       .values = exact ? VALUES_F32 : VALUES_QUANTISED};
+    h.count = (uint32_t)(h.kind == KIND_DENSE ? n : j.count);
+    memcpy(dst, &h, HEADER_BYTES);
+    if (h.kind == KIND_DENSE)
+        return HEADER_BYTES + encode_dense(&j, dst + HEADER_BYTES);
+    const size_t len = HEADER_BYTES + encode_values(&j, dst + HEADER_BYTES);
+    return len + encode_positions(&j, h.kind, dst + len);
+}
+
+/* ---- decode --------------------------------------------------------------------- */
+
+static bool header_read(const struct trib_codec *c, const struct trib_sparse_decode *d,
+                        struct header *h_out)
 {
     if (d->len < HEADER_BYTES)
         return false;
     memcpy(h_out, d->src, HEADER_BYTES);
+    if (h_out->kind == KIND_STRATA && (!c->stages.select->drawn || h_out->count == 0))
+        return false;
     return h_out->kind < KINDS && h_out->values < VALUES && h_out->zero == 0 &&
            h_out->count <= d->n && (h_out->kind != KIND_DENSE || h_out->count == d->n);
 }
@@ -121,9 +268,54 @@ static void scatter(const struct trib_sparse_decode *d, const uint32_t *position
     }
     for (size_t j = 0; j < count; j++)
         d->x[positions[j]] += d->weight * values[j];
-    for (size_t j = 0; d->drop && j < count; j++)
-        if (!isfinite(d->x[positions[j]]))
-            d->x[positions[j]] = 0.0f;
+}
+
+static void decode_elements(const struct trib_codec *c, const struct trib_quantise *q,
+                            const struct trib_sparse_decode *d, struct trib_code *code)
+{
+    if (d->overwrite)
+        q->decode(c, code, d->x);
+    else
+        q->decode_add(c, code, d->weight, d->x);
+}
+
+/* Units at m positions, of which the values follow code->first; false: not so many. */
+static bool scatter_units(const struct trib_codec *c, const struct trib_quantise *q,
+                          const struct trib_sparse_decode *d, const uint32_t *positions,
+                          size_t m, struct trib_code *code)
+{
+    const size_t unit = c->stages.select->unit(c);
+    struct trib_sparse_decode to = *d;
+    for (size_t i = 0; i < m; i++) {
+        code->count = unit_length(positions[i], d->n, unit);
+        if (code->count > code->n - code->first)
+            return false;
+        to.x = d->x + positions[i] * unit;
+        decode_elements(c, q, &to, code);
+        code->first += code->count;
+    }
+    return true;
+}
+
+static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_quantise *q,
+                                  const struct trib_sparse_decode *d,
+                                  const struct header *h)
+{
+    const size_t bytes = q->bytes(c, h->count);
+    struct trib_code code = {.src = d->src + HEADER_BYTES, .n = h->count};
+    struct trib_strata strata = {.n = d->n, .k = h->count};
+    uint32_t positions[BATCH];
+    float values[BATCH];
+    if (d->len - HEADER_BYTES - bytes != KEYS_BYTES)
+        return TRIB_ERR_CODEC;
+    memcpy(strata.keys, code.src + bytes, KEYS_BYTES);
+    for (; code.first < code.n; code.first += code.count) {
+        code.count = code.n - code.first < BATCH ? code.n - code.first : BATCH;
+        trib_strata_positions(&strata, code.first, code.count, positions);
+        q->decode(c, &code, values);
+        scatter(d, positions, values, code.count);
+    }
+    return TRIB_OK;
 }
 
 static trib_status_t decode_positions(const struct trib_codec *c,
@@ -131,23 +323,30 @@ static trib_status_t decode_positions(const struct trib_codec *c,
                                       const struct trib_sparse_decode *d,
                                       const struct header *h)
 {
-    const size_t bytes = q->bytes(c, h->count);
+    const size_t bytes = q->bytes(c, h->count), unit = c->stages.select->unit(c);
+    const size_t units = units_of(d->n, unit);
     struct trib_code code = {.src = d->src + HEADER_BYTES, .n = h->count};
     struct trib_positions p = {.src = code.src + bytes,
                                .len = d->len - HEADER_BYTES - bytes,
-                               .n = d->n,
-                               .left = h->count,
+                               .n = units,
+                               .left = units_of(h->count, unit),
                                .bitmap = h->kind == KIND_BITMAP};
     uint32_t positions[BATCH];
     float values[BATCH];
-    if (p.bitmap && p.len != (d->n + 7) / 8)
+    size_t m;
+    if (p.bitmap && p.len != (units + 7) / 8)
         return TRIB_ERR_CODEC;
-    while ((code.count = trib_positions_next(&p, positions)) > 0) {
-        q->decode(c, &code, values);
-        scatter(d, positions, values, code.count);
-        code.first += code.count;
+    while ((m = trib_positions_next(&p, positions)) > 0) {
+        if (unit == 1) {
+            code.count = m;
+            q->decode(c, &code, values);
+            scatter(d, positions, values, m);
+            code.first += m;
+        } else if (!scatter_units(c, q, d, positions, m, &code)) {
+            return TRIB_ERR_CODEC;
+        }
     }
-    return trib_positions_done(&p) ? TRIB_OK : TRIB_ERR_CODEC;
+    return code.first == code.n && trib_positions_done(&p) ? TRIB_OK : TRIB_ERR_CODEC;
 }
 
 trib_status_t trib_sparse_decode(const struct trib_codec *c,
@@ -156,7 +355,7 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
     struct header h;
     if (d->n == 0)
         return d->len == 0 ? TRIB_OK : TRIB_ERR_CODEC;
-    if (!header_read(d, &h))
+    if (!header_read(c, d, &h))
         return TRIB_ERR_CODEC;
     const struct trib_quantise *q =
         h.values == VALUES_F32 ? &trib_quantise_f32 : c->stages.quantise;
@@ -166,18 +365,15 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
     if (q->lanes && !trib_lanes_valid(c, d->src + HEADER_BYTES, values, h.count))
         return TRIB_ERR_CODEC;
     if (h.kind == KIND_DENSE) {
-        const struct trib_code code = {d->src + HEADER_BYTES, d->n, 0, d->n};
+        struct trib_code code = {d->src + HEADER_BYTES, d->n, 0, d->n};
         if (d->len - HEADER_BYTES != values)
             return TRIB_ERR_CODEC;
-        if (d->overwrite)
-            q->decode(c, &code, d->x);
-        else
-            q->decode_add(c, &code, d->weight, d->x);
-        if (d->drop)
-            c->kernels->drop_not_finite(d->x, d->n);
+        decode_elements(c, q, d, &code);
         return TRIB_OK;
     }
     if (d->overwrite)
         memset(d->x, 0, d->n * sizeof *d->x);
+    if (h.kind == KIND_STRATA)
+        return decode_drawn(c, q, d, &h);
     return decode_positions(c, q, d, &h);
 }

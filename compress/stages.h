@@ -21,6 +21,9 @@
 enum trib_param_id {
     TRIB_PARAM_RATIO,
     TRIB_PARAM_K,
+    TRIB_PARAM_AT,
+    TRIB_PARAM_UNBIASED,
+    TRIB_PARAM_BLOCK,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -51,14 +54,23 @@ struct trib_transform {
                           void *scratch);
 };
 
+struct trib_selection; /* selection.h */
+
 struct trib_select {
     const char *name;
     uint32_t params; /* TRIB_PARAM_BITs it reads */
+    double ratio; /* default of that parameter */
     bool sparse;
-    /* Positions of the selected elements, rising, at most n; room for n + 64. work: as
-     * much again. */
-    size_t (*choose)(const struct trib_codec *c, const float *x, size_t n,
-                     uint32_t *positions_out, uint32_t *work);
+    bool fixed; /* what is not chosen may not be sent either: never dense */
+    bool drawn; /* positions are those of trib_strata_of */
+    /* elements of a unit, of which positions are the numbers; the last may be shorter */
+    size_t (*unit)(const struct trib_codec *c);
+    /* Positions of the selected units; returns how many. */
+    size_t (*choose)(const struct trib_codec *c, struct trib_selection *s);
+    /* from the m elements at the positions to the values that are sent */
+    void (*adjust)(const struct trib_codec *c, const struct trib_selection *s, size_t m,
+                   float *values);
+    bool (*unbiased)(const struct trib_codec *c);
     double (*delta)(const struct trib_codec *c); /* contraction; 0: none */
 };
 
@@ -112,6 +124,9 @@ struct trib_codec {
 extern const struct trib_transform trib_transform_none;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
+extern const struct trib_select trib_select_threshold;
+extern const struct trib_select trib_select_randomk;
+extern const struct trib_select trib_select_blocks;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
@@ -131,6 +146,7 @@ extern const struct trib_quantise trib_quantise_sign;
 extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
 extern const struct trib_pack trib_pack_gaps;
+extern const struct trib_pack trib_pack_strata;
 
 /** trib_codecs - the table, in the order in which it is shown. */
 extern const struct trib_codec_row trib_codecs[];
@@ -144,8 +160,9 @@ void trib_codec_print(struct trib_codec *c);
 /* sparse.c: the block of a sparse codec */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n);
 size_t trib_sparse_scratch(const struct trib_codec *c, size_t n);
+/* residual: NULL, or as of trib_codec_encode_ef; sum_out: NULL, or gets x + residual */
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
-                          uint8_t *dst);
+                          float *residual, float *sum_out, uint8_t *dst);
 /* overwrite: x = decode(src); otherwise x += weight * decode(src) */
 struct trib_sparse_decode {
     const uint8_t *src;
@@ -154,7 +171,6 @@ struct trib_sparse_decode {
     size_t n;
     float weight;
     bool overwrite;
-    bool drop; /* elements that come out NaN or Inf become 0 */
 };
 trib_status_t trib_sparse_decode(const struct trib_codec *c,
                                  const struct trib_sparse_decode *d);

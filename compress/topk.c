@@ -11,23 +11,11 @@
  *     NaN, Inf   larger than anything else, so they are sent first
  *     state      none here; error feedback (on by default) keeps what was not sent
  */
-#include <math.h>
+#include "compress/selection.h"
 
-#include "compress/stages.h"
-
-static size_t k_of(const struct trib_codec *c, size_t n)
+static size_t choose_topk(const struct trib_codec *c, struct trib_selection *s)
 {
-    const double ratio = c->param[TRIB_PARAM_RATIO];
-    /* ratio * n may come out a rounding error above the whole number that it means */
-    const double k =
-        ratio > 0 ? ceil(ratio * (double)n * (1 - 1e-12)) : c->param[TRIB_PARAM_K];
-    return k < (double)n ? (size_t)k : n;
-}
-
-static size_t choose_topk(const struct trib_codec *c, const float *x, size_t n,
-                          uint32_t *positions_out, uint32_t *work)
-{
-    return trib_select_largest(c->kernels, x, n, k_of(c, n), positions_out, work);
+    return trib_selection_largest(c->kernels, s, trib_selection_k(c, s->n));
 }
 
 static double delta_topk(const struct trib_codec *c)
@@ -39,7 +27,11 @@ static double delta_topk(const struct trib_codec *c)
 const struct trib_select trib_select_topk = {
     .name = "topk",
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K),
+    .ratio = 0.01,
     .sparse = true,
+    .unit = trib_unit_one,
     .choose = choose_topk,
+    .adjust = trib_adjust_none,
+    .unbiased = trib_unbiased_never,
     .delta = delta_topk,
 };

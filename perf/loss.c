@@ -52,16 +52,47 @@ static bool begins(const char *codec, const char *name)
     return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
 }
 
+static bool selects(const char *codec)
+{
+    static const char *const names[] = {"topk", "threshold", "randomk"};
+    if (begins(codec, "blocks") && number_of(codec, "ratio", 1) < 1)
+        return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (begins(codec, names[i]))
+            return true;
+    return false;
+}
+
 /* By default. */
 static bool feeds_back(const char *codec)
 {
-    return begins(codec, "topk") || begins(codec, "onebit") || begins(codec, "efsign");
+    if (number_of(codec, "unbiased", 0) > 0)
+        return false;
+    if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
+        return true;
+    return selects(codec);
+}
+
+/* What is known to be selected of a block: nothing of a threshold; and with randomk no rank
+   has elements of its own. */
+static void set_share(const char *codec, struct perf_loss *loss)
+{
+    if (!begins(codec, "topk") && !begins(codec, "blocks"))
+        return;
+    loss->k = number_of(codec, "k", 0);
+    loss->ratio = loss->k > 0 ? 0 : number_of(codec, "ratio", 0.01);
+}
+
+/* Elements drawn at random, the same by all ranks, and scaled: w = n/k - 1, rounded up. */
+static double variance_of_draws(const char *codec)
+{
+    bool known = number_of(codec, "unbiased", 0) > 0 && number_of(codec, "k", 0) == 0;
+    return known ? ceil(1 / number_of(codec, "ratio", 0.01)) - 1 : 0;
 }
 
 struct perf_loss perf_loss_of(const char *codec)
 {
     struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN, .variance = variance_of(codec)};
-    bool selects = begins(codec, "topk");
     loss.feedback = number_of(codec, "ef", feeds_back(codec)) > 0;
     if (begins(codec, "f16") || strstr(codec, "+f16") != NULL)
         loss.rounding = 0x1p-11;
@@ -72,10 +103,15 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.kind = PERF_LOSS_NONE;
     } else if (begins(codec, "f16") || begins(codec, "bf16")) {
         loss.kind = PERF_LOSS_ROUNDED;
-    } else if (selects) {
+    } else if (begins(codec, "blocks") && !selects(codec)) {
+        loss.kind = loss.variance > 0 ? PERF_LOSS_UNKNOWN : PERF_LOSS_ROUNDED;
+    } else if (number_of(codec, "unbiased", 0) > 0) {
+        double w = variance_of_draws(codec);
+        loss.kind = w > 0 && loss.variance == 0 ? PERF_LOSS_RANDOM : PERF_LOSS_UNKNOWN;
+        loss.variance = w;
+    } else if (selects(codec)) {
         loss.kind = PERF_LOSS_SELECTED;
-        loss.k = number_of(codec, "k", 0);
-        loss.ratio = loss.k > 0 ? 0 : number_of(codec, "ratio", 0.01);
+        set_share(codec, &loss);
     } else if (begins(codec, "natural") && strstr(codec, "round=nearest") != NULL) {
         loss.kind = PERF_LOSS_ROUNDED;
         loss.rounding = 1.0 / 3;

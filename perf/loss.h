@@ -21,9 +21,9 @@
 
 enum perf_loss_kind {
     PERF_LOSS_NONE,
-    PERF_LOSS_ROUNDED, /* f16, bf16, natural:round=nearest */
-    PERF_LOSS_SELECTED, /* topk */
-    PERF_LOSS_RANDOM, /* qsgd, natural, dither */
+    PERF_LOSS_ROUNDED, /* f16, bf16, natural:round=nearest, blocks */
+    PERF_LOSS_SELECTED, /* topk, threshold, randomk, blocks:ratio=R */
+    PERF_LOSS_RANDOM, /* qsgd, natural, dither, randomk:unbiased=1 */
     PERF_LOSS_BIASED, /* terngrad, onebit, efsign: as random, but no rank is looked for */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */
 };
@@ -33,7 +33,7 @@ struct perf_loss {
     bool feedback; /* only the first operation is as described here */
     double rounding; /* of the values that are sent, relative; 0: sent as f32 */
     double ratio; /* selected: of the elements; 0: k says how many */
-    double k;
+    double k; /* 0 too: nothing is known of how many */
     double variance; /* w of E|C(x) - x|^2 <= w |x|^2 of random values; 0: they are not */
 };
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 compress_tests = \
 	tests/compress/check_kernels \
+	tests/compress/check_select_kernels \
 	tests/compress/test_bitpack \
+	tests/compress/test_blocks \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
@@ -10,11 +12,13 @@ compress_tests = \
 	tests/compress/test_lanes \
 	tests/compress/test_octaves \
 	tests/compress/test_qsgd \
+	tests/compress/test_randomk \
 	tests/compress/test_ratio \
 	tests/compress/test_select \
 	tests/compress/test_sign \
 	tests/compress/test_sparse \
 	tests/compress/test_terngrad \
+	tests/compress/test_threshold \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)

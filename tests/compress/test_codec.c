@@ -69,6 +69,17 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("bf16:ef=1"), TRIB_CODEC_ANY_OP | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("threshold"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("randomk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("randomk:unbiased=1"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("randomk:unbiased=1+qsgd"),
+                     TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("randomk:unbiased=1+natural:round=nearest"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("randomk:unbiased=1+f16"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("blocks"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("blocks+natural"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("blocks+bf16"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("blocks:ratio=0.5"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("qsgd"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural:round=nearest"), 0);
@@ -85,6 +96,13 @@ static void test_delta(void **state)
     assert_true(delta_of("topk:ratio=0.01") == 100.0);
     assert_true(delta_of("topk:k=5") == 0.0);
     assert_true(delta_of("topk+f16") == 0.0);
+    assert_true(delta_of("randomk:ratio=0.01") == 100.0);
+    assert_true(delta_of("randomk:ratio=0.3") == 4.0);
+    assert_true(delta_of("randomk:ratio=0.3,unbiased=1") == 0.0);
+    assert_true(delta_of("blocks") == 1.0);
+    assert_true(delta_of("blocks:ratio=0.1") == 10.0);
+    assert_true(delta_of("threshold:at=0.1") == 0.0);
+    assert_true(delta_of("threshold:at=0") == 1.0);
     assert_true(delta_of("qsgd:bits=4") == 0.0);
     assert_true(fabs(delta_of("qsgd:bits=8") - 1.008) < 1e-3);
     assert_true(delta_of("natural") == 8.0 / 7);

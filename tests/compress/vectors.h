@@ -31,6 +31,21 @@ static const char *const codec_texts[] = {
     "topk:ratio=0.05+natural",
     "topk:ratio=0.3+qsgd:bits=5,bucket=64",
     "topk:ratio=0.02+dither:bits=3,bucket=8",
+    "threshold:at=0.5",
+    "threshold:at=0+bf16",
+    "threshold:at=2+dither:bits=3,bucket=8",
+    "randomk",
+    "randomk:ratio=0.3,unbiased=1",
+    "randomk:ratio=0.9",
+    "randomk:k=100000,ef=0",
+    "randomk:ratio=0.2,unbiased=1+natural:bucket=8",
+    "randomk:ratio=0.05+efsign:bucket=8",
+    "blocks",
+    "blocks:block=8",
+    "blocks:block=64,ratio=0.1",
+    "blocks:block=1000,ratio=0.4+f16",
+    "blocks:block=16+qsgd:bits=3,bucket=8",
+    "blocks:block=24,ratio=0.2+natural",
     "qsgd",
     "qsgd:bits=2,bucket=64",
     "qsgd:bits=3,bucket=8,norm=max",
@@ -63,6 +78,12 @@ static const char *const codec_texts[] = {
     "topk:ratio=0.2+int8:bucket=64",
 };
 enum { CODEC_TEXTS = sizeof codec_texts / sizeof *codec_texts };
+
+/* Sends what it draws: what it does with one element is seen over many draws only. */
+static inline bool codec_draws_elements(const char *text)
+{
+    return strncmp(text, "randomk", 7) == 0;
+}
 
 enum vector_kind {
     VECTOR_ZERO,

@@ -73,6 +73,17 @@ static inline double tolerance_topk_natural(const struct matrix_element *e)
     return 1.001 * e->magnitude;
 }
 
+static inline double tolerance_exact(const struct matrix_element *e)
+{
+    return e->hops * 0x1p-22 * e->magnitude;
+}
+
+/* What a rank does not send is below 0.3, and as much may be left from before; bf16. */
+static inline double tolerance_threshold(const struct matrix_element *e)
+{
+    return 0x1p-8 * e->magnitude + (e->moved_only ? 0 : 0.6 * e->ranks) + 1e-6;
+}
+
 static const struct matrix_codec matrix_codecs[] = {
     {"none", true, false, NULL},
     {"f16", true, false, tolerance_f16},
@@ -80,6 +91,9 @@ static const struct matrix_codec matrix_codecs[] = {
     {"qsgd:bits=8", false, true, tolerance_qsgd},
     {"topk:ratio=0.25", false, false, tolerance_topk},
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},
+    {"threshold:at=0.3+bf16", false, false, tolerance_threshold},
+    {"randomk:ratio=0.3", false, false, tolerance_topk},
+    {"blocks:block=8", false, false, tolerance_exact},
     {"natural", false, true, tolerance_natural},
     {"int8", false, true, tolerance_int8},
     {"int16:bucket=64", false, true, tolerance_int16},

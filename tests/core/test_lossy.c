@@ -134,11 +134,13 @@ static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
 static void test_feedback_conserves(void **state)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.1+natural",
-                                         "topk:ratio=0.05+bf16"};
+                                         "topk:ratio=0.05+bf16", "threshold:at=1",
+                                         "randomk:ratio=0.2",
+                                         "blocks:block=8,ratio=0.2"};
 
     (void)state;
     for (size_t a = 0; a < 5; a++) {
-        for (size_t c = 0; c < 3; c++) {
+        for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++) {
             struct scene s = {codecs[c], algorithms[a], TRIB_ALLREDUCE,
                               c ? TRIB_MEAN : TRIB_SUM};
             run(feedback, &s, 2 + (int)((a + c) % 3), "transport=shm");
@@ -164,6 +166,7 @@ static void test_feedback_of_quantisers(void **state)
 static void test_unbiased(void **state)
 {
     static const char *const codecs[] = {"qsgd:bits=4", "natural", "dither:bits=3"};
+    const struct scene drawn = {"randomk:ratio=0.2,unbiased=1", "tree", TRIB_ALLREDUCE, TRIB_SUM};
 
     (void)state;
     for (size_t a = 0; a < 5; a++) {
@@ -172,6 +175,7 @@ static void test_unbiased(void **state)
         run(unbiased, &s, 2 + (int)a % 3, "transport=shm");
         run(unbiased, &t, 2 + (int)a % 3, "transport=shm");
     }
+    run(unbiased, &drawn, 3, "transport=shm");
     struct scene s = {"qsgd:bits=2,bucket=64", "direct", TRIB_ALLREDUCE, TRIB_MEAN};
     run(unbiased, &s, 2, "transport=shm+nomap");
 }

@@ -27,6 +27,11 @@ static const char *const texts[] = {
     "terngrad:bucket=16",
     "onebit:bucket=8",
     "efsign:bucket=16",
+    "threshold:at=0.5",
+    "randomk:ratio=0.1",
+    "randomk:k=3,unbiased=1+natural:bucket=8",
+    "blocks:block=8",
+    "blocks:block=16,ratio=0.3+qsgd:bits=3,bucket=8",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Third part of kernels_scalar.h: what selections need.
+ */
+#ifndef COMPRESS_KERNELS_SCALAR_SELECT_H
+#define COMPRESS_KERNELS_SCALAR_SELECT_H
+
+#include "compress/kernels_scalar_codec.h"
+
+KERNEL size_t add_select_scalar(float *acc, const float *x, size_t n, uint32_t threshold,
+                                uint32_t *positions_out)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
+        acc[i] += x[i];
+        positions_out[m] = (uint32_t)i;
+        m += magnitude_of(acc[i]) >= threshold;
+    }
+    return m;
+}
+
+KERNEL bool any_nonzero_scalar(const float *x, size_t n)
+{
+    uint32_t any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= magnitude_of(x[i]);
+    return any;
+}
+
+KERNEL size_t blocks_nonzero_scalar(const float *x, size_t n, size_t block,
+                                    uint32_t *numbers_out)
+{
+    size_t m = 0;
+    for (size_t at = 0; at < n; at += block)
+        if (any_nonzero_scalar(x + at, n - at < block ? n - at : block))
+            numbers_out[m++] = (uint32_t)(at / block);
+    return m;
+}
+
+#endif

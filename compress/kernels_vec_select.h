@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Part of kernels_vec.h: what selections need.
+ */
+
+/* Positions first … of the lanes of a mask, to be stored at out; returns how many. */
+KERNEL size_t emit_lanes(uint32_t *out, size_t first, uint32_t lanes)
+{
+    v_compress_i32(out, v_add_i32(v_set_i32((uint32_t)first), v_iota()), lanes);
+    return (size_t)__builtin_popcount(lanes);
+}
+
+/* The same for two neighbouring vecs, mostly without any. */
+KERNEL size_t emit_pair(uint32_t *out, size_t first, uint32_t a, uint32_t b)
+{
+    if (!(a | b))
+        return 0;
+    const size_t m = emit_lanes(out, first, a);
+    return m + emit_lanes(out + m, first + VEC_LANES, b);
+}
+
+static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
+                              uint32_t *positions_out)
+{
+    enum { L = VEC_LANES };
+    const vec least = v_set_i32(threshold);
+    size_t i = 0, m = 0;
+    /* few are selected: one branch for two vecs */
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const uint32_t a = v_at_least_i32(v_magnitude(v_load(x + i)), least);
+        const uint32_t b = v_at_least_i32(v_magnitude(v_load(x + i + L)), least);
+        const uint32_t c = v_at_least_i32(v_magnitude(v_load(x + i + 2 * L)), least);
+        const uint32_t d = v_at_least_i32(v_magnitude(v_load(x + i + 3 * L)), least);
+        m += emit_pair(positions_out + m, i, a, b);
+        m += emit_pair(positions_out + m, i + 2 * L, c, d);
+    }
+    for (; i < n; i++) {
+        positions_out[m] = (uint32_t)i;
+        m += magnitude_of(x[i]) >= threshold;
+    }
+    return m;
+}
+
+/* Adds a vec; one bit a lane that reaches `least`. */
+KERNEL uint32_t add_vec_select(float *acc, const float *x, vec least)
+{
+    const vec sum = v_add_f32(v_load(acc), v_load(x));
+    v_store(acc, sum);
+    return v_at_least_i32(v_magnitude(sum), least);
+}
+
+static size_t add_select(float *acc, const float *x, size_t n, uint32_t threshold,
+                         uint32_t *positions_out)
+{
+    enum { L = VEC_LANES };
+    const vec least = v_set_i32(threshold);
+    size_t i = 0, m = 0;
+    /* few are selected: one branch for two vecs */
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const uint32_t a = add_vec_select(acc + i, x + i, least);
+        const uint32_t b = add_vec_select(acc + i + L, x + i + L, least);
+        const uint32_t c = add_vec_select(acc + i + 2 * L, x + i + 2 * L, least);
+        const uint32_t d = add_vec_select(acc + i + 3 * L, x + i + 3 * L, least);
+        m += emit_pair(positions_out + m, i, a, b);
+        m += emit_pair(positions_out + m, i + 2 * L, c, d);
+    }
+    for (; i < n; i++) {
+        acc[i] += x[i];
+        positions_out[m] = (uint32_t)i;
+        m += magnitude_of(acc[i]) >= threshold;
+    }
+    return m;
+}
+
+KERNEL bool any_nonzero(const float *x, size_t n)
+{
+    enum { L = VEC_LANES };
+    size_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const vec a = v_or(v_load(x + i), v_load(x + i + L));
+        const vec b = v_or(v_load(x + i + 2 * L), v_load(x + i + 3 * L));
+        if (v_at_least_i32(v_magnitude(v_or(a, b)), v_set_i32(1)))
+            return true; /* the rest of the block need not be read */
+    }
+    return any_nonzero_scalar(x + i, n - i);
+}
+
+static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
+{
+    size_t m = 0, number = 0;
+    for (size_t at = 0; at < n; at += block, number++) {
+        numbers_out[m] = (uint32_t)number;
+        m += any_nonzero(x + at, n - at < block ? n - at : block);
+    }
+    return m;
+}
