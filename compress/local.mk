@@ -19,6 +19,7 @@ libcompress_la_SOURCES = \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
 	compress/kernels_vec_reduce.h \
 	compress/levels.c \
+	compress/number.c compress/number.h \
 	compress/octaves.c \
 	compress/select.c \
 	compress/sign.c \
