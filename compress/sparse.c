@@ -65,6 +65,30 @@ static uint8_t choose_kind(const uint32_t *positions, size_t m, size_t n,
     return gaps <= bitmap ? KIND_GAPS : KIND_BITMAP;
 }
 
+static void mark_sent(const struct trib_sent *sent, const uint32_t *positions, size_t m)
+{
+    for (size_t i = 0; i < m; i++) {
+        const size_t at = sent->first + positions[i];
+        sent->mask[at / 8] |= (uint8_t)(1u << at % 8);
+        if (sent->clear)
+            sent->clear[positions[i]] = 0.0f;
+    }
+}
+
+void trib_sent_mark_all(const struct trib_sent *sent, size_t n)
+{
+    const size_t end = sent->first + n;
+    size_t at = sent->first;
+    for (; at < end && at % 8; at++)
+        sent->mask[at / 8] |= (uint8_t)(1u << at % 8);
+    if (at < end)
+        memset(sent->mask + at / 8, 0xff, (end - at) / 8);
+    for (at += (end - at) / 8 * 8; at < end; at++)
+        sent->mask[at / 8] |= (uint8_t)(1u << at % 8);
+    if (sent->clear)
+        memset(sent->clear, 0, n * sizeof *sent->clear);
+}
+
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
                           uint8_t *dst)
 {
@@ -86,6 +110,10 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
     h.count = (uint32_t)(h.kind == KIND_DENSE ? n : m);
     memcpy(dst, &h, HEADER_BYTES);
     uint8_t *at = dst + HEADER_BYTES;
+    if (in->sent && h.kind == KIND_DENSE)
+        trib_sent_mark_all(in->sent, n);
+    else if (in->sent)
+        mark_sent(in->sent, positions, m);
     if (h.kind == KIND_DENSE) {
         q->encode(c, x, n, &in->key, at);
         return HEADER_BYTES + q->bytes(c, n);
