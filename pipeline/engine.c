@@ -49,7 +49,6 @@ static trib_status_t prepare_codec(struct trib_run *run)
     size_t floats = (d->piece ? d->piece : 1) * sizeof(float);
     size_t bound = trib_codec_bound(d->codec, d->piece);
     uint32_t n_chunks = run->program.n_chunks;
-    bool feedback = trib_codec_info(d->codec)->flags & TRIB_CODEC_FEEDBACK;
 
     mark_stored(&run->program);
     run->acc = malloc(floats);
@@ -59,10 +58,8 @@ static trib_status_t prepare_codec(struct trib_run *run)
     run->codec_scratch =
         aligned_alloc(64, (trib_codec_scratch(d->codec, d->piece) + 64) / 64 * 64);
     run->stores = calloc(n_chunks, sizeof(*run->stores));
-    if (feedback)
-        run->residual = calloc(d->total ? d->total : 1, sizeof(float));
     if (!run->acc || !run->stage || !run->work || !run->word || !run->codec_scratch ||
-        !run->stores || (feedback && !run->residual))
+        !run->stores || trib_feedback_prepare(run) != TRIB_OK)
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t c = 0; c < n_chunks; c++) {
         run->stores[c].bytes = malloc(bound + 1);
@@ -165,7 +162,7 @@ void trib_run_dispose(struct trib_run *run)
     free(run->work);
     free(run->word);
     free(run->codec_scratch);
-    free(run->residual);
+    trib_feedback_dispose(run);
     free(run->scratch_value);
     free(run->sources);
     free((void *)run->unfed);
@@ -234,6 +231,8 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     }
     if (run->desc.zero_copy)
         trib_run_open(e, run);
+    if (run->desc.codec)
+        trib_feedback_begin(e, run);
     atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
     trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, 0, run->desc.total);
 }

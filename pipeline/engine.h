@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "pipeline/feedback.h"
 #include "pipeline/memory.h"
 #include "pipeline/program.h"
 
@@ -29,7 +30,7 @@ enum trib_cut {
 /* Everything about an operation that does not change from start to start. */
 struct trib_run_desc {
     struct trib_frame_op op; /* coll, dtype, op, feed, root */
-    uint32_t digest;         /* codec, algorithm, chunk size: see frame.h */
+    uint32_t digest; /* codec, feedback, algorithm, chunk size: see frame.h */
     size_t element;          /* bytes of one */
     size_t count;            /* elements, as in trib_desc_t */
     size_t total;            /* elements of the whole vector that is cut */
@@ -40,6 +41,7 @@ struct trib_run_desc {
     bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
     const struct trib_codec *codec; /* NULL: raw elements */
+    struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
 };
 
@@ -86,6 +88,7 @@ struct trib_run {
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
     float *residual;            /* error feedback [total], or NULL */
+    struct trib_feedback feedback;
     float *acc;                 /* [piece] accumulator, codec only */
     float *stage;               /* [piece] elements as float32, codec only */
     float *work;                /* [piece] of trib_codec_encode_ef */

@@ -9,6 +9,8 @@
  *   - other codecs quantise what is sent: a contribution, a partial sum or, at the
  *     finisher, the result; the contribution of the finisher itself stays exact, except
  *     where others decode it, too (OWN_SENT): then it counts as they see it
+ * What the plan's feedback makes of the own contribution (feedback.h) enters where it is
+ * read: once per operation, too.
  * The finisher decodes its own result word as all others do: the same bits everywhere.
  *
  * Contributions are added in the order of ranks, so a sum does not depend on arrival.
@@ -34,6 +36,24 @@ static const float *as_f32(const struct trib_engine *e, const struct trib_run *r
     return stage;
 }
 
+/* The own contribution, as feedback wants it sent. */
+static const float *own_f32(struct trib_engine *e, struct trib_run *run,
+                            const struct trib_chunk *c)
+{
+    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
+
+    return trib_feedback_apply(e, run, c, x);
+}
+
+/* A sum on its way. */
+static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_chunk *c)
+{
+    if (run->feedback.partial)
+        return run->feedback.partial + c->first;
+    return as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
+}
+
 enum feedback {
     NO_FEEDBACK,
     WITH_FEEDBACK,
@@ -53,12 +73,17 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
                 .index = c->first},
         .scratch = run->codec_scratch,
     };
+    struct trib_sent sent;
+    if (!exact && trib_feedback_sent(run, c, &sent))
+        in.sent = &sent;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
     size_t len = run->residual && !exact && feedback == WITH_FEEDBACK
                      ? trib_codec_encode_ef(run->desc.codec, &in,
                                             run->residual + c->first, run->work, dst)
                      : trib_codec_encode(run->desc.codec, &in, dst);
+    if (!exact)
+        trib_feedback_encoded(run, c, dst, len);
     e->stats.encode_ns += trib_now_ns() - begin;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
     assert(len <= e->arena.slot_bytes);
@@ -111,7 +136,7 @@ static struct trib_store *store_own(struct trib_engine *e, struct trib_run *run,
 
     if (s->round == t->done + 1)
         return s;
-    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
+    const float *x = own_f32(e, run, c);
     bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
     s->len = encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
     s->round = t->done + 1;
@@ -136,8 +161,7 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
         len = s->len;
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), s->bytes, len);
     } else {
-        const void *p = own ? trib_run_own(run, c) : trib_run_value(run, c);
-        const float *x = as_f32(e, run, p, c->n, run->stage);
+        const float *x = own ? own_f32(e, run, c) : partial_f32(e, run, c);
         bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
         len = encode(e, run, c, x, exact, WITH_FEEDBACK, payload);
         if (len <= l->small)
@@ -166,10 +190,9 @@ static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
-static void merge_elements(struct trib_engine *e, struct trib_run *run, const void *p,
+static void merge_elements(struct trib_engine *e, struct trib_run *run, const float *x,
                            size_t n, bool first)
 {
-    const float *x = as_f32(e, run, p, n, run->stage);
     struct trib_reduce r = {.dst = {run->acc}, .n_dst = 1, .n = n};
 
     r.src[r.n_src++] = first ? (const void *)x : run->acc;
@@ -182,18 +205,16 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
                                const struct trib_task *t, const struct trib_chunk *c,
                                bool first)
 {
-    const uint8_t *own = trib_run_own(run, c);
-
     if (t->flags & TRIB_TASK_OWN_SENT) {
         struct trib_store *s = store_own(e, run, t, c, false);
         return merge_word(e, run, s->bytes, s->len, c->n, first);
     }
+    const float *x = own_f32(e, run, c);
     if (codec_flags(run) & TRIB_CODEC_SPARSE) {
-        const float *x = as_f32(e, run, own, c->n, run->stage);
         uint32_t len = encode(e, run, c, x, false, WITH_FEEDBACK, run->word);
         return merge_word(e, run, run->word, len, c->n, first);
     }
-    merge_elements(e, run, own, c->n, first);
+    merge_elements(e, run, x, c->n, first);
     return TRIB_OK;
 }
 
@@ -205,7 +226,7 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     trib_status_t st = TRIB_OK;
 
     if (!own_due)
-        merge_elements(e, run, trib_run_value(run, c), c->n, true);
+        merge_elements(e, run, partial_f32(e, run, c), c->n, true);
     for (uint32_t i = 0; i < t->n_members && st == TRIB_OK; i++) {
         struct trib_member *m = &p->members[t->member + i];
         int peer = p->edges[m->edge].peer;
@@ -232,6 +253,8 @@ static trib_status_t value_from_word(struct trib_engine *e, struct trib_run *run
                                      const struct trib_chunk *c, const uint8_t *word,
                                      size_t len)
 {
+    if (run->feedback.sum)
+        return trib_feedback_result(e, run, c, word, len);
     uint8_t *value = trib_run_value(run, c);
     bool direct =
         run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
@@ -267,7 +290,12 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
         s->round = t->done + 1;
         return value_from_word(e, run, c, s->bytes, s->len);
     }
-    e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc, c->n);
+    if (run->feedback.sum && (t->flags & TRIB_TASK_FINISH))
+        return trib_feedback_result(e, run, c, NULL, 0);
+    if (run->feedback.partial)
+        memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));
+    else
+        e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc, c->n);
     return TRIB_OK;
 }
 
@@ -291,13 +319,29 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
     return value_from_word(e, run, c, word, len);
 }
 
+/* Nobody else is there: nothing is lost, unless the plan has more than error feedback, whose
+ * result then is what it would be with others. */
+static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_chunk *c)
+{
+    struct trib_sent sent;
+
+    if (run->feedback.coded) {
+        uint32_t len =
+            encode(e, run, c, own_f32(e, run, c), false, WITH_FEEDBACK, run->word);
+        return value_from_word(e, run, c, run->word, len);
+    }
+    if (trib_feedback_sent(run, c, &sent))
+        trib_sent_mark_all(&sent, c->n);
+    trib_raw_copy(e, run, c);
+    return TRIB_OK;
+}
+
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
-    if (!has_stored_sends(run, t->chunk)) {
-        trib_raw_copy(e, run, c);
-        return TRIB_OK;
-    }
+    if (!has_stored_sends(run, t->chunk))
+        return copy_alone(e, run, c);
     struct trib_store *s = store_own(e, run, t, c, true);
     return run->no_result ? TRIB_OK : value_from_word(e, run, c, s->bytes, s->len);
 }
