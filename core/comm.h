@@ -25,6 +25,7 @@ struct trib_plan {
     void *recv;
     size_t lengths[2]; /* elements of send and recv, for checks */
     char why[256];     /* of the algorithm */
+    uint32_t loaded;   /* steps by which a loaded state is ahead of the starts */
 };
 
 /* What the blocking calls look their plan up by. */

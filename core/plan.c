@@ -232,10 +232,10 @@ uint32_t trib_plan_digest(const struct trib_plan *plan)
     const char *algorithm = plan->run.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
     uint32_t algo = trib_digest32(algorithm, strlen(algorithm));
-    uint32_t feedback = plan->codec ? plan->run.desc.feedback.digest : 0;
+    uint32_t state[2] = {plan->codec ? plan->run.desc.feedback.digest : 0, plan->loaded};
     uint64_t piece = plan->run.desc.piece;
 
-    return trib_frame_digest(codec, feedback, algo,
+    return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo,
                              trib_digest32(&piece, sizeof(piece)));
 }
 

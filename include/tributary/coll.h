@@ -136,6 +136,30 @@ TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
 TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **mask_out,
                                       size_t *sent_out);
 
+/**
+ * trib_plan_state_save - what the plan keeps between operations, of this rank.
+ *
+ * Loaded into a plan of the same description on the same rank, by all ranks after the same
+ * number of operations, the run goes on with the very results it would have had.
+ * Plans without state have one, too: their number of operations.
+ * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
+ * bytes    room at state
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_OVERFLOW: too little room; what ended the
+ *          communicator, where an operation was cut short and with it the state
+ */
+TRIB_API trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
+                                            size_t *bytes_out);
+
+/**
+ * trib_plan_state_load - go on from what trib_plan_state_save gave.
+ *
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID, and nothing has changed: the bytes
+ *          are damaged, or of a plan that differs: the sentence says in what. Ranks that
+ *          load states of different steps get TRIB_ERR_MISMATCH from the next operation
+ */
+TRIB_API trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state,
+                                            size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

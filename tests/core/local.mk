@@ -10,6 +10,7 @@ core_tests = \
 	tests/core/test_memory \
 	tests/core/test_mismatch \
 	tests/core/test_placed \
+	tests/core/test_plan_state \
 	tests/core/test_plan \
 	tests/core/test_scale \
 	tests/core/test_split \
@@ -30,6 +31,8 @@ tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c
 tests_core_test_ef21_LDADD = $(core_tests_link)
 tests_core_test_feedback_SOURCES = tests/core/fed.h tests/core/test_feedback.c
 tests_core_test_feedback_LDADD = $(core_tests_link)
+tests_core_test_plan_state_SOURCES = tests/core/fed.h tests/core/test_plan_state.c
+tests_core_test_plan_state_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_lossy_LDADD = $(core_tests_link)
 tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/test_matrix.c
