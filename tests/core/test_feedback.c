@@ -337,6 +337,146 @@ static void test_warm_up(void **state)
             size);
 }
 
+/* ---- other collectives, buffers and feeds ------------------------------------------------ */
+
+/* One of several ways to do the same. */
+struct way {
+    trib_coll_t coll;
+    trib_feed_t feed;
+    bool in_place;
+};
+
+static trib_plan_t *plan_of(struct ranks_self *self, const struct fed_scene *s,
+                            const struct way *w, float *send, float *recv)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.send = w->in_place ? NULL : send;
+    d.recv = w->in_place ? send : recv;
+    d.count = COUNT;
+    d.root = self->size - 1;
+    d.codec = s->codec;
+    d.feedback = s->feedback;
+    d.algorithm = s->algorithm;
+    d.feed = w->feed;
+    d.chunk = 4096;
+    ranks_ok(self, trib_plan_create(self->comm, w->coll, &d, &plan));
+    return plan;
+}
+
+static void run_fed(struct ranks_self *self, trib_plan_t *plan, trib_feed_t feed)
+{
+    ranks_ok(self, trib_plan_start(plan));
+    for (size_t i = 5; i > 0 && feed; i--)
+        ranks_ok(self, trib_plan_ready(plan, (i - 1) * (COUNT / 5), COUNT / 5));
+    ranks_ok(self, trib_plan_wait(plan));
+}
+
+/* In place and piecewise come out as whole vectors out of place. */
+static int same_ways(struct ranks_self *self)
+{
+    static const struct way ways[] = {{TRIB_ALLREDUCE, TRIB_FEED_WHOLE, false},
+                                      {TRIB_ALLREDUCE, TRIB_FEED_WHOLE, true},
+                                      {TRIB_ALLREDUCE, TRIB_FEED_BACKWARD, false},
+                                      {TRIB_ALLREDUCE, TRIB_FEED_FORWARD, true}};
+    static float send[4][COUNT], recv[4][COUNT];
+    struct oracle o = {.kind = ORACLE_REALS, .size = self->size};
+    const struct fed_scene *s = self->arg;
+    trib_plan_t *plans[4];
+
+    for (int w = 0; w < 4; w++)
+        plans[w] = plan_of(self, s, &ways[w], send[w], recv[w]);
+    for (o.seed = 1; o.seed <= 5; o.seed++) {
+        for (int w = 0; w < 4; w++) {
+            float *result = ways[w].in_place ? send[w] : recv[w];
+            oracle_fill(&o, self->rank, 0, COUNT, send[w]);
+            run_fed(self, plans[w], ways[w].feed);
+            if (memcmp(result, recv[0], sizeof(recv[0])) != 0)
+                ranks_die(self, "%s, %s: way %d, step %d has other bits", s->feedback,
+                          s->algorithm, w, (int)o.seed);
+        }
+    }
+    for (int w = 0; w < 4; w++)
+        ranks_ok(self, trib_plan_free(plans[w]));
+    return 0;
+}
+
+static void test_ways(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < 5; a++) {
+        run(same_ways,
+            &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,nesterov=1",
+                                algorithms[a], TRIB_F32, TRIB_SUM},
+            1 + (int)a % 4);
+        run(same_ways,
+            &(struct fed_scene){"topk:ratio=0.1", "ef21:momentum=0.5", algorithms[a],
+                                TRIB_F32, TRIB_SUM},
+            1 + (int)(a + 2) % 4);
+    }
+}
+
+/* What a rank's block, or the root, gets and all keep is what came. */
+static int conserves_elsewhere(struct ranks_self *self, trib_coll_t coll)
+{
+    static float send[RANKS_MAX * COUNT], recv[COUNT];
+    static double came[RANKS_MAX * COUNT], u[RANKS_MAX * COUNT], sums[2][COUNT];
+    const size_t blocks = coll == TRIB_REDUCE_SCATTER ? (size_t)self->size : 1;
+    struct oracle o = {.kind = ORACLE_REALS, .size = self->size};
+    struct fed f = {.self = self, .count = COUNT};
+    const struct way w = {.coll = coll};
+    trib_plan_t *plan = plan_of(self, self->arg, &w, send, recv);
+    static float got[COUNT], net[COUNT];
+
+    for (o.seed = 1; o.seed <= 8; o.seed++) {
+        oracle_fill(&o, self->rank, 0, blocks * COUNT, send);
+        for (size_t i = 0; i < blocks * COUNT; i++) {
+            u[i] = 0.5 * u[i] + (double)send[i];
+            came[i] += u[i];
+        }
+        run_fed(self, plan, TRIB_FEED_WHOLE);
+        bool mine = coll == TRIB_REDUCE_SCATTER || self->rank == self->size - 1;
+        for (size_t i = 0; mine && i < COUNT; i++)
+            got[i] += recv[i];
+    }
+    for (size_t b = 0; b < blocks; b++) {
+        bool mine = coll == TRIB_REDUCE || (size_t)self->rank == b;
+        for (size_t i = 0; i < COUNT; i++)
+            net[i] = (float)(came[b * COUNT + i] -
+                             (double)plan->run.residual[b * COUNT + i]);
+        fed_summed(&f, mine ? got : NULL, sums[0]);
+        fed_summed(&f, net, sums[1]);
+        for (size_t i = 0; i < COUNT; i++)
+            if (!(fabs(sums[0][i] - sums[1][i]) < 1e-4))
+                ranks_die(self, "%s, block %zu: element %zu: %.6f sent of %.6f",
+                          trib_coll_name(coll), b, i, sums[0][i], sums[1][i]);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static int conserves_by_reduce(struct ranks_self *self)
+{
+    return conserves_elsewhere(self, TRIB_REDUCE);
+}
+
+static int conserves_by_scatter(struct ranks_self *self)
+{
+    return conserves_elsewhere(self, TRIB_REDUCE_SCATTER);
+}
+
+static void test_conserves_elsewhere(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++) {
+        struct fed_scene s = {size % 2 ? "topk:ratio=0.1" : "qsgd:bits=6",
+                              "ef14:momentum=0.5,masking=0", "auto", TRIB_F32, TRIB_SUM};
+        run(conserves_by_reduce, &s, size);
+        run(conserves_by_scatter, &s, size);
+    }
+}
+
 /* ---- what is refused, and by which text --------------------------------------------------- */
 
 struct refusal {
@@ -449,6 +589,8 @@ int main(void)
         cmocka_unit_test(test_clipping),
         cmocka_unit_test(test_clipping_alone),
         cmocka_unit_test(test_warm_up),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_conserves_elsewhere),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_configuration),
     };

@@ -91,9 +91,16 @@ static void test_goes_on(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
+    for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
         for (int size = 1; size <= 3; size++)
             run(goes_on, &scenes[i], size);
+        struct ranks_job threads = {.size = 2,
+                                    .fn = goes_on,
+                                    .arg = (void *)&scenes[i],
+                                    .config = "transport=loop",
+                                    .threads = true};
+        assert_int_equal(ranks_run(&threads), 0);
+    }
 }
 
 /* ---- states that do not fit ----------------------------------------------------------- */
