@@ -132,11 +132,9 @@ static double delta_of(const struct trib_codec *c)
 /* Feedback around what is no contraction grows without bound (Stich & Karimireddy 2020).
  * Norms of the largest magnitude are let through: they contract on what gradients are
  * like, if not in the worst case. */
-static bool feedback_grows(const struct trib_codec *c)
+bool trib_codec_feedback_grows(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
-    if (!(c->info.flags & TRIB_CODEC_FEEDBACK))
-        return false;
     if (c->param[TRIB_PARAM_UNBIASED] > 0)
         return true;
     const bool of_largest =
@@ -189,7 +187,7 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     c->info.text = c->text;
     c->info.flags = flags_of(c);
     c->info.delta = delta_of(c);
-    if (feedback_grows(c)) {
+    if ((c->info.flags & TRIB_CODEC_FEEDBACK) && trib_codec_feedback_grows(c)) {
         trib_fail(err, TRIB_ERR_CODEC,
                   "codec \"%s\": ef=1 would let the error grow without bound; use %s", c->text,
                   c->param[TRIB_PARAM_UNBIASED] > 0 ? "unbiased=0 or ef=0"
@@ -216,6 +214,18 @@ void trib_codec_destroy(struct trib_codec *codec)
 const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec)
 {
     return &codec->info;
+}
+
+double trib_codec_ratio(const struct trib_codec *codec)
+{
+    const bool selects = codec->stages.select->params & TRIB_PARAM_BIT(RATIO);
+    return selects && codec->param[TRIB_PARAM_RATIO] > 0 ? codec->param[TRIB_PARAM_RATIO] : 0;
+}
+
+void trib_codec_set_ratio(struct trib_codec *codec, double ratio)
+{
+    assert(trib_codec_ratio(codec) > 0 && ratio > 0 && ratio <= 1);
+    codec->param[TRIB_PARAM_RATIO] = ratio;
 }
 
 /* Are words of it lanes? */

@@ -82,12 +82,36 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec);
 trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
                                    struct trib_error *err);
 
+/** trib_codec_ratio - the part of the elements that it selects; 0: it has no such parameter. */
+double trib_codec_ratio(const struct trib_codec *codec);
+
+/**
+ * trib_codec_set_ratio - from now on it selects another part: the warm-up of a plan.
+ *
+ * Text, digest and delta stay those of the creation. Bounds change with it.
+ * thread   nobody else may be using the codec
+ */
+void trib_codec_set_ratio(struct trib_codec *codec, double ratio);
+
+/** trib_codec_feedback_grows - would error feedback let its error grow without bound? */
+bool trib_codec_feedback_grows(const struct trib_codec *codec);
+
 /** trib_codec_bound - the largest encoding of n elements, in bytes, either mode. */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
 
 /** trib_codec_scratch - bytes of scratch, 64-aligned, that encode or decode of n wants.
  */
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n);
+
+/* Which elements an encode of a sparse codec selected. */
+struct trib_sent {
+    uint8_t *mask; /* element i is bit (first + i) % 8 of byte (first + i) / 8: set if sent */
+    size_t first;
+    float *clear; /* NULL, or n floats that become 0 where sent */
+};
+
+/** trib_sent_mark_all - all n elements were. */
+void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 
 struct trib_encode {
     const float *x; /* n elements, any alignment of 4 */
@@ -97,6 +121,7 @@ struct trib_encode {
     void *scratch; /* trib_codec_scratch(n) bytes */
     const float *share; /* TRIB_CODEC_SHARED: what the ranks agreed on; NULL: nothing, then
                          * the word does not add to those of others */
+    const struct trib_sent *sent; /* NULL: nobody asks; sparse codecs only */
 };
 
 /**

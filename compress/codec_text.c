@@ -9,7 +9,6 @@
  * that quantises: so are the values then written. A key stands in the segment of the stage
  * that reads it.
  */
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "compress/number.h"
 #include "compress/stages.h"
 
 enum { SEGMENTS_MAX = 4, NAMES_MAX = 64 };
@@ -240,12 +240,8 @@ static bool value_parse(const struct param *param, const char *value, double *ou
         }
         return false;
     }
-    /* no "nan", "inf", "0x1p3" or blanks, and a + begins the next segment */
-    if (value[0] == '\0' || value[strspn(value, "0123456789.eE-")] != '\0')
-        return false;
-    char *end;
-    const double v = strtod(value, &end);
-    if (*end != '\0' || !(v >= param->lowest) || !(v <= param->highest))
+    double v;
+    if (!trib_number_read(value, &v) || !(v >= param->lowest) || !(v <= param->highest))
         return false;
     if (param->multiple && fmod(v, (double)param->multiple) != 0.0)
         return false;
@@ -358,21 +354,6 @@ static trib_status_t parse(struct parsing *p)
     return TRIB_OK;
 }
 
-/* Numbers are written with a point whatever the language of the program. */
-static locale_t locale_enter(locale_t *plain)
-{
-    *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return *plain ? uselocale(*plain) : (locale_t)0;
-}
-
-static void locale_leave(locale_t plain, locale_t before)
-{
-    if (!plain)
-        return;
-    uselocale(before);
-    freelocale(plain);
-}
-
 trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
                                struct trib_error *err)
 {
@@ -381,27 +362,13 @@ trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
     if (!text)
         return trib_fail(err, TRIB_ERR_CODEC,
                          "the codec text is NULL; \"none\" is none");
-    const locale_t before = locale_enter(&plain);
+    const locale_t before = trib_number_enter(&plain);
     const trib_status_t status = parse(&p);
-    locale_leave(plain, before);
+    trib_number_leave(plain, before);
     return status;
 }
 
 /* ---- canonical text -------------------------------------------------------------- */
-
-/* the shortest decimal that reads back as v, without a + */
-static void number_print(char *out, size_t bytes, double v)
-{
-    if (v == floor(v)) {
-        snprintf(out, bytes, "%.0f", v);
-        return;
-    }
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(out, bytes, "%.*g", digits, v);
-        if (strtod(out, NULL) == v)
-            return;
-    }
-}
 
 static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *out,
                             size_t bytes)
@@ -414,7 +381,7 @@ static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *ou
         if (params[id].names)
             snprintf(value, sizeof value, "%s", params[id].names[(int)c->param[id]]);
         else
-            number_print(value, sizeof value, c->param[id]);
+            trib_number_print(value, sizeof value, c->param[id]);
         len += (size_t)snprintf(out + len, bytes - len, "%c%s=%s", len ? ',' : ':',
                                 params[id].key, value);
     }
@@ -426,11 +393,11 @@ void trib_codec_print(struct trib_codec *c)
     const char *const names[] = {c->row->name, c->values ? c->values->name : NULL};
     const size_t bytes = sizeof c->text;
     locale_t plain;
-    const locale_t before = locale_enter(&plain);
+    const locale_t before = trib_number_enter(&plain);
     size_t len = 0;
     for (size_t i = 0; i < 2 && names[i]; i++) {
         len += (size_t)snprintf(c->text + len, bytes - len, "%s%s", i ? "+" : "", names[i]);
         len += segment_print(c, segment_params(c, i), c->text + len, bytes - len);
     }
-    locale_leave(plain, before);
+    trib_number_leave(plain, before);
 }

@@ -111,6 +111,14 @@ struct trib_pair {
     float weight;
 };
 
+/* wa * a + wb * b, rounded after each product and after the sum. */
+struct trib_combine {
+    const float *a;
+    const float *b;
+    float wa;
+    float wb;
+};
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -182,6 +190,10 @@ struct trib_kernels {
                         const struct trib_pair *pair);
     void (*pair_add)(float *acc, const uint8_t *codes, size_t n,
                      const struct trib_pair *pair);
+    /* v = keep * v + take * x; a v that is NaN or Inf counts as 0 */
+    void (*average)(float *v, const float *x, size_t n, float keep, float take);
+    /* out may be a or b */
+    void (*combine)(float *out, const struct trib_combine *c, size_t n);
     /* compress/bitpack.h: codes has room for n rounded up to 8 and is changed there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);

@@ -5,6 +5,7 @@
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
+#include "compress/kernels_scalar_feedback.h"
 #include "compress/kernels_tables.h"
 
 /* clang-format off */
@@ -187,6 +188,16 @@ static void pair_add(float *acc, const uint8_t *codes, size_t n,
     pair_add_scalar(acc, codes, n, pair);
 }
 
+static void average(float *v, const float *x, size_t n, float keep, float take)
+{
+    average_scalar(v, x, n, keep, take);
+}
+
+static void combine(float *out, const struct trib_combine *c, size_t n)
+{
+    combine_scalar(out, c, n);
+}
+
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
     trib_bits_pack(dst, codes, n, bits, 0);
@@ -244,6 +255,8 @@ const struct trib_kernels trib_kernels_c = {
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,
     .pair_add = pair_add,
+    .average = average,
+    .combine = combine,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

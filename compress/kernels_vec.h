@@ -106,6 +106,7 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 #include "compress/kernels_vec_codec.h"
 #include "compress/kernels_vec_integers.h"
 #include "compress/kernels_vec_select.h"
+#include "compress/kernels_vec_feedback.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -152,6 +153,8 @@ const struct trib_kernels VEC_TABLE = {
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,
     .pair_add = pair_add,
+    .average = average,
+    .combine = combine,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

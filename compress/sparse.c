@@ -144,6 +144,36 @@ static uint8_t choose_kind(const struct job *j)
     return gaps <= bitmap ? KIND_GAPS : KIND_BITMAP;
 }
 
+void trib_sent_mark_all(const struct trib_sent *sent, size_t n)
+{
+    const size_t end = sent->first + n;
+    size_t at = sent->first;
+    for (; at < end && at % 8; at++)
+        sent->mask[at / 8] |= (uint8_t)(1u << at % 8);
+    if (at < end)
+        memset(sent->mask + at / 8, 0xff, (end - at) / 8);
+    for (at += (end - at) / 8 * 8; at < end; at++)
+        sent->mask[at / 8] |= (uint8_t)(1u << at % 8);
+    if (sent->clear)
+        memset(sent->clear, 0, n * sizeof *sent->clear);
+}
+
+/* One unit that is sent: an element, or a block of them. */
+static void mark_unit(const struct trib_sent *sent, size_t first, size_t length)
+{
+    for (size_t at = sent->first + first; at < sent->first + first + length; at++)
+        sent->mask[at / 8] |= (uint8_t)(1u << at % 8);
+    if (sent->clear)
+        memset(sent->clear + first, 0, length * sizeof *sent->clear);
+}
+
+static void mark_sent(const struct job *j, const struct trib_sent *sent)
+{
+    for (size_t i = 0; i < j->m; i++)
+        mark_unit(sent, j->s.positions[i] * j->unit,
+                  unit_length(j->s.positions[i], j->s.n, j->unit));
+}
+
 static void gather(const struct job *j, float *values)
 {
     const uint32_t *positions = j->s.positions;
@@ -238,6 +268,10 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
                        .values = exact ? VALUES_F32 : VALUES_QUANTISED};
     h.count = (uint32_t)(h.kind == KIND_DENSE ? n : j.count);
     memcpy(dst, &h, HEADER_BYTES);
+    if (in->sent && h.kind == KIND_DENSE)
+        trib_sent_mark_all(in->sent, n);
+    else if (in->sent)
+        mark_sent(&j, in->sent);
     if (h.kind == KIND_DENSE)
         return HEADER_BYTES + encode_dense(&j, dst + HEADER_BYTES);
     const size_t len = HEADER_BYTES + encode_values(&j, dst + HEADER_BYTES);

@@ -28,7 +28,10 @@ static struct trib_cached_plan *find(struct trib_comm *comm,
 /* A plan with error feedback goes with what it held back. */
 static void evict(struct trib_comm *comm, struct trib_cached_plan *c)
 {
-    if (c->plan && c->plan->run.residual && !comm->residual_lost) {
+    const struct trib_run *run = c->plan ? &c->plan->run : NULL;
+
+    if (run && (run->residual || run->feedback.momentum || run->feedback.own) &&
+        !comm->residual_lost) {
         comm->residual_lost = true;
         trib_log(&comm->log, TRIB_LOG_WARN, "codec",
                  "more than %d vectors are summed by blocking calls with codec %s: what "

@@ -25,6 +25,7 @@ struct trib_plan {
     void *recv;
     size_t lengths[2]; /* elements of send and recv, for checks */
     char why[256];     /* of the algorithm */
+    uint32_t loaded;   /* steps by which a loaded state is ahead of the starts */
 };
 
 /* What the blocking calls look their plan up by. */
@@ -207,6 +208,18 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,
                              struct trib_plan **plan_out);
 void trib_plan_destroy(struct trib_plan *plan);
+
+/** trib_plan_feedback - what the plan is to do about what its codec loses: run.desc.feedback.
+ *
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED with a sentence
+ */
+trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc);
+
+/** trib_plan_idle - may its state be touched? TRIB_ERR_BUSY and a sentence while it runs. */
+trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call);
+
+/** trib_plan_digest - what the frames of the plan carry of codec, feedback, algorithm, chunk. */
+uint32_t trib_plan_digest(const struct trib_plan *plan);
 
 /** trib_plan_run - start and wait, on the caller's thread. */
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv);

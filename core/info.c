@@ -265,3 +265,22 @@ trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes)
         trib_codec_destroy(c);
     return st;
 }
+
+trib_status_t trib_feedback_check(const char *feedback, const char *codec, char *text,
+                                  size_t bytes)
+{
+    struct trib_feedback_rule rule;
+    struct trib_codec *c = NULL;
+    struct trib_error err = {0};
+
+    if (!feedback || !codec || !text || !bytes)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = trib_feedback_parse(feedback, &err, &rule);
+    if (st == TRIB_OK)
+        st = trib_codec_create(codec, NULL, &err, &c);
+    if (st == TRIB_OK)
+        st = trib_feedback_fit(&rule, c, &err);
+    snprintf(text, bytes, "%s", st == TRIB_OK ? rule.text : trib_error_text(&err));
+    trib_codec_destroy(c);
+    return st;
+}

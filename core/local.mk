@@ -14,6 +14,8 @@ libcore_la_SOURCES = \
 	core/meet.c \
 	core/memory.c \
 	core/plan.c \
+	core/plan_feedback.c \
+	core/plan_state.c \
 	core/reach.c \
 	core/report.c core/report.h \
 	core/settings.c \

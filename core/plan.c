@@ -284,14 +284,16 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
                          : TRIB_OK;
 }
 
-static uint32_t run_digest(const struct trib_plan *plan, const char *algorithm)
+uint32_t trib_plan_digest(const struct trib_plan *plan)
 {
+    const char *algorithm = plan->run.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
     uint32_t algo = trib_digest32(algorithm, strlen(algorithm));
+    uint32_t state[2] = {plan->codec ? plan->run.desc.feedback.digest : 0, plan->loaded};
     uint64_t piece = plan->run.desc.piece;
 
-    return (codec ^ codec >> 16) << 16 | (algo & 0xff) << 8 |
-           (trib_digest32(&piece, sizeof(piece)) & 0xff);
+    return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo,
+                             trib_digest32(&piece, sizeof(piece)));
 }
 
 static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)
@@ -316,7 +318,9 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     r->seed = 0x7472696275746172u;
     r->codec = plan->codec;
     r->n_chunks = schedule.n_chunks;
-    st = cut(plan, d);
+    st = trib_plan_feedback(plan, d);
+    if (st == TRIB_OK)
+        st = cut(plan, d);
     bool share = plan->codec && trib_codec_info(plan->codec)->flags & TRIB_CODEC_SHARED;
     if (st == TRIB_OK && share && sums(shape.coll) && shape.size > 1 && d->count)
         st = put_share_first(plan, &schedule);
@@ -327,7 +331,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     }
     trib_schedule_free(&schedule);
     if (st == TRIB_OK) {
-        r->digest = run_digest(plan, algo->name);
+        r->digest = trib_plan_digest(plan);
         trib_comm_lock(plan->comm);
         trib_error_clear(&plan->comm->cause);
         st = trib_run_prepare(e, &plan->run);
@@ -609,10 +613,12 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              "%s of %zu %s\n"
              "algorithm  %s\n"
              "codec      %s\n"
+             "feedback   %s\n"
              "chunks     %" PRIu32 " rounds of %" PRIu32 ", up to %zu bytes each\n"
              "memory     %s\n",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
              plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
+             plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
              r->zero_copy ? "peers read and write trib_alloc memory in place"
                           : "through slots");

@@ -48,6 +48,24 @@ static trib_status_t check_codec(const struct trib_config *cfg, struct trib_erro
     return st;
 }
 
+static trib_status_t check_feedback(const struct trib_config *cfg,
+                                    struct trib_error *err)
+{
+    struct trib_codec *codec;
+    struct trib_feedback_rule rule;
+    trib_status_t st = trib_feedback_parse(cfg->feedback, err, &rule);
+
+    /* A codec that is wrong is its own fault; with none, feedback is for plans that have
+     * a codec. */
+    if (st != TRIB_OK || strcmp(cfg->codec, "none") == 0 ||
+        trib_codec_create(cfg->codec, NULL, NULL, &codec) != TRIB_OK)
+        return st;
+    if (!(trib_codec_info(codec)->flags & TRIB_CODEC_IDENTITY))
+        st = trib_feedback_fit(&rule, codec, err);
+    trib_codec_destroy(codec);
+    return st;
+}
+
 static trib_status_t check_algorithm(const struct trib_config *cfg,
                                      struct trib_error *err)
 {
@@ -77,6 +95,7 @@ bool trib_settings_check(const struct trib_config *cfg,
         trib_status_t (*check)(const struct trib_config *cfg, struct trib_error *err);
     } checks[] = {
         {TRIB_CONFIG_ROW_codec, check_codec},
+        {TRIB_CONFIG_ROW_feedback, check_feedback},
         {TRIB_CONFIG_ROW_algorithm, check_algorithm},
         {TRIB_CONFIG_ROW_transport, check_transport},
         {TRIB_CONFIG_ROW_cpu, check_cpu},

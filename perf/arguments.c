@@ -158,6 +158,8 @@ static const struct perf_option options[] = {
     {"--root", "RANK", perf_set_int, AT(root), 0, "of reduce and broadcast [0]"},
     {"--codec", "TEXT", set_codec, 0, 0,
      "such as topk:ratio=0.01; trib-info --codecs lists them"},
+    {"--feedback", "TEXT", perf_set_text, AT(feedback), 0,
+     "such as ef14:momentum=0.9, ef21 or none [codec: what its ef= says]"},
     {"--algorithm", "NAME", set_algorithm, 0, 0,
      "such as ring; trib-info --algorithms lists them"},
     {"--chunk", "SIZE", set_chunk, 0, 0, "bytes of a chunk"},
@@ -166,7 +168,7 @@ static const struct perf_option options[] = {
     {"--in-place", NULL, perf_set_switch, AT(in_place), 0,
      "input and result share a buffer"},
     {"--call", "KIND", set_call, AT(call), 0,
-     "blocking, plan, auto: plan if codec, algorithm or chunk is given [auto]"},
+     "blocking, plan, auto: plan if codec, feedback, algorithm or chunk is given [auto]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "samples a size [as many as fit 0.5 s, 20 to 1000]"},
     {"--sample", "TIME", set_sample, 0, 0,
@@ -215,6 +217,11 @@ const char *perf_codec_text(const struct perf_args *args)
     return args->codec != NULL ? args->codec : args->configured_codec;
 }
 
+const char *perf_feedback_text(const struct perf_args *args)
+{
+    return args->feedback != NULL ? args->feedback : args->configured_feedback;
+}
+
 const char *perf_algorithm_text(const struct perf_args *args)
 {
     return args->algorithm != NULL ? args->algorithm : args->configured_algorithm;
@@ -243,13 +250,13 @@ static bool check_applies(struct perf_args *args, FILE *err)
     trib_coll_t coll = args->coll;
     const char *name = trib_coll_name(coll);
     bool rooted = coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
-    bool data = args->sizes.n != 0 || args->codec != NULL || args->algorithm != NULL ||
-                args->chunk != 0 || args->dtype_named || args->op_named ||
+    bool data = args->sizes.n != 0 || args->codec != NULL || args->feedback != NULL ||
+                args->algorithm != NULL || args->chunk != 0 || args->dtype_named || args->op_named ||
                 args->memory != PERF_MEMORY_ALLOC || args->in_place || args->rewrite;
 
     if (coll == TRIB_BARRIER && data) {
         fputs("trib-perf: a barrier moves no data: leave out --sizes, --dtype, --op, "
-              "--codec, --algorithm, --chunk, --memory, --in-place and --rewrite.\n",
+              "--codec, --feedback, --algorithm, --chunk, --memory, --in-place and --rewrite.\n",
               err);
         return false;
     }
@@ -268,10 +275,28 @@ static bool check_applies(struct perf_args *args, FILE *err)
     return true;
 }
 
+static bool check_feedback(const struct perf_args *args, FILE *err)
+{
+    char why[512] = "";
+    if (args->feedback == NULL)
+        return true;
+    if (args->coll == TRIB_BROADCAST || args->coll == TRIB_ALLGATHER) {
+        fprintf(err, "trib-perf: %s sums nothing: leave out --feedback.\n",
+                trib_coll_name(args->coll));
+        return false;
+    }
+    if (trib_feedback_check(args->feedback, perf_codec_text(args), why, sizeof(why)) ==
+        TRIB_OK)
+        return true;
+    fprintf(err, "trib-perf: --feedback %s: %s\n", args->feedback, why);
+    return false;
+}
+
 /* What only shows once all options are known. */
 static bool check_together(struct perf_args *args, FILE *err)
 {
-    bool plan_only = args->codec != NULL || args->algorithm != NULL || args->chunk != 0;
+    bool plan_only = args->codec != NULL || args->feedback != NULL ||
+                     args->algorithm != NULL || args->chunk != 0;
     bool barrier = args->coll == TRIB_BARRIER;
 
     if (!args->named) {
@@ -280,11 +305,11 @@ static bool check_together(struct perf_args *args, FILE *err)
               err);
         return false;
     }
-    if (!check_applies(args, err))
+    if (!check_applies(args, err) || !check_feedback(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
-        fputs("trib-perf: blocking calls take codec, algorithm and chunk from the "
-              "configuration: set TRIB_* or use --call plan.\n",
+        fputs("trib-perf: blocking calls take codec, feedback, algorithm and chunk from "
+              "the configuration: set TRIB_* or use --call plan.\n",
               err);
         return false;
     }
@@ -318,9 +343,12 @@ int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out
         .root = -1,
         .sample_s = 10e-6,
         .configured_codec = "none",
+        .configured_feedback = "codec",
         .configured_algorithm = "auto",
     };
     perf_setting("TRIB_CODEC", args.configured_codec, sizeof(args.configured_codec));
+    perf_setting("TRIB_FEEDBACK", args.configured_feedback,
+                 sizeof(args.configured_feedback));
     perf_setting("TRIB_ALGORITHM", args.configured_algorithm,
                  sizeof(args.configured_algorithm));
     int code = perf_command_parse(&command, argc, argv, &args, err);

@@ -123,6 +123,16 @@ struct perf_loss perf_loss_of(const char *codec)
     return loss;
 }
 
+void perf_loss_feed(struct perf_loss *loss, const char *feedback)
+{
+    if (loss->kind == PERF_LOSS_NONE || begins(feedback, "codec"))
+        return;
+    loss->feedback = !begins(feedback, "none");
+    /* what is summed is then not the input */
+    if (number_of(feedback, "clip", 0) > 0 || number_of(feedback, "nesterov", 0) > 0)
+        loss->kind = PERF_LOSS_UNKNOWN;
+}
+
 /* --- elements --- */
 
 /* Of a value that is encoded or summed once: codec, dtype, and the f32 between them. */

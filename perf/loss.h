@@ -40,6 +40,9 @@ struct perf_loss {
 /** perf_loss_of - of a codec text that trib_codec_check accepts. */
 struct perf_loss perf_loss_of(const char *codec);
 
+/** perf_loss_feed - the same with a feedback text that trib_feedback_check accepts. */
+void perf_loss_feed(struct perf_loss *loss, const char *feedback);
+
 /* What goes through codecs here. Values stay within a rounding of their dtype. */
 struct perf_passage {
     const struct perf_loss *loss;

@@ -55,6 +55,15 @@ static void block_close(struct perf_operation *op, int which)
     free(block);
 }
 
+static struct perf_loss loss_of(const struct perf_args *args)
+{
+    struct perf_loss loss = perf_loss_of(perf_codec_text(args));
+
+    if (args->coll != TRIB_BROADCAST && args->coll != TRIB_ALLGATHER)
+        perf_loss_feed(&loss, perf_feedback_text(args));
+    return loss;
+}
+
 /* --- what this host must hold --- */
 
 static void note_free(void *arg, const trib_item_t *item)
@@ -75,7 +84,7 @@ static double memory_free(void)
 static double vectors(const struct perf_args *args)
 {
     bool keeps =
-        args->in_place && perf_loss_of(perf_codec_text(args)).kind != PERF_LOSS_NONE;
+        args->in_place && loss_of(args).kind != PERF_LOSS_NONE;
     double share = args->ranks > 0 ? 1.0 / args->ranks : 0;
     double second = args->in_place ? 0 : 1;
     if (args->coll == TRIB_ALLGATHER || args->coll == TRIB_REDUCE_SCATTER)
@@ -187,6 +196,7 @@ static void describe(struct perf_operation *op, size_t bytes)
     op->desc.op = args->op;
     op->desc.root = args->root;
     op->desc.codec = args->codec;
+    op->desc.feedback = args->feedback;
     op->desc.algorithm = args->algorithm;
     op->desc.chunk = args->chunk;
     op->oracle = (struct perf_oracle){
@@ -197,7 +207,7 @@ static void describe(struct perf_operation *op, size_t bytes)
         .rank = trib_rank(op->comm),
         .ranks = trib_size(op->comm),
         .root = args->root,
-        .loss = perf_loss_of(perf_codec_text(args)),
+        .loss = loss_of(args),
         .seed = bytes + 1,
     };
     if (op->oracle.loss.feedback && args->call != PERF_CALL_PLAN &&

@@ -55,8 +55,10 @@ struct perf_args {
     long warmup; /* calls; -1: by size */
     double sample_s; /* a sample lasts at least so long */
     const char *codec; /* NULL: the configuration's */
+    const char *feedback; /* NULL: the configuration's */
     const char *algorithm; /* NULL: the configuration's */
     char configured_codec[128];
+    char configured_feedback[128];
     char configured_algorithm[64];
     size_t chunk; /* bytes; 0: the configuration's */
     int root;
@@ -82,7 +84,8 @@ struct perf_args {
 int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out);
 void perf_args_free(struct perf_args *args);
 
-/** perf_codec_text, perf_algorithm_text - as asked for, else the configuration's. */
+/** perf_codec_text, _feedback_text, _algorithm_text - as asked for, else the configuration's. */
+const char *perf_feedback_text(const struct perf_args *args);
 const char *perf_codec_text(const struct perf_args *args);
 const char *perf_algorithm_text(const struct perf_args *args);
 

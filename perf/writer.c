@@ -41,12 +41,16 @@ static const char *op_text(const struct perf_args *args)
 static void table_open(const struct perf_writer *w)
 {
     const struct perf_args *args = w->args;
+    bool fed = reduces(args->coll) && has_codec(args) &&
+               strcmp(perf_feedback_text(args), "codec") != 0;
     printf("%s", trib_coll_name(args->coll));
     if (args->coll != TRIB_BARRIER)
-        printf(" %s%s%s, codec %s, algorithm %s, memory %s, %s",
+        printf(" %s%s%s, codec %s, %s%s%salgorithm %s, memory %s, %s",
                trib_dtype_name(args->dtype), reduces(args->coll) ? " " : "",
-               op_text(args), perf_codec_text(args), perf_algorithm_text(args),
-               memory_text(args), args->in_place ? "in place" : "out of place");
+               op_text(args), perf_codec_text(args), fed ? "feedback " : "",
+               fed ? perf_feedback_text(args) : "", fed ? ", " : "",
+               perf_algorithm_text(args), memory_text(args),
+               args->in_place ? "in place" : "out of place");
     printf(", %s, %d rank%s, tributary %s\n",
            args->call == PERF_CALL_PLAN ? "plan" : "blocking calls", w->ranks,
            w->ranks == 1 ? "" : "s", trib_version());
@@ -150,9 +154,10 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
 {
     const struct perf_args *args = w->args;
     json_t *run = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b}", "collective",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b}", "collective",
         trib_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype), "op",
-        op_text(args), "codec", perf_codec_text(args), "algorithm",
+        op_text(args), "codec", perf_codec_text(args), "feedback",
+        perf_feedback_text(args), "algorithm",
         perf_algorithm_text(args), "ranks", w->ranks, "memory", memory_text(args),
         "in_place", args->in_place, "call",
         args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync,

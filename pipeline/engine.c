@@ -105,6 +105,8 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     }
     if (run->desc.zero_copy)
         trib_run_open(e, run);
+    if (run->desc.codec)
+        trib_feedback_begin(e, run);
     atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
     trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, 0, run->desc.total);
 }

@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "pipeline/feedback.h"
 #include "pipeline/memory.h"
 #include "pipeline/program.h"
 
@@ -29,7 +30,7 @@ enum trib_cut {
 /* Everything about an operation that does not change from start to start. */
 struct trib_run_desc {
     struct trib_frame_op op; /* coll, dtype, op, feed, root */
-    uint32_t digest;         /* codec, algorithm, chunk size: see frame.h */
+    uint32_t digest; /* codec, feedback, algorithm, chunk size: see frame.h */
     size_t element;          /* bytes of one */
     size_t count;            /* elements, as in trib_desc_t */
     size_t total;            /* elements of the whole vector that is cut */
@@ -41,6 +42,7 @@ struct trib_run_desc {
     bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
     const struct trib_codec *codec; /* NULL: raw elements */
+    struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
     size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing is */
 };
@@ -58,6 +60,7 @@ struct trib_share {
     size_t floats;      /* of a chunk of `piece` elements */
     float *own;         /* [rounds * n_chunks * floats] what this rank wants */
     float *value;       /* the same, of all ranks */
+    float *kept;        /* [total] what is to be encoded, where nothing else has it; or NULL */
     uint32_t *measured; /* [rounds] the start in which own was measured last */
     uint32_t step;      /* which start this is */
 };
@@ -98,6 +101,7 @@ struct trib_run {
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
     float *residual;            /* error feedback [total], or NULL */
+    struct trib_feedback feedback;
     float *acc;                 /* [piece] accumulator, codec only */
     float *stage;               /* [piece] elements as float32, codec only */
     float *work;                /* [piece] of trib_codec_encode_ef */

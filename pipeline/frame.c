@@ -29,15 +29,31 @@ static const char *call_name(const struct trib_frame_op *op)
     return op->leaving ? "trib_free_comm" : trib_coll_name(op->coll);
 }
 
+/* digest: codec 12 | feedback 6 | algorithm 6 | chunk size 8, from bit 31 down */
+uint32_t trib_frame_digest(uint32_t codec, uint32_t feedback, uint32_t algorithm,
+                           uint32_t chunk)
+{
+    return codec << 20 | (feedback & 0x3f) << 14 | (algorithm & 0x3f) << 8 |
+           (chunk & 0xff);
+}
+
 static void say_digest(uint32_t mine, uint32_t theirs, char *text, size_t bytes)
 {
     uint32_t differ = mine ^ theirs;
-    const char *codec = differ >> 16 ? "codec" : "";
-    const char *algorithm = differ >> 8 & 0xff ? "algorithm" : "";
+    const char *const parts[] = {
+        differ >> 20 ? "codec" : NULL,
+        differ >> 14 & 0x3f ? "feedback, or state of it," : NULL,
+        differ >> 8 & 0x3f ? "algorithm" : NULL,
+    };
+    size_t at = 0;
 
-    snprintf(text, bytes, "has another %s%s%s than this rank", codec,
-             *codec && *algorithm ? " and another " : "",
-             *codec || *algorithm ? algorithm : "chunk size");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        if (parts[i] && at < bytes)
+            at += (size_t)snprintf(text + at, bytes - at, "%s another %s",
+                                   at ? " and" : "has", parts[i]);
+    if (at < bytes)
+        snprintf(text + at, bytes - at, "%s than this rank",
+                 at ? "" : "has another chunk size");
 }
 
 static void say_difference(const struct trib_frame *mine, const struct trib_frame *theirs,

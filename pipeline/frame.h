@@ -38,7 +38,7 @@ struct trib_frame {
     uint32_t bytes;     /* of payload */
     uint64_t count;     /* elements, as in trib_desc_t */
     uint32_t signature; /* coll, dtype, op, feed, root: trib_frame_signature */
-    uint32_t digest;    /* codec (16 bits), algorithm (8), chunk size (8) */
+    uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8) */
 };
 
 enum trib_source {
@@ -60,6 +60,10 @@ struct trib_frame_op {
 
 uint32_t trib_frame_signature(const struct trib_frame_op *op);
 struct trib_frame_op trib_frame_op(uint32_t signature);
+
+/** trib_frame_digest - of a frame, from those of its parts. */
+uint32_t trib_frame_digest(uint32_t codec, uint32_t feedback, uint32_t algorithm,
+                           uint32_t chunk);
 
 /**
  * trib_frame_check - does a received frame belong to the operation described by mine?

@@ -6,6 +6,8 @@ libpipeline_la_SOURCES = \
 	pipeline/engine.c \
 	pipeline/engine.h \
 	pipeline/engine_open.c \
+	pipeline/feedback.c \
+	pipeline/feedback.h \
 	pipeline/frame.c \
 	pipeline/frame.h \
 	pipeline/link.c \

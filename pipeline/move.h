@@ -84,6 +84,11 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
 const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
                          const void *p, size_t n, float *stage);
 
+/** trib_own_f32 - the own contribution of a chunk, as the plan's feedback wants it sent: once
+ * per operation. */
+const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
+                          const struct trib_chunk *c);
+
 /** trib_coded_linear - do the run's words add without decoding? */
 bool trib_coded_linear(const struct trib_run *run);
 

@@ -10,6 +10,8 @@
  *     finisher, the result; the contribution of the finisher itself stays exact, except
  *     where others decode it, too (OWN_SENT): then it counts as they see it
  *   - words that add without decoding: move_linear.c
+ * What the plan's feedback makes of the own contribution (feedback.h) enters where it is
+ * read: once per operation, too.
  * The finisher decodes its own result word as all others do: the same bits everywhere.
  *
  * Contributions are added in the order of ranks, so a sum does not depend on arrival.
@@ -43,6 +45,24 @@ const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run
     return stage;
 }
 
+/* The own contribution, as feedback wants it sent. */
+const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
+                          const struct trib_chunk *c)
+{
+    const float *x = trib_as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
+
+    return trib_feedback_apply(e, run, c, x);
+}
+
+/* A sum on its way. */
+static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_chunk *c)
+{
+    if (run->feedback.partial)
+        return run->feedback.partial + c->first;
+    return trib_as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
+}
+
 enum feedback {
     NO_FEEDBACK,
     WITH_FEEDBACK,
@@ -64,20 +84,23 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
     };
     bool fed_back = run->residual && !exact && feedback == WITH_FEEDBACK;
     float *residual = fed_back ? run->residual + c->first : NULL;
+    struct trib_sent sent;
     size_t len;
 
     if (feedback == WITH_FEEDBACK)
         in.share = trib_share_of(run, c);
+    if (!exact && trib_feedback_sent(run, c, &sent))
+        in.sent = &sent;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
-    if (fed_back && in.share) {
-        in.x = residual; /* both already are in it */
+    if (fed_back && x == residual)
         len = trib_codec_encode_kept(run->desc.codec, &in, residual, dst);
-    } else if (fed_back) {
+    else if (fed_back)
         len = trib_codec_encode_ef(run->desc.codec, &in, residual, run->work, dst);
-    } else {
+    else
         len = trib_codec_encode(run->desc.codec, &in, dst);
-    }
+    if (!exact)
+        trib_feedback_encoded(run, c, dst, len);
     e->stats.encode_ns += trib_now_ns() - begin;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
     assert(len <= e->arena.slot_bytes);
@@ -130,7 +153,9 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
 
     if (s->round == t->done + 1)
         return s;
-    const float *x = trib_as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
+    const float *x = trib_share_kept(run, c);
+    if (!x)
+        x = trib_own_f32(e, run, c);
     bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
     s->len = encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
     s->round = t->done + 1;
@@ -155,8 +180,7 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
         len = s->len;
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), s->bytes, len);
     } else {
-        const void *p = own ? trib_run_own(run, c) : trib_run_value(run, c);
-        const float *x = trib_as_f32(e, run, p, c->n, run->stage);
+        const float *x = own ? trib_own_f32(e, run, c) : partial_f32(e, run, c);
         bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
         len = encode(e, run, c, x, exact, WITH_FEEDBACK, payload);
         if (len <= l->small)
@@ -185,10 +209,9 @@ static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
-static void merge_elements(struct trib_engine *e, struct trib_run *run, const void *p,
+static void merge_elements(struct trib_engine *e, struct trib_run *run, const float *x,
                            size_t n, bool first)
 {
-    const float *x = trib_as_f32(e, run, p, n, run->stage);
     struct trib_reduce r = {.dst = {run->acc}, .n_dst = 1, .n = n};
 
     r.src[r.n_src++] = first ? (const void *)x : run->acc;
@@ -201,18 +224,16 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
                                const struct trib_task *t, const struct trib_chunk *c,
                                bool first)
 {
-    const uint8_t *own = trib_run_own(run, c);
-
     if (t->flags & TRIB_TASK_OWN_SENT) {
         struct trib_store *s = trib_coded_own(e, run, t, c, false);
         return merge_word(e, run, s->bytes, s->len, c->n, first);
     }
+    const float *x = trib_own_f32(e, run, c);
     if (codec_flags(run) & TRIB_CODEC_SPARSE) {
-        const float *x = trib_as_f32(e, run, own, c->n, run->stage);
         uint32_t len = encode(e, run, c, x, false, WITH_FEEDBACK, run->word);
         return merge_word(e, run, run->word, len, c->n, first);
     }
-    merge_elements(e, run, own, c->n, first);
+    merge_elements(e, run, x, c->n, first);
     return TRIB_OK;
 }
 
@@ -224,7 +245,7 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     trib_status_t st = TRIB_OK;
 
     if (!own_due)
-        merge_elements(e, run, trib_run_value(run, c), c->n, true);
+        merge_elements(e, run, partial_f32(e, run, c), c->n, true);
     for (uint32_t i = 0; i < t->n_members && st == TRIB_OK; i++) {
         struct trib_member *m = &p->members[t->member + i];
         int peer = p->edges[m->edge].peer;
@@ -250,6 +271,8 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
                                const struct trib_chunk *c, const uint8_t *word, size_t len)
 {
+    if (run->feedback.sum)
+        return trib_feedback_result(e, run, c, word, len);
     uint8_t *value = trib_run_value(run, c);
     bool direct =
         run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
@@ -287,7 +310,12 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
         s->round = t->done + 1;
         return trib_coded_value(e, run, c, s->bytes, s->len);
     }
-    e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc, c->n);
+    if (run->feedback.sum && (t->flags & TRIB_TASK_FINISH))
+        return trib_feedback_result(e, run, c, NULL, 0);
+    if (run->feedback.partial)
+        memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));
+    else
+        e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc, c->n);
     return TRIB_OK;
 }
 
@@ -311,15 +339,31 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
     return trib_coded_value(e, run, c, word, len);
 }
 
+/* Nobody else is there: nothing is lost, unless the plan has more than error feedback, whose
+ * result then is what it would be with others. */
+static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_chunk *c)
+{
+    struct trib_sent sent;
+
+    if (run->feedback.coded) {
+        uint32_t len =
+            encode(e, run, c, trib_own_f32(e, run, c), false, WITH_FEEDBACK, run->word);
+        return trib_coded_value(e, run, c, run->word, len);
+    }
+    if (trib_feedback_sent(run, c, &sent))
+        trib_sent_mark_all(&sent, c->n);
+    trib_raw_copy(e, run, c);
+    return TRIB_OK;
+}
+
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
     bool alone = trib_coded_linear(run); /* one rank's sum is what it would send */
 
-    if (!alone && !has_stored_sends(run, t->chunk)) {
-        trib_raw_copy(e, run, c);
-        return TRIB_OK;
-    }
+    if (!alone && !has_stored_sends(run, t->chunk))
+        return copy_alone(e, run, c);
     struct trib_store *s = trib_coded_own(e, run, t, c, !alone);
     return run->no_result ? TRIB_OK : trib_coded_value(e, run, c, s->bytes, s->len);
 }

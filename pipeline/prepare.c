@@ -33,7 +33,6 @@ static trib_status_t prepare_codec(struct trib_run *run)
     size_t floats = (d->piece ? d->piece : 1) * sizeof(float);
     size_t bound = trib_codec_bound(d->codec, d->piece);
     uint32_t n_chunks = d->n_chunks;
-    bool feedback = trib_codec_info(d->codec)->flags & TRIB_CODEC_FEEDBACK;
 
     mark_stored(&run->program, trib_coded_linear(run));
     run->acc = malloc(floats);
@@ -43,10 +42,9 @@ static trib_status_t prepare_codec(struct trib_run *run)
     run->codec_scratch =
         aligned_alloc(64, (trib_codec_scratch(d->codec, d->piece) + 64) / 64 * 64);
     run->stores = calloc(n_chunks, sizeof(*run->stores));
-    if (feedback)
-        run->residual = calloc(d->total ? d->total : 1, sizeof(float));
     if (!run->acc || !run->stage || !run->work || !run->word || !run->codec_scratch ||
-        !run->stores || (feedback && !run->residual) || trib_share_prepare(run) != TRIB_OK)
+        !run->stores || trib_feedback_prepare(run) != TRIB_OK ||
+        trib_share_prepare(run) != TRIB_OK)
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t c = 0; c < n_chunks; c++) {
         run->stores[c].bytes = malloc(bound + 1);
@@ -136,7 +134,7 @@ void trib_run_dispose(struct trib_run *run)
     free(run->words);
     trib_share_dispose(run);
     free(run->codec_scratch);
-    free(run->residual);
+    trib_feedback_dispose(run);
     free(run->scratch_value);
     free(run->sources);
     free((void *)run->unfed);

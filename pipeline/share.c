@@ -21,7 +21,12 @@ trib_status_t trib_share_prepare(struct trib_run *run)
     s->own = calloc(n ? n : 1, sizeof(*s->own));
     s->value = calloc(n ? n : 1, sizeof(*s->value));
     s->measured = calloc(rounds, sizeof(*s->measured));
-    return s->own && s->value && s->measured ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+    bool keep = run->feedback.own || run->feedback.momentum;
+    if (keep && !run->residual)
+        s->kept = calloc(run->desc.total + 1, sizeof(*s->kept));
+    return s->own && s->value && s->measured && (s->kept || run->residual || !keep)
+               ? TRIB_OK
+               : TRIB_ERR_NO_MEMORY;
 }
 
 void trib_share_dispose(struct trib_run *run)
@@ -29,6 +34,7 @@ void trib_share_dispose(struct trib_run *run)
     free(run->share.own);
     free(run->share.value);
     free(run->share.measured);
+    free(run->share.kept);
 }
 
 void trib_share_begin(struct trib_run *run)
@@ -76,8 +82,30 @@ const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *
     return run->share.value + round_at(run, round) + chunk * run->share.floats;
 }
 
-/* With error feedback the sum of gradient and residual is what will be encoded: from here on
- * the residual is that. */
+/* What error feedback makes of a contribution is made once: with EF14 it stays in the
+ * residual, with EF21 in a vector of its own. */
+static void keep(struct trib_engine *e, struct trib_run *run, const struct trib_chunk *c,
+                 const float *x)
+{
+    float *kept = run->residual ? run->residual + c->first : run->share.kept + c->first;
+    struct trib_reduce sum = {
+        .src = {kept, x}, .dst = {kept}, .n_src = 2, .n_dst = 1, .n = c->n};
+
+    if (run->residual)
+        e->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
+    else
+        memcpy(kept, x, c->n * sizeof(*kept));
+}
+
+const float *trib_share_kept(const struct trib_run *run, const struct trib_chunk *c)
+{
+    if (!run->desc.share_piece)
+        return NULL;
+    if (run->residual)
+        return run->residual + c->first;
+    return run->share.kept ? run->share.kept + c->first : NULL;
+}
+
 static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
 {
     struct trib_share *s = &run->share;
@@ -91,16 +119,10 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
         memset(out, 0, s->floats * sizeof(*out));
         if (c.n == 0)
             continue;
-        const float *x = trib_as_f32(e, run, trib_run_own(run, &c), c.n, run->stage);
-        if (run->residual) {
-            float *residual = run->residual + c.first;
-            struct trib_reduce sum = {.src = {residual, x},
-                                      .dst = {residual},
-                                      .n_src = 2,
-                                      .n_dst = 1,
-                                      .n = c.n};
-            e->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
-            x = residual;
+        const float *x = trib_own_f32(e, run, &c);
+        if (run->residual || s->kept) {
+            keep(e, run, &c, x);
+            x = trib_share_kept(run, &c);
         }
         trib_codec_share(run->desc.codec, x, c.n, out);
     }

@@ -43,6 +43,10 @@ bool trib_share_ready(const struct trib_run *run, const struct trib_task *t);
 /** trib_share_of - what the elements from c->first on are encoded with; NULL: nothing. */
 const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c);
 
+/** trib_share_kept - the elements of a chunk as their scales were measured: what is to be
+ * encoded. NULL: nothing was measured, or the contribution is still as it was. */
+const float *trib_share_kept(const struct trib_run *run, const struct trib_chunk *c);
+
 /* As those of move.h. */
 void trib_share_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                      const struct trib_chunk *c, struct trib_cell *cell);

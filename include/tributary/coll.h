@@ -3,7 +3,7 @@
  * Collectives: blocking calls, and plans that are made once and started often.
  *
  * Every rank calls the collectives of a communicator in the same order with the same
- * count, dtype, op, codec and algorithm; ranks that disagree are named by
+ * count, dtype, op, codec, feedback and algorithm; ranks that disagree are named by
  * TRIB_ERR_MISMATCH on all ranks. Operations of one communicator run one after the
  * other in the order of their starts; trib_split makes a second lane.
  */
@@ -46,14 +46,16 @@ typedef struct trib_desc {
     trib_op_t op;          /* ignored where nothing is summed */
     int root;              /* of reduce and broadcast */
     const char *codec;     /* NULL: the configuration's; "none", "topk:ratio=0.01", … */
+    const char *feedback;  /* NULL: the configuration's; "codec", "none", "ef14", "ef21",
+                            * with options as in docs/feedback.md: "ef14:momentum=0.9" */
     const char *algorithm; /* NULL: the configuration's; "auto", "ring", "direct", … */
     size_t chunk;          /* bytes of a chunk; 0: the configuration's */
     trib_feed_t feed;
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
-    {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, 0, \
-     TRIB_FEED_WHOLE}
+    {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
+     0, TRIB_FEED_WHOLE}
 
 /**
  * trib_allreduce and its like - the blocking calls, on a cache of plans.
@@ -81,8 +83,8 @@ TRIB_API trib_status_t trib_barrier(trib_comm_t *comm);
 /**
  * trib_plan_create - compile a collective once, to start it many times.
  *
- * Local: no rank waits for another. Plans hold codec state (error feedback, step
- * count), so a lossy codec with memory needs a plan of its own per vector.
+ * Local: no rank waits for another. Plans hold the state of their codec and feedback
+ * (docs/feedback.md), so a lossy codec with memory needs a plan of its own per vector.
  * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
  */
 TRIB_API trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
@@ -119,6 +121,44 @@ TRIB_API trib_status_t trib_plan_free(trib_plan_t *plan);
  */
 TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
                                          size_t bytes);
+
+/**
+ * trib_plan_sent - which elements of its vector this rank sent in the newest operation.
+ *
+ * Of plans that sum with a codec that selects. A sent element may have been rounded as the
+ * codec does; what was not sent is kept back, or lost without error feedback.
+ * mask_out element i of the vector is bit i % 8 of byte i / 8; count elements, of
+ *          reduce-scatter count * ranks; all 0 before the first operation
+ * sent_out how many; may be NULL
+ * owner    the plan; valid until it is started again or freed
+ * errors   TRIB_ERR_BUSY while it runs, TRIB_ERR_UNSUPPORTED: nothing is selected
+ */
+TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **mask_out,
+                                      size_t *sent_out);
+
+/**
+ * trib_plan_state_save - what the plan keeps between operations, of this rank.
+ *
+ * Loaded into a plan of the same description on the same rank, by all ranks after the same
+ * number of operations, the run goes on with the very results it would have had.
+ * Plans without state have one, too: their number of operations.
+ * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
+ * bytes    room at state
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_OVERFLOW: too little room; what ended the
+ *          communicator, where an operation was cut short and with it the state
+ */
+TRIB_API trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
+                                            size_t *bytes_out);
+
+/**
+ * trib_plan_state_load - go on from what trib_plan_state_save gave.
+ *
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID, and nothing has changed: the bytes
+ *          are damaged, or of a plan that differs: the sentence says in what. Ranks that
+ *          load states of different steps get TRIB_ERR_MISMATCH from the next operation
+ */
+TRIB_API trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state,
+                                            size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,14 @@ TRIB_API trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *a
  */
 TRIB_API trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes);
 
+/**
+ * trib_feedback_check - is a feedback text valid, and may it go with this codec?
+ *
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED, TRIB_ERR_CODEC put a sentence into text
+ */
+TRIB_API trib_status_t trib_feedback_check(const char *feedback, const char *codec,
+                                           char *text, size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -257,6 +257,39 @@ static void test_feedback_is_of_the_sum(void **state)
     }
 }
 
+/* Whatever a sparse codec sends it marks, whose momentum it clears. */
+static void test_marks_what_it_sends(void **state)
+{
+    enum { FIRST = 5 };
+    (void)state;
+    for (int t = 0; t < CODEC_TEXTS; t++) {
+        for (int l = 0; l < LENGTHS; l++) {
+            const size_t n = lengths[l];
+            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            float *x = vector_new(VECTOR_NORMAL, 8, n), *y = malloc((n + 1) * sizeof *y);
+            float *u = malloc((n + 1) * sizeof *u);
+            uint8_t *mask = calloc(n / 8 + 3, 1);
+            const struct trib_sent sent = {mask, FIRST, u};
+            const struct trib_encode in = {
+                .x = x, .n = n, .scratch = b.scratch, .sent = &sent};
+            for (size_t i = 0; i < n; i++)
+                u[i] = 1;
+            b.len = trib_codec_encode(b.codec, &in, b.code);
+            decode(&b, y);
+            if (trib_codec_info(b.codec)->flags & TRIB_CODEC_SPARSE) {
+                for (size_t i = 0; i < n; i++) {
+                    const bool marked = mask[(FIRST + i) / 8] >> (FIRST + i) % 8 & 1;
+                    assert_true(u[i] == !marked && (marked || y[i] == 0));
+                }
+                assert_true((mask[0] & 0x1f) == 0 && mask[(FIRST + n) / 8 + 1] == 0);
+                assert_true(mask[(FIRST + n) / 8] >> (FIRST + n) % 8 == 0);
+            }
+            free(x), free(y), free(u), free(mask);
+            buffers_free(&b);
+        }
+    }
+}
+
 /* One bad gradient is seen once and then forgotten. */
 static void test_feedback_recovers(void **state)
 {
@@ -358,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_contraction),
         cmocka_unit_test(test_feedback_conserves),
         cmocka_unit_test(test_feedback_is_of_the_sum),
+        cmocka_unit_test(test_marks_what_it_sends),
         cmocka_unit_test(test_feedback_recovers),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_hostile_bytes),

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 core_tests = \
 	tests/core/test_doctor \
+	tests/core/test_ef21 \
 	tests/core/test_errors \
+	tests/core/test_feedback \
 	tests/core/test_halves \
 	tests/core/test_linear \
 	tests/core/test_lossy \
@@ -9,6 +11,7 @@ core_tests = \
 	tests/core/test_memory \
 	tests/core/test_mismatch \
 	tests/core/test_placed \
+	tests/core/test_plan_state \
 	tests/core/test_plan \
 	tests/core/test_scale \
 	tests/core/test_split \
@@ -25,6 +28,12 @@ libranks_la_SOURCES = \
 core_tests_link = libranks.la $(LDADD)
 
 tests_core_test_errors_LDADD = $(core_tests_link)
+tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c
+tests_core_test_ef21_LDADD = $(core_tests_link)
+tests_core_test_feedback_SOURCES = tests/core/fed.h tests/core/test_feedback.c
+tests_core_test_feedback_LDADD = $(core_tests_link)
+tests_core_test_plan_state_SOURCES = tests/core/fed.h tests/core/test_plan_state.c
+tests_core_test_plan_state_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lossy_LDADD = $(core_tests_link)

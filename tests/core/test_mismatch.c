@@ -21,6 +21,7 @@ struct difference {
     size_t odd_chunk;
     int odd_root;
     const char *codec, *odd_codec;
+    const char *feedback, *odd_feedback;
     const char *odd_algorithm;
     trib_feed_t odd_feed;
     bool odd_leaves; /* calls trib_free_comm */
@@ -38,6 +39,15 @@ static const struct difference differences[] = {
      .words = {"codec"},
      .codec = "topk:ratio=0.1",
      .odd_codec = "topk:ratio=0.2"},
+    {.name = "feedback",
+     .words = {"feedback"},
+     .codec = "topk:ratio=0.1",
+     .odd_feedback = "none"},
+    {.name = "parameter of feedback",
+     .words = {"feedback"},
+     .codec = "topk:ratio=0.1",
+     .feedback = "ef14:momentum=0.9",
+     .odd_feedback = "ef14:momentum=0.8"},
     {.name = "chunk", .words = {"chunk"}, .odd_chunk = 256},
     {.name = "feed", .words = {"feed"}, .odd_feed = TRIB_FEED_BACKWARD},
     {.name = "other collective",
@@ -74,6 +84,7 @@ static trib_desc_t description(const struct scene *s, bool odd)
     desc.recv = recv;
     desc.count = COUNT;
     desc.codec = d->codec;
+    desc.feedback = d->feedback;
     desc.algorithm = s->algorithm;
     if (!odd)
         return desc;
@@ -85,6 +96,8 @@ static trib_desc_t description(const struct scene *s, bool odd)
     desc.feed = d->odd_feed;
     if (d->odd_codec)
         desc.codec = d->odd_codec;
+    if (d->odd_feedback)
+        desc.feedback = d->odd_feedback;
     if (d->odd_algorithm)
         desc.algorithm = d->odd_algorithm;
     if (d->odd_coll == TRIB_BARRIER || d->odd_coll == TRIB_REDUCE_SCATTER)

@@ -4,8 +4,9 @@
 # --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
 # To add a target: append it to fuzz_targets, give it the three lines and a corpus.
 fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_text \
-	tests/fuzz/fuzz_config tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch \
-	tests/fuzz/fuzz_put tests/fuzz/fuzz_verbs_call
+	tests/fuzz/fuzz_config tests/fuzz/fuzz_feedback tests/fuzz/fuzz_frame \
+	tests/fuzz/fuzz_launch tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put \
+	tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
 tests_fuzz_fuzz_boot_LDADD = $(fuzz_link)
@@ -23,6 +24,10 @@ tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
 tests_fuzz_fuzz_config_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_link_flags)
 
+tests_fuzz_fuzz_feedback_SOURCES = tests/fuzz/fuzz_feedback.c
+tests_fuzz_fuzz_feedback_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_feedback_LDFLAGS = $(fuzz_link_flags)
+
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_link_flags)
@@ -30,6 +35,10 @@ tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_launch_SOURCES = tests/fuzz/fuzz_launch.c
 tests_fuzz_fuzz_launch_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_plan_state_SOURCES = tests/fuzz/fuzz_plan_state.c
+tests_fuzz_fuzz_plan_state_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_plan_state_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_put_SOURCES = tests/fuzz/fuzz_put.c
 tests_fuzz_fuzz_put_LDADD = libput.la libperf.la $(fuzz_link)

@@ -104,11 +104,14 @@ static void test_says_what_of_the_digest_differs(void **state)
     struct trib_frame f = frame_of(sum_f32);
 
     (void)state;
-    f.digest ^= 0x00010000;
+    f.digest ^= 0x00100000;
     expect_mismatch(f, "has another codec than this rank");
     f.digest ^= 0x80000100;
     expect_mismatch(f, "has another codec and another algorithm than this rank");
-    f.digest ^= 0x80010000;
+    f.digest ^= 0x80104000;
+    expect_mismatch(f, "has another feedback, or state of it, and another algorithm than "
+                       "this rank");
+    f.digest ^= 0x00004000;
     expect_mismatch(f, "has another algorithm than this rank");
     f.digest ^= 0x00000101;
     expect_mismatch(f, "has another chunk size than this rank");

@@ -94,6 +94,9 @@ static void test_refused(void **state)
     assert_refused("allreduce --memory mallox", "did you mean malloc?");
     assert_refused("allreduce --algorithm rink", "there is no algorithm 'rink'");
     assert_refused("allreduce --codec nonsense", "--codec nonsense: ");
+    assert_refused("allreduce --feedback ef14", "codec none");
+    assert_refused("allreduce --codec topk --feedback ef41", "did you mean");
+    assert_refused("allgather --codec topk --feedback ef14", "leave out --feedback");
     assert_refused("allreduce --sizes 10", "10 bytes are not a whole number of f32");
     assert_refused("allreduce --sizes 8,y", "'y': a size is");
     assert_refused("allreduce --iters 0", "at least 1");

@@ -239,6 +239,17 @@ static void test_texts(void **state)
     assert_float_equal(loss.k, 7, 0);
     assert_float_equal(loss.rounding, 1.0 / 256, 0);
     assert_true(loss.feedback);
+    perf_loss_feed(&loss, "codec");
+    assert_true(loss.feedback && loss.kind == PERF_LOSS_SELECTED);
+    perf_loss_feed(&loss, "none");
+    assert_true(!loss.feedback && loss.kind == PERF_LOSS_SELECTED);
+    perf_loss_feed(&loss, "ef14:momentum=0.9,nesterov=0,warmup=3");
+    assert_true(loss.feedback && loss.kind == PERF_LOSS_SELECTED);
+    perf_loss_feed(&loss, "ef21:clip=1");
+    assert_int_equal(loss.kind, PERF_LOSS_UNKNOWN);
+    loss = perf_loss_of("none");
+    perf_loss_feed(&loss, "ef14");
+    assert_true(!loss.feedback && loss.kind == PERF_LOSS_NONE);
     loss = perf_loss_of("topk:ratio=0.5,ef=0");
     assert_float_equal(loss.ratio, 0.5, 0);
     assert_false(loss.feedback);

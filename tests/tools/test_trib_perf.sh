@@ -47,6 +47,18 @@ for algorithm in ring direct tree halving-doubling; do
     try "allreduce by $algorithm and a codec" 0 "codec qsgd," allreduce -n 3 --check \
         --algorithm "$algorithm" --codec qsgd --iters 3 --warmup 1 --sizes 8,64K
 done
+for feedback in none ef14:momentum=0.9 ef14:momentum=0.9,nesterov=1,clip=1 \
+    ef14:warmup=4 ef21 ef21:momentum=0.1; do
+    try "allreduce with feedback $feedback" 0 "feedback $feedback," allreduce -n 3 \
+        --check --codec topk:ratio=0.02 --feedback "$feedback" --iters 3 --warmup 1 \
+        --sizes 8,4K,64K
+done
+try "feedback that this codec does not allow" 2 "ef21 is for contractions" \
+    allreduce -n 2 --codec qsgd --feedback ef21
+try "feedback without a codec" 2 "choose one" allreduce -n 2 --feedback ef14
+try "a misspelt feedback" 2 "did you mean" allreduce -n 2 --codec topk --feedback ef41
+try "a broadcast has no feedback" 2 "sums nothing" broadcast -n 2 --codec topk \
+    --feedback ef14
 try "a broadcast has no op" 0 "broadcast f32, codec none" broadcast -n 2 --iters 3 \
     --sizes 8
 for memory in alloc malloc; do

@@ -49,6 +49,7 @@ static struct perf_args arguments(const struct place *p)
         .argc = 2,
         .argv = argv,
         .codec = "qsgd:bits=4,bucket=512",
+        .configured_feedback = "codec",
         .algorithm = "ring",
         .check = true,
         .csv = p->csv,

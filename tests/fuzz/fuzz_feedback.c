@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any text as feedback, with codecs of each kind: a rule whose canonical text is its own
+ * canonical text, or a sentence.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "compress/codec.h"
+#include "compress/feedback_rule.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_rule(const char *text, const char *codec_text)
+{
+    struct trib_feedback_rule rule, again;
+    struct trib_error err = {0};
+    struct trib_codec *codec;
+
+    if (trib_codec_create(codec_text, NULL, NULL, &codec) != TRIB_OK)
+        abort();
+    trib_status_t st = trib_feedback_parse(text, &err, &rule);
+    if (st == TRIB_OK)
+        st = trib_feedback_fit(&rule, codec, &err);
+    if (st == TRIB_OK) {
+        if (trib_feedback_parse(rule.text, NULL, &again) != TRIB_OK ||
+            trib_feedback_fit(&again, codec, NULL) != TRIB_OK ||
+            strcmp(again.text, rule.text) != 0 || again.digest != rule.digest)
+            abort();
+        for (uint32_t step = 0; step < 5; step++) {
+            const double ratio = trib_feedback_ratio(&rule, 0.01, step);
+            if (!(ratio >= 0.01 && ratio <= 1))
+                abort();
+        }
+    } else if ((st != TRIB_ERR_INVALID && st != TRIB_ERR_UNSUPPORTED) || !err.text[0]) {
+        abort();
+    }
+    trib_codec_destroy(codec);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+    if (!text)
+        return 0;
+    if (size)
+        memcpy(text, data, size);
+    text[size] = '\0';
+    check_rule(text, "topk:ratio=0.01");
+    check_rule(text, "efsign");
+    check_rule(text, "none");
+    free(text);
+    return 0;
+}
