@@ -23,6 +23,7 @@ union trib_bucket_params {
     struct trib_levels levels;
     struct trib_octaves octaves;
     struct trib_pair pair;
+    struct trib_f8 f8;
 };
 
 struct trib_bucketing {

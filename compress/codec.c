@@ -47,10 +47,13 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
     X("none", "none", "elements as they are, any dtype", \
       none, all, f32, raw, \
       TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR | TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP) \
-    X("f16", "f16[:ef=0|1]", "IEEE half precision, to nearest even", \
+    X("f16", "f16[:round=nearest|random][,ef=0|1]", "IEEE half precision", \
       none, all, f16, raw, TRIB_CODEC_ANY_OP) \
-    X("bf16", "bf16[:ef=0|1]", "upper half of float32, to nearest even", \
+    X("bf16", "bf16[:round=nearest|random][,ef=0|1]", "upper half of float32", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
+    X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,ef=0|1]", \
+      "8-bit floats with a power of two per bucket", \
+      none, all, f8, bits, 0) \
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
@@ -113,6 +116,8 @@ static uint32_t flags_of(const struct trib_codec *c)
     uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
     if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
+    else if (c->stages.quantise->nearest && !c->stages.select->sparse)
+        flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
         flags |= TRIB_CODEC_FEEDBACK;
     return flags;

@@ -75,6 +75,22 @@ struct trib_octaves {
     uint32_t key[2];
 };
 
+/*
+ * Floats of 8 bits, the sign above exponent and mantissa: OCP FP8 E4M3 (bias 7, no Inf, NaN
+ * 0x7f, largest 448) or E5M2 (bias 15, largest 57344). |x| * scale is rounded to nearest
+ * even or, with h as above, at random between its two neighbours so that the mean is right;
+ * above the largest it becomes that. x is finite. A code becomes its value times norm; for
+ * f8_add times weight after that.
+ */
+struct trib_f8 {
+    float scale;
+    float norm;
+    float weight;
+    bool e5m2;
+    bool random;
+    uint32_t key[2];
+};
+
 /* Of the elements without and with a sign; sums in 16 lanes as for sum_squares. */
 struct trib_sums {
     float positive;
@@ -135,6 +151,13 @@ struct trib_kernels {
                         const struct trib_pair *pair);
     void (*pair_add)(float *acc, const uint8_t *codes, size_t n,
                      const struct trib_pair *pair);
+    /* To one of the two neighbours, so that the mean is right, by the hash above. Beyond the
+     * largest finite number as from_f32. */
+    void (*f16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
+    void (*bf16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
+    void (*f8_encode)(uint8_t *codes, const float *x, size_t n, const struct trib_f8 *f);
+    void (*f8_decode)(float *x, const uint8_t *codes, size_t n, const struct trib_f8 *f);
+    void (*f8_add)(float *acc, const uint8_t *codes, size_t n, const struct trib_f8 *f);
     /* compress/bitpack.h: codes has room for n rounded up to 8 and is changed there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);

@@ -102,6 +102,7 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 }
 
 #include "compress/kernels_vec_codec.h"
+#include "compress/kernels_vec_quant.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -137,6 +138,11 @@ const struct trib_kernels VEC_TABLE = {
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,
     .pair_add = pair_add,
+    .f16_random = f16_random,
+    .bf16_random = bf16_random,
+    .f8_encode = f8_encode,
+    .f8_decode = f8_decode,
+    .f8_add = f8_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

@@ -10,15 +10,18 @@ libcompress_la_SOURCES = \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
+	compress/f8.c \
 	compress/gaps.c compress/gaps.h \
 	compress/half.c \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
+	compress/kernels_scalar_quant.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
-	compress/kernels_vec_reduce.h \
+	compress/kernels_vec_quant.h compress/kernels_vec_reduce.h \
 	compress/levels.c \
+	compress/noise.h \
 	compress/octaves.c \
 	compress/select.c \
 	compress/sign.c \

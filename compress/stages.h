@@ -21,6 +21,7 @@
 enum trib_param_id {
     TRIB_PARAM_RATIO,
     TRIB_PARAM_K,
+    TRIB_PARAM_FORMAT,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -31,6 +32,7 @@ enum trib_param_id {
 };
 
 enum { TRIB_NORM_L2, TRIB_NORM_MAX }; /* values of TRIB_PARAM_NORM */
+enum { TRIB_FORMAT_E4M3, TRIB_FORMAT_E5M2 }; /* of TRIB_PARAM_FORMAT */
 enum { TRIB_ROUND_RANDOM, TRIB_ROUND_NEAREST }; /* of TRIB_PARAM_ROUND */
 
 #define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
@@ -64,6 +66,7 @@ struct trib_select {
 struct trib_quantise {
     const char *name;
     uint32_t params;
+    bool nearest; /* the default of TRIB_PARAM_ROUND */
     size_t (*bytes)(const struct trib_codec *c, size_t n); /* exact, for n values */
     void (*encode)(const struct trib_codec *c, const float *x, size_t n,
                    const struct trib_encode_key *key, uint8_t *dst);
@@ -111,6 +114,7 @@ extern const struct trib_select trib_select_topk;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
+extern const struct trib_quantise trib_quantise_f8;
 extern const struct trib_quantise trib_quantise_levels;
 extern const struct trib_quantise trib_quantise_natural;
 extern const struct trib_quantise trib_quantise_dither;

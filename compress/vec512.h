@@ -171,6 +171,14 @@ VEC vec v_shl_any_i32(vec v, int bits)
     return _mm512_sll_epi32(v, _mm_cvtsi32_si128(bits));
 }
 
+VEC vec v_shr_any_i32(vec v, int bits)
+{
+    return _mm512_srl_epi32(v, _mm_cvtsi32_si128(bits));
+}
+
+/* the lower halves of the lanes, which are below 65536; VEC_BYTES / 2 of them */
+VEC void v_store_u16(void *p, vec v) { v_store_half(p, _mm512_cvtepi32_epi16(v)); }
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
 
@@ -194,6 +202,12 @@ VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
     _mm_storeu_si128((void *)(p + 16), _mm512_cvtepi32_epi8(b));
     _mm_storeu_si128((void *)(p + 32), _mm512_cvtepi32_epi8(c));
     _mm_storeu_si128((void *)(p + 48), _mm512_cvtepi32_epi8(d));
+}
+
+/* of one; VEC_LANES bytes */
+VEC void v_store_u8(uint8_t *p, vec v)
+{
+    _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v));
 }
 
 VEC vec v_set_i64(uint64_t v) { return _mm512_set1_epi64((long long)v); }

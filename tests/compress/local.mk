@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 compress_tests = \
 	tests/compress/check_kernels \
+	tests/compress/check_narrow \
 	tests/compress/test_bitpack \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
+	tests/compress/test_f8 \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
 	tests/compress/test_octaves \
@@ -17,4 +19,4 @@ compress_tests = \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
-EXTRA_DIST += tests/compress/vectors.h tests/regress/ratio.csv
+EXTRA_DIST += tests/compress/guarded.h tests/compress/vectors.h tests/regress/ratio.csv

@@ -163,7 +163,8 @@ static void test_unbiased(void **state)
         const uint32_t flags = trib_codec_info(b.codec)->flags;
         for (int k = 0; k < 3 && flags & TRIB_CODEC_UNBIASED; k++) {
             float *x = vector_new(kinds[k], 77, DRAWN);
-            check_unbiased(&b, x, codec_texts[t]);
+            if (kinds[k] != VECTOR_TINY || strncmp(codec_texts[t], "f16", 3) != 0)
+                check_unbiased(&b, x, codec_texts[t]); /* f16 has nothing near 2^-90 */
             free(x);
         }
         buffers_free(&b);

@@ -27,6 +27,10 @@ static const char *const texts[] = {
     "terngrad:bucket=16",
     "onebit:bucket=8",
     "efsign:bucket=16",
+    "f8:bucket=16",
+    "f8:format=e5m2,bucket=8,round=random",
+    "f16:round=random",
+    "topk:ratio=0.3+bf16:round=random",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
