@@ -298,6 +298,5 @@ KERNEL void axpy_scalar(float *acc, const void *src, float weight, size_t n,
 }
 
 #include "compress/kernels_scalar_codec.h"
-#include "compress/kernels_scalar_quant.h"
 
 #endif

@@ -188,4 +188,6 @@ KERNEL void octaves_add_scalar(float *acc, const uint8_t *codes, size_t n,
         acc[i] += o->weight * octave_value(codes[i], o);
 }
 
+#include "compress/kernels_scalar_quant.h"
+
 #endif

@@ -198,11 +198,15 @@ static void test_noise_is_of_the_element(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_wire),
-        cmocka_unit_test(test_scale),      cmocka_unit_test(test_largest),    cmocka_unit_test(test_idempotent),
-       
-        cmocka_unit_test(test_denormals),  cmocka_unit_test(test_variance),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_noise_is_of_the_element),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_wire),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_largest),
+        cmocka_unit_test(test_idempotent),
+        cmocka_unit_test(test_denormals),
+        cmocka_unit_test(test_variance),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_noise_is_of_the_element),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
