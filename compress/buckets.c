@@ -115,6 +115,12 @@ bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t
     return magnitude && finite;
 }
 
+float trib_bucket_scale(float norm)
+{
+    const float scale = 1.0f / norm;
+    return scale * norm < 1.0f ? nextafterf(scale, INFINITY) : scale;
+}
+
 /* ---- decode --------------------------------------------------------------------- */
 
 /* A piece of a bucket within the range asked for, and its codes. */

@@ -63,8 +63,8 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
     X("natural", "natural[:bucket=N][,round=random|nearest][,ef=0|1]", \
       "rounding to powers of two, 8 bits", \
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
-    X("dither", "dither[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
-      "natural dithering: random rounding to halves, quarters … of a bucket's norm", \
+    X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
+      "random rounding to 1, 1/base, 1/base^2 … of a bucket's norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
     X("terngrad", "terngrad[:bucket=N][,clip=C][,ef=0]", \
       "random rounding to 0 or +- the largest, at most clip times the root mean square", \
@@ -123,6 +123,17 @@ static uint32_t flags_of(const struct trib_codec *c)
     return flags;
 }
 
+/* What the parameters make of the stages. */
+static bool resolve(struct trib_codec *c, struct trib_error *err)
+{
+    const char *refusal = NULL;
+    if (c->stages.quantise->resolve)
+        c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
+    if (refusal)
+        trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": %s", c->text, refusal);
+    return !refusal;
+}
+
 trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,
                                 struct trib_error *err, struct trib_codec **out)
 {
@@ -136,6 +147,10 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
         return status;
     }
     trib_codec_print(c);
+    if (!resolve(c, err)) {
+        free(c);
+        return TRIB_ERR_CODEC;
+    }
     c->info.text = c->text;
     c->info.flags = flags_of(c);
     c->info.delta = delta_of(c);

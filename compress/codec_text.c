@@ -41,6 +41,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_RATIO] = {"ratio", 1e-9, 1.0, UNSET, 0, NULL},
     [TRIB_PARAM_K] = {"k", 1.0, 4294967295.0, UNSET, 1, NULL},
     [TRIB_PARAM_FORMAT] = {"format", 0.0, 1.0, TRIB_FORMAT_E4M3, 1, format_names},
+    [TRIB_PARAM_BASE] = {"base", 1.1, 16.0, 2.0, 0, NULL},
     [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
     [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},

@@ -126,6 +126,24 @@ static void pair_add(float *acc, const uint8_t *codes, size_t n,
     pair_add_scalar(acc, codes, n, pair);
 }
 
+static void powers_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_powers *p)
+{
+    powers_encode_scalar(codes, x, n, 0, p);
+}
+
+static void powers_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_powers *p)
+{
+    powers_decode_scalar(x, codes, n, p);
+}
+
+static void powers_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_powers *p)
+{
+    powers_add_scalar(acc, codes, n, p);
+}
+
 static void f16_random(void *dst, const float *src, size_t n, const uint32_t key[2])
 {
     half_random_scalar(dst, src, n, 0, key, narrow_f16);
@@ -197,6 +215,9 @@ const struct trib_kernels trib_kernels_c = {
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,
     .pair_add = pair_add,
+    .powers_encode = powers_encode,
+    .powers_decode = powers_decode,
+    .powers_add = powers_add,
     .f16_random = f16_random,
     .bf16_random = bf16_random,
     .f8_encode = f8_encode,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Third part of kernels_scalar.h: rounding to floats of 8 and 16 bits.
+ * Third part of kernels_scalar.h: rounding to floats of 8 and 16 bits and to tables.
  */
 #ifndef COMPRESS_KERNELS_SCALAR_QUANT_H
 #define COMPRESS_KERNELS_SCALAR_QUANT_H
@@ -106,6 +106,46 @@ KERNEL void f8_add_scalar(float *acc, const uint8_t *codes, size_t n,
     const struct narrow format = f->e5m2 ? narrow_e5m2 : narrow_e4m3;
     for (size_t i = 0; i < n; i++)
         acc[i] += f->weight * f8_value(codes[i], format, f->norm);
+}
+
+KERNEL uint8_t power_code(float x, uint32_t i, const struct trib_powers *p)
+{
+    const float u = (float)(level_hash(i, p->key) >> 8) * 0x1p-24f;
+    const float y = float_of(magnitude_of(x)) * p->scale;
+    int32_t k = (int32_t)((float)(int32_t)bits_of(y) * p->factor + p->offset);
+    k = k < p->highest - 1 ? k : p->highest - 1;
+    k = k > 0 ? k : 0;
+    k += y >= p->level[k + 1];
+    const float share = (y - p->level[k]) * p->per_gap[k];
+    const uint32_t level = (uint32_t)k + (share + u >= 1.0f);
+    return (uint8_t)(level | (has_sign(x) ? p->sign : 0u));
+}
+
+KERNEL float power_value(uint8_t code, const struct trib_powers *p)
+{
+    const float v = p->level[code & (p->sign - 1u)] * p->norm;
+    return float_of(bits_of(v) ^ (code & p->sign ? 0x80000000u : 0u));
+}
+
+KERNEL void powers_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
+                                 const struct trib_powers *p)
+{
+    for (size_t i = first; i < n; i++)
+        codes[i] = power_code(x[i], (uint32_t)i, p);
+}
+
+KERNEL void powers_decode_scalar(float *x, const uint8_t *codes, size_t n,
+                                 const struct trib_powers *p)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = power_value(codes[i], p);
+}
+
+KERNEL void powers_add_scalar(float *acc, const uint8_t *codes, size_t n,
+                              const struct trib_powers *p)
+{
+    for (size_t i = 0; i < n; i++)
+        acc[i] += p->weight * power_value(codes[i], p);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Third part of kernels_vec.h: rounding to floats of 8 and 16 bits.
+ * Third part of kernels_vec.h: rounding to floats of 8 and 16 bits and to tables.
  */
 
 /* Of 32-bit lanes without sign. h is a hash; NULL: to nearest even. */
@@ -137,4 +137,113 @@ static void f8_add(float *acc, const uint8_t *codes, size_t n, const struct trib
         f8_add_as(acc, codes, n, f, narrow_e5m2);
     else
         f8_add_as(acc, codes, n, f, narrow_e4m3);
+}
+
+/* A table of levels: in one vec where they fit. */
+struct table_vec {
+    const float *at;
+    vec whole;
+    bool fits;
+};
+
+KERNEL struct table_vec table_vec_of(const float *table, bool fits)
+{
+    return (struct table_vec){table, v_load(table), fits};
+}
+
+KERNEL vec v_look_up(const struct table_vec *t, vec index)
+{
+    return t->fits ? v_pick_f32(t->whole, index) : v_gather_f32(t->at, index);
+}
+
+/* h is i * 0x9e3779b9 + key[0] */
+KERNEL vec v_power_code(vec x, vec h, const struct trib_powers *p,
+                        const struct table_vec *level, const struct table_vec *per_gap)
+{
+    const vec hash = v_hash(h, v_set_i32(p->key[1])), one = v_set_i32(1);
+    const vec u = v_mul_f32(v_to_f32(v_shr_i32(hash, 8)), v_set_f32(0x1p-24f));
+    const vec y = v_mul_f32(v_magnitude(x), v_set_f32(p->scale));
+    const vec guess = v_add_f32(v_mul_f32(v_to_f32(y), v_set_f32(p->factor)),
+                                v_set_f32(p->offset));
+    vec k = v_min_i32(v_truncate(guess), v_set_i32((uint32_t)p->highest - 1));
+    /* one more, and one less where that is above y: bits order as floats do */
+    k = v_add_i32(v_max_i32(k, v_zero()), one);
+    k = v_add_i32(k, v_keep_below_i32(v_set_i32(-1u), y, v_look_up(level, k)));
+    const vec above = v_sub_f32(y, v_look_up(level, k));
+    const vec share = v_add_f32(v_mul_f32(above, v_look_up(per_gap, k)), u);
+    k = v_add_i32(k, v_min_i32(v_truncate(share), one));
+    return v_or(k, v_and(v_sign_i32(x), v_set_i32(p->sign)));
+}
+
+KERNEL void powers_encode_as(uint8_t *codes, const float *x, size_t n,
+                             const struct trib_powers *p, bool fits)
+{
+    enum { L = VEC_LANES };
+    const struct table_vec level = table_vec_of(p->level, fits);
+    const struct table_vec per_gap = table_vec_of(p->per_gap, fits);
+    const vec step = v_set_i32(L * 0x9e3779b9u);
+    vec counter = v_counters(p->key[0]);
+    size_t i = 0;
+    for (; i + L <= n; i += L, counter = v_add_i32(counter, step))
+        v_store_u8(codes + i, v_power_code(v_load(x + i), counter, p, &level, &per_gap));
+    powers_encode_scalar(codes, x, n, i, p);
+}
+
+static void powers_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_powers *p)
+{
+    if (p->highest < VEC_LANES)
+        powers_encode_as(codes, x, n, p, true);
+    else
+        powers_encode_as(codes, x, n, p, false);
+}
+
+KERNEL vec v_power_value(const uint8_t *codes, const struct trib_powers *p,
+                         const struct table_vec *level)
+{
+    const vec code = v_load_u8(codes), sign = v_and(code, v_set_i32(p->sign));
+    const vec k = v_and(code, v_set_i32(p->sign - 1));
+    const vec v = v_mul_f32(v_look_up(level, k), v_set_f32(p->norm));
+    return v_xor(v, v_shl_any_i32(sign, __builtin_clz(p->sign)));
+}
+
+KERNEL void powers_decode_as(float *x, const uint8_t *codes, size_t n,
+                             const struct trib_powers *p, bool fits)
+{
+    const struct table_vec level = table_vec_of(p->level, fits);
+    size_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES)
+        v_store(x + i, v_power_value(codes + i, p, &level));
+    powers_decode_scalar(x + i, codes + i, n - i, p);
+}
+
+static void powers_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_powers *p)
+{
+    if (p->highest < VEC_LANES)
+        powers_decode_as(x, codes, n, p, true);
+    else
+        powers_decode_as(x, codes, n, p, false);
+}
+
+KERNEL void powers_add_as(float *acc, const uint8_t *codes, size_t n,
+                          const struct trib_powers *p, bool fits)
+{
+    const struct table_vec level = table_vec_of(p->level, fits);
+    const vec weight = v_set_f32(p->weight);
+    size_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES) {
+        const vec v = v_mul_f32(weight, v_power_value(codes + i, p, &level));
+        v_store(acc + i, v_add_f32(v_load(acc + i), v));
+    }
+    powers_add_scalar(acc + i, codes + i, n - i, p);
+}
+
+static void powers_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_powers *p)
+{
+    if (p->highest < VEC_LANES)
+        powers_add_as(acc, codes, n, p, true);
+    else
+        powers_add_as(acc, codes, n, p, false);
 }

@@ -23,6 +23,7 @@ libcompress_la_SOURCES = \
 	compress/levels.c \
 	compress/noise.h \
 	compress/octaves.c \
+	compress/powers.c \
 	compress/select.c \
 	compress/sign.c \
 	compress/sparse.c \

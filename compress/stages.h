@@ -22,6 +22,7 @@ enum trib_param_id {
     TRIB_PARAM_RATIO,
     TRIB_PARAM_K,
     TRIB_PARAM_FORMAT,
+    TRIB_PARAM_BASE,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -74,6 +75,9 @@ struct trib_quantise {
     void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
                        float weight, float *acc);
     double (*delta)(const struct trib_codec *c);
+    /* The quantiser for these parameters, its tables in c made; or a reason why there is
+     * none. NULL: this one. */
+    const struct trib_quantise *(*resolve)(struct trib_codec *c, const char **refusal_out);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
 };
 
@@ -95,7 +99,7 @@ struct trib_codec_row {
     uint32_t flags; /* with FEEDBACK: its default */
 };
 
-enum { TRIB_CODEC_TEXT_MAX = 160 };
+enum { TRIB_CODEC_TEXT_MAX = 160, TRIB_LEVELS_MAX = 128 };
 
 struct trib_codec {
     const struct trib_codec_row *row;
@@ -104,6 +108,8 @@ struct trib_codec {
     struct trib_stages stages;
     const struct trib_kernels *kernels;
     double param[TRIB_PARAM_COUNT];
+    float level[TRIB_LEVELS_MAX]; /* of quantisers that look levels up */
+    float per_gap[TRIB_LEVELS_MAX]; /* 1 / (level[k + 1] - level[k]) */
     struct trib_codec_info info;
     char text[TRIB_CODEC_TEXT_MAX];
 };
@@ -118,6 +124,7 @@ extern const struct trib_quantise trib_quantise_f8;
 extern const struct trib_quantise trib_quantise_levels;
 extern const struct trib_quantise trib_quantise_natural;
 extern const struct trib_quantise trib_quantise_dither;
+extern const struct trib_quantise trib_quantise_powers;
 extern const struct trib_quantise trib_quantise_ternary;
 extern const struct trib_quantise trib_quantise_means;
 extern const struct trib_quantise trib_quantise_sign;

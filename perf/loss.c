@@ -33,13 +33,14 @@ static double variance_of(const char *codec)
     double levels = exp2(number_of(codec, "bits", 4) - 1) - 1;
     double bucket = number_of(codec, "bucket", 512);
     double r = strstr(codec, "e5m2") != NULL ? 1.25 : 1.125; /* of two f8 */
-    double w = bucket / (4 * levels * levels), q = ldexp(sqrt(bucket), 1 - (int)levels);
+    double b = number_of(codec, "base", 2);
+    double w = bucket / (4 * levels * levels), q = sqrt(bucket) * pow(b, 1 - levels);
     if (strstr(codec, "f8") != NULL)
         return (r - 1) * (r - 1) / (4 * r) + 1e-5;
     if (strstr(codec, "natural") != NULL)
         return strstr(codec, "round=nearest") != NULL ? 1.0 / 9 : 1.0 / 8;
     if (strstr(codec, "dither") != NULL)
-        return 1.0 / 8 + q * fmin(1, q);
+        return (b + 1 / b - 2) / 4 + q * fmin(1, q);
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return 1;
     if (strstr(codec, "terngrad") != NULL) /* norm |x|_1 <= clip |x|^2 */

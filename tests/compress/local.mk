@@ -10,6 +10,7 @@ compress_tests = \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
 	tests/compress/test_octaves \
+	tests/compress/test_powers \
 	tests/compress/test_qsgd \
 	tests/compress/test_ratio \
 	tests/compress/test_select \

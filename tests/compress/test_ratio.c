@@ -36,6 +36,8 @@ static const char *const texts[] = {
     "dither:bits=3",
     "dither:bits=4",
     "dither:bits=5",
+    "dither:base=1.5,bits=5",
+    "dither:base=4,bits=3",
     "terngrad",
     "onebit",
     "efsign",

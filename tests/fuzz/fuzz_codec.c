@@ -31,6 +31,7 @@ static const char *const texts[] = {
     "f8:format=e5m2,bucket=8,round=random",
     "f16:round=random",
     "topk:ratio=0.3+bf16:round=random",
+    "dither:base=1.5,bits=7,bucket=8",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
