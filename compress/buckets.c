@@ -34,19 +34,31 @@ size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
 
 /* ---- encode --------------------------------------------------------------------- */
 
-/* The codes of one bucket, whose first value is number `index` of the vector. */
+/* One code a byte, of values of one bucket, from number `index` of the vector on. */
+static void quantise(const struct trib_codec *c, const float *x, size_t n,
+                     struct trib_noise *noise, uint64_t index, union trib_bucket_params *p,
+                     uint8_t *codes)
+{
+    uint32_t keys[2];
+    for (size_t i = 0, same; i < n; i += same) {
+        same = min_size(trib_noise_at(noise, index + i, keys), n - i);
+        bucketing(c)->encode(c->kernels, codes + i, x + i, same, keys, p);
+    }
+}
+
+/* The codes of one bucket, packed. */
 static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
-                         const struct trib_encode_key *key, uint64_t index,
+                         struct trib_noise *noise, uint64_t index,
                          union trib_bucket_params *p, int bits, uint8_t *dst)
 {
     uint8_t codes[PIECE + 8];
-    uint32_t keys[2];
+    if (bits == 8) {
+        quantise(c, x, n, noise, index, p, dst);
+        return;
+    }
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t count = min_size(PIECE, n - i);
-        for (size_t j = 0, same; j < count; j += same) {
-            same = min_size(trib_noise_at(key, index + i + j, keys), count - j);
-            bucketing(c)->encode(c->kernels, codes + j, x + i + j, same, keys, p);
-        }
+        quantise(c, x + i, count, noise, index + i, p, codes);
         c->kernels->bits_pack(dst + i / 8 * (size_t)bits, codes, count, bits);
     }
 }
@@ -57,13 +69,14 @@ void trib_buckets_encode(const struct trib_codec *c, const float *x, size_t n,
     const struct trib_bucketing *q = bucketing(c);
     const struct trib_buckets b = q->layout(c);
     union trib_bucket_params p = q->params(c);
+    struct trib_noise noise = trib_noise_new(key);
     uint8_t *codes = dst + heads_bytes(&b, n);
     for (size_t i = 0; i < n; i += b.bucket, dst += b.head) {
         const size_t count = min_size(b.bucket, n - i);
         const uint32_t magnitude = c->kernels->max_magnitude(x + i, count);
         uint8_t *to = codes + i / 8 * (size_t)b.bits;
         if (q->measure(c, x + i, count, magnitude, &p, dst))
-            encode_codes(c, x + i, count, key, key->index + i, &p, b.bits, to);
+            encode_codes(c, x + i, count, &noise, key->index + i, &p, b.bits, to);
         else
             memset(to, 0, trib_bits_bytes(count, b.bits));
     }
@@ -109,13 +122,20 @@ bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t
     return magnitude && finite;
 }
 
+float trib_bucket_scale(float norm)
+{
+    const float scale = 1.0f / norm;
+    return scale * norm < 1.0f ? nextafterf(scale, INFINITY) : scale;
+}
+
 /* ---- decode --------------------------------------------------------------------- */
 
 /* A piece of a bucket within the range asked for, and its codes. */
 struct piece {
     size_t at; /* in the range */
     size_t count;
-    uint8_t codes[PIECE + 8];
+    const uint8_t *codes; /* one a byte */
+    uint8_t unpacked[PIECE + 8];
 };
 
 /* The piece behind p, its head opened; false: the range is done. p is all 0 at first. */
@@ -131,7 +151,11 @@ static bool next_piece(const struct trib_codec *c, const struct trib_buckets *b,
         return false;
     assert(at % 8 == 0);
     bucketing(c)->open(code->src + at / b->bucket * b->head, params);
-    c->kernels->bits_unpack(p->codes, codes + at / 8 * (size_t)b->bits, p->count, b->bits);
+    p->codes = codes + at / 8 * (size_t)b->bits;
+    if (b->bits == 8)
+        return true;
+    c->kernels->bits_unpack(p->unpacked, p->codes, p->count, b->bits);
+    p->codes = p->unpacked;
     return true;
 }
 

@@ -23,6 +23,8 @@ union trib_bucket_params {
     struct trib_levels levels;
     struct trib_octaves octaves;
     struct trib_pair pair;
+    struct trib_f8 f8;
+    struct trib_powers powers;
 };
 
 struct trib_bucketing {
@@ -63,5 +65,12 @@ float trib_bucket_clip(const struct trib_codec *c, const float *x, size_t n, flo
  * one is not finite; false then. Else not below the largest, nor TRIB_SMALLEST_NORM. */
 bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,
                               uint32_t magnitude, float *norm_out, uint8_t *head_out);
+
+/** trib_bucket_scale - about 1 / norm, and norm times it not below 1. */
+float trib_bucket_scale(float norm);
+
+/* powers.c, for dither: why c's levels cannot be had, or NULL; its tables. */
+const char *trib_powers_refusal(const struct trib_codec *c);
+void trib_powers_prepare(struct trib_codec *c);
 
 #endif

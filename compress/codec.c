@@ -53,10 +53,13 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("none", "none", "elements as they are, any dtype", \
       none, all, f32, raw, \
       TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR | TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP) \
-    X("f16", "f16[:ef=0|1]", "IEEE half precision, to nearest even", \
+    X("f16", "f16[:round=nearest|random][,ef=0|1]", "IEEE half precision", \
       none, all, f16, raw, TRIB_CODEC_ANY_OP) \
-    X("bf16", "bf16[:ef=0|1]", "upper half of float32, to nearest even", \
+    X("bf16", "bf16[:round=nearest|random][,ef=0|1]", "upper half of float32", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
+    X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,ef=0|1]", \
+      "8-bit floats with a power of two per bucket", \
+      none, all, f8, bits, 0) \
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
@@ -74,8 +77,8 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("natural", "natural[:bucket=N][,round=random|nearest][,ef=0|1]", \
       "rounding to powers of two, 8 bits", \
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
-    X("dither", "dither[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
-      "natural dithering: random rounding to halves, quarters … of a bucket's norm", \
+    X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
+      "random rounding to 1, 1/base, 1/base^2 … of a bucket's norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
     X("terngrad", "terngrad[:bucket=N][,clip=C][,shared=0|1][,ef=0]", \
       "random rounding to 0 or +- the largest, at most clip times the root mean square", \
@@ -159,6 +162,8 @@ static uint32_t flags_of(const struct trib_codec *c)
         flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
+    else if (c->stages.quantise->nearest && !c->stages.select->sparse)
+        flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
         flags |= TRIB_CODEC_FEEDBACK;
     if (c->stages.quantise->lanes && !c->stages.select->sparse)
@@ -166,6 +171,17 @@ static uint32_t flags_of(const struct trib_codec *c)
     if (flags & TRIB_CODEC_LINEAR && trib_codec_share_floats(c, 1))
         flags |= TRIB_CODEC_SHARED;
     return flags;
+}
+
+/* What the parameters make of the stages. */
+static bool resolve(struct trib_codec *c, struct trib_error *err)
+{
+    const char *refusal = NULL;
+    if (c->stages.quantise->resolve)
+        c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
+    if (refusal)
+        trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": %s", c->text, refusal);
+    return !refusal;
 }
 
 trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,
@@ -184,6 +200,10 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     if (c->param[TRIB_PARAM_SHARED] > 0 && c->stages.quantise->shared)
         c->stages.quantise = c->stages.quantise->shared;
     trib_codec_print(c);
+    if (!resolve(c, err)) {
+        free(c);
+        return TRIB_ERR_CODEC;
+    }
     c->info.text = c->text;
     c->info.flags = flags_of(c);
     c->info.delta = delta_of(c);

@@ -34,6 +34,7 @@ struct param {
 #define UNSET (-1.0)
 
 static const char *const norm_names[] = {"l2", "max", NULL};
+static const char *const format_names[] = {"e4m3", "e5m2", NULL};
 static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
@@ -42,6 +43,8 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_AT] = {"at", 0.0, 3e38, 0.01, 0, NULL},
     [TRIB_PARAM_UNBIASED] = {"unbiased", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_BLOCK] = {"block", 8.0, 65536.0, 256.0, 8, NULL},
+    [TRIB_PARAM_FORMAT] = {"format", 0.0, 1.0, TRIB_FORMAT_E4M3, 1, format_names},
+    [TRIB_PARAM_BASE] = {"base", 1.1, 16.0, 2.0, 0, NULL},
     [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
     [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
@@ -142,7 +145,7 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
     const char *names[NAMES_MAX];
     char all[512];
     const size_t n = names_of(wanted, names);
-    const char *nearest = trib_text_nearest(name, names, n);
+    const char *nearest = name[0] ? trib_text_nearest(name, names, n) : NULL;
     if (nearest)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": there is no \"%s\"; did you mean \"%s\"?",
@@ -329,6 +332,8 @@ static void set_defaults(struct trib_codec *c)
 {
     for (int id = 0; id < TRIB_PARAM_COUNT; id++)
         c->param[id] = params[id].fallback;
+    if (c->stages.quantise->nearest)
+        c->param[TRIB_PARAM_ROUND] = TRIB_ROUND_NEAREST;
 }
 
 static trib_status_t parse(struct parsing *p)

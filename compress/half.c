@@ -4,10 +4,16 @@
  *
  *     wire     n values of 4 or 2 bytes, little-endian
  *     error    f32 none; to nearest even: |C(x) - x| <= 2^-11 |x| (f16, from 2^-14 to
- *              65504; below 2^-25 to 0, from 65520 to Inf) and 2^-8 |x| (bf16)
- *     bias     deterministic, so not unbiased for a given x; symmetric
+ *              65504; below 2^-25 to 0, from 65520 to Inf) and 2^-8 |x| (bf16);
+ *              round=random, to one of the two neighbours: at most twice that, and
+ *              E|C(x) - x|^2 <= 2^-22 |x|^2 (f16, from 2^-14 to 65504), 2^-16 |x|^2 (bf16)
+ *     bias     nearest: deterministic, so not unbiased for a given x; symmetric. random:
+ *              none up to the largest finite number, and as nearest above. f16: below
+ *              2^-48 to 0, as the noise has 24 bits
+ *     random   noise.h gives the keys, kernels.h makes noise of them
  *     state    none. NaN stays NaN, Inf stays Inf
  */
+#include "compress/noise.h"
 #include "compress/stages.h"
 
 static size_t bytes_f32(const struct trib_codec *c, size_t n)
@@ -29,18 +35,41 @@ static void encode_f32(const struct trib_codec *c, const float *x, size_t n,
     c->kernels->from_f32[TRIB_F32](dst, x, n);
 }
 
+typedef void (*random_fn)(void *dst, const float *src, size_t n, const uint32_t key[2]);
+
+static void encode_random(random_fn fn, const float *x, size_t n,
+                          const struct trib_encode_key *key, uint8_t *dst)
+{
+    struct trib_noise noise = trib_noise_new(key);
+    uint32_t keys[2];
+    for (size_t i = 0, same; i < n; i += same) {
+        same = trib_noise_at(&noise, key->index + i, keys);
+        same = same < n - i ? same : n - i;
+        fn(dst + i * sizeof(uint16_t), x + i, same, keys);
+    }
+}
+
+static bool is_random(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_RANDOM;
+}
+
 static void encode_f16(const struct trib_codec *c, const float *x, size_t n,
                        const struct trib_encode_key *key, uint8_t *dst)
 {
-    (void)key;
-    c->kernels->from_f32[TRIB_F16](dst, x, n);
+    if (is_random(c))
+        encode_random(c->kernels->f16_random, x, n, key, dst);
+    else
+        c->kernels->from_f32[TRIB_F16](dst, x, n);
 }
 
 static void encode_bf16(const struct trib_codec *c, const float *x, size_t n,
                         const struct trib_encode_key *key, uint8_t *dst)
 {
-    (void)key;
-    c->kernels->from_f32[TRIB_BF16](dst, x, n);
+    if (is_random(c))
+        encode_random(c->kernels->bf16_random, x, n, key, dst);
+    else
+        c->kernels->from_f32[TRIB_BF16](dst, x, n);
 }
 
 static void decode_f32(const struct trib_codec *c, const struct trib_code *code,
@@ -105,6 +134,8 @@ const struct trib_quantise trib_quantise_f32 = {
 
 const struct trib_quantise trib_quantise_f16 = {
     .name = "f16",
+    .params = TRIB_PARAM_BIT(ROUND),
+    .nearest = true,
     .bytes = bytes_half,
     .encode = encode_f16,
     .decode = decode_f16,
@@ -114,6 +145,8 @@ const struct trib_quantise trib_quantise_f16 = {
 
 const struct trib_quantise trib_quantise_bf16 = {
     .name = "bf16",
+    .params = TRIB_PARAM_BIT(ROUND),
+    .nearest = true,
     .bytes = bytes_half,
     .encode = encode_bf16,
     .decode = decode_bf16,

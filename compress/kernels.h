@@ -98,6 +98,44 @@ struct trib_integers {
     float weight;
 };
 
+/*
+ * Random rounding to levels of a table: level[0] = 0, rising to level[highest], each at least
+ * 1.07 times the one below. With y = |x| * scale, at most about level[highest] = 1, level k is
+ * the highest that is not above y; the number of y's bits times factor, plus offset, cut off,
+ * is k or k - 1, or below 0. The code is
+ *     min(floor((y - level[k]) * per_gap[k] + u), 1) + k | (x negative ? sign : 0)
+ * with u as above, and becomes its level times norm; for powers_add times weight after that.
+ * Both tables have room for TRIB_LEVELS_MAX.
+ */
+struct trib_powers {
+    const float *level;
+    const float *per_gap; /* 1 / (level[k + 1] - level[k]); of the highest 0 */
+    float scale;
+    float norm;
+    float weight;
+    float factor;
+    float offset;
+    int32_t highest;
+    uint32_t sign; /* the bit above the level's */
+    uint32_t key[2];
+};
+
+/*
+ * Floats of 8 bits, the sign above exponent and mantissa: OCP FP8 E4M3 (bias 7, no Inf, NaN
+ * 0x7f, largest 448) or E5M2 (bias 15, largest 57344). |x| * scale is rounded to nearest
+ * even or, with h as above, at random between its two neighbours so that the mean is right;
+ * above the largest it becomes that. x is finite. A code becomes its value times norm; for
+ * f8_add times weight after that.
+ */
+struct trib_f8 {
+    float scale;
+    float norm;
+    float weight;
+    bool e5m2;
+    bool random;
+    uint32_t key[2];
+};
+
 /* Of the elements without and with a sign; sums in 16 lanes as for sum_squares. */
 struct trib_sums {
     float positive;
@@ -194,6 +232,19 @@ struct trib_kernels {
     void (*average)(float *v, const float *x, size_t n, float keep, float take);
     /* out may be a or b */
     void (*combine)(float *out, const struct trib_combine *c, size_t n);
+    void (*powers_encode)(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_powers *p);
+    void (*powers_decode)(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_powers *p);
+    void (*powers_add)(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_powers *p);
+    /* To one of the two neighbours, so that the mean is right, by the hash above. Beyond the
+     * largest finite number as from_f32. */
+    void (*f16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
+    void (*bf16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
+    void (*f8_encode)(uint8_t *codes, const float *x, size_t n, const struct trib_f8 *f);
+    void (*f8_decode)(float *x, const uint8_t *codes, size_t n, const struct trib_f8 *f);
+    void (*f8_add)(float *acc, const uint8_t *codes, size_t n, const struct trib_f8 *f);
     /* compress/bitpack.h: codes has room for n rounded up to 8 and is changed there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);

@@ -198,6 +198,49 @@ static void combine(float *out, const struct trib_combine *c, size_t n)
     combine_scalar(out, c, n);
 }
 
+static void powers_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_powers *p)
+{
+    powers_encode_scalar(codes, x, n, 0, p);
+}
+
+static void powers_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_powers *p)
+{
+    powers_decode_scalar(x, codes, n, p);
+}
+
+static void powers_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_powers *p)
+{
+    powers_add_scalar(acc, codes, n, p);
+}
+
+static void f16_random(void *dst, const float *src, size_t n, const uint32_t key[2])
+{
+    half_random_scalar(dst, src, n, 0, key, narrow_f16);
+}
+
+static void bf16_random(void *dst, const float *src, size_t n, const uint32_t key[2])
+{
+    half_random_scalar(dst, src, n, 0, key, narrow_bf16);
+}
+
+static void f8_encode(uint8_t *codes, const float *x, size_t n, const struct trib_f8 *f)
+{
+    f8_encode_scalar(codes, x, n, 0, f);
+}
+
+static void f8_decode(float *x, const uint8_t *codes, size_t n, const struct trib_f8 *f)
+{
+    f8_decode_scalar(x, codes, n, f);
+}
+
+static void f8_add(float *acc, const uint8_t *codes, size_t n, const struct trib_f8 *f)
+{
+    f8_add_scalar(acc, codes, n, f);
+}
+
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
     trib_bits_pack(dst, codes, n, bits, 0);
@@ -257,6 +300,14 @@ const struct trib_kernels trib_kernels_c = {
     .pair_add = pair_add,
     .average = average,
     .combine = combine,
+    .powers_encode = powers_encode,
+    .powers_decode = powers_decode,
+    .powers_add = powers_add,
+    .f16_random = f16_random,
+    .bf16_random = bf16_random,
+    .f8_encode = f8_encode,
+    .f8_decode = f8_decode,
+    .f8_add = f8_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

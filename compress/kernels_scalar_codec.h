@@ -189,5 +189,6 @@ KERNEL void octaves_add_scalar(float *acc, const uint8_t *codes, size_t n,
 }
 
 #include "compress/kernels_scalar_integers.h"
+#include "compress/kernels_scalar_quant.h"
 
 #endif

@@ -107,6 +107,7 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 #include "compress/kernels_vec_integers.h"
 #include "compress/kernels_vec_select.h"
 #include "compress/kernels_vec_feedback.h"
+#include "compress/kernels_vec_quant.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -155,6 +156,14 @@ const struct trib_kernels VEC_TABLE = {
     .pair_add = pair_add,
     .average = average,
     .combine = combine,
+    .powers_encode = powers_encode,
+    .powers_decode = powers_decode,
+    .powers_add = powers_add,
+    .f16_random = f16_random,
+    .bf16_random = bf16_random,
+    .f8_encode = f8_encode,
+    .f8_decode = f8_decode,
+    .f8_add = f8_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
 };

@@ -118,7 +118,7 @@ void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n, floa
 
 /* The symbols of one bucket, whose first value is number `index` of the vector. */
 static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *l,
-                           const float *x, size_t n, const struct trib_encode_key *key,
+                           const float *x, size_t n, struct trib_noise *noise,
                            uint64_t index, struct trib_integers *g, uint8_t *dst)
 {
     uint8_t codes[PIECE + 8];
@@ -127,7 +127,7 @@ static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *
         const size_t count = min_size(PIECE, n - i);
         uint8_t *to = l->bits < 8 ? codes : dst + i * element;
         for (size_t j = 0, same; j < count; j += same) {
-            same = min_size(trib_noise_at(key, index + i + j, g->key), count - j);
+            same = min_size(trib_noise_at(noise, index + i + j, g->key), count - j);
             rule_of(c)->encode(c, to + j * element, x + i + j, same, g);
         }
         if (l->bits < 8)
@@ -142,6 +142,7 @@ void trib_lanes_encode_shared(const struct trib_codec *c, const float *x, size_t
     const struct trib_lanes l = rule_of(c)->lanes(c);
     const struct header h = {
         .bits = (uint8_t)l.bits, .kind = KIND_SYMBOLS, .contributions = 1};
+    struct trib_noise noise = trib_noise_new(key);
     float head[TRIB_LANE_HEADS_MAX];
     if (n == 0)
         return;
@@ -159,7 +160,7 @@ void trib_lanes_encode_shared(const struct trib_codec *c, const float *x, size_t
         heads += l.heads * sizeof *head;
         share = share ? share + l.heads : NULL;
         if (rule_of(c)->grid(c, head, 1, &g))
-            encode_symbols(c, &l, x + i, count, key, key->index + i, &g, to);
+            encode_symbols(c, &l, x + i, count, &noise, key->index + i, &g, to);
         else
             memset(to, 0, lanes_bytes(count, l.bits));
     }

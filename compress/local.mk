@@ -12,23 +12,26 @@ libcompress_la_SOURCES = \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
 	compress/feedback_rule.c compress/feedback_rule.h \
+	compress/f8.c \
 	compress/gaps.c compress/gaps.h \
 	compress/half.c \
 	compress/integers.c \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
-	compress/kernels_scalar_feedback.h \
+	compress/kernels_scalar_feedback.h compress/kernels_scalar_quant.h \
 	compress/kernels_scalar_integers.h compress/kernels_scalar_select.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
 	compress/kernels_vec_feedback.h compress/kernels_vec_integers.h \
+	compress/kernels_vec_quant.h \
 	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/lanes.c compress/lanes.h \
 	compress/levels.c \
 	compress/noise.h \
 	compress/number.c compress/number.h \
 	compress/octaves.c \
+	compress/powers.c \
 	compress/randomk.c \
 	compress/select.c compress/selection.h \
 	compress/sign.c \

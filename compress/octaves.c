@@ -15,7 +15,7 @@
  *     bias       none; E|C(x) - x|^2 <= |x|^2 / 8, so delta = 8/7. Below 2^-125 of the
  *                bucket's largest an element becomes 0, above 2^127 it becomes that.
  *                round=nearest: |C(x) - x|^2 <= |x|^2 / 9, so delta = 9/8; biased
- * dither
+ * dither       of base 2; others: powers.c
  *     equation   levels 0, 2^(1-s), …, 1/2, 1 of the norm, s = 2^(bits-1) - 1; |x_i| / norm
  *                becomes one of the two levels around it, so that the mean is right
  *     code       `bits` bits; head: the norm, f32, l2 or max of the bucket
@@ -152,9 +152,7 @@ static bool dither_measure(const struct trib_codec *c, const float *x, size_t n,
 {
     if (!trib_bucket_measure_norm(c, x, n, magnitude, &p->octaves.norm, head_out))
         return false;
-    p->octaves.scale = 1.0f / p->octaves.norm;
-    if (p->octaves.scale * p->octaves.norm < 1.0f) /* the norm itself is level s */
-        p->octaves.scale = nextafterf(p->octaves.scale, INFINITY);
+    p->octaves.scale = trib_bucket_scale(p->octaves.norm); /* the norm itself is level s */
     return true;
 }
 
@@ -181,9 +179,23 @@ static const struct trib_bucketing dither = {
     .add = add,
 };
 
+/* Any other base has kernels of its own. */
+static const struct trib_quantise *dither_resolve(struct trib_codec *c,
+                                                  const char **refusal_out)
+{
+    if (c->param[TRIB_PARAM_BASE] == 2)
+        return &trib_quantise_dither;
+    *refusal_out = trib_powers_refusal(c);
+    if (!*refusal_out)
+        trib_powers_prepare(c);
+    return &trib_quantise_powers;
+}
+
 const struct trib_quantise trib_quantise_dither = {
     .name = "dither",
-    .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM),
+    .params = TRIB_PARAM_BIT(BASE) | TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) |
+              TRIB_PARAM_BIT(NORM),
+    .resolve = dither_resolve,
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,
     .decode = trib_buckets_decode,

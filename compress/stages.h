@@ -24,6 +24,8 @@ enum trib_param_id {
     TRIB_PARAM_AT,
     TRIB_PARAM_UNBIASED,
     TRIB_PARAM_BLOCK,
+    TRIB_PARAM_FORMAT,
+    TRIB_PARAM_BASE,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -35,6 +37,7 @@ enum trib_param_id {
 };
 
 enum { TRIB_NORM_L2, TRIB_NORM_MAX }; /* values of TRIB_PARAM_NORM */
+enum { TRIB_FORMAT_E4M3, TRIB_FORMAT_E5M2 }; /* of TRIB_PARAM_FORMAT */
 enum { TRIB_ROUND_RANDOM, TRIB_ROUND_NEAREST }; /* of TRIB_PARAM_ROUND */
 
 #define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
@@ -77,6 +80,7 @@ struct trib_select {
 struct trib_quantise {
     const char *name;
     uint32_t params;
+    bool nearest; /* the default of TRIB_PARAM_ROUND */
     size_t (*bytes)(const struct trib_codec *c, size_t n); /* exact, for n values */
     void (*encode)(const struct trib_codec *c, const float *x, size_t n,
                    const struct trib_encode_key *key, uint8_t *dst);
@@ -84,6 +88,9 @@ struct trib_quantise {
     void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
                        float weight, float *acc);
     double (*delta)(const struct trib_codec *c);
+    /* The quantiser for these parameters, its tables in c made; or a reason why there is
+     * none. NULL: this one. */
+    const struct trib_quantise *(*resolve)(struct trib_codec *c, const char **refusal_out);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
     const struct trib_lane_rule *lanes; /* of lanes.h; NULL: its words do not add */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
@@ -107,7 +114,7 @@ struct trib_codec_row {
     uint32_t flags; /* with FEEDBACK: its default */
 };
 
-enum { TRIB_CODEC_TEXT_MAX = 160 };
+enum { TRIB_CODEC_TEXT_MAX = 160, TRIB_LEVELS_MAX = 128 };
 
 struct trib_codec {
     const struct trib_codec_row *row;
@@ -117,6 +124,8 @@ struct trib_codec {
     const struct trib_kernels *kernels;
     double param[TRIB_PARAM_COUNT];
     uint32_t ranks; /* contributions that a word may have, at most */
+    float level[TRIB_LEVELS_MAX]; /* of quantisers that look levels up */
+    float per_gap[TRIB_LEVELS_MAX]; /* 1 / (level[k + 1] - level[k]) */
     struct trib_codec_info info;
     char text[TRIB_CODEC_TEXT_MAX];
 };
@@ -130,9 +139,11 @@ extern const struct trib_select trib_select_blocks;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
+extern const struct trib_quantise trib_quantise_f8;
 extern const struct trib_quantise trib_quantise_levels;
 extern const struct trib_quantise trib_quantise_natural;
 extern const struct trib_quantise trib_quantise_dither;
+extern const struct trib_quantise trib_quantise_powers;
 extern const struct trib_quantise trib_quantise_ternary;
 extern const struct trib_quantise trib_quantise_levels_shared;
 extern const struct trib_quantise trib_quantise_ternary_shared;

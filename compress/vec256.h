@@ -180,6 +180,10 @@ VEC vec v_clamp_f32(vec v, vec low, vec high)
 VEC vec v_sub_i32(vec a, vec b) { return _mm256_sub_epi32(a, b); }
 VEC vec v_add_i16(vec a, vec b) { return _mm256_add_epi16(a, b); }
 
+VEC vec v_sub_f32(vec a, vec b) { return of_ps(_mm256_sub_ps(ps(a), ps(b))); }
+/* lanes of a table; of one in memory */
+VEC vec v_pick_f32(vec table, vec i) { return _mm256_permutevar8x32_epi32(table, i); }
+VEC vec v_gather_f32(const float *p, vec i) { return of_ps(_mm256_i32gather_ps(p, i, 4)); }
 VEC vec v_to_f32(vec v) { return of_ps(_mm256_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm256_cvttps_epi32(ps(v)); }
 /* all ones where negative */
@@ -187,6 +191,19 @@ VEC vec v_sign_i32(vec v) { return _mm256_srai_epi32(v, 31); }
 VEC vec v_shl_any_i32(vec v, int bits)
 {
     return _mm256_sll_epi32(v, _mm_cvtsi32_si128(bits));
+}
+
+VEC vec v_shr_any_i32(vec v, int bits)
+{
+    return _mm256_srl_epi32(v, _mm_cvtsi32_si128(bits));
+}
+
+/* the lower halves of the lanes, which are below 65536; VEC_BYTES / 2 of them */
+VEC void v_store_u16(void *p, vec v)
+{
+    /* packs within 128-bit halves: bring quadwords 0 and 2 together */
+    const vec packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(v, v), 0x08);
+    v_store_half(p, _mm256_castsi256_si128(packed));
 }
 
 /* one bit a lane where a >= b, signed */
@@ -218,6 +235,14 @@ VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
         _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
     const vec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     v_store(p, _mm256_permutevar8x32_epi32(packed, order));
+}
+
+/* of one; VEC_LANES bytes */
+VEC void v_store_u8(uint8_t *p, vec v)
+{
+    const __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+    const __m128i words = _mm_packus_epi32(low, high);
+    _mm_storel_epi64((void *)p, _mm_packus_epi16(words, words));
 }
 
 VEC vec v_set_i64(uint64_t v) { return _mm256_set1_epi64x((long long)v); }

@@ -171,6 +171,10 @@ VEC vec v_clamp_f32(vec v, vec low, vec high)
 VEC vec v_sub_i32(vec a, vec b) { return _mm512_sub_epi32(a, b); }
 VEC vec v_add_i16(vec a, vec b) { return _mm512_add_epi16(a, b); }
 
+VEC vec v_sub_f32(vec a, vec b) { return of_ps(_mm512_sub_ps(ps(a), ps(b))); }
+/* lanes of a table; of one in memory */
+VEC vec v_pick_f32(vec table, vec i) { return _mm512_permutexvar_epi32(i, table); }
+VEC vec v_gather_f32(const float *p, vec i) { return of_ps(_mm512_i32gather_ps(i, p, 4)); }
 VEC vec v_to_f32(vec v) { return of_ps(_mm512_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm512_cvttps_epi32(ps(v)); }
 /* all ones where negative */
@@ -179,6 +183,14 @@ VEC vec v_shl_any_i32(vec v, int bits)
 {
     return _mm512_sll_epi32(v, _mm_cvtsi32_si128(bits));
 }
+
+VEC vec v_shr_any_i32(vec v, int bits)
+{
+    return _mm512_srl_epi32(v, _mm_cvtsi32_si128(bits));
+}
+
+/* the lower halves of the lanes, which are below 65536; VEC_BYTES / 2 of them */
+VEC void v_store_u16(void *p, vec v) { v_store_half(p, _mm512_cvtepi32_epi16(v)); }
 
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
@@ -203,6 +215,12 @@ VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
     _mm_storeu_si128((void *)(p + 16), _mm512_cvtepi32_epi8(b));
     _mm_storeu_si128((void *)(p + 32), _mm512_cvtepi32_epi8(c));
     _mm_storeu_si128((void *)(p + 48), _mm512_cvtepi32_epi8(d));
+}
+
+/* of one; VEC_LANES bytes */
+VEC void v_store_u8(uint8_t *p, vec v)
+{
+    _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v));
 }
 
 VEC vec v_set_i64(uint64_t v) { return _mm512_set1_epi64((long long)v); }

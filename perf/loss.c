@@ -32,11 +32,15 @@ static double variance_of(const char *codec)
 {
     double levels = exp2(number_of(codec, "bits", 4) - 1) - 1;
     double bucket = number_of(codec, "bucket", 512);
-    double w = bucket / (4 * levels * levels), q = ldexp(sqrt(bucket), 1 - (int)levels);
+    double r = strstr(codec, "e5m2") != NULL ? 1.25 : 1.125; /* of two f8 */
+    double b = number_of(codec, "base", 2);
+    double w = bucket / (4 * levels * levels), q = sqrt(bucket) * pow(b, 1 - levels);
+    if (strstr(codec, "f8") != NULL)
+        return (r - 1) * (r - 1) / (4 * r) + 1e-5;
     if (strstr(codec, "natural") != NULL)
         return strstr(codec, "round=nearest") != NULL ? 1.0 / 9 : 1.0 / 8;
     if (strstr(codec, "dither") != NULL)
-        return 1.0 / 8 + q * fmin(1, q);
+        return (b + 1 / b - 2) / 4 + q * fmin(1, q);
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return 1;
     if (strstr(codec, "terngrad") != NULL) /* norm |x|_1 <= clip |x|^2 */
@@ -98,6 +102,8 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.rounding = 0x1p-11;
     else if (begins(codec, "bf16") || strstr(codec, "+bf16") != NULL)
         loss.rounding = 0x1p-8;
+    if (strstr(codec, "round=random") != NULL)
+        loss.rounding *= 2;
 
     if (begins(codec, "none")) {
         loss.kind = PERF_LOSS_NONE;
@@ -118,6 +124,7 @@ struct perf_loss perf_loss_of(const char *codec)
     } else if (loss.variance > 0) {
         bool biased = begins(codec, "onebit") || begins(codec, "efsign");
         biased |= begins(codec, "terngrad");
+        biased |= begins(codec, "f8") && strstr(codec, "round=random") == NULL;
         loss.kind = biased ? PERF_LOSS_BIASED : PERF_LOSS_RANDOM;
     }
     return loss;

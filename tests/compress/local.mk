@@ -2,16 +2,19 @@
 compress_tests = \
 	tests/compress/check_kernels \
 	tests/compress/check_select_kernels \
+	tests/compress/check_narrow \
 	tests/compress/test_bitpack \
 	tests/compress/test_blocks \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
 	tests/compress/test_feedback_rule \
+	tests/compress/test_f8 \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
 	tests/compress/test_lanes \
 	tests/compress/test_octaves \
+	tests/compress/test_powers \
 	tests/compress/test_qsgd \
 	tests/compress/test_randomk \
 	tests/compress/test_ratio \
@@ -23,4 +26,4 @@ compress_tests = \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
-EXTRA_DIST += tests/compress/vectors.h tests/regress/ratio.csv
+EXTRA_DIST += tests/compress/guarded.h tests/compress/vectors.h tests/regress/ratio.csv

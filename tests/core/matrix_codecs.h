@@ -34,6 +34,12 @@ static inline double tolerance_bf16(const struct matrix_element *e)
     return e->hops * 0x1p-7 * e->magnitude;
 }
 
+/* An eighth, or a step below the least normal number of what 448 stands for. */
+static inline double tolerance_f8(const struct matrix_element *e)
+{
+    return (pow(1.125, e->hops) - 1) * e->magnitude + e->hops * 0x1p-9 * 8 * e->ranks / 224;
+}
+
 /* Each word is off by at most a bucket's norm / levels. */
 static inline double tolerance_qsgd(const struct matrix_element *e)
 {
@@ -88,6 +94,7 @@ static const struct matrix_codec matrix_codecs[] = {
     {"none", true, false, NULL},
     {"f16", true, false, tolerance_f16},
     {"bf16", true, false, tolerance_bf16},
+    {"f8:round=random", false, true, tolerance_f8},
     {"qsgd:bits=8", false, true, tolerance_qsgd},
     {"topk:ratio=0.25", false, false, tolerance_topk},
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},

@@ -32,6 +32,11 @@ static const char *const texts[] = {
     "randomk:k=3,unbiased=1+natural:bucket=8",
     "blocks:block=8",
     "blocks:block=16,ratio=0.3+qsgd:bits=3,bucket=8",
+    "f8:bucket=16",
+    "f8:format=e5m2,bucket=8,round=random",
+    "f16:round=random",
+    "topk:ratio=0.3+bf16:round=random",
+    "dither:base=1.5,bits=7,bucket=8",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 

@@ -35,9 +35,9 @@ try "nothing to send" 0 "0 B" allreduce -n 2 --check --iters 3 --sizes 0
 grep -qE '^ +0 B +3 .* 0$' "$said"
 result $? "nothing has a row, and is right"
 
-for codec in bf16 f16 topk:ratio=0.01 qsgd:bits=2 qsgd:bits=8 natural dither \
-    natural:round=nearest terngrad onebit efsign topk:ratio=0.01+natural \
-    topk:ratio=0.02+qsgd; do
+for codec in bf16 f16 bf16:round=random f8 f8:round=random topk:ratio=0.01 qsgd:bits=2 \
+    qsgd:bits=8 natural dither dither:base=1.5 natural:round=nearest terngrad onebit efsign \
+    topk:ratio=0.01+natural topk:ratio=0.02+qsgd topk:ratio=0.02+f8; do
     try "allreduce by codec $codec" 0 "codec $codec," allreduce -n 3 --check \
         --codec "$codec" --iters 3 --warmup 1 --sizes 8,4K,64K
 done
