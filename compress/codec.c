@@ -59,6 +59,9 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("dgc", "dgc[:ratio=R|k=N][,ef=0|1][+VALUES]", \
+      "0.8 k to k of the largest magnitudes, by a sampled threshold", \
+      none, dgc, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("threshold", "threshold[:at=T][,ef=0|1][+VALUES]", "all magnitudes from T on", \
       none, threshold, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("randomk", "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \

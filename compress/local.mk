@@ -11,6 +11,7 @@ libcompress_la_SOURCES = \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
+	compress/dgc.c \
 	compress/gaps.c compress/gaps.h \
 	compress/half.c \
 	compress/kernels.c compress/kernels.h \

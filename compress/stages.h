@@ -120,6 +120,7 @@ struct trib_codec {
 extern const struct trib_transform trib_transform_none;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
+extern const struct trib_select trib_select_dgc;
 extern const struct trib_select trib_select_threshold;
 extern const struct trib_select trib_select_randomk;
 extern const struct trib_select trib_select_blocks;

@@ -54,7 +54,7 @@ static bool begins(const char *codec, const char *name)
 
 static bool selects(const char *codec)
 {
-    static const char *const names[] = {"topk", "threshold", "randomk"};
+    static const char *const names[] = {"topk", "dgc", "threshold", "randomk"};
     if (begins(codec, "blocks") && number_of(codec, "ratio", 1) < 1)
         return true;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -77,10 +77,12 @@ static bool feeds_back(const char *codec)
    has elements of its own. */
 static void set_share(const char *codec, struct perf_loss *loss)
 {
-    if (!begins(codec, "topk") && !begins(codec, "blocks"))
+    bool dgc = begins(codec, "dgc");
+    double part = dgc ? 0.8 : 1;
+    if (!dgc && !begins(codec, "topk") && !begins(codec, "blocks"))
         return;
-    loss->k = number_of(codec, "k", 0);
-    loss->ratio = loss->k > 0 ? 0 : number_of(codec, "ratio", 0.01);
+    loss->k = part * number_of(codec, "k", 0);
+    loss->ratio = loss->k > 0 ? 0 : part * number_of(codec, "ratio", dgc ? 0.001 : 0.01);
 }
 
 /* Elements drawn at random, the same by all ranks, and scaled: w = n/k - 1, rounded up. */

@@ -7,6 +7,7 @@ compress_tests = \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
+	tests/compress/test_dgc \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
 	tests/compress/test_octaves \

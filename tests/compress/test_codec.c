@@ -69,6 +69,7 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("bf16:ef=1"), TRIB_CODEC_ANY_OP | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("dgc"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("threshold"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("randomk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("randomk:unbiased=1"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
@@ -101,6 +102,7 @@ static void test_delta(void **state)
     assert_true(delta_of("randomk:ratio=0.3,unbiased=1") == 0.0);
     assert_true(delta_of("blocks") == 1.0);
     assert_true(delta_of("blocks:ratio=0.1") == 10.0);
+    assert_true(delta_of("dgc:ratio=0.01") == 125.0);
     assert_true(delta_of("threshold:at=0.1") == 0.0);
     assert_true(delta_of("threshold:at=0") == 1.0);
     assert_true(delta_of("qsgd:bits=4") == 0.0);

@@ -75,6 +75,7 @@ static const struct matrix_codec matrix_codecs[] = {
     {"qsgd:bits=8", false, true, tolerance_qsgd},
     {"topk:ratio=0.25", false, false, tolerance_topk},
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},
+    {"dgc:ratio=0.2", false, false, tolerance_topk},
     {"threshold:at=0.3+bf16", false, false, tolerance_threshold},
     {"randomk:ratio=0.3", false, false, tolerance_topk},
     {"blocks:block=8", false, false, tolerance_exact},

@@ -32,6 +32,7 @@ static const char *const texts[] = {
     "randomk:k=3,unbiased=1+natural:bucket=8",
     "blocks:block=8",
     "blocks:block=16,ratio=0.3+qsgd:bits=3,bucket=8",
+    "dgc:ratio=0.1",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
