@@ -70,6 +70,9 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("blocks", "blocks[:ratio=R][,block=N][,ef=0|1][+VALUES]", \
       "blocks of N elements that are not zero; ratio<1: the largest of them", \
       none, blocks, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED) \
+    X("adacomp", "adacomp[:bin=N][,factor=F][,ef=0|1]", \
+      "what may become the largest of its bin, as a sign; the mean of the largest", \
+      none, adacomp, magnitude, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \

@@ -7,6 +7,7 @@ libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 libcompress_la_LIBADD =
 libcompress_la_SOURCES = \
 	compress/bitpack.h \
+	compress/adacomp.c \
 	compress/blocks.c \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \

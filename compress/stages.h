@@ -24,6 +24,8 @@ enum trib_param_id {
     TRIB_PARAM_AT,
     TRIB_PARAM_UNBIASED,
     TRIB_PARAM_BLOCK,
+    TRIB_PARAM_BIN,
+    TRIB_PARAM_FACTOR,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -124,6 +126,7 @@ extern const struct trib_select trib_select_dgc;
 extern const struct trib_select trib_select_threshold;
 extern const struct trib_select trib_select_randomk;
 extern const struct trib_select trib_select_blocks;
+extern const struct trib_select trib_select_adacomp;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
@@ -133,6 +136,7 @@ extern const struct trib_quantise trib_quantise_dither;
 extern const struct trib_quantise trib_quantise_ternary;
 extern const struct trib_quantise trib_quantise_means;
 extern const struct trib_quantise trib_quantise_sign;
+extern const struct trib_quantise trib_quantise_magnitude;
 extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
 extern const struct trib_pack trib_pack_gaps;

@@ -27,6 +27,12 @@ static double number_of(const char *codec, const char *key, double otherwise)
     return otherwise;
 }
 
+static bool begins(const char *codec, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
+}
+
 /* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else 0. */
 static double variance_of(const char *codec)
 {
@@ -39,17 +45,13 @@ static double variance_of(const char *codec)
         return 1.0 / 8 + q * fmin(1, q);
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return 1;
+    if (begins(codec, "adacomp"))
+        return number_of(codec, "bin", 64) + 1;
     if (strstr(codec, "terngrad") != NULL) /* norm |x|_1 <= clip |x|^2 */
         return number_of(codec, "clip", 2.5) + 1;
     if (strstr(codec, "qsgd") == NULL)
         return 0;
     return strstr(codec, "norm=l2") == NULL ? w : fmin(w, sqrt(bucket) / levels);
-}
-
-static bool begins(const char *codec, const char *name)
-{
-    size_t length = strlen(name);
-    return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
 }
 
 static bool selects(const char *codec)
@@ -68,6 +70,8 @@ static bool feeds_back(const char *codec)
 {
     if (number_of(codec, "unbiased", 0) > 0)
         return false;
+    if (begins(codec, "adacomp"))
+        return true;
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return true;
     return selects(codec);
@@ -119,7 +123,7 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.rounding = 1.0 / 3;
     } else if (loss.variance > 0) {
         bool biased = begins(codec, "onebit") || begins(codec, "efsign");
-        biased |= begins(codec, "terngrad");
+        biased |= begins(codec, "terngrad") || begins(codec, "adacomp");
         loss.kind = biased ? PERF_LOSS_BIASED : PERF_LOSS_RANDOM;
     }
     return loss;

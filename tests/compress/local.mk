@@ -2,6 +2,7 @@
 compress_tests = \
 	tests/compress/check_kernels \
 	tests/compress/check_select_kernels \
+	tests/compress/test_adacomp \
 	tests/compress/test_bitpack \
 	tests/compress/test_blocks \
 	tests/compress/test_codec \

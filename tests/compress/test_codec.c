@@ -81,6 +81,7 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("blocks+natural"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("blocks+bf16"), TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("blocks:ratio=0.5"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("adacomp"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("qsgd"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural:round=nearest"), 0);
@@ -103,6 +104,7 @@ static void test_delta(void **state)
     assert_true(delta_of("blocks") == 1.0);
     assert_true(delta_of("blocks:ratio=0.1") == 10.0);
     assert_true(delta_of("dgc:ratio=0.01") == 125.0);
+    assert_true(delta_of("adacomp") == 0.0);
     assert_true(delta_of("threshold:at=0.1") == 0.0);
     assert_true(delta_of("threshold:at=0") == 1.0);
     assert_true(delta_of("qsgd:bits=4") == 0.0);

@@ -33,6 +33,7 @@ static const char *const texts[] = {
     "blocks:block=8",
     "blocks:block=16,ratio=0.3+qsgd:bits=3,bucket=8",
     "dgc:ratio=0.1",
+    "adacomp:bin=10",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
