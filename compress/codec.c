@@ -63,6 +63,9 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
+    X("dgc", "dgc[:ratio=R|k=N][,ef=0|1][+VALUES]", \
+      "0.8 k to k of the largest magnitudes, by a sampled threshold", \
+      none, dgc, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("threshold", "threshold[:at=T][,ef=0|1][+VALUES]", "all magnitudes from T on", \
       none, threshold, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("randomk", "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \
@@ -71,6 +74,9 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("blocks", "blocks[:ratio=R][,block=N][,ef=0|1][+VALUES]", \
       "blocks of N elements that are not zero; ratio<1: the largest of them", \
       none, blocks, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED) \
+    X("adacomp", "adacomp[:bin=N][,factor=F][,ef=0|1]", \
+      "what may become the largest of its bin, as a sign; the mean of the largest", \
+      none, adacomp, magnitude, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \

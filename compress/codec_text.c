@@ -45,6 +45,8 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_BLOCK] = {"block", 8.0, 65536.0, 256.0, 8, NULL},
     [TRIB_PARAM_FORMAT] = {"format", 0.0, 1.0, TRIB_FORMAT_E4M3, 1, format_names},
     [TRIB_PARAM_BASE] = {"base", 1.1, 16.0, 2.0, 0, NULL},
+    [TRIB_PARAM_BIN] = {"bin", 1.0, 65536.0, 64.0, 1, NULL},
+    [TRIB_PARAM_FACTOR] = {"factor", 1.0, 100.0, 2.0, 0, NULL},
     [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
     [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
@@ -123,6 +125,12 @@ static bool quantises(const struct trib_codec_row *row)
            !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 
+/* Rows that may stand before a "+". */
+static bool selects_alone(const struct trib_codec_row *row)
+{
+    return row->stages.select->sparse && row->stages.quantise == &trib_quantise_f32;
+}
+
 static bool any_row(const struct trib_codec_row *row)
 {
     (void)row;
@@ -160,12 +168,11 @@ static trib_status_t find_values(struct parsing *p)
     const struct trib_codec_row *first = p->codec->row;
     const char *name = p->segments[1].name, *names[NAMES_MAX];
     char all[512];
-    if (!first->stages.select->sparse || p->n_segments > 2)
+    if (!selects_alone(first) || p->n_segments > 2)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": nothing can follow \"%s\", which says how values "
                          "are written",
-                         p->text,
-                         first->stages.select->sparse ? name : p->segments[0].name);
+                         p->text, selects_alone(first) ? name : p->segments[0].name);
     p->codec->values = row_find(name);
     if (!p->codec->values)
         return fail_name(p, name, quantises);

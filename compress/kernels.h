@@ -157,6 +157,13 @@ struct trib_combine {
     float wb;
 };
 
+/* What select_ahead looks for. */
+struct trib_ahead {
+    float factor;
+    uint32_t least; /* magnitude */
+    uint32_t first; /* position of the first element */
+};
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -186,6 +193,12 @@ struct trib_kernels {
     /* acc += x, and select_at_least of that */
     size_t (*add_select)(float *acc, const float *x, size_t n, uint32_t threshold,
                          uint32_t *positions_out);
+    /* acc += x, and max_magnitude of that */
+    uint32_t (*add_max)(float *acc, const float *x, size_t n);
+    /* As select_at_least: the positions where g is not 0 and the magnitude of
+     * g + factor * d, rounded after the product and the sum, is at least `least` */
+    size_t (*select_ahead)(const float *g, const float *d, size_t n,
+                           const struct trib_ahead *a, uint32_t *positions_out);
     /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not all
      * magnitudes are 0, rising; returns how many. Room for all. */
     size_t (*blocks_nonzero)(const float *x, size_t n, size_t block, uint32_t *numbers_out);

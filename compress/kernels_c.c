@@ -71,6 +71,17 @@ static size_t add_select(float *acc, const float *x, size_t n, uint32_t threshol
     return add_select_scalar(acc, x, n, threshold, positions_out);
 }
 
+static uint32_t add_max(float *acc, const float *x, size_t n)
+{
+    return add_max_scalar(acc, x, n);
+}
+
+static size_t select_ahead(const float *g, const float *d, size_t n,
+                           const struct trib_ahead *a, uint32_t *positions_out)
+{
+    return select_ahead_scalar(g, d, 0, n, a, positions_out);
+}
+
 static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
 {
     return blocks_nonzero_scalar(x, n, block, numbers_out);
@@ -277,6 +288,8 @@ const struct trib_kernels trib_kernels_c = {
     .sum_squares = sum_squares,
     .select_at_least = select_at_least,
     .add_select = add_select,
+    .add_max = add_max,
+    .select_ahead = select_ahead,
     .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
     .levels_encode = levels_encode,

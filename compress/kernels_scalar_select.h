@@ -19,6 +19,25 @@ KERNEL size_t add_select_scalar(float *acc, const float *x, size_t n, uint32_t t
     return m;
 }
 
+KERNEL uint32_t add_max_scalar(float *acc, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        acc[i] += x[i];
+    return max_magnitude_scalar(acc, n);
+}
+
+KERNEL size_t select_ahead_scalar(const float *g, const float *d, size_t from, size_t n,
+                                  const struct trib_ahead *a, uint32_t *positions_out)
+{
+    size_t m = 0;
+    for (size_t i = from; i < n; i++) {
+        const float ahead = a->factor * d[i];
+        positions_out[m] = a->first + (uint32_t)i;
+        m += magnitude_of(g[i] + ahead) >= a->least && magnitude_of(g[i]) > 0;
+    }
+    return m;
+}
+
 KERNEL bool any_nonzero_scalar(const float *x, size_t n)
 {
     uint32_t any = 0;

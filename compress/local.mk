@@ -7,12 +7,14 @@ libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 libcompress_la_LIBADD =
 libcompress_la_SOURCES = \
 	compress/bitpack.h \
+	compress/adacomp.c \
 	compress/blocks.c \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
 	compress/feedback_rule.c compress/feedback_rule.h \
 	compress/f8.c \
+	compress/dgc.c \
 	compress/gaps.c compress/gaps.h \
 	compress/half.c \
 	compress/integers.c \

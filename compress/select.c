@@ -3,16 +3,17 @@
  * The k elements largest in magnitude, exactly, in about one pass over memory.
  *
  *   1. A sample of every eighth element, but of 2048 or one in 256 at most, gives
- *      a threshold that more than k elements are very likely to reach: its rank in the
- *      sample is the expected one plus four standard deviations (the sampling of DGC, Lin
- *      et al., ICLR 2018; there the threshold decides, here it only saves work).
+ *      a threshold that more than k elements are likely to reach: its rank in the sample
+ *      is the expected one plus two standard deviations and three (the sampling of DGC,
+ *      Lin et al., ICLR 2018; there the threshold decides, here it only saves work).
  *   2. One vector pass collects the positions that reach it.
  *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass
  *      over the candidates keeps what is above it, and of its equals the first ones.
  *
- * Too few candidates (a sample misled by structure in the data): again with all
- * non-zero elements as candidates. The result never depends on the sample. With error
- * feedback the sample is of x + residual, and the pass makes that sum.
+ * Too few candidates (chance, or a sample misled by structure in the data): again with half
+ * the threshold, twice, then with all non-zero elements as candidates. The result never
+ * depends on the sample. With error feedback the sample is of x + residual, and the pass
+ * makes that sum.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +26,8 @@ enum {
     SAMPLES_ENOUGH = 2048, /* for a block in the cache; more cost more than they save */
     SAMPLED_ONE_IN = 256, /* of longer blocks */
     RADIX_BINS = 2048,
-    SAMPLE_SHIFT = 20,
+    OCTAVE = 1 << 23, /* less as a magnitude: half */
+    HALVINGS = 2,
 };
 
 static uint32_t magnitude_of(float x)
@@ -94,32 +96,6 @@ static uint32_t bin_of_rank(const uint32_t *bins, uint32_t bin, size_t *k)
     return bin;
 }
 
-/* A magnitude, at least 1, that more than k elements probably reach. */
-static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
-{
-    const size_t n = s->n;
-    const size_t enough = n / SAMPLED_ONE_IN;
-    size_t samples = n / SAMPLE_STRIDE;
-    if (samples > SAMPLES_ENOUGH)
-        samples = enough > SAMPLES_ENOUGH ? enough : SAMPLES_ENOUGH;
-    if (samples < SAMPLES_MIN)
-        return 1;
-    const size_t stride = n / samples;
-    const double expected = (double)k * (double)samples / (double)n;
-    size_t rank = (size_t)(expected + 4 * sqrt(expected) + 8);
-    if (rank >= samples)
-        return 1;
-    uint32_t bins[RADIX_BINS] = {0};
-    uint32_t jitter = 0; /* so that the stride meets no period of the data */
-    for (size_t j = 0; j < samples; j++) {
-        jitter = jitter * 1664525u + 1013904223u;
-        const size_t offset = (size_t)((uint64_t)jitter * stride >> 32);
-        bins[trib_selection_magnitude(s, j * stride + offset) >> SAMPLE_SHIFT]++;
-    }
-    const uint32_t threshold = bin_of_rank(bins, RADIX_BINS - 1, &rank) << SAMPLE_SHIFT;
-    return threshold ? threshold : 1;
-}
-
 uint32_t trib_kth_largest(uint32_t *keys, size_t c, size_t k, size_t *ties_out)
 {
     static const int shifts[] = {20, 10, 0};
@@ -146,6 +122,31 @@ uint32_t trib_kth_largest(uint32_t *keys, size_t c, size_t k, size_t *ties_out)
     return value;
 }
 
+/* A magnitude, at least 1, that more than k elements probably reach. */
+static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
+{
+    const size_t n = s->n;
+    const size_t enough = n / SAMPLED_ONE_IN;
+    size_t samples = n / SAMPLE_STRIDE;
+    if (samples > SAMPLES_ENOUGH)
+        samples = enough > SAMPLES_ENOUGH ? enough : SAMPLES_ENOUGH;
+    if (samples < SAMPLES_MIN)
+        return 1;
+    const size_t stride = n / samples;
+    const double expected = (double)k * (double)samples / (double)n;
+    size_t rank = (size_t)(expected + 2 * sqrt(expected) + 3);
+    if (rank >= samples)
+        return 1;
+    uint32_t jitter = 0; /* so that the stride meets no period of the data */
+    for (size_t j = 0; j < samples; j++) {
+        jitter = jitter * 1664525u + 1013904223u;
+        const size_t offset = (size_t)((uint64_t)jitter * stride >> 32);
+        s->work[j] = trib_selection_magnitude(s, j * stride + offset);
+    }
+    const uint32_t threshold = trib_kth_largest(s->work, samples, rank, &rank);
+    return threshold ? threshold : 1;
+}
+
 size_t trib_keep_largest(const float *x, uint32_t *positions, size_t m, size_t k,
                          uint32_t *work)
 {
@@ -167,11 +168,13 @@ size_t trib_keep_largest(const float *x, uint32_t *positions, size_t m, size_t k
 size_t trib_selection_largest(const struct trib_kernels *kernels,
                               const struct trib_selection *s, size_t k)
 {
-    const uint32_t threshold = sampled_threshold(s, k);
+    uint32_t threshold = sampled_threshold(s, k);
     size_t m = trib_selection_at_least(kernels, s, threshold);
     const float *x = s->residual ? s->residual : s->x;
-    if (m < k && threshold > 1)
-        m = kernels->select_at_least(x, s->n, 1, s->positions);
+    for (int i = 0; m < k && threshold > 1; i++) {
+        threshold = threshold > OCTAVE && i < HALVINGS ? threshold - OCTAVE : 1;
+        m = kernels->select_at_least(x, s->n, threshold, s->positions);
+    }
     return m <= k ? m : trib_keep_largest(x, s->positions, m, k, s->work);
 }
 

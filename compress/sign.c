@@ -14,6 +14,10 @@
  *     equation   C(x)_i = sign(x_i) |x|_1 / n, n the elements of the bucket
  *     head       |x|_1 / n, f32
  *
+ * magnitude      of values that are all one magnitude with a sign: for selections that send
+ *                no others (adacomp.c)
+ *     head       the largest magnitude, f32; there is one bucket
+ *
  *     bias       |C(x) - x|^2 <= |x|^2 - |x|_1^2 / n, for efsign equal, and |x|_1 >= |x|: so
  *                delta is at most the bucket
  *     NaN, Inf   a bucket with either decodes to NaN, whole
@@ -179,4 +183,48 @@ const struct trib_quantise trib_quantise_sign = {
     .decode_add = trib_buckets_add,
     .delta = delta,
     .bucketing = &sign,
+};
+
+/* ---- magnitude ------------------------------------------------------------------ */
+
+static struct trib_buckets magnitude_layout(const struct trib_codec *c)
+{
+    (void)c;
+    return (struct trib_buckets){.bucket = SIZE_MAX / 16 * 8, .head = sizeof(float), .bits = 1};
+}
+
+static bool magnitude_measure(const struct trib_codec *c, const float *x, size_t n,
+                              uint32_t magnitude, union trib_bucket_params *p,
+                              uint8_t *head_out)
+{
+    (void)c, (void)x, (void)n;
+    memcpy(head_out, &magnitude, sizeof magnitude);
+    sign_open(head_out, p);
+    return magnitude && magnitude < 0x7f800000u;
+}
+
+static double magnitude_delta(const struct trib_codec *c)
+{
+    (void)c;
+    return 1;
+}
+
+static const struct trib_bucketing magnitude = {
+    .layout = magnitude_layout,
+    .params = params,
+    .measure = magnitude_measure,
+    .encode = encode,
+    .open = sign_open,
+    .decode = decode,
+    .add = add,
+};
+
+const struct trib_quantise trib_quantise_magnitude = {
+    .name = "magnitude",
+    .bytes = trib_buckets_bytes,
+    .encode = trib_buckets_encode,
+    .decode = trib_buckets_decode,
+    .decode_add = trib_buckets_add,
+    .delta = magnitude_delta,
+    .bucketing = &magnitude,
 };

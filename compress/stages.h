@@ -26,6 +26,8 @@ enum trib_param_id {
     TRIB_PARAM_BLOCK,
     TRIB_PARAM_FORMAT,
     TRIB_PARAM_BASE,
+    TRIB_PARAM_BIN,
+    TRIB_PARAM_FACTOR,
     TRIB_PARAM_BITS,
     TRIB_PARAM_BUCKET,
     TRIB_PARAM_NORM,
@@ -133,9 +135,11 @@ struct trib_codec {
 extern const struct trib_transform trib_transform_none;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
+extern const struct trib_select trib_select_dgc;
 extern const struct trib_select trib_select_threshold;
 extern const struct trib_select trib_select_randomk;
 extern const struct trib_select trib_select_blocks;
+extern const struct trib_select trib_select_adacomp;
 extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
@@ -154,6 +158,7 @@ extern const struct trib_quantise trib_quantise_range;
 extern const struct trib_quantise trib_quantise_vote;
 extern const struct trib_quantise trib_quantise_means;
 extern const struct trib_quantise trib_quantise_sign;
+extern const struct trib_quantise trib_quantise_magnitude;
 extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
 extern const struct trib_pack trib_pack_gaps;

@@ -27,6 +27,12 @@ static double number_of(const char *codec, const char *key, double otherwise)
     return otherwise;
 }
 
+static bool begins(const char *codec, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
+}
+
 /* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else 0. */
 static double variance_of(const char *codec)
 {
@@ -43,6 +49,8 @@ static double variance_of(const char *codec)
         return (b + 1 / b - 2) / 4 + q * fmin(1, q);
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return 1;
+    if (begins(codec, "adacomp"))
+        return number_of(codec, "bin", 64) + 1;
     if (strstr(codec, "terngrad") != NULL) /* norm |x|_1 <= clip |x|^2 */
         return number_of(codec, "clip", 2.5) + 1;
     if (strstr(codec, "qsgd") == NULL)
@@ -50,15 +58,9 @@ static double variance_of(const char *codec)
     return strstr(codec, "norm=l2") == NULL ? w : fmin(w, sqrt(bucket) / levels);
 }
 
-static bool begins(const char *codec, const char *name)
-{
-    size_t length = strlen(name);
-    return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
-}
-
 static bool selects(const char *codec)
 {
-    static const char *const names[] = {"topk", "threshold", "randomk"};
+    static const char *const names[] = {"topk", "dgc", "threshold", "randomk"};
     if (begins(codec, "blocks") && number_of(codec, "ratio", 1) < 1)
         return true;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -72,6 +74,8 @@ static bool feeds_back(const char *codec)
 {
     if (number_of(codec, "unbiased", 0) > 0)
         return false;
+    if (begins(codec, "adacomp"))
+        return true;
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return true;
     return selects(codec);
@@ -81,10 +85,12 @@ static bool feeds_back(const char *codec)
    has elements of its own. */
 static void set_share(const char *codec, struct perf_loss *loss)
 {
-    if (!begins(codec, "topk") && !begins(codec, "blocks"))
+    bool dgc = begins(codec, "dgc");
+    double part = dgc ? 0.8 : 1;
+    if (!dgc && !begins(codec, "topk") && !begins(codec, "blocks"))
         return;
-    loss->k = number_of(codec, "k", 0);
-    loss->ratio = loss->k > 0 ? 0 : number_of(codec, "ratio", 0.01);
+    loss->k = part * number_of(codec, "k", 0);
+    loss->ratio = loss->k > 0 ? 0 : part * number_of(codec, "ratio", dgc ? 0.001 : 0.01);
 }
 
 /* Elements drawn at random, the same by all ranks, and scaled: w = n/k - 1, rounded up. */
@@ -123,7 +129,7 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.rounding = 1.0 / 3;
     } else if (loss.variance > 0) {
         bool biased = begins(codec, "onebit") || begins(codec, "efsign");
-        biased |= begins(codec, "terngrad");
+        biased |= begins(codec, "terngrad") || begins(codec, "adacomp");
         biased |= begins(codec, "f8") && strstr(codec, "round=random") == NULL;
         loss.kind = biased ? PERF_LOSS_BIASED : PERF_LOSS_RANDOM;
     }

@@ -102,6 +102,28 @@ static void check_blocks(const struct trib_kernels *c, const struct trib_kernels
     }
 }
 
+/* Short ones, as bins are. */
+static void check_bins(const struct trib_kernels *c, const struct trib_kernels *isa)
+{
+    static const uint32_t thresholds[] = {1, 0x3f000000, 0x3f7f0000, 0x7f800000};
+    uint32_t p[ROOM], q[ROOM];
+    for (size_t n = 0; n < N_MAX; n++) {
+        float *x = place(areas[0], n, below(9));
+        float *a = place(areas[1], n, 0), *b = place(areas[2], n, below(9));
+        fill(x, n), fill(a, n);
+        memcpy(b, a, n * sizeof *a);
+        const uint32_t most = c->add_max(a, x, n), other = isa->add_max(b, x, n);
+        assert_true(most == other || (most > 0x7f800000 && other > 0x7f800000));
+        assert_true(same(a, b, n));
+        for (int t = 0; t < 4; t++) {
+            const struct trib_ahead ahead = {any_float(), thresholds[t], below(1000)};
+            const size_t m = c->select_ahead(a, x, n, &ahead, p);
+            assert_int_equal(isa->select_ahead(a, x, n, &ahead, q), m);
+            assert_memory_equal(p, q, m * sizeof *p);
+        }
+    }
+}
+
 static void test_isa(void (*check)(const struct trib_kernels *, const struct trib_kernels *))
 {
     static const char *const isas[] = {"avx2", "avx512"};
@@ -114,6 +136,12 @@ static void test_at_least(void **state)
 {
     (void)state;
     test_isa(check_at_least);
+}
+
+static void test_bins(void **state)
+{
+    (void)state;
+    test_isa(check_bins);
 }
 
 static void test_blocks(void **state)
@@ -135,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_at_least),
         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_bins),
     };
     if (!trib_kernels_get("avx2")) {
         printf("skipped: this CPU has no instruction set beyond the reference\n");

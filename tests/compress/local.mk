@@ -3,6 +3,7 @@ compress_tests = \
 	tests/compress/check_kernels \
 	tests/compress/check_select_kernels \
 	tests/compress/check_narrow \
+	tests/compress/test_adacomp \
 	tests/compress/test_bitpack \
 	tests/compress/test_blocks \
 	tests/compress/test_codec \
@@ -10,6 +11,7 @@ compress_tests = \
 	tests/compress/test_contract \
 	tests/compress/test_feedback_rule \
 	tests/compress/test_f8 \
+	tests/compress/test_dgc \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
 	tests/compress/test_lanes \

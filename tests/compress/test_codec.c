@@ -74,6 +74,7 @@ static void test_flags(void **state)
                      TRIB_CODEC_UNBIASED | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("dgc"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("threshold"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("randomk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("randomk:unbiased=1"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
@@ -85,6 +86,7 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("blocks+natural"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("blocks+bf16"), TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("blocks:ratio=0.5"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("adacomp"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("qsgd"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural:round=nearest"), 0);
@@ -106,6 +108,8 @@ static void test_delta(void **state)
     assert_true(delta_of("randomk:ratio=0.3,unbiased=1") == 0.0);
     assert_true(delta_of("blocks") == 1.0);
     assert_true(delta_of("blocks:ratio=0.1") == 10.0);
+    assert_true(delta_of("dgc:ratio=0.01") == 125.0);
+    assert_true(delta_of("adacomp") == 0.0);
     assert_true(delta_of("threshold:at=0.1") == 0.0);
     assert_true(delta_of("threshold:at=0") == 1.0);
     assert_true(delta_of("qsgd:bits=4") == 0.0);

@@ -247,6 +247,8 @@ static void test_feedback_is_of_the_sum(void **state)
     enum { N = 9001 };
     (void)state;
     for (int t = 0; t < CODEC_TEXTS; t++) {
+        if (strncmp(codec_texts[t], "adacomp", 7) == 0)
+            continue; /* it looks at the summands, too: test_adacomp.c */
         struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
         float *residual = vector_new(VECTOR_POWER_LAW, 6, N), *y = malloc(N * sizeof *y);
         float *x = vector_new(VECTOR_NORMAL, 5, N), *sum = malloc(N * sizeof *sum);

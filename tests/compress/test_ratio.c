@@ -42,6 +42,16 @@ static const char *const texts[] = {
     "onebit",
     "efsign",
     "topk:ratio=0.01+efsign",
+    "dgc:ratio=0.01",
+    "dgc",
+    "threshold:at=1.5",
+    "randomk",
+    "randomk:unbiased=1",
+    "randomk+natural",
+    "blocks",
+    "blocks:ratio=0.01",
+    "adacomp",
+    "adacomp:bin=500",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 

@@ -84,6 +84,12 @@ static inline double tolerance_exact(const struct matrix_element *e)
     return e->hops * 0x1p-22 * e->magnitude;
 }
 
+/* An element is sent as the mean of the largest of each 8, which are at most 8. */
+static inline double tolerance_adacomp(const struct matrix_element *e)
+{
+    return (e->moved_only ? 0 : 16.0 * e->ranks) + 0x1p-22 * e->magnitude;
+}
+
 /* What a rank does not send is below 0.3, and as much may be left from before; bf16. */
 static inline double tolerance_threshold(const struct matrix_element *e)
 {
@@ -98,9 +104,11 @@ static const struct matrix_codec matrix_codecs[] = {
     {"qsgd:bits=8", false, true, tolerance_qsgd},
     {"topk:ratio=0.25", false, false, tolerance_topk},
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},
+    {"dgc:ratio=0.2", false, false, tolerance_topk},
     {"threshold:at=0.3+bf16", false, false, tolerance_threshold},
     {"randomk:ratio=0.3", false, false, tolerance_topk},
     {"blocks:block=8", false, false, tolerance_exact},
+    {"adacomp:bin=8,factor=3", false, false, tolerance_adacomp},
     {"natural", false, true, tolerance_natural},
     {"int8", false, true, tolerance_int8},
     {"int16:bucket=64", false, true, tolerance_int16},

@@ -134,7 +134,7 @@ static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
 static void test_feedback_conserves(void **state)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.1+natural",
-                                         "topk:ratio=0.05+bf16", "threshold:at=1",
+                                         "topk:ratio=0.05+bf16", "threshold:at=1", "dgc:ratio=0.1", "adacomp",
                                          "randomk:ratio=0.2",
                                          "blocks:block=8,ratio=0.2"};
 

@@ -37,6 +37,8 @@ static const char *const texts[] = {
     "f16:round=random",
     "topk:ratio=0.3+bf16:round=random",
     "dither:base=1.5,bits=7,bucket=8",
+    "dgc:ratio=0.1",
+    "adacomp:bin=10",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
