@@ -32,13 +32,16 @@ bool trib_number_read(const char *text, double *value_out)
 
 void trib_number_print(char *out, size_t bytes, double v)
 {
-    if (v == floor(v)) {
+    if (v == floor(v) && fabs(v) < 1e15) {
         snprintf(out, bytes, "%.0f", v);
         return;
     }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(out, bytes, "%.*g", digits, v);
         if (strtod(out, NULL) == v)
-            return;
+            break;
     }
+    char *plus = strchr(out, '+'); /* 1e+20 */
+    if (plus)
+        memmove(plus, plus + 1, strlen(plus));
 }

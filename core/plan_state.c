@@ -278,24 +278,23 @@ static trib_status_t check_sections(struct trib_plan *plan, const struct section
                                     const uint8_t *state, size_t bytes,
                                     const uint8_t *found[])
 {
-    size_t at = sizeof(struct head);
     struct section_head h;
+    size_t next;
 
-    while (at < bytes) {
-        if (bytes - at < sizeof(h))
-            break;
-        memcpy(&h, state + at, sizeof(h));
-        at += sizeof(h);
-        if (h.bytes > bytes - at || padded((size_t)h.bytes) > bytes - at)
-            break;
-        trib_status_t st = check_section(plan, s, &h, state + at, found);
+    for (size_t at = sizeof(struct head); at < bytes; at = next) {
+        const size_t left = bytes - at;
+        h.bytes = UINT64_MAX;
+        if (left >= sizeof(h))
+            memcpy(&h, state + at, sizeof(h));
+        if (h.bytes > left || padded((size_t)h.bytes) > left - sizeof(h))
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                                  "the state's section at byte %zu goes beyond its end",
+                                  at);
+        trib_status_t st = check_section(plan, s, &h, state + at + sizeof(h), found);
         if (st != TRIB_OK)
             return st;
-        at += padded((size_t)h.bytes);
+        next = at + sizeof(h) + padded((size_t)h.bytes);
     }
-    if (at != bytes)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state's section at byte %zu goes beyond its end", at);
     for (size_t i = 0; i < s->n; i++)
         if (!found[i])
             return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,

@@ -75,18 +75,23 @@ void trib_feedback_dispose(struct trib_run *run)
 static double norm_of(struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
+    const bool direct =
+        d->op.dtype == TRIB_F32 && (uintptr_t)run->own % sizeof(float) == 0;
     float block[SQUARES];
     double sum = 0;
 
     for (size_t i = 0; i < d->total; i += SQUARES) {
         const size_t n = d->total - i < SQUARES ? d->total - i : SQUARES;
-        e->kernels->to_f32[d->op.dtype](block, run->own + i * d->element, n);
-        const float squares = e->kernels->sum_squares(block, n);
+        const uint8_t *own = run->own + i * d->element;
+        const float *x = direct ? (const float *)(const void *)own : block;
+        if (!direct)
+            e->kernels->to_f32[d->op.dtype](block, own, n);
+        const float squares = e->kernels->sum_squares(x, n);
         double exact = (double)squares;
         if (!(squares > 0x1p-80f && squares <= FLT_MAX)) {
             exact = 0;
             for (size_t j = 0; j < n; j++)
-                exact += (double)block[j] * (double)block[j];
+                exact += (double)x[j] * (double)x[j];
         }
         sum += exact;
     }
