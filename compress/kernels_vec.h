@@ -5,6 +5,8 @@
  * Included once, after the vec; so are kernels_vec_reduce.h and kernels_vec_codec.h.
  */
 #include "compress/kernels_scalar.h"
+#include "compress/kernels_scalar_grid.h"
+#include "compress/kernels_scalar_hadamard.h"
 #include "compress/kernels_tables.h"
 
 #include "compress/kernels_vec_reduce.h"
@@ -102,6 +104,8 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 }
 
 #include "compress/kernels_vec_codec.h"
+#include "compress/kernels_vec_grid.h"
+#include "compress/kernels_vec_hadamard.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -139,4 +143,7 @@ const struct trib_kernels VEC_TABLE = {
     .pair_add = pair_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
+    .hadamard = hadamard,
+    .grid_encode = grid_encode,
+    .grid_points = grid_points,
 };

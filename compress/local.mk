@@ -11,12 +11,15 @@ libcompress_la_SOURCES = \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
 	compress/gaps.c compress/gaps.h \
+	compress/hadamard.c compress/hadamard.h \
 	compress/half.c \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
+	compress/kernels_scalar_grid.h compress/kernels_scalar_hadamard.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
+	compress/kernels_vec_grid.h compress/kernels_vec_hadamard.h \
 	compress/kernels_vec_reduce.h \
 	compress/levels.c \
 	compress/octaves.c \
@@ -24,8 +27,10 @@ libcompress_la_SOURCES = \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \
+	compress/thc_table.c compress/thc_table.h \
 	compress/topk.c \
-	compress/vec256.h compress/vec512.h
+	compress/vec256.h compress/vec256_linear.h \
+	compress/vec512.h compress/vec512_linear.h
 
 if TRIB_X86_64
 noinst_LTLIBRARIES += libkernels_avx2.la libkernels_avx512.la

@@ -6,6 +6,7 @@ compress_tests = \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
 	tests/compress/test_gaps \
+	tests/compress/test_hadamard \
 	tests/compress/test_half \
 	tests/compress/test_octaves \
 	tests/compress/test_qsgd \
@@ -14,7 +15,8 @@ compress_tests = \
 	tests/compress/test_sign \
 	tests/compress/test_sparse \
 	tests/compress/test_terngrad \
+	tests/compress/test_thc_table \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
-EXTRA_DIST += tests/compress/vectors.h tests/regress/ratio.csv
+EXTRA_DIST += tests/compress/isas.h tests/compress/vectors.h tests/regress/ratio.csv
