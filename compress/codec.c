@@ -113,7 +113,11 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("uniform-thc", "uniform-thc[:bits=2..8][,bucket=N][,round=random|nearest][,ef=0|1]", \
       "integers between the least and largest that all ranks share; summed as integers", \
       none, all, range, bits, \
-      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED)
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
+    X("thc", "thc[:block=N][,p=1/16|1/32|1/64|1/128|1/256|1/512][,ef=0|1]", \
+      "rotated blocks, rounded to 16 points of a normal distribution; summed as integers", \
+      hadamard, all, table, bits, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK)
 /* clang-format on */
 
 #define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \
@@ -148,8 +152,7 @@ bool trib_codec_feedback_grows(const struct trib_codec *c)
         return true;
     const bool of_largest =
         (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
-    const bool quantises = q->bucketing || (q->lanes && !(q->params & TRIB_PARAM_BIT(ROUND)));
-    return quantises && q->delta(c) == 0 && !of_largest;
+    return q->grows || (q->bucketing && q->delta(c) == 0 && !of_largest);
 }
 
 /* What is selected is scaled so that the mean is right, and the values' mean is right. */

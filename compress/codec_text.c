@@ -19,14 +19,14 @@
 #include "compress/number.h"
 #include "compress/stages.h"
 
-enum { SEGMENTS_MAX = 4, NAMES_MAX = 64 };
+enum { SEGMENTS_MAX = 4, NAMES_MAX = 64, POWER_OF_TWO = 1u << 31 };
 
 struct param {
     const char *key;
     double lowest;
     double highest;
     double fallback;
-    unsigned multiple; /* whole multiples of this; 0: any number */
+    unsigned multiple; /* whole multiples of this; 0: any number; or POWER_OF_TWO */
     const char *const *names; /* the values' names, from 0, NULL-terminated; or NULL */
 };
 
@@ -35,6 +35,8 @@ struct param {
 
 static const char *const norm_names[] = {"l2", "max", NULL};
 static const char *const format_names[] = {"e4m3", "e5m2", NULL};
+static const char *const tail_names[] = {"1/16",  "1/32",  "1/64",
+                                         "1/128", "1/256", "1/512", NULL};
 static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
@@ -52,6 +54,8 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
     [TRIB_PARAM_ROUND] = {"round", 0.0, 1.0, TRIB_ROUND_RANDOM, 1, round_names},
     [TRIB_PARAM_CLIP] = {"clip", 0.1, 1000.0, 2.5, 0, NULL},
+    [TRIB_PARAM_ROTATION] = {"block", 64.0, 4096.0, 1024.0, POWER_OF_TWO, NULL},
+    [TRIB_PARAM_TAIL] = {"p", 0.0, 5.0, 1.0, 1, tail_names},
     [TRIB_PARAM_SHARED] = {"shared", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
@@ -122,6 +126,7 @@ static void join_names(char *out, size_t bytes, const char *const *names, size_t
 static bool quantises(const struct trib_codec_row *row)
 {
     return !row->stages.select->sparse &&
+           row->stages.transform == &trib_transform_none &&
            !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 
@@ -226,6 +231,11 @@ static trib_status_t fail_value(struct parsing *p, const struct param *param,
                          "codec \"%s\": %s is \"%s\", it must be %s", p->text,
                          param->key, value, names);
     }
+    if (param->multiple == POWER_OF_TWO)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": %s is \"%s\", it must be a power of two from %.10g "
+                         "to %.10g",
+                         p->text, param->key, value, param->lowest, param->highest);
     if (param->multiple > 1)
         return trib_fail(
             p->err, TRIB_ERR_CODEC,
@@ -253,7 +263,8 @@ static bool value_parse(const struct param *param, const char *value, double *ou
     double v;
     if (!trib_number_read(value, &v) || !(v >= param->lowest) || !(v <= param->highest))
         return false;
-    if (param->multiple && fmod(v, (double)param->multiple) != 0.0)
+    if (param->multiple == POWER_OF_TWO ? exp2(round(log2(v))) != v
+                                        : param->multiple && fmod(v, param->multiple) != 0.0)
         return false;
     *out = v;
     return true;

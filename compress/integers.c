@@ -224,6 +224,7 @@ const struct trib_quantise trib_quantise_ternary_shared = {
     SLOTS,
     .delta = no_delta,
     .lanes = &ternary,
+    .grows = true,
 };
 
 /* ---- uniform-thc ---------------------------------------------------------------- */
@@ -328,4 +329,5 @@ const struct trib_quantise trib_quantise_vote = {
     SLOTS,
     .delta = no_delta,
     .lanes = &vote,
+    .grows = true,
 };

@@ -164,6 +164,47 @@ struct trib_ahead {
     uint32_t first; /* position of the first element */
 };
 
+enum { TRIB_HADAMARD_LOG2_MAX = 15 };
+
+/*
+ * One block of the randomised Hadamard transform, n = 2^log2_n floats.
+ *     forward  z = scale * (H (s o y))        inverse  z = s o (scale * (H y))
+ * H[i][j] is -1 where i & j has an odd number of bits, else 1. Butterflies
+ * (a, b) -> (a + b, a - b) run from distance n / 2 down to 1, then comes the scale. With
+ * scale = 2^(-log2_n / 2) both are orthonormal, each undoes the other to rounding.
+ * s is -1 where bit (first + i) % 32 of h is set, h the hash of the counter
+ * c = (first + i) / 32, its lower 32 bits:
+ *     h = c * 0x9e3779b9 + key[0];  h ^= h >> 16;  h *= 0x7feb352d;  h ^= h >> 15;
+ *     h += key[1];                  h *= 0x846ca68b;  h ^= h >> 16
+ */
+struct trib_hadamard {
+    uint64_t first; /* number of element 0 */
+    uint32_t key[2];
+    float scale;
+    int log2_n; /* 0 … TRIB_HADAMARD_LOG2_MAX */
+    bool inverse;
+};
+
+enum { TRIB_GRID_SYMBOLS = 16, TRIB_GRID_POINTS_MAX = 31 };
+
+/*
+ * Random rounding to some of the points 0 … highest of an even grid, those in value[],
+ * which rise from value[0] = 0 to value[15] = highest. x lies at
+ *     p = min(max(x * scale + middle, 0), highest)        (NaN: at 0)
+ * With value[j] <= p < value[j + 1] the symbol is j + 1 if u * (value[j + 1] - value[j])
+ * is below p - value[j], else j; u as for struct trib_levels. So the mean of value[symbol]
+ * is p, and a point of value[] is hit exactly.
+ */
+struct trib_grid {
+    float scale;
+    float middle;
+    float highest;
+    uint32_t key[2];
+    uint8_t value[TRIB_GRID_SYMBOLS];
+    /* of floor(p): j | value[j] << 8 | (value[j + 1] - value[j]) << 16 */
+    uint32_t cell[TRIB_GRID_POINTS_MAX + 1];
+};
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -261,6 +302,14 @@ struct trib_kernels {
     /* compress/bitpack.h: codes has room for n rounded up to 8 and is changed there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);
+    /* z may be y */
+    void (*hadamard)(float *z, const float *y, const struct trib_hadamard *h);
+    /* a symbol a byte */
+    void (*grid_encode)(uint8_t *symbols, const float *x, size_t n,
+                        const struct trib_grid *g);
+    /* points[i] = value[symbols[i] & 15]; points may be symbols */
+    void (*grid_points)(uint8_t *points, const uint8_t *symbols, size_t n,
+                        const uint8_t value[TRIB_GRID_SYMBOLS]);
 };
 
 /**

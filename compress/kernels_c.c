@@ -6,6 +6,8 @@
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
 #include "compress/kernels_scalar_feedback.h"
+#include "compress/kernels_scalar_grid.h"
+#include "compress/kernels_scalar_hadamard.h"
 #include "compress/kernels_tables.h"
 
 /* clang-format off */
@@ -262,6 +264,23 @@ static void bits_unpack(uint8_t *codes, const uint8_t *src, size_t n, int bits)
     trib_bits_unpack(codes, src, n, bits, 0);
 }
 
+static void hadamard(float *z, const float *y, const struct trib_hadamard *h)
+{
+    hadamard_scalar(z, y, h);
+}
+
+static void grid_encode(uint8_t *symbols, const float *x, size_t n,
+                        const struct trib_grid *g)
+{
+    grid_encode_scalar(symbols, x, n, 0, g);
+}
+
+static void grid_points(uint8_t *points, const uint8_t *symbols, size_t n,
+                        const uint8_t value[TRIB_GRID_SYMBOLS])
+{
+    grid_points_scalar(points, symbols, n, value);
+}
+
 const struct trib_kernels trib_kernels_c = {
     .isa = "c",
     .reduce =
@@ -323,4 +342,7 @@ const struct trib_kernels trib_kernels_c = {
     .f8_add = f8_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
+    .hadamard = hadamard,
+    .grid_encode = grid_encode,
+    .grid_points = grid_points,
 };

@@ -7,6 +7,8 @@
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
+#include "compress/kernels_scalar_grid.h"
+#include "compress/kernels_scalar_hadamard.h"
 #include "compress/kernels_tables.h"
 
 #include "compress/kernels_vec_reduce.h"
@@ -108,6 +110,8 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 #include "compress/kernels_vec_select.h"
 #include "compress/kernels_vec_feedback.h"
 #include "compress/kernels_vec_quant.h"
+#include "compress/kernels_vec_grid.h"
+#include "compress/kernels_vec_hadamard.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -168,4 +172,7 @@ const struct trib_kernels VEC_TABLE = {
     .f8_add = f8_add,
     .bits_pack = bits_pack,
     .bits_unpack = bits_unpack,
+    .hadamard = hadamard,
+    .grid_encode = grid_encode,
+    .grid_points = grid_points,
 };

@@ -143,7 +143,7 @@ void trib_lanes_encode_shared(const struct trib_codec *c, const float *x, size_t
     const struct header h = {
         .bits = (uint8_t)l.bits, .kind = KIND_SYMBOLS, .contributions = 1};
     struct trib_noise noise = trib_noise_new(key);
-    float head[TRIB_LANE_HEADS_MAX];
+    float head[TRIB_LANE_HEADS_MAX], rotated[TRIB_LANE_ROTATE_MAX];
     if (n == 0)
         return;
     uint8_t *heads = dst + HEADER_BYTES, *lanes = dst + lanes_at(&l, n);
@@ -159,8 +159,11 @@ void trib_lanes_encode_shared(const struct trib_codec *c, const float *x, size_t
         memcpy(heads, head, l.heads * sizeof *head);
         heads += l.heads * sizeof *head;
         share = share ? share + l.heads : NULL;
-        if (rule_of(c)->grid(c, head, 1, &g))
-            encode_symbols(c, &l, x + i, count, &noise, key->index + i, &g, to);
+        const bool symbols = rule_of(c)->grid(c, head, 1, &g);
+        if (symbols && rule_of(c)->rotate)
+            rule_of(c)->rotate(c, rotated, x + i, count);
+        if (symbols)
+            encode_symbols(c, &l, rule_of(c)->rotate ? rotated : x + i, count, &noise, key->index + i, &g, to);
         else
             memset(to, 0, lanes_bytes(count, l.bits));
     }
@@ -262,19 +265,49 @@ static float value_u32(const struct piece *p, size_t i)
     return (float)((double)lane - (double)p->grid.middle) * p->grid.unit + p->grid.base;
 }
 
+static void decode_piece(const struct trib_codec *c, const struct piece *p, float *x)
+{
+    if (p->bytes == 1)
+        c->kernels->integers_decode(x, p->lanes, p->count, &p->grid);
+    else if (p->bytes == 2)
+        c->kernels->integers_decode_u16(x, p->lanes, p->count, &p->grid);
+    for (size_t i = 0; p->bytes == 4 && i < p->count; i++)
+        x[i] = value_u32(p, i);
+}
+
+static void add_piece(const struct trib_codec *c, const struct piece *p, float *acc)
+{
+    if (p->bytes == 1)
+        c->kernels->integers_add(acc, p->lanes, p->count, &p->grid);
+    else if (p->bytes == 2)
+        c->kernels->integers_add_u16(acc, p->lanes, p->count, &p->grid);
+    for (size_t i = 0; p->bytes == 4 && i < p->count; i++)
+        acc[i] += p->grid.weight * value_u32(p, i);
+}
+
+/* Buckets that were rotated, one by one. */
+static void add_rotated(const struct trib_codec *c, const struct trib_lanes *l,
+                        const struct trib_code *code, float weight, float *acc)
+{
+    float x[TRIB_LANE_ROTATE_MAX];
+    for (size_t i = 0; i < code->count; i += l->bucket) {
+        struct trib_code bucket = *code;
+        bucket.first += i;
+        bucket.count = min_size(l->bucket, code->count - i);
+        trib_lanes_decode(c, &bucket, x);
+        c->kernels->axpy_f32(acc + i, x, weight, bucket.count);
+    }
+}
+
 void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code, float *x)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct piece p;
     p.at = p.count = 0;
-    while (next_piece(c, &l, code, &p)) {
-        if (p.bytes == 1)
-            c->kernels->integers_decode(x + p.at, p.lanes, p.count, &p.grid);
-        else if (p.bytes == 2)
-            c->kernels->integers_decode_u16(x + p.at, p.lanes, p.count, &p.grid);
-        for (size_t i = 0; p.bytes == 4 && i < p.count; i++)
-            x[p.at + i] = value_u32(&p, i);
-    }
+    while (next_piece(c, &l, code, &p))
+        decode_piece(c, &p, x + p.at);
+    for (size_t i = 0; rule_of(c)->rotate_back && i < code->count; i += l.bucket)
+        rule_of(c)->rotate_back(c, x + i, min_size(l.bucket, code->count - i));
 }
 
 void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, float weight,
@@ -283,14 +316,13 @@ void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, fl
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct piece p;
     p.at = p.count = 0;
+    if (rule_of(c)->rotate) {
+        add_rotated(c, &l, code, weight, acc);
+        return;
+    }
     while (next_piece(c, &l, code, &p)) {
         p.grid.weight = weight;
-        if (p.bytes == 1)
-            c->kernels->integers_add(acc + p.at, p.lanes, p.count, &p.grid);
-        else if (p.bytes == 2)
-            c->kernels->integers_add_u16(acc + p.at, p.lanes, p.count, &p.grid);
-        for (size_t i = 0; p.bytes == 4 && i < p.count; i++)
-            acc[p.at + i] += weight * value_u32(&p, i);
+        add_piece(c, &p, acc + p.at);
     }
 }
 

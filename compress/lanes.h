@@ -29,9 +29,9 @@ struct trib_lanes {
     const uint8_t *adds; /* [2^bits] what each symbol adds; NULL: itself */
 };
 
-enum { TRIB_LANE_HEADS_MAX = 2 };
+enum { TRIB_LANE_HEADS_MAX = 2, TRIB_LANE_ROTATE_MAX = 4096 };
 
-/* A rule is a const row of functions with every slot filled. */
+/* A rule is a const row. */
 struct trib_lane_rule {
     int bits; /* for the functions of several rows */
     struct trib_lanes (*lanes)(const struct trib_codec *c);
@@ -44,6 +44,10 @@ struct trib_lane_rule {
                  struct trib_integers *g_out);
     void (*encode)(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
                    const struct trib_integers *g);
+    /* What is encoded in place of a bucket, and back; at most TRIB_LANE_ROTATE_MAX values.
+     * NULL: its values. Words then are decoded whole. */
+    void (*rotate)(const struct trib_codec *c, float *z, const float *x, size_t n);
+    void (*rotate_back)(const struct trib_codec *c, float *x, size_t n);
     bool votes; /* a symbol is 0 or 1; the last merge leaves what most say */
 };
 

@@ -175,5 +175,6 @@ const struct trib_quantise trib_quantise_ternary = {
     .decode_add = trib_buckets_add,
     .delta = ternary_delta,
     .bucketing = &ternary,
+    .grows = true,
     .shared = &trib_quantise_ternary_shared,
 };

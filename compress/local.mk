@@ -16,16 +16,19 @@ libcompress_la_SOURCES = \
 	compress/f8.c \
 	compress/dgc.c \
 	compress/gaps.c compress/gaps.h \
+	compress/hadamard.c compress/hadamard.h \
 	compress/half.c \
 	compress/integers.c \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
 	compress/kernels_scalar_feedback.h compress/kernels_scalar_quant.h \
+	compress/kernels_scalar_grid.h compress/kernels_scalar_hadamard.h \
 	compress/kernels_scalar_integers.h compress/kernels_scalar_select.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
-	compress/kernels_vec_feedback.h compress/kernels_vec_integers.h \
+	compress/kernels_vec_feedback.h compress/kernels_vec_grid.h \
+	compress/kernels_vec_hadamard.h compress/kernels_vec_integers.h \
 	compress/kernels_vec_quant.h \
 	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/lanes.c compress/lanes.h \
@@ -40,9 +43,12 @@ libcompress_la_SOURCES = \
 	compress/sparse.c \
 	compress/stages.h \
 	compress/strata.c compress/strata.h \
+	compress/thc.c \
+	compress/thc_table.c compress/thc_table.h \
 	compress/threshold.c \
 	compress/topk.c \
-	compress/vec256.h compress/vec512.h
+	compress/vec256.h compress/vec256_linear.h \
+	compress/vec512.h compress/vec512_linear.h
 
 if TRIB_X86_64
 noinst_LTLIBRARIES += libkernels_avx2.la libkernels_avx512.la

@@ -34,6 +34,8 @@ enum trib_param_id {
     TRIB_PARAM_ROUND,
     TRIB_PARAM_CLIP,
     TRIB_PARAM_SHARED,
+    TRIB_PARAM_ROTATION,
+    TRIB_PARAM_TAIL,
     TRIB_PARAM_EF,
     TRIB_PARAM_COUNT,
 };
@@ -95,6 +97,7 @@ struct trib_quantise {
     const struct trib_quantise *(*resolve)(struct trib_codec *c, const char **refusal_out);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
     const struct trib_lane_rule *lanes; /* of lanes.h; NULL: its words do not add */
+    bool grows; /* no contraction: error feedback around it would grow without bound */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
 };
 
@@ -133,6 +136,7 @@ struct trib_codec {
 };
 
 extern const struct trib_transform trib_transform_none;
+extern const struct trib_transform trib_transform_hadamard;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
 extern const struct trib_select trib_select_dgc;
@@ -155,6 +159,7 @@ extern const struct trib_quantise trib_quantise_int4;
 extern const struct trib_quantise trib_quantise_int8;
 extern const struct trib_quantise trib_quantise_int16;
 extern const struct trib_quantise trib_quantise_range;
+extern const struct trib_quantise trib_quantise_table;
 extern const struct trib_quantise trib_quantise_vote;
 extern const struct trib_quantise trib_quantise_means;
 extern const struct trib_quantise trib_quantise_sign;

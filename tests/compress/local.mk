@@ -13,6 +13,7 @@ compress_tests = \
 	tests/compress/test_f8 \
 	tests/compress/test_dgc \
 	tests/compress/test_gaps \
+	tests/compress/test_hadamard \
 	tests/compress/test_half \
 	tests/compress/test_lanes \
 	tests/compress/test_octaves \
@@ -24,8 +25,11 @@ compress_tests = \
 	tests/compress/test_sign \
 	tests/compress/test_sparse \
 	tests/compress/test_terngrad \
+	tests/compress/test_thc \
+	tests/compress/test_thc_table \
 	tests/compress/test_threshold \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
-EXTRA_DIST += tests/compress/guarded.h tests/compress/vectors.h tests/regress/ratio.csv
+EXTRA_DIST += tests/compress/guarded.h tests/compress/isas.h \
+	tests/compress/vectors.h tests/regress/ratio.csv

@@ -48,6 +48,8 @@ static const struct {
     {"topk+int8", "topk:ratio=0.01,ef=1+int8:bucket=512,round=random"},
     {"uniform-thc:bits=8", "uniform-thc:bits=8,bucket=512,round=random,ef=0"},
     {"signsgd", "signsgd:ef=0"},
+    {"thc", "thc:block=1024,p=1/32,ef=1"},
+    {"thc:p=1/512,block=64,ef=0", "thc:block=64,p=1/512,ef=0"},
     {"topk+efsign:bucket=64", "topk:ratio=0.01,ef=1+efsign:bucket=64"},
     {"qsgd:norm=max,bits=8,ef=1", "qsgd:bits=8,bucket=512,norm=max,shared=0,ef=1"},
     {"qsgd:bucket=65536", "qsgd:bits=4,bucket=65536,norm=max,shared=0,ef=0"},
@@ -61,9 +63,12 @@ static const struct {
     {"f17", "did you mean \"f16\"?"},
     {"zstandard", "only none, f16, bf16, f8, topk, dgc, threshold, randomk, blocks, adacomp, "
                   "qsgd, natural, dither, terngrad, onebit, efsign, signsgd, int4, int8, int16, "
-                  "uniform-thc"},
+                  "uniform-thc, thc"},
     {"terngrad:ef=1", "error grow without bound; use ef=0"},
     {"signsgd:ef=1", "error grow without bound; use ef=0"},
+    {"thc:block=100", "it must be a power of two from 64 to 4096"},
+    {"thc:p=1/33", "it must be 1/16 or 1/32 or 1/64"},
+    {"topk+thc", "\"thc\" does not say how values are written"},
     {"topk+signsgd", "\"signsgd\" does not say how values are written"},
     {"topk+qsgd:shared=1", "\"qsgd\" has no parameter \"shared\""},
     {"onebit:bits=1", "\"onebit\" has no parameter \"bits\""},

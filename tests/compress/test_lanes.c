@@ -17,6 +17,8 @@ static const char *const texts[] = {
     "qsgd:shared=1,norm=l2,bits=6",
     "terngrad:shared=1,bucket=64",
     "signsgd",
+    "thc",
+    "thc:block=64,p=1/128",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
@@ -191,19 +193,20 @@ static void test_lanes_never_carry(void **state)
     for (int t = 0; t < TEXTS; t++) {
         for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
             struct words w = words_new(texts[t], ranks[k], FEW, largest);
+            double expected[FEW] = {0};
             float one[FEW];
-            decode_word(&w, w.word[0].src, w.word[0].len, one);
+            for (size_t r = 0; r < w.ranks; r++) {
+                decode_word(&w, w.word[r].src, w.word[r].len, one);
+                for (int i = 0; i < FEW; i++)
+                    expected[i] += (double)one[i];
+            }
             assert_status(merge(&w, 0, w.ranks, false, 0), TRIB_OK);
             assert_true(w.sum_len <= trib_codec_bound(w.codec, FEW));
             decode_word(&w, w.sum, w.sum_len, sum);
-            /* the l2 norm of a bucket is not on its grid, and clipped values are random */
-            const bool exact = !strstr(texts[t], "l2") && !strstr(texts[t], "terngrad");
-            for (int i = 0; exact && i < FEW; i++)
-                assert_true(fabsf(sum[i] / (float)w.ranks - one[i]) <= 1e-5f);
             for (int i = 0; i < FEW; i++)
-                if ((sum[i] < 0) != (largest(0, (size_t)i) < 0))
-                    fail_msg("%s, %zu ranks: element %d is %g", texts[t], w.ranks, i,
-                             (double)sum[i]);
+                if (fabs((double)sum[i] - expected[i]) > 1e-5 * (double)w.ranks)
+                    fail_msg("%s, %zu ranks: element %d is %g, not %g", texts[t], w.ranks, i,
+                             (double)sum[i], expected[i]);
             words_free(&w);
         }
     }
@@ -379,6 +382,7 @@ static void test_special_vectors(void **state)
     (void)state;
     for (int t = 0; t < TEXTS; t++) {
         const bool vote = only_votes(texts[t]), clips = strstr(texts[t], "terngrad") != NULL;
+        const bool rotates = strncmp(texts[t], "thc", 3) == 0;
         struct words w = words_new(texts[t], 2, FEW, nothing);
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
         decode_word(&w, w.sum, w.sum_len, y);
@@ -391,16 +395,16 @@ static void test_special_vectors(void **state)
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
         decode_word(&w, w.sum, w.sum_len, y);
         for (int i = 0; i < FEW && !strstr(texts[t], "l2"); i++)
-            assert_true(fabsf(y[i] - 0.6f) <= 1e-6f);
+            assert_true(fabsf(y[i] - 0.6f) <= (rotates ? 0.4f : 1e-6f));
         words_free(&w);
         w = words_new(texts[t], 2, FEW, hot);
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
         decode_word(&w, w.sum, w.sum_len, y);
-        for (int i = 0; i < FEW && !strstr(texts[t], "uniform") && !clips; i++)
+        for (int i = 0; i < FEW && !strstr(texts[t], "uniform") && !clips && !rotates; i++)
             if (i == 5 ? fabsf(y[i] / FLT_MAX + 1) > 1e-6f : y[i] != 0)
                 fail_msg("%s: element %d is %g", texts[t], i, (double)y[i]);
         for (int i = 0; i < FEW && !strstr(texts[t], "uniform"); i++)
-            assert_true(isfinite(y[i]));
+            assert_true(isfinite(y[i]) || (rotates && isnan(y[i])));
         words_free(&w);
         w = words_new(texts[t], 2, FEW, widest);
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
@@ -412,12 +416,14 @@ static void test_special_vectors(void **state)
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
         decode_word(&w, w.sum, w.sum_len, y);
         for (int i = 0; i < FEW; i++)
-            assert_true(fabsf(y[i]) <= 0x1p-99f);
+            assert_true(fabsf(y[i]) <= (rotates ? 0x1p-93f : 0x1p-99f));
         words_free(&w);
         w = words_new(texts[t], 2, FEW, infinite);
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
         decode_word(&w, w.sum, w.sum_len, y);
         assert_true(isnan(y[3]) && isnan(y[70]) && isnan(y[0]));
+        for (int i = 0; i < FEW && rotates; i++)
+            assert_true(isnan(y[i]));
         words_free(&w);
     }
 }

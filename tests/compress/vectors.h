@@ -96,6 +96,8 @@ static const char *const codec_texts[] = {
     "qsgd:bits=3,bucket=64,shared=1",
     "terngrad:bucket=64,shared=1",
     "topk:ratio=0.2+int8:bucket=64",
+    "thc",
+    "thc:block=64,p=1/512",
 };
 enum { CODEC_TEXTS = sizeof codec_texts / sizeof *codec_texts };
 

@@ -214,6 +214,20 @@ static void test_allreduce(void **state)
     }
 }
 
+/* Blocks of 64 or more, which these lengths and numbers of ranks leave whole. */
+static void test_rotated(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++) {
+        for (int size = 1; size <= 4; size *= 2) {
+            struct scene s = {size > 2 ? "thc:block=64,p=1/64" : "thc:block=512,ef=0",
+                              algorithms[a], TRIB_ALLREDUCE, a % 2 ? TRIB_MEAN : TRIB_SUM,
+                              TRIB_FEED_WHOLE, 8192, 4096};
+            run(&s, size, "transport=shm");
+        }
+    }
+}
+
 /* The other transports, with one slot an edge and with no load/store reach. */
 static void test_transports(void **state)
 {
@@ -292,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allreduce),
+        cmocka_unit_test(test_rotated),
         cmocka_unit_test(test_transports),
         cmocka_unit_test(test_many_rounds),
         cmocka_unit_test(test_fed_backward),
