@@ -79,6 +79,14 @@ static void test_sum_of_own(void **state)
                                 a % 2 ? "ef21" : "ef21:momentum=0.2", algorithms[a],
                                 dtypes[a % 4], a % 3 ? TRIB_SUM : TRIB_MEAN},
             1 + (int)a % 4);
+    static const char *const selections[] = {"dgc:ratio=0.1", "randomk:ratio=0.1",
+                                             "blocks:ratio=0.1,block=16"};
+    for (size_t c = 0; c < 3; c++)
+        for (size_t a = 0; a < 2; a++)
+            run(holds,
+                &(struct fed_scene){selections[c], a ? "ef21" : "ef21:momentum=0.2",
+                                    algorithms[c + a], dtypes[c], TRIB_MEAN},
+                2 + (int)a);
     run(holds, &(struct fed_scene){"efsign", "ef21", "flat", TRIB_F32, TRIB_MEAN}, 3);
     run(holds, &(struct fed_scene){"natural", "ef21", "flat", TRIB_F16, TRIB_MEAN}, 2);
 }

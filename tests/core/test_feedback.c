@@ -109,6 +109,27 @@ static void test_conserves_sums_of_words(void **state)
                 1 + (int)(a + k) % 4);
 }
 
+/* Whatever the codec, of those that go with error feedback. */
+static void test_conserves_by_every_codec(void **state)
+{
+    static const char *const codecs[] = {
+        "dgc:ratio=0.1",   "threshold:at=0.8", "randomk:ratio=0.1", "blocks:ratio=0.1,block=16",
+        "adacomp",         "f8",               "natural",           "dither:bits=5",
+        "onebit",          "int8",             "int16",             "uniform-thc:bits=6",
+        "qsgd:bits=8,shared=1",
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
+        for (size_t k = 0; k < 2; k++)
+            run(conserves,
+                &(struct fed_scene){codecs[c],
+                                    k ? "ef14:momentum=0.9,nesterov=1,masking=0"
+                                      : "ef14:momentum=0.9,masking=0",
+                                    algorithms[(c + k) % 5], TRIB_F32, TRIB_SUM},
+                1 + (int)(c + 2 * k) % 4);
+}
+
 /* ---- masking ---------------------------------------------------------------------------- */
 
 static int masks(struct ranks_self *self)
@@ -349,7 +370,8 @@ static void test_warm_up(void **state)
     (void)state;
     for (int size = 1; size <= 4; size++)
         run(warms_up,
-            &(struct fed_scene){"topk:ratio=0.001", "ef14:momentum=0.9,warmup=12,stages=4",
+            &(struct fed_scene){size % 2 ? "topk:ratio=0.001" : "randomk:ratio=0.001",
+                                "ef14:momentum=0.9,warmup=12,stages=4",
                                 algorithms[size], TRIB_F32, TRIB_MEAN},
             size);
 }
@@ -431,6 +453,13 @@ static void test_ways(void **state)
             &(struct fed_scene){"topk:ratio=0.1", "ef21:momentum=0.5", algorithms[a],
                                 TRIB_F32, TRIB_SUM},
             1 + (int)(a + 2) % 4);
+        /* what ranks share first is of the same contribution */
+        run(same_ways,
+            &(struct fed_scene){a % 2 ? "int8" : "uniform-thc:bits=6,ef=0",
+                                a % 2 ? "ef14:momentum=0.9" : "ef21:momentum=0.5",
+                                algorithms[a],
+                                TRIB_F32, TRIB_SUM},
+            1 + (int)(a + 1) % 4);
     }
 }
 
@@ -601,6 +630,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conserves),
+        cmocka_unit_test(test_conserves_by_every_codec),
         cmocka_unit_test(test_conserves_sums_of_words),
         cmocka_unit_test(test_masking),
         cmocka_unit_test(test_ratio_1_is_momentum_sgd),

@@ -87,6 +87,8 @@ static void test_goes_on(void **state)
          TRIB_F32, TRIB_MEAN},
         {"topk:ratio=0.1", "ef21", "flat", TRIB_F32, TRIB_SUM},
         {"topk:ratio=0.05+natural", "ef21:momentum=0.1", "ring", TRIB_F16, TRIB_MEAN},
+        {"randomk:ratio=0.05", "ef14:momentum=0.9", "ring", TRIB_F32, TRIB_SUM},
+        {"int8", "ef14:momentum=0.9,nesterov=1", "direct", TRIB_F32, TRIB_SUM},
         {"none", NULL, "auto", TRIB_F32, TRIB_SUM},
     };
 
