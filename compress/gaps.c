@@ -3,12 +3,17 @@
 
 #include <string.h>
 
-#include <streamvbyte.h>
+#include "compress/kernels.h"
 
+/*
+ * Packing by hand, and not by the library of that name: Debian 12 builds it without vector
+ * code, and then it branches on every length. Nothing here does: a gap is always moved as four
+ * bytes, of which the next one overwrites those too many.
+ */
 enum {
     GROUP = TRIB_GAPS_GROUP,
     GROUP_BYTES_MAX = GROUP / 4 + GROUP * 4,
-    READ_SLACK = 16, /* stream-vbyte loads whole vectors */
+    SLACK = 3, /* bytes read or written beyond the last gap */
 };
 
 static size_t group_of(size_t left)
@@ -16,34 +21,49 @@ static size_t group_of(size_t left)
     return left < GROUP ? left : GROUP;
 }
 
-size_t trib_gaps_bytes(const uint32_t *positions, size_t m)
+size_t trib_gaps_bytes(const struct trib_kernels *kernels, const uint32_t *positions,
+                       size_t m)
 {
     /* groups are whole control bytes but for the last */
-    size_t bytes = (m + 3) / 4 + m;
-    uint32_t last = UINT32_MAX;
-    for (size_t i = 0; i < m; i++) {
-        const uint32_t gap = positions[i] - last - 1;
-        last = positions[i];
-        bytes += (size_t)(gap > 0xff) + (gap > 0xffff) + (gap > 0xffffff);
-    }
-    return bytes;
+    return (m + 3) / 4 + m + kernels->gaps_long(positions, m);
 }
 
-void trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst)
+/* Writes a gap; returns its bytes less one. */
+static uint32_t gap_write(uint8_t *dst, uint32_t gap)
+{
+    memcpy(dst, &gap, sizeof gap);
+    return (uint32_t)(gap > 0xff) + (gap > 0xffff) + (gap > 0xffffff);
+}
+
+static size_t group_encode(const uint32_t *gaps, size_t count, uint8_t *stream)
+{
+    uint8_t *data = stream + (count + 3) / 4;
+    memset(stream, 0, (count + 3) / 4);
+    for (size_t j = 0; j < count; j++) {
+        const uint32_t more = gap_write(data, gaps[j]);
+        stream[j / 4] |= (uint8_t)(more << 2 * (j % 4));
+        data += more + 1;
+    }
+    return (size_t)(data - stream);
+}
+
+size_t trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst)
 {
     uint32_t gaps[GROUP];
-    uint8_t stream[GROUP_BYTES_MAX + READ_SLACK];
+    uint8_t stream[GROUP_BYTES_MAX + SLACK];
     uint32_t last = UINT32_MAX;
+    const uint8_t *const start = dst;
     for (size_t i = 0; i < m; i += GROUP) {
         const size_t count = group_of(m - i);
         for (size_t j = 0; j < count; j++) {
             gaps[j] = positions[i + j] - last - 1;
             last = positions[i + j];
         }
-        const size_t bytes = streamvbyte_encode(gaps, (uint32_t)count, stream);
+        const size_t bytes = group_encode(gaps, count, stream);
         memcpy(dst, stream, bytes);
         dst += bytes;
     }
+    return (size_t)(dst - start);
 }
 
 void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *dst)
@@ -56,51 +76,74 @@ void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *
 /* Data bytes that the control bytes of `count` gaps announce. */
 static size_t group_data_bytes(const uint8_t *control, size_t count)
 {
-    size_t bytes = count;
-    for (size_t i = 0; i < count / 4; i++)
-        bytes += (control[i] & 3u) + (control[i] >> 2 & 3u) + (control[i] >> 4 & 3u) +
-                 (control[i] >> 6);
-    for (size_t j = count / 4 * 4; j < count; j++)
+    size_t bytes = count, i = 0;
+    for (; (i + 8) * 4 <= count; i += 8) {
+        uint64_t w;
+        memcpy(&w, control + i, sizeof w);
+        w = (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u);
+        w = (w & 0x0f0f0f0f0f0f0f0fu) + (w >> 4 & 0x0f0f0f0f0f0f0f0fu);
+        bytes += w * 0x0101010101010101u >> 56; /* at most 8 times 12 */
+    }
+    for (size_t j = 4 * i; j < count; j++)
         bytes += control[j / 4] >> 2 * (j % 4) & 3u;
     return bytes;
 }
 
-/* The library trusts its input, so the length is checked first and it gets room to read
- * past the end. Returns the bytes of the group, 0 if there are not so many. */
-static size_t group_decode(const struct trib_positions *p, size_t count,
-                           uint32_t gaps_out[GROUP])
+static const uint32_t low_bytes[4] = {0xff, 0xffff, 0xffffff, 0xffffffff};
+
+/* The gap at data, of which bytes - 1 is in the lowest bits of control. */
+static uint32_t gap_read(const uint8_t *data, uint32_t control)
 {
-    uint8_t padded[GROUP_BYTES_MAX + READ_SLACK];
-    const size_t control = (count + 3) / 4;
-    if (p->len < control)
-        return 0;
-    const size_t bytes = control + group_data_bytes(p->src, count);
-    if (p->len < bytes)
-        return 0;
-    const uint8_t *src = p->src;
-    if (p->len < bytes + READ_SLACK) {
-        memset(padded + bytes, 0, READ_SLACK);
-        src = memcpy(padded, p->src, bytes);
+    uint32_t gap;
+    memcpy(&gap, data, sizeof gap);
+    return gap & low_bytes[control & 3];
+}
+
+/* Positions of `count` gaps from `at` on; returns what may follow. The source has SLACK bytes
+ * beyond the group. 64 bits: 256 gaps of 32 bits cannot wrap. */
+static uint64_t group_decode(const uint8_t *src, size_t count, uint64_t at,
+                             uint32_t out[GROUP])
+{
+    const uint8_t *a = src + (count + 3) / 4;
+    size_t j = 0;
+    for (; j + 4 <= count; j += 4) {
+        const uint32_t control = src[j / 4];
+        const uint8_t *const b = a + (control & 3) + 1, *const c = b + (control >> 2 & 3) + 1;
+        const uint8_t *const d = c + (control >> 4 & 3) + 1;
+        const uint64_t at_a = at + gap_read(a, control);
+        const uint64_t at_b = at_a + 1 + gap_read(b, control >> 2);
+        const uint64_t at_c = at_b + 1 + gap_read(c, control >> 4);
+        const uint64_t at_d = at_c + 1 + gap_read(d, control >> 6);
+        out[j] = (uint32_t)at_a, out[j + 1] = (uint32_t)at_b;
+        out[j + 2] = (uint32_t)at_c, out[j + 3] = (uint32_t)at_d;
+        at = at_d + 1;
+        a = d + (control >> 6) + 1;
     }
-    streamvbyte_decode(src, gaps_out, (uint32_t)count);
-    return bytes;
+    for (; j < count; j++) {
+        const uint32_t control = src[j / 4] >> 2 * (j % 4) & 3u;
+        at += gap_read(a, control);
+        out[j] = (uint32_t)at++;
+        a += control + 1;
+    }
+    return at;
 }
 
 static size_t next_gaps(struct trib_positions *p, uint32_t out[GROUP])
 {
-    uint32_t gaps[GROUP];
-    const size_t count = group_of(p->left);
-    const size_t bytes = count ? group_decode(p, count, gaps) : 0;
-    if (bytes == 0)
+    uint8_t padded[GROUP_BYTES_MAX + SLACK];
+    const size_t count = group_of(p->left), control = (count + 3) / 4;
+    if (count == 0 || p->len < control)
         return 0;
-    /* 64 bits: 256 gaps of 32 bits cannot wrap; rising, so the last is the largest */
-    uint64_t at = p->next;
-    for (size_t j = 0; j < count; j++) {
-        at += gaps[j];
-        out[j] = (uint32_t)at;
-        at++;
+    const size_t bytes = control + group_data_bytes(p->src, count);
+    const uint8_t *src = p->src;
+    if (p->len < bytes)
+        return 0;
+    if (p->len < bytes + SLACK) {
+        memset(padded + bytes, 0, SLACK);
+        src = memcpy(padded, p->src, bytes);
     }
-    if (at > p->n)
+    const uint64_t at = group_decode(src, count, p->next, out);
+    if (at > p->n) /* rising, so the last is the largest */
         return 0;
     p->next = at;
     p->src += bytes;

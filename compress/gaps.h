@@ -20,11 +20,14 @@
 
 enum { TRIB_GAPS_GROUP = 256 };
 
-/** trib_gaps_bytes - size of m rising positions as gaps. */
-size_t trib_gaps_bytes(const uint32_t *positions, size_t m);
+struct trib_kernels;
 
-/** trib_gaps_encode - writes trib_gaps_bytes(positions, m) bytes and no more. */
-void trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst);
+/** trib_gaps_bytes - size of m rising positions as gaps. */
+size_t trib_gaps_bytes(const struct trib_kernels *kernels, const uint32_t *positions,
+                       size_t m);
+
+/** trib_gaps_encode - writes trib_gaps_bytes(positions, m) bytes and no more; that many. */
+size_t trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst);
 
 /** trib_bitmap_encode - writes ceil(n / 8) bytes. */
 void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *dst);

@@ -240,6 +240,8 @@ struct trib_kernels {
      * g + factor * d, rounded after the product and the sum, is at least `least` */
     size_t (*select_ahead)(const float *g, const float *d, size_t n,
                            const struct trib_ahead *a, uint32_t *positions_out);
+    /* Bytes that the gaps between rising positions (compress/gaps.h) take beyond one each */
+    size_t (*gaps_long)(const uint32_t *positions, size_t m);
     /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not all
      * magnitudes are 0, rising; returns how many. Room for all. */
     size_t (*blocks_nonzero)(const float *x, size_t n, size_t block, uint32_t *numbers_out);

@@ -84,6 +84,11 @@ static size_t select_ahead(const float *g, const float *d, size_t n,
     return select_ahead_scalar(g, d, 0, n, a, positions_out);
 }
 
+static size_t gaps_long(const uint32_t *positions, size_t m)
+{
+    return gaps_long_scalar(positions, 0, m);
+}
+
 static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
 {
     return blocks_nonzero_scalar(x, n, block, numbers_out);
@@ -309,6 +314,7 @@ const struct trib_kernels trib_kernels_c = {
     .add_select = add_select,
     .add_max = add_max,
     .select_ahead = select_ahead,
+    .gaps_long = gaps_long,
     .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
     .levels_encode = levels_encode,

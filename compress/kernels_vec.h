@@ -139,6 +139,7 @@ const struct trib_kernels VEC_TABLE = {
     .add_select = add_select,
     .add_max = add_max,
     .select_ahead = select_ahead,
+    .gaps_long = gaps_long,
     .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
     .levels_encode = levels_encode,

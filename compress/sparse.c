@@ -103,7 +103,7 @@ static void prefer_drawn(struct job *j)
     const struct trib_strata strata = trib_strata_of(j->c, &j->s);
     const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
     if (j->m > strata.k ||
-        with > j->m * sizeof(float) + trib_gaps_bytes(j->s.positions, j->m) ||
+        with > j->m * sizeof(float) + trib_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
         !all_drawn(j, &strata))
         return;
     j->m = strata.k;
@@ -135,7 +135,7 @@ static uint8_t choose_kind(const struct job *j)
 {
     if (j->drawn)
         return KIND_STRATA;
-    const size_t gaps = trib_gaps_bytes(j->s.positions, j->m);
+    const size_t gaps = trib_gaps_bytes(j->c->kernels, j->s.positions, j->m);
     const size_t bitmap = (units_of(j->s.n, j->unit) + 7) / 8;
     const size_t sparse = j->q->bytes(j->c, j->count) + (gaps < bitmap ? gaps : bitmap);
     const bool may_be_dense = j->exact || !j->c->stages.select->fixed;
@@ -193,7 +193,12 @@ static void gather(const struct job *j, float *values)
  * stays. */
 static void subtract(const struct job *j, const float *sent)
 {
-    for (size_t i = 0; i < j->m; i++) {
+    for (size_t i = 0; j->unit == 1 && i < j->m; i++) {
+        float *x = j->s.residual + j->s.positions[i];
+        const float left = *x - sent[i];
+        *x = isfinite(left) ? left : 0.0f;
+    }
+    for (size_t i = 0; j->unit > 1 && i < j->m; i++) {
         const size_t length = unit_length(j->s.positions[i], j->s.n, j->unit);
         float *x = j->s.residual + j->s.positions[i] * j->unit;
         for (size_t k = 0; k < length; k++) {
@@ -241,8 +246,7 @@ static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
         trib_bitmap_encode(j->s.positions, j->m, units, dst);
         return (units + 7) / 8;
     }
-    trib_gaps_encode(j->s.positions, j->m, dst);
-    return trib_gaps_bytes(j->s.positions, j->m);
+    return trib_gaps_encode(j->s.positions, j->m, dst);
 }
 
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,

@@ -31,5 +31,7 @@ compress_tests = \
 	tests/compress/test_topk
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
+# the library of that name judges what gaps.c packs
+tests_compress_test_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)
 EXTRA_DIST += tests/compress/guarded.h tests/compress/isas.h \
 	tests/compress/vectors.h tests/regress/ratio.csv
