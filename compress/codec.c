@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "compress/stages.h"
+#include "compress/variable.h"
 
 static const float *apply_none(const struct trib_codec *c, const float *x, size_t n,
                                void *scratch)
@@ -40,6 +41,10 @@ const struct trib_select trib_select_all = {
 const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_gaps = {.name = "gaps"};
+const struct trib_pack trib_pack_omega = {.name = "omega",
+                                          .variable = &trib_variable_omega};
+const struct trib_pack trib_pack_entropy = {.name = "entropy",
+                                            .variable = &trib_variable_entropy};
 
 /* name, grammar, detail, transform, select, quantise, pack, flags */
 /* clang-format off */
@@ -51,22 +56,22 @@ const struct trib_pack trib_pack_gaps = {.name = "gaps"};
       none, all, f16, raw, TRIB_CODEC_ANY_OP) \
     X("bf16", "bf16[:round=nearest|random][,ef=0|1]", "upper half of float32", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
-    X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,ef=0|1]", \
+    X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,pack=P][,ef=0|1]", \
       "8-bit floats with a power of two per bucket", \
       none, all, f8, bits, 0) \
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
-    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
+    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,pack=P][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
-    X("natural", "natural[:bucket=N][,round=random|nearest][,ef=0|1]", \
+    X("natural", "natural[:bucket=N][,round=random|nearest][,pack=P][,ef=0|1]", \
       "rounding to powers of two, 8 bits", \
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
-    X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
+    X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,pack=P][,ef=0|1]", \
       "random rounding to 1, 1/base, 1/base^2 … of a bucket's norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
-    X("terngrad", "terngrad[:bucket=N][,clip=C][,ef=0]", \
+    X("terngrad", "terngrad[:bucket=N][,clip=C][,pack=P][,ef=0]", \
       "random rounding to 0 or +- the largest, at most clip times the root mean square", \
       none, all, ternary, bits, 0) \
     X("onebit", "onebit[:bucket=N][,ef=0|1]", \
@@ -126,9 +131,19 @@ static uint32_t flags_of(const struct trib_codec *c)
 /* What the parameters make of the stages. */
 static bool resolve(struct trib_codec *c, struct trib_error *err)
 {
+    static const struct trib_pack *const packs[] = {
+        [TRIB_PACK_OMEGA] = &trib_pack_omega, [TRIB_PACK_ENTROPY] = &trib_pack_entropy};
+    const int pack = (int)c->param[TRIB_PARAM_PACK];
     const char *refusal = NULL;
     if (c->stages.quantise->resolve)
         c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
+    if (pack != TRIB_PACK_BITS && c->stages.select->sparse)
+        refusal = "values behind a selection have a fixed length; use pack=bits";
+    else if (pack == TRIB_PACK_OMEGA && !c->stages.quantise->counts)
+        refusal = "pack=omega is short for small levels, and here they are large; use "
+                  "pack=entropy";
+    else if (pack != TRIB_PACK_BITS)
+        c->stages.pack = packs[pack];
     if (refusal)
         trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": %s", c->text, refusal);
     return !refusal;
@@ -186,12 +201,16 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
 {
     if (codec->stages.select->sparse)
         return trib_sparse_bound(codec, n);
+    if (codec->stages.pack->variable)
+        return trib_variable_bound(codec, n);
     return codec->stages.quantise->bytes(codec, n);
 }
 
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
 {
-    return codec->stages.select->sparse ? trib_sparse_scratch(codec, n) : 0;
+    if (codec->stages.select->sparse)
+        return trib_sparse_scratch(codec, n);
+    return codec->stages.pack->variable ? trib_variable_scratch(codec, n) : 0;
 }
 
 size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
@@ -199,6 +218,8 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
 {
     if (codec->stages.select->sparse)
         return trib_sparse_encode(codec, in, dst);
+    if (codec->stages.pack->variable)
+        return trib_variable_encode(codec, in, dst);
     const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
     codec->stages.quantise->encode(codec, x, in->n, &in->key, dst);
     return codec->stages.quantise->bytes(codec, in->n);
@@ -210,6 +231,10 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
     if (codec->stages.select->sparse) {
         const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true, false};
         return trib_sparse_decode(codec, &d);
+    }
+    if (codec->stages.pack->variable) {
+        const struct trib_variable_decode d = {src, len, x, n, 1.0f, true};
+        return trib_variable_decode(codec, &d);
     }
     if (len != codec->stages.quantise->bytes(codec, n))
         return TRIB_ERR_CODEC;
@@ -224,6 +249,10 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     if (codec->stages.select->sparse) {
         const struct trib_sparse_decode d = {src, len, acc, n, weight, false, false};
         return trib_sparse_decode(codec, &d);
+    }
+    if (codec->stages.pack->variable) {
+        const struct trib_variable_decode d = {src, len, acc, n, weight, false};
+        return trib_variable_decode(codec, &d);
     }
     if (len != codec->stages.quantise->bytes(codec, n))
         return TRIB_ERR_CODEC;

@@ -35,6 +35,7 @@ struct param {
 
 static const char *const norm_names[] = {"l2", "max", NULL};
 static const char *const format_names[] = {"e4m3", "e5m2", NULL};
+static const char *const pack_names[] = {"bits", "omega", "entropy", NULL};
 static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
@@ -47,6 +48,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
     [TRIB_PARAM_ROUND] = {"round", 0.0, 1.0, TRIB_ROUND_RANDOM, 1, round_names},
     [TRIB_PARAM_CLIP] = {"clip", 0.1, 1000.0, 2.5, 0, NULL},
+    [TRIB_PARAM_PACK] = {"pack", 0.0, 2.0, TRIB_PACK_BITS, 1, pack_names},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 

@@ -10,6 +10,7 @@ libcompress_la_SOURCES = \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
+	compress/entropy.c \
 	compress/f8.c \
 	compress/gaps.c compress/gaps.h \
 	compress/half.c \
@@ -23,12 +24,14 @@ libcompress_la_SOURCES = \
 	compress/levels.c \
 	compress/noise.h \
 	compress/octaves.c \
+	compress/omega.c compress/omega.h \
 	compress/powers.c \
 	compress/select.c \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \
 	compress/topk.c \
+	compress/variable.c compress/variable.h \
 	compress/vec256.h compress/vec512.h
 
 if TRIB_X86_64

@@ -10,6 +10,7 @@ compress_tests = \
 	tests/compress/test_gaps \
 	tests/compress/test_half \
 	tests/compress/test_octaves \
+	tests/compress/test_omega \
 	tests/compress/test_powers \
 	tests/compress/test_qsgd \
 	tests/compress/test_ratio \
@@ -17,7 +18,8 @@ compress_tests = \
 	tests/compress/test_sign \
 	tests/compress/test_sparse \
 	tests/compress/test_terngrad \
-	tests/compress/test_topk
+	tests/compress/test_topk \
+	tests/compress/test_variable
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
 EXTRA_DIST += tests/compress/guarded.h tests/compress/vectors.h tests/regress/ratio.csv

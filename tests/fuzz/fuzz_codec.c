@@ -32,6 +32,10 @@ static const char *const texts[] = {
     "f16:round=random",
     "topk:ratio=0.3+bf16:round=random",
     "dither:base=1.5,bits=7,bucket=8",
+    "qsgd:bits=2,bucket=64,pack=omega",
+    "qsgd:bits=6,bucket=64,norm=l2,pack=omega",
+    "terngrad:bucket=256,pack=entropy",
+    "natural:bucket=8,pack=entropy",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 
