@@ -21,7 +21,12 @@ static const struct trib_bucketing *bucketing(const struct trib_codec *c)
     return c->stages.quantise->bucketing;
 }
 
-static size_t heads_bytes(const struct trib_buckets *b, size_t n)
+struct trib_buckets trib_buckets_layout(const struct trib_codec *c)
+{
+    return bucketing(c)->layout(c);
+}
+
+size_t trib_buckets_heads(const struct trib_buckets *b, size_t n)
 {
     return (n / b->bucket + (n % b->bucket != 0)) * b->head;
 }
@@ -29,7 +34,7 @@ static size_t heads_bytes(const struct trib_buckets *b, size_t n)
 size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
 {
     const struct trib_buckets b = bucketing(c)->layout(c);
-    return heads_bytes(&b, n) + trib_bits_bytes(n, b.bits);
+    return trib_buckets_heads(&b, n) + trib_bits_bytes(n, b.bits);
 }
 
 /* ---- encode --------------------------------------------------------------------- */
@@ -70,7 +75,7 @@ void trib_buckets_encode(const struct trib_codec *c, const float *x, size_t n,
     const struct trib_buckets b = q->layout(c);
     union trib_bucket_params p = q->params(c);
     struct trib_noise noise = trib_noise_new(key);
-    uint8_t *codes = dst + heads_bytes(&b, n);
+    uint8_t *codes = dst + trib_buckets_heads(&b, n);
     for (size_t i = 0; i < n; i += b.bucket, dst += b.head) {
         const size_t count = min_size(b.bucket, n - i);
         const uint32_t magnitude = c->kernels->max_magnitude(x + i, count);
@@ -128,6 +133,23 @@ float trib_bucket_scale(float norm)
     return scale * norm < 1.0f ? nextafterf(scale, INFINITY) : scale;
 }
 
+void trib_buckets_quantise(const struct trib_codec *c, const struct trib_encode *in,
+                           uint8_t *heads_out, uint8_t *codes_out)
+{
+    const struct trib_bucketing *q = bucketing(c);
+    const struct trib_buckets b = q->layout(c);
+    union trib_bucket_params p = q->params(c);
+    struct trib_noise noise = trib_noise_new(&in->key);
+    for (size_t i = 0; i < in->n; i += b.bucket, heads_out += b.head) {
+        const size_t count = min_size(b.bucket, in->n - i);
+        const uint32_t magnitude = c->kernels->max_magnitude(in->x + i, count);
+        if (q->measure(c, in->x + i, count, magnitude, &p, heads_out))
+            quantise(c, in->x + i, count, &noise, in->key.index + i, &p, codes_out + i);
+        else
+            memset(codes_out + i, 0, count);
+    }
+}
+
 /* ---- decode --------------------------------------------------------------------- */
 
 /* A piece of a bucket within the range asked for, and its codes. */
@@ -145,7 +167,7 @@ static bool next_piece(const struct trib_codec *c, const struct trib_buckets *b,
 {
     p->at += p->count;
     const size_t at = code->first + p->at, in_bucket = b->bucket - at % b->bucket;
-    const uint8_t *codes = code->src + heads_bytes(b, code->n);
+    const uint8_t *codes = code->src + trib_buckets_heads(b, code->n);
     p->count = min_size(PIECE, min_size(in_bucket, code->count - p->at));
     if (!p->count)
         return false;
@@ -180,4 +202,35 @@ void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, 
     p.at = p.count = 0;
     while (next_piece(c, &b, code, &params, &p))
         q->add(c->kernels, acc + p.at, p.codes, p.count, weight, &params);
+}
+
+struct trib_dequantise trib_dequantise_open(const struct trib_codec *c, const uint8_t *heads)
+{
+    const struct trib_buckets b = trib_buckets_layout(c);
+    return (struct trib_dequantise){.codec = c,
+                                    .heads = heads,
+                                    .bucket = b.bucket,
+                                    .head = b.head,
+                                    .params = bucketing(c)->params(c)};
+}
+
+static void enter_bucket(struct trib_dequantise *d)
+{
+    if (d->at % d->bucket == 0)
+        bucketing(d->codec)->open(d->heads + d->at / d->bucket * d->head, &d->params);
+}
+
+void trib_dequantise(struct trib_dequantise *d, const uint8_t *codes, size_t count, float *x)
+{
+    enter_bucket(d);
+    bucketing(d->codec)->decode(d->codec->kernels, x, codes, count, &d->params);
+    d->at += count;
+}
+
+void trib_dequantise_add(struct trib_dequantise *d, const uint8_t *codes, size_t count,
+                         float weight, float *acc)
+{
+    enter_bucket(d);
+    bucketing(d->codec)->add(d->codec->kernels, acc, codes, count, weight, &d->params);
+    d->at += count;
 }

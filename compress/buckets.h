@@ -53,6 +53,26 @@ void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *cod
 void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, float weight,
                       float *acc);
 
+/* For packs that lay the codes out otherwise: heads, and codes one a byte. */
+struct trib_buckets trib_buckets_layout(const struct trib_codec *c);
+size_t trib_buckets_heads(const struct trib_buckets *b, size_t n); /* bytes */
+void trib_buckets_quantise(const struct trib_codec *c, const struct trib_encode *in,
+                           uint8_t *heads_out, uint8_t *codes_out);
+
+/* Values from codes, in order; a call's count must not pass the end of a bucket. */
+struct trib_dequantise {
+    const struct trib_codec *codec;
+    const uint8_t *heads;
+    size_t bucket; /* values */
+    size_t head; /* bytes */
+    size_t at;
+    union trib_bucket_params params;
+};
+struct trib_dequantise trib_dequantise_open(const struct trib_codec *c, const uint8_t *heads);
+void trib_dequantise(struct trib_dequantise *d, const uint8_t *codes, size_t count, float *x);
+void trib_dequantise_add(struct trib_dequantise *d, const uint8_t *codes, size_t count,
+                         float weight, float *acc);
+
 #define TRIB_SMALLEST_NORM 0x1p-100f
 
 /** trib_bucket_l2 - the l2 norm of n finite values; FLT_MAX where it is larger. */

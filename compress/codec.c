@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "compress/lanes.h"
 #include "compress/selection.h"
+#include "compress/variable.h"
 
 static const float *apply_none(const struct trib_codec *c, const float *x, size_t n,
                                void *scratch)
@@ -46,6 +47,10 @@ const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_gaps = {.name = "gaps"};
 const struct trib_pack trib_pack_strata = {.name = "strata"};
+const struct trib_pack trib_pack_omega = {.name = "omega",
+                                          .variable = &trib_variable_omega};
+const struct trib_pack trib_pack_entropy = {.name = "entropy",
+                                            .variable = &trib_variable_entropy};
 
 /* name, grammar, detail, transform, select, quantise, pack, flags */
 /* clang-format off */
@@ -57,7 +62,7 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
       none, all, f16, raw, TRIB_CODEC_ANY_OP) \
     X("bf16", "bf16[:round=nearest|random][,ef=0|1]", "upper half of float32", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
-    X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,ef=0|1]", \
+    X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,pack=P][,ef=0|1]", \
       "8-bit floats with a power of two per bucket", \
       none, all, f8, bits, 0) \
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
@@ -77,16 +82,16 @@ const struct trib_pack trib_pack_strata = {.name = "strata"};
     X("adacomp", "adacomp[:bin=N][,factor=F][,ef=0|1]", \
       "what may become the largest of its bin, as a sign; the mean of the largest", \
       none, adacomp, magnitude, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
-    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,ef=0|1]", \
+    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,pack=P][,ef=0|1]", \
       "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
-    X("natural", "natural[:bucket=N][,round=random|nearest][,ef=0|1]", \
+    X("natural", "natural[:bucket=N][,round=random|nearest][,pack=P][,ef=0|1]", \
       "rounding to powers of two, 8 bits", \
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
-    X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,ef=0|1]", \
+    X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,pack=P][,ef=0|1]", \
       "random rounding to 1, 1/base, 1/base^2 … of a bucket's norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
-    X("terngrad", "terngrad[:bucket=N][,clip=C][,shared=0|1][,ef=0]", \
+    X("terngrad", "terngrad[:bucket=N][,clip=C][,shared=0|1][,pack=P][,ef=0]", \
       "random rounding to 0 or +- the largest, at most clip times the root mean square", \
       none, all, ternary, bits, 0) \
     X("onebit", "onebit[:bucket=N][,ef=0|1]", \
@@ -185,9 +190,23 @@ static uint32_t flags_of(const struct trib_codec *c)
 /* What the parameters make of the stages. */
 static bool resolve(struct trib_codec *c, struct trib_error *err)
 {
+    static const struct trib_pack *const packs[] = {
+        [TRIB_PACK_OMEGA] = &trib_pack_omega, [TRIB_PACK_ENTROPY] = &trib_pack_entropy};
+    const int pack = (int)c->param[TRIB_PARAM_PACK];
     const char *refusal = NULL;
     if (c->stages.quantise->resolve)
         c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
+    if (c->stages.quantise->shared && c->param[TRIB_PARAM_SHARED] > 0)
+        c->stages.quantise = c->stages.quantise->shared;
+    if (pack != TRIB_PACK_BITS && c->stages.select->sparse)
+        refusal = "values behind a selection have a fixed length; use pack=bits";
+    else if (pack != TRIB_PACK_BITS && c->param[TRIB_PARAM_SHARED] > 0)
+        refusal = "words that add have lanes of a fixed width; use pack=bits";
+    else if (pack == TRIB_PACK_OMEGA && !c->stages.quantise->counts)
+        refusal = "pack=omega is short for small levels, and here they are large; use "
+                  "pack=entropy";
+    else if (pack != TRIB_PACK_BITS)
+        c->stages.pack = packs[pack];
     if (refusal)
         trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": %s", c->text, refusal);
     return !refusal;
@@ -206,8 +225,6 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
         free(c);
         return status;
     }
-    if (c->param[TRIB_PARAM_SHARED] > 0 && c->stages.quantise->shared)
-        c->stages.quantise = c->stages.quantise->shared;
     trib_codec_print(c);
     if (!resolve(c, err)) {
         free(c);
@@ -298,12 +315,16 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
         return trib_lanes_bound(codec, n);
     if (codec->stages.select->sparse)
         return trib_sparse_bound(codec, n);
+    if (codec->stages.pack->variable)
+        return trib_variable_bound(codec, n);
     return codec->stages.quantise->bytes(codec, n);
 }
 
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
 {
-    return codec->stages.select->sparse ? trib_sparse_scratch(codec, n) : 0;
+    if (codec->stages.select->sparse)
+        return trib_sparse_scratch(codec, n);
+    return codec->stages.pack->variable ? trib_variable_scratch(codec, n) : 0;
 }
 
 size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
@@ -311,6 +332,8 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
 {
     if (codec->stages.select->sparse)
         return trib_sparse_encode(codec, in, NULL, NULL, dst);
+    if (codec->stages.pack->variable)
+        return trib_variable_encode(codec, in, dst);
     const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
     if (in->share && has_lanes(codec))
         trib_lanes_encode_shared(codec, x, in->n, &in->key, in->share, dst);
@@ -333,6 +356,10 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
         const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true};
         return trib_sparse_decode(codec, &d);
     }
+    if (codec->stages.pack->variable) {
+        const struct trib_variable_decode d = {src, len, x, n, 1.0f, true};
+        return trib_variable_decode(codec, &d);
+    }
     if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;
     const struct trib_code code = {src, n, 0, n};
@@ -346,6 +373,10 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     if (codec->stages.select->sparse) {
         const struct trib_sparse_decode d = {src, len, acc, n, weight, false};
         return trib_sparse_decode(codec, &d);
+    }
+    if (codec->stages.pack->variable) {
+        const struct trib_variable_decode d = {src, len, acc, n, weight, false};
+        return trib_variable_decode(codec, &d);
     }
     if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;

@@ -37,6 +37,7 @@ static const char *const norm_names[] = {"l2", "max", NULL};
 static const char *const format_names[] = {"e4m3", "e5m2", NULL};
 static const char *const tail_names[] = {"1/16",  "1/32",  "1/64",
                                          "1/128", "1/256", "1/512", NULL};
+static const char *const pack_names[] = {"bits", "omega", "entropy", NULL};
 static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
@@ -57,6 +58,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_ROTATION] = {"block", 64.0, 4096.0, 1024.0, POWER_OF_TWO, NULL},
     [TRIB_PARAM_TAIL] = {"p", 0.0, 5.0, 1.0, 1, tail_names},
     [TRIB_PARAM_SHARED] = {"shared", 0.0, 1.0, 0.0, 1, NULL},
+    [TRIB_PARAM_PACK] = {"pack", 0.0, 2.0, TRIB_PACK_BITS, 1, pack_names},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 

@@ -116,7 +116,8 @@ static const struct trib_bucketing f8 = {
 
 const struct trib_quantise trib_quantise_f8 = {
     .name = "f8",
-    .params = TRIB_PARAM_BIT(FORMAT) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND),
+    .params = TRIB_PARAM_BIT(FORMAT) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) |
+              TRIB_PARAM_BIT(PACK),
     .nearest = true,
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,

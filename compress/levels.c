@@ -112,7 +112,8 @@ static const struct trib_bucketing qsgd = {
 const struct trib_quantise trib_quantise_levels = {
     .name = "levels",
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
-              TRIB_PARAM_BIT(SHARED),
+              TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(PACK),
+    .counts = true,
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,
     .decode = trib_buckets_decode,
@@ -168,7 +169,9 @@ static const struct trib_bucketing ternary = {
 
 const struct trib_quantise trib_quantise_ternary = {
     .name = "ternary",
-    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED),
+    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED) |
+              TRIB_PARAM_BIT(PACK),
+    .counts = true,
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,
     .decode = trib_buckets_decode,

@@ -13,6 +13,7 @@ libcompress_la_SOURCES = \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
 	compress/feedback_rule.c compress/feedback_rule.h \
+	compress/entropy.c \
 	compress/f8.c \
 	compress/dgc.c \
 	compress/gaps.c compress/gaps.h \
@@ -36,6 +37,7 @@ libcompress_la_SOURCES = \
 	compress/noise.h \
 	compress/number.c compress/number.h \
 	compress/octaves.c \
+	compress/omega.c compress/omega.h \
 	compress/powers.c \
 	compress/randomk.c \
 	compress/select.c compress/selection.h \
@@ -47,6 +49,7 @@ libcompress_la_SOURCES = \
 	compress/thc_table.c compress/thc_table.h \
 	compress/threshold.c \
 	compress/topk.c \
+	compress/variable.c compress/variable.h \
 	compress/vec256.h compress/vec256_linear.h \
 	compress/vec512.h compress/vec512_linear.h
 

@@ -119,7 +119,7 @@ static const struct trib_bucketing natural = {
 
 const struct trib_quantise trib_quantise_natural = {
     .name = "natural",
-    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND),
+    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | TRIB_PARAM_BIT(PACK),
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,
     .decode = trib_buckets_decode,
@@ -194,7 +194,7 @@ static const struct trib_quantise *dither_resolve(struct trib_codec *c,
 const struct trib_quantise trib_quantise_dither = {
     .name = "dither",
     .params = TRIB_PARAM_BIT(BASE) | TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) |
-              TRIB_PARAM_BIT(NORM),
+              TRIB_PARAM_BIT(NORM) | TRIB_PARAM_BIT(PACK),
     .resolve = dither_resolve,
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,

@@ -127,7 +127,8 @@ static const struct trib_bucketing powers = {
 const struct trib_quantise trib_quantise_powers = {
     .name = "dither",
     .params = TRIB_PARAM_BIT(BASE) | TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) |
-              TRIB_PARAM_BIT(NORM),
+              TRIB_PARAM_BIT(NORM) |
+              TRIB_PARAM_BIT(PACK),
     .bytes = trib_buckets_bytes,
     .encode = trib_buckets_encode,
     .decode = trib_buckets_decode,

@@ -36,6 +36,7 @@ enum trib_param_id {
     TRIB_PARAM_SHARED,
     TRIB_PARAM_ROTATION,
     TRIB_PARAM_TAIL,
+    TRIB_PARAM_PACK,
     TRIB_PARAM_EF,
     TRIB_PARAM_COUNT,
 };
@@ -43,6 +44,8 @@ enum trib_param_id {
 enum { TRIB_NORM_L2, TRIB_NORM_MAX }; /* values of TRIB_PARAM_NORM */
 enum { TRIB_FORMAT_E4M3, TRIB_FORMAT_E5M2 }; /* of TRIB_PARAM_FORMAT */
 enum { TRIB_ROUND_RANDOM, TRIB_ROUND_NEAREST }; /* of TRIB_PARAM_ROUND */
+
+enum { TRIB_PACK_BITS, TRIB_PACK_OMEGA, TRIB_PACK_ENTROPY }; /* of TRIB_PARAM_PACK */
 
 #define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
 
@@ -85,6 +88,7 @@ struct trib_quantise {
     const char *name;
     uint32_t params;
     bool nearest; /* the default of TRIB_PARAM_ROUND */
+    bool counts; /* its codes are levels, small ones the likely ones */
     size_t (*bytes)(const struct trib_codec *c, size_t n); /* exact, for n values */
     void (*encode)(const struct trib_codec *c, const float *x, size_t n,
                    const struct trib_encode_key *key, uint8_t *dst);
@@ -104,6 +108,9 @@ struct trib_quantise {
 /* How the positions of a sparse block, or the bits of a dense one, are laid out. */
 struct trib_pack {
     const char *name;
+    /* of codes of variable length, dense codecs only (variable.h); NULL: the quantiser's
+     * own bytes */
+    const struct trib_variable *variable;
 };
 
 struct trib_stages {
@@ -168,6 +175,8 @@ extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
 extern const struct trib_pack trib_pack_gaps;
 extern const struct trib_pack trib_pack_strata;
+extern const struct trib_pack trib_pack_omega;
+extern const struct trib_pack trib_pack_entropy;
 
 /** trib_codecs - the table, in the order in which it is shown. */
 extern const struct trib_codec_row trib_codecs[];

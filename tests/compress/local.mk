@@ -17,6 +17,7 @@ compress_tests = \
 	tests/compress/test_half \
 	tests/compress/test_lanes \
 	tests/compress/test_octaves \
+	tests/compress/test_omega \
 	tests/compress/test_powers \
 	tests/compress/test_qsgd \
 	tests/compress/test_randomk \
@@ -28,7 +29,8 @@ compress_tests = \
 	tests/compress/test_thc \
 	tests/compress/test_thc_table \
 	tests/compress/test_threshold \
-	tests/compress/test_topk
+	tests/compress/test_topk \
+	tests/compress/test_variable
 check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests)
 # the library of that name judges what gaps.c packs

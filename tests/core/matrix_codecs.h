@@ -102,6 +102,7 @@ static const struct matrix_codec matrix_codecs[] = {
     {"bf16", true, false, tolerance_bf16},
     {"f8:round=random", false, true, tolerance_f8},
     {"qsgd:bits=8", false, true, tolerance_qsgd},
+    {"qsgd:bits=8,pack=entropy", false, true, tolerance_qsgd},
     {"topk:ratio=0.25", false, false, tolerance_topk},
     {"topk:ratio=0.1+f16", false, false, tolerance_topk},
     {"dgc:ratio=0.2", false, false, tolerance_topk},

@@ -39,6 +39,10 @@ static const char *const texts[] = {
     "dither:base=1.5,bits=7,bucket=8",
     "dgc:ratio=0.1",
     "adacomp:bin=10",
+    "qsgd:bits=2,bucket=64,pack=omega",
+    "qsgd:bits=6,bucket=64,norm=l2,pack=omega",
+    "terngrad:bucket=256,pack=entropy",
+    "natural:bucket=8,pack=entropy",
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
 

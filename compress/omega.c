@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The pack "omega": Elias omega codes of what is not zero, or of all.
+ *
+ *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, section 3.2 and
+ *                appendix A: the sparse regime, the dense one
+ *     wire       omega.h, the highest bit of a byte first, zeros up to a whole byte
+ *                gaps:  for each code that is not 0 omega(its place less that of the one
+ *                       before it, the first less -1), its sign, omega(its level); at last
+ *                       omega(n less the place of the last one)
+ *                dense: for each code omega(its level + 1) and, where the level is not 0,
+ *                       its sign
+ *     choice     whichever is shorter; byte 0 of the block says which (variable.h)
+ *     state      none
+ */
+#include <string.h>
+
+#include "compress/variable.h"
+
+enum { LEVELS = TRIB_LEVELS_MAX };
+
+/* The codes of one code: level and sign. */
+struct table {
+    struct trib_omega dense[2 * LEVELS];
+    struct trib_omega sparse[2 * LEVELS];
+};
+
+static struct trib_omega with_sign(struct trib_omega o, bool first, unsigned sign)
+{
+    if (first)
+        o.code |= (uint64_t)sign << o.bits;
+    else
+        o.code = o.code << 1 | sign;
+    o.bits++;
+    return o;
+}
+
+static void table_make(struct table *t, int bits)
+{
+    const unsigned levels = 1u << (bits - 1);
+    t->dense[0] = trib_omega_of(1);
+    for (unsigned sign = 0; sign < 2; sign++) {
+        for (unsigned level = 1; level < levels; level++) {
+            t->dense[sign * levels + level] =
+                with_sign(trib_omega_of(level + 1), false, sign);
+            t->sparse[sign * levels + level] = with_sign(trib_omega_of(level), true, sign);
+        }
+    }
+}
+
+static size_t dense_bits(const struct trib_codes *in, const struct table *t)
+{
+    size_t count[2 * LEVELS] = {0}, bits = 0;
+    for (size_t i = 0; i < in->n; i++)
+        count[in->codes[i]]++;
+    for (int i = 0; i < 1 << in->bits; i++)
+        bits += count[i] ? count[i] * (size_t)t->dense[i].bits : 0;
+    return bits;
+}
+
+static size_t gaps_bits(const struct trib_codes *in, const struct table *t)
+{
+    size_t bits = 0, before = 0; /* 1 behind the last that was not 0 */
+    for (size_t i = 0; i < in->n; i++) {
+        if (!in->codes[i])
+            continue;
+        bits += (size_t)(trib_omega_of(i + 1 - before).bits + t->sparse[in->codes[i]].bits);
+        before = i + 1;
+    }
+    return bits + (size_t)trib_omega_of(in->n + 1 - before).bits;
+}
+
+static uint8_t *dense_write(const struct trib_codes *in, const struct table *t, uint8_t *dst)
+{
+    struct trib_bit_writer w = {.at = dst};
+    for (size_t i = 0; i < in->n; i++)
+        trib_bits_put(&w, t->dense[in->codes[i]]);
+    return trib_bits_end(&w);
+}
+
+static uint8_t *gaps_write(const struct trib_codes *in, const struct table *t, uint8_t *dst)
+{
+    struct trib_bit_writer w = {.at = dst};
+    size_t before = 0;
+    for (size_t i = 0; i < in->n; i++) {
+        if (!in->codes[i])
+            continue;
+        trib_bits_put(&w, trib_omega_of(i + 1 - before));
+        trib_bits_put(&w, t->sparse[in->codes[i]]);
+        before = i + 1;
+    }
+    trib_bits_put(&w, trib_omega_of(in->n + 1 - before));
+    return trib_bits_end(&w);
+}
+
+static size_t omega_write(const struct trib_codes *in, uint8_t *dst, size_t limit,
+                          enum trib_codes_kind *kind_out)
+{
+    struct table t;
+    table_make(&t, in->bits);
+    const size_t dense = dense_bits(in, &t), gaps = gaps_bits(in, &t);
+    const size_t bytes = ((dense < gaps ? dense : gaps) + 7) / 8;
+    if (bytes >= limit)
+        return 0;
+    *kind_out = dense < gaps ? TRIB_CODES_DENSE : TRIB_CODES_GAPS;
+    const uint8_t *end = dense < gaps ? dense_write(in, &t, dst) : gaps_write(in, &t, dst);
+    return (size_t)(end - dst);
+}
+
+const struct trib_variable trib_variable_omega = {.write = omega_write};
+
+/* ---- read ------------------------------------------------------------------------ */
+
+static uint64_t highest_of(const struct trib_code_reader *r)
+{
+    return (1u << (r->bits - 1)) - 1;
+}
+
+bool trib_omega_dense_read(struct trib_code_reader *r, uint8_t *codes, size_t count)
+{
+    const uint64_t highest = highest_of(r);
+    r->known += count;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t k;
+        bool sign = false;
+        if (!trib_omega_get(&r->stream, &k) || k > highest + 1)
+            return false;
+        if (k > 1 && !trib_bit_get(&r->stream, &sign))
+            return false;
+        codes[i] = (uint8_t)((k - 1) | (uint64_t)sign << (r->bits - 1));
+    }
+    return true;
+}
+
+/* How many zeros come next, and what then. */
+static bool gap_read(struct trib_code_reader *r)
+{
+    uint64_t gap, level;
+    bool sign;
+    if (r->ended || !trib_omega_get(&r->stream, &gap) || gap - 1 > r->n - r->known)
+        return false;
+    r->zeros = (size_t)gap - 1;
+    r->known += r->zeros;
+    r->next = 0;
+    r->ended = r->known == r->n;
+    if (r->ended)
+        return true;
+    if (!trib_bit_get(&r->stream, &sign) || !trib_omega_get(&r->stream, &level) ||
+        level > highest_of(r))
+        return false;
+    r->next = (uint8_t)(level | (uint64_t)sign << (r->bits - 1));
+    r->known++;
+    return true;
+}
+
+bool trib_omega_gaps_read(struct trib_code_reader *r, uint8_t *codes, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        if (r->zeros) {
+            const size_t zeros = r->zeros < count - i ? r->zeros : count - i;
+            memset(codes + i, 0, zeros);
+            r->zeros -= zeros;
+            i += zeros;
+        } else if (r->next) {
+            codes[i++] = r->next;
+            r->next = 0;
+        } else if (!gap_read(r)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool trib_omega_dense_done(struct trib_code_reader *r)
+{
+    return trib_bits_done(&r->stream);
+}
+
+bool trib_omega_gaps_done(struct trib_code_reader *r)
+{
+    return (r->ended || gap_read(r)) && r->ended && trib_bits_done(&r->stream);
+}
