@@ -33,6 +33,12 @@ static bool begins(const char *codec, const char *name)
     return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
 }
 
+/* The largest of int4, int8 or int16. */
+static double integer_levels(const char *codec)
+{
+    return begins(codec, "int4") ? 7 : begins(codec, "int8") ? 127 : 32767;
+}
+
 /* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else 0. */
 static double variance_of(const char *codec)
 {
@@ -53,6 +59,12 @@ static double variance_of(const char *codec)
         return number_of(codec, "bin", 64) + 1;
     if (strstr(codec, "terngrad") != NULL) /* norm |x|_1 <= clip |x|^2 */
         return number_of(codec, "clip", 2.5) + 1;
+    if (begins(codec, "thc"))
+        return 0.03;
+    if (begins(codec, "int4") || begins(codec, "int8") || begins(codec, "int16"))
+        return bucket / (4 * pow(integer_levels(codec), 2));
+    if (begins(codec, "uniform-thc"))
+        return bucket / pow(2 * levels + 1, 2);
     if (strstr(codec, "qsgd") == NULL)
         return 0;
     return strstr(codec, "norm=l2") == NULL ? w : fmin(w, sqrt(bucket) / levels);
@@ -74,7 +86,7 @@ static bool feeds_back(const char *codec)
 {
     if (number_of(codec, "unbiased", 0) > 0)
         return false;
-    if (begins(codec, "adacomp"))
+    if (begins(codec, "adacomp") || begins(codec, "thc"))
         return true;
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return true;
@@ -130,6 +142,7 @@ struct perf_loss perf_loss_of(const char *codec)
     } else if (loss.variance > 0) {
         bool biased = begins(codec, "onebit") || begins(codec, "efsign");
         biased |= begins(codec, "terngrad") || begins(codec, "adacomp");
+        biased |= begins(codec, "thc") || strstr(codec, "round=nearest") != NULL;
         biased |= begins(codec, "f8") && strstr(codec, "round=random") == NULL;
         loss.kind = biased ? PERF_LOSS_BIASED : PERF_LOSS_RANDOM;
     }

@@ -61,6 +61,14 @@ static const char *const texts[] = {
     "blocks:ratio=0.01",
     "adacomp",
     "adacomp:bin=500",
+    "int4",
+    "int8",
+    "int8:round=nearest",
+    "int16",
+    "uniform-thc",
+    "uniform-thc:bits=8",
+    "thc",
+    "thc:p=1/512",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 

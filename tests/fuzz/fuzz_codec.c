@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Byte 0 chooses a codec, bytes 1-2 the length; the rest is first decoded as it is (any
- * bytes give a status), then taken as floats, encoded and decoded (never fails).
+ * bytes give a status), then taken as floats, encoded and decoded (never fails). Of words that
+ * add, the bytes are merged with one that is valid, and are scales that ranks agreed on.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -43,8 +44,17 @@ static const char *const texts[] = {
     "qsgd:bits=6,bucket=64,norm=l2,pack=omega",
     "terngrad:bucket=256,pack=entropy",
     "natural:bucket=8,pack=entropy",
+    "int8:bucket=64",
+    "int4:bucket=8",
+    "int16:bucket=16",
+    "uniform-thc:bits=3,bucket=16",
+    "qsgd:shared=1,bits=5,bucket=8",
+    "terngrad:shared=1,bucket=8",
+    "signsgd",
+    "thc:block=64",
+    "topk:ratio=0.3+int8:bucket=8",
 };
-enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096 };
+enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096, RANKS = 300 };
 
 /* exactly `bytes`, so that a sanitizer sees one byte more */
 static void *copy_new(const void *src, size_t bytes)
@@ -94,6 +104,41 @@ static void check_encode(const struct trib_codec *c, const uint8_t *data, size_t
     free(work);
 }
 
+static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t size,
+                        size_t n)
+{
+    const size_t floats = trib_codec_share_floats(c, n);
+    float *x = calloc(n + 1, sizeof *x), *share = calloc(floats + 1, sizeof *share);
+    uint8_t *own = malloc(trib_codec_bound(c, n) + 1), *theirs = copy_new(data, size);
+    uint8_t *sum = malloc(trib_codec_bound(c, n) + 1);
+    size_t len = size < n * sizeof *x ? size : n * sizeof *x;
+    if (!x || !share || !own || !sum)
+        abort();
+    memcpy(x, data, len);
+    len = size < floats * sizeof *share ? size : floats * sizeof *share;
+    memcpy(share, data, len);
+    const struct trib_encode in = {.x = x, .n = n, .share = share};
+    const struct trib_word words[] = {{own, trib_codec_encode(c, &in, own)}, {theirs, size}};
+    for (size_t count = 1; count <= 2; count++) {
+        const struct trib_merge m = {.words = words + 2 - count,
+                                     .n_words = count,
+                                     .n = n,
+                                     .final = count == 2,
+                                     .ranks = size % 3};
+        const trib_status_t status = trib_codec_merge(c, &m, sum, &len);
+        if (status == TRIB_OK && (len > trib_codec_bound(c, n) ||
+                                  trib_codec_decode(c, sum, len, x, n) != TRIB_OK))
+            abort();
+        if (status != TRIB_OK && status != TRIB_ERR_CODEC)
+            abort();
+    }
+    free(x);
+    free(share);
+    free(own);
+    free(theirs);
+    free(sum);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trib_codec *c;
@@ -102,7 +147,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t n = (data[1] | (size_t)data[2] << 8) % N_MAX;
     if (trib_codec_create(texts[data[0] % TEXTS], NULL, NULL, &c) != TRIB_OK)
         abort();
+    if (trib_codec_for_ranks(c, RANKS, NULL) != TRIB_OK)
+        abort();
     check_decode(c, data + 3, size - 3, n);
+    if (trib_codec_info(c)->flags & TRIB_CODEC_LINEAR && size > 3)
+        check_merge(c, data + 3, size - 3, n);
     check_encode(c, data + 3, size - 3, TRIB_ENCODE_CONTRIBUTION);
     check_encode(c, data + 3, size - 3, TRIB_ENCODE_EXACT);
     trib_codec_destroy(c);
