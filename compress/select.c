@@ -91,8 +91,10 @@ bool trib_unbiased_never(const struct trib_codec *c)
  * becomes its rank within the bin. */
 static uint32_t bin_of_rank(const uint32_t *bins, uint32_t bin, size_t *k)
 {
-    while (bin && bins[bin] < *k)
-        *k -= bins[bin--];
+    size_t rank = *k;
+    while (bin && bins[bin] < rank)
+        rank -= bins[bin--];
+    *k = rank;
     return bin;
 }
 

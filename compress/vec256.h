@@ -180,6 +180,14 @@ VEC vec v_shl_any_i32(vec v, int bits)
     return _mm256_sll_epi32(v, _mm_cvtsi32_si128(bits));
 }
 
+/* the largest of the lanes, signed */
+VEC uint32_t v_max_lane_i32(vec v)
+{
+    __m128i h = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    h = _mm_max_epi32(h, _mm_shuffle_epi32(h, 0x4e));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(h, _mm_shuffle_epi32(h, 0xb1)));
+}
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b)
 {

@@ -171,6 +171,9 @@ VEC vec v_shl_any_i32(vec v, int bits)
     return _mm512_sll_epi32(v, _mm_cvtsi32_si128(bits));
 }
 
+/* the largest of the lanes, signed */
+VEC uint32_t v_max_lane_i32(vec v) { return (uint32_t)_mm512_reduce_max_epi32(v); }
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
 
