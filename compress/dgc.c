@@ -68,7 +68,7 @@ static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
     const double wanted = fmin(fmax((double)s->n / SAMPLED_ONE_IN, ABOVE_LEAST * each),
                                ABOVE_MOST * each);
     const size_t runs = (size_t)(wanted / TRIB_SAMPLE_RUN) + 1;
-    const size_t samples = 2 * TRIB_SAMPLE_RUN * runs < s->n ? TRIB_SAMPLE_RUN * runs : s->n;
+    const size_t few = runs * TRIB_SAMPLE_RUN, samples = 2 * few < s->n ? few : s->n;
     const size_t rank = (size_t)ceil((double)k * (double)samples / (double)s->n);
     size_t ties;
     if (k == s->n)

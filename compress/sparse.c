@@ -234,7 +234,7 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
     j.s.positions = in->scratch;
     j.s.work = j.s.positions + n + 64;
     choose(&j);
-    if (sum_out)
+    if (residual && sum_out)
         memcpy(sum_out, residual, n * sizeof *residual);
 
     struct header h = {.kind = choose_kind(&j),
