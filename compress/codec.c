@@ -331,7 +331,7 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
                          uint8_t *dst)
 {
     if (codec->stages.select->sparse)
-        return trib_sparse_encode(codec, in, NULL, NULL, dst);
+        return trib_sparse_encode(codec, in, NULL, dst);
     if (codec->stages.pack->variable)
         return trib_variable_encode(codec, in, dst);
     const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
@@ -400,16 +400,16 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_
 }
 
 size_t trib_codec_encode_ef(const struct trib_codec *codec,
-                            const struct trib_encode *in, float *residual, float *work,
+                            const struct trib_encode *in, float *residual,
                             uint8_t *dst)
 {
     assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
     if (codec->stages.select->sparse)
-        return trib_sparse_encode(codec, in, residual, work, dst);
+        return trib_sparse_encode(codec, in, residual, dst);
     const struct trib_reduce sum = {.src = {residual, in->x},
-                                    .dst = {residual, work},
+                                    .dst = {residual},
                                     .n_src = 2,
-                                    .n_dst = work ? 2 : 1,
+                                    .n_dst = 1,
                                     .n = in->n};
     struct trib_encode p = *in;
     p.x = residual;

@@ -148,15 +148,15 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
 /**
  * trib_codec_encode_ef - encode with error feedback (EF14).
  *
- * p = x + residual; m = C(p); residual = p - decode(m). In CONTRIBUTION mode only;
- * conserves sum(m) + residual = sum(x) to rounding. What was sent and leaves a
- * residual of NaN or Inf leaves 0, so that one bad gradient does not stay for ever.
+ * p = x + residual; m = C(p); residual = p - decode(m); adacomp's choice looks at x, too.
+ * In CONTRIBUTION mode only; conserves sum(m) + residual = sum(x) to rounding. What was
+ * sent and leaves a residual of NaN or Inf leaves 0, so that one bad gradient does not
+ * stay for ever.
  *
  * residual n elements, updated
- * work     NULL, or n floats that receive p
  */
 size_t trib_codec_encode_ef(const struct trib_codec *codec,
-                            const struct trib_encode *in, float *residual, float *work,
+                            const struct trib_encode *in, float *residual,
                             uint8_t *dst);
 
 /**

@@ -10,7 +10,8 @@
  *                  else: t becomes 0.8 t, ten times, then all that are not zero
  *                k as of topk
  *     sample     1 % of the elements, at least 2 n/k; at most 64 n/k, since more than 64
- *                above t say little more about it
+ *                above t say little more about it; four side by side, since what a sample
+ *                costs is cache lines
  *     wire       sparse.c
  *     count      0.8 k to k elements, or all that are not zero where these are fewer
  *     bias       biased. What is sent is not smaller than anything that is not, so it is as
@@ -40,15 +41,21 @@ enum {
 /* Numbers at 2^62 and above are drawn for nothing else. */
 #define SAMPLE_INDEX (1ull << 62)
 
-/* An odd stride meets no power of two in the data; from a random start it goes round. */
+/* `samples` magnitudes, a multiple of a run, or all. An odd stride meets no power of two in the
+ * data; from a random start it goes round. */
 static void take_sample(const struct trib_selection *s, size_t samples, uint32_t *keys_out)
 {
     const struct trib_rng rng = {s->key->seed, s->key->stream, s->key->step};
     const uint32_t draw = trib_rng_draw4(rng, SAMPLE_INDEX + s->key->index).word[0];
-    const size_t stride = samples < s->n ? ((s->n + samples - 1) / samples) | 1 : 1;
+    const size_t runs = samples / TRIB_SAMPLE_RUN, last = s->n - TRIB_SAMPLE_RUN;
+    for (size_t i = 0; samples == s->n && i < samples; i++)
+        keys_out[i] = trib_selection_magnitude(s, i);
+    if (samples == s->n)
+        return;
+    const size_t stride = ((s->n + runs - 1) / runs) | 1;
     size_t at = (size_t)((uint64_t)draw * s->n >> 32);
-    for (size_t i = 0; i < samples; i++) {
-        keys_out[i] = trib_selection_magnitude(s, at);
+    for (size_t i = 0; i < samples; i += TRIB_SAMPLE_RUN) {
+        trib_selection_run(s, at < last ? at : last, keys_out + i);
         at += stride;
         at -= at >= s->n ? s->n : 0;
     }
@@ -60,7 +67,8 @@ static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
     const double each = (double)s->n / (double)k;
     const double wanted = fmin(fmax((double)s->n / SAMPLED_ONE_IN, ABOVE_LEAST * each),
                                ABOVE_MOST * each);
-    const size_t samples = wanted < (double)s->n / 2 ? (size_t)wanted : s->n;
+    const size_t runs = (size_t)(wanted / TRIB_SAMPLE_RUN) + 1;
+    const size_t few = runs * TRIB_SAMPLE_RUN, samples = 2 * few < s->n ? few : s->n;
     const size_t rank = (size_t)ceil((double)k * (double)samples / (double)s->n);
     size_t ties;
     if (k == s->n)

@@ -38,11 +38,14 @@ static uint32_t gap_write(uint8_t *dst, uint32_t gap)
 static size_t group_encode(const uint32_t *gaps, size_t count, uint8_t *stream)
 {
     uint8_t *data = stream + (count + 3) / 4;
-    memset(stream, 0, (count + 3) / 4);
-    for (size_t j = 0; j < count; j++) {
-        const uint32_t more = gap_write(data, gaps[j]);
-        stream[j / 4] |= (uint8_t)(more << 2 * (j % 4));
-        data += more + 1;
+    for (size_t j = 0; j < count; j += 4) {
+        uint32_t control = 0;
+        for (size_t i = j; i < j + 4 && i < count; i++) {
+            const uint32_t more = gap_write(data, gaps[i]);
+            control |= more << 2 * (i - j);
+            data += more + 1;
+        }
+        stream[j / 4] = (uint8_t)control;
     }
     return (size_t)(data - stream);
 }

@@ -95,29 +95,22 @@ static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *n
     return m;
 }
 
-KERNEL uint32_t max_lane(vec v)
-{
-    uint32_t lane[VEC_LANES], m = 0;
-    v_store(lane, v);
-    for (int i = 0; i < VEC_LANES; i++)
-        m = lane[i] > m ? lane[i] : m;
-    return m;
-}
-
 /* Bins are short: what is left of a bin counts as much as the loop. */
 static uint32_t add_max(float *acc, const float *x, size_t n)
 {
     enum { L = VEC_LANES };
     vec most = v_zero();
+    uint32_t m = 0;
     size_t i = 0;
     for (; i + L <= n; i += L) {
         const vec sum = v_add_f32(v_load(acc + i), v_load(x + i));
         v_store(acc + i, sum);
         most = v_max_i32(most, v_magnitude(sum));
     }
-    const uint32_t m = max_lane(most);
-    const uint32_t rest = i < n ? add_max_scalar(acc + i, x + i, n - i) : 0;
-    return rest > m ? rest : m;
+    if (i < n)
+        m = add_max_scalar(acc + i, x + i, n - i);
+    const uint32_t most_lane = v_max_lane_i32(most);
+    return m > most_lane ? m : most_lane;
 }
 
 static size_t select_ahead(const float *g, const float *d, size_t n,

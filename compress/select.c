@@ -6,6 +6,7 @@
  *      a threshold that more than k elements are likely to reach: its rank in the sample
  *      is the expected one plus two standard deviations and three (the sampling of DGC,
  *      Lin et al., ICLR 2018; there the threshold decides, here it only saves work).
+ *      It takes runs of four, for fewer cache lines.
  *   2. One vector pass collects the positions that reach it.
  *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass
  *      over the candidates keeps what is above it, and of its equals the first ones.
@@ -51,6 +52,12 @@ uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i)
     return magnitude_of(s->residual ? s->residual[i] + s->x[i] : s->x[i]);
 }
 
+void trib_selection_run(const struct trib_selection *s, size_t i, uint32_t *magnitudes_out)
+{
+    for (size_t j = 0; j < TRIB_SAMPLE_RUN; j++)
+        magnitudes_out[j] = trib_selection_magnitude(s, i + j);
+}
+
 const float *trib_selection_sum(const struct trib_codec *c, const struct trib_selection *s)
 {
     const struct trib_reduce sum = {
@@ -91,8 +98,10 @@ bool trib_unbiased_never(const struct trib_codec *c)
  * becomes its rank within the bin. */
 static uint32_t bin_of_rank(const uint32_t *bins, uint32_t bin, size_t *k)
 {
-    while (bin && bins[bin] < *k)
-        *k -= bins[bin--];
+    size_t rank = *k;
+    while (bin && bins[bin] < rank)
+        rank -= bins[bin--];
+    *k = rank;
     return bin;
 }
 
@@ -132,16 +141,17 @@ static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
         samples = enough > SAMPLES_ENOUGH ? enough : SAMPLES_ENOUGH;
     if (samples < SAMPLES_MIN)
         return 1;
-    const size_t stride = n / samples;
+    samples = samples / TRIB_SAMPLE_RUN * TRIB_SAMPLE_RUN;
+    const size_t stride = n / (samples / TRIB_SAMPLE_RUN);
     const double expected = (double)k * (double)samples / (double)n;
     size_t rank = (size_t)(expected + 2 * sqrt(expected) + 3);
     if (rank >= samples)
         return 1;
     uint32_t jitter = 0; /* so that the stride meets no period of the data */
-    for (size_t j = 0; j < samples; j++) {
+    for (size_t j = 0, at = 0; j < samples; j += TRIB_SAMPLE_RUN, at += stride) {
         jitter = jitter * 1664525u + 1013904223u;
-        const size_t offset = (size_t)((uint64_t)jitter * stride >> 32);
-        s->work[j] = trib_selection_magnitude(s, j * stride + offset);
+        const size_t room = stride - TRIB_SAMPLE_RUN + 1;
+        trib_selection_run(s, at + (size_t)((uint64_t)jitter * room >> 32), s->work + j);
     }
     const uint32_t threshold = trib_kth_largest(s->work, samples, rank, &rank);
     return threshold ? threshold : 1;

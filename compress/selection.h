@@ -26,6 +26,12 @@ size_t trib_selection_k(const struct trib_codec *c, size_t n);
 /** trib_selection_magnitude - of element i, before the sum. */
 uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i);
 
+/* Elements that a sample takes side by side: what it costs is cache lines. */
+enum { TRIB_SAMPLE_RUN = 4 };
+
+/** trib_selection_run - of elements i … i + TRIB_SAMPLE_RUN - 1. */
+void trib_selection_run(const struct trib_selection *s, size_t i, uint32_t *magnitudes_out);
+
 /** trib_selection_sum - makes it; what is to be chosen from. */
 const float *trib_selection_sum(const struct trib_codec *c, const struct trib_selection *s);
 

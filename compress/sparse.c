@@ -250,7 +250,7 @@ static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
 }
 
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
-                          float *residual, float *sum_out, uint8_t *dst)
+                          float *residual, uint8_t *dst)
 {
     const bool exact = in->mode == TRIB_ENCODE_EXACT;
     const size_t n = in->n;
@@ -265,8 +265,6 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
     j.s.positions = in->scratch;
     j.s.work = j.s.positions + n + 64;
     choose(&j);
-    if (sum_out)
-        memcpy(sum_out, residual, n * sizeof *residual);
 
     struct header h = {.kind = choose_kind(&j),
                        .values = exact ? VALUES_F32 : VALUES_QUANTISED};

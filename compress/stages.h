@@ -190,9 +190,9 @@ void trib_codec_print(struct trib_codec *c);
 /* sparse.c: the block of a sparse codec */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n);
 size_t trib_sparse_scratch(const struct trib_codec *c, size_t n);
-/* residual: NULL, or as of trib_codec_encode_ef; sum_out: NULL, or gets x + residual */
+/* residual: NULL, or as of trib_codec_encode_ef */
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
-                          float *residual, float *sum_out, uint8_t *dst);
+                          float *residual, uint8_t *dst);
 /* overwrite: x = decode(src); otherwise x += weight * decode(src) */
 struct trib_sparse_decode {
     const uint8_t *src;

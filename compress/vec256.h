@@ -206,6 +206,14 @@ VEC void v_store_u16(void *p, vec v)
     v_store_half(p, _mm256_castsi256_si128(packed));
 }
 
+/* the largest of the lanes, signed */
+VEC uint32_t v_max_lane_i32(vec v)
+{
+    __m128i h = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    h = _mm_max_epi32(h, _mm_shuffle_epi32(h, 0x4e));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(h, _mm_shuffle_epi32(h, 0xb1)));
+}
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b)
 {

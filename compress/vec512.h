@@ -192,6 +192,9 @@ VEC vec v_shr_any_i32(vec v, int bits)
 /* the lower halves of the lanes, which are below 65536; VEC_BYTES / 2 of them */
 VEC void v_store_u16(void *p, vec v) { v_store_half(p, _mm512_cvtepi32_epi16(v)); }
 
+/* the largest of the lanes, signed */
+VEC uint32_t v_max_lane_i32(vec v) { return (uint32_t)_mm512_reduce_max_epi32(v); }
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
 

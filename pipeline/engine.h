@@ -104,7 +104,6 @@ struct trib_run {
     struct trib_feedback feedback;
     float *acc;                 /* [piece] accumulator, codec only */
     float *stage;               /* [piece] elements as float32, codec only */
-    float *work;                /* [piece] of trib_codec_encode_ef */
     uint8_t *word;              /* one code word, codec only */
     struct trib_word *words;    /* [members of a reduction + 1], of its merge, or NULL */
     void *codec_scratch;

@@ -96,7 +96,7 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
     if (fed_back && x == residual)
         len = trib_codec_encode_kept(run->desc.codec, &in, residual, dst);
     else if (fed_back)
-        len = trib_codec_encode_ef(run->desc.codec, &in, residual, run->work, dst);
+        len = trib_codec_encode_ef(run->desc.codec, &in, residual, dst);
     else
         len = trib_codec_encode(run->desc.codec, &in, dst);
     if (!exact)

@@ -37,12 +37,11 @@ static trib_status_t prepare_codec(struct trib_run *run)
     mark_stored(&run->program, trib_coded_linear(run));
     run->acc = malloc(floats);
     run->stage = malloc(floats);
-    run->work = malloc(floats);
     run->word = malloc(bound + 1);
     run->codec_scratch =
         aligned_alloc(64, (trib_codec_scratch(d->codec, d->piece) + 64) / 64 * 64);
     run->stores = calloc(n_chunks, sizeof(*run->stores));
-    if (!run->acc || !run->stage || !run->work || !run->word || !run->codec_scratch ||
+    if (!run->acc || !run->stage || !run->word || !run->codec_scratch ||
         !run->stores || trib_feedback_prepare(run) != TRIB_OK ||
         trib_share_prepare(run) != TRIB_OK)
         return TRIB_ERR_NO_MEMORY;
@@ -129,7 +128,6 @@ void trib_run_dispose(struct trib_run *run)
     free(run->stores);
     free(run->acc);
     free(run->stage);
-    free(run->work);
     free(run->word);
     free(run->words);
     trib_share_dispose(run);

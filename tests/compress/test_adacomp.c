@@ -44,7 +44,7 @@ static void check_paper(int bin, float factor, enum vector_kind kind)
             x[i] *= step % 4 == 3 ? -0.5f : 1;
         const struct trib_encode in = {.x = x, .n = N, .scratch = b.scratch};
         const int sent = step_of_paper(x, r, expected, bin, factor);
-        b.len = trib_codec_encode_ef(b.codec, &in, residual, NULL, b.code);
+        b.len = trib_codec_encode_ef(b.codec, &in, residual, b.code);
         decode(&b, y);
         for (int i = 0; i < N; i++)
             assert_true(y[i] == expected[i] && residual[i] == r[i]);
@@ -117,10 +117,10 @@ static void test_zero(void **state)
     struct codec_buffers b = buffers_new("adacomp:bin=8", NULL, N);
     float x[N] = {0}, residual[N] = {0}, y[N];
     struct trib_encode in = {.x = x, .n = N, .scratch = b.scratch};
-    assert_int_equal(trib_codec_encode_ef(b.codec, &in, residual, NULL, b.code), 8);
+    assert_int_equal(trib_codec_encode_ef(b.codec, &in, residual, b.code), 8);
     residual[3] = 4, residual[4] = 1;
     x[3] = -4;
-    b.len = trib_codec_encode_ef(b.codec, &in, residual, NULL, b.code);
+    b.len = trib_codec_encode_ef(b.codec, &in, residual, b.code);
     decode(&b, y);
     assert_true(y[3] == 0 && y[4] == 1.0f / 125 && residual[4] == 1 - 1.0f / 125);
     assert_true(square_sum(residual, N) == square_sum(residual + 4, 1));

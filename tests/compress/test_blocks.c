@@ -90,7 +90,7 @@ static void test_largest(void **state)
     struct codec_buffers b = buffers_new("blocks:block=64,ratio=0.2", NULL, N);
     for (int s = 0; s < 3; s++) {
         float *x = vector_new(VECTOR_NORMAL, 3, N), y[N];
-        double least_sent = INFINITY, most_left = 0;
+        double least_sent = (double)INFINITY, most_left = 0;
         int sent = 0;
         for (int i = 0; i < N; i++)
             x[i] *= scales[s] * (1 + (float)(i / BLOCK * 37 % BLOCKS) / 10);

@@ -68,7 +68,7 @@ static void test_feedback(void **state)
     float residual[2] = {0}, y[2];
     for (int step = 1; step <= 12; step++) {
         const struct trib_encode in = {.x = x, .n = 2, .scratch = b.scratch};
-        b.len = trib_codec_encode_ef(b.codec, &in, residual, NULL, b.code);
+        b.len = trib_codec_encode_ef(b.codec, &in, residual, b.code);
         decode(&b, y);
         assert_true(y[0] == (step % 4 ? 0.0f : 1.0f));
         assert_true(y[1] == (step % 3 ? 0.0f : -1.125f));

@@ -96,7 +96,7 @@ static double descend(bool feedback, int steps)
                 g[i] = rate * (2 * dot * a[w][i] + 0.5f * x[i]);
             const struct trib_encode in = {.x = g, .n = 3, .scratch = b.scratch};
             b.len = feedback
-                        ? trib_codec_encode_ef(b.codec, &in, residual[w], NULL, b.code)
+                        ? trib_codec_encode_ef(b.codec, &in, residual[w], b.code)
                         : trib_codec_encode(b.codec, &in, b.code);
             assert_status(
                 trib_codec_decode_add(b.codec, b.code, b.len, 1.0f / 3, sum, 3),
