@@ -32,7 +32,11 @@ libcompress_la_SOURCES = \
 	compress/stages.h \
 	compress/topk.c \
 	compress/variable.c compress/variable.h \
-	compress/vec256.h compress/vec512.h
+	compress/vec128.h compress/vec256.h compress/vec512.h
+
+if TRIB_AARCH64
+libcompress_la_SOURCES += compress/kernels_neon.c
+endif
 
 if TRIB_X86_64
 noinst_LTLIBRARIES += libkernels_avx2.la libkernels_avx512.la

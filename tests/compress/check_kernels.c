@@ -481,14 +481,14 @@ static double bench_reduce(trib_reduce_fn fn, const struct bench_case *b, size_t
 static void bench(void)
 {
     static const size_t sizes[] = {8, 64, 256, 4096, 65536, 4 << 20, 32 << 20};
-    static const char *const isas[] = {"c", "avx2", "avx512"};
+    static const char *const isas[] = {"c", "avx2", "avx512", "neon"};
     char *memory = bench_memory(((size_t)32 << 20) * 10 + (1 << 20));
     printf("ns up to 4 KiB, then GB/s read and written\n%-24s %-7s", "kernel", "isa");
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         printf(" %8zu", sizes[s]);
     printf("\n");
     for (size_t i = 0; i < sizeof bench_cases / sizeof *bench_cases; i++) {
-        for (int a = 0; a < 3; a++) {
+        for (int a = 0; a < 4; a++) {
             const struct trib_kernels *k = trib_kernels_get(isas[a]);
             if (!k)
                 continue;
@@ -516,7 +516,7 @@ int main(int argc, char **argv)
         bench();
         return 0;
     }
-    if (!trib_kernels_get("avx2")) {
+    if (trib_kernels_get(NULL) == trib_kernels_get("c")) {
         printf("skipped: this CPU has no instruction set beyond the reference\n");
         return 77;
     }

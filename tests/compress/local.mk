@@ -21,5 +21,6 @@ compress_tests = \
 	tests/compress/test_topk \
 	tests/compress/test_variable
 check_PROGRAMS += $(compress_tests)
-TESTS += $(compress_tests)
-EXTRA_DIST += tests/compress/guarded.h tests/compress/vectors.h tests/regress/ratio.csv
+TESTS += $(compress_tests) tests/compress/test_neon.sh
+EXTRA_DIST += tests/compress/cross/cmocka.h tests/compress/guarded.h \
+	tests/compress/test_neon.sh tests/compress/vectors.h tests/regress/ratio.csv
