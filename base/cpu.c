@@ -7,7 +7,11 @@
 #include <cpuid.h>
 #endif
 
+#if defined(__aarch64__)
+static const char *const level_names[] = {"c", "neon"};
+#else
 static const char *const level_names[] = {"c", "avx2", "avx512"};
+#endif
 
 struct feature {
     const char *name;
@@ -33,6 +37,8 @@ static bool has_f16c(void)
      FEATURE("avx512f", TRIB_CPU_AVX512), FEATURE("avx512bw", TRIB_CPU_AVX512), \
      FEATURE("avx512vl", TRIB_CPU_AVX512), FEATURE("avx512dq", TRIB_CPU_AVX512), \
      FEATURE("avx512cd", TRIB_CPU_AVX512)}
+#elif defined(__aarch64__)
+#define FEATURES {{"neon", true, TRIB_CPU_NEON}} /* in every one */
 #else
 #define FEATURES {{"", false, TRIB_CPU_AVX2}}
 #endif

@@ -10,11 +10,16 @@
 
 #define TRIB_CACHE_LINE 64
 
-/* Rising: each level contains those before it. Names: "c", "avx2", "avx512". */
+/* Those of this architecture, rising: each level contains those before it. Names: "c", "avx2",
+ * "avx512", "neon". */
 enum trib_cpu_level {
     TRIB_CPU_C,
+#if defined(__aarch64__)
+    TRIB_CPU_NEON,
+#else
     TRIB_CPU_AVX2,   /* with FMA, F16C, BMI1, BMI2, POPCNT */
     TRIB_CPU_AVX512, /* with F, BW, VL, DQ, CD */
+#endif
     TRIB_CPU_LEVELS,
 };
 
@@ -28,7 +33,7 @@ enum trib_cpu_level trib_cpu_best(void);
  */
 bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out);
 
-/** trib_cpu_features - the vector features found, such as "avx2 fma f16c", for trib-info. */
+/** trib_cpu_features - the vector features found, such as "avx2 fma f16c" or "neon", for trib-info. */
 size_t trib_cpu_features(char *text, size_t bytes);
 
 #endif

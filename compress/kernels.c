@@ -12,6 +12,8 @@ static const struct trib_kernels *const tables[TRIB_CPU_LEVELS] = {
 #if defined(__x86_64__)
     [TRIB_CPU_AVX2] = &trib_kernels_avx2,
     [TRIB_CPU_AVX512] = &trib_kernels_avx512,
+#elif defined(__aarch64__)
+    [TRIB_CPU_NEON] = &trib_kernels_neon,
 #endif
 };
 

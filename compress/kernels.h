@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Vector kernels: one struct of function pointers. kernels_c.c is the reference and the
- * specification; kernels_avx2.c and kernels_avx512.c overwrite what they do faster.
+ * specification; kernels_avx2.c, kernels_avx512.c and kernels_neon.c overwrite what they do
+ * faster.
  */
 #ifndef COMPRESS_KERNELS_H
 #define COMPRESS_KERNELS_H
@@ -208,7 +209,7 @@ struct trib_grid {
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
-    const char *isa; /* "c", "avx2", "avx512" */
+    const char *isa; /* "c", "avx2", "avx512", "neon" */
     /* op MEAN has the same function as SUM */
     trib_reduce_fn reduce[TRIB_DTYPE_COUNT][TRIB_OP_COUNT];
     /* dtype <-> f32; f16 and bf16 round to nearest even; NaN stays NaN. To integers:
@@ -317,7 +318,7 @@ struct trib_kernels {
 /**
  * trib_kernels_get - the table for an instruction set.
  *
- * isa      "auto" or NULL: the best of this CPU; "c", "avx2", "avx512"
+ * isa      "auto" or NULL: the best of this CPU; "c", "avx2", "avx512", "neon"
  * returns  NULL if this CPU or build lacks it
  */
 const struct trib_kernels *trib_kernels_get(const char *isa);

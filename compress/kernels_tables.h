@@ -10,5 +10,6 @@
 extern const struct trib_kernels trib_kernels_c;
 extern const struct trib_kernels trib_kernels_avx2;
 extern const struct trib_kernels trib_kernels_avx512;
+extern const struct trib_kernels trib_kernels_neon;
 
 #endif

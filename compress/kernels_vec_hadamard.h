@@ -28,9 +28,7 @@ KERNEL void hadamard_signs_vec(const struct trib_hadamard *h, uint32_t *words_ou
 
 KERNEL vec v_hadamard_signed(vec v, const uint32_t *words, size_t i)
 {
-    uint32_t bits = 0; /* x86 is little-endian */
-    memcpy(&bits, (const char *)words + i / 8, VEC_LANES / 8);
-    return v_flip_signs(v, bits);
+    return v_flip_signs(v, words[i / 32] >> i % 32);
 }
 
 KERNEL void butterfly(vec *a, vec *b)

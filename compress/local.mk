@@ -50,8 +50,13 @@ libcompress_la_SOURCES = \
 	compress/threshold.c \
 	compress/topk.c \
 	compress/variable.c compress/variable.h \
+	compress/vec128.h compress/vec128_linear.h \
 	compress/vec256.h compress/vec256_linear.h \
 	compress/vec512.h compress/vec512_linear.h
+
+if TRIB_AARCH64
+libcompress_la_SOURCES += compress/kernels_neon.c
+endif
 
 if TRIB_X86_64
 noinst_LTLIBRARIES += libkernels_avx2.la libkernels_avx512.la

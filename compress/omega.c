@@ -17,12 +17,13 @@
 
 #include "compress/variable.h"
 
-enum { LEVELS = TRIB_LEVELS_MAX };
+enum { LEVELS = TRIB_LEVELS_MAX, SHORT_GAPS = 64 };
 
 /* The codes of one code: level and sign. */
 struct table {
     struct trib_omega dense[2 * LEVELS];
     struct trib_omega sparse[2 * LEVELS];
+    struct trib_omega gap[SHORT_GAPS]; /* from 1 on */
 };
 
 static struct trib_omega with_sign(struct trib_omega o, bool first, unsigned sign)
@@ -39,6 +40,8 @@ static void table_make(struct table *t, int bits)
 {
     const unsigned levels = 1u << (bits - 1);
     t->dense[0] = trib_omega_of(1);
+    for (unsigned gap = 1; gap < SHORT_GAPS; gap++)
+        t->gap[gap] = trib_omega_of(gap);
     for (unsigned sign = 0; sign < 2; sign++) {
         for (unsigned level = 1; level < levels; level++) {
             t->dense[sign * levels + level] =
@@ -58,16 +61,33 @@ static size_t dense_bits(const struct trib_codes *in, const struct table *t)
     return bits;
 }
 
+static struct trib_omega gap_of(const struct table *t, size_t gap)
+{
+    return gap < SHORT_GAPS ? t->gap[gap] : trib_omega_of(gap);
+}
+
+/* The place of the first from i on that is not 0; n: there is none. */
+static size_t next_of(const struct trib_codes *in, size_t i)
+{
+    uint64_t eight = 0;
+    for (; i + sizeof eight <= in->n; i += sizeof eight) {
+        memcpy(&eight, in->codes + i, sizeof eight);
+        if (eight)
+            return i + (size_t)__builtin_ctzll(eight) / 8;
+    }
+    while (i < in->n && !in->codes[i])
+        i++;
+    return i;
+}
+
 static size_t gaps_bits(const struct trib_codes *in, const struct table *t)
 {
     size_t bits = 0, before = 0; /* 1 behind the last that was not 0 */
-    for (size_t i = 0; i < in->n; i++) {
-        if (!in->codes[i])
-            continue;
-        bits += (size_t)(trib_omega_of(i + 1 - before).bits + t->sparse[in->codes[i]].bits);
+    for (size_t i = next_of(in, 0); i < in->n; i = next_of(in, before)) {
+        bits += (size_t)(gap_of(t, i + 1 - before).bits + t->sparse[in->codes[i]].bits);
         before = i + 1;
     }
-    return bits + (size_t)trib_omega_of(in->n + 1 - before).bits;
+    return bits + (size_t)gap_of(t, in->n + 1 - before).bits;
 }
 
 static uint8_t *dense_write(const struct trib_codes *in, const struct table *t, uint8_t *dst)
@@ -82,14 +102,12 @@ static uint8_t *gaps_write(const struct trib_codes *in, const struct table *t, u
 {
     struct trib_bit_writer w = {.at = dst};
     size_t before = 0;
-    for (size_t i = 0; i < in->n; i++) {
-        if (!in->codes[i])
-            continue;
-        trib_bits_put(&w, trib_omega_of(i + 1 - before));
+    for (size_t i = next_of(in, 0); i < in->n; i = next_of(in, before)) {
+        trib_bits_put(&w, gap_of(t, i + 1 - before));
         trib_bits_put(&w, t->sparse[in->codes[i]]);
         before = i + 1;
     }
-    trib_bits_put(&w, trib_omega_of(in->n + 1 - before));
+    trib_bits_put(&w, gap_of(t, in->n + 1 - before));
     return trib_bits_end(&w);
 }
 
@@ -121,36 +139,42 @@ bool trib_omega_dense_read(struct trib_code_reader *r, uint8_t *codes, size_t co
     const uint64_t highest = highest_of(r);
     r->known += count;
     for (size_t i = 0; i < count; i++) {
-        uint64_t k;
-        bool sign = false;
-        if (!trib_omega_get(&r->stream, &k) || k > highest + 1)
+        uint64_t w = trib_bits_peek(&r->stream), k;
+        size_t used;
+        if (!trib_omega_take(&w, &used, &k) || k > highest + 1)
             return false;
-        if (k > 1 && !trib_bit_get(&r->stream, &sign))
-            return false;
-        codes[i] = (uint8_t)((k - 1) | (uint64_t)sign << (r->bits - 1));
+        const uint64_t sign = k > 1 ? w >> 63 : 0;
+        r->stream.at += used + (k > 1);
+        codes[i] = (uint8_t)((k - 1) | sign << (r->bits - 1));
     }
-    return true;
+    return r->stream.at <= 8 * r->stream.len;
 }
 
-/* How many zeros come next, and what then. */
+/* How many zeros come next, and what then. A window has 57 bits, a gap up to 43 of them, a
+ * sign and a level up to 15. */
 static bool gap_read(struct trib_code_reader *r)
 {
-    uint64_t gap, level;
-    bool sign;
-    if (r->ended || !trib_omega_get(&r->stream, &gap) || gap - 1 > r->n - r->known)
+    uint64_t w = trib_bits_peek(&r->stream), gap, level;
+    size_t used;
+    if (r->ended || !trib_omega_take(&w, &used, &gap) || gap - 1 > r->n - r->known)
         return false;
+    r->stream.at += used;
     r->zeros = (size_t)gap - 1;
     r->known += r->zeros;
     r->next = 0;
     r->ended = r->known == r->n;
     if (r->ended)
-        return true;
-    if (!trib_bit_get(&r->stream, &sign) || !trib_omega_get(&r->stream, &level) ||
-        level > highest_of(r))
+        return r->stream.at <= 8 * r->stream.len;
+    if (used > 40)
+        w = trib_bits_peek(&r->stream);
+    const uint64_t sign = w >> 63;
+    w <<= 1;
+    if (!trib_omega_take(&w, &used, &level) || level > highest_of(r))
         return false;
-    r->next = (uint8_t)(level | (uint64_t)sign << (r->bits - 1));
+    r->stream.at += 1 + used;
+    r->next = (uint8_t)(level | sign << (r->bits - 1));
     r->known++;
-    return true;
+    return r->stream.at <= 8 * r->stream.len;
 }
 
 bool trib_omega_gaps_read(struct trib_code_reader *r, uint8_t *codes, size_t count)

@@ -74,25 +74,32 @@ static inline uint64_t trib_bits_peek(const struct trib_bit_reader *r)
     return __builtin_bswap64(w) << r->at % 8;
 }
 
+/* The number whose code is the highest bits of *w; these go, *used_out of them. false: it is
+ * none below 2^32. */
+static inline bool trib_omega_take(uint64_t *w, size_t *used_out, uint64_t *k_out)
+{
+    uint64_t k = 1, next;
+    size_t used = 1;
+    for (; *w >> 63; *w <<= k + 1, used += (size_t)k + 1, k = next) {
+        if (k > 31)
+            return false;
+        next = *w >> (63 - k);
+    }
+    *w <<= 1;
+    *k_out = k;
+    *used_out = used;
+    return true;
+}
+
 /** trib_omega_get - false: the stream ends, or it is no number below 2^32. */
 static inline bool trib_omega_get(struct trib_bit_reader *r, uint64_t *k_out)
 {
-    uint64_t w = trib_bits_peek(r), k = 1;
-    size_t used = 1;
-    for (; w >> 63; w <<= k + 1, used += (size_t)k + 1, k = *k_out) {
-        if (k > 31)
-            return false;
-        *k_out = w >> (63 - k);
-    }
-    *k_out = k;
+    uint64_t w = trib_bits_peek(r);
+    size_t used;
+    if (!trib_omega_take(&w, &used, k_out))
+        return false;
     r->at += used;
     return r->at <= 8 * r->len;
-}
-
-static inline bool trib_bit_get(struct trib_bit_reader *r, bool *bit_out)
-{
-    *bit_out = trib_bits_peek(r) >> 63;
-    return ++r->at <= 8 * r->len;
 }
 
 /** trib_bits_done - nothing is left but zeros up to a whole byte. */

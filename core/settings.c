@@ -13,7 +13,7 @@ trib_status_t trib_settings_kernels(const struct trib_config *cfg,
                                     const struct trib_kernels **out,
                                     struct trib_error *err)
 {
-    static const char *const isas[] = {"auto", "c", "avx2", "avx512"};
+    static const char *const isas[] = {"auto", "c", "avx2", "avx512", "neon"};
 
     *out = trib_kernels_get(isas[cfg->cpu]);
     return *out ? TRIB_OK

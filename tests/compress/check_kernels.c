@@ -265,6 +265,71 @@ static void check_octaves(const struct trib_kernels *isa)
     }
 }
 
+/* Any grid, and lanes of one and two bytes of which any bits may be set. */
+static void check_integers(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 300; n++) {
+        const int32_t L = random_below(2) ? 127 : 32767;
+        struct trib_integers g = {.scale = random_f32(),
+                                  .shift = random_below(2) ? 0.0f : random_f32(),
+                                  .low = random_below(2) ? 0.0f : (float)-L,
+                                  .high = (float)L,
+                                  .offset = (uint32_t)L,
+                                  .noise = random_below(2) ? UINT32_MAX : 0,
+                                  .fixed = random_below(2) << 31,
+                                  .key = {random_u32(), random_u32()},
+                                  .middle = random_below(70000),
+                                  .unit = random_f32(),
+                                  .base = random_f32(),
+                                  .weight = random_f32()};
+        float *x = (float *)place(0, 4 * n, 4 * random_below(9)), most[2], least[2];
+        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
+        unsigned char *p = place(3, 2 * n, 0), *q = place(4, 2 * n, random_below(70));
+        unsigned char *p1 = place(3, n, 0), *q1 = place(4, n, random_below(70));
+        fill(TRIB_F32, (unsigned char *)x, n);
+        ref->integers_encode_u16(p, x, n, &g), isa->integers_encode_u16(q, x, n, &g);
+        assert_memory_equal(p, q, 2 * n);
+        fill(TRIB_I8, p, 2 * n);
+        memcpy(q, p, 2 * n);
+        ref->integers_decode_u16(a, p, n, &g), isa->integers_decode_u16(b, q, n, &g);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        ref->integers_add_u16(a, p, n, &g), isa->integers_add_u16(b, q, n, &g);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        g.offset = g.low < 0 ? 127 : 0;
+        g.low = fmaxf(g.low, -127), g.high = 127;
+        ref->integers_encode(p1, x, n, &g), isa->integers_encode(q1, x, n, &g);
+        assert_memory_equal(p1, q1, n);
+        ref->integers_decode(a, p1, n, &g), isa->integers_decode(b, q1, n, &g);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        ref->integers_add(a, p1, n, &g), isa->integers_add(b, q1, n, &g);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        ref->drop_not_finite(x, n);
+        if (n) {
+            ref->range(x, n, most), isa->range(x, n, least);
+            assert_memory_equal(most, least, sizeof most);
+        }
+    }
+}
+
+/* Sums of lanes, which may carry out of 16 bits. */
+static void check_lanes(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 300; n++) {
+        unsigned char *lanes = place(0, 2 * n, random_below(70));
+        uint16_t *a = (uint16_t *)place(1, 2 * n, 0), *b = (uint16_t *)place(2, 2 * n, 0);
+        fill(TRIB_I8, lanes, 2 * n);
+        fill(TRIB_I8, (unsigned char *)a, 2 * n);
+        memcpy(b, a, 2 * n);
+        ref->lanes_add_u16(a, lanes, n), isa->lanes_add_u16(b, lanes, n);
+        assert_memory_equal(a, b, 2 * n);
+        lanes = place(0, n, 0);
+        ref->lanes_add_u8(a, lanes, n), isa->lanes_add_u8(b, lanes, n);
+        assert_memory_equal(a, b, 2 * n);
+    }
+}
+
 static void check_signs(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
@@ -390,6 +455,13 @@ static void test_levels(void **state)
     test_isa(check_levels);
 }
 
+static void test_integers(void **state)
+{
+    (void)state;
+    test_isa(check_integers);
+    test_isa(check_lanes);
+}
+
 static void test_signs(void **state)
 {
     (void)state;
@@ -481,14 +553,14 @@ static double bench_reduce(trib_reduce_fn fn, const struct bench_case *b, size_t
 static void bench(void)
 {
     static const size_t sizes[] = {8, 64, 256, 4096, 65536, 4 << 20, 32 << 20};
-    static const char *const isas[] = {"c", "avx2", "avx512"};
+    static const char *const isas[] = {"c", "avx2", "avx512", "neon"};
     char *memory = bench_memory(((size_t)32 << 20) * 10 + (1 << 20));
     printf("ns up to 4 KiB, then GB/s read and written\n%-24s %-7s", "kernel", "isa");
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         printf(" %8zu", sizes[s]);
     printf("\n");
     for (size_t i = 0; i < sizeof bench_cases / sizeof *bench_cases; i++) {
-        for (int a = 0; a < 3; a++) {
+        for (int a = 0; a < 4; a++) {
             const struct trib_kernels *k = trib_kernels_get(isas[a]);
             if (!k)
                 continue;
@@ -509,14 +581,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_halves),
         cmocka_unit_test(test_conversions), cmocka_unit_test(test_axpy),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_octaves),     cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_octaves),     cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_signs),
         cmocka_unit_test(test_scans),
     };
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         bench();
         return 0;
     }
-    if (!trib_kernels_get("avx2")) {
+    if (trib_kernels_get(NULL) == trib_kernels_get("c")) {
         printf("skipped: this CPU has no instruction set beyond the reference\n");
         return 77;
     }

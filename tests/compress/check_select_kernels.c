@@ -143,8 +143,8 @@ static void check_gaps(const struct trib_kernels *c, const struct trib_kernels *
 
 static void test_isa(void (*check)(const struct trib_kernels *, const struct trib_kernels *))
 {
-    static const char *const isas[] = {"avx2", "avx512"};
-    for (int i = 0; i < 2; i++)
+    static const char *const isas[] = {"avx2", "avx512", "neon"};
+    for (int i = 0; i < 3; i++)
         if (trib_kernels_get(isas[i]))
             check(trib_kernels_get("c"), trib_kernels_get(isas[i]));
 }
@@ -189,7 +189,7 @@ int main(void)
         cmocka_unit_test(test_bins),
         cmocka_unit_test(test_gaps),
     };
-    if (!trib_kernels_get("avx2")) {
+    if (!trib_kernels_get("avx2") && !trib_kernels_get("neon")) {
         printf("skipped: this CPU has no instruction set beyond the reference\n");
         return 77;
     }

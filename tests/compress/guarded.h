@@ -27,8 +27,8 @@ enum {
     BUFFERS = TRIB_REDUCE_MAX_SRC + 2 * TRIB_REDUCE_MAX_DST
 };
 
-static const char *const isa_names[] = {"avx2", "avx512"};
-enum { ISAS = 2 };
+static const char *const isa_names[] = {"avx2", "avx512", "neon"};
+enum { ISAS = 3 };
 
 static const size_t dtype_bytes[] = {4, 8, 2, 2, 1, 4, 8};
 

@@ -15,11 +15,11 @@
 #include "tests/harness/draw.h"
 
 /* The tables of this CPU, the reference first; returns how many. */
-static inline int isas_of_cpu(const struct trib_kernels *isas_out[3])
+static inline int isas_of_cpu(const struct trib_kernels *isas_out[4])
 {
-    static const char *const names[] = {"c", "avx2", "avx512"};
+    static const char *const names[] = {"c", "avx2", "avx512", "neon"};
     int n = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (trib_kernels_get(names[i]))
             isas_out[n++] = trib_kernels_get(names[i]);
     return n;

@@ -32,8 +32,9 @@ compress_tests = \
 	tests/compress/test_topk \
 	tests/compress/test_variable
 check_PROGRAMS += $(compress_tests)
-TESTS += $(compress_tests)
+TESTS += $(compress_tests) tests/compress/test_neon.sh
 # the library of that name judges what gaps.c packs
 tests_compress_test_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)
-EXTRA_DIST += tests/compress/guarded.h tests/compress/isas.h \
+EXTRA_DIST += tests/compress/cross/cmocka.h tests/compress/guarded.h \
+	tests/compress/isas.h tests/compress/test_neon.sh \
 	tests/compress/vectors.h tests/regress/ratio.csv

@@ -66,7 +66,7 @@ static void test_exact(void **state)
 
 static void test_same_bytes_everywhere(void **state)
 {
-    static const char *const isas[] = {"c", "avx2", "avx512"};
+    static const char *const isas[] = {"c", "avx2", "avx512", "neon"};
     enum { N = 20011 };
     (void)state;
     for (int t = 0; t < CODEC_TEXTS; t++) {
@@ -76,7 +76,7 @@ static void test_same_bytes_everywhere(void **state)
             float *x = vector_new((enum vector_kind)kind, 3, N);
             encode(&ref, x, TRIB_ENCODE_CONTRIBUTION, 8);
             decode(&ref, y);
-            for (int i = 0; i < 3; i++) {
+            for (int i = 0; i < 4; i++) {
                 if (!trib_kernels_get(isas[i]))
                     continue;
                 struct codec_buffers b = buffers_new(codec_texts[t], isas[i], N);

@@ -147,13 +147,13 @@ static void same(const float *a, const float *b, size_t n)
 
 static void test_kernels(void **state)
 {
-    static const char *const isas[] = {"c", "avx2", "avx512"};
+    static const char *const isas[] = {"c", "avx2", "avx512", "neon"};
     const struct trib_kernels *ref = trib_kernels_get("c");
     float x[MOST + 4], v[MOST + 4], a[MOST + 4], b[MOST + 4];
     uint64_t seed = 5;
 
     (void)state;
-    for (int isa = 0; isa < 3; isa++) {
+    for (int isa = 0; isa < 4; isa++) {
         const struct trib_kernels *k = trib_kernels_get(isas[isa]);
         for (size_t n = 0; k && n < MOST; n++) {
             const size_t at = n % 4;

@@ -23,7 +23,7 @@ static struct trib_hadamard some_block(int log2_n, uint64_t i)
 static void test_same_bits(void **state)
 {
     (void)state;
-    const struct trib_kernels *isas[3];
+    const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     float *expected = malloc(N_MAX * sizeof *expected);
     for (int log2_n = 0; log2_n <= TRIB_HADAMARD_LOG2_MAX; log2_n++) {

@@ -145,12 +145,17 @@ static void test_table(void **state)
     for (int i = 0; i < 2 * TEXTS; i++) {
         const struct row r = measure(texts[i / 2], i % 2);
         char expected[LINE];
-        snprintf(expected, sizeof expected, "%s;%s;%d;%zu;", r.codec, r.gradient, N,
-                 r.bytes);
+        snprintf(expected, sizeof expected, "%s;%s;%d;", r.codec, r.gradient, N);
         assert_non_null(fgets(line, sizeof line, f));
         if (strncmp(line, expected, strlen(expected)) != 0)
             fail_msg("now \"%s\", the table has \"%s\"", expected, line);
-        const double nmse = strtod(line + strlen(expected), NULL);
+        char *rest;
+        const double bytes = (double)strtoul(line + strlen(expected), &rest, 10);
+        /* another version of a library may need a few more or less */
+        const double slack = strstr(r.codec, "pack=entropy") ? 0.01 * bytes : 0;
+        if (fabs((double)r.bytes - bytes) > slack)
+            fail_msg("%s: now %zu bytes, the table has %.0f", r.codec, r.bytes, bytes);
+        const double nmse = strtod(rest + 1, NULL);
         if (fabs(r.nmse - nmse) > 1e-4 * nmse)
             fail_msg("%s: nmse is %.5e, the table has %.5e", r.codec, r.nmse, nmse);
     }

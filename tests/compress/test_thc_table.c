@@ -32,7 +32,7 @@ static void test_same_bits(void **state)
 {
     enum { N = 300 };
     (void)state;
-    const struct trib_kernels *isas[3];
+    const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     uint8_t expected[N], points[N];
     for (size_t n = 0; n < N; n++) {

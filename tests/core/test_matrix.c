@@ -20,8 +20,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "base/cpu.h"
 #include "build-config.h"
+#include "compress/kernels.h"
 #include "tests/core/matrix_codecs.h"
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
@@ -575,7 +575,7 @@ static void check_alike(const struct job *j)
 static void settings(const struct job *j, int at, char *text, size_t bytes)
 {
     static const int windows[] = {8, 2, 1, 3, 4, 5};
-    const char *lower = trib_cpu_best() >= TRIB_CPU_AVX2 ? "avx2" : "auto";
+    const char *lower = trib_kernels_get("avx2") ? "avx2" : "auto";
     const char *const isas[] = {"auto", "auto", "auto", "c", "auto", lower};
 
     snprintf(text, bytes,

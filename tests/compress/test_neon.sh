@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The kernels for AArch64, on whatever CPU this is: made by a cross compiler, run by
+# qemu-user, held to the reference as those of this CPU are.
+
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+
+cc=aarch64-linux-gnu-gcc
+for program in $cc qemu-aarch64; do
+    command -v "$program" >/dev/null || skip_all "$program is not installed"
+done
+cd "${abs_top_srcdir:-.}" || exit 1
+expect_seconds=300
+
+for test in check_kernels check_narrow check_select_kernels test_hadamard test_thc_table; do
+    $cc -std=gnu11 -D_GNU_SOURCE -O2 -ffp-contract=off -fno-math-errno -static -Wall -Wextra \
+        -Werror -Itests/compress/cross -I. -Iinclude -o "$dir/$test" "tests/compress/$test.c" \
+        compress/kernels.c compress/kernels_c.c compress/kernels_neon.c base/cpu.c \
+        compress/hadamard.c compress/thc_table.c base/status.c -lm \
+        >"$said" 2>&1
+    result $? "$test is made for AArch64"
+    expect "$test passes there" 0 "all of them pass" qemu-aarch64 "$dir/$test"
+done
+finish
