@@ -61,8 +61,8 @@ static bool take_word(void *to, const char *value, FILE *err)
         return false;
     }
     args->named = true;
-    if (strcmp(value, "put") == 0) {
-        fputs("trib-perf: put stands first: trib-perf put [OPTION]….\n", err);
+    if (strcmp(value, "put") == 0 || strcmp(value, "codec") == 0) {
+        fprintf(err, "trib-perf: %s stands first: trib-perf %s [OPTION]….\n", value, value);
         return false;
     }
     if (trib_coll_parse(value, &args->coll) == TRIB_OK)
@@ -197,6 +197,7 @@ static const struct perf_command command = {
         "usage: trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-perf put [OPTION]…             writes over a transport: see put --help\n"
+        "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec --help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
         "or barrier. A size is that of the whole vector, also for allgather and\n"

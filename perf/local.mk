@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
 noinst_PROGRAMS += perf/membw perf/probe
-noinst_LTLIBRARIES += libperf.la libput.la
+noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
@@ -35,11 +35,21 @@ libput_la_SOURCES = \
 	perf/put/wire.c perf/put/wire.h
 libput_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
 
+# trib-perf codec likewise.
+libcodecperf_la_SOURCES = \
+	perf/codec/codec.c perf/codec/codec.h \
+	perf/codec/codecargs.c \
+	perf/codec/codecreport.c \
+	perf/codec/inputs.c \
+	perf/codec/rates.c \
+	perf/codec/work.c
+libcodecperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
 	$(XXHASH_LIBS)
 perf_trib_perf_SOURCES = perf/trib-perf.c
-perf_trib_perf_LDADD = $(PUT_LIBS)
+perf_trib_perf_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_probe_SOURCES = perf/probe.c

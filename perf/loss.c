@@ -125,6 +125,8 @@ struct perf_loss perf_loss_of(const char *codec)
 
     if (begins(codec, "none")) {
         loss.kind = PERF_LOSS_NONE;
+    } else if (begins(codec, "signsgd")) {
+        loss.kind = PERF_LOSS_VOTE;
     } else if (begins(codec, "f16") || begins(codec, "bf16")) {
         loss.kind = PERF_LOSS_ROUNDED;
     } else if (begins(codec, "blocks") && !selects(codec)) {

@@ -237,19 +237,30 @@ static union number combine(const struct perf_oracle *o, union number a, union n
     return out;
 }
 
-/* Wraps a 64-bit sum to the dtype, then divides it where the op is a mean. */
+/* Wraps a 64-bit sum to the dtype, then divides it where the op is a mean; of a vote, which
+ * sign most have. */
 static union number finish(const struct perf_oracle *o, union number sum)
 {
+    if (o->loss.kind == PERF_LOSS_VOTE)
+        sum.f = (sum.f > 0) - (sum.f < 0);
     if (is_integer(o->dtype)) {
         int64_t wrapped;
         store(o->dtype, &wrapped, 0, sum);
         sum = load(o->dtype, &wrapped, 0);
         if (o->op == TRIB_MEAN)
             sum.i = (uint64_t)((int64_t)sum.i / o->ranks);
-    } else if (o->op == TRIB_MEAN) {
+    } else if (o->op == TRIB_MEAN && o->loss.kind != PERF_LOSS_VOTE) {
         sum.f /= o->ranks;
     }
     return sum;
+}
+
+/* What an input counts as: where signs are summed, its sign. */
+static union number counted(const struct perf_oracle *o, union number x)
+{
+    if (o->loss.kind == PERF_LOSS_VOTE)
+        x.f = signbit(x.f) ? -1 : 1;
+    return x;
 }
 
 struct expectation {
@@ -264,7 +275,7 @@ static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
     for (int rank = 0; rank < o->ranks; rank++) {
         perf_oracle_fill(o, rank, first, n, block);
         for (size_t i = 0; i < n; i++) {
-            union number x = load(o->dtype, block, i);
+            union number x = counted(o, load(o->dtype, block, i));
             e->value[i] = rank == 0 ? x : combine(o, e->value[i], x);
             e->magnitude[i] = rank == 0 ? fabs(x.f) : e->magnitude[i] + fabs(x.f);
         }
@@ -309,7 +320,7 @@ static void expect(const struct perf_oracle *o, size_t first, size_t n,
     uint64_t block[BLOCK];
     perf_oracle_fill(o, at.from, at.first, n, block);
     for (size_t i = 0; i < n; i++) {
-        e->value[i] = load(o->dtype, block, i);
+        e->value[i] = counted(o, load(o->dtype, block, i));
         e->magnitude[i] = 0;
     }
 }
@@ -328,7 +339,7 @@ static void compare_one(struct judging *j, union number got, union number want,
 {
     const struct perf_oracle *o = j->o;
     struct perf_verdict *out = j->out;
-    bool exact = o->loss.kind == PERF_LOSS_NONE;
+    bool exact = o->loss.kind == PERF_LOSS_NONE || o->loss.kind == PERF_LOSS_VOTE;
     if (is_integer(o->dtype)) {
         double error = (double)(int64_t)(got.i - want.i);
         out->error2 += error * error;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/codec/codec.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
 
@@ -148,6 +149,8 @@ int main(int argc, char **argv)
     char rank[16];
     if (argc > 1 && strcmp(argv[1], "put") == 0)
         return put_main(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "codec") == 0)
+        return codec_main(argc, argv);
     FILE *err = argument_errors();
     int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
     if (code < 0 && args.ranks > 0 && perf_setting("TRIB_RANK", rank, sizeof(rank))) {

@@ -13,12 +13,19 @@ done
 cd "${abs_top_srcdir:-.}" || exit 1
 expect_seconds=300
 
+flags=(-std=gnu11 -D_GNU_SOURCE -O2 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror
+    -I. -Iinclude)
+objects=()
+for source in compress/kernels.c compress/kernels_c.c compress/kernels_neon.c base/cpu.c \
+    base/status.c compress/hadamard.c compress/thc_table.c; do
+    object=$dir/$(basename "$source" .c).o
+    $cc "${flags[@]}" -c -o "$object" "$source" >"$said" 2>&1
+    result $? "$source is made for AArch64"
+    objects+=("$object")
+done
 for test in check_kernels check_narrow check_select_kernels test_hadamard test_thc_table; do
-    $cc -std=gnu11 -D_GNU_SOURCE -O2 -ffp-contract=off -fno-math-errno -static -Wall -Wextra \
-        -Werror -Itests/compress/cross -I. -Iinclude -o "$dir/$test" "tests/compress/$test.c" \
-        compress/kernels.c compress/kernels_c.c compress/kernels_neon.c base/cpu.c \
-        compress/hadamard.c compress/thc_table.c base/status.c -lm \
-        >"$said" 2>&1
+    $cc "${flags[@]}" -Itests/compress/cross -static -o "$dir/$test" "tests/compress/$test.c" \
+        "${objects[@]}" -lm >"$said" 2>&1
     result $? "$test is made for AArch64"
     expect "$test passes there" 0 "all of them pass" qemu-aarch64 "$dir/$test"
 done

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/codec/codec.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+enum { RANKS = 2 }; /* whose words are merged */
+
+/* What is asked for, else one of each row. */
+static size_t texts_of(const struct codec_args *args, const char **texts_out)
+{
+    const struct trib_codec_row_info *rows;
+    size_t n = trib_codec_rows(&rows);
+
+    if (args->n_texts != 0) {
+        for (size_t i = 0; i < args->n_texts; i++)
+            texts_out[i] = args->texts[i];
+        return args->n_texts;
+    }
+    if (n > CODEC_TEXTS_MAX)
+        n = CODEC_TEXTS_MAX;
+    for (size_t i = 0; i < n; i++)
+        texts_out[i] = rows[i].name;
+    return n;
+}
+
+/* Before anything is measured: a text that is wrong is none. */
+static bool make_codecs(const char *const *texts, size_t n, struct trib_codec **out)
+{
+    struct trib_error err = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        if (trib_codec_create(texts[i], NULL, &err, &out[i]) == TRIB_OK &&
+            trib_codec_for_ranks(out[i], RANKS, &err) == TRIB_OK)
+            continue;
+        fprintf(stderr, "trib-perf: %s.\n", trib_error_text(&err));
+        return false;
+    }
+    return true;
+}
+
+static bool measure_size(const struct codec_args *args, struct trib_codec *const *codecs,
+                         size_t n_codecs, size_t bytes, struct codec_report *report)
+{
+    const size_t n = bytes / sizeof(float);
+    float *x = codec_input_new(args, n, stderr);
+    bool ok = x != NULL;
+
+    for (size_t i = 0; ok && i < n_codecs; i++) {
+        struct codec_result result;
+        ok = codec_measure(args, codecs[i], x, n, &result);
+        if (ok)
+            codec_report_add(report, &result);
+        else
+            fprintf(stderr, "trib-perf: no memory, or no thread, for %zu bytes with %s.\n",
+                    bytes, trib_codec_info(codecs[i])->text);
+    }
+    free(x);
+    return ok;
+}
+
+static int measure_all(const struct codec_args *args, struct trib_codec *const *codecs,
+                       size_t n_codecs)
+{
+    char why[4352];
+    struct codec_report *report = codec_report_open(args, why, sizeof(why));
+    bool ok = true;
+
+    if (report == NULL) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        return 1;
+    }
+    for (size_t i = 0; ok && i < args->sizes.n; i++)
+        ok = measure_size(args, codecs, n_codecs, args->sizes.bytes[i], report);
+    if (ok && !codec_report_finish(report, why, sizeof(why))) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        ok = false;
+    }
+    codec_report_free(report);
+    return ok ? 0 : 1;
+}
+
+int codec_main(int argc, char **argv)
+{
+    const char *texts[CODEC_TEXTS_MAX];
+    struct trib_codec *codecs[CODEC_TEXTS_MAX] = {NULL};
+    struct codec_args args;
+    int code = codec_args_parse(argc, argv, stderr, &args);
+
+    if (code >= 0)
+        return code;
+    const size_t n = texts_of(&args, texts);
+    code = make_codecs(texts, n, codecs) ? measure_all(&args, codecs, n) : 2;
+    for (size_t i = 0; i < n; i++)
+        trib_codec_destroy(codecs[i]);
+    codec_args_free(&args);
+    return code;
+}

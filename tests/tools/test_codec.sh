@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# trib-perf codec as a user runs it.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+perf=$build/perf/trib-perf
+expect_seconds=100
+
+# NAME, expected exit code, words that must be said, arguments
+codec() {
+    expect "$1" "$2" "$3" "$perf" codec "${@:4}"
+}
+
+# field COLUMN - of the first row of $dir/out.csv
+field() {
+    sed 's/^"[^"]*"//' "$dir/out.csv" | awk -F, -v name="$1" \
+        'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at[name] }'
+}
+
+quick=(--iters 2 --sizes "4K,200004")
+codec "one of each row" 0 "uniform-thc" "${quick[@]}"
+codec "by two threads, in chunks that do not divide" 0 "2 threads" int8 topk thc --threads 2 \
+    --chunk 10000 "${quick[@]}"
+for input in laplace student; do
+    codec "of $input values" 0 "$input input" natural --input "$input" "${quick[@]}"
+done
+head -c 6000 /dev/urandom >"$dir/gradient.f32"
+codec "of a file" 0 "file input" none --input "$dir/gradient.f32" "${quick[@]}"
+
+codec "csv" 0 "" f16 --csv "$dir/out.csv" --iters 2 --sizes 64K
+[ "$(field bytes_per_element)" = 2.000000 ] && [ -z "$(field merge_GBps)" ]
+result $? "f16 takes 2 bytes, and its words do not add"
+codec "merge" 0 "" signsgd --csv "$dir/out.csv" --iters 2 --sizes 64K
+[ -n "$(field merge_GBps)" ] && [ -z "$(field encode_ef_GBps)" ]
+result $? "signsgd's words add, and it has no error feedback"
+codec "json" 0 '"encode_ef"' bf16 --json - --iters 2 --sizes 64K
+
+codec "no such codec" 2 'did you mean "natural"' naturel "${quick[@]}"
+codec "no such file" 1 "No such file" none --input "$dir/none.f32" "${quick[@]}"
+: >"$dir/empty.f32"
+codec "an empty file" 1 "has no float32 in it" none --input "$dir/empty.f32" "${quick[@]}"
+codec "no such input" 2 "did you mean" none --input norml "${quick[@]}"
+codec "half an element" 2 "no whole number of float32" none --sizes 6
+codec "no chunk" 2 "256 or more" none --chunk 7
+codec "too many threads" 2 "at most 64" none --threads 65
+codec "help" 0 "usage: trib-perf codec" --help
+expect "in the wrong place" 2 "codec stands first" "$perf" -n 2 codec
+finish
