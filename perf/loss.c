@@ -36,7 +36,7 @@ static bool begins(const char *codec, const char *name)
 /* The largest of int4, int8 or int16. */
 static double integer_levels(const char *codec)
 {
-    return begins(codec, "int4") ? 7 : begins(codec, "int8") ? 127 : 32767;
+    return strstr(codec, "int4") ? 7 : strstr(codec, "int8") ? 127 : 32767;
 }
 
 /* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else 0. */
@@ -61,9 +61,9 @@ static double variance_of(const char *codec)
         return number_of(codec, "clip", 2.5) + 1;
     if (begins(codec, "thc"))
         return 0.03;
-    if (begins(codec, "int4") || begins(codec, "int8") || begins(codec, "int16"))
+    if (strstr(codec, "int4") || strstr(codec, "int8") || strstr(codec, "int16"))
         return bucket / (4 * pow(integer_levels(codec), 2));
-    if (begins(codec, "uniform-thc"))
+    if (strstr(codec, "uniform-thc"))
         return bucket / pow(2 * levels + 1, 2);
     if (strstr(codec, "qsgd") == NULL)
         return 0;

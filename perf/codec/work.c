@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compress/kernels.h"
 #include "perf/codec/codec.h"
 
 struct chunk {
@@ -28,6 +29,7 @@ struct worker {
 
 struct codec_work {
     struct trib_codec *codec;
+    const struct trib_kernels *kernels;
     const float *x;
     size_t n;
     size_t n_chunks;
@@ -72,6 +74,10 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
                              .scratch = k->scratch};
 
     if (trib_codec_info(w->codec)->flags & TRIB_CODEC_SHARED) {
+        float *residual = w->residual + c->first;
+        if (feedback)
+            w->kernels->axpy_f32(residual, in.x, 1.0f, c->n);
+        in.x = feedback ? residual : in.x;
         trib_codec_share(w->codec, in.x, c->n, c->share);
         in.share = c->share;
     }
@@ -85,7 +91,8 @@ static void merge(struct worker *k, struct chunk *c)
     const struct trib_merge m = {.words = words, .n_words = 2, .n = c->n, .final = true};
     size_t len;
 
-    (void)trib_codec_merge(k->work->codec, &m, k->sum, &len);
+    if (trib_codec_merge(k->work->codec, &m, k->sum, &len) != TRIB_OK)
+        abort(); /* both were just encoded */
 }
 
 static void do_chunk(struct worker *k, struct chunk *c)
@@ -221,7 +228,11 @@ struct codec_work *codec_work_new(struct trib_codec *codec, const float *x, size
 
     if (w == NULL)
         return NULL;
-    *w = (struct codec_work){.codec = codec, .x = x, .n = n, .threads = threads};
+    *w = (struct codec_work){.codec = codec,
+                              .kernels = trib_kernels_get(NULL),
+                              .x = x,
+                              .n = n,
+                              .threads = threads};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->begin, NULL);
     pthread_cond_init(&w->end, NULL);

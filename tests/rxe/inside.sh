@@ -198,6 +198,7 @@ every_test() {
     check "all-reduce over verbs" sums 2 8,1000,64K,1M
     check "all-reduce over verbs, 4 ranks" sums 4 8,300K
     check "all-reduce over verbs, qsgd codec" sums 2 1000,64K --codec qsgd:bits=8
+    check "all-reduce over verbs, int8 codec" sums 3 1000,64K --codec int8
     check "all-reduce over verbs, connections by GIDs" by_gids
     check "all-reduce over verbs, no connection manager" no_manager
     check "1 MiB that may be locked: smaller slots" little_memory 1024 8,64K
@@ -219,7 +220,8 @@ more_tests() {
     for dtype in f64 f16 bf16 i8 i32 i64; do
         check "all-reduce over verbs, $dtype" sums 3 8,1000,64K,1M --dtype "$dtype"
     done
-    for codec in bf16 topk:ratio=0.25; do
+    for codec in $("$build/tools/trib-info" --codecs | awk '/^  [a-z]/ { print $1 }') \
+        topk:ratio=0.25+int8 qsgd:shared=1 terngrad:shared=1; do
         check "all-reduce over verbs, $codec" sums 3 1000,64K --codec "$codec"
     done
     for codec in bf16 topk:ratio=0.01 qsgd:bits=4; do

@@ -42,6 +42,15 @@ for codec in bf16 f16 bf16:round=random f8 f8:round=random topk:ratio=0.01 qsgd:
     try "allreduce by codec $codec" 0 "codec $codec," allreduce -n 3 --check \
         --codec "$codec" --iters 3 --warmup 1 --sizes 8,4K,64K
 done
+rows=$("$build/tools/trib-info" --codecs | awk '/^  [a-z]/ { print $1 }')
+transports=(shm tcp)
+! "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]" || transports+=(ucx)
+for transport in "${transports[@]}"; do
+    for row in $rows topk:ratio=0.02+int8 qsgd:shared=1 terngrad:shared=1; do
+        TRIB_TRANSPORT=$transport try "allreduce by codec $row over $transport" 0 "$row" \
+            allreduce -n 2 --check --codec "$row" --iters 2 --warmup 1 --sizes 4K,200004
+    done
+done
 for algorithm in ring direct tree halving-doubling; do
     try "allreduce by $algorithm" 0 "algorithm $algorithm," allreduce -n 3 --check \
         --algorithm "$algorithm" "${quick[@]}"
