@@ -14,8 +14,8 @@
 #include "compress/selection.h"
 #include "compress/variable.h"
 
-static const float *apply_none(const struct trib_codec *c, const float *x, size_t n,
-                               void *scratch)
+const float *trib_transform_in_place(const struct trib_codec *c, const float *x, size_t n,
+                                     void *scratch)
 {
     (void)c, (void)n, (void)scratch;
     return x;
@@ -36,7 +36,7 @@ static double delta_all(const struct trib_codec *c)
     return 1.0;
 }
 
-const struct trib_transform trib_transform_none = {.name = "none", .apply = apply_none};
+const struct trib_transform trib_transform_none = {.name = "none", .apply = trib_transform_in_place};
 const struct trib_select trib_select_all = {.name = "all",
                                             .unit = trib_unit_one,
                                             .choose = choose_all,

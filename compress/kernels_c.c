@@ -141,35 +141,37 @@ static void range(const float *x, size_t n, float out[2])
 }
 
 static void integers_encode(uint8_t *symbols, const float *x, size_t n,
-                        const struct trib_integers *g)
+                            const struct trib_integers *g)
 {
     integers_encode_scalar(symbols, x, n, 0, g);
 }
 
 static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
-                            const struct trib_integers *g)
+                                const struct trib_integers *g)
 {
     integers_encode_u16_scalar(symbols, x, n, 0, g);
 }
 
-static void integers_decode(float *x, const uint8_t *lanes, size_t n, const struct trib_integers *g)
+static void integers_decode(float *x, const uint8_t *lanes, size_t n,
+                            const struct trib_integers *g)
 {
     integers_decode_scalar(x, lanes, n, g);
 }
 
 static void integers_decode_u16(float *x, const uint8_t *lanes, size_t n,
-                            const struct trib_integers *g)
+                                const struct trib_integers *g)
 {
     integers_decode_u16_scalar(x, lanes, n, g);
 }
 
-static void integers_add(float *acc, const uint8_t *lanes, size_t n, const struct trib_integers *g)
+static void integers_add(float *acc, const uint8_t *lanes, size_t n,
+                         const struct trib_integers *g)
 {
     integers_add_scalar(acc, lanes, n, g);
 }
 
 static void integers_add_u16(float *acc, const uint8_t *lanes, size_t n,
-                         const struct trib_integers *g)
+                             const struct trib_integers *g)
 {
     integers_add_u16_scalar(acc, lanes, n, g);
 }

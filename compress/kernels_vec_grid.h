@@ -36,16 +36,8 @@ static void grid_encode(uint8_t *symbols, const float *x, size_t n,
     const vec step = v_set_i32(L * 0x9e3779b9u);
     vec h = v_counters(g->key[0]);
     size_t i = 0;
-    for (; i + 4 * L <= n; i += 4 * L) {
-        const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step);
-        const vec h3 = v_add_i32(h2, step);
-        const vec a = v_grid_symbol(v_load(x + i), h, &v);
-        const vec b = v_grid_symbol(v_load(x + i + L), h1, &v);
-        const vec c = v_grid_symbol(v_load(x + i + 2 * L), h2, &v);
-        const vec d = v_grid_symbol(v_load(x + i + 3 * L), h3, &v);
-        v_store_u8x4(symbols + i, a, b, c, d);
-        h = v_add_i32(h3, step);
-    }
+    for (; i + L <= n; i += L, h = v_add_i32(h, step))
+        v_store_u8(symbols + i, v_grid_symbol(v_load(x + i), h, &v));
     grid_encode_scalar(symbols, x, n, i, g);
 }
 

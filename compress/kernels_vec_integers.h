@@ -52,27 +52,6 @@ KERNEL vec v_integers_symbol(vec x, vec h, const struct integers_vecs *g)
 }
 
 static void integers_encode(uint8_t *symbols, const float *x, size_t n,
-                        const struct trib_integers *g)
-{
-    enum { L = VEC_LANES };
-    const struct integers_vecs v = integers_vecs_of(g);
-    const vec step = v_set_i32(L * 0x9e3779b9u);
-    vec h = v_counters(g->key[0]);
-    size_t i = 0;
-    for (; i + 4 * L <= n; i += 4 * L) {
-        const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step);
-        const vec h3 = v_add_i32(h2, step);
-        const vec a = v_integers_symbol(v_load(x + i), h, &v);
-        const vec b = v_integers_symbol(v_load(x + i + L), h1, &v);
-        const vec c = v_integers_symbol(v_load(x + i + 2 * L), h2, &v);
-        const vec d = v_integers_symbol(v_load(x + i + 3 * L), h3, &v);
-        v_store_u8x4(symbols + i, a, b, c, d);
-        h = v_add_i32(h3, step);
-    }
-    integers_encode_scalar(symbols, x, n, i, g);
-}
-
-static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
                             const struct trib_integers *g)
 {
     enum { L = VEC_LANES };
@@ -80,13 +59,21 @@ static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
     const vec step = v_set_i32(L * 0x9e3779b9u);
     vec h = v_counters(g->key[0]);
     size_t i = 0;
-    for (; i + 2 * L <= n; i += 2 * L) {
-        const vec h1 = v_add_i32(h, step);
-        const vec a = v_integers_symbol(v_load(x + i), h, &v);
-        const vec b = v_integers_symbol(v_load(x + i + L), h1, &v);
-        v_store_u16x2(symbols + 2 * i, a, b);
-        h = v_add_i32(h1, step);
-    }
+    for (; i + L <= n; i += L, h = v_add_i32(h, step))
+        v_store_u8(symbols + i, v_integers_symbol(v_load(x + i), h, &v));
+    integers_encode_scalar(symbols, x, n, i, g);
+}
+
+static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
+                                const struct trib_integers *g)
+{
+    enum { L = VEC_LANES };
+    const struct integers_vecs v = integers_vecs_of(g);
+    const vec step = v_set_i32(L * 0x9e3779b9u);
+    vec h = v_counters(g->key[0]);
+    size_t i = 0;
+    for (; i + L <= n; i += L, h = v_add_i32(h, step))
+        v_store_u16(symbols + 2 * i, v_integers_symbol(v_load(x + i), h, &v));
     integers_encode_u16_scalar(symbols, x, n, i, g);
 }
 
@@ -98,7 +85,7 @@ KERNEL vec v_integers_value(const uint8_t *lanes, int bytes, vec middle, vec uni
 }
 
 KERNEL size_t integers_decode_any(float *x, const uint8_t *lanes, size_t n,
-                              const struct trib_integers *g, int bytes)
+                                  const struct trib_integers *g, int bytes)
 {
     const vec middle = v_set_i32(g->middle);
     const vec unit = v_set_f32(g->unit), base = v_set_f32(g->base);
@@ -110,7 +97,7 @@ KERNEL size_t integers_decode_any(float *x, const uint8_t *lanes, size_t n,
 }
 
 KERNEL size_t integers_add_any(float *acc, const uint8_t *lanes, size_t n,
-                           const struct trib_integers *g, int bytes)
+                               const struct trib_integers *g, int bytes)
 {
     const vec middle = v_set_i32(g->middle), weight = v_set_f32(g->weight);
     const vec unit = v_set_f32(g->unit), base = v_set_f32(g->base);
@@ -122,27 +109,29 @@ KERNEL size_t integers_add_any(float *acc, const uint8_t *lanes, size_t n,
     return i;
 }
 
-static void integers_decode(float *x, const uint8_t *lanes, size_t n, const struct trib_integers *g)
+static void integers_decode(float *x, const uint8_t *lanes, size_t n,
+                            const struct trib_integers *g)
 {
     const size_t i = integers_decode_any(x, lanes, n, g, 1);
     integers_decode_scalar(x + i, lanes + i, n - i, g);
 }
 
 static void integers_decode_u16(float *x, const uint8_t *lanes, size_t n,
-                            const struct trib_integers *g)
+                                const struct trib_integers *g)
 {
     const size_t i = integers_decode_any(x, lanes, n, g, 2);
     integers_decode_u16_scalar(x + i, lanes + 2 * i, n - i, g);
 }
 
-static void integers_add(float *acc, const uint8_t *lanes, size_t n, const struct trib_integers *g)
+static void integers_add(float *acc, const uint8_t *lanes, size_t n,
+                         const struct trib_integers *g)
 {
     const size_t i = integers_add_any(acc, lanes, n, g, 1);
     integers_add_scalar(acc + i, lanes + i, n - i, g);
 }
 
 static void integers_add_u16(float *acc, const uint8_t *lanes, size_t n,
-                         const struct trib_integers *g)
+                             const struct trib_integers *g)
 {
     const size_t i = integers_add_any(acc, lanes, n, g, 2);
     integers_add_u16_scalar(acc + i, lanes + 2 * i, n - i, g);

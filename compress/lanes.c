@@ -213,12 +213,6 @@ static const uint8_t *lanes_open(const struct trib_codec *c, const uint8_t *lane
     return codes;
 }
 
-static void add_table(const struct trib_lanes *l, uint8_t *codes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        codes[i] = l->adds[codes[i]];
-}
-
 static void open_grid(const struct trib_codec *c, const struct header *h, const float *head,
                       struct trib_integers *g)
 {
@@ -254,7 +248,7 @@ static bool next_piece(const struct trib_codec *c, const struct trib_lanes *l,
     p->bytes = h.bits > 8 ? h.bits / 8 : 1;
     p->lanes = lanes_open(c, code->src + lanes_at(l, code->n), h.bits, at, p->count, p->codes);
     if (l->adds && h.kind == KIND_SYMBOLS)
-        add_table(l, p->codes, p->count);
+        c->kernels->grid_points(p->codes, p->codes, p->count, l->adds);
     return true;
 }
 
@@ -335,11 +329,20 @@ union sums {
     uint8_t codes[PIECE + 8];
 };
 
-static uint32_t lane_of(const uint8_t *lanes, int bytes, size_t i)
+static void add_wide(uint32_t *sum, const uint8_t *lanes, int bytes, size_t n)
 {
-    uint32_t lane = 0;
-    memcpy(&lane, lanes + i * (size_t)bytes, (size_t)bytes);
-    return lane;
+    uint16_t half;
+    uint32_t whole;
+    for (size_t i = 0; bytes == 1 && i < n; i++)
+        sum[i] += lanes[i];
+    for (size_t i = 0; bytes == 2 && i < n; i++) {
+        memcpy(&half, lanes + 2 * i, sizeof half);
+        sum[i] += half;
+    }
+    for (size_t i = 0; bytes == 4 && i < n; i++) {
+        memcpy(&whole, lanes + 4 * i, sizeof whole);
+        sum[i] += whole;
+    }
 }
 
 static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
@@ -352,13 +355,13 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
     const int bytes = h.bits > 8 ? h.bits / 8 : 1;
     const uint8_t *lanes = lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);
     if (l->adds && h.kind == KIND_SYMBOLS)
-        add_table(l, codes, count);
-    if (!wide && bytes == 1)
+        c->kernels->grid_points(codes, codes, count, l->adds);
+    if (wide)
+        add_wide(sums->wide, lanes, bytes, count);
+    else if (bytes == 1)
         c->kernels->lanes_add_u8(sums->narrow, lanes, count);
-    else if (!wide)
+    else
         c->kernels->lanes_add_u16(sums->narrow, lanes, count);
-    for (size_t i = 0; wide && i < count; i++)
-        sums->wide[i] += lane_of(lanes, bytes, i);
 }
 
 /* Symbols stand for a sign: 0 where less than half have one, the highest for more, between

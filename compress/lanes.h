@@ -26,7 +26,7 @@ struct trib_lanes {
     size_t heads;       /* floats of a head */
     int bits;           /* of a symbol: 1 to 8, or 16 */
     uint32_t most;      /* what a symbol adds to a lane at most */
-    const uint8_t *adds; /* [2^bits] what each symbol adds; NULL: itself */
+    const uint8_t *adds; /* of 4 bits: [16] what each symbol adds; NULL: itself */
 };
 
 enum { TRIB_LANE_HEADS_MAX = 2, TRIB_LANE_ROTATE_MAX = 4096 };

@@ -142,6 +142,10 @@ struct trib_codec {
     char text[TRIB_CODEC_TEXT_MAX];
 };
 
+/* x itself: nothing is done to it, or by those who encode it */
+const float *trib_transform_in_place(const struct trib_codec *c, const float *x, size_t n,
+                                     void *scratch);
+
 extern const struct trib_transform trib_transform_none;
 extern const struct trib_transform trib_transform_hadamard;
 extern const struct trib_select trib_select_all;

@@ -121,10 +121,5 @@ const struct trib_quantise trib_quantise_table = {
 };
 
 /* The rotation is of the blocks that have a head, so lanes.c makes it. */
-static const float *apply(const struct trib_codec *c, const float *x, size_t n, void *scratch)
-{
-    (void)c, (void)n, (void)scratch;
-    return x;
-}
-
-const struct trib_transform trib_transform_hadamard = {.name = "hadamard", .apply = apply};
+const struct trib_transform trib_transform_hadamard = {.name = "hadamard",
+                                                       .apply = trib_transform_in_place};

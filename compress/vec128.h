@@ -293,12 +293,6 @@ VEC vec v_load_u8(const uint8_t *p)
 /* 16-bit elements, one per 32-bit lane */
 VEC vec v_load_u16(const uint8_t *p) { return vmovl_u16(load_half(p)); }
 
-/* the lower halves of the lanes of a, b, in order; the lanes are below 65536 */
-VEC void v_store_u16x2(uint8_t *p, vec a, vec b)
-{
-    v_store(p, vreinterpretq_u32_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))));
-}
-
 /* bytes, one per 16 bits */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {

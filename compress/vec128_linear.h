@@ -10,9 +10,6 @@
 
 /* clang-format off */
 
-/* a * b + c, rounded once */
-VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(vfmaq_f32(ps(c), ps(a), ps(b))); }
-
 /* lane j gets a minus where bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {

@@ -299,12 +299,6 @@ VEC vec v_load_u16(const uint8_t *p)
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
 }
 
-/* the lower halves of the lanes of a, b, in order; the lanes are below 65536 */
-VEC void v_store_u16x2(uint8_t *p, vec a, vec b)
-{
-    v_store(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
-}
-
 /* bytes, one per 16 bits */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {

@@ -12,9 +12,6 @@
 
 /* clang-format off */
 
-/* a * b + c, rounded once */
-VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(_mm256_fmadd_ps(ps(a), ps(b), ps(c))); }
-
 /* lane j gets a minus where bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {

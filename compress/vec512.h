@@ -278,13 +278,6 @@ VEC vec v_load_u16(const uint8_t *p)
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
 }
 
-/* the lower halves of the lanes of a, b, in order */
-VEC void v_store_u16x2(uint8_t *p, vec a, vec b)
-{
-    _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(a));
-    _mm256_storeu_si256((void *)(p + 32), _mm512_cvtepi32_epi16(b));
-}
-
 /* bytes, one per 16 bits */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {

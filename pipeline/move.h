@@ -80,10 +80,6 @@ trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
                    const struct trib_chunk *c);
 
-/** trib_as_f32 - n elements at p as float32: in place where they are that, else in stage. */
-const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
-                         const void *p, size_t n, float *stage);
-
 /** trib_own_f32 - the own contribution of a chunk, as the plan's feedback wants it sent: once
  * per operation. */
 const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,

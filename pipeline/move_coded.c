@@ -36,8 +36,9 @@ bool trib_coded_linear(const struct trib_run *run)
     return run->desc.codec && sums && (codec_flags(run) & TRIB_CODEC_LINEAR);
 }
 
-const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
-                         const void *p, size_t n, float *stage)
+/* n elements at p as float32: in place where they are that, else staged. */
+static const float *as_f32(const struct trib_engine *e, const struct trib_run *run,
+                           const void *p, size_t n, float *stage)
 {
     if (run->desc.op.dtype == TRIB_F32 && (uintptr_t)p % sizeof(float) == 0)
         return p;
@@ -49,7 +50,7 @@ const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run
 const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
                           const struct trib_chunk *c)
 {
-    const float *x = trib_as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
+    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
 
     return trib_feedback_apply(e, run, c, x);
 }
@@ -60,7 +61,7 @@ static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
 {
     if (run->feedback.partial)
         return run->feedback.partial + c->first;
-    return trib_as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
+    return as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
 }
 
 enum feedback {
