@@ -37,4 +37,5 @@ TESTS += $(compress_tests) tests/compress/test_neon.sh
 tests_compress_test_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)
 EXTRA_DIST += tests/compress/cross/cmocka.h tests/compress/guarded.h \
 	tests/compress/isas.h tests/compress/test_neon.sh \
-	tests/compress/vectors.h tests/regress/ratio.csv
+	tests/compress/vectors.h tests/data/README.md tests/data/gradient-early.f32 \
+	tests/data/gradient-late.f32 tests/regress/ratio.csv
