@@ -72,6 +72,12 @@ ok "the first is the same: it is what a rank computed" \
     cmp "$dir/record/gradient-1.f32" "$dir/record-topk/gradient-1.f32"
 ok "later ones are not" fails cmp -s "$dir/record/gradient-3.f32" \
     "$dir/record-topk/gradient-3.f32"
+ok "gradients are recorded anew" \
+    "${abs_top_srcdir:-.}/scripts/record-gradients" "$build" "$dir/data" 11 >"$said" 2>&1
+ok "as large as those of tests/data" [ "$(stat -c %s "$dir/data/gradient-early.f32")" = \
+    "$(stat -c %s "${abs_top_srcdir:-.}/tests/data/gradient-early.f32")" ]
+ok "and with 11 steps early is late" cmp "$dir/data/gradient-early.f32" \
+    "$dir/data/gradient-late.f32"
 ok "one rank trains alone" ranks 1 --steps 2
 
 ok "a missing folder fails" fails ranks 3 --data "$dir/none" --steps 1
