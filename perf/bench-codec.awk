@@ -145,37 +145,47 @@ $4 == "dram" && ($8 == "encode_ef" || $8 == "add") {
 
 # --- peers ---
 
-function peer(theirs, ours, how,    rate, mark) {
-    rate = theirs
-    gsub(/ /, "~", rate)
-    if (!have("rate", "torch", rate, "call") || !names["dram"]) return
-    rate = middle
-    printf "| %s | %s | %s, %s |", theirs, range("%.2f"), text_of(ours), \
-        how == "encode_ef" ? "with error feedback" : "encode"
-    if (!have("rate", "dram", ours, how)) { print " - | - |"; return }
-    mark = theirs ~ /float16|chunks/ ? "" : (middle / rate >= 20) ? " ✓ (20)" : " ✗ (20)"
-    printf " %s | %.1f%s |\n", range("%.2f"), middle / rate, mark
+# Of one round, as the machine may change between two.
+{ in_round[$1, $4, $5, $8] = $9; if ($1 > rounds) rounds = $1 + 0 }
+
+function peer(theirs, ours,    key, who, r, mark) {
+    who = theirs
+    gsub(/ /, "~", who)
+    if (!have("rate", "torch", who, "call")) return
+    printf "| %s | %s | %s |", theirs, range("%.2f"), text_of(ours)
+    if (!have("rate", "beside", ours, "encode")) { print " - | - |"; return }
+    printf " %s |", range("%.2f")
+    key = "peer" SUBSEP who SUBSEP ours
+    for (r = 1; r <= rounds; r++)
+        if (in_round[r, "torch", who, "call"] > 0 && in_round[r, "beside", ours, "encode"] > 0)
+            value[key, ++count[key]] = in_round[r, "beside", ours, "encode"] / \
+                in_round[r, "torch", who, "call"]
+    summarise(key)
+    mark = theirs ~ /float16|chunks/ ? "" : (middle >= 20) ? " ✓ (20)" : " ✗ (20)"
+    print " " range("%.1f") mark " |"
 }
 
 function peer_table() {
-    if (!names["torch"]) return
-    print "\n**Beside PyTorch and NumPy: GB/s, 64 MiB, one thread**\n"
+    if (!names["torch"] || !names["beside"]) return
+    print "\n**Encode, beside PyTorch and NumPy: GB/s, 64 MiB, one thread**\n"
     print "| peer | its rate | Tributary | its rate | ratio (goal) |"
     print "|---|--:|---|--:|--:|"
-    peer("torch.topk 0.1 %", "topk:ratio=0.001", "encode")
-    peer("torch.topk 0.1 %", "dgc:ratio=0.001", "encode")
-    peer("torch.topk 0.1 % chunks", "topk:ratio=0.001", "encode")
-    peer("numpy argpartition 0.1 %", "topk:ratio=0.001", "encode")
-    peer("numpy argpartition 0.1 %", "dgc:ratio=0.001", "encode")
-    peer("torch.topk 1 %", "topk:ratio=0.01", "encode")
-    peer("torch.topk 1 % chunks", "topk:ratio=0.01", "encode")
-    peer("numpy argpartition 1 %", "topk:ratio=0.01", "encode")
-    peer("torch quantize_per_tensor int8", "int8", "encode")
-    peer("torch copy_ to float16", "f16", "encode")
+    peer("torch.topk 0.1 %", "topk:ratio=0.001")
+    peer("torch.topk 0.1 %", "dgc:ratio=0.001")
+    peer("torch.topk 0.1 % chunks", "topk:ratio=0.001")
+    peer("numpy argpartition 0.1 %", "topk:ratio=0.001")
+    peer("numpy argpartition 0.1 %", "dgc:ratio=0.001")
+    peer("torch.topk 1 %", "topk:ratio=0.01")
+    peer("torch.topk 1 %", "dgc:ratio=0.01")
+    peer("torch.topk 1 % chunks", "topk:ratio=0.01")
+    peer("numpy argpartition 1 %", "topk:ratio=0.01")
+    peer("torch quantize_per_tensor int8", "int8")
+    peer("torch copy_ to float16", "f16")
+    print "\nThe peers take the whole vector; \"chunks\": 65 536 elements at a time, as Tributary does."
     if (have("rate", "torch", "torch~copy_", "call"))
-        printf "\nPyTorch copies float32 at %s GB/s", range("%.1f")
-    if (have("rate", "dram", name["dram", 1], "memcpy"))
-        printf ", memcpy at %s", range("%.1f")
+        printf "PyTorch copies float32 at %s GB/s", range("%.1f")
+    if (have("rate", "beside", name["beside", 1], "memcpy"))
+        printf ", memcpy does at %s", range("%.1f")
     print "."
 }
 
