@@ -13,6 +13,7 @@ compress_tests = \
 	tests/compress/test_f8 \
 	tests/compress/test_dgc \
 	tests/compress/test_gaps \
+	tests/compress/test_gemm \
 	tests/compress/test_hadamard \
 	tests/compress/test_half \
 	tests/compress/test_lanes \
