@@ -39,6 +39,7 @@ libcompress_la_SOURCES = \
 	compress/number.c compress/number.h \
 	compress/octaves.c \
 	compress/omega.c compress/omega.h \
+	compress/orthonormal.c compress/orthonormal.h \
 	compress/powers.c \
 	compress/randomk.c \
 	compress/select.c compress/selection.h \
