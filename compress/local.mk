@@ -40,6 +40,7 @@ libcompress_la_SOURCES = \
 	compress/octaves.c \
 	compress/omega.c compress/omega.h \
 	compress/orthonormal.c compress/orthonormal.h \
+	compress/pca.c compress/pca.h \
 	compress/powers.c \
 	compress/randomk.c \
 	compress/select.c compress/selection.h \
