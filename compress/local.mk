@@ -12,10 +12,11 @@ libcompress_la_SOURCES = \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
-	compress/feedback_rule.c compress/feedback_rule.h \
+	compress/conv1d.c compress/conv1d.h \
+	compress/dgc.c \
 	compress/entropy.c \
 	compress/f8.c \
-	compress/dgc.c \
+	compress/feedback_rule.c compress/feedback_rule.h \
 	compress/gaps.c compress/gaps.h \
 	compress/hadamard.c compress/hadamard.h \
 	compress/half.c \

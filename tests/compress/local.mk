@@ -9,9 +9,10 @@ compress_tests = \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
-	tests/compress/test_feedback_rule \
-	tests/compress/test_f8 \
+	tests/compress/test_conv1d \
 	tests/compress/test_dgc \
+	tests/compress/test_f8 \
+	tests/compress/test_feedback_rule \
 	tests/compress/test_gaps \
 	tests/compress/test_gemm \
 	tests/compress/test_hadamard \
