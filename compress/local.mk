@@ -6,6 +6,7 @@ libtributary_all_la_LIBADD += libcompress.la
 libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 libcompress_la_LIBADD =
 libcompress_la_SOURCES = \
+	compress/autoencoder.c compress/autoencoder.h \
 	compress/bitpack.h \
 	compress/adacomp.c \
 	compress/blocks.c \

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 compress_tests = \
 	tests/compress/check_kernels \
-	tests/compress/check_select_kernels \
 	tests/compress/check_narrow \
+	tests/compress/check_select_kernels \
 	tests/compress/test_adacomp \
+	tests/compress/test_autoencoder \
 	tests/compress/test_bitpack \
 	tests/compress/test_blocks \
 	tests/compress/test_codec \
