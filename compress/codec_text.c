@@ -16,8 +16,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "compress/model_kind.h"
 #include "compress/number.h"
-#include "compress/stages.h"
 
 enum { SEGMENTS_MAX = 4, NAMES_MAX = 64, POWER_OF_TWO = 1u << 31 };
 
@@ -59,6 +59,13 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_TAIL] = {"p", 0.0, 5.0, 1.0, 1, tail_names},
     [TRIB_PARAM_SHARED] = {"shared", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_PACK] = {"pack", 0.0, 2.0, TRIB_PACK_BITS, 1, pack_names},
+    [TRIB_PARAM_RANK] = {"rank", 1.0, 64.0, 4.0, 1, NULL},
+    [TRIB_PARAM_COLUMNS] = {"columns", 1.0, 1048576.0, UNSET, 1, NULL},
+    [TRIB_PARAM_SLICE] = {"slice", 8.0, 4096.0, 768.0, 8, NULL},
+    [TRIB_PARAM_KEPT] = {"kept", 1.0, 4096.0, 96.0, 1, NULL},
+    [TRIB_PARAM_TRAIN] = {"train", 1.0, 1e6, 100.0, 1, NULL},
+    [TRIB_PARAM_CODED] = {"coded", 1.0, 1e9, 400.0, 1, NULL},
+    [TRIB_PARAM_CENTRE] = {"centre", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
@@ -170,9 +177,54 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
                      "codec \"%s\": there is no \"%s\", only %s", p->text, name, all);
 }
 
+/* Rows whose words add, once ranks share what they measure with. */
+static bool adds(const struct trib_codec_row *row)
+{
+    return quantises(row) && (row->stages.quantise->lanes || row->stages.quantise->shared);
+}
+
+static bool is_model(const struct trib_codec_row *row)
+{
+    return row->stages.transform->model;
+}
+
+/* What stands behind the "+" of a model: a codec of its own, for the coefficients. */
+static trib_status_t find_coefficients(struct parsing *p)
+{
+    const struct segment *s = &p->segments[1];
+    const struct trib_codec_row *row = row_find(s->name);
+    char text[TRIB_CODEC_TEXT_MAX], all[512];
+    const char *names[NAMES_MAX];
+    if (!row)
+        return fail_name(p, s->name, adds);
+    join_names(all, sizeof all, names, names_of(adds, names), ", ");
+    if (!adds(row))
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": words of \"%s\" do not add; behind \"+\" comes one "
+                         "of %s",
+                         p->text, s->name, all);
+    const bool named = s->params && strstr(s->params, "shared=");
+    const bool share = row->stages.quantise->shared && !named;
+    snprintf(text, sizeof text, "%s%s%s%s%s", s->name, s->params || share ? ":" : "",
+             s->params ? s->params : "", s->params && share ? "," : "",
+             share ? "shared=1" : "");
+    const trib_status_t status =
+        trib_codec_create(text, p->codec->kernels, p->err, &p->codec->coefficients);
+    if (status != TRIB_OK)
+        return status;
+    const uint32_t flags = trib_codec_info(p->codec->coefficients)->flags;
+    if (flags & TRIB_CODEC_LINEAR && !(flags & TRIB_CODEC_FEEDBACK))
+        return TRIB_OK;
+    return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": behind \"+\" comes %s", p->text,
+                     flags & TRIB_CODEC_LINEAR ? "no ef=1; it stands before the \"+\""
+                                               : "what adds: shared=1");
+}
+
 static trib_status_t find_values(struct parsing *p)
 {
     const struct trib_codec_row *first = p->codec->row;
+    if (is_model(first) && first->stages.transform->model->quantised && p->n_segments == 2)
+        return find_coefficients(p);
     const char *name = p->segments[1].name, *names[NAMES_MAX];
     char all[512];
     if (!selects_alone(first) || p->n_segments > 2)
@@ -214,7 +266,8 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
         return 0;
     if (segment == 1) /* positions differ from rank to rank, so nothing is shared */
         return c->stages.quantise->params & ~TRIB_PARAM_BIT(SHARED);
-    const uint32_t own = c->values ? 0 : c->stages.quantise->params;
+    const struct trib_model_kind *model = c->stages.transform->model;
+    const uint32_t own = model ? model->params : c->values ? 0 : c->stages.quantise->params;
     return c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
 }
 
@@ -364,7 +417,8 @@ static trib_status_t parse(struct parsing *p)
     if (status != TRIB_OK)
         return status;
     set_defaults(p->codec);
-    for (size_t i = 0; i < p->n_segments && status == TRIB_OK; i++)
+    const size_t own = p->codec->coefficients ? 1 : p->n_segments;
+    for (size_t i = 0; i < own && status == TRIB_OK; i++)
         status = parse_segment(p, i);
     if (status != TRIB_OK)
         return status;
@@ -424,5 +478,7 @@ void trib_codec_print(struct trib_codec *c)
         len += (size_t)snprintf(c->text + len, bytes - len, "%s%s", i ? "+" : "", names[i]);
         len += segment_print(c, segment_params(c, i), c->text + len, bytes - len);
     }
+    if (c->coefficients)
+        snprintf(c->text + len, bytes - len, "+%s", c->coefficients->text);
     trib_number_leave(plain, before);
 }

@@ -36,6 +36,8 @@ libcompress_la_SOURCES = \
 	compress/kernels_vec_integers.h compress/kernels_vec_quant.h \
 	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/lanes.c compress/lanes.h \
+	compress/model.c compress/model.h compress/model_kind.h \
+	compress/model_teach.c compress/powersgd.c compress/gradiveq.c \
 	compress/levels.c \
 	compress/noise.h \
 	compress/number.c compress/number.h \

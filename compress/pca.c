@@ -254,6 +254,12 @@ static void take_mean_part(struct trib_pca *p)
     p->kernels->gemm(&g);
 }
 
+trib_status_t trib_pca_available(struct trib_error *err)
+{
+    struct lapack lapack;
+    return open_lapack(&lapack, err);
+}
+
 static double dropped_of(const struct trib_pca *p)
 {
     const size_t m = p->head.slice, rest = m - p->head.kept;
@@ -420,6 +426,71 @@ trib_status_t trib_pca_import(struct trib_pca *pca, const uint8_t *bytes, size_t
     take_mean_part(pca);
     pca->fitted = true;
     return TRIB_OK;
+}
+
+size_t trib_pca_floats(const struct trib_pca *pca)
+{
+    return 1 + floats_of(pca);
+}
+
+void trib_pca_get(const struct trib_pca *pca, float *floats_out)
+{
+    assert(pca->fitted);
+    floats_out[0] = (float)pca->head.dropped;
+    memcpy(floats_out + 1, pca->mean, floats_of(pca) * sizeof *floats_out);
+}
+
+trib_status_t trib_pca_set(struct trib_pca *pca, const float *floats, struct trib_error *err)
+{
+    const uint8_t *basis = (const uint8_t *)(floats + 1);
+    if (!(floats[0] >= 0 && floats[0] <= 1) || !all_finite(pca, basis, floats_of(pca)))
+        return trib_fail(err, TRIB_ERR_MISMATCH, "the floats of a basis are damaged");
+    pca->head.dropped = (double)floats[0];
+    memcpy(pca->mean, basis, floats_of(pca) * sizeof *floats);
+    take_mean_part(pca);
+    pca->fitted = true;
+    return TRIB_OK;
+}
+
+/* products, then sum, then the count */
+static size_t sums_of(const struct trib_pca *p)
+{
+    return (size_t)p->head.slice * p->head.slice + p->head.slice;
+}
+
+size_t trib_pca_sums_bytes(const struct trib_pca *pca)
+{
+    return sums_of(pca) * sizeof(double) + sizeof pca->count;
+}
+
+void trib_pca_sums_write(const struct trib_pca *pca, uint8_t *out)
+{
+    const size_t square = (size_t)pca->head.slice * pca->head.slice * sizeof(double);
+    const size_t sum = pca->head.slice * sizeof(double);
+    memcpy(out, pca->products, square);
+    memcpy(out + square, pca->sum, sum);
+    memcpy(out + square + sum, &pca->count, sizeof pca->count);
+}
+
+trib_status_t trib_pca_sums_check(const struct trib_pca *pca, const uint8_t *src,
+                                  struct trib_error *err)
+{
+    for (size_t i = 0; i < sums_of(pca); i++) {
+        double v;
+        memcpy(&v, src + i * sizeof v, sizeof v);
+        if (!isfinite(v))
+            return trib_fail(err, TRIB_ERR_MISMATCH, "the sums of slices are damaged");
+    }
+    return TRIB_OK;
+}
+
+void trib_pca_sums_read(struct trib_pca *pca, const uint8_t *src)
+{
+    const size_t square = (size_t)pca->head.slice * pca->head.slice * sizeof(double);
+    const size_t sum = pca->head.slice * sizeof(double);
+    memcpy(pca->products, src, square);
+    memcpy(pca->sum, src + square, sum);
+    memcpy(&pca->count, src + square + sum, sizeof pca->count);
 }
 
 uint64_t trib_pca_digest(const struct trib_pca *pca)

@@ -73,6 +73,9 @@ void trib_pca_forget(struct trib_pca *pca);
  */
 trib_status_t trib_pca_fit(struct trib_pca *pca, struct trib_error *err);
 
+/** trib_pca_available - errors as trib_pca_fit's: OpenBLAS is not installed. */
+trib_status_t trib_pca_available(struct trib_error *err);
+
 /** trib_pca_dropped - share of the fitted slices' energy that lies outside of the basis. */
 double trib_pca_dropped(const struct trib_pca *pca);
 
@@ -110,6 +113,28 @@ size_t trib_pca_bytes(const struct trib_pca *pca);
 void trib_pca_export(const struct trib_pca *pca, uint8_t *bytes_out);
 trib_status_t trib_pca_import(struct trib_pca *pca, const uint8_t *bytes, size_t len,
                               struct trib_error *err);
+
+/**
+ * trib_pca_get, trib_pca_set - the basis as trib_pca_floats floats: share of energy dropped,
+ * mean, U. For ranks of one job.
+ *
+ * errors   TRIB_ERR_MISMATCH: they are not finite; then the basis is what it was
+ */
+size_t trib_pca_floats(const struct trib_pca *pca);
+void trib_pca_get(const struct trib_pca *pca, float *floats_out);
+trib_status_t trib_pca_set(struct trib_pca *pca, const float *floats, struct trib_error *err);
+
+/**
+ * trib_pca_sums_write, trib_pca_sums_read - what was added so far, as bytes, to go on later.
+ *
+ * bytes    trib_pca_sums_bytes
+ * check    TRIB_ERR_MISMATCH where they are not finite; reading does not look
+ */
+size_t trib_pca_sums_bytes(const struct trib_pca *pca);
+void trib_pca_sums_write(const struct trib_pca *pca, uint8_t *out);
+trib_status_t trib_pca_sums_check(const struct trib_pca *pca, const uint8_t *src,
+                                  struct trib_error *err);
+void trib_pca_sums_read(struct trib_pca *pca, const uint8_t *src);
 
 /** trib_pca_digest - of what would be exported: ranks compare it. There is a basis. */
 uint64_t trib_pca_digest(const struct trib_pca *pca);

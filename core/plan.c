@@ -102,6 +102,11 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
         plan->codec = NULL;
         return TRIB_OK;
     }
+    if (info->flags & TRIB_CODEC_MODEL && sums(coll) && coll != TRIB_ALLREDUCE)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s learns from sums that all ranks get, which %s does "
+                              "not give: use allreduce, or another codec",
+                              info->text, trib_coll_name(coll));
     if (d->dtype > TRIB_BF16)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "codec %s is for floating-point elements, dtype is %s: "
@@ -168,7 +173,8 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
  * for one, else lines. */
 static size_t words_max(const struct trib_codec *codec, size_t slot_bytes)
 {
-    size_t room = slot_bytes / sizeof(float), unit = trib_codec_unit(codec);
+    size_t wished = trib_codec_piece(codec), unit = trib_codec_unit(codec);
+    size_t room = wished ? wished : slot_bytes / sizeof(float);
 
     if (unit > room || trib_codec_bound(codec, unit) > slot_bytes)
         unit = 64;
@@ -233,7 +239,8 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
     size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
-    if (rounds < good && usual < slot) { /* of large chunks not too few */
+    bool wished = plan->codec && trib_codec_piece(plan->codec);
+    if (rounds < good && usual < slot && !wished) { /* of large chunks not too few */
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
         rounds = more < good ? more : good;
     }
@@ -274,8 +281,10 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     struct trib_run_desc *r = &plan->run.desc;
     size_t floats = trib_codec_share_floats(plan->codec, r->piece) * r->n_chunks;
     size_t slot = plan->comm->cfg.chunk / sizeof(float);
-    struct trib_shape shape = {
-        .coll = TRIB_ALLREDUCE, .op = TRIB_MAX, .rank = e->rank, .size = e->size};
+    struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
+                               .op = trib_codec_share_op(plan->codec),
+                               .rank = e->rank,
+                               .size = e->size};
     struct trib_choice choice = {
         .bytes = floats * sizeof(float),
         .load_store = plan->comm->load_store,
@@ -342,7 +351,9 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     st = trib_plan_feedback(plan, d);
     if (st == TRIB_OK)
         st = cut(plan, d);
-    bool share = plan->codec && trib_codec_info(plan->codec)->flags & TRIB_CODEC_SHARED;
+    if (st == TRIB_OK && plan->codec)
+        st = trib_plan_make_model(plan);
+    bool share = plan->codec && trib_codec_share_floats(plan->codec, r->piece) > 0;
     if (st == TRIB_OK && share && sums(shape.coll) && shape.size > 1 && d->count)
         st = put_share_first(plan, &schedule);
     if (st == TRIB_OK) {
@@ -408,6 +419,7 @@ void trib_plan_destroy(struct trib_plan *plan)
     if (!plan)
         return;
     trib_run_dispose(&plan->run);
+    trib_plan_dispose_model(plan);
     trib_codec_destroy(plan->codec);
     free(plan);
 }
@@ -496,7 +508,7 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
     if (st != TRIB_OK)
         return st;
     trib_comm_lock(comm);
-    trib_run_start(e, &plan->run, send, recv);
+    trib_plan_launch(plan, send, recv);
     st = trib_engine_wait(e, &plan->run);
     trib_comm_unlock(comm);
     return st;
@@ -523,7 +535,7 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     trib_comm_lock(comm);
     st = trib_driver_start(comm);
     if (st == TRIB_OK) {
-        trib_run_start(&comm->engine, &plan->run, send, plan->recv);
+        trib_plan_launch(plan, send, plan->recv);
         trib_engine_awake(&comm->engine);
         (void)trib_engine_progress(&comm->engine);
     }

@@ -82,6 +82,7 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
                 .stream = (uint32_t)e->rank,
                 .index = c->first},
         .scratch = run->codec_scratch,
+        .model = run->desc.model,
     };
     bool fed_back = run->residual && !exact && feedback == WITH_FEEDBACK;
     float *residual = fed_back ? run->residual + c->first : NULL;
@@ -278,8 +279,14 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
     bool direct =
         run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
     float *x = direct ? (float *)value : run->acc;
-    trib_status_t st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
+    trib_status_t st;
 
+    if (run->desc.model) {
+        const struct trib_model_chunk chunk = {c->first, c->n, trib_share_of(run, c)};
+        st = trib_model_result(run->desc.model, &chunk, word, len, x);
+    } else {
+        st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
+    }
     if (st == TRIB_OK && !direct)
         e->kernels->from_f32[run->desc.op.dtype](value, x, c->n);
     return st;

@@ -22,6 +22,7 @@ compress_tests = \
 	tests/compress/test_octaves \
 	tests/compress/test_omega \
 	tests/compress/test_orthonormal \
+	tests/compress/test_model \
 	tests/compress/test_pca \
 	tests/compress/test_powers \
 	tests/compress/test_qsgd \

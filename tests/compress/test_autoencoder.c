@@ -444,10 +444,10 @@ static void test_same_bits(void **state)
     const struct trib_autoencoder_opts opts = {
         .length = LENGTH, .decoders = 2, .innovation = true, .adam = true};
     (void)state;
-    const struct trib_kernels *isas[3];
+    const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
-    uint64_t digests[3];
-    float c[3][12], out[3][LENGTH];
+    uint64_t digests[4];
+    float c[4][12], out[4][LENGTH];
     struct data d;
     data_init(&d, LENGTH, 2, 1);
     for (int i = 0; i < n_isas; i++) {

@@ -190,10 +190,10 @@ static void test_gradients(void **state)
 
 static void check_same_bits(const struct trib_layer *l, size_t length)
 {
-    const struct trib_kernels *isas[3];
+    const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     struct bench first = bench_new(l, length, isas[0]);
-    float *d[3][3];
+    float *d[4][3];
     for (int i = 0; i < n_isas; i++) {
         struct bench b = bench_new(l, length, isas[i]);
         d[i][0] = vector_new(VECTOR_NORMAL, 3, b.n_y), d[i][1] = calloc(b.n_x, 4);

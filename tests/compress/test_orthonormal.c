@@ -218,7 +218,7 @@ static void test_power_same_bits(void **state)
 {
     enum { A = 100, B = 70, R = 4 };
     (void)state;
-    const struct trib_kernels *isas[3];
+    const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
     float *m = normal_matrix(8, A, B);
     struct power first = power_new(A, B, R);

@@ -222,7 +222,7 @@ static void test_same_bits(void **state)
 {
     enum { KEPT = 13 };
     (void)state;
-    const struct trib_kernels *isas[3];
+    const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     float *x = gradient_new(1);
     struct trib_pca *fitted = fitted_new(KEPT, true, x);

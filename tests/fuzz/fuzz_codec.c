@@ -118,7 +118,7 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
     len = size < floats * sizeof *share ? size : floats * sizeof *share;
     memcpy(share, data, len);
     const struct trib_encode in = {.x = x, .n = n, .share = share};
-    const struct trib_word words[] = {{own, trib_codec_encode(c, &in, own)}, {theirs, size}};
+    struct trib_word words[] = {{own, trib_codec_encode(c, &in, own)}, {theirs, size}};
     for (size_t count = 1; count <= 2; count++) {
         const struct trib_merge m = {.words = words + 2 - count,
                                      .n_words = count,
