@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "compress/buckets.h"
 #include "compress/lanes.h"
 #include "compress/selection.h"
 #include "compress/variable.h"
@@ -318,6 +319,30 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
     if (codec->stages.pack->variable)
         return trib_variable_bound(codec, n);
     return codec->stages.quantise->bytes(codec, n);
+}
+
+/* Elements that are handled together; 1: each on its own, or all of a chunk. */
+static size_t together(const struct trib_codec *c)
+{
+    const struct trib_select *s = c->stages.select;
+    const struct trib_quantise *q = c->stages.quantise;
+    if (s->sparse) /* buckets are of what is selected */
+        return s->params & TRIB_PARAM_BIT(BIN) ? (size_t)c->param[TRIB_PARAM_BIN] : s->unit(c);
+    if (has_lanes(c)) {
+        const struct trib_lanes l = q->lanes->lanes(c);
+        return l.heads ? l.bucket : 1;
+    }
+    return q->bucketing ? trib_buckets_layout(c).bucket : 1;
+}
+
+size_t trib_codec_unit(const struct trib_codec *codec)
+{
+    enum { LINE = 64 };
+    const size_t n = together(codec);
+    size_t common = LINE; /* the largest power of two in both */
+    while (n % common)
+        common /= 2;
+    return n / common * LINE;
 }
 
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)

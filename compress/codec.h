@@ -99,6 +99,15 @@ bool trib_codec_feedback_grows(const struct trib_codec *codec);
 /** trib_codec_bound - the largest encoding of n elements, in bytes, either mode. */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
 
+/**
+ * trib_codec_unit - of how many elements a chunk should hold whole numbers: a multiple of 64,
+ * and of what the codec handles together (a bucket, a rotated block, a bin), which begins
+ * with the chunk.
+ *
+ * Chunks of such sizes give what the whole vector would, where elements do not compete.
+ */
+size_t trib_codec_unit(const struct trib_codec *codec);
+
 /** trib_codec_scratch - bytes of scratch, 64-aligned, that encode or decode of n wants.
  */
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n);

@@ -164,23 +164,47 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     return TRIB_OK;
 }
 
-/* The most elements of which a code word fits into a slot: a multiple of 64. */
+/* The most elements of which a code word fits into a slot: whole units where there is room
+ * for one, else lines. */
+static size_t words_max(const struct trib_codec *codec, size_t slot_bytes)
+{
+    size_t room = slot_bytes / sizeof(float), unit = trib_codec_unit(codec);
+
+    if (unit > room || trib_codec_bound(codec, unit) > slot_bytes)
+        unit = 64;
+    size_t n = room / unit * unit;
+    if (n == 0)
+        n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
+    while (n > unit && trib_codec_bound(codec, n) > slot_bytes)
+        n -= unit;
+    return n;
+}
+
 static size_t piece_max(const struct trib_plan *plan, size_t slot_bytes,
                         size_t element_bytes)
 {
-    if (!plan->codec)
-        return slot_bytes / element_bytes;
-    size_t n = slot_bytes / sizeof(float) / 64 * 64;
-    if (n == 0)
-        n = 64; /* a chunk smaller than that, in slots of 4 KiB or more */
-    while (n > 64 && trib_codec_bound(plan->codec, n) > slot_bytes)
-        n -= 64;
-    return n;
+    return plan->codec ? words_max(plan->codec, slot_bytes) : slot_bytes / element_bytes;
 }
 
 static size_t divide_up(size_t a, size_t b)
 {
     return (a + b - 1) / b;
+}
+
+/*
+ * n elements or a few more, so that chunks begin with a cache line, and with a bucket where
+ * the codec has such: where a chunk begins then does not show in what becomes of the
+ * elements, and short vectors rather leave chunks empty. A unit larger than a chunk may be
+ * is cut.
+ */
+static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size_t line)
+{
+    size_t unit = plan->codec ? trib_codec_unit(plan->codec) : line;
+
+    if (unit > most)
+        unit = 64;
+    size_t whole = divide_up(n, unit) * unit;
+    return whole <= most && (n > line || plan->codec) ? whole : n;
 }
 
 /* A code word is of as many elements everywhere: what is lost does not depend on the way. */
@@ -204,7 +228,6 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     size_t most = piece_max(plan, slot, size);
     size_t usual = slot < comm->chunk_asked ? slot : comm->chunk_asked;
     size_t parts = blocked(r->op.coll) ? 1 : r->n_chunks;
-    size_t line = 64 / size;
 
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.size : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
@@ -214,15 +237,13 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
         rounds = more < good ? more : good;
     }
-    rounds = rounds ? rounds : 1;
+    r->piece = piece_of(plan, divide_up(d->count, parts * (rounds ? rounds : 1)), most, 64 / size);
+    rounds = r->piece ? divide_up(d->count, parts * r->piece) : 1; /* none without elements */
     if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
                               "%zu elements are more chunks of %zu bytes than can be "
                               "numbered (raise TRIB_CHUNK)",
                               d->count, slot);
-    r->piece = divide_up(d->count, parts * rounds);
-    if (r->piece > line && divide_up(r->piece, line) * line <= most)
-        r->piece = divide_up(r->piece, line) * line;
     r->rounds = (uint32_t)rounds;
     r->zero_copy = !plan->codec && comm->cfg.zero_copy && comm->engine.size > 1 &&
                    r->piece * size >= ZERO_COPY_MIN;
