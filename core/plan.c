@@ -148,11 +148,12 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     struct trib_comm *comm = plan->comm;
     const char *name = d->algorithm ? d->algorithm : comm->cfg.algorithm;
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
+    bool merged = sums(shape->coll) && flags & TRIB_CODEC_LINEAR; /* never encoded anew */
     struct trib_choice choice = {
         .bytes = d->count * trib_dtype_size(d->dtype),
         .load_store = comm->load_store,
         .sparse = flags & TRIB_CODEC_SPARSE,
-        .lossy = plan->codec != NULL,
+        .lossy = plan->codec && !merged,
         .oversubscribed = comm->oversubscribed,
         .one_host = comm->one_host,
         .slot_bytes = comm->cfg.chunk,
