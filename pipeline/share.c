@@ -54,16 +54,21 @@ struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
     return c;
 }
 
-bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
+bool trib_share_agreed(const struct trib_run *run, uint32_t round)
 {
     const struct trib_program *p = &run->program;
 
-    if (!run->desc.share_piece || !(t->flags & TRIB_TASK_OWN) || t->done == 0)
+    if (!run->desc.share_piece || round == 0)
         return true;
     for (uint32_t i = 0; i < p->n_tasks && trib_share_task(run, &p->tasks[i]); i++)
-        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done < t->done)
+        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done < round)
             return false;
     return true;
+}
+
+bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
+{
+    return !(t->flags & TRIB_TASK_OWN) || trib_share_agreed(run, t->done);
 }
 
 /* In the arrays, where a round of the vector begins. */

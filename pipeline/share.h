@@ -37,6 +37,9 @@ void trib_share_begin(struct trib_run *run);
 struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
                                    uint32_t chunk);
 
+/** trib_share_agreed - has this round of the program what its chunks are encoded with? */
+bool trib_share_agreed(const struct trib_run *run, uint32_t round);
+
 /** trib_share_ready - may what t encodes be encoded? */
 bool trib_share_ready(const struct trib_run *run, const struct trib_task *t);
 
