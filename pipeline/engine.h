@@ -112,6 +112,7 @@ struct trib_run {
     uint8_t *word;              /* one code word, codec only */
     struct trib_word *words;    /* [members of a reduction + 1], of its merge, or NULL */
     void *codec_scratch;
+    struct trib_run_ahead *ahead;   /* chunks that workers encode, or NULL */
     _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or NULL */
 };
 
@@ -126,6 +127,7 @@ struct trib_peer {
 struct trib_engine_stats {
     uint64_t operations, wire_bytes, payload_bytes, dense_bytes, copied_bytes, messages;
     uint64_t wait_ns, encode_ns;
+    uint64_t words_ahead; /* that were there when they were due */
 };
 
 struct trib_engine {
@@ -142,6 +144,7 @@ struct trib_engine {
     struct trib_memories memories;
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
+    struct trib_workers *workers; /* of cfg->encode_threads, or NULL: not wanted so far */
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
     uint32_t seq;

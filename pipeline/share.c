@@ -56,16 +56,21 @@ struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
     return c;
 }
 
-bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
+bool trib_share_agreed(const struct trib_run *run, uint32_t round)
 {
     const struct trib_program *p = &run->program;
 
-    if (!run->desc.share_piece || !(t->flags & TRIB_TASK_OWN) || t->done == 0)
+    if (!run->desc.share_piece || round == 0)
         return true;
     for (uint32_t i = 0; i < p->n_tasks && trib_share_task(run, &p->tasks[i]); i++)
-        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done < t->done)
+        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done < round)
             return false;
     return true;
+}
+
+bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
+{
+    return !(t->flags & TRIB_TASK_OWN) || trib_share_agreed(run, t->done);
 }
 
 /* In the arrays, where a round of the vector begins. */
@@ -74,29 +79,30 @@ static size_t round_at(const struct trib_run *run, uint32_t round)
     return (size_t)round * floats_of_round(run);
 }
 
-/* What is agreed on does not change any more: once in a start. */
-static void settle(struct trib_run *run, const struct trib_chunk *c, float *value)
+static float *value_of(const struct trib_run *run, const struct trib_chunk *c)
+{
+    uint32_t chunk = c->index % run->desc.n_chunks, round = c->index / run->desc.n_chunks;
+
+    if (run->desc.op.feed == TRIB_FEED_BACKWARD)
+        round = trib_run_rounds(run) - 1 - round;
+    return run->share.value + round_at(run, round) + chunk * run->share.floats;
+}
+
+const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c)
+{
+    return run->desc.share_piece && c->n ? value_of(run, c) : NULL;
+}
+
+void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
 {
     struct trib_share *s = &run->share;
 
-    if (s->settled[c->index] == s->step)
+    if (!run->desc.model || !run->desc.share_piece || c->n == 0 ||
+        s->settled[c->index] == s->step)
         return;
     s->settled[c->index] = s->step;
     const struct trib_model_chunk chunk = {.first = c->first, .n = c->n};
-    trib_model_settle(run->desc.model, &chunk, value);
-}
-
-const float *trib_share_of(struct trib_run *run, const struct trib_chunk *c)
-{
-    if (!run->desc.share_piece || c->n == 0)
-        return NULL;
-    uint32_t chunk = c->index % run->desc.n_chunks, round = c->index / run->desc.n_chunks;
-    if (run->desc.op.feed == TRIB_FEED_BACKWARD)
-        round = trib_run_rounds(run) - 1 - round;
-    float *value = run->share.value + round_at(run, round) + chunk * run->share.floats;
-    if (run->desc.model)
-        settle(run, c, value);
-    return value;
+    trib_model_settle(run->desc.model, &chunk, value_of(run, c));
 }
 
 /* What error feedback makes of a contribution is made once: with EF14 it stays in the

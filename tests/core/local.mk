@@ -16,6 +16,7 @@ core_tests = \
 	tests/core/test_plan \
 	tests/core/test_scale \
 	tests/core/test_split \
+	tests/core/test_threads \
 	tests/core/test_window
 check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
@@ -46,6 +47,8 @@ tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_placed_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
 tests_core_test_split_LDADD = $(core_tests_link)
+tests_core_test_threads_SOURCES = tests/core/fed.h tests/core/test_threads.c
+tests_core_test_threads_LDADD = $(core_tests_link)
 
 # Communicators over verbs: the device is one in memory (tests/transport/local.mk).
 if TRIB_VERBS
