@@ -126,6 +126,9 @@ static void do_chunk(struct worker *k, struct chunk *c)
     case PASS_MEMCPY:
         memcpy(y, w->x + c->first, c->n * sizeof(*y));
         break;
+    case PASS_ADD:
+        w->kernels->axpy_f32(y, w->x + c->first, 1.0f, c->n);
+        break;
     case PASS_ENCODE:
     case PASS_ENCODE_EF:
         c->len = encode(k, c, 0, w->pass == PASS_ENCODE_EF, c->word);

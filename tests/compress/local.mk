@@ -18,6 +18,7 @@ compress_tests = \
 	tests/compress/test_gemm \
 	tests/compress/test_hadamard \
 	tests/compress/test_half \
+	tests/compress/test_ill_conditioned \
 	tests/compress/test_lanes \
 	tests/compress/test_octaves \
 	tests/compress/test_omega \
@@ -43,4 +44,5 @@ TESTS += $(compress_tests) tests/compress/test_neon.sh
 tests_compress_test_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)
 EXTRA_DIST += tests/compress/cross/cmocka.h tests/compress/guarded.h \
 	tests/compress/isas.h tests/compress/test_neon.sh \
-	tests/compress/vectors.h tests/regress/ratio.csv
+	tests/compress/vectors.h tests/data/README.md tests/data/gradient-early.f32 \
+	tests/data/gradient-late.f32 tests/regress/ill_conditioned.csv tests/regress/ratio.csv
