@@ -75,58 +75,58 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("dgc", "dgc[:ratio=R|k=N][,ef=0|1][+VALUES]", \
-      "0.8 k to k of the largest magnitudes, by a sampled threshold", \
+      "0.8 k to k of the largest, by a sample", \
       none, dgc, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("threshold", "threshold[:at=T][,ef=0|1][+VALUES]", "all magnitudes from T on", \
       none, threshold, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("randomk", "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \
-      "k random elements, one of each k-th of a block, the same on all ranks", \
+      "k random elements, the same on all ranks", \
       none, randomk, f32, strata, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("blocks", "blocks[:ratio=R][,block=N][,ef=0|1][+VALUES]", \
-      "blocks of N elements that are not zero; ratio<1: the largest of them", \
+      "blocks that are not zero, or the largest", \
       none, blocks, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED) \
     X("adacomp", "adacomp[:bin=N][,factor=F][,ef=0|1]", \
-      "what may become the largest of its bin, as a sign; the mean of the largest", \
+      "what nears the largest of a bin, as a sign", \
       none, adacomp, magnitude, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,pack=P][,ef=0|1]", \
-      "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
+      "random rounding to levels of a norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
     X("natural", "natural[:bucket=N][,round=random|nearest][,pack=P][,ef=0|1]", \
       "rounding to powers of two, 8 bits", \
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
     X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,pack=P][,ef=0|1]", \
-      "random rounding to 1, 1/base, 1/base^2 … of a bucket's norm", \
+      "random rounding to 1, 1/base … of a norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
     X("terngrad", "terngrad[:bucket=N][,clip=C][,shared=0|1][,pack=P][,ef=0]", \
-      "random rounding to 0 or +- the largest, at most clip times the root mean square", \
+      "random rounding to 0 or +- the norm", \
       none, all, ternary, bits, 0) \
     X("onebit", "onebit[:bucket=N][,ef=0|1]", \
-      "a sign; the means of a bucket's elements above and below 0", \
+      "a sign; the means above and below 0", \
       none, all, means, bits, TRIB_CODEC_FEEDBACK) \
     X("efsign", "efsign[:bucket=N][,ef=0|1]", \
       "a sign; the mean magnitude of a bucket", \
       none, all, sign, bits, TRIB_CODEC_FEEDBACK) \
     X("signsgd", "signsgd[:ef=0]", \
-      "the sign that most ranks have, 0 if there is none", \
+      "the sign that most ranks have, else 0", \
       none, all, vote, bits, TRIB_CODEC_LINEAR | TRIB_CODEC_VOTE) \
     X("int4", "int4[:bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers up to 7 of a norm that all ranks share; summed as integers", \
+      "integers up to 7; summed as integers", \
       none, all, int4, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("int8", "int8[:bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers up to 127 of a norm that all ranks share; summed as integers", \
+      "integers up to 127; summed as integers", \
       none, all, int8, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("int16", "int16[:bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers up to 32767 of a norm that all ranks share; summed as integers", \
+      "integers up to 32767; summed as integers", \
       none, all, int16, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("uniform-thc", "uniform-thc[:bits=2..8][,bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers between the least and largest that all ranks share; summed as integers", \
+      "integers from the least to the largest", \
       none, all, range, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("thc", "thc[:block=N][,p=1/16|1/32|1/64|1/128|1/256|1/512][,ef=0|1]", \
-      "rotated blocks, rounded to 16 points of a normal distribution; summed as integers", \
+      "rotated blocks, 16 points of a bell curve", \
       hadamard, all, table, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK) \
     X("powersgd", "powersgd[:rank=N][,columns=N][,ef=0|1]", \

@@ -38,6 +38,7 @@ static const char *const format_names[] = {"e4m3", "e5m2", NULL};
 static const char *const tail_names[] = {"1/16",  "1/32",  "1/64",
                                          "1/128", "1/256", "1/512", NULL};
 static const char *const pack_names[] = {"bits", "omega", "entropy", NULL};
+static const char *const switch_names[] = {"0", "1", NULL};
 static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
@@ -449,6 +450,16 @@ trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
 
 /* ---- canonical text -------------------------------------------------------------- */
 
+static void value_print(const struct param *param, double v, char *out, size_t bytes)
+{
+    if (param->names && v >= 0)
+        snprintf(out, bytes, "%s", param->names[(int)v]);
+    else if (v >= 0)
+        trib_number_print(out, bytes, v);
+    else
+        out[0] = '\0';
+}
+
 static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *out,
                             size_t bytes)
 {
@@ -457,10 +468,7 @@ static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *ou
         char value[32];
         if (!(shown >> id & 1u) || c->param[id] < 0)
             continue;
-        if (params[id].names)
-            snprintf(value, sizeof value, "%s", params[id].names[(int)c->param[id]]);
-        else
-            trib_number_print(value, sizeof value, c->param[id]);
+        value_print(&params[id], c->param[id], value, sizeof value);
         len += (size_t)snprintf(out + len, bytes - len, "%c%s=%s", len ? ',' : ':',
                                 params[id].key, value);
     }
@@ -481,4 +489,47 @@ void trib_codec_print(struct trib_codec *c)
     if (c->coefficients)
         snprintf(c->text + len, bytes - len, "+%s", c->coefficients->text);
     trib_number_leave(plain, before);
+}
+
+/* ---- what trib-info shows ---------------------------------------------------------- */
+
+static void range_print(const struct param *param, char *out, size_t bytes)
+{
+    char lowest[32], highest[32];
+    trib_number_print(lowest, sizeof lowest, param->lowest);
+    trib_number_print(highest, sizeof highest, param->highest);
+    snprintf(out, bytes, "%s to %s", lowest, highest);
+    if (param->multiple == POWER_OF_TWO)
+        trib_text_append(out, bytes, ", a power of two");
+    else if (param->multiple > 1)
+        trib_text_append(out, bytes, ", a multiple of %u", param->multiple);
+    else if (param->multiple == 1)
+        trib_text_append(out, bytes, ", whole");
+}
+
+size_t trib_codec_params(const struct trib_codec *c,
+                         struct trib_param_text params_out[TRIB_PARAM_TEXTS_MAX])
+{
+    size_t n = 0;
+    locale_t plain;
+    const locale_t before = trib_number_enter(&plain);
+    for (size_t segment = 0; segment < (c->values ? 2 : 1); segment++) {
+        const uint32_t allowed = segment_params(c, segment);
+        for (int id = 0; id < TRIB_PARAM_COUNT; id++) {
+            if (!(allowed >> id & 1u))
+                continue;
+            struct trib_param_text *p = &params_out[n++];
+            *p = (struct trib_param_text){.segment = segment,
+                                          .id = (enum trib_param_id)id,
+                                          .key = params[id].key,
+                                          .names = params[id].names};
+            /* 0 or 1 are no range but two values */
+            if (!p->names && params[id].multiple == 1 && params[id].highest == 1)
+                p->names = switch_names;
+            value_print(&params[id], c->param[id], p->value, sizeof p->value);
+            range_print(&params[id], p->range, sizeof p->range);
+        }
+    }
+    trib_number_leave(plain, before);
+    return n;
 }

@@ -48,6 +48,7 @@ libcompress_la_SOURCES = \
 	compress/powers.c \
 	compress/randomk.c \
 	compress/select.c compress/selection.h \
+	compress/sheet.c compress/sheet.h \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \

@@ -205,6 +205,22 @@ trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
                                struct trib_error *err);
 void trib_codec_print(struct trib_codec *c);
 
+/* A parameter that the text of a codec may have. */
+struct trib_param_text {
+    size_t segment; /* 0: before a "+", 1: behind it */
+    enum trib_param_id id;
+    const char *key;
+    const char *const *names; /* of its values, where they are few; NULL-terminated */
+    char value[32]; /* "": none */
+    char range[96];
+};
+
+enum { TRIB_PARAM_TEXTS_MAX = 2 * TRIB_PARAM_COUNT };
+
+/** trib_codec_params - all of them, in the order of the canonical text; their number. */
+size_t trib_codec_params(const struct trib_codec *c,
+                         struct trib_param_text params_out[TRIB_PARAM_TEXTS_MAX]);
+
 /* sparse.c: the block of a sparse codec */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n);
 size_t trib_sparse_scratch(const struct trib_codec *c, size_t n);

@@ -30,6 +30,7 @@ compress_tests = \
 	tests/compress/test_randomk \
 	tests/compress/test_ratio \
 	tests/compress/test_select \
+	tests/compress/test_sheet \
 	tests/compress/test_sign \
 	tests/compress/test_sparse \
 	tests/compress/test_terngrad \
