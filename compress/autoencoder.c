@@ -79,6 +79,13 @@ size_t trib_autoencoder_latent(const struct trib_autoencoder *ae)
     return TRIB_AUTOENCODER_CHANNELS * ae->lengths[LATENT];
 }
 
+size_t trib_autoencoder_latent_of(size_t length)
+{
+    for (int i = 0; i < LATENT - 1; i++)
+        length = length < TAPS ? 0 : (length - TAPS) / STRIDE + 1;
+    return TRIB_AUTOENCODER_CHANNELS * length;
+}
+
 static size_t signal_size(const struct trib_autoencoder *ae, size_t layer)
 {
     return ae->layers[layer].out * ae->lengths[layer + 1];
@@ -297,6 +304,12 @@ static void encode_backward(struct trib_autoencoder *ae, const float *v,
     backward(ae, 0, LATENT, 0, v, NULL);
 }
 
+float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae, size_t decoder)
+{
+    assert(ae->opts.innovation && decoder < ae->opts.decoders);
+    return ae->weights[decoder_at(ae, decoder) + ae->decoder_weights - 1];
+}
+
 void trib_autoencoder_decode(struct trib_autoencoder *ae, size_t decoder,
                              const float *latent, const float *innovation, float *v_out)
 {
@@ -304,10 +317,9 @@ void trib_autoencoder_decode(struct trib_autoencoder *ae, size_t decoder,
     assert(decoder < ae->opts.decoders);
     const float *x = forward(ae, LATENT, LAYERS, at, latent);
     trib_resize_forward(x, ae->lengths[LAYERS], v_out, length);
-    if (!ae->opts.innovation)
+    if (!ae->opts.innovation || !innovation)
         return;
-    assert(innovation);
-    const float weight = ae->weights[at + ae->decoder_weights - 1];
+    const float weight = trib_autoencoder_innovation_weight(ae, decoder);
     for (size_t i = 0; i < length; i++)
         v_out[i] += weight * innovation[i];
 }
@@ -369,20 +381,21 @@ static bool all_finite(const struct trib_autoencoder *ae, const float *x, size_t
     return ae->kernels->max_magnitude(x, n) < 0x7f800000u;
 }
 
-/* A step against the gradient, unless either is not finite; the loss. */
-static double learn(struct trib_autoencoder *ae, double loss)
+/* A step against the gradient, unless its squares may not be finite; was it made? */
+static bool step(struct trib_autoencoder *ae)
 {
+    static const uint32_t square_finite = 0x5f000000u; /* 2^63 */
     const size_t n = trib_autoencoder_weights(ae);
-    if (!isfinite(loss) || !all_finite(ae, ae->gradient, n))
-        return loss;
+    if (ae->kernels->max_magnitude(ae->gradient, n) >= square_finite)
+        return false;
     if (ae->opts.adam)
         step_adam(ae, n);
     else
         step_sgd(ae, n);
-    return loss;
+    return true;
 }
 
-static void forget_gradient(struct trib_autoencoder *ae)
+void trib_autoencoder_forget(struct trib_autoencoder *ae)
 {
     memset(ae->gradient, 0, trib_autoencoder_weights(ae) * sizeof *ae->gradient);
 }
@@ -399,13 +412,34 @@ static void scale(float *x, float factor, size_t n)
         x[i] *= factor;
 }
 
+/* What the means alone say: the loss and, if that is finite, the derivatives in the decoder
+ * and, to dlatents, in the latent of one of n nodes. */
+static double decoder_part(struct trib_autoencoder *ae, const float *mean, const float *latent,
+                           size_t n)
+{
+    trib_autoencoder_decode(ae, 0, latent, NULL, ae->result);
+    const double loss = compare(ae, mean, 1.0f);
+    if (!isfinite(loss))
+        return loss;
+    decode_backward(ae, 0, latent, NULL, ae->dlatents);
+    scale(ae->dlatents, 1.0f / (float)n, trib_autoencoder_latent(ae));
+    return loss;
+}
+
+/* behind decoder_part */
+static void encoder_part(struct trib_autoencoder *ae, const float *v)
+{
+    encoded(ae, v); /* once more: signals are those of one vector */
+    encode_backward(ae, v, ae->dlatents);
+}
+
 double trib_autoencoder_train_ring(struct trib_autoencoder *ae,
                                    const struct trib_autoencoder_batch *batch)
 {
     const size_t length = ae->opts.length, latent = trib_autoencoder_latent(ae);
     const float share = 1.0f / (float)batch->n;
     assert(batch->n && ae->opts.decoders == 1 && !ae->opts.innovation);
-    forget_gradient(ae);
+    trib_autoencoder_forget(ae);
     memset(ae->target, 0, length * sizeof *ae->target);
     memset(ae->latents, 0, latent * sizeof *ae->latents);
     for (size_t k = 0; k < batch->n; k++) {
@@ -414,15 +448,39 @@ double trib_autoencoder_train_ring(struct trib_autoencoder *ae,
     }
     scale(ae->target, share, length);
     scale(ae->latents, share, latent);
-    trib_autoencoder_decode(ae, 0, ae->latents, NULL, ae->result);
-    const double loss = compare(ae, ae->target, 1.0f);
-    decode_backward(ae, 0, ae->latents, NULL, ae->dlatents);
-    scale(ae->dlatents, share, latent);
-    for (size_t k = 0; k < batch->n; k++) {
-        encoded(ae, batch->v[k]); /* once more: signals are those of one vector */
-        encode_backward(ae, batch->v[k], ae->dlatents);
-    }
-    return learn(ae, loss);
+    const double loss = decoder_part(ae, ae->target, ae->latents, batch->n);
+    if (!isfinite(loss))
+        return loss;
+    for (size_t k = 0; k < batch->n; k++)
+        encoder_part(ae, batch->v[k]);
+    (void)step(ae);
+    return loss;
+}
+
+double trib_autoencoder_add_part(struct trib_autoencoder *ae,
+                                 const struct trib_autoencoder_part *part)
+{
+    assert(part->nodes && ae->opts.decoders == 1 && !ae->opts.innovation);
+    const double loss = decoder_part(ae, part->mean, part->latent, part->nodes);
+    if (isfinite(loss))
+        encoder_part(ae, part->v);
+    return loss;
+}
+
+float *trib_autoencoder_shared(struct trib_autoencoder *ae)
+{
+    return ae->gradient;
+}
+
+size_t trib_autoencoder_shared_floats(const struct trib_autoencoder *ae)
+{
+    return ae->encoder_weights;
+}
+
+bool trib_autoencoder_step(struct trib_autoencoder *ae, size_t vectors)
+{
+    scale(ae->gradient, 1.0f / (float)vectors, trib_autoencoder_weights(ae));
+    return step(ae);
 }
 
 /* lambda2 times the sum over ordered pairs of latents of their MSE; its derivatives are added
@@ -457,7 +515,7 @@ double trib_autoencoder_train_ps(struct trib_autoencoder *ae,
     float *one = ae->target; /* derivatives of c; a latent is shorter than a vector */
     double loss = 0;
     assert(n && n == ae->opts.decoders);
-    forget_gradient(ae);
+    trib_autoencoder_forget(ae);
     for (size_t k = 0; k < n; k++)
         trib_autoencoder_encode(ae, batch->v[k], ae->latents + k * latent);
     memset(ae->dlatents, 0, n * latent * sizeof *ae->dlatents);
@@ -473,7 +531,9 @@ double trib_autoencoder_train_ps(struct trib_autoencoder *ae,
         encoded(ae, batch->v[k]);
         encode_backward(ae, batch->v[k], ae->dlatents + k * latent);
     }
-    return learn(ae, loss);
+    if (isfinite(loss))
+        (void)step(ae);
+    return loss;
 }
 
 /* ---- bytes ---------------------------------------------------------------------- */
@@ -523,6 +583,66 @@ trib_status_t trib_autoencoder_import(struct trib_autoencoder *ae, const uint8_t
         return trib_fail(err, TRIB_ERR_MISMATCH,
                          "weights of an autoencoder are not finite");
     memcpy(ae->weights, ae->gradient, n * sizeof(float));
+    return TRIB_OK;
+}
+
+/* Adam's: two numbers, and two floats a weight. */
+static size_t memory_bytes(const struct trib_autoencoder *ae)
+{
+    const size_t n = ae->opts.adam ? trib_autoencoder_weights(ae) : 0;
+    return 2 * sizeof(double) + 2 * n * sizeof(float);
+}
+
+size_t trib_autoencoder_save_bytes(const struct trib_autoencoder *ae)
+{
+    return trib_autoencoder_bytes(ae) + memory_bytes(ae);
+}
+
+void trib_autoencoder_save(const struct trib_autoencoder *ae, uint8_t *bytes_out)
+{
+    const double left[2] = {ae->mean_left, ae->square_left};
+    const size_t n = ae->opts.adam ? trib_autoencoder_weights(ae) * sizeof(float) : 0;
+    uint8_t *at = bytes_out + trib_autoencoder_bytes(ae);
+    trib_autoencoder_export(ae, bytes_out);
+    memcpy(at, left, sizeof left);
+    memcpy(at + sizeof left, ae->mean, n);
+    memcpy(at + sizeof left + n, ae->square, n);
+}
+
+static bool memory_valid(const struct trib_autoencoder *ae, const uint8_t *memory)
+{
+    const size_t n = ae->opts.adam ? trib_autoencoder_weights(ae) : 0;
+    double left[2];
+    memcpy(left, memory, sizeof left);
+    bool valid = left[0] >= 0 && left[0] <= 1 && left[1] >= 0 && left[1] <= 1;
+    for (size_t i = 0; i < 2 * n; i++) {
+        float x;
+        memcpy(&x, memory + sizeof left + i * sizeof x, sizeof x);
+        valid = valid && isfinite(x) && (i < n || x >= 0);
+    }
+    return valid;
+}
+
+trib_status_t trib_autoencoder_load(struct trib_autoencoder *ae, const uint8_t *bytes,
+                                    size_t len, struct trib_error *err)
+{
+    const size_t n = ae->opts.adam ? trib_autoencoder_weights(ae) * sizeof(float) : 0;
+    const size_t weights = trib_autoencoder_bytes(ae);
+    if (len != trib_autoencoder_save_bytes(ae))
+        return trib_fail(err, TRIB_ERR_MISMATCH,
+                         "an autoencoder is saved in %zu bytes, these are %zu",
+                         trib_autoencoder_save_bytes(ae), len);
+    if (!memory_valid(ae, bytes + weights))
+        return trib_fail(err, TRIB_ERR_MISMATCH,
+                         "what an optimiser remembers is damaged");
+    const trib_status_t status = trib_autoencoder_import(ae, bytes, weights, err);
+    if (status != TRIB_OK)
+        return status;
+    const uint8_t *at = bytes + weights;
+    memcpy(&ae->mean_left, at, sizeof ae->mean_left);
+    memcpy(&ae->square_left, at + sizeof(double), sizeof ae->square_left);
+    memcpy(ae->mean, at + 2 * sizeof(double), n);
+    memcpy(ae->square, at + 2 * sizeof(double) + n, n);
     return TRIB_OK;
 }
 

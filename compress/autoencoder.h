@@ -27,7 +27,8 @@
  * layer (He et al., ICCV 2015), biases at 0, that of an innovation at 1. All functions,
  * training as well, give the same bits in every instruction set. No input is scaled here,
  * so rates of learning suit values around 1. NaN and Inf spread over the latent and the
- * result; a step whose loss or derivatives are not finite changes no weight.
+ * result; a step whose loss is not finite, or has derivatives that are not finite or have
+ * squares that are not, changes no weight.
  */
 #ifndef COMPRESS_AUTOENCODER_H
 #define COMPRESS_AUTOENCODER_H
@@ -77,6 +78,9 @@ void trib_autoencoder_destroy(struct trib_autoencoder *ae);
 /** trib_autoencoder_latent - floats of a latent. */
 size_t trib_autoencoder_latent(const struct trib_autoencoder *ae);
 
+/** trib_autoencoder_latent_of - of vectors of `length`; 0: they are too short. */
+size_t trib_autoencoder_latent_of(size_t length);
+
 /** trib_autoencoder_encode - the latent of `length` floats. */
 void trib_autoencoder_encode(struct trib_autoencoder *ae, const float *v,
                              float *latent_out);
@@ -85,7 +89,7 @@ void trib_autoencoder_encode(struct trib_autoencoder *ae, const float *v,
  * trib_autoencoder_decode - `length` floats from a latent, or a mean of latents.
  *
  * decoder     number below opts.decoders
- * innovation  `length` floats, if opts.innovation; otherwise ignored
+ * innovation  `length` floats, or NULL for zeros; ignored without opts.innovation
  */
 void trib_autoencoder_decode(struct trib_autoencoder *ae, size_t decoder,
                              const float *latent, const float *innovation,
@@ -109,6 +113,41 @@ double trib_autoencoder_train_ring(struct trib_autoencoder *ae,
 double trib_autoencoder_train_ps(struct trib_autoencoder *ae,
                                  const struct trib_autoencoder_batch *batch);
 
+/*
+ * The same step of the ring by nodes that know their own vectors and the means alone. Each
+ * forgets the derivatives of the step before and adds its part of one vector or more;
+ * then the nodes sum trib_autoencoder_shared, and each makes the step. Derivatives in the
+ * decoder's weights follow from the means, so all nodes have them already.
+ */
+struct trib_autoencoder_part {
+    const float *v; /* of this node */
+    const float *mean; /* of the v of all nodes */
+    const float *latent; /* mean of their latents */
+    size_t nodes;
+};
+
+/** trib_autoencoder_forget - a step begins. */
+void trib_autoencoder_forget(struct trib_autoencoder *ae);
+
+/**
+ * trib_autoencoder_add_part - this node's derivatives.
+ *
+ * returns  the loss, the same at all nodes; if it is not finite, nothing was added
+ */
+double trib_autoencoder_add_part(struct trib_autoencoder *ae,
+                                 const struct trib_autoencoder_part *part);
+
+/** trib_autoencoder_shared - what the nodes sum, in place: derivatives in weights of the
+ * encoder; how many. Until the next call of another function that trains or imports. */
+float *trib_autoencoder_shared(struct trib_autoencoder *ae);
+size_t trib_autoencoder_shared_floats(const struct trib_autoencoder *ae);
+
+/** trib_autoencoder_step - against the mean derivative of `vectors` vectors; was it made? */
+bool trib_autoencoder_step(struct trib_autoencoder *ae, size_t vectors);
+
+/** trib_autoencoder_innovation_weight - of a decoder. */
+float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae, size_t decoder);
+
 /** trib_autoencoder_weights - how many, of encoder and decoders. */
 size_t trib_autoencoder_weights(const struct trib_autoencoder *ae);
 
@@ -128,6 +167,19 @@ size_t trib_autoencoder_bytes(const struct trib_autoencoder *ae);
 void trib_autoencoder_export(const struct trib_autoencoder *ae, uint8_t *bytes_out);
 trib_status_t trib_autoencoder_import(struct trib_autoencoder *ae, const uint8_t *bytes,
                                       size_t len, struct trib_error *err);
+
+/**
+ * trib_autoencoder_save, trib_autoencoder_load - what is exported, and behind it what Adam
+ * remembers: who loads it goes on as who saved it.
+ *
+ *     | as exported | f64 0.9^steps | f64 0.999^steps | f32 means[] | f32 squares[] |
+ *
+ * bytes    trib_autoencoder_save_bytes; errors as trib_autoencoder_import
+ */
+size_t trib_autoencoder_save_bytes(const struct trib_autoencoder *ae);
+void trib_autoencoder_save(const struct trib_autoencoder *ae, uint8_t *bytes_out);
+trib_status_t trib_autoencoder_load(struct trib_autoencoder *ae, const uint8_t *bytes,
+                                    size_t len, struct trib_error *err);
 
 /** trib_autoencoder_digest - of what would be exported: ranks compare it. */
 uint64_t trib_autoencoder_digest(const struct trib_autoencoder *ae);

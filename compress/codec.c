@@ -43,6 +43,10 @@ const struct trib_transform trib_transform_powersgd = {
     .name = "powersgd", .model = &trib_model_powersgd, .apply = trib_transform_in_place};
 const struct trib_transform trib_transform_gradiveq = {
     .name = "gradiveq", .model = &trib_model_gradiveq, .apply = trib_transform_in_place};
+const struct trib_transform trib_transform_lgc = {
+    .name = "lgc", .model = &trib_model_lgc, .apply = trib_transform_in_place};
+const struct trib_transform trib_transform_lgc_ps = {
+    .name = "lgc_ps", .model = &trib_model_lgc_ps, .apply = trib_transform_in_place};
 const struct trib_select trib_select_all = {.name = "all",
                                             .unit = trib_unit_one,
                                             .choose = choose_all,
@@ -135,7 +139,15 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
     X("gradiveq", "gradiveq[:slice=N][,kept=N][,train=N][,coded=N][,centre=0|1][,ef=0|1][+VALUES]", \
       "principal components of slices, learned from sums of earlier starts", \
-      gradiveq, all, f32, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK)
+      gradiveq, all, f32, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
+    X("lgc", "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,ef=0|1]", \
+      "a learned code of the elements largest at one rank, which takes turns", \
+      lgc, all, f32, raw, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
+    X("lgc-ps", "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R][,ef=0|1]", \
+      "the same, with a decoder for each rank and what is new at it", \
+      lgc_ps, all, f32, raw, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK)
 /* clang-format on */
 
 #define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \

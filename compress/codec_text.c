@@ -67,6 +67,9 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_TRAIN] = {"train", 1.0, 1e6, 100.0, 1, NULL},
     [TRIB_PARAM_CODED] = {"coded", 1.0, 1e9, 400.0, 1, NULL},
     [TRIB_PARAM_CENTRE] = {"centre", 0.0, 1.0, 0.0, 1, NULL},
+    [TRIB_PARAM_DENSE] = {"dense", 0.0, 1e9, 200.0, 1, NULL},
+    [TRIB_PARAM_RATE] = {"rate", 1e-6, 1.0, 1e-3, 0, NULL},
+    [TRIB_PARAM_INNOVATION] = {"innovation", 1e-9, 1.0, 1e-5, 0, NULL},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
@@ -404,10 +407,15 @@ static bool feeds_back(const struct trib_codec *c)
 
 static void set_defaults(struct trib_codec *c)
 {
+    const struct trib_model_kind *model = c->stages.transform->model;
+
     for (int id = 0; id < TRIB_PARAM_COUNT; id++)
         c->param[id] = params[id].fallback;
     if (c->stages.quantise->nearest)
         c->param[TRIB_PARAM_ROUND] = TRIB_ROUND_NEAREST;
+    c->param[TRIB_PARAM_RATIO] = model ? model->ratio : c->stages.select->ratio;
+    if (model && model->train > 0)
+        c->param[TRIB_PARAM_TRAIN] = model->train;
 }
 
 static trib_status_t parse(struct parsing *p)
@@ -427,8 +435,8 @@ static trib_status_t parse(struct parsing *p)
     if ((p->given & both) == both)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": give ratio or k, not both", p->text);
-    if (!(p->given & both))
-        p->codec->param[TRIB_PARAM_RATIO] = p->codec->stages.select->ratio;
+    if (p->given & TRIB_PARAM_BIT(K))
+        p->codec->param[TRIB_PARAM_RATIO] = UNSET;
     if (!(p->given & TRIB_PARAM_BIT(EF)))
         p->codec->param[TRIB_PARAM_EF] = feeds_back(p->codec);
     return TRIB_OK;

@@ -39,6 +39,7 @@ libcompress_la_SOURCES = \
 	compress/model.c compress/model.h compress/model_kind.h \
 	compress/model_teach.c compress/powersgd.c compress/gradiveq.c \
 	compress/levels.c \
+	compress/lgc.c compress/lgc.h compress/lgc_ps.c compress/lgc_ring.c \
 	compress/noise.h \
 	compress/number.c compress/number.h \
 	compress/octaves.c \

@@ -26,6 +26,7 @@ struct trib_model {
 
 struct trib_model_kind {
     uint32_t params; /* TRIB_PARAM_BITs it reads */
+    double ratio, train; /* defaults of these parameters; 0: those of codec_text.c */
     bool plain;  /* there is an epoch 0 in plans */
     bool sparse; /* y has few that are not 0: words are pairs */
     bool quantised; /* coefficients may be written by another codec, whose words add: then
@@ -101,5 +102,7 @@ void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c, 
 
 extern const struct trib_model_kind trib_model_powersgd;
 extern const struct trib_model_kind trib_model_gradiveq;
+extern const struct trib_model_kind trib_model_lgc;
+extern const struct trib_model_kind trib_model_lgc_ps;
 
 #endif

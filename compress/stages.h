@@ -44,6 +44,9 @@ enum trib_param_id {
     TRIB_PARAM_TRAIN,
     TRIB_PARAM_CODED,
     TRIB_PARAM_CENTRE,
+    TRIB_PARAM_DENSE,
+    TRIB_PARAM_RATE,
+    TRIB_PARAM_INNOVATION,
     TRIB_PARAM_EF,
     TRIB_PARAM_COUNT,
 };
@@ -162,6 +165,8 @@ extern const struct trib_transform trib_transform_none;
 extern const struct trib_transform trib_transform_hadamard;
 extern const struct trib_transform trib_transform_powersgd;
 extern const struct trib_transform trib_transform_gradiveq;
+extern const struct trib_transform trib_transform_lgc;
+extern const struct trib_transform trib_transform_lgc_ps;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
 extern const struct trib_select trib_select_dgc;

@@ -20,6 +20,7 @@ compress_tests = \
 	tests/compress/test_half \
 	tests/compress/test_ill_conditioned \
 	tests/compress/test_lanes \
+	tests/compress/test_lgc \
 	tests/compress/test_octaves \
 	tests/compress/test_omega \
 	tests/compress/test_orthonormal \
