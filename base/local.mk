@@ -20,5 +20,6 @@ libbase_la_SOURCES = \
 	base/time.h \
 	base/trace.c base/trace.h \
 	base/types.c \
-	base/wait.c base/wait.h
+	base/wait.c base/wait.h \
+	base/workers.c base/workers.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS) $(XXHASH_CFLAGS)

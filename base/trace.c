@@ -61,13 +61,15 @@ static void dump_event(const struct trib_trace *trace, const struct trib_trace_e
 {
     const char *text = e->kind < TRIB_TRACE_KINDS ? kinds[e->kind].text : "?";
     const char *phase = e->kind < TRIB_TRACE_KINDS ? kinds[e->kind].phase : "i";
+    bool ahead = e->kind == TRIB_TRACE_AHEAD_BEGIN || e->kind == TRIB_TRACE_AHEAD_END;
+    int thread = ahead ? e->peer + 1 : 0;
 
     fprintf(file,
             "{\"name\":\"%s\",\"ph\":\"%s\",%s\"ts\":%" PRIu64 ".%03u,\"pid\":%d,"
-            "\"tid\":0,\"args\":{\"peer\":%" PRId32 ",\"chunk\":%" PRIu32
+            "\"tid\":%d,\"args\":{\"peer\":%" PRId32 ",\"chunk\":%" PRIu32
             ",\"seq\":%" PRIu32 ",\"value\":%" PRIu64 "}}",
             text, phase, phase[0] == 'i' ? "\"s\":\"t\"," : "", e->time_ns / 1000,
-            (unsigned)(e->time_ns % 1000), trace->rank, e->peer, e->chunk, e->seq,
+            (unsigned)(e->time_ns % 1000), trace->rank, thread, e->peer, e->chunk, e->seq,
             e->value);
 }
 

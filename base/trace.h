@@ -25,6 +25,8 @@
     X(OP_END, "operation", "E") \
     X(ENCODE_BEGIN, "encode", "B") \
     X(ENCODE_END, "encode", "E") \
+    X(AHEAD_BEGIN, "encode ahead", "B") /* peer: which of the threads that do */ \
+    X(AHEAD_END, "encode ahead", "E") \
     X(REDUCE_BEGIN, "reduce", "B") \
     X(REDUCE_END, "reduce", "E") \
     X(DECODE_BEGIN, "decode", "B") \

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/workers.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
 
@@ -121,6 +122,8 @@ static void drop_copy(struct trib_comm *comm)
     t->ops = &nothing;
     trib_cache_clear(comm);
     e->head = NULL; /* an operation of the parent's */
+    trib_workers_forget(e->workers);
+    e->workers = NULL;
     trib_engine_close(e);
     t->ops = ops;
     ops->close(t);

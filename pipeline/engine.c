@@ -20,6 +20,7 @@
 
 #include "base/meminfo.h"
 #include "base/time.h"
+#include "pipeline/ahead.h"
 #include "pipeline/idle.h"
 #include "pipeline/share.h"
 
@@ -78,6 +79,20 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
     return true;
 }
 
+static bool begin_model(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
+
+    if (run->exchanged)
+        st = trib_model_exchanged(run->desc.model, run->exchanged, &err);
+    if (st == TRIB_OK)
+        trib_model_begin(run->desc.model, run->step);
+    else
+        trib_engine_fail(e, st, trib_error_text(&err));
+    return st == TRIB_OK;
+}
+
 static void activate(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;
@@ -90,6 +105,8 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     for (uint32_t i = 0; run->stores && i < run->desc.n_chunks; i++)
         run->stores[i].round = 0;
     trib_share_begin(run);
+    if (run->desc.model && !begin_model(e, run))
+        return;
     for (uint32_t i = 0; i < p->n_edges; i++) {
         struct trib_edge *edge = &p->edges[i];
         struct trib_link *l = &e->links[edge->peer];
@@ -107,6 +124,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         trib_run_open(e, run);
     if (run->desc.codec)
         trib_feedback_begin(e, run);
+    trib_ahead_begin(run);
     atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
     trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, 0, run->desc.total);
 }
@@ -115,6 +133,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
 {
     struct trib_run *run = e->head;
 
+    trib_ahead_end(e, run);
     e->head = run->next;
     if (!e->head)
         e->tail = NULL;
@@ -243,12 +262,6 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-static bool chunk_fed(const struct trib_run *run, const struct trib_chunk *c)
-{
-    return c->n == 0 ||
-           atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
-}
-
 /* Is what t takes of the own contribution there? */
 static bool fed(const struct trib_run *run, const struct trib_task *t,
                 const struct trib_chunk *c)
@@ -258,10 +271,10 @@ static bool fed(const struct trib_run *run, const struct trib_task *t,
     if (!run->unfed || !(t->flags & TRIB_TASK_OWN))
         return true;
     if (!trib_share_task(run, t))
-        return chunk_fed(run, c);
+        return trib_chunk_fed(run, c);
     for (uint32_t k = 0; c->n && all && k < run->desc.n_chunks; k++) {
         struct trib_chunk of_vector = trib_vector_chunk(run, t->done, k);
-        all = chunk_fed(run, &of_vector);
+        all = trib_chunk_fed(run, &of_vector);
     }
     return all;
 }
@@ -326,7 +339,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!has_room(e, run, t, &c))
         return false;
     bool share = trib_share_task(run, t);
-    if (!own_ready(run, t, &c) || (!share && !trib_coded_store_ready(run, t)))
+    if (!own_ready(run, t, &c) || (!share && !trib_coded_store_ready(run, t)) ||
+        !trib_ahead_ready(e, run, t))
         return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
     if (!l->send[t->lane].filled) {
@@ -381,7 +395,9 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     }
     struct trib_chunk c = chunk_of(run, t);
     bool share = trib_share_task(run, t);
-    if (!own_ready(run, t, &c) || (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)))
+    if (!own_ready(run, t, &c) ||
+        (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)) ||
+        !trib_ahead_ready(e, run, t))
         return false;
     for (uint32_t i = 0; i < t->n_members; i++) {
         int peer = p->edges[m[i].edge].peer;
@@ -441,7 +457,8 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
 {
     struct trib_chunk c = chunk_of(run, t);
 
-    if (!own_ready(run, t, &c) || !trib_coded_store_ready(run, t))
+    if (!own_ready(run, t, &c) || !trib_coded_store_ready(run, t) ||
+        !trib_ahead_ready(e, run, t))
         return false;
     if (!run->desc.codec)
         trib_raw_copy(e, run, &c);
@@ -509,6 +526,8 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
 
+    if (!e->failed)
+        trib_ahead_post(e, run);
     for (uint32_t i = 0; !e->failed && i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];
         if (t->done == run->desc.rounds || !run_task(e, run, t))
@@ -576,7 +595,7 @@ bool trib_engine_progress(struct trib_engine *e)
         moved |= take_grants(e, run);
     if (run->desc.zero_copy)
         moved |= exchange_opens(e, run);
-    while (sweep(e, run)) {
+    while (sweep(e, run) || (!e->failed && trib_ahead_help(e, run))) {
         moved = true;
         if (!e->all_mapped)
             (void)trib_engine_events(e);

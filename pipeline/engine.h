@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "compress/model.h"
 #include "pipeline/feedback.h"
 #include "pipeline/memory.h"
 #include "pipeline/program.h"
@@ -42,6 +43,7 @@ struct trib_run_desc {
     bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
     const struct trib_codec *codec; /* NULL: raw elements */
+    struct trib_model *model;       /* of the codec, or NULL */
     struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
     size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing is */
@@ -62,6 +64,7 @@ struct trib_share {
     float *value;       /* the same, of all ranks */
     float *kept;        /* [total] what is to be encoded, where nothing else has it; or NULL */
     uint32_t *measured; /* [rounds] the start in which own was measured last */
+    uint32_t *settled;  /* [rounds * n_chunks] the start in which a chunk's value was last */
     uint32_t step;      /* which start this is */
 };
 
@@ -95,6 +98,8 @@ struct trib_run {
     struct trib_place own_place; /* of own and recv, for writes out of them */
     struct trib_place recv_place;
 
+    const float *exchanged; /* what the ranks summed before this start, for the model; or NULL */
+
     /* state of the plan */
     struct trib_share share;
     struct trib_store *stores;  /* [n_chunks], codec only */
@@ -107,6 +112,7 @@ struct trib_run {
     uint8_t *word;              /* one code word, codec only */
     struct trib_word *words;    /* [members of a reduction + 1], of its merge, or NULL */
     void *codec_scratch;
+    struct trib_run_ahead *ahead;   /* chunks that workers encode, or NULL */
     _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or NULL */
 };
 
@@ -121,6 +127,7 @@ struct trib_peer {
 struct trib_engine_stats {
     uint64_t operations, wire_bytes, payload_bytes, dense_bytes, copied_bytes, messages;
     uint64_t wait_ns, encode_ns;
+    uint64_t words_ahead; /* that were there when they were due */
 };
 
 struct trib_engine {
@@ -137,6 +144,7 @@ struct trib_engine {
     struct trib_memories memories;
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
+    struct trib_workers *workers; /* of cfg->encode_threads, or NULL: not wanted so far */
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
     uint32_t seq;

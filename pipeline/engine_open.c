@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/time.h"
+#include "base/workers.h"
 #include "pipeline/engine.h"
 #include "pipeline/idle.h"
 
@@ -62,6 +63,8 @@ void trib_engine_close(struct trib_engine *e)
     assert(!e->head);
     if (!e->links)
         return;
+    trib_workers_destroy(e->workers); /* before the transport by which they wake this thread */
+    e->workers = NULL;
     for (int p = 0; p < e->size; p++)
         trib_link_close(&e->links[p], &e->arena);
     trib_memory_remove_all(&e->memories);

@@ -116,16 +116,16 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
 }
 
 /* x = wa * a + wb * b */
-static const float *combined(struct trib_engine *e, struct trib_run *run, size_t n,
+static const float *combined(const struct trib_engine *e, float *x, size_t n,
                              struct trib_combine c)
 {
-    e->kernels->combine(run->stage, &c, n);
-    return run->stage;
+    e->kernels->combine(x, &c, n);
+    return x;
 }
 
 /* EF14's correction, and EF21's estimator. */
-static const float *moved(struct trib_engine *e, struct trib_run *run,
-                          const struct trib_chunk *c, const float *x)
+static const float *moved(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_chunk *c, const float *x, float *stage)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
     const float scale = run->feedback.scale, m = (float)rule->momentum;
@@ -138,30 +138,30 @@ static const float *moved(struct trib_engine *e, struct trib_run *run,
         e->kernels->average(u, x, c->n, m, scale);
     } else {
         e->kernels->average(u, x, c->n, m, m * scale);
-        return combined(e, run, c->n, (struct trib_combine){u, x, 1.0f, scale});
+        return combined(e, stage, c->n, (struct trib_combine){u, x, 1.0f, scale});
     }
     return u;
 }
 
-const float *trib_feedback_apply(struct trib_engine *e, struct trib_run *run,
-                                 const struct trib_chunk *c, const float *x)
+const float *trib_feedback_apply(const struct trib_engine *e, const struct trib_run *run,
+                                 const struct trib_chunk *c, const float *x, float *stage)
 {
     const struct trib_feedback *f = &run->feedback;
     float scale = f->scale;
 
     if (f->momentum) {
-        x = moved(e, run, c, x);
+        x = moved(e, run, c, x, stage);
         scale = 1.0f;
     }
     if (f->own)
-        return combined(e, run, c->n,
+        return combined(e, stage, c->n,
                         (struct trib_combine){x, f->own + c->first, scale, -1.0f});
     if (scale < 1.0f) /* all is finite, else it would not be clipped */
-        return combined(e, run, c->n, (struct trib_combine){x, x, scale, 0.0f});
+        return combined(e, stage, c->n, (struct trib_combine){x, x, scale, 0.0f});
     return x;
 }
 
-bool trib_feedback_sent(struct trib_run *run, const struct trib_chunk *c,
+bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
                         struct trib_sent *sent_out)
 {
     const struct trib_feedback *f = &run->feedback;
@@ -176,7 +176,7 @@ bool trib_feedback_sent(struct trib_run *run, const struct trib_chunk *c,
     return true;
 }
 
-void trib_feedback_encoded(struct trib_run *run, const struct trib_chunk *c,
+void trib_feedback_encoded(const struct trib_run *run, const struct trib_chunk *c,
                            const uint8_t *word, size_t len)
 {
     if (run->feedback.own) /* its own word is valid */

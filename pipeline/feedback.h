@@ -50,18 +50,20 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run);
 /**
  * trib_feedback_apply - what the codec gets of the own contribution of a chunk.
  *
- * x        c->n elements, as the caller gave them; may be run->stage
- * returns  x, or run->stage, or memory of the feedback; good until the chunk was encoded
+ * x        c->n elements, as the caller gave them; may be in stage
+ * stage    c->n floats for what it makes of them
+ * returns  x, or stage, or memory of the feedback; good until the chunk was encoded
+ * thread   any; of one chunk one thread
  */
-const float *trib_feedback_apply(struct trib_engine *e, struct trib_run *run,
-                                 const struct trib_chunk *c, const float *x);
+const float *trib_feedback_apply(const struct trib_engine *e, const struct trib_run *run,
+                                 const struct trib_chunk *c, const float *x, float *stage);
 
 /** trib_feedback_sent - what an encode of the own contribution is to mark; false: nothing. */
-bool trib_feedback_sent(struct trib_run *run, const struct trib_chunk *c,
+bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
                         struct trib_sent *sent_out);
 
 /** trib_feedback_encoded - EF21: the own contribution went out as this code word. */
-void trib_feedback_encoded(struct trib_run *run, const struct trib_chunk *c,
+void trib_feedback_encoded(const struct trib_run *run, const struct trib_chunk *c,
                            const uint8_t *word, size_t len);
 
 /**

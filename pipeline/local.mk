@@ -2,6 +2,8 @@
 noinst_LTLIBRARIES += libpipeline.la
 libtributary_all_la_LIBADD += libpipeline.la
 libpipeline_la_SOURCES = \
+	pipeline/ahead.c \
+	pipeline/ahead.h \
 	pipeline/buffers.c \
 	pipeline/engine.c \
 	pipeline/engine.h \

@@ -12,7 +12,7 @@
 struct trib_chunk {
     uint32_t index; /* in the whole vector; what frames carry */
     size_t first;   /* element of the vector */
-    size_t n;       /* elements, 0 at the end of a vector that does not divide */
+    size_t n;       /* elements, 0 behind the end of a vector that does not divide */
 };
 
 #define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: of no place in the vector */
@@ -41,7 +41,8 @@ static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run, ui
         c.index = round * d->n_chunks + chunk;
         c.first = (size_t)c.index * d->piece;
     }
-    c.n = c.first >= end ? 0 : end - c.first < d->piece ? end - c.first : d->piece;
+    c.first = c.first < end ? c.first : end;
+    c.n = end - c.first < d->piece ? end - c.first : d->piece;
     return c;
 }
 
@@ -55,6 +56,13 @@ static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
     if (round == 0)
         return (struct trib_chunk){.index = TRIB_CHUNK_NO_ELEMENTS};
     return trib_vector_chunk(run, round - 1, chunk);
+}
+
+/* Is all of this chunk's own contribution there? */
+static inline bool trib_chunk_fed(const struct trib_run *run, const struct trib_chunk *c)
+{
+    return c->n == 0 || !run->unfed ||
+           atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
 }
 
 /** trib_run_own, trib_run_value - where the own contribution and the value of a chunk are. */
@@ -84,6 +92,32 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
  * per operation. */
 const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
                           const struct trib_chunk *c);
+
+/* What an encode works with: that of the engine, or of a worker. */
+struct trib_bench {
+    float *stage;  /* [piece] */
+    void *scratch; /* of the codec */
+};
+
+enum trib_own_use {
+    TRIB_OWN_UNUSED,
+    TRIB_OWN_CONTRIBUTION, /* to a sum */
+    TRIB_OWN_RESULT,       /* handed out as it is */
+};
+
+/** trib_coded_own_use - what does t make a code word of the own contribution for? */
+enum trib_own_use trib_coded_own_use(const struct trib_run *run, const struct trib_task *t);
+
+/**
+ * trib_coded_encode_own - the code word of the own contribution: once per operation.
+ *
+ * thread   any, also while another drives the engine; of one chunk one thread
+ * dst      trib_codec_bound(c->n) bytes
+ * returns  bytes
+ */
+uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_chunk *c, enum trib_own_use use,
+                               const struct trib_bench *bench, uint8_t *dst);
 
 /** trib_coded_linear - do the run's words add without decoding? */
 bool trib_coded_linear(const struct trib_run *run);

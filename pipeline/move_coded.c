@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "pipeline/ahead.h"
 #include "pipeline/share.h"
 
 static uint32_t codec_flags(const struct trib_run *run)
@@ -47,12 +48,18 @@ static const float *as_f32(const struct trib_engine *e, const struct trib_run *r
 }
 
 /* The own contribution, as feedback wants it sent. */
+static const float *own_f32(const struct trib_engine *e, const struct trib_run *run,
+                            const struct trib_chunk *c, float *stage)
+{
+    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, stage);
+
+    return trib_feedback_apply(e, run, c, x, stage);
+}
+
 const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
                           const struct trib_chunk *c)
 {
-    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, run->stage);
-
-    return trib_feedback_apply(e, run, c, x);
+    return own_f32(e, run, c, run->stage);
 }
 
 /* A sum on its way. */
@@ -69,32 +76,41 @@ enum feedback {
     WITH_FEEDBACK,
 };
 
-static uint32_t encode(struct trib_engine *e, struct trib_run *run,
-                       const struct trib_chunk *c, const float *x, bool exact,
-                       enum feedback feedback, uint8_t *dst)
+/* What a code word is made of. */
+struct source {
+    const float *x;
+    bool exact;
+    enum feedback feedback;
+    void *scratch;
+};
+
+/* Called by workers, too: nothing of the engine changes, and of the run only what is the
+ * chunk's. */
+static uint32_t make_word(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_chunk *c, const struct source *s, uint8_t *dst)
 {
+    bool exact = s->exact, with_feedback = s->feedback == WITH_FEEDBACK;
     struct trib_encode in = {
-        .x = x,
+        .x = s->x,
         .n = c->n,
         .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
         .key = {.seed = run->desc.seed,
                 .step = run->step,
                 .stream = (uint32_t)e->rank,
                 .index = c->first},
-        .scratch = run->codec_scratch,
+        .scratch = s->scratch,
+        .model = run->desc.model,
     };
-    bool fed_back = run->residual && !exact && feedback == WITH_FEEDBACK;
+    bool fed_back = run->residual && !exact && with_feedback;
     float *residual = fed_back ? run->residual + c->first : NULL;
     struct trib_sent sent;
     size_t len;
 
-    if (feedback == WITH_FEEDBACK)
+    if (with_feedback)
         in.share = trib_share_of(run, c);
     if (!exact && trib_feedback_sent(run, c, &sent))
         in.sent = &sent;
-    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
-    uint64_t begin = trib_now_ns();
-    if (fed_back && x == residual)
+    if (fed_back && s->x == residual)
         len = trib_codec_encode_kept(run->desc.codec, &in, residual, dst);
     else if (fed_back)
         len = trib_codec_encode_ef(run->desc.codec, &in, residual, dst);
@@ -102,10 +118,37 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
         len = trib_codec_encode(run->desc.codec, &in, dst);
     if (!exact)
         trib_feedback_encoded(run, c, dst, len);
-    e->stats.encode_ns += trib_now_ns() - begin;
-    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
     assert(len <= e->arena.slot_bytes);
     return (uint32_t)len;
+}
+
+static uint32_t encode(struct trib_engine *e, struct trib_run *run,
+                       const struct trib_chunk *c, const float *x, bool exact,
+                       enum feedback feedback, uint8_t *dst)
+{
+    struct source s = {x, exact, feedback, run->codec_scratch};
+
+    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
+    uint64_t begin = trib_now_ns();
+    trib_share_settle(run, c);
+    uint32_t len = make_word(e, run, c, &s, dst);
+    e->stats.encode_ns += trib_now_ns() - begin;
+    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
+    return len;
+}
+
+uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_chunk *c, enum trib_own_use use,
+                               const struct trib_bench *bench, uint8_t *dst)
+{
+    bool result = use == TRIB_OWN_RESULT;
+    const float *kept = trib_share_kept(run, c);
+    struct source s = {.x = kept ? kept : own_f32(e, run, c, bench->stage),
+                       .exact = result && (codec_flags(run) & TRIB_CODEC_SPARSE),
+                       .feedback = result ? NO_FEEDBACK : WITH_FEEDBACK,
+                       .scratch = bench->scratch};
+
+    return make_word(e, run, c, &s, dst);
 }
 
 static bool has_stored_sends(const struct trib_run *run, uint32_t chunk)
@@ -146,6 +189,30 @@ bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *
            trib_coded_store_free(run, t->chunk, t->done);
 }
 
+enum trib_own_use trib_coded_own_use(const struct trib_run *run, const struct trib_task *t)
+{
+    bool linear = trib_coded_linear(run);
+
+    if (!(t->flags & TRIB_TASK_OWN) || trib_share_task(run, t))
+        return TRIB_OWN_UNUSED;
+    switch ((enum trib_task_kind)t->kind) {
+    case TRIB_TASK_SEND:
+        return t->flags & TRIB_TASK_FINAL ? TRIB_OWN_RESULT : TRIB_OWN_CONTRIBUTION;
+    case TRIB_TASK_REDUCE:
+        return linear || (t->flags & TRIB_TASK_OWN_SENT) ||
+                       (codec_flags(run) & TRIB_CODEC_SPARSE)
+                   ? TRIB_OWN_CONTRIBUTION
+                   : TRIB_OWN_UNUSED;
+    case TRIB_TASK_COPY:
+        if (linear)
+            return TRIB_OWN_CONTRIBUTION;
+        return has_stored_sends(run, t->chunk) ? TRIB_OWN_RESULT : TRIB_OWN_UNUSED;
+    case TRIB_TASK_COPY_IN:
+        break;
+    }
+    return TRIB_OWN_UNUSED;
+}
+
 struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, const struct trib_chunk *c,
                                   bool final)
@@ -154,11 +221,14 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
 
     if (s->round == t->done + 1)
         return s;
-    const float *x = trib_share_kept(run, c);
-    if (!x)
-        x = trib_own_f32(e, run, c);
-    bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
-    s->len = encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
+    if (!trib_ahead_take(e, run, t, &s->bytes, &s->len)) {
+        const float *x = trib_share_kept(run, c);
+        if (!x)
+            x = trib_own_f32(e, run, c);
+        bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
+        s->len =
+            encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
+    }
     s->round = t->done + 1;
     return s;
 }
@@ -180,6 +250,8 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
         assert(s->round == t->done + 1);
         len = s->len;
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), s->bytes, len);
+    } else if (own && trib_ahead_take(e, run, t, &run->word, &len)) {
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->word, len);
     } else {
         const float *x = own ? trib_own_f32(e, run, c) : partial_f32(e, run, c);
         bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
@@ -229,13 +301,16 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
         struct trib_store *s = trib_coded_own(e, run, t, c, false);
         return merge_word(e, run, s->bytes, s->len, c->n, first);
     }
-    const float *x = trib_own_f32(e, run, c);
-    if (codec_flags(run) & TRIB_CODEC_SPARSE) {
-        uint32_t len = encode(e, run, c, x, false, WITH_FEEDBACK, run->word);
-        return merge_word(e, run, run->word, len, c->n, first);
+    uint32_t len;
+    bool ahead = trib_ahead_take(e, run, t, &run->word, &len);
+    const float *x = ahead ? NULL : trib_own_f32(e, run, c);
+    if (!(codec_flags(run) & TRIB_CODEC_SPARSE)) {
+        merge_elements(e, run, x, c->n, first);
+        return TRIB_OK;
     }
-    merge_elements(e, run, x, c->n, first);
-    return TRIB_OK;
+    if (!ahead)
+        len = encode(e, run, c, x, false, WITH_FEEDBACK, run->word);
+    return merge_word(e, run, run->word, len, c->n, first);
 }
 
 static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
@@ -278,8 +353,15 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
     bool direct =
         run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
     float *x = direct ? (float *)value : run->acc;
-    trib_status_t st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
+    trib_status_t st;
 
+    if (run->desc.model) {
+        const struct trib_model_chunk chunk = {c->first, c->n, trib_share_of(run, c)};
+        trib_share_settle(run, c);
+        st = trib_model_result(run->desc.model, &chunk, word, len, x);
+    } else {
+        st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
+    }
     if (st == TRIB_OK && !direct)
         e->kernels->from_f32[run->desc.op.dtype](value, x, c->n);
     return st;

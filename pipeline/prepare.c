@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "pipeline/ahead.h"
 #include "pipeline/engine.h"
 #include "pipeline/share.h"
 
@@ -115,6 +116,8 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         if (!run->unfed)
             st = TRIB_ERR_NO_MEMORY;
     }
+    if (st == TRIB_OK && run->desc.codec)
+        st = trib_ahead_prepare(e, run);
     if (st == TRIB_ERR_NO_MEMORY)
         return trib_fail(e->err, st, "no memory for a plan of %zu elements",
                          run->desc.count);
@@ -132,6 +135,7 @@ void trib_run_dispose(struct trib_run *run)
     free(run->words);
     trib_share_dispose(run);
     free(run->codec_scratch);
+    trib_ahead_dispose(run);
     trib_feedback_dispose(run);
     free(run->scratch_value);
     free(run->sources);

@@ -166,7 +166,7 @@ typedef struct trib_stats {
     uint64_t peers;           /* ranks to which this one is connected: whom its collectives
                                  needed so far */
     uint64_t wait_ns;         /* time spent in trib_plan_wait */
-    uint64_t encode_ns;       /* time in codecs; 0 where the dense path ran */
+    uint64_t encode_ns;       /* time in codecs, of all threads; 0 where the dense path ran */
 } trib_stats_t;
 
 TRIB_API trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats);

@@ -13,6 +13,7 @@ base_tests = \
 	tests/base/test_text \
 	tests/base/test_time \
 	tests/base/test_trace \
-	tests/base/test_wait
+	tests/base/test_wait \
+	tests/base/test_workers
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)

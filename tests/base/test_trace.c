@@ -84,6 +84,29 @@ static void test_spans_and_time(void **state)
     trib_trace_destroy(&trace);
 }
 
+/* What threads did beside the one that records is on lines of their own. */
+static void test_threads(void **state)
+{
+    static const int lines[] = {0, 3, 3};
+    struct trib_trace trace;
+    struct trib_trace_event e = {.kind = TRIB_TRACE_ENCODE_BEGIN, .peer = 2};
+
+    (void)state;
+    assert_status(trib_trace_create(&trace, 4, 0), TRIB_OK);
+    trib_trace_add(&trace, &e);
+    e.kind = TRIB_TRACE_AHEAD_BEGIN;
+    trib_trace_add(&trace, &e);
+    e.kind = TRIB_TRACE_AHEAD_END;
+    trib_trace_add(&trace, &e);
+    json_t *root = dump(&trace);
+    for (size_t i = 0; i < 3; i++) {
+        json_t *event = json_array_get(json_object_get(root, "traceEvents"), i);
+        assert_int_equal(json_integer_value(json_object_get(event, "tid")), lines[i]);
+    }
+    json_decref(root);
+    trib_trace_destroy(&trace);
+}
+
 /* A wait ends with the next event, whatever that is. */
 static void test_waits(void **state)
 {
@@ -142,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_off_records_nothing),
         cmocka_unit_test(test_keeps_the_newest),
         cmocka_unit_test(test_spans_and_time),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_unwritable_file),

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Why no wake-up is missed. A worker reads `roused`, then looks through the cells, then
+ * sleeps if `roused` still is what it read. The owner posts, then counts `roused` up, then
+ * looks for sleepers. Either the worker's look comes after the post, or it read `roused`
+ * before it was counted up, and then the kernel does not let it sleep or the owner sees it
+ * among the sleepers. With `awaited` it is the same the other way round: who asks sets it and
+ * looks at the cell again; who is done sets the cell and looks at it.
+ */
+#include "base/workers.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/wait.h"
+
+enum state { FREE, POSTED, BEGUN, DONE };
+
+struct cell {
+    _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t state;
+    struct trib_work work; /* of the owner while FREE, else it stays as it is */
+};
+
+struct thread {
+    struct trib_workers *workers;
+    uint32_t index;
+    pthread_t id;
+};
+
+struct trib_workers {
+    struct trib_workers_opts opts;
+    struct cell *cells;
+    struct thread *threads;
+    uint32_t n_threads; /* started */
+    /* of the owner */
+    uint32_t n_free;
+    uint32_t next; /* where to look for a free cell first */
+    uint32_t unroused;
+    /* of all */
+    _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t roused; /* the futex word */
+    _Atomic uint32_t oldest; /* where to look for work first */
+    _Atomic uint32_t sleepers;
+    _Atomic bool awaited;
+    _Atomic bool stop;
+};
+
+static uint32_t cell_after(const struct trib_workers *w, uint32_t first, uint32_t k)
+{
+    return (first + k) % w->opts.cells;
+}
+
+static bool change(struct cell *c, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong_explicit(
+        &c->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
+}
+
+static void work_at(struct trib_workers *w, uint32_t cell, uint32_t worker)
+{
+    struct cell *c = &w->cells[cell];
+
+    c->work.run(c->work.arg, cell, worker);
+    atomic_store(&c->state, DONE); /* from here on what arg points to may be gone */
+    if (atomic_load(&w->awaited) && atomic_exchange(&w->awaited, false))
+        w->opts.wake(w->opts.arg);
+}
+
+static bool find_work(struct trib_workers *w, uint32_t worker)
+{
+    uint32_t first = atomic_load_explicit(&w->oldest, memory_order_relaxed);
+
+    for (uint32_t k = 0; k < w->opts.cells; k++) {
+        uint32_t cell = cell_after(w, first, k);
+        struct cell *c = &w->cells[cell];
+        if (atomic_load_explicit(&c->state, memory_order_relaxed) == POSTED &&
+            change(c, POSTED, BEGUN)) {
+            work_at(w, cell, worker);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void *worker_main(void *arg)
+{
+    struct thread *t = arg;
+    struct trib_workers *w = t->workers;
+
+    (void)pthread_setname_np(pthread_self(), w->opts.name);
+    for (;;) {
+        uint32_t seen = atomic_load(&w->roused);
+        if (find_work(w, t->index))
+            continue;
+        if (atomic_load(&w->stop))
+            return NULL;
+        atomic_fetch_add(&w->sleepers, 1);
+        syscall(SYS_futex, &w->roused, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+        atomic_fetch_sub(&w->sleepers, 1);
+    }
+}
+
+static void wake(struct trib_workers *w, uint32_t most)
+{
+    atomic_fetch_add(&w->roused, 1);
+    if (atomic_load(&w->sleepers))
+        syscall(SYS_futex, &w->roused, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+}
+
+int trib_workers_create(const struct trib_workers_opts *opts, struct trib_workers **out)
+{
+    assert(opts->threads && opts->cells);
+    struct trib_workers *w = aligned_alloc(TRIB_CACHE_LINE, sizeof(*w));
+
+    *out = NULL;
+    if (!w)
+        return ENOMEM;
+    *w = (struct trib_workers){.opts = *opts, .n_free = opts->cells};
+    w->cells = aligned_alloc(TRIB_CACHE_LINE, opts->cells * sizeof(*w->cells));
+    w->threads = calloc(opts->threads, sizeof(*w->threads));
+    int error = w->cells && w->threads ? 0 : ENOMEM;
+    for (uint32_t i = 0; w->cells && i < opts->cells; i++)
+        w->cells[i] = (struct cell){.state = FREE};
+    while (!error && w->n_threads < opts->threads) {
+        struct thread *t = &w->threads[w->n_threads];
+        *t = (struct thread){.workers = w, .index = w->n_threads};
+        error = trib_thread_start(&t->id, worker_main, t);
+        w->n_threads += !error;
+    }
+    if (error) {
+        trib_workers_destroy(w);
+        return error;
+    }
+    *out = w;
+    return 0;
+}
+
+void trib_workers_destroy(struct trib_workers *w)
+{
+    if (!w)
+        return;
+    if (w->cells)
+        trib_workers_clear(w);
+    atomic_store(&w->stop, true);
+    wake(w, INT_MAX);
+    for (uint32_t i = 0; i < w->n_threads; i++)
+        pthread_join(w->threads[i].id, NULL);
+    trib_workers_forget(w);
+}
+
+void trib_workers_forget(struct trib_workers *w)
+{
+    if (!w)
+        return;
+    free(w->cells);
+    free(w->threads);
+    free(w);
+}
+
+uint32_t trib_workers_free(const struct trib_workers *w)
+{
+    return w->n_free;
+}
+
+uint32_t trib_workers_cell(const struct trib_workers *w)
+{
+    uint32_t cell = w->next;
+
+    assert(w->n_free);
+    while (atomic_load_explicit(&w->cells[cell].state, memory_order_relaxed) != FREE)
+        cell = cell_after(w, cell, 1);
+    return cell;
+}
+
+void trib_workers_post(struct trib_workers *w, uint32_t cell, struct trib_work work)
+{
+    assert(atomic_load_explicit(&w->cells[cell].state, memory_order_relaxed) == FREE);
+    w->cells[cell].work = work;
+    atomic_store_explicit(&w->cells[cell].state, POSTED, memory_order_release);
+    w->next = cell_after(w, cell, 1);
+    atomic_store_explicit(&w->oldest, w->next, memory_order_relaxed);
+    w->n_free--;
+    w->unroused++;
+}
+
+void trib_workers_rouse(struct trib_workers *w)
+{
+    if (w->unroused)
+        wake(w, w->unroused);
+    w->unroused = 0;
+}
+
+bool trib_workers_help(struct trib_workers *w)
+{
+    return find_work(w, w->opts.threads);
+}
+
+static void free_cell(struct trib_workers *w)
+{
+    w->n_free++;
+    assert(w->n_free <= w->opts.cells);
+}
+
+bool trib_workers_retract(struct trib_workers *w, uint32_t cell)
+{
+    if (!change(&w->cells[cell], POSTED, FREE))
+        return false;
+    free_cell(w);
+    return true;
+}
+
+bool trib_workers_done(struct trib_workers *w, uint32_t cell)
+{
+    struct cell *c = &w->cells[cell];
+
+    if (atomic_load_explicit(&c->state, memory_order_acquire) == DONE)
+        return true;
+    atomic_store(&w->awaited, true);
+    return atomic_load(&c->state) == DONE;
+}
+
+void trib_workers_release(struct trib_workers *w, uint32_t cell)
+{
+    bool done = change(&w->cells[cell], DONE, FREE);
+
+    assert(done);
+    (void)done;
+    free_cell(w);
+}
+
+void trib_workers_clear(struct trib_workers *w)
+{
+    for (uint32_t cell = 0; cell < w->opts.cells; cell++)
+        (void)trib_workers_retract(w, cell);
+    for (uint32_t cell = 0; cell < w->opts.cells; cell++) {
+        struct cell *c = &w->cells[cell];
+        while (atomic_load_explicit(&c->state, memory_order_acquire) == BEGUN)
+            sched_yield();
+        if (atomic_load_explicit(&c->state, memory_order_relaxed) == DONE)
+            trib_workers_release(w, cell);
+    }
+}

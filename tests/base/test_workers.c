@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "base/time.h"
+#include "base/workers.h"
+
+#define MOST 32
+
+/* What the work of a test does, and sees. */
+struct desk {
+    struct trib_workers *workers;
+    _Atomic int runs;
+    _Atomic int begun;
+    _Atomic bool gate; /* the work waits for it */
+    _Atomic int wakes;
+    _Atomic bool busy[MOST + 1]; /* [worker] */
+    _Atomic int clashes;
+    uint64_t of_cell[MOST];      /* written by the work, read by the test once it is done */
+};
+
+static void count_wake(void *arg)
+{
+    struct desk *d = arg;
+
+    atomic_fetch_add(&d->wakes, 1);
+}
+
+static void open_desk(struct desk *d, uint32_t threads, uint32_t cells)
+{
+    struct trib_workers_opts opts = {.threads = threads,
+                                     .cells = cells,
+                                     .name = "test-worker",
+                                     .wake = count_wake,
+                                     .arg = d};
+
+    memset(d, 0, sizeof(*d));
+    assert_int_equal(trib_workers_create(&opts, &d->workers), 0);
+    assert_int_equal(trib_workers_free(d->workers), cells);
+}
+
+static void run_square(void *arg, uint32_t cell, uint32_t worker)
+{
+    struct desk *d = arg;
+
+    atomic_fetch_add(&d->clashes, atomic_exchange(&d->busy[worker], true));
+    d->of_cell[cell] = d->of_cell[cell] * d->of_cell[cell];
+    atomic_fetch_add(&d->runs, 1);
+    atomic_store(&d->busy[worker], false);
+}
+
+static void run_gated(void *arg, uint32_t cell, uint32_t worker)
+{
+    struct desk *d = arg;
+
+    (void)cell, (void)worker;
+    atomic_fetch_add(&d->begun, 1);
+    while (!atomic_load(&d->gate))
+        sched_yield();
+    atomic_fetch_add(&d->runs, 1);
+}
+
+/* Ends with the deadline of the program if it never comes. */
+static void wait_for(_Atomic int *count, int least)
+{
+    while (atomic_load(count) < least)
+        sched_yield();
+}
+
+static uint32_t post(struct desk *d, void (*run)(void *, uint32_t, uint32_t))
+{
+    uint32_t cell = trib_workers_cell(d->workers);
+
+    trib_workers_post(d->workers, cell, (struct trib_work){run, d});
+    return cell;
+}
+
+static void finish(struct desk *d, uint32_t cell)
+{
+    while (!trib_workers_done(d->workers, cell))
+        sched_yield();
+    trib_workers_release(d->workers, cell);
+}
+
+/* All of it is done once, and what it wrote is seen. */
+static void test_does_all(void **state)
+{
+    static const uint32_t threads[] = {1, 2, 4};
+    enum { ROUNDS = 2000 };
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        struct desk d;
+        uint32_t cells[8];
+        open_desk(&d, threads[k], 8);
+        for (uint64_t round = 0; round < ROUNDS; round++) {
+            uint32_t n = 1 + (uint32_t)(round % 8);
+            for (uint32_t i = 0; i < n; i++) {
+                cells[i] = trib_workers_cell(d.workers);
+                d.of_cell[cells[i]] = round + i;
+                (void)post(&d, run_square);
+            }
+            assert_int_equal(trib_workers_free(d.workers), 8 - n);
+            trib_workers_rouse(d.workers);
+            if (round % 3 == 0)
+                while (trib_workers_help(d.workers))
+                    continue;
+            for (uint32_t i = 0; i < n; i++) {
+                finish(&d, cells[n - 1 - i]);
+                assert_int_equal(d.of_cell[cells[n - 1 - i]],
+                                 (round + n - 1 - i) * (round + n - 1 - i));
+            }
+        }
+        assert_int_equal(atomic_load(&d.runs), ROUNDS / 8 * 36);
+        assert_int_equal(atomic_load(&d.clashes), 0);
+        trib_workers_destroy(d.workers);
+    }
+}
+
+/* What nobody has begun comes back, and then nobody looks at it; what was begun does not. */
+static void test_retract(void **state)
+{
+    struct desk d;
+
+    (void)state;
+    open_desk(&d, 1, 4);
+    uint32_t first = post(&d, run_gated);
+    trib_workers_rouse(d.workers);
+    wait_for(&d.begun, 1);
+    struct desk *other = calloc(1, sizeof(*other));
+    assert_non_null(other);
+    uint32_t second = trib_workers_cell(d.workers);
+    trib_workers_post(d.workers, second, (struct trib_work){run_gated, other});
+    trib_workers_rouse(d.workers);
+    assert_false(trib_workers_retract(d.workers, first));
+    assert_true(trib_workers_retract(d.workers, second));
+    free(other);
+    assert_int_equal(trib_workers_free(d.workers), 3);
+    assert_false(trib_workers_help(d.workers));
+    atomic_store(&d.gate, true);
+    finish(&d, first);
+    assert_int_equal(trib_workers_free(d.workers), 4);
+    trib_workers_destroy(d.workers);
+    assert_int_equal(atomic_load(&d.runs), 1);
+}
+
+/* Who asked in vain is woken, who did not ask is not. */
+static void test_wakes(void **state)
+{
+    struct desk d;
+
+    (void)state;
+    open_desk(&d, 1, 4);
+    for (int round = 1; round <= 100; round++) {
+        atomic_store(&d.gate, false);
+        uint32_t cell = post(&d, run_gated);
+        trib_workers_rouse(d.workers);
+        wait_for(&d.begun, 2 * round - 1);
+        assert_false(trib_workers_done(d.workers, cell));
+        atomic_store(&d.gate, true);
+        wait_for(&d.wakes, round);
+        assert_true(trib_workers_done(d.workers, cell));
+        trib_workers_release(d.workers, cell);
+        cell = post(&d, run_gated);
+        trib_workers_rouse(d.workers);
+        wait_for(&d.runs, 2 * round);
+        trib_workers_clear(d.workers);
+        assert_int_equal(atomic_load(&d.wakes), round);
+    }
+    trib_workers_destroy(d.workers);
+}
+
+static void *open_gate(void *arg)
+{
+    struct desk *d = arg;
+
+    wait_for(&d->begun, 1);
+    atomic_store(&d->gate, true);
+    return NULL;
+}
+
+/* After it nobody is at work, and nothing is left to do. */
+static void test_clear(void **state)
+{
+    (void)state;
+    for (int destroy = 0; destroy < 2; destroy++) {
+        struct desk d;
+        pthread_t helper;
+        open_desk(&d, 2, 8);
+        for (int i = 0; i < 8; i++)
+            (void)post(&d, run_gated);
+        trib_workers_rouse(d.workers);
+        assert_int_equal(pthread_create(&helper, NULL, open_gate, &d), 0);
+        wait_for(&d.begun, 1);
+        if (!destroy) {
+            trib_workers_clear(d.workers);
+            assert_int_equal(trib_workers_free(d.workers), 8);
+            assert_int_equal(atomic_load(&d.runs), atomic_load(&d.begun));
+        }
+        trib_workers_destroy(d.workers);
+        assert_int_equal(atomic_load(&d.runs), atomic_load(&d.begun));
+        assert_int_equal(pthread_join(helper, NULL), 0);
+    }
+}
+
+/* How many threads of this name the kernel sees asleep. */
+static int asleep(const char *name)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+
+    for (struct dirent *d; tasks && (d = readdir(tasks));) {
+        char path[300], comm[32], state;
+        snprintf(path, sizeof(path), "/proc/self/task/%s/stat", d->d_name);
+        FILE *f = fopen(path, "r");
+        if (f && fscanf(f, "%*d (%31[^)]) %c", comm, &state) == 2)
+            n += state == 'S' && strcmp(comm, name) == 0;
+        if (f)
+            fclose(f);
+    }
+    if (tasks)
+        closedir(tasks);
+    return n;
+}
+
+static void test_sleep(void **state)
+{
+    struct desk d;
+
+    (void)state;
+    if (access("/proc/self/task", R_OK))
+        tribtest_skip("no /proc");
+    open_desk(&d, 3, 4);
+    while (asleep("test-worker") < 3)
+        sched_yield();
+    for (int round = 1; round <= 50; round++) {
+        uint32_t cell = post(&d, run_square);
+        trib_workers_rouse(d.workers);
+        finish(&d, cell);
+        assert_int_equal(atomic_load(&d.runs), round);
+    }
+    while (asleep("test-worker") < 3)
+        sched_yield();
+    trib_workers_destroy(d.workers);
+    trib_workers_destroy(NULL);
+}
+
+/* A forked child has none of the threads: it only frees. */
+static void test_fork(void **state)
+{
+    struct desk d;
+    int status = -1;
+
+    (void)state;
+    open_desk(&d, 2, 4);
+    (void)post(&d, run_gated);
+    trib_workers_rouse(d.workers);
+    wait_for(&d.begun, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        trib_workers_forget(d.workers);
+        _exit(0);
+    }
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+    atomic_store(&d.gate, true);
+    trib_workers_clear(d.workers);
+    assert_int_equal(atomic_load(&d.runs), 1);
+    trib_workers_destroy(d.workers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_does_all), cmocka_unit_test(test_retract),
+        cmocka_unit_test(test_wakes),    cmocka_unit_test(test_clear),
+        cmocka_unit_test(test_sleep),    cmocka_unit_test(test_fork),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
