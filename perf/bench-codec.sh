@@ -39,7 +39,8 @@ codecs=(f16 bf16 f8 natural dither qsgd:bits=4 qsgd:bits=8 terngrad onebit efsig
     int4 int8 int16 uniform-thc thc topk:ratio=0.01 topk:ratio=0.001 dgc:ratio=0.01
     dgc:ratio=0.001 topk:ratio=0.01+natural threshold:at=0.003 randomk:ratio=0.01 blocks
     adacomp)
-packs=("qsgd:bits=4,pack=omega" "qsgd:bits=4,pack=entropy") # slow: in one table
+# In one table alone.
+slow=("qsgd:bits=4,pack=omega" "qsgd:bits=4,pack=entropy" powersgd gradiveq lgc lgc-ps)
 compared=(f16 int8 topk:ratio=0.01 topk:ratio=0.001 dgc:ratio=0.01 dgc:ratio=0.001)
 bytes=$((64 << 20))
 
@@ -108,7 +109,7 @@ echo "round,before,after,contender,name,bytes_per_element,nmse,pass,GBps,ratio" 
 for ((round = 1; round <= rounds; round++)); do
     for contender in "${contenders[@]}"; do
         texts=("${codecs[@]}")
-        [ "$contender" != dram ] || texts+=("${packs[@]}")
+        [ "$contender" != dram ] || texts+=("${slow[@]}")
         [ "$contender" != beside ] || texts=("${compared[@]}")
         ! wanted "$contender" ||
             launch_probed "$round" "$contender" guarded launch "$contender" "${texts[@]}"
