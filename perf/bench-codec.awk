@@ -124,7 +124,7 @@ function goal_table(    i, part, mark) {
 function feedback_table(    i, who, here, key, k) {
     if (!names["dram"]) return
     print "\n**Error feedback beside its least traffic, 64 MiB, one thread**\n"
-    print "| codec | with error feedback, GB/s | moved at least, GB/s | y += x, GB/s | part of its traffic |"
+    print "| codec | with error feedback, GB/s of float32 | bytes moved at least, GB/s | by y += x, GB/s | part of that |"
     print "|---|--:|--:|--:|--:|"
     for (i = 1; i <= names["dram"]; i++) {
         who = name["dram", i]
@@ -132,10 +132,11 @@ function feedback_table(    i, who, here, key, k) {
         here = middle
         key = "part" SUBSEP who
         for (k = 1; k <= count["ratio", "dram", who, "encode_ef"]; k++)
-            value[key, ++count[key]] = raw["encode_ef", who, k] / raw["add", who, k]
+            value[key, ++count[key]] = raw["encode_ef", who, k] / raw["add", who, k] * \
+                (12 + size[who]) / 12
         have("rate", "dram", who, "add")
         printf "| %s | %s | %s | %s |", text_of(who), number(here), \
-            number(here * (12 + size[who]) / 4), number(middle)
+            number(here * (12 + size[who]) / 4), number(3 * middle)
         summarise(key)
         print " " range("%.2f") " |"
     }
