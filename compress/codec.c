@@ -73,7 +73,7 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
     X("bf16", "bf16[:round=nearest|random][,ef=0|1]", "upper half of float32", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
     X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,pack=P][,ef=0|1]", \
-      "8-bit floats with a power of two per bucket", \
+      "8-bit floats, a power of two per bucket", \
       none, all, f8, bits, 0) \
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
@@ -134,18 +134,18 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       hadamard, all, table, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK) \
     X("powersgd", "powersgd[:rank=N][,columns=N][,ef=0|1]", \
-      "factors of matrices, of low rank, iterated from start to start", \
+      "low-rank factors of matrices, iterated", \
       powersgd, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
     X("gradiveq", "gradiveq[:slice=N][,kept=N][,train=N][,coded=N][,centre=0|1][,ef=0|1][+VALUES]", \
-      "principal components of slices, learned from sums of earlier starts", \
+      "principal components of slices, learned", \
       gradiveq, all, f32, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
     X("lgc", "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,ef=0|1]", \
-      "a learned code of the elements largest at one rank, which takes turns", \
+      "a learned code of one rank's top k", \
       lgc, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
     X("lgc-ps", "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R][,ef=0|1]", \
-      "the same, with a decoder for each rank and what is new at it", \
+      "as lgc, with a decoder for each rank", \
       lgc_ps, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK)
 /* clang-format on */

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "compress/stages.h"
+#include "compress/model_kind.h"
 
 enum { MEASURED = 65536 }; /* elements */
 
@@ -81,6 +81,16 @@ static const char *const meanings[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_TAIL] = "the part that is cut off",
     [TRIB_PARAM_SHARED] = "1: the norms are those of all ranks, words add",
     [TRIB_PARAM_PACK] = "fixed width, or as few bits as codes need",
+    [TRIB_PARAM_RANK] = "columns of a factor",
+    [TRIB_PARAM_COLUMNS] = "of the matrix that a chunk is; without it about as many as rows",
+    [TRIB_PARAM_SLICE] = "elements that are projected together",
+    [TRIB_PARAM_KEPT] = "coefficients of a slice, at most slice",
+    [TRIB_PARAM_TRAIN] = "starts by which it learns",
+    [TRIB_PARAM_CODED] = "starts until it learns anew",
+    [TRIB_PARAM_CENTRE] = "1: the mean slice is taken off",
+    [TRIB_PARAM_DENSE] = "starts before it learns, of elements as they are",
+    [TRIB_PARAM_RATE] = "of learning",
+    [TRIB_PARAM_INNOVATION] = "the part of the elements that a rank sends of its own",
     [TRIB_PARAM_EF] = "1: what was not sent is added next time",
 };
 
@@ -198,6 +208,15 @@ static void fill_normal(float *x, size_t n)
     }
 }
 
+/* Once it has learned, and with what ranks share first. */
+static void bytes_of_model(struct trib_sheet *s)
+{
+    const size_t wished = trib_codec_piece(s->codec), n = wished ? wished : MEASURED;
+    const double most = (double)trib_codec_bound(s->codec, n) / (double)n;
+    s->sheet.bytes = (double)trib_model_taught_bytes(s->codec, n) / (double)n;
+    s->sheet.bytes_most = fmax(s->sheet.bytes, most);
+}
+
 static trib_status_t bytes_measure(struct trib_sheet *s, struct trib_error *err)
 {
     const struct trib_codec *c = s->codec;
@@ -241,6 +260,7 @@ static void properties_fill(struct trib_sheet *s)
     sheet->unbiased = (info->flags & TRIB_CODEC_UNBIASED) != 0;
     sheet->sparse = (info->flags & TRIB_CODEC_SPARSE) != 0;
     sheet->feedback = (info->flags & TRIB_CODEC_FEEDBACK) != 0;
+    sheet->learns = (info->flags & TRIB_CODEC_MODEL) != 0;
     sheet->delta = info->delta;
     sheet->shared = shared_of(c);
     sheet->paper = note_of(c->row)->paper;
@@ -258,7 +278,9 @@ trib_status_t trib_sheet_create(const char *text, struct trib_error *err,
         properties_fill(s);
         status = params_fill(s, err);
     }
-    if (status == TRIB_OK)
+    if (status == TRIB_OK && s->codec->info.flags & TRIB_CODEC_MODEL)
+        bytes_of_model(s);
+    else if (status == TRIB_OK)
         status = bytes_measure(s, err);
     if (status != TRIB_OK) {
         trib_sheet_destroy(s);
