@@ -9,13 +9,13 @@
 #   --rounds N        launches of each program [5]
 #   --iters N         passes over a vector in a launch [5]
 #   --input FILE      float32 to encode [tests/data/gradient-late.f32]
-#   --only LIST       contenders, with commas: dram, threads, cache, zeros, torch
+#   --only LIST       contenders, with commas: dram, threads, cache, zeros, beside, torch
 #   --write           write the tables into docs/performance.md, too
 #
 # The vector is the file, repeated to 64 MiB. A round launches each contender once: dram, a thread;
 # threads, two of them; cache, a thread with 256 KiB; zeros, the block scan of a vector of which
-# 99 % are zero; torch, PyTorch and NumPy on the vector of dram (python3-torch, python3-numpy).
-# Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
+# 99 % are zero; torch, PyTorch and NumPy on the vector of dram (python3-torch, python3-numpy), and
+# right before it beside, what is compared with them. Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -39,7 +39,9 @@ codecs=(f16 bf16 f8 natural dither qsgd:bits=4 qsgd:bits=8 terngrad onebit efsig
     int4 int8 int16 uniform-thc thc topk:ratio=0.01 topk:ratio=0.001 dgc:ratio=0.01
     dgc:ratio=0.001 topk:ratio=0.01+natural threshold:at=0.003 randomk:ratio=0.01 blocks
     adacomp)
-packs=("qsgd:bits=4,pack=omega" "qsgd:bits=4,pack=entropy") # slow: in one table
+# In one table alone.
+slow=("qsgd:bits=4,pack=omega" "qsgd:bits=4,pack=entropy" powersgd gradiveq lgc lgc-ps)
+compared=(f16 int8 topk:ratio=0.01 topk:ratio=0.001 dgc:ratio=0.01 dgc:ratio=0.001)
 bytes=$((64 << 20))
 
 contenders=(dram threads cache zeros)
@@ -51,7 +53,7 @@ for candidate in python3 /usr/bin/python3; do
     fi
 done
 if [ -n "$python" ]; then
-    contenders+=(torch)
+    contenders+=(beside torch)
 else
     missing+=("PyTorch and NumPy (packages python3-torch, python3-numpy)")
 fi
@@ -87,7 +89,7 @@ trib() { # CONTENDER INPUT BYTES THREADS ITERS CODEC…
 
 launch() { # CONTENDER CODEC…
     case $1 in
-    dram) trib dram "$input" "$bytes" 1 "$iters" "${@:2}" ;;
+    dram | beside) trib "$1" "$input" "$bytes" 1 "$iters" "${@:2}" ;;
     threads) trib threads "$input" "$bytes" 2 "$iters" "${@:2}" ;;
     cache) trib cache "$input" $((256 << 10)) 1 $((4 * iters)) "${@:2}" ;;
     zeros) trib zeros "$zeros" "$bytes" 1 "$iters" blocks ;;
@@ -107,7 +109,8 @@ echo "round,before,after,contender,name,bytes_per_element,nmse,pass,GBps,ratio" 
 for ((round = 1; round <= rounds; round++)); do
     for contender in "${contenders[@]}"; do
         texts=("${codecs[@]}")
-        [ "$contender" != dram ] || texts+=("${packs[@]}")
+        [ "$contender" != dram ] || texts+=("${slow[@]}")
+        [ "$contender" != beside ] || texts=("${compared[@]}")
         ! wanted "$contender" ||
             launch_probed "$round" "$contender" guarded launch "$contender" "${texts[@]}"
     done

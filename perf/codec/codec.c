@@ -25,6 +25,12 @@ static size_t texts_of(const struct codec_args *args, const char **texts_out)
     return n;
 }
 
+/* A row that has no word for such a vector is passed over, unless it was asked for. */
+static bool passes_over(const struct codec_args *args, const struct trib_error *err)
+{
+    return args->n_texts == 0 && err->status != TRIB_ERR_NO_MEMORY;
+}
+
 /* Before anything is measured: a text that is wrong is none. */
 static bool make_codecs(const char *const *texts, size_t n, struct trib_codec **out)
 {
@@ -45,16 +51,18 @@ static bool measure_size(const struct codec_args *args, struct trib_codec *const
 {
     const size_t n = bytes / sizeof(float);
     float *x = codec_input_new(args, n, stderr);
+    const struct codec_vector vector = {x, n};
     bool ok = x != NULL;
 
     for (size_t i = 0; ok && i < n_codecs; i++) {
         struct codec_result result;
-        ok = codec_measure(args, codecs[i], x, n, &result);
-        if (ok)
+        struct trib_error err = {0};
+        if (codec_measure(args, codecs[i], &vector, &result, &err)) {
             codec_report_add(report, &result);
-        else
-            fprintf(stderr, "trib-perf: no memory, or no thread, for %zu bytes with %s.\n",
-                    bytes, trib_codec_info(codecs[i])->text);
+            continue;
+        }
+        fprintf(stderr, "trib-perf: %zu bytes: %s.\n", bytes, trib_error_text(&err));
+        ok = passes_over(args, &err);
     }
     free(x);
     return ok;

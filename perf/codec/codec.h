@@ -16,6 +16,7 @@
 #ifndef PERF_CODEC_CODEC_H
 #define PERF_CODEC_CODEC_H
 
+#include "base/error.h"
 #include "compress/codec.h"
 #include "perf/perf.h"
 
@@ -74,10 +75,11 @@ struct codec_work;
  * codec_work_new - buffers for a vector, touched, and threads that wait.
  *
  * x        n floats, kept by the caller
- * errors   NULL: no memory, or no thread
+ * errors   NULL and a sentence in err: no memory, no thread, or a vector that this codec has
+ *          no model of
  */
-struct codec_work *codec_work_new(struct trib_codec *codec, const float *x, size_t n,
-                                  size_t chunk, int threads);
+struct codec_work *codec_work_new(const struct codec_args *args, struct trib_codec *codec,
+                                  const float *x, size_t n, struct trib_error *err);
 void codec_work_free(struct codec_work *w);
 
 /** codec_work_pass - seconds of one pass over the vector, as the mean of some. */
@@ -111,9 +113,16 @@ struct codec_result {
     double cosine;
 };
 
-/** codec_measure - all of one codec and vector; false: no memory or thread. */
-bool codec_measure(const struct codec_args *args, struct trib_codec *codec, const float *x,
-                   size_t n, struct codec_result *out);
+/* What is encoded. */
+struct codec_vector {
+    const float *x;
+    size_t n;
+};
+
+/** codec_measure - all of one codec and vector; false: as codec_work_new. */
+bool codec_measure(const struct codec_args *args, struct trib_codec *codec,
+                   const struct codec_vector *v, struct codec_result *out,
+                   struct trib_error *err);
 
 /* --- codecreport.c --- */
 

@@ -56,12 +56,12 @@ static void errors_of(struct codec_work *w, const float *x, size_t n,
     out->cosine = x2 > 0 && y2 > 0 ? product / sqrt(x2 * y2) : 0;
 }
 
-bool codec_measure(const struct codec_args *args, struct trib_codec *codec, const float *x,
-                   size_t n, struct codec_result *out)
+bool codec_measure(const struct codec_args *args, struct trib_codec *codec,
+                   const struct codec_vector *v, struct codec_result *out,
+                   struct trib_error *err)
 {
-    const size_t bytes = n * sizeof(*x);
-    struct codec_work *w =
-        codec_work_new(codec, x, n, args->chunk / sizeof(*x), args->threads);
+    const size_t bytes = v->n * sizeof(*v->x);
+    struct codec_work *w = codec_work_new(args, codec, v->x, v->n, err);
     bool ok = w != NULL;
 
     if (!ok)
@@ -70,13 +70,15 @@ bool codec_measure(const struct codec_args *args, struct trib_codec *codec, cons
                                  .input = codec_input_name(args->input),
                                  .bytes = bytes,
                                  .threads = args->threads};
-    errors_of(w, x, n, out);
+    errors_of(w, v->x, v->n, out);
     for (int pass = 0; ok && pass < PASSES; pass++) {
         if (pass == PASS_DECODE) /* of the vector itself, as the other rank's words are */
             (void)codec_work_pass(w, PASS_ENCODE, 1);
         if (codec_work_can(w, (enum codec_pass)pass))
             ok = rate_of(w, (enum codec_pass)pass, bytes, args->iters, &out->rate[pass]);
     }
+    if (!ok)
+        (void)trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for samples");
     codec_work_free(w);
     return ok;
 }

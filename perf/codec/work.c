@@ -214,25 +214,26 @@ static bool open_chunk(struct codec_work *w, struct chunk *c)
     return true;
 }
 
-static bool open_model(const struct codec_work *w, struct worker *k)
+static bool open_model(const struct codec_work *w, struct worker *k, struct trib_error *err)
 {
     const struct trib_model_opts opts = {
         .total = w->n, .piece = w->piece, .ranks = 1, .seed = 1};
 
-    return trib_model_create(w->codec, &opts, NULL, &k->model) == TRIB_OK &&
-           trib_model_teach(k->model, w->x, w->n, NULL) == TRIB_OK;
+    return trib_model_create(w->codec, &opts, err, &k->model) == TRIB_OK &&
+           trib_model_teach(k->model, w->x, w->n, err) == TRIB_OK;
 }
 
-static bool open_worker(struct codec_work *w, struct worker *k, size_t piece)
+static bool open_worker(struct codec_work *w, struct worker *k, size_t piece,
+                        struct trib_error *err)
 {
     k->work = w;
     k->number = (int)(k - w->workers);
     k->scratch = aligned_alloc(64, (trib_codec_scratch(w->codec, piece) + 127) / 64 * 64);
     k->sum = malloc(trib_codec_bound(w->codec, piece) + 1);
-    return k->scratch != NULL && k->sum != NULL && (!learns(w) || open_model(w, k));
+    return k->scratch != NULL && k->sum != NULL && (!learns(w) || open_model(w, k, err));
 }
 
-static bool open_all(struct codec_work *w, size_t piece)
+static bool open_all(struct codec_work *w, size_t piece, struct trib_error *err)
 {
     const size_t wished = trib_codec_piece(w->codec);
 
@@ -249,7 +250,7 @@ static bool open_all(struct codec_work *w, size_t piece)
     memset(w->y, 0, w->n * sizeof(*w->y));
     memset(w->residual, 0, w->n * sizeof(*w->residual));
     for (int t = 0; t < w->threads; t++)
-        if (!open_worker(w, &w->workers[t], piece))
+        if (!open_worker(w, &w->workers[t], piece, err))
             return false;
     for (size_t i = 0; i < w->n_chunks; i++) {
         struct chunk *c = &w->chunks[i];
@@ -261,13 +262,16 @@ static bool open_all(struct codec_work *w, size_t piece)
     return true;
 }
 
-struct codec_work *codec_work_new(struct trib_codec *codec, const float *x, size_t n,
-                                  size_t chunk, int threads)
+struct codec_work *codec_work_new(const struct codec_args *args, struct trib_codec *codec,
+                                  const float *x, size_t n, struct trib_error *err)
 {
+    const int threads = args->threads;
     struct codec_work *w = calloc(1, sizeof(*w));
 
-    if (w == NULL)
+    if (w == NULL) {
+        (void)trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %zu elements", n);
         return NULL;
+    }
     *w = (struct codec_work){.codec = codec,
                               .kernels = trib_kernels_get(NULL),
                               .x = x,
@@ -276,7 +280,7 @@ struct codec_work *codec_work_new(struct trib_codec *codec, const float *x, size
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->begin, NULL);
     pthread_cond_init(&w->end, NULL);
-    bool ok = open_all(w, chunk);
+    bool ok = open_all(w, args->chunk / sizeof(*x), err);
     for (int t = 1; ok && t < threads; t++) {
         struct worker *k = &w->workers[t];
         ok = pthread_create(&k->thread, NULL, work_on, k) == 0;
@@ -284,6 +288,8 @@ struct codec_work *codec_work_new(struct trib_codec *codec, const float *x, size
     }
     if (ok)
         return w;
+    (void)trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory, or no thread, with %s",
+                    trib_codec_info(codec)->text); /* where nothing else was said */
     codec_work_free(w);
     return NULL;
 }

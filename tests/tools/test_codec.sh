@@ -19,6 +19,8 @@ field() {
 
 quick=(--iters 2 --sizes "4K,200004")
 codec "one of each row" 0 "uniform-thc" "${quick[@]}"
+codec "one that has no model of a vector is passed over" 0 'codec "lgc:' --iters 1 --sizes 4K
+codec "and fails where it was asked for" 1 'codec "lgc:' lgc --iters 1 --sizes 4K
 codec "by two threads, in chunks that do not divide" 0 "2 threads" int8 topk thc --threads 2 \
     --chunk 10000 "${quick[@]}"
 for input in laplace student; do
