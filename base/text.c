@@ -109,9 +109,12 @@ const char *trib_text_nearest(const char *text, const char *const *names, size_t
     size_t best = SIZE_MAX;
 
     for (size_t i = 0; i < n && names[i]; i++) {
-        size_t limit = strlen(names[i]) / 3;
+        size_t len = strlen(names[i]);
+        size_t limit = len / 3 > 2 ? len / 3 : 2;
+        if (strlen(text) > len + limit)
+            continue; /* as far as that at least, and the table is long */
         size_t distance = trib_text_distance(text, names[i]);
-        if (distance <= (limit > 2 ? limit : 2) && distance < best) {
+        if (distance <= limit && distance < best) {
             best = distance;
             nearest = names[i];
         }

@@ -13,7 +13,8 @@ struct trib_choice {
                           * for all-gather and reduce-scatter) */
     bool load_store;     /* all peers are within load/store reach */
     bool sparse;         /* the codec keeps few elements: merging grows them */
-    bool lossy;          /* code words are re-encoded at every hop that merges */
+    bool lossy;          /* code words are re-encoded at every hop that merges; not so those
+                          * that add without decoding */
     bool oversubscribed; /* more ranks on this host than cores */
     bool one_host;       /* all ranks are of one */
     size_t slot_bytes;   /* payload of one slot */

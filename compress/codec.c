@@ -10,7 +10,9 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "compress/buckets.h"
 #include "compress/lanes.h"
+#include "compress/model_kind.h"
 #include "compress/selection.h"
 #include "compress/variable.h"
 
@@ -37,6 +39,14 @@ static double delta_all(const struct trib_codec *c)
 }
 
 const struct trib_transform trib_transform_none = {.name = "none", .apply = trib_transform_in_place};
+const struct trib_transform trib_transform_powersgd = {
+    .name = "powersgd", .model = &trib_model_powersgd, .apply = trib_transform_in_place};
+const struct trib_transform trib_transform_gradiveq = {
+    .name = "gradiveq", .model = &trib_model_gradiveq, .apply = trib_transform_in_place};
+const struct trib_transform trib_transform_lgc = {
+    .name = "lgc", .model = &trib_model_lgc, .apply = trib_transform_in_place};
+const struct trib_transform trib_transform_lgc_ps = {
+    .name = "lgc_ps", .model = &trib_model_lgc_ps, .apply = trib_transform_in_place};
 const struct trib_select trib_select_all = {.name = "all",
                                             .unit = trib_unit_one,
                                             .choose = choose_all,
@@ -69,60 +79,75 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       "the k largest magnitudes", \
       none, topk, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("dgc", "dgc[:ratio=R|k=N][,ef=0|1][+VALUES]", \
-      "0.8 k to k of the largest magnitudes, by a sampled threshold", \
+      "0.8 k to k of the largest, by a sample", \
       none, dgc, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("threshold", "threshold[:at=T][,ef=0|1][+VALUES]", "all magnitudes from T on", \
       none, threshold, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("randomk", "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \
-      "k random elements, one of each k-th of a block, the same on all ranks", \
+      "k random elements, the same on all ranks", \
       none, randomk, f32, strata, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("blocks", "blocks[:ratio=R][,block=N][,ef=0|1][+VALUES]", \
-      "blocks of N elements that are not zero; ratio<1: the largest of them", \
+      "blocks that are not zero, or the largest", \
       none, blocks, f32, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED) \
     X("adacomp", "adacomp[:bin=N][,factor=F][,ef=0|1]", \
-      "what may become the largest of its bin, as a sign; the mean of the largest", \
+      "what nears the largest of a bin, as a sign", \
       none, adacomp, magnitude, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
     X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,pack=P][,ef=0|1]", \
-      "random rounding to 2^(bits-1)-1 levels of a bucket's norm", \
+      "random rounding to levels of a norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
     X("natural", "natural[:bucket=N][,round=random|nearest][,pack=P][,ef=0|1]", \
       "rounding to powers of two, 8 bits", \
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
     X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,pack=P][,ef=0|1]", \
-      "random rounding to 1, 1/base, 1/base^2 … of a bucket's norm", \
+      "random rounding to 1, 1/base … of a norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
     X("terngrad", "terngrad[:bucket=N][,clip=C][,shared=0|1][,pack=P][,ef=0]", \
-      "random rounding to 0 or +- the largest, at most clip times the root mean square", \
+      "random rounding to 0 or +- the norm", \
       none, all, ternary, bits, 0) \
     X("onebit", "onebit[:bucket=N][,ef=0|1]", \
-      "a sign; the means of a bucket's elements above and below 0", \
+      "a sign; the means above and below 0", \
       none, all, means, bits, TRIB_CODEC_FEEDBACK) \
     X("efsign", "efsign[:bucket=N][,ef=0|1]", \
       "a sign; the mean magnitude of a bucket", \
       none, all, sign, bits, TRIB_CODEC_FEEDBACK) \
     X("signsgd", "signsgd[:ef=0]", \
-      "the sign that most ranks have, 0 if there is none", \
+      "the sign that most ranks have, else 0", \
       none, all, vote, bits, TRIB_CODEC_LINEAR | TRIB_CODEC_VOTE) \
     X("int4", "int4[:bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers up to 7 of a norm that all ranks share; summed as integers", \
+      "integers up to 7; summed as integers", \
       none, all, int4, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("int8", "int8[:bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers up to 127 of a norm that all ranks share; summed as integers", \
+      "integers up to 127; summed as integers", \
       none, all, int8, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("int16", "int16[:bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers up to 32767 of a norm that all ranks share; summed as integers", \
+      "integers up to 32767; summed as integers", \
       none, all, int16, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("uniform-thc", "uniform-thc[:bits=2..8][,bucket=N][,round=random|nearest][,ef=0|1]", \
-      "integers between the least and largest that all ranks share; summed as integers", \
+      "integers from the least to the largest", \
       none, all, range, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("thc", "thc[:block=N][,p=1/16|1/32|1/64|1/128|1/256|1/512][,ef=0|1]", \
-      "rotated blocks, rounded to 16 points of a normal distribution; summed as integers", \
+      "rotated blocks, 16 points of a bell curve", \
       hadamard, all, table, bits, \
-      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK)
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK) \
+    X("powersgd", "powersgd[:rank=N][,columns=N][,ef=0|1]", \
+      "factors of matrices, of low rank, iterated from start to start", \
+      powersgd, all, f32, raw, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
+    X("gradiveq", "gradiveq[:slice=N][,kept=N][,train=N][,coded=N][,centre=0|1][,ef=0|1][+VALUES]", \
+      "principal components of slices, learned from sums of earlier starts", \
+      gradiveq, all, f32, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
+    X("lgc", "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,ef=0|1]", \
+      "a learned code of the elements largest at one rank, which takes turns", \
+      lgc, all, f32, raw, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
+    X("lgc-ps", "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R][,ef=0|1]", \
+      "the same, with a decoder for each rank and what is new at it", \
+      lgc_ps, all, f32, raw, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK)
 /* clang-format on */
 
 #define ROW(name, grammar, detail, transform, select, quantise, pack, flags) \
@@ -144,6 +169,8 @@ static const struct trib_codec_row_info row_infos[] = {ROWS(ROW_INFO)};
  */
 static double delta_of(const struct trib_codec *c)
 {
+    if (c->stages.transform->model)
+        return 0; /* it is as good as what was learned */
     return c->stages.select->delta(c) * c->stages.quantise->delta(c);
 }
 
@@ -167,6 +194,13 @@ static bool selects_unbiased(const struct trib_codec *c)
            (!c->values || (c->values->flags & TRIB_CODEC_UNBIASED));
 }
 
+static bool has_model(const struct trib_codec *c)
+{
+    return c->stages.transform->model;
+}
+
+enum { SHARE_PROBE = 65536 }; /* elements: who shares anything does so of these */
+
 static uint32_t flags_of(const struct trib_codec *c)
 {
     uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
@@ -176,13 +210,13 @@ static uint32_t flags_of(const struct trib_codec *c)
         flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
-    else if (c->stages.quantise->nearest && !c->stages.select->sparse)
+    else if (c->stages.quantise->nearest && !c->stages.select->sparse && !has_model(c))
         flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
         flags |= TRIB_CODEC_FEEDBACK;
     if (c->stages.quantise->lanes && !c->stages.select->sparse)
         flags |= TRIB_CODEC_LINEAR;
-    if (flags & TRIB_CODEC_LINEAR && trib_codec_share_floats(c, 1))
+    if (flags & TRIB_CODEC_LINEAR && trib_codec_share_floats(c, SHARE_PROBE))
         flags |= TRIB_CODEC_SHARED;
     return flags;
 }
@@ -194,6 +228,8 @@ static bool resolve(struct trib_codec *c, struct trib_error *err)
         [TRIB_PACK_OMEGA] = &trib_pack_omega, [TRIB_PACK_ENTROPY] = &trib_pack_entropy};
     const int pack = (int)c->param[TRIB_PARAM_PACK];
     const char *refusal = NULL;
+    if (has_model(c))
+        refusal = c->stages.transform->model->refusal(c);
     if (c->stages.quantise->resolve)
         c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
     if (c->stages.quantise->shared && c->param[TRIB_PARAM_SHARED] > 0)
@@ -222,12 +258,12 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     c->ranks = 1;
     const trib_status_t status = trib_codec_parse(c, text, err);
     if (status != TRIB_OK) {
-        free(c);
+        trib_codec_destroy(c);
         return status;
     }
     trib_codec_print(c);
     if (!resolve(c, err)) {
-        free(c);
+        trib_codec_destroy(c);
         return TRIB_ERR_CODEC;
     }
     c->info.text = c->text;
@@ -240,7 +276,7 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
                   : c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
                       ? "norm=max, more bits or a smaller bucket"
                       : "ef=0 or other values");
-        free(c);
+        trib_codec_destroy(c);
         return TRIB_ERR_CODEC;
     }
     c->info.digest = trib_digest32(c->text, strlen(c->text));
@@ -254,6 +290,8 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
 
 void trib_codec_destroy(struct trib_codec *codec)
 {
+    if (codec)
+        trib_codec_destroy(codec->coefficients);
     free(codec);
 }
 
@@ -288,12 +326,29 @@ trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks, struct t
                          "fewer bits",
                          codec->text, ranks);
     codec->ranks = (uint32_t)ranks;
+    if (codec->coefficients)
+        return trib_codec_for_ranks(codec->coefficients, ranks, err);
     return TRIB_OK;
 }
 
 size_t trib_codec_share_floats(const struct trib_codec *codec, size_t n)
 {
+    if (codec->coefficients)
+        return trib_codec_share_floats(codec->coefficients,
+                                       codec->stages.transform->model->most(codec, n));
+    if (has_model(codec))
+        return codec->stages.transform->model->share_floats(codec, n);
     return has_lanes(codec) ? trib_lanes_share_floats(codec, n) : 0;
+}
+
+trib_op_t trib_codec_share_op(const struct trib_codec *codec)
+{
+    return has_model(codec) && !codec->coefficients ? TRIB_SUM : TRIB_MAX;
+}
+
+size_t trib_codec_piece(const struct trib_codec *codec)
+{
+    return has_model(codec) ? codec->stages.transform->model->piece(codec) : 0;
 }
 
 void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
@@ -306,11 +361,15 @@ void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
 trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out)
 {
+    if (has_model(codec))
+        return trib_model_merge(codec, m, dst, len_out);
     return has_lanes(codec) ? trib_lanes_merge(codec, m, dst, len_out) : TRIB_ERR_CODEC;
 }
 
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
 {
+    if (has_model(codec))
+        return trib_model_word_bound(codec, n);
     if (has_lanes(codec))
         return trib_lanes_bound(codec, n);
     if (codec->stages.select->sparse)
@@ -318,6 +377,32 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
     if (codec->stages.pack->variable)
         return trib_variable_bound(codec, n);
     return codec->stages.quantise->bytes(codec, n);
+}
+
+/* Elements that are handled together; 1: each on its own, or all of a chunk. */
+static size_t together(const struct trib_codec *c)
+{
+    const struct trib_select *s = c->stages.select;
+    const struct trib_quantise *q = c->stages.quantise;
+    if (has_model(c))
+        return c->stages.transform->model->unit(c);
+    if (s->sparse) /* buckets are of what is selected */
+        return s->params & TRIB_PARAM_BIT(BIN) ? (size_t)c->param[TRIB_PARAM_BIN] : s->unit(c);
+    if (has_lanes(c)) {
+        const struct trib_lanes l = q->lanes->lanes(c);
+        return l.heads ? l.bucket : 1;
+    }
+    return q->bucketing ? trib_buckets_layout(c).bucket : 1;
+}
+
+size_t trib_codec_unit(const struct trib_codec *codec)
+{
+    enum { LINE = 64 };
+    const size_t n = together(codec);
+    size_t common = LINE; /* the largest power of two in both */
+    while (n % common)
+        common /= 2;
+    return n / common * LINE;
 }
 
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
@@ -330,6 +415,8 @@ size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
 size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
                          uint8_t *dst)
 {
+    if (has_model(codec))
+        return trib_model_encode(codec, in, dst);
     if (codec->stages.select->sparse)
         return trib_sparse_encode(codec, in, NULL, dst);
     if (codec->stages.pack->variable)
@@ -352,6 +439,8 @@ static bool dense_valid(const struct trib_codec *c, const uint8_t *src, size_t l
 trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
                                 size_t len, float *x, size_t n)
 {
+    if (has_model(codec))
+        return trib_model_plain_decode(codec, src, len, 1.0f, true, x, n);
     if (codec->stages.select->sparse) {
         const struct trib_sparse_decode d = {src, len, x, n, 1.0f, true};
         return trib_sparse_decode(codec, &d);
@@ -370,6 +459,8 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
 trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,
                                     size_t len, float weight, float *acc, size_t n)
 {
+    if (has_model(codec))
+        return trib_model_plain_decode(codec, src, len, weight, false, acc, n);
     if (codec->stages.select->sparse) {
         const struct trib_sparse_decode d = {src, len, acc, n, weight, false};
         return trib_sparse_decode(codec, &d);
@@ -391,10 +482,14 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_
     assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
     assert(!codec->stages.select->sparse);
     const size_t len = trib_codec_encode(codec, in, dst);
-    const trib_status_t status =
-        trib_codec_decode_add(codec, dst, len, -1.0f, residual, in->n);
-    assert(status == TRIB_OK);
-    (void)status;
+    if (in->model) {
+        trib_model_add_own(codec, in, dst, len, -1.0f, residual);
+    } else {
+        const trib_status_t status =
+            trib_codec_decode_add(codec, dst, len, -1.0f, residual, in->n);
+        assert(status == TRIB_OK);
+        (void)status;
+    }
     codec->kernels->drop_not_finite(residual, in->n);
     return len;
 }

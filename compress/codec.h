@@ -20,9 +20,11 @@
 #include <stdint.h>
 
 #include <tributary/status.h>
+#include <tributary/types.h>
 
 struct trib_error;
 struct trib_kernels;
+struct trib_model; /* model.h */
 struct trib_codec; /* immutable after creation; may be used by several threads */
 
 enum {
@@ -34,6 +36,8 @@ enum {
     TRIB_CODEC_FEEDBACK = 16, /* error feedback is on (a row's default, or ef=0/1) */
     TRIB_CODEC_ANY_OP = 32, /* also for min, max, prod (value-wise conversions) */
     TRIB_CODEC_SHARED = 64, /* the ranks agree on scales first: trib_codec_share */
+    TRIB_CODEC_MODEL = 256, /* an all-reduce has a model (model.h); other collectives send
+                             * elements as they are */
     TRIB_CODEC_VOTE = 128, /* a sum is a vote: -1, 0 or 1 come out, not x */
 };
 
@@ -96,8 +100,24 @@ void trib_codec_set_ratio(struct trib_codec *codec, double ratio);
 /** trib_codec_feedback_grows - would error feedback let its error grow without bound? */
 bool trib_codec_feedback_grows(const struct trib_codec *codec);
 
-/** trib_codec_bound - the largest encoding of n elements, in bytes, either mode. */
+/**
+ * trib_codec_bound - the largest encoding of n elements, in bytes, either mode.
+ *
+ * With a model: of a chunk of any length where a whole one has n elements.
+ */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
+
+/** trib_codec_piece - elements that a chunk should have at most; 0: as many as a slot takes. */
+size_t trib_codec_piece(const struct trib_codec *codec);
+
+/**
+ * trib_codec_unit - of how many elements a chunk should hold whole numbers: a multiple of 64,
+ * and of what the codec handles together (a bucket, a rotated block, a bin), which begins
+ * with the chunk.
+ *
+ * Chunks of such sizes give what the whole vector would, where elements do not compete.
+ */
+size_t trib_codec_unit(const struct trib_codec *codec);
 
 /** trib_codec_scratch - bytes of scratch, 64-aligned, that encode or decode of n wants.
  */
@@ -122,6 +142,7 @@ struct trib_encode {
     const float *share; /* TRIB_CODEC_SHARED: what the ranks agreed on; NULL: nothing, then
                          * the word does not add to those of others */
     const struct trib_sent *sent; /* NULL: nobody asks; sparse codecs only */
+    struct trib_model *model; /* TRIB_CODEC_MODEL; NULL: there is none */
 };
 
 /**
@@ -169,12 +190,17 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_
 /**
  * trib_codec_share_floats - how much ranks agree on before n elements are encoded; 0 but
  * for TRIB_CODEC_SHARED.
+ *
+ * With a model: before a chunk of any length where a whole one has n elements.
  */
 size_t trib_codec_share_floats(const struct trib_codec *codec, size_t n);
 
+/** trib_codec_share_op - what they make of it: TRIB_MAX, TRIB_SUM. */
+trib_op_t trib_codec_share_op(const struct trib_codec *codec);
+
 /**
  * trib_codec_share - what this rank's n elements want; the largest of all ranks, float by
- * float, is what each encodes with.
+ * float, is what each encodes with. Codecs without a model.
  *
  * share_out  trib_codec_share_floats(n) floats
  */
@@ -187,9 +213,10 @@ struct trib_word {
 };
 
 struct trib_merge {
-    const struct trib_word *words;
+    struct trib_word *words; /* changed, and back at the end */
     size_t n_words; /* at least 1 */
     size_t n;       /* elements of each */
+    size_t piece;   /* TRIB_CODEC_MODEL: elements of a whole chunk */
     bool final;     /* nothing is added to the sum any more */
     uint32_t ranks; /* to divide by (mean), with final; 0: by nothing */
 };

@@ -16,8 +16,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "compress/model_kind.h"
 #include "compress/number.h"
-#include "compress/stages.h"
 
 enum { SEGMENTS_MAX = 4, NAMES_MAX = 64, POWER_OF_TWO = 1u << 31 };
 
@@ -38,6 +38,7 @@ static const char *const format_names[] = {"e4m3", "e5m2", NULL};
 static const char *const tail_names[] = {"1/16",  "1/32",  "1/64",
                                          "1/128", "1/256", "1/512", NULL};
 static const char *const pack_names[] = {"bits", "omega", "entropy", NULL};
+static const char *const switch_names[] = {"0", "1", NULL};
 static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
@@ -59,6 +60,16 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_TAIL] = {"p", 0.0, 5.0, 1.0, 1, tail_names},
     [TRIB_PARAM_SHARED] = {"shared", 0.0, 1.0, 0.0, 1, NULL},
     [TRIB_PARAM_PACK] = {"pack", 0.0, 2.0, TRIB_PACK_BITS, 1, pack_names},
+    [TRIB_PARAM_RANK] = {"rank", 1.0, 64.0, 4.0, 1, NULL},
+    [TRIB_PARAM_COLUMNS] = {"columns", 1.0, 1048576.0, UNSET, 1, NULL},
+    [TRIB_PARAM_SLICE] = {"slice", 8.0, 4096.0, 768.0, 8, NULL},
+    [TRIB_PARAM_KEPT] = {"kept", 1.0, 4096.0, 96.0, 1, NULL},
+    [TRIB_PARAM_TRAIN] = {"train", 1.0, 1e6, 100.0, 1, NULL},
+    [TRIB_PARAM_CODED] = {"coded", 1.0, 1e9, 400.0, 1, NULL},
+    [TRIB_PARAM_CENTRE] = {"centre", 0.0, 1.0, 0.0, 1, NULL},
+    [TRIB_PARAM_DENSE] = {"dense", 0.0, 1e9, 200.0, 1, NULL},
+    [TRIB_PARAM_RATE] = {"rate", 1e-6, 1.0, 1e-3, 0, NULL},
+    [TRIB_PARAM_INNOVATION] = {"innovation", 1e-9, 1.0, 1e-5, 0, NULL},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
@@ -170,9 +181,54 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
                      "codec \"%s\": there is no \"%s\", only %s", p->text, name, all);
 }
 
+/* Rows whose words add, once ranks share what they measure with. */
+static bool adds(const struct trib_codec_row *row)
+{
+    return quantises(row) && (row->stages.quantise->lanes || row->stages.quantise->shared);
+}
+
+static bool is_model(const struct trib_codec_row *row)
+{
+    return row->stages.transform->model;
+}
+
+/* What stands behind the "+" of a model: a codec of its own, for the coefficients. */
+static trib_status_t find_coefficients(struct parsing *p)
+{
+    const struct segment *s = &p->segments[1];
+    const struct trib_codec_row *row = row_find(s->name);
+    char text[TRIB_CODEC_TEXT_MAX], all[512];
+    const char *names[NAMES_MAX];
+    if (!row)
+        return fail_name(p, s->name, adds);
+    join_names(all, sizeof all, names, names_of(adds, names), ", ");
+    if (!adds(row))
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": words of \"%s\" do not add; behind \"+\" comes one "
+                         "of %s",
+                         p->text, s->name, all);
+    const bool named = s->params && strstr(s->params, "shared=");
+    const bool share = row->stages.quantise->shared && !named;
+    snprintf(text, sizeof text, "%s%s%s%s%s", s->name, s->params || share ? ":" : "",
+             s->params ? s->params : "", s->params && share ? "," : "",
+             share ? "shared=1" : "");
+    const trib_status_t status =
+        trib_codec_create(text, p->codec->kernels, p->err, &p->codec->coefficients);
+    if (status != TRIB_OK)
+        return status;
+    const uint32_t flags = trib_codec_info(p->codec->coefficients)->flags;
+    if (flags & TRIB_CODEC_LINEAR && !(flags & TRIB_CODEC_FEEDBACK))
+        return TRIB_OK;
+    return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": behind \"+\" comes %s", p->text,
+                     flags & TRIB_CODEC_LINEAR ? "no ef=1; it stands before the \"+\""
+                                               : "what adds: shared=1");
+}
+
 static trib_status_t find_values(struct parsing *p)
 {
     const struct trib_codec_row *first = p->codec->row;
+    if (is_model(first) && first->stages.transform->model->quantised && p->n_segments == 2)
+        return find_coefficients(p);
     const char *name = p->segments[1].name, *names[NAMES_MAX];
     char all[512];
     if (!selects_alone(first) || p->n_segments > 2)
@@ -214,7 +270,8 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
         return 0;
     if (segment == 1) /* positions differ from rank to rank, so nothing is shared */
         return c->stages.quantise->params & ~TRIB_PARAM_BIT(SHARED);
-    const uint32_t own = c->values ? 0 : c->stages.quantise->params;
+    const struct trib_model_kind *model = c->stages.transform->model;
+    const uint32_t own = model ? model->params : c->values ? 0 : c->stages.quantise->params;
     return c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
 }
 
@@ -350,10 +407,15 @@ static bool feeds_back(const struct trib_codec *c)
 
 static void set_defaults(struct trib_codec *c)
 {
+    const struct trib_model_kind *model = c->stages.transform->model;
+
     for (int id = 0; id < TRIB_PARAM_COUNT; id++)
         c->param[id] = params[id].fallback;
     if (c->stages.quantise->nearest)
         c->param[TRIB_PARAM_ROUND] = TRIB_ROUND_NEAREST;
+    c->param[TRIB_PARAM_RATIO] = model ? model->ratio : c->stages.select->ratio;
+    if (model && model->train > 0)
+        c->param[TRIB_PARAM_TRAIN] = model->train;
 }
 
 static trib_status_t parse(struct parsing *p)
@@ -364,7 +426,8 @@ static trib_status_t parse(struct parsing *p)
     if (status != TRIB_OK)
         return status;
     set_defaults(p->codec);
-    for (size_t i = 0; i < p->n_segments && status == TRIB_OK; i++)
+    const size_t own = p->codec->coefficients ? 1 : p->n_segments;
+    for (size_t i = 0; i < own && status == TRIB_OK; i++)
         status = parse_segment(p, i);
     if (status != TRIB_OK)
         return status;
@@ -372,8 +435,8 @@ static trib_status_t parse(struct parsing *p)
     if ((p->given & both) == both)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": give ratio or k, not both", p->text);
-    if (!(p->given & both))
-        p->codec->param[TRIB_PARAM_RATIO] = p->codec->stages.select->ratio;
+    if (p->given & TRIB_PARAM_BIT(K))
+        p->codec->param[TRIB_PARAM_RATIO] = UNSET;
     if (!(p->given & TRIB_PARAM_BIT(EF)))
         p->codec->param[TRIB_PARAM_EF] = feeds_back(p->codec);
     return TRIB_OK;
@@ -395,6 +458,16 @@ trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
 
 /* ---- canonical text -------------------------------------------------------------- */
 
+static void value_print(const struct param *param, double v, char *out, size_t bytes)
+{
+    if (param->names && v >= 0)
+        snprintf(out, bytes, "%s", param->names[(int)v]);
+    else if (v >= 0)
+        trib_number_print(out, bytes, v);
+    else
+        out[0] = '\0';
+}
+
 static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *out,
                             size_t bytes)
 {
@@ -403,10 +476,7 @@ static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *ou
         char value[32];
         if (!(shown >> id & 1u) || c->param[id] < 0)
             continue;
-        if (params[id].names)
-            snprintf(value, sizeof value, "%s", params[id].names[(int)c->param[id]]);
-        else
-            trib_number_print(value, sizeof value, c->param[id]);
+        value_print(&params[id], c->param[id], value, sizeof value);
         len += (size_t)snprintf(out + len, bytes - len, "%c%s=%s", len ? ',' : ':',
                                 params[id].key, value);
     }
@@ -424,5 +494,50 @@ void trib_codec_print(struct trib_codec *c)
         len += (size_t)snprintf(c->text + len, bytes - len, "%s%s", i ? "+" : "", names[i]);
         len += segment_print(c, segment_params(c, i), c->text + len, bytes - len);
     }
+    if (c->coefficients)
+        snprintf(c->text + len, bytes - len, "+%s", c->coefficients->text);
     trib_number_leave(plain, before);
+}
+
+/* ---- what trib-info shows ---------------------------------------------------------- */
+
+static void range_print(const struct param *param, char *out, size_t bytes)
+{
+    char lowest[32], highest[32];
+    trib_number_print(lowest, sizeof lowest, param->lowest);
+    trib_number_print(highest, sizeof highest, param->highest);
+    snprintf(out, bytes, "%s to %s", lowest, highest);
+    if (param->multiple == POWER_OF_TWO)
+        trib_text_append(out, bytes, ", a power of two");
+    else if (param->multiple > 1)
+        trib_text_append(out, bytes, ", a multiple of %u", param->multiple);
+    else if (param->multiple == 1)
+        trib_text_append(out, bytes, ", whole");
+}
+
+size_t trib_codec_params(const struct trib_codec *c,
+                         struct trib_param_text params_out[TRIB_PARAM_TEXTS_MAX])
+{
+    size_t n = 0;
+    locale_t plain;
+    const locale_t before = trib_number_enter(&plain);
+    for (size_t segment = 0; segment < (c->values ? 2 : 1); segment++) {
+        const uint32_t allowed = segment_params(c, segment);
+        for (int id = 0; id < TRIB_PARAM_COUNT; id++) {
+            if (!(allowed >> id & 1u))
+                continue;
+            struct trib_param_text *p = &params_out[n++];
+            *p = (struct trib_param_text){.segment = segment,
+                                          .id = (enum trib_param_id)id,
+                                          .key = params[id].key,
+                                          .names = params[id].names};
+            /* 0 or 1 are no range but two values */
+            if (!p->names && params[id].multiple == 1 && params[id].highest == 1)
+                p->names = switch_names;
+            value_print(&params[id], c->param[id], p->value, sizeof p->value);
+            range_print(&params[id], p->range, sizeof p->range);
+        }
+    }
+    trib_number_leave(plain, before);
+    return n;
 }

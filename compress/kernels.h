@@ -206,6 +206,27 @@ struct trib_grid {
     uint32_t cell[TRIB_GRID_POINTS_MAX + 1];
 };
 
+enum { TRIB_GEMM_SCRATCH = 640 << 10 }; /* bytes, aligned to 64 */
+
+/*
+ * C = A B, or C += A B. A is m x k, B is k x n, C is m x n; any of m, n, k may be 0.
+ * Row-major: element (i, j) of A is at a[i * lda + j], where a_transposed at
+ * a[j * lda + i]; B likewise; that of C is at c[i * ldc + j]. C overlaps nothing else.
+ *
+ * An element of C is s = 0, or where add what it was, then s = fma(A[i][p], B[p][j], s)
+ * for p = 0, 1 … k - 1: one rounding a term, so that all instruction sets, and hence all
+ * ranks, get the same bits.
+ */
+struct trib_gemm {
+    size_t m, n, k;
+    const float *a, *b;
+    float *c;
+    size_t lda, ldb, ldc;
+    bool a_transposed, b_transposed;
+    bool add;
+    void *scratch; /* TRIB_GEMM_SCRATCH */
+};
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -313,6 +334,7 @@ struct trib_kernels {
     /* points[i] = value[symbols[i] & 15]; points may be symbols */
     void (*grid_points)(uint8_t *points, const uint8_t *symbols, size_t n,
                         const uint8_t value[TRIB_GRID_SYMBOLS]);
+    void (*gemm)(const struct trib_gemm *g);
 };
 
 /**

@@ -6,6 +6,7 @@
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
 #include "compress/kernels_scalar_feedback.h"
+#include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
 #include "compress/kernels_scalar_hadamard.h"
 #include "compress/kernels_tables.h"
@@ -288,6 +289,11 @@ static void grid_points(uint8_t *points, const uint8_t *symbols, size_t n,
     grid_points_scalar(points, symbols, n, value);
 }
 
+static void gemm(const struct trib_gemm *g)
+{
+    gemm_scalar(g);
+}
+
 const struct trib_kernels trib_kernels_c = {
     .isa = "c",
     .reduce =
@@ -353,4 +359,5 @@ const struct trib_kernels trib_kernels_c = {
     .hadamard = hadamard,
     .grid_encode = grid_encode,
     .grid_points = grid_points,
+    .gemm = gemm,
 };

@@ -7,6 +7,7 @@
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
+#include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
 #include "compress/kernels_scalar_hadamard.h"
 #include "compress/kernels_tables.h"
@@ -110,6 +111,7 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 #include "compress/kernels_vec_select.h"
 #include "compress/kernels_vec_feedback.h"
 #include "compress/kernels_vec_quant.h"
+#include "compress/kernels_vec_gemm.h"
 #include "compress/kernels_vec_grid.h"
 #include "compress/kernels_vec_hadamard.h"
 
@@ -176,4 +178,5 @@ const struct trib_kernels VEC_TABLE = {
     .hadamard = hadamard,
     .grid_encode = grid_encode,
     .grid_points = grid_points,
+    .gemm = gemm,
 };

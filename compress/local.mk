@@ -6,16 +6,18 @@ libtributary_all_la_LIBADD += libcompress.la
 libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 libcompress_la_LIBADD =
 libcompress_la_SOURCES = \
+	compress/autoencoder.c compress/autoencoder.h \
 	compress/bitpack.h \
 	compress/adacomp.c \
 	compress/blocks.c \
 	compress/buckets.c compress/buckets.h \
 	compress/codec.c compress/codec.h \
 	compress/codec_text.c \
-	compress/feedback_rule.c compress/feedback_rule.h \
+	compress/conv1d.c compress/conv1d.h \
+	compress/dgc.c \
 	compress/entropy.c \
 	compress/f8.c \
-	compress/dgc.c \
+	compress/feedback_rule.c compress/feedback_rule.h \
 	compress/gaps.c compress/gaps.h \
 	compress/hadamard.c compress/hadamard.h \
 	compress/half.c \
@@ -23,24 +25,31 @@ libcompress_la_SOURCES = \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
-	compress/kernels_scalar_feedback.h compress/kernels_scalar_quant.h \
+	compress/kernels_scalar_feedback.h compress/kernels_scalar_gemm.h \
 	compress/kernels_scalar_grid.h compress/kernels_scalar_hadamard.h \
-	compress/kernels_scalar_integers.h compress/kernels_scalar_select.h \
+	compress/kernels_scalar_integers.h compress/kernels_scalar_quant.h \
+	compress/kernels_scalar_select.h \
 	compress/kernels_tables.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
-	compress/kernels_vec_feedback.h compress/kernels_vec_grid.h \
-	compress/kernels_vec_hadamard.h compress/kernels_vec_integers.h \
-	compress/kernels_vec_quant.h \
+	compress/kernels_vec_feedback.h compress/kernels_vec_gemm.h \
+	compress/kernels_vec_grid.h compress/kernels_vec_hadamard.h \
+	compress/kernels_vec_integers.h compress/kernels_vec_quant.h \
 	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/lanes.c compress/lanes.h \
+	compress/model.c compress/model.h compress/model_kind.h \
+	compress/model_teach.c compress/powersgd.c compress/gradiveq.c \
 	compress/levels.c \
+	compress/lgc.c compress/lgc.h compress/lgc_ps.c compress/lgc_ring.c \
 	compress/noise.h \
 	compress/number.c compress/number.h \
 	compress/octaves.c \
 	compress/omega.c compress/omega.h \
+	compress/orthonormal.c compress/orthonormal.h \
+	compress/pca.c compress/pca.h \
 	compress/powers.c \
 	compress/randomk.c \
 	compress/select.c compress/selection.h \
+	compress/sheet.c compress/sheet.h \
 	compress/sign.c \
 	compress/sparse.c \
 	compress/stages.h \

@@ -37,6 +37,16 @@ enum trib_param_id {
     TRIB_PARAM_ROTATION,
     TRIB_PARAM_TAIL,
     TRIB_PARAM_PACK,
+    TRIB_PARAM_RANK,
+    TRIB_PARAM_COLUMNS,
+    TRIB_PARAM_SLICE,
+    TRIB_PARAM_KEPT,
+    TRIB_PARAM_TRAIN,
+    TRIB_PARAM_CODED,
+    TRIB_PARAM_CENTRE,
+    TRIB_PARAM_DENSE,
+    TRIB_PARAM_RATE,
+    TRIB_PARAM_INNOVATION,
     TRIB_PARAM_EF,
     TRIB_PARAM_COUNT,
 };
@@ -57,8 +67,12 @@ struct trib_code {
     size_t count;
 };
 
+struct trib_model_kind; /* model_kind.h */
+
 struct trib_transform {
     const char *name;
+    /* what it learns in a plan: then model.c makes the words, no other stage. Or NULL */
+    const struct trib_model_kind *model;
     /* the vector to select from: x itself, or n floats in scratch */
     const float *(*apply)(const struct trib_codec *c, const float *x, size_t n,
                           void *scratch);
@@ -132,6 +146,7 @@ struct trib_codec {
     const struct trib_codec_row *row;
     const struct trib_codec_row *values; /* whose quantiser takes the row's place: what stands
                                           * behind a "+"; or NULL */
+    struct trib_codec *coefficients; /* a model's, where they are not written as f32; or NULL */
     struct trib_stages stages;
     const struct trib_kernels *kernels;
     double param[TRIB_PARAM_COUNT];
@@ -148,6 +163,10 @@ const float *trib_transform_in_place(const struct trib_codec *c, const float *x,
 
 extern const struct trib_transform trib_transform_none;
 extern const struct trib_transform trib_transform_hadamard;
+extern const struct trib_transform trib_transform_powersgd;
+extern const struct trib_transform trib_transform_gradiveq;
+extern const struct trib_transform trib_transform_lgc;
+extern const struct trib_transform trib_transform_lgc_ps;
 extern const struct trib_select trib_select_all;
 extern const struct trib_select trib_select_topk;
 extern const struct trib_select trib_select_dgc;
@@ -190,6 +209,22 @@ extern const size_t trib_codecs_count;
 trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
                                struct trib_error *err);
 void trib_codec_print(struct trib_codec *c);
+
+/* A parameter that the text of a codec may have. */
+struct trib_param_text {
+    size_t segment; /* 0: before a "+", 1: behind it */
+    enum trib_param_id id;
+    const char *key;
+    const char *const *names; /* of its values, where they are few; NULL-terminated */
+    char value[32]; /* "": none */
+    char range[96];
+};
+
+enum { TRIB_PARAM_TEXTS_MAX = 2 * TRIB_PARAM_COUNT };
+
+/** trib_codec_params - all of them, in the order of the canonical text; their number. */
+size_t trib_codec_params(const struct trib_codec *c,
+                         struct trib_param_text params_out[TRIB_PARAM_TEXTS_MAX]);
 
 /* sparse.c: the block of a sparse codec */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n);

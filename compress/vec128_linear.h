@@ -10,6 +10,9 @@
 
 /* clang-format off */
 
+/* a * b + c, rounded once */
+VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(vfmaq_f32(ps(c), ps(a), ps(b))); }
+
 /* lane j gets a minus where bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {
@@ -27,6 +30,20 @@ VEC vec v_butterfly_lanes(vec v)
     x = vfmaq_f32(vextq_f32(x, x, 2), x, vld1q_f32(far));
     x = vfmaq_f32(vrev64q_f32(x), x, vld1q_f32(near));
     return of_ps(x);
+}
+
+enum { V_TILE_ROWS = 12 /* by two vecs: what 32 registers hold of a product */ };
+
+/* lane j of vec i becomes lane i of vec j */
+VEC void v_transpose(vec t[4])
+{
+    /* of two vecs, lanes 0 and 2; lanes 1 and 3 */
+    const vec a0 = vtrn1q_u32(t[0], t[1]), a1 = vtrn2q_u32(t[0], t[1]);
+    const vec b0 = vtrn1q_u32(t[2], t[3]), b1 = vtrn2q_u32(t[2], t[3]);
+    t[0] = of_u64(vtrn1q_u64(u64(a0), u64(b0)));
+    t[1] = of_u64(vtrn1q_u64(u64(a1), u64(b1)));
+    t[2] = of_u64(vtrn2q_u64(u64(a0), u64(b0)));
+    t[3] = of_u64(vtrn2q_u64(u64(a1), u64(b1)));
 }
 
 /* v + 1 where a < b */

@@ -12,6 +12,9 @@
 
 /* clang-format off */
 
+/* a * b + c, rounded once */
+VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(_mm256_fmadd_ps(ps(a), ps(b), ps(c))); }
+
 /* lane j gets a minus where bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {
@@ -32,6 +35,33 @@ VEC vec v_butterfly_lanes(vec v)
     x = _mm256_fmadd_ps(x, mid, _mm256_permute_ps(x, _MM_SHUFFLE(1, 0, 3, 2)));
     x = _mm256_fmadd_ps(x, near, _mm256_permute_ps(x, _MM_SHUFFLE(2, 3, 0, 1)));
     return of_ps(x);
+}
+
+enum { V_TILE_ROWS = 6 /* by two vecs: what 16 registers hold of a product */ };
+
+/* lane j of vec i becomes lane i of vec j */
+VEC void v_transpose(vec t[8])
+{
+    __m256 a[8], b[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm256_unpacklo_ps(ps(t[i]), ps(t[i + 1]));
+        a[i + 1] = _mm256_unpackhi_ps(ps(t[i]), ps(t[i + 1]));
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i += 4) {
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; j++) {
+            const __m256d low = _mm256_castps_pd(a[i + j]), high = _mm256_castps_pd(a[i + j + 2]);
+            b[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, high));
+            b[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, high));
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        t[i] = of_ps(_mm256_permute2f128_ps(b[i], b[i + 4], 0x20));
+        t[i + 4] = of_ps(_mm256_permute2f128_ps(b[i], b[i + 4], 0x31));
+    }
 }
 
 /* v + 1 where a < b */

@@ -12,6 +12,9 @@
 
 /* clang-format off */
 
+/* a * b + c, rounded once */
+VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(_mm512_fmadd_ps(ps(a), ps(b), ps(c))); }
+
 /* lane j gets a minus where bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {
@@ -33,6 +36,40 @@ VEC vec v_butterfly_lanes(vec v)
     x = _mm512_fmadd_ps(x, d2, _mm512_permute_ps(x, _MM_SHUFFLE(1, 0, 3, 2)));
     x = _mm512_fmadd_ps(x, d1, _mm512_permute_ps(x, _MM_SHUFFLE(2, 3, 0, 1)));
     return of_ps(x);
+}
+
+enum { V_TILE_ROWS = 12 /* by two vecs: what 32 registers hold of a product */ };
+
+/* lane j of vec i becomes lane i of vec j */
+VEC void v_transpose(vec t[16])
+{
+    __m512 a[16], b[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i += 2) {
+        a[i] = _mm512_unpacklo_ps(ps(t[i]), ps(t[i + 1]));
+        a[i + 1] = _mm512_unpackhi_ps(ps(t[i]), ps(t[i + 1]));
+    }
+    /* b[4 * i + j]: of rows 4 i … 4 i + 3, columns j, j + 4, j + 8, j + 12 */
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i += 4) {
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; j++) {
+            const __m512d low = _mm512_castps_pd(a[i + j]), high = _mm512_castps_pd(a[i + j + 2]);
+            b[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+            b[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+        }
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < 4; j++) {
+        const __m512 low = _mm512_shuffle_f32x4(b[j], b[4 + j], 0x88);
+        const __m512 low2 = _mm512_shuffle_f32x4(b[8 + j], b[12 + j], 0x88);
+        const __m512 high = _mm512_shuffle_f32x4(b[j], b[4 + j], 0xdd);
+        const __m512 high2 = _mm512_shuffle_f32x4(b[8 + j], b[12 + j], 0xdd);
+        t[j] = of_ps(_mm512_shuffle_f32x4(low, low2, 0x88));
+        t[8 + j] = of_ps(_mm512_shuffle_f32x4(low, low2, 0xdd));
+        t[4 + j] = of_ps(_mm512_shuffle_f32x4(high, high2, 0x88));
+        t[12 + j] = of_ps(_mm512_shuffle_f32x4(high, high2, 0xdd));
+    }
 }
 
 /* v + 1 where a < b */

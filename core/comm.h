@@ -26,6 +26,8 @@ struct trib_plan {
     size_t lengths[2]; /* elements of send and recv, for checks */
     char why[256];     /* of the algorithm */
     uint32_t loaded;   /* steps by which a loaded state is ahead of the starts */
+    struct trib_plan *exchange; /* of what run.desc.model learns, or NULL */
+    float *exchanged;           /* the vector of that plan */
 };
 
 /* What the blocking calls look their plan up by. */
@@ -217,6 +219,13 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
 
 /** trib_plan_idle - may its state be touched? TRIB_ERR_BUSY and a sentence while it runs. */
 trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call);
+
+/** trib_plan_make_model - where its codec wants one; the vector was cut. plan_model.c */
+trib_status_t trib_plan_make_model(struct trib_plan *plan);
+void trib_plan_dispose_model(struct trib_plan *plan);
+
+/** trib_plan_launch - trib_run_start, and before it the exchange that it waits for. */
+void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv);
 
 /** trib_plan_digest - what the frames of the plan carry of codec, feedback, algorithm, chunk. */
 uint32_t trib_plan_digest(const struct trib_plan *plan);

@@ -12,6 +12,7 @@
 #include "base/meminfo.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
+#include "compress/sheet.h"
 #include "core/comm.h"
 #include "topo/machine.h"
 
@@ -263,6 +264,36 @@ trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes)
              st == TRIB_OK ? trib_codec_info(c)->text : trib_error_text(&err));
     if (st == TRIB_OK)
         trib_codec_destroy(c);
+    return st;
+}
+
+static trib_status_t describe(const char *codec, trib_codec_sheet_fn fn, void *arg)
+{
+    struct trib_sheet *sheet;
+    struct trib_error err = {0};
+    trib_status_t st = trib_sheet_create(codec, &err, &sheet);
+
+    if (st != TRIB_OK) {
+        trib_say_error(trib_error_text(&err));
+        return st;
+    }
+    fn(arg, trib_sheet_get(sheet));
+    trib_sheet_destroy(sheet);
+    return TRIB_OK;
+}
+
+trib_status_t trib_codec_describe(const char *codec, trib_codec_sheet_fn fn, void *arg)
+{
+    const struct trib_codec_row_info *rows;
+    size_t n = trib_codec_rows(&rows);
+    trib_status_t st = TRIB_OK;
+
+    if (!fn)
+        return TRIB_ERR_INVALID;
+    if (codec)
+        return describe(codec, fn, arg);
+    for (size_t i = 0; i < n && st == TRIB_OK; i++)
+        st = describe(rows[i].name, fn, arg);
     return st;
 }
 

@@ -102,6 +102,11 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
         plan->codec = NULL;
         return TRIB_OK;
     }
+    if (info->flags & TRIB_CODEC_MODEL && sums(coll) && coll != TRIB_ALLREDUCE)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s learns from sums that all ranks get, which %s does "
+                              "not give: use allreduce, or another codec",
+                              info->text, trib_coll_name(coll));
     if (d->dtype > TRIB_BF16)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "codec %s is for floating-point elements, dtype is %s: "
@@ -143,11 +148,12 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     struct trib_comm *comm = plan->comm;
     const char *name = d->algorithm ? d->algorithm : comm->cfg.algorithm;
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
+    bool merged = sums(shape->coll) && flags & TRIB_CODEC_LINEAR; /* never encoded anew */
     struct trib_choice choice = {
         .bytes = d->count * trib_dtype_size(d->dtype),
         .load_store = comm->load_store,
         .sparse = flags & TRIB_CODEC_SPARSE,
-        .lossy = plan->codec != NULL,
+        .lossy = plan->codec && !merged,
         .oversubscribed = comm->oversubscribed,
         .one_host = comm->one_host,
         .slot_bytes = comm->cfg.chunk,
@@ -164,23 +170,48 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     return TRIB_OK;
 }
 
-/* The most elements of which a code word fits into a slot: a multiple of 64. */
+/* The most elements of which a code word fits into a slot: whole units where there is room
+ * for one, else lines. */
+static size_t words_max(const struct trib_codec *codec, size_t slot_bytes)
+{
+    size_t wished = trib_codec_piece(codec), unit = trib_codec_unit(codec);
+    size_t room = wished ? wished : slot_bytes / sizeof(float);
+
+    if (unit > room || trib_codec_bound(codec, unit) > slot_bytes)
+        unit = 64;
+    size_t n = room / unit * unit;
+    if (n == 0)
+        n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
+    while (n > unit && trib_codec_bound(codec, n) > slot_bytes)
+        n -= unit;
+    return n;
+}
+
 static size_t piece_max(const struct trib_plan *plan, size_t slot_bytes,
                         size_t element_bytes)
 {
-    if (!plan->codec)
-        return slot_bytes / element_bytes;
-    size_t n = slot_bytes / sizeof(float) / 64 * 64;
-    if (n == 0)
-        n = 64; /* a chunk smaller than that, in slots of 4 KiB or more */
-    while (n > 64 && trib_codec_bound(plan->codec, n) > slot_bytes)
-        n -= 64;
-    return n;
+    return plan->codec ? words_max(plan->codec, slot_bytes) : slot_bytes / element_bytes;
 }
 
 static size_t divide_up(size_t a, size_t b)
 {
     return (a + b - 1) / b;
+}
+
+/*
+ * n elements or a few more, so that chunks begin with a cache line, and with a bucket where
+ * the codec has such: where a chunk begins then does not show in what becomes of the
+ * elements, and short vectors rather leave chunks empty. A unit larger than a chunk may be
+ * is cut.
+ */
+static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size_t line)
+{
+    size_t unit = plan->codec ? trib_codec_unit(plan->codec) : line;
+
+    if (unit > most)
+        unit = 64;
+    size_t whole = divide_up(n, unit) * unit;
+    return whole <= most && (n > line || plan->codec) ? whole : n;
 }
 
 /* A code word is of as many elements everywhere: what is lost does not depend on the way. */
@@ -204,25 +235,23 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     size_t most = piece_max(plan, slot, size);
     size_t usual = slot < comm->chunk_asked ? slot : comm->chunk_asked;
     size_t parts = blocked(r->op.coll) ? 1 : r->n_chunks;
-    size_t line = 64 / size;
 
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.size : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
     size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
-    if (rounds < good && usual < slot) { /* of large chunks not too few */
+    bool wished = plan->codec && trib_codec_piece(plan->codec);
+    if (rounds < good && usual < slot && !wished) { /* of large chunks not too few */
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
         rounds = more < good ? more : good;
     }
-    rounds = rounds ? rounds : 1;
+    r->piece = piece_of(plan, divide_up(d->count, parts * (rounds ? rounds : 1)), most, 64 / size);
+    rounds = r->piece ? divide_up(d->count, parts * r->piece) : 1; /* none without elements */
     if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
                               "%zu elements are more chunks of %zu bytes than can be "
                               "numbered (raise TRIB_CHUNK)",
                               d->count, slot);
-    r->piece = divide_up(d->count, parts * rounds);
-    if (r->piece > line && divide_up(r->piece, line) * line <= most)
-        r->piece = divide_up(r->piece, line) * line;
     r->rounds = (uint32_t)rounds;
     r->zero_copy = !plan->codec && comm->cfg.zero_copy && comm->engine.size > 1 &&
                    r->piece * size >= ZERO_COPY_MIN;
@@ -253,8 +282,10 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     struct trib_run_desc *r = &plan->run.desc;
     size_t floats = trib_codec_share_floats(plan->codec, r->piece) * r->n_chunks;
     size_t slot = plan->comm->cfg.chunk / sizeof(float);
-    struct trib_shape shape = {
-        .coll = TRIB_ALLREDUCE, .op = TRIB_MAX, .rank = e->rank, .size = e->size};
+    struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
+                               .op = trib_codec_share_op(plan->codec),
+                               .rank = e->rank,
+                               .size = e->size};
     struct trib_choice choice = {
         .bytes = floats * sizeof(float),
         .load_store = plan->comm->load_store,
@@ -321,7 +352,9 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     st = trib_plan_feedback(plan, d);
     if (st == TRIB_OK)
         st = cut(plan, d);
-    bool share = plan->codec && trib_codec_info(plan->codec)->flags & TRIB_CODEC_SHARED;
+    if (st == TRIB_OK && plan->codec)
+        st = trib_plan_make_model(plan);
+    bool share = plan->codec && trib_codec_share_floats(plan->codec, r->piece) > 0;
     if (st == TRIB_OK && share && sums(shape.coll) && shape.size > 1 && d->count)
         st = put_share_first(plan, &schedule);
     if (st == TRIB_OK) {
@@ -387,6 +420,7 @@ void trib_plan_destroy(struct trib_plan *plan)
     if (!plan)
         return;
     trib_run_dispose(&plan->run);
+    trib_plan_dispose_model(plan);
     trib_codec_destroy(plan->codec);
     free(plan);
 }
@@ -475,7 +509,7 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
     if (st != TRIB_OK)
         return st;
     trib_comm_lock(comm);
-    trib_run_start(e, &plan->run, send, recv);
+    trib_plan_launch(plan, send, recv);
     st = trib_engine_wait(e, &plan->run);
     trib_comm_unlock(comm);
     return st;
@@ -502,7 +536,7 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     trib_comm_lock(comm);
     st = trib_driver_start(comm);
     if (st == TRIB_OK) {
-        trib_run_start(&comm->engine, &plan->run, send, plan->recv);
+        trib_plan_launch(plan, send, plan->recv);
         trib_engine_awake(&comm->engine);
         (void)trib_engine_progress(&comm->engine);
     }

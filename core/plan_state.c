@@ -46,6 +46,7 @@ struct section {
     void *data;
     size_t bytes;
     const char *text; /* to be compared, not loaded */
+    struct trib_model *model; /* whose bytes they are; or NULL */
 };
 
 struct sections {
@@ -78,6 +79,10 @@ static void sections_of(struct trib_plan *plan, struct sections *s)
     add(s, "own", run->feedback.own, vector);
     add(s, "sum", run->feedback.sum, vector);
     add(s, "sent", run->feedback.sent, run->desc.total / 8 + 1);
+    if (run->desc.model)
+        s->at[s->n++] = (struct section){.name = "model",
+                                         .bytes = trib_model_bytes(run->desc.model),
+                                         .model = run->desc.model};
 }
 
 static size_t padded(size_t bytes)
@@ -127,7 +132,10 @@ static void write_sections(const struct sections *s, uint8_t *at)
         memcpy(h.name, x->name, strlen(x->name));
         memcpy(at, &h, sizeof(h));
         at += sizeof(h);
-        memcpy(at, x->text ? x->text : x->data, x->bytes);
+        if (x->model)
+            trib_model_write(x->model, at);
+        else
+            memcpy(at, x->text ? x->text : x->data, x->bytes);
         memset(at + x->bytes, 0, pad);
         at += x->bytes + pad;
     }
@@ -302,6 +310,23 @@ static trib_status_t check_sections(struct trib_plan *plan, const struct section
     return TRIB_OK;
 }
 
+/* They may refuse their bytes; what else there is follows then. */
+static trib_status_t read_models(struct trib_plan *plan, const struct sections *s,
+                                 const uint8_t *const found[])
+{
+    struct trib_error err = {0};
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct section *x = &s->at[i];
+        const trib_status_t st =
+            x->model ? trib_model_read(x->model, found[i], x->bytes, &err) : TRIB_OK;
+        if (st != TRIB_OK)
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "section \"%s\": %s", x->name,
+                                  trib_error_text(&err));
+    }
+    return TRIB_OK;
+}
+
 trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t bytes)
 {
     const uint8_t *found[SECTIONS_MAX] = {NULL};
@@ -325,9 +350,12 @@ trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t 
         st = check_sections(plan, &s, state, bytes, found);
     if (st != TRIB_OK)
         return st;
+    st = read_models(plan, &s, found);
+    if (st != TRIB_OK)
+        return st;
     const uint32_t starts = plan->run.step - plan->loaded;
     for (size_t i = 0; i < s.n; i++)
-        if (!s.at[i].text)
+        if (s.at[i].data)
             memcpy(s.at[i].data, found[i], s.at[i].bytes);
     plan->loaded = plan->run.step - starts;
     plan->run.desc.digest = plan->run.frame.digest = trib_plan_digest(plan);

@@ -11,6 +11,7 @@ examples_train_SOURCES = \
 	examples/draw.h \
 	examples/mlp.c examples/mlp.h \
 	examples/mnist.c examples/mnist.h \
+	examples/record.c examples/record.h \
 	examples/report.c examples/report.h \
 	examples/train.c \
 	examples/train_options.c examples/train_options.h

@@ -18,6 +18,7 @@
 #include "examples/draw.h"
 #include "examples/mlp.h"
 #include "examples/mnist.h"
+#include "examples/record.h"
 #include "examples/report.h"
 #include "examples/train_options.h"
 
@@ -40,7 +41,9 @@ struct train {
     float *gradient; /* one vector, summed in place, in reach of the peers */
     trib_plan_t *plan; /* holds the codec's error feedback: one plan for the vector */
     struct report_state state;
+    size_t next_point; /* the step behind which is evaluated and recorded */
     struct report report; /* rank 0 only */
+    struct record record; /* rank 0 only */
 };
 
 /* Says what failed; every library call's status passes through here. */
@@ -86,10 +89,20 @@ static float learning_rate(const struct train *t)
     return t->options.rate * share;
 }
 
+static int is_point(const struct train *t, size_t step)
+{
+    return step == t->next_point || step == t->state.steps;
+}
+
 static int gradient_ready(void *arg, size_t first, size_t count)
 {
     struct train *t = arg;
     uint64_t begin = report_clock();
+
+    /* from here on the sum may overwrite it */
+    if (is_point(t, t->state.step + 1))
+        record_piece(&t->record, t->gradient, first, count);
+
     trib_status_t status = trib_plan_ready(t->plan, first, count);
 
     t->state.library_ns += report_clock() - begin;
@@ -161,15 +174,17 @@ static int evaluate(struct train *t)
  */
 static int train_all(struct train *t)
 {
-    int watched = t->options.csv != NULL || t->options.progress != TRAIN_PROGRESS_NONE;
-    size_t next = watched ? 1 : t->state.steps;
+    int watched = t->options.csv != NULL || t->options.record != NULL ||
+                  t->options.progress != TRAIN_PROGRESS_NONE;
+
+    t->next_point = watched ? 1 : t->state.steps;
 
     while (t->state.step < t->state.steps) {
         if (train_step(t) != 0)
             return -1;
-        if (t->state.step == next || t->state.step == t->state.steps) {
-            next += t->state.step / 2 + 1;
-            if (evaluate(t) != 0)
+        if (is_point(t, t->state.step)) {
+            t->next_point += t->state.step / 2 + 1;
+            if (record_write(&t->record, t->state.step) != 0 || evaluate(t) != 0)
                 return -1;
         }
         if (t->rank == 0)
@@ -319,7 +334,10 @@ static int set_up(struct train *t)
         return -1;
 
     int opened =
-        t->rank != 0 || report_open(&t->report, &t->options, error, ERROR_BYTES) == 0;
+        t->rank != 0 ||
+        (report_open(&t->report, &t->options, error, ERROR_BYTES) == 0 &&
+         record_open(&t->record, t->options.record, t->mlp->n_params, error, ERROR_BYTES) ==
+             0);
 
     return all_good(t, opened, error) ? make_plan(t) : -1;
 }
@@ -350,6 +368,7 @@ static int tear_down(struct train *t)
     free(t->inputs);
     free(t->labels);
     report_close(&t->report);
+    record_close(&t->record);
 
     trib_status_t status = trib_free_comm(t->comm); /* frees the gradient too */
     if (status != TRIB_OK) {

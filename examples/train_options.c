@@ -20,6 +20,7 @@ static const char usage[] =
     "  --seed N         of the first weights and the order of images [1]\n"
     "  --data FOLDER    of the data set [/usr/share/datasets/fashion-mnist]\n"
     "  --csv FILE       write accuracy over bytes sent\n"
+    "  --record FOLDER  write rank 0's gradients of steps 1, 2, 4, 7, 11, … and the last\n"
     "  --summary FILE   write the result as lines \"name<TAB>value\"\n"
     "  --progress HOW   rewrite one line, lines, none or auto [auto]\n"
     "  --help\n";
@@ -34,6 +35,7 @@ enum option_id {
     OPT_SEED,
     OPT_DATA,
     OPT_CSV,
+    OPT_RECORD,
     OPT_SUMMARY,
     OPT_PROGRESS,
     OPT_HELP,
@@ -49,6 +51,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, OPT_SEED},
     {"data", required_argument, NULL, OPT_DATA},
     {"csv", required_argument, NULL, OPT_CSV},
+    {"record", required_argument, NULL, OPT_RECORD},
     {"summary", required_argument, NULL, OPT_SUMMARY},
     {"progress", required_argument, NULL, OPT_PROGRESS},
     {"help", no_argument, NULL, OPT_HELP},
@@ -129,6 +132,9 @@ static int take_option(int id, const char *text, struct train_options *options)
         return 0;
     case OPT_CSV:
         options->csv = text;
+        return 0;
+    case OPT_RECORD:
+        options->record = text;
         return 0;
     case OPT_SUMMARY:
         options->summary = text;

@@ -18,6 +18,7 @@ struct train_options {
     const char *codec;
     const char *data; /* folder of the data set */
     const char *csv; /* NULL: no file */
+    const char *record; /* folder for gradients; NULL: none */
     const char *summary; /* NULL: no file */
     size_t steps; /* 0: as epochs say */
     size_t epochs;

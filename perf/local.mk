@@ -59,6 +59,8 @@ perf_probe_LDADD = $(PERF_LIBS)
 EXTRA_DIST += \
 	perf/bench.awk \
 	perf/bench.sh \
+	perf/bench-codec.awk \
+	perf/bench-codec.sh \
 	perf/bench-hosts.awk \
 	perf/bench-hosts.sh \
 	perf/bench-put.awk \
@@ -67,6 +69,7 @@ EXTRA_DIST += \
 	perf/bench-rxe.sh \
 	perf/benchlib.awk \
 	perf/benchlib.sh \
+	perf/peers/codec_torch.py \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
 	perf/peers/peers.sh \

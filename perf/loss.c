@@ -81,12 +81,18 @@ static bool selects(const char *codec)
     return false;
 }
 
+/* Learns, and then projects. */
+static bool is_model(const char *codec)
+{
+    return begins(codec, "powersgd") || begins(codec, "gradiveq");
+}
+
 /* By default. */
 static bool feeds_back(const char *codec)
 {
     if (number_of(codec, "unbiased", 0) > 0)
         return false;
-    if (begins(codec, "adacomp") || begins(codec, "thc"))
+    if (begins(codec, "adacomp") || begins(codec, "thc") || is_model(codec))
         return true;
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return true;
@@ -127,6 +133,8 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.kind = PERF_LOSS_NONE;
     } else if (begins(codec, "signsgd")) {
         loss.kind = PERF_LOSS_VOTE;
+    } else if (is_model(codec)) {
+        loss.kind = PERF_LOSS_PROJECTED;
     } else if (begins(codec, "f16") || begins(codec, "bf16")) {
         loss.kind = PERF_LOSS_ROUNDED;
     } else if (begins(codec, "blocks") && !selects(codec)) {
@@ -223,6 +231,8 @@ double perf_error_limit(const struct perf_passage *p, const struct perf_whole *w
         double once = VARIANCE_SLACK * loss->variance + rounded * rounded;
         return whole->magnitude2 * (pow(1 + once, p->ranks + 1) - 1);
     }
+    if (loss->kind == PERF_LOSS_PROJECTED)
+        return whole->magnitude2 * (1 + loss->variance + rounded);
     if (loss->kind != PERF_LOSS_SELECTED)
         return (double)INFINITY;
     for (int rank = 0; rank < p->ranks; rank++) {

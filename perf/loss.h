@@ -12,6 +12,7 @@
  *     random     the whole error is below what the variance bound allows; and it has
  *                nothing in common with any rank's input, as it would if that were
  *                missing or there twice
+ *     projected  what comes out is a projection of the sum: the whole error is no larger
  */
 #ifndef PERF_LOSS_H
 #define PERF_LOSS_H
@@ -25,6 +26,7 @@ enum perf_loss_kind {
     PERF_LOSS_SELECTED, /* topk, dgc, threshold, randomk, blocks:ratio=R */
     PERF_LOSS_RANDOM, /* qsgd, natural, dither, int8, uniform-thc, randomk:unbiased=1 */
     PERF_LOSS_BIASED, /* terngrad, onebit, efsign, thc, adacomp: as random, but no rank is looked for */
+    PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what was put in */
     PERF_LOSS_VOTE, /* signsgd: which sign most ranks have comes out, exactly */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */
 };

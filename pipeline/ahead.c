@@ -139,7 +139,8 @@ trib_status_t trib_ahead_prepare(struct trib_engine *e, struct trib_run *run)
 {
     uint32_t threads = (uint32_t)e->cfg->encode_threads;
 
-    if (threads == 0 || run->desc.piece < PIECE_MIN || chunks_share_bytes(run))
+    if (threads == 0 || run->desc.model || run->desc.piece < PIECE_MIN ||
+        chunks_share_bytes(run)) /* a model is the engine's alone */
         return TRIB_OK;
     struct trib_run_ahead *a = calloc(1, sizeof(*a));
     if (!a)

@@ -79,6 +79,20 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
     return true;
 }
 
+static bool begin_model(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
+
+    if (run->exchanged)
+        st = trib_model_exchanged(run->desc.model, run->exchanged, &err);
+    if (st == TRIB_OK)
+        trib_model_begin(run->desc.model, run->step);
+    else
+        trib_engine_fail(e, st, trib_error_text(&err));
+    return st == TRIB_OK;
+}
+
 static void activate(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;
@@ -91,6 +105,8 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     for (uint32_t i = 0; run->stores && i < run->desc.n_chunks; i++)
         run->stores[i].round = 0;
     trib_share_begin(run);
+    if (run->desc.model && !begin_model(e, run))
+        return;
     for (uint32_t i = 0; i < p->n_edges; i++) {
         struct trib_edge *edge = &p->edges[i];
         struct trib_link *l = &e->links[edge->peer];

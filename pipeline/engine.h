@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "compress/model.h"
 #include "pipeline/feedback.h"
 #include "pipeline/memory.h"
 #include "pipeline/program.h"
@@ -42,6 +43,7 @@ struct trib_run_desc {
     bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
     const struct trib_codec *codec; /* NULL: raw elements */
+    struct trib_model *model;       /* of the codec, or NULL */
     struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
     size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing is */
@@ -62,6 +64,7 @@ struct trib_share {
     float *value;       /* the same, of all ranks */
     float *kept;        /* [total] what is to be encoded, where nothing else has it; or NULL */
     uint32_t *measured; /* [rounds] the start in which own was measured last */
+    uint32_t *settled;  /* [rounds * n_chunks] the start in which a chunk's value was last */
     uint32_t step;      /* which start this is */
 };
 
@@ -94,6 +97,8 @@ struct trib_run {
     struct trib_open open_far;   /* what the others are */
     struct trib_place own_place; /* of own and recv, for writes out of them */
     struct trib_place recv_place;
+
+    const float *exchanged; /* what the ranks summed before this start, for the model; or NULL */
 
     /* state of the plan */
     struct trib_share share;

@@ -12,7 +12,7 @@
 struct trib_chunk {
     uint32_t index; /* in the whole vector; what frames carry */
     size_t first;   /* element of the vector */
-    size_t n;       /* elements, 0 at the end of a vector that does not divide */
+    size_t n;       /* elements, 0 behind the end of a vector that does not divide */
 };
 
 #define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: of no place in the vector */
@@ -41,7 +41,8 @@ static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run, ui
         c.index = round * d->n_chunks + chunk;
         c.first = (size_t)c.index * d->piece;
     }
-    c.n = c.first >= end ? 0 : end - c.first < d->piece ? end - c.first : d->piece;
+    c.first = c.first < end ? c.first : end;
+    c.n = end - c.first < d->piece ? end - c.first : d->piece;
     return c;
 }
 

@@ -99,6 +99,7 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
                 .stream = (uint32_t)e->rank,
                 .index = c->first},
         .scratch = s->scratch,
+        .model = run->desc.model,
     };
     bool fed_back = run->residual && !exact && with_feedback;
     float *residual = fed_back ? run->residual + c->first : NULL;
@@ -129,6 +130,7 @@ static uint32_t encode(struct trib_engine *e, struct trib_run *run,
 
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
+    trib_share_settle(run, c);
     uint32_t len = make_word(e, run, c, &s, dst);
     e->stats.encode_ns += trib_now_ns() - begin;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
@@ -351,8 +353,15 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
     bool direct =
         run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
     float *x = direct ? (float *)value : run->acc;
-    trib_status_t st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
+    trib_status_t st;
 
+    if (run->desc.model) {
+        const struct trib_model_chunk chunk = {c->first, c->n, trib_share_of(run, c)};
+        trib_share_settle(run, c);
+        st = trib_model_result(run->desc.model, &chunk, word, len, x);
+    } else {
+        st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
+    }
     if (st == TRIB_OK && !direct)
         e->kernels->from_f32[run->desc.op.dtype](value, x, c->n);
     return st;

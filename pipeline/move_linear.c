@@ -10,21 +10,32 @@
  */
 #include "pipeline/move.h"
 
+/* The words of a task, in the order of ranks; a sum made before, which is not `own`, first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_task *t, size_t *n_out)
+                                  const struct trib_task *t, struct trib_word mine, bool own,
+                                  size_t *n_out)
 {
     const struct trib_program *p = &run->program;
+    bool due = true;
 
+    *n_out = 0;
     for (uint32_t i = 0; i < t->n_members; i++) {
         const struct trib_member *m = &p->members[t->member + i];
-        struct trib_link *l = &e->links[p->edges[m->edge].peer];
+        int peer = p->edges[m->edge].peer;
+        struct trib_link *l = &e->links[peer];
         struct trib_cell *cell = trib_link_peek(l, &e->arena, m->lane);
         size_t len = cell->frame.bytes;
         if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
             return TRIB_ERR_PROTOCOL;
+        if (due && (!own || peer > e->rank)) {
+            run->words[(*n_out)++] = mine;
+            due = false;
+        }
         run->words[(*n_out)++] = (struct trib_word){
             .src = trib_link_received(l, &e->arena, m->lane, cell), .len = len};
     }
+    if (due)
+        run->words[(*n_out)++] = mine;
     return TRIB_OK;
 }
 
@@ -34,13 +45,14 @@ trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
     bool own = t->flags & TRIB_TASK_OWN, finish = t->flags & TRIB_TASK_FINISH;
     struct trib_store *s =
         own ? trib_coded_own(e, run, t, c, false) : &run->stores[t->chunk];
-    size_t n = 0, len;
+    size_t n, len;
 
-    run->words[n++] = (struct trib_word){.src = s->bytes, .len = s->len};
-    trib_status_t st = gather_words(e, run, t, &n);
+    const struct trib_word mine = {.src = s->bytes, .len = s->len};
+    trib_status_t st = gather_words(e, run, t, mine, own, &n);
     struct trib_merge m = {.words = run->words,
                            .n_words = n,
                            .n = c->n,
+                           .piece = run->desc.piece,
                            .final = finish,
                            .ranks = t->flags & TRIB_TASK_MEAN ? (uint32_t)e->size : 0};
     if (st == TRIB_OK)

@@ -21,10 +21,11 @@ trib_status_t trib_share_prepare(struct trib_run *run)
     s->own = calloc(n ? n : 1, sizeof(*s->own));
     s->value = calloc(n ? n : 1, sizeof(*s->value));
     s->measured = calloc(rounds, sizeof(*s->measured));
+    s->settled = calloc(rounds * run->desc.n_chunks, sizeof(*s->settled));
     bool keep = run->feedback.own || run->feedback.momentum;
     if (keep && !run->residual)
         s->kept = calloc(run->desc.total + 1, sizeof(*s->kept));
-    return s->own && s->value && s->measured && (s->kept || run->residual || !keep)
+    return s->own && s->value && s->measured && s->settled && (s->kept || run->residual || !keep)
                ? TRIB_OK
                : TRIB_ERR_NO_MEMORY;
 }
@@ -34,6 +35,7 @@ void trib_share_dispose(struct trib_run *run)
     free(run->share.own);
     free(run->share.value);
     free(run->share.measured);
+    free(run->share.settled);
     free(run->share.kept);
 }
 
@@ -77,14 +79,30 @@ static size_t round_at(const struct trib_run *run, uint32_t round)
     return (size_t)round * floats_of_round(run);
 }
 
-const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c)
+static float *value_of(const struct trib_run *run, const struct trib_chunk *c)
 {
-    if (!run->desc.share_piece || c->n == 0)
-        return NULL;
     uint32_t chunk = c->index % run->desc.n_chunks, round = c->index / run->desc.n_chunks;
+
     if (run->desc.op.feed == TRIB_FEED_BACKWARD)
         round = trib_run_rounds(run) - 1 - round;
     return run->share.value + round_at(run, round) + chunk * run->share.floats;
+}
+
+const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c)
+{
+    return run->desc.share_piece && c->n ? value_of(run, c) : NULL;
+}
+
+void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
+{
+    struct trib_share *s = &run->share;
+
+    if (!run->desc.model || !run->desc.share_piece || c->n == 0 ||
+        s->settled[c->index] == s->step)
+        return;
+    s->settled[c->index] = s->step;
+    const struct trib_model_chunk chunk = {.first = c->first, .n = c->n};
+    trib_model_settle(run->desc.model, &chunk, value_of(run, c));
 }
 
 /* What error feedback makes of a contribution is made once: with EF14 it stays in the
@@ -129,7 +147,11 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
             keep(e, run, &c, x);
             x = trib_share_kept(run, &c);
         }
-        trib_codec_share(run->desc.codec, x, c.n, out);
+        const struct trib_model_chunk chunk = {.first = c.first, .n = c.n};
+        if (run->desc.model)
+            trib_model_share(run->desc.model, &chunk, x, out);
+        else
+            trib_codec_share(run->desc.codec, x, c.n, out);
     }
 }
 
@@ -173,25 +195,46 @@ static const uint8_t *received(struct trib_engine *e, const struct trib_run *run
     return trib_link_received(l, &e->arena, lane, cell);
 }
 
+/* value = value op x; the first one sets it. */
+static void join(struct trib_engine *e, const struct trib_run *run, float *value,
+                 const void *x, size_t n, bool first)
+{
+    struct trib_reduce r = {.src = {first ? x : value, x},
+                            .n_src = first ? 1 : 2,
+                            .dst = {value},
+                            .n_dst = 1,
+                            .n = n};
+
+    e->kernels->reduce[TRIB_F32][trib_codec_share_op(run->desc.codec)](&r);
+}
+
+/* In the order of ranks, as all sums. */
 trib_status_t trib_share_reduce(struct trib_engine *e, struct trib_run *run,
                                 struct trib_task *t, const struct trib_chunk *c)
 {
     const struct trib_program *p = &run->program;
     float *value = run->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
-    const void *from = source_of(e, run, t, c);
+    const void *own = t->flags & TRIB_TASK_OWN ? source_of(e, run, t, c) : NULL;
+    bool first = own;
 
     for (uint32_t i = 0; i < t->n_members; i++) {
         const struct trib_member *m = &p->members[t->member + i];
-        struct trib_link *l = &e->links[p->edges[m->edge].peer];
-        const uint8_t *theirs = received(e, run, m->edge, m->lane, c,
-                                         trib_link_peek(l, &e->arena, m->lane));
+        int peer = p->edges[m->edge].peer;
+        const uint8_t *theirs =
+            received(e, run, m->edge, m->lane, c,
+                     trib_link_peek(&e->links[peer], &e->arena, m->lane));
         if (!theirs)
             return TRIB_ERR_PROTOCOL;
-        struct trib_reduce most = {
-            .src = {from, theirs}, .n_src = 2, .dst = {value}, .n_dst = 1, .n = c->n};
-        e->kernels->reduce[TRIB_F32][TRIB_MAX](&most);
-        from = value;
+        if (own && peer > e->rank) {
+            join(e, run, value, own, c->n, first);
+            own = NULL;
+            first = false;
+        }
+        join(e, run, value, theirs, c->n, first);
+        first = false;
     }
+    if (own)
+        join(e, run, value, own, c->n, first);
     return TRIB_OK;
 }
 

@@ -3,8 +3,9 @@
  * What ranks agree on before they encode: the scales of codecs whose words add.
  *
  * The floats that a round's chunks want (trib_codec_share) are one small vector, of which
- * the largest of all ranks, float by float, counts: an all-reduce of its own, whose steps
- * stand in front of those of the vector in one schedule. Its chunks are numbered from
+ * the largest of all ranks, float by float, counts; with a model (trib_model_share) their
+ * sum. That is an all-reduce of its own, whose steps stand in front of those of the vector in
+ * one schedule. Its chunks are numbered from
  * desc.n_chunks on. They run one round ahead: in round r of the program the ranks agree on
  * what round r of the vector is encoded with, and move round r - 1 of the vector; so the
  * agreement on one chunk goes on beside the encoding, the wire and the sums of the one
@@ -45,6 +46,9 @@ bool trib_share_ready(const struct trib_run *run, const struct trib_task *t);
 
 /** trib_share_of - what the elements from c->first on are encoded with; NULL: nothing. */
 const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c);
+
+/** trib_share_settle - it is agreed on: with a model, to be called before it is used. */
+void trib_share_settle(struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_share_kept - the elements of a chunk as their scales were measured: what is to be
  * encoded. NULL: nothing was measured, or the contribution is still as it was. */

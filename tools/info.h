@@ -5,7 +5,10 @@
 #ifndef TOOLS_INFO_H
 #define TOOLS_INFO_H
 
+#include <jansson.h>
 #include <stdbool.h>
+
+#include <tributary/info.h>
 
 /**
  * info_reach - join the job as a rank; rank 0 prints by what each rank reaches each.
@@ -13,6 +16,12 @@
  * returns  exit code: 1 where a rank cannot be reached or the job failed
  */
 int info_reach(bool json);
+
+/** info_codecs - print the table below its title, or, unless codec is NULL, its sheet. */
+trib_status_t info_codecs(const char *title, const char *codec);
+
+/** info_codecs_json - append the sheet of each row, or that of a codec. */
+trib_status_t info_codecs_json(json_t *list, const char *codec);
 
 /** info_doctor - "doctor" and its options; returns the exit code. */
 int info_doctor(int argc, char **argv);

@@ -11,6 +11,7 @@ bin_PROGRAMS += tools/trib-info
 tools_trib_info_SOURCES = \
 	tools/doctor.c \
 	tools/info.h \
+	tools/info_codecs.c \
 	tools/info_reach.c \
 	tools/trib-info.c
 tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -29,7 +29,8 @@ static const struct section sections[] = {
     {TRIB_LIST_BOOTS, "--boots", "how ranks meet", FULL, "bootstrap methods"},
     {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", BRIEF,
      "and their collectives"},
-    {TRIB_LIST_CODECS, "--codecs", "codecs", BRIEF, "names and options"},
+    {TRIB_LIST_CODECS, "--codecs", "codecs", BRIEF,
+     "what each costs and promises; with a codec behind it, all about this one"},
     {TRIB_LIST_MEMORY, "--memory", "memory", FULL, "what each peer costs, by the settings"},
     {TRIB_LIST_CONFIG, "--config", "settings", NONE,
      "every setting: value, unit, origin, meaning"},
@@ -137,9 +138,12 @@ static void print_changed(void *arg, const trib_item_t *item)
     print_setting(NULL, item);
 }
 
-static trib_status_t print_section(const struct section *section, bool brief)
+static trib_status_t print_section(const struct section *section, bool brief,
+                                   const char *codec)
 {
     struct columns columns = {0, 0};
+    if (section->list == TRIB_LIST_CODECS && !brief)
+        return info_codecs(section->title, codec);
     puts(section->title);
     if (section->list == TRIB_LIST_CONFIG) {
         printf("  %-22s%-18s %-12s %s\n", "name", "value", "origin", "meaning");
@@ -160,7 +164,7 @@ static trib_status_t print_summary(void)
         if (sections[i].summary == NONE)
             continue;
         trib_status_t status =
-            print_section(&sections[i], sections[i].summary == BRIEF);
+            print_section(&sections[i], sections[i].summary == BRIEF, NULL);
         if (status != TRIB_OK)
             return status;
     }
@@ -191,10 +195,13 @@ static void add_item(void *arg, const trib_item_t *item)
 }
 
 /* "--how-ranks" would be no key: the option without its dashes is. */
-static trib_status_t add_section(json_t *all, const struct section *section)
+static trib_status_t add_section(json_t *all, const struct section *section,
+                                 const char *codec)
 {
     json_t *list = json_array();
-    trib_status_t status = trib_list_each(section->list, add_item, list);
+    trib_status_t status = section->list == TRIB_LIST_CODECS
+                               ? info_codecs_json(list, codec)
+                               : trib_list_each(section->list, add_item, list);
     json_object_set_new(all, section->option + 2, list);
     return status;
 }
@@ -206,6 +213,7 @@ struct request {
     bool reach; /* and nothing else */
     bool any;
     bool wanted[N_SECTIONS];
+    const char *codec; /* NULL: all of them */
 };
 
 static trib_status_t show_text(const struct request *request)
@@ -215,7 +223,7 @@ static trib_status_t show_text(const struct request *request)
         return print_summary();
     for (size_t i = 0; i < N_SECTIONS; i++) {
         trib_status_t one =
-            request->wanted[i] ? print_section(&sections[i], false) : TRIB_OK;
+            request->wanted[i] ? print_section(&sections[i], false, request->codec) : TRIB_OK;
         status = status == TRIB_OK ? one : status;
     }
     return status;
@@ -227,7 +235,7 @@ static trib_status_t show_json(const struct request *request)
     json_t *all = json_pack("{s:s}", "tributary", trib_version());
     for (size_t i = 0; i < N_SECTIONS; i++) {
         bool wanted = request->wanted[i] || !request->any;
-        trib_status_t one = wanted ? add_section(all, &sections[i]) : TRIB_OK;
+        trib_status_t one = wanted ? add_section(all, &sections[i], request->codec) : TRIB_OK;
         status = status == TRIB_OK ? one : status;
     }
     char *text = json_dumps(all, JSON_INDENT(2)); /* whole, with what is wrong in it */
@@ -294,6 +302,9 @@ int main(int argc, char **argv)
             request.reach = true;
         } else if (section < N_SECTIONS) {
             request.any = request.wanted[section] = true;
+            if (sections[section].list == TRIB_LIST_CODECS && i + 1 < argc &&
+                argv[i + 1][0] != '-')
+                request.codec = argv[++i];
         } else {
             return refuse(argv[i]);
         }
@@ -305,7 +316,7 @@ int main(int argc, char **argv)
         const char *why = trib_last_error(NULL);
         fprintf(stderr, "trib-info: %s\n",
                 why[0] != '\0' ? why : trib_status_str(status));
-        return 1;
+        return request.codec != NULL && status == TRIB_ERR_CODEC ? 2 : 1;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("trib-info: cannot write to standard output");

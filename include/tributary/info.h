@@ -55,6 +55,48 @@ TRIB_API trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *a
  */
 TRIB_API trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes);
 
+/* A parameter of a codec. Strings live as long as the call. */
+typedef struct trib_codec_param {
+    const char *row;      /* whose it is: "topk", or "natural" of "topk+natural" */
+    const char *key;      /* "bucket" */
+    const char *value;    /* in this codec; "": none */
+    const char *fallback; /* where only names are given; "": none */
+    const char *range;    /* "8 to 65536, a multiple of 8"; "l2 or max" */
+    const char *meaning;
+} trib_codec_param_t;
+
+/* What a codec is and takes. Strings live as long as the call. */
+typedef struct trib_codec_sheet {
+    const char *row; /* its first name: "topk" */
+    const char *grammar; /* of the row, as for trib_list_each */
+    const char *detail;
+    const char *text;      /* canonical: every parameter spelled out */
+    const char *stages[4]; /* names of transform, select, quantise, pack */
+    int linear;            /* words add without decoding */
+    int unbiased;          /* E C(x) = x */
+    int sparse;            /* it sends a selection of the elements */
+    int feedback;          /* error feedback is on */
+    double delta; /* E|C(x) - x|^2 <= (1 - 1/delta) |x|^2; 0: no such bound is claimed */
+    const char *shared; /* what all ranks must have first: "norms of the buckets"; "": nothing */
+    double bytes;       /* of a word, an element: measured, of 65536 normal values */
+    double bytes_most;  /* of any 65536 values */
+    const char *paper;
+    const char *example; /* the text of another codec of this row */
+    const trib_codec_param_t *params;
+    size_t n_params;
+} trib_codec_sheet_t;
+
+typedef void (*trib_codec_sheet_fn)(void *arg, const trib_codec_sheet_t *sheet);
+
+/**
+ * trib_codec_describe - call fn with the sheet of a codec; NULL: with that of each row of the
+ * table with its defaults.
+ *
+ * errors   TRIB_ERR_CODEC: trib_last_error(NULL) says what is wrong with the text
+ */
+TRIB_API trib_status_t trib_codec_describe(const char *codec, trib_codec_sheet_fn fn,
+                                           void *arg);
+
 /**
  * trib_feedback_check - is a feedback text valid, and may it go with this codec?
  *

@@ -59,6 +59,7 @@ float *codec_input_new(const struct codec_args *args, size_t n, FILE *err);
 
 enum codec_pass {
     PASS_MEMCPY,
+    PASS_ADD, /* y += x: 12 bytes an element move, the least that error feedback moves */
     PASS_ENCODE,
     PASS_ENCODE_EF,
     PASS_DECODE,

@@ -80,9 +80,10 @@ static const struct perf_command command = {
         "\n"
         "Times codecs on this host, without ranks. Rates are GB/s (1e9 bytes) of the float32\n"
         "vector, 4 bytes an element, and behind each its ratio to memcpy of that vector, in\n"
-        "turns with it. encode+ef is with error feedback, merge the sum of two ranks' words\n"
-        "that need no decoding, nmse |C(x)-x|^2 / |x|^2, cosine that of the angle between\n"
-        "C(x) and x.\n",
+        "turns with it. add is y += x, which moves 12 bytes an element, as error feedback must\n"
+        "at least; encode_ef is with error feedback, merge the sum of two ranks' words that\n"
+        "need no decoding, nmse |C(x)-x|^2 / |x|^2, cosine that of the angle between C(x)\n"
+        "and x.\n",
     .ending =
         "example: trib-perf codec int8 topk:ratio=0.01 --threads 2 --csv codecs.csv\n"
         "exit code: 0 done; 1 failed; 2 wrong arguments",

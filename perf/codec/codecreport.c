@@ -13,8 +13,8 @@ struct codec_report {
     struct perf_output out;
 };
 
-static const char *const pass_names[PASSES] = {"memcpy", "encode",     "encode_ef",
-                                               "decode", "decode_add", "merge"};
+static const char *const pass_names[PASSES] = {
+    "memcpy", "add", "encode", "encode_ef", "decode", "decode_add", "merge"};
 
 /* --- table --- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compress/kernels.h"
+#include "compress/model.h"
 #include "perf/codec/codec.h"
 
 struct chunk {
@@ -25,6 +26,7 @@ struct worker {
     pthread_t thread;
     void *scratch;
     uint8_t *sum;
+    struct trib_model *model; /* of codecs that learn: taught, before anything is timed */
 };
 
 struct codec_work {
@@ -32,6 +34,7 @@ struct codec_work {
     const struct trib_kernels *kernels;
     const float *x;
     size_t n;
+    size_t piece; /* elements of a chunk */
     size_t n_chunks;
     struct chunk *chunks;
     float *residual;
@@ -55,10 +58,17 @@ static bool linear(const struct codec_work *w)
            !(trib_codec_info(w->codec)->flags & TRIB_CODEC_IDENTITY);
 }
 
+static bool learns(const struct codec_work *w)
+{
+    return trib_codec_info(w->codec)->flags & TRIB_CODEC_MODEL;
+}
+
 bool codec_work_can(const struct codec_work *w, enum codec_pass pass)
 {
     if (pass == PASS_MERGE)
         return linear(w);
+    if (pass == PASS_DECODE_ADD) /* sums of what learns are made of words */
+        return !learns(w);
     return pass != PASS_ENCODE_EF ||
            (!trib_codec_feedback_grows(w->codec) &&
             !(trib_codec_info(w->codec)->flags & TRIB_CODEC_VOTE));
@@ -71,9 +81,10 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
     struct trib_encode in = {.x = w->x + c->first,
                              .n = c->n,
                              .key = {.seed = 1, .stream = rank, .index = c->first},
-                             .scratch = k->scratch};
+                             .scratch = k->scratch,
+                             .model = k->model};
 
-    if (trib_codec_info(w->codec)->flags & TRIB_CODEC_SHARED) {
+    if (!learns(w) && trib_codec_info(w->codec)->flags & TRIB_CODEC_SHARED) {
         float *residual = w->residual + c->first;
         if (feedback)
             w->kernels->axpy_f32(residual, in.x, 1.0f, c->n);
@@ -87,12 +98,23 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
 
 static void merge(struct worker *k, struct chunk *c)
 {
-    const struct trib_word words[] = {{c->word, c->len}, {c->other, c->other_len}};
-    const struct trib_merge m = {.words = words, .n_words = 2, .n = c->n, .final = true};
+    struct trib_word words[] = {{c->word, c->len}, {c->other, c->other_len}};
+    const struct trib_merge m = {.words = words, .n_words = 2, .n = c->n,
+                                 .piece = k->work->piece, .final = true};
     size_t len;
 
     if (trib_codec_merge(k->work->codec, &m, k->sum, &len) != TRIB_OK)
         abort(); /* both were just encoded */
+}
+
+static void decode(struct worker *k, struct chunk *c, float *y)
+{
+    const struct trib_model_chunk chunk = {.first = c->first, .n = c->n};
+
+    if (k->model != NULL)
+        (void)trib_model_result(k->model, &chunk, c->word, c->len, y);
+    else
+        (void)trib_codec_decode(k->work->codec, c->word, c->len, y, c->n);
 }
 
 static void do_chunk(struct worker *k, struct chunk *c)
@@ -104,12 +126,15 @@ static void do_chunk(struct worker *k, struct chunk *c)
     case PASS_MEMCPY:
         memcpy(y, w->x + c->first, c->n * sizeof(*y));
         break;
+    case PASS_ADD:
+        w->kernels->axpy_f32(y, w->x + c->first, 1.0f, c->n);
+        break;
     case PASS_ENCODE:
     case PASS_ENCODE_EF:
         c->len = encode(k, c, 0, w->pass == PASS_ENCODE_EF, c->word);
         break;
     case PASS_DECODE:
-        (void)trib_codec_decode(w->codec, c->word, c->len, y, c->n);
+        decode(k, c, y);
         break;
     case PASS_DECODE_ADD:
         (void)trib_codec_decode_add(w->codec, c->word, c->len, 1.0f, y, c->n);
@@ -174,8 +199,9 @@ double codec_work_pass(struct codec_work *w, enum codec_pass pass, long times)
 
 static bool open_chunk(struct codec_work *w, struct chunk *c)
 {
-    const size_t bound = trib_codec_bound(w->codec, c->n);
-    const size_t floats = trib_codec_share_floats(w->codec, c->n);
+    const size_t n = learns(w) ? w->piece : c->n;
+    const size_t bound = trib_codec_bound(w->codec, n);
+    const size_t floats = trib_codec_share_floats(w->codec, n);
 
     c->word = malloc(bound + 1);
     c->other = linear(w) ? malloc(bound + 1) : NULL;
@@ -188,17 +214,31 @@ static bool open_chunk(struct codec_work *w, struct chunk *c)
     return true;
 }
 
+static bool open_model(const struct codec_work *w, struct worker *k)
+{
+    const struct trib_model_opts opts = {
+        .total = w->n, .piece = w->piece, .ranks = 1, .seed = 1};
+
+    return trib_model_create(w->codec, &opts, NULL, &k->model) == TRIB_OK &&
+           trib_model_teach(k->model, w->x, w->n, NULL) == TRIB_OK;
+}
+
 static bool open_worker(struct codec_work *w, struct worker *k, size_t piece)
 {
     k->work = w;
     k->number = (int)(k - w->workers);
     k->scratch = aligned_alloc(64, (trib_codec_scratch(w->codec, piece) + 127) / 64 * 64);
     k->sum = malloc(trib_codec_bound(w->codec, piece) + 1);
-    return k->scratch != NULL && k->sum != NULL;
+    return k->scratch != NULL && k->sum != NULL && (!learns(w) || open_model(w, k));
 }
 
 static bool open_all(struct codec_work *w, size_t piece)
 {
+    const size_t wished = trib_codec_piece(w->codec);
+
+    if (wished != 0)
+        piece = wished < w->n ? wished : w->n;
+    w->piece = piece;
     w->n_chunks = (w->n + piece - 1) / piece;
     w->chunks = calloc(w->n_chunks, sizeof(*w->chunks));
     w->workers = calloc((size_t)w->threads, sizeof(*w->workers));
@@ -259,6 +299,7 @@ void codec_work_free(struct codec_work *w)
     for (int t = 0; w->workers != NULL && t < w->threads; t++) {
         free(w->workers[t].scratch);
         free(w->workers[t].sum);
+        trib_model_destroy(w->workers[t].model);
     }
     for (size_t i = 0; w->chunks != NULL && i < w->n_chunks; i++) {
         free(w->chunks[i].word);

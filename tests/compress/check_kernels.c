@@ -3,7 +3,8 @@
  * Every vector kernel against the C reference, bit for bit: each instruction set of
  * this CPU, lengths 0-67 and longer, any alignment, NaN, Inf, denormals, dst == src,
  * and a page without access right behind every buffer. Only the payload of a NaN may
- * differ.
+ * differ. Those for transforms have tests of their own: test_hadamard, test_thc_table,
+ * test_gemm.
  *
  *     check_kernels            test; skipped where the CPU has no vector level
  *     check_kernels --bench    GB/s read and written, per instruction set

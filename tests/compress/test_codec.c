@@ -142,12 +142,46 @@ static void test_digest(void **state)
     trib_codec_destroy(NULL);
 }
 
+static size_t unit_of(const char *text)
+{
+    struct trib_codec *c = codec_new(text, NULL);
+    const size_t unit = trib_codec_unit(c);
+    trib_codec_destroy(c);
+    return unit;
+}
+
+/* Buckets, rotated blocks and bins are whole in a unit. */
+static void test_unit(void **state)
+{
+    (void)state;
+    assert_int_equal(unit_of("none"), 64);
+    assert_int_equal(unit_of("f16"), 64);
+    assert_int_equal(unit_of("topk"), 64);
+    assert_int_equal(unit_of("randomk"), 64);
+    assert_int_equal(unit_of("topk+qsgd:bucket=1024"), 64); /* buckets of what is selected */
+    assert_int_equal(unit_of("signsgd"), 64);
+    assert_int_equal(unit_of("qsgd"), 512);
+    assert_int_equal(unit_of("qsgd:bucket=8"), 64);
+    assert_int_equal(unit_of("qsgd:bucket=40,pack=entropy"), 320);
+    assert_int_equal(unit_of("qsgd:bucket=96,shared=1"), 192);
+    assert_int_equal(unit_of("natural:bucket=65536"), 65536);
+    assert_int_equal(unit_of("f8:bucket=65528"), 65528 * 8);
+    assert_int_equal(unit_of("onebit"), 512);
+    assert_int_equal(unit_of("int8:bucket=1000"), 8000);
+    assert_int_equal(unit_of("uniform-thc"), 512);
+    assert_int_equal(unit_of("thc"), 1024);
+    assert_int_equal(unit_of("blocks:block=24"), 192);
+    assert_int_equal(unit_of("adacomp"), 64);
+    assert_int_equal(unit_of("adacomp:bin=50"), 1600);
+    assert_int_equal(unit_of("adacomp:bin=7"), 448);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),   cmocka_unit_test(test_slots_filled),
         cmocka_unit_test(test_flags),  cmocka_unit_test(test_delta),
-        cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_digest), cmocka_unit_test(test_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

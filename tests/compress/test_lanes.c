@@ -272,7 +272,7 @@ static void test_others_have_none(void **state)
     size_t len;
     struct trib_codec *c = codec_new("bf16", NULL);
     (void)state;
-    const struct trib_word word = {a, 32};
+    struct trib_word word = {a, 32};
     const struct trib_merge m = {.words = &word, .n_words = 1, .n = 16};
     memset(a, 0, sizeof a);
     assert_int_equal(trib_codec_share_floats(c, 16), 0);
@@ -450,7 +450,7 @@ static void test_instruction_sets(void **state)
                     .x = w.x[1], .n = n, .key = {1, 2, 3, 4093}, .share = w.share};
                 codes[used] = room(c, n);
                 const size_t len = trib_codec_encode(c, &in, codes[used]);
-                const struct trib_word two[] = {{codes[used], len}, w.word[2]};
+                struct trib_word two[] = {{codes[used], len}, w.word[2]};
                 const struct trib_merge m = {.words = two, .n_words = 2, .n = n};
                 size_t sum_len;
                 sums[used] = room(c, n);

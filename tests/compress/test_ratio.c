@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes and error of every codec on fixed gradients, against tests/regress/ratio.csv,
- * so that a change of either shows in a diff. After a wanted change:
+ * Bytes and error of every codec on fixed gradients, drawn and recorded, against
+ * tests/regress/ratio.csv, so that a change of either shows in a diff. After a wanted change:
  *
  *     test_ratio --write tests/regress/ratio.csv
  */
 #include "tests/compress/vectors.h"
 
-enum { N = 65536, LINE = 200 };
+enum { N = 65536, RECORDED = 21056, LINE = 200 };
+
+/* Two are drawn; two of tests/data were recorded, as tests/data/README.md tells. */
+enum gradient { NORMAL, HEAVY, EARLY, LATE, GRADIENTS };
+static const char *const gradients[] = {"normal", "heavy", "early", "late"};
 
 static const char *const texts[] = {
     "none",
@@ -25,8 +29,11 @@ static const char *const texts[] = {
     "topk:ratio=0.01+f16",
     "topk:ratio=0.01+bf16",
     "qsgd:bits=2",
+    "qsgd:bits=3",
     "qsgd:bits=4,norm=l2",
     "qsgd:bits=4",
+    "qsgd:bits=5",
+    "qsgd:bits=6",
     "qsgd:bits=8",
     "qsgd:bits=2,pack=omega",
     "qsgd:bits=2,pack=entropy",
@@ -39,6 +46,8 @@ static const char *const texts[] = {
     "terngrad:pack=entropy",
     "topk:ratio=0.01+f8",
     "topk:ratio=0.01+natural",
+    "topk:ratio=0.1+natural",
+    "topk:ratio=0.001+natural",
     "topk:ratio=0.01+qsgd:bits=4,bucket=64",
     "natural",
     "natural:round=nearest",
@@ -54,7 +63,9 @@ static const char *const texts[] = {
     "dgc:ratio=0.01",
     "dgc",
     "threshold:at=1.5",
+    "threshold:at=0.003",
     "randomk",
+    "randomk:ratio=0.1",
     "randomk:unbiased=1",
     "randomk+natural",
     "blocks",
@@ -74,7 +85,7 @@ enum { TEXTS = sizeof texts / sizeof *texts };
 
 /* Exactly rounded operations alone, so the same on every machine. cubed: most elements
  * small and a few large, as in gradients of trained layers. */
-static float *gradient_new(bool cubed)
+static float *drawn_new(bool cubed)
 {
     const struct trib_rng rng = {.seed = 2024, .stream = cubed};
     float *x = malloc(N * sizeof *x);
@@ -87,22 +98,53 @@ static float *gradient_new(bool cubed)
     return x;
 }
 
+static FILE *open_file(const char *name)
+{
+    char path[4096];
+    const char *top = getenv("abs_top_srcdir");
+    snprintf(path, sizeof path, "%s/tests/%s", top ? top : ".", name);
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        fprintf(stderr, "%s cannot be read\n", path);
+        exit(1);
+    }
+    return f;
+}
+
+static float *gradient_new(enum gradient gradient, size_t *n_out)
+{
+    *n_out = gradient < EARLY ? N : RECORDED;
+    if (gradient < EARLY)
+        return drawn_new(gradient == HEAVY);
+    FILE *f = open_file(gradient == EARLY ? "data/gradient-early.f32"
+                                          : "data/gradient-late.f32");
+    float *x = malloc(RECORDED * sizeof *x);
+    if (fread(x, sizeof *x, RECORDED, f) != RECORDED || fgetc(f) != EOF) {
+        fprintf(stderr, "a recorded gradient has not %d elements\n", RECORDED);
+        exit(1);
+    }
+    fclose(f);
+    return x;
+}
+
 struct row {
     char codec[64];
     char gradient[16];
+    size_t n;
     size_t bytes;
     double nmse;
 };
 
-static struct row measure(const char *text, bool cubed)
+static struct row measure(const char *text, enum gradient gradient)
 {
-    struct codec_buffers b = buffers_new(text, NULL, N);
-    float *x = gradient_new(cubed), *y = malloc(N * sizeof *y);
-    struct row r = {.bytes = encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0)};
+    size_t n;
+    float *x = gradient_new(gradient, &n), *y = malloc(n * sizeof *y);
+    struct codec_buffers b = buffers_new(text, NULL, n);
+    struct row r = {.n = n, .bytes = encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0)};
     decode(&b, y);
     snprintf(r.codec, sizeof r.codec, "%s", text);
-    snprintf(r.gradient, sizeof r.gradient, "%s", cubed ? "heavy" : "normal");
-    r.nmse = square_distance(x, y, N) / square_sum(x, N);
+    snprintf(r.gradient, sizeof r.gradient, "%s", gradients[gradient]);
+    r.nmse = square_distance(x, y, n) / square_sum(x, n);
     free(x), free(y);
     buffers_free(&b);
     return r;
@@ -117,35 +159,24 @@ static int write_rows(const char *path)
     }
     fprintf(f, "codec;gradient;elements;bytes;nmse\n");
     for (int t = 0; t < TEXTS; t++) {
-        for (int g = 0; g < 2; g++) {
-            const struct row r = measure(texts[t], g);
-            fprintf(f, "%s;%s;%d;%zu;%.5e\n", r.codec, r.gradient, N, r.bytes, r.nmse);
+        for (int g = 0; g < GRADIENTS; g++) {
+            const struct row r = measure(texts[t], (enum gradient)g);
+            fprintf(f, "%s;%s;%zu;%zu;%.5e\n", r.codec, r.gradient, r.n, r.bytes, r.nmse);
         }
     }
     return fclose(f) ? 1 : 0;
-}
-
-static FILE *open_table(void)
-{
-    char path[4096];
-    const char *top = getenv("abs_top_srcdir");
-    snprintf(path, sizeof path, "%s/tests/regress/ratio.csv", top ? top : ".");
-    FILE *f = fopen(path, "r");
-    if (!f)
-        fail_msg("%s cannot be read", path);
-    return f;
 }
 
 static void test_table(void **state)
 {
     char line[LINE];
     (void)state;
-    FILE *f = open_table();
+    FILE *f = open_file("regress/ratio.csv");
     assert_non_null(fgets(line, sizeof line, f));
-    for (int i = 0; i < 2 * TEXTS; i++) {
-        const struct row r = measure(texts[i / 2], i % 2);
+    for (int i = 0; i < GRADIENTS * TEXTS; i++) {
+        const struct row r = measure(texts[i / GRADIENTS], (enum gradient)(i % GRADIENTS));
         char expected[LINE];
-        snprintf(expected, sizeof expected, "%s;%s;%d;", r.codec, r.gradient, N);
+        snprintf(expected, sizeof expected, "%s;%s;%zu;", r.codec, r.gradient, r.n);
         assert_non_null(fgets(line, sizeof line, f));
         if (strncmp(line, expected, strlen(expected)) != 0)
             fail_msg("now \"%s\", the table has \"%s\"", expected, line);

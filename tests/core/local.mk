@@ -6,6 +6,8 @@ core_tests = \
 	tests/core/test_feedback \
 	tests/core/test_halves \
 	tests/core/test_linear \
+	tests/core/test_lgc_plans \
+	tests/core/test_models \
 	tests/core/test_lossy \
 	tests/core/test_matrix \
 	tests/core/test_memory \
@@ -37,6 +39,8 @@ tests_core_test_plan_state_SOURCES = tests/core/fed.h tests/core/test_plan_state
 tests_core_test_plan_state_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_linear_LDADD = $(core_tests_link)
+tests_core_test_lgc_plans_LDADD = $(core_tests_link)
+tests_core_test_models_LDADD = $(core_tests_link)
 tests_core_test_lossy_LDADD = $(core_tests_link)
 tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/test_matrix.c
 tests_core_test_matrix_LDADD = $(core_tests_link)

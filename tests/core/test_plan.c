@@ -361,6 +361,37 @@ static int explained(struct ranks_self *self)
     return 0;
 }
 
+static void expect_choice(struct ranks_self *self, const char *codec, const char *algorithm)
+{
+    float *x = vector(self, 16, false);
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    char text[600];
+    const char *const words[] = {algorithm, NULL};
+
+    d.recv = x;
+    d.count = 16;
+    d.codec = codec;
+    d.algorithm = "auto";
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    if (!ranks_has(text, words))
+        ranks_die(self, "%s: not %s: %s", codec, algorithm, text);
+    ranks_ok(self, trib_plan_free(plan));
+    free(x);
+}
+
+/* Of few elements one hop is best, but for words that every merge would encode anew. */
+static int chosen(struct ranks_self *self)
+{
+    expect_choice(self, "none", "algorithm  flat, ");
+    expect_choice(self, "int8", "algorithm  flat, ");
+    expect_choice(self, "signsgd", "algorithm  flat, ");
+    expect_choice(self, "qsgd", "algorithm  direct, ");
+    expect_choice(self, "topk", "algorithm  direct, ");
+    return 0;
+}
+
 /* The same plan and buffers many times, other values each time. */
 static int reused(struct ranks_self *self)
 {
@@ -450,6 +481,12 @@ static void test_cache_evicts(void **state)
     run_everywhere(evicts, false);
 }
 
+static void test_chooses(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = chosen}), 0);
+}
+
 static void test_explains(void **state)
 {
     (void)state;
@@ -502,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_fed_by_another_thread),
         cmocka_unit_test(test_overlaps_feeding),
         cmocka_unit_test(test_cache_evicts),
+        cmocka_unit_test(test_chooses),
         cmocka_unit_test(test_explains),
         cmocka_unit_test(test_reused),
         cmocka_unit_test(test_no_signal_for_progress_thread),

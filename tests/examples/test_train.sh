@@ -62,6 +62,22 @@ ok "gives other weights" \
     [ "$(value none weights_hash)" != "$(value other weights_hash)" ]
 ok "the last line of the CSV file is the last step" \
     [ "$(tail -n 1 "$dir/csv" | cut -d , -f 1)" = 50 ]
+ok "gradients are recorded" ranks 4 --steps 3 --record "$dir/record"
+bytes=$((4 * (785 * 512 + 513 * 256 + 257 * 10)))
+ok "of the steps that are looked at and the last, whole" \
+    [ "$(stat -c '%n %s' "$dir"/record/* | sed 's|.*/||' | paste -sd ,)" = \
+    "gradient-1.f32 $bytes,gradient-2.f32 $bytes,gradient-3.f32 $bytes" ]
+ok "with another codec" ranks 4 --steps 3 --record "$dir/record-topk" --codec topk
+ok "the first is the same: it is what a rank computed" \
+    cmp "$dir/record/gradient-1.f32" "$dir/record-topk/gradient-1.f32"
+ok "later ones are not" fails cmp -s "$dir/record/gradient-3.f32" \
+    "$dir/record-topk/gradient-3.f32"
+ok "gradients are recorded anew" \
+    "${abs_top_srcdir:-.}/scripts/record-gradients" "$build" "$dir/data" 11 >"$said" 2>&1
+ok "as large as those of tests/data" [ "$(stat -c %s "$dir/data/gradient-early.f32")" = \
+    "$(stat -c %s "${abs_top_srcdir:-.}/tests/data/gradient-early.f32")" ]
+ok "and with 11 steps early is late" cmp "$dir/data/gradient-early.f32" \
+    "$dir/data/gradient-late.f32"
 ok "one rank trains alone" ranks 1 --steps 2
 
 ok "a missing folder fails" fails ranks 3 --data "$dir/none" --steps 1
@@ -71,4 +87,7 @@ ok "and is said once" said_once "tpok"
 ok "a file that cannot be written fails" fails ranks 3 --steps 1 \
     --csv "$dir/none/x.csv"
 ok "and is said once" said_once "none/x.csv"
+ok "a folder that cannot be made fails" fails ranks 3 --steps 1 \
+    --record "$dir/none/record"
+ok "and is said once" said_once "none/record: "
 finish

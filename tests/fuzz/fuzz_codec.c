@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte 0 chooses a codec, bytes 1-2 the length; the rest is first decoded as it is (any
- * bytes give a status), then taken as floats, encoded and decoded (never fails). Of words that
- * add, the bytes are merged with one that is valid, and are scales that ranks agreed on.
+ * Byte 0 chooses a codec, bytes 1-2 the length and the instruction set; the rest is first
+ * decoded as it is (any bytes give a status), then taken as floats, encoded and decoded (never
+ * fails). Of words that add, the bytes are merged with one that is valid, and are scales that
+ * ranks agreed on.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compress/codec.h"
+#include "compress/kernels.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,7 +56,25 @@ static const char *const texts[] = {
     "thc:block=64",
     "topk:ratio=0.3+int8:bucket=8",
 };
-enum { TEXTS = sizeof texts / sizeof *texts, N_MAX = 4096, RANKS = 300 };
+static const char *const isas[] = {"auto", "c", "avx2", "neon"}; /* auto for those not here */
+enum {
+    TEXTS = sizeof texts / sizeof *texts,
+    ISAS = sizeof isas / sizeof *isas,
+    N_MAX = 4096, /* the bits above it choose the instruction set */
+    RANKS = 300
+};
+
+/* Made once: a codec does not change, and tables take longer than a word to decode. */
+static struct trib_codec *codecs[TEXTS][ISAS];
+
+static const struct trib_codec *codec_get(size_t text, size_t isa)
+{
+    struct trib_codec **c = &codecs[text][isa];
+    if (!*c && (trib_codec_create(texts[text], trib_kernels_get(isas[isa]), NULL, c) != TRIB_OK ||
+                trib_codec_for_ranks(*c, RANKS, NULL) != TRIB_OK))
+        abort();
+    return *c;
+}
 
 /* exactly `bytes`, so that a sanitizer sees one byte more */
 static void *copy_new(const void *src, size_t bytes)
@@ -118,7 +138,7 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
     len = size < floats * sizeof *share ? size : floats * sizeof *share;
     memcpy(share, data, len);
     const struct trib_encode in = {.x = x, .n = n, .share = share};
-    const struct trib_word words[] = {{own, trib_codec_encode(c, &in, own)}, {theirs, size}};
+    struct trib_word words[] = {{own, trib_codec_encode(c, &in, own)}, {theirs, size}};
     for (size_t count = 1; count <= 2; count++) {
         const struct trib_merge m = {.words = words + 2 - count,
                                      .n_words = count,
@@ -141,19 +161,14 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct trib_codec *c;
     if (size < 3)
         return 0;
-    const size_t n = (data[1] | (size_t)data[2] << 8) % N_MAX;
-    if (trib_codec_create(texts[data[0] % TEXTS], NULL, NULL, &c) != TRIB_OK)
-        abort();
-    if (trib_codec_for_ranks(c, RANKS, NULL) != TRIB_OK)
-        abort();
+    const size_t where = data[1] | (size_t)data[2] << 8, n = where % N_MAX;
+    const struct trib_codec *c = codec_get(data[0] % TEXTS, where / N_MAX % ISAS);
     check_decode(c, data + 3, size - 3, n);
     if (trib_codec_info(c)->flags & TRIB_CODEC_LINEAR && size > 3)
         check_merge(c, data + 3, size - 3, n);
     check_encode(c, data + 3, size - 3, TRIB_ENCODE_CONTRIBUTION);
     check_encode(c, data + 3, size - 3, TRIB_ENCODE_EXACT);
-    trib_codec_destroy(c);
     return 0;
 }

@@ -13,14 +13,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_rule(const char *text, const char *codec_text)
+static const char *const texts[] = {"topk:ratio=0.01", "efsign", "none"};
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+static struct trib_codec *codecs[TEXTS]; /* made once: they do not change */
+
+static const struct trib_codec *codec_get(int i)
+{
+    if (!codecs[i] && trib_codec_create(texts[i], NULL, NULL, &codecs[i]) != TRIB_OK)
+        abort();
+    return codecs[i];
+}
+
+static void check_rule(const char *text, const struct trib_codec *codec)
 {
     struct trib_feedback_rule rule, again;
     struct trib_error err = {0};
-    struct trib_codec *codec;
 
-    if (trib_codec_create(codec_text, NULL, NULL, &codec) != TRIB_OK)
-        abort();
     trib_status_t st = trib_feedback_parse(text, &err, &rule);
     if (st == TRIB_OK)
         st = trib_feedback_fit(&rule, codec, &err);
@@ -37,7 +45,6 @@ static void check_rule(const char *text, const char *codec_text)
     } else if ((st != TRIB_ERR_INVALID && st != TRIB_ERR_UNSUPPORTED) || !err.text[0]) {
         abort();
     }
-    trib_codec_destroy(codec);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -48,9 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(text, data, size);
     text[size] = '\0';
-    check_rule(text, "topk:ratio=0.01");
-    check_rule(text, "efsign");
-    check_rule(text, "none");
+    for (int i = 0; i < TEXTS; i++)
+        check_rule(text, codec_get(i));
     free(text);
     return 0;
 }

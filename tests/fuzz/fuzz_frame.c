@@ -40,48 +40,61 @@ static void check_frame(const struct trib_frame *mine, const struct trib_frame *
         abort();
 }
 
+static struct trib_config cfg;
+static struct trib_arena arena = {.size = 2, .window = 2, .slot_bytes = 256};
+
+static void close_arena(void)
+{
+    struct trib_transport *t = arena.transport;
+
+    trib_arena_destroy(&arena);
+    t->ops->close(t);
+}
+
+/* Once: an input overwrites all that another one may have left in it. */
+static void open_arena(void)
+{
+    struct trib_transport_opts opts = {.size = 2, .params = "", .cfg = &cfg};
+
+    if (trib_config_load(&cfg, NULL, NULL, NULL) != TRIB_OK ||
+        trib_transport_open("shm", &opts, &arena.transport) != TRIB_OK ||
+        trib_arena_create(&arena) != TRIB_OK)
+        abort();
+    atexit(close_arena);
+}
+
 /* One end of a link whose other end is the input. */
 static void check_link(const uint8_t *data, size_t size)
 {
-    struct trib_config cfg;
-    struct trib_transport *t;
-    struct trib_arena a = {.size = 2, .window = 2, .slot_bytes = 256};
     struct trib_link l = {.peer = 0};
-    struct trib_transport_opts opts = {.size = 2, .params = "", .cfg = &cfg};
     struct trib_notice n;
     struct trib_open open;
     struct trib_event event = {.kind = TRIB_EVENT_ARRIVED};
-
-    if (trib_config_load(&cfg, NULL, NULL, NULL) != TRIB_OK ||
-        trib_transport_open("shm", &opts, &t) != TRIB_OK)
-        abort();
-    a.transport = t;
-    if (trib_arena_create(&a) != TRIB_OK)
-        abort();
-    take(&data, &size, &event.imm, sizeof(event.imm));
     uint16_t said = 0;
     uint8_t payload[TRIB_OPEN_MAX];
+
+    take(&data, &size, &event.imm, sizeof(event.imm));
     take(&data, &size, &said, sizeof(said));
     said %= sizeof(payload) + 1;
     take(&data, &size, payload, said);
     bool opened = trib_open_read(payload, said, &open);
-    take(&data, &size, a.base, a.block_bytes);
-    if (trib_link_notice(&l, &a, 1, &n) && !memchr(n.text, 0, sizeof(n.text)))
+    take(&data, &size, arena.base, arena.block_bytes);
+    if (trib_link_notice(&l, &arena, 1, &n) && !memchr(n.text, 0, sizeof(n.text)))
         abort();
     l.peer = 1;
-    l.transport = t;
+    l.transport = arena.transport;
     trib_link_event(&l, &event);
     if (opened && (trib_link_import(&l, &open.send.blob, NULL) ||
                    trib_link_import(&l, &open.recv.blob, NULL)))
         abort(); /* nobody exported it */
-    trib_arena_destroy(&a);
-    t->ops->close(t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trib_frame mine, theirs;
 
+    if (!arena.transport)
+        open_arena();
     take(&data, &size, &theirs, sizeof(theirs));
     take(&data, &size, &mine, sizeof(mine));
     mine.magic = TRIB_FRAME_MAGIC;

@@ -1,33 +1,86 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run.sh BUILD SECONDS - run each fuzz target of a --enable-fuzz build for SECONDS. What a
-# target learns stays in BUILD/fuzz/; what it finds is a file there, and a failure.
+# run.sh BUILD seconds|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
+# --enable-fuzz build: for N (20) seconds, N times, or for N seconds by AFL++, whose compiler
+# then has built it. A line for each. What targets learn stays in BUILD/fuzz/ or BUILD/afl/,
+# where the next run goes on; what they find is there, too, and a failure.
 
 set -u
 build=$1
-seconds=$2
+how=$2
+number=${3:-20}
 here=$(dirname "$0")
 failed=0
+if [ $# -gt 3 ]; then shift 3; else set --; fi
 
-set --
-for source in "$here"/fuzz_*.c; do
-    set -- "$@" "tests/fuzz/$(basename "$source" .c)"
-done
-make -C "$build" -s -j "$(nproc)" "$@" >/dev/null || exit 1
-for source in "$here"/fuzz_*.c; do
-    name=$(basename "$source" .c)
+# number_in FILE NAME - that stands behind a name; "?" where the run did not come to it.
+number_in() {
+    sed -n "s/^$2 *: *//p" "$1" 2>/dev/null | grep . || echo '?'
+}
+
+libfuzzer() {
     found=$build/fuzz/$name
     mkdir -p "$found/corpus"
-    echo "== $name: $seconds s"
-    if ! "$build/tests/fuzz/$name" -max_total_time="$seconds" -timeout=10 \
-        -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
-        -artifact_prefix="$found/" "$found/corpus" "$here/corpus/$name" \
-        >"$found/log" 2>&1; then
+    if "$build/tests/fuzz/$name" "$@" -timeout=10 -rss_limit_mb=2048 \
+        -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" "$found/corpus" \
+        "$here/corpus/$name" >"$found/log" 2>&1; then
+        failures=0
+    else
+        failures=1
+        failed=$((failed + 1))
+        tail -n 40 "$found/log"
+    fi
+    echo "$name: $(number_in "$found/log" stat::number_of_executed_units) executions," \
+        "$(number_in "$found/log" stat::average_exec_per_sec) a second," \
+        "$(number_in "$found/log" stat::new_units_added) new units, $failures failures"
+}
+
+# It would ask for settings of the whole machine: cores, frequencies, a pinned processor.
+# Its own options of the sanitizers make every error an abort.
+afl() {
+    found=$build/afl/$name
+    mkdir -p "$found"
+    stats=$found/default/fuzzer_stats
+    if ! env -u ASAN_OPTIONS -u UBSAN_OPTIONS -u LSAN_OPTIONS AFL_NO_UI=1 AFL_AUTORESUME=1 \
+        AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_SKIP_CPUFREQ=1 AFL_NO_AFFINITY=1 \
+        afl-fuzz -i "$here/corpus/$name" -o "$found" -V "$number" -m none -t 10000 -- \
+        "$build/tests/fuzz/$name" >"$found/log" 2>&1; then
         tail -n 40 "$found/log"
         failed=$((failed + 1))
+    elif [ "$(number_in "$stats" saved_crashes) $(number_in "$stats" saved_hangs)" != "0 0" ]; then
+        ls "$found"/default/crashes/id* "$found"/default/hangs/id* 2>/dev/null
+        failed=$((failed + 1))
     fi
-    grep -E 'stat::number_of_executed_units' "$found/log" || true
+    echo "$name: $(number_in "$stats" execs_done) executions," \
+        "$(number_in "$stats" execs_per_sec) a second," \
+        "$(number_in "$stats" corpus_found) new units," \
+        "$(number_in "$stats" saved_crashes) crashes, $(number_in "$stats" saved_hangs) hangs"
+}
+
+case $number in
+*[!0-9]*)
+    echo "\"$number\" is no number of $how" >&2
+    exit 2
+    ;;
+esac
+[ $# -gt 0 ] || for source in "$here"/fuzz_*.c; do
+    set -- "$@" "$(basename "$source" .c)"
+done
+for name; do
+    if [ ! -f "$here/$name.c" ]; then
+        echo "there is no fuzz target \"$name\", only" "$here"/fuzz_*.c >&2
+        exit 2
+    fi
+    make -C "$build" -s "tests/fuzz/$name" >/dev/null || exit 1
+done
+for name; do
+    case $how in
+    # a third of so many runs would go to weighing which input may teach something
+    runs) libfuzzer -runs="$number" -entropic=0 ;;
+    afl) afl ;;
+    *) libfuzzer -max_total_time="$number" ;;
+    esac
 done
 echo "$failed targets failed"
 [ "$failed" = 0 ]

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "collectives/collectives.h"
 #include "pipeline/idle.h"
+#include "pipeline/move.h"
 
 #define COUNT 1000
 
@@ -124,6 +125,34 @@ static void close_two(struct two *t)
 }
 
 /* After a failure memory can be given back: nothing is written any more. */
+/* Every element is in one chunk; chunks without any are where the vector or block ends, so
+ * that what lies at their first element is memory of it, or one behind. */
+static void test_chunks_cover(void **state)
+{
+    (void)state;
+    for (size_t count = 0; count < 40; count++) {
+        for (int blocked = 0; blocked < 2; blocked++) {
+            struct trib_run run = {.desc = {.count = count,
+                                            .total = blocked ? 3 * count : count,
+                                            .cut = blocked ? TRIB_CUT_BLOCKED
+                                                           : TRIB_CUT_INTERLEAVED,
+                                            .piece = 4,
+                                            .n_chunks = 3,
+                                            .rounds = 10}};
+            char seen[120] = {0};
+            for (uint32_t i = 0; i < 30; i++) {
+                struct trib_chunk c = trib_vector_chunk(&run, i / 3, i % 3);
+                assert_true(c.n <= 4 && c.first + c.n <= run.desc.total);
+                assert_true(!blocked || c.first + c.n <= (i % 3 + 1) * count);
+                for (size_t k = 0; k < c.n; k++)
+                    assert_int_equal(seen[c.first + k]++, 0);
+            }
+            for (size_t k = 0; k < run.desc.total; k++)
+                assert_int_equal(seen[k], 1);
+        }
+    }
+}
+
 static void test_part(void **state)
 {
     struct two *t = open_two("shm+nomap");
@@ -452,6 +481,7 @@ static void test_trace_shows_waiting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chunks_cover),
         cmocka_unit_test(test_part),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_slots_come_later),

@@ -221,7 +221,9 @@ more_tests() {
         check "all-reduce over verbs, $dtype" sums 3 8,1000,64K,1M --dtype "$dtype"
     done
     for codec in $("$build/tools/trib-info" --codecs | awk '/^  [a-z]/ { print $1 }') \
-        topk:ratio=0.25+int8 qsgd:shared=1 terngrad:shared=1; do
+        topk:ratio=0.25+int8 qsgd:shared=1 terngrad:shared=1 \
+        gradiveq:slice=64,kept=8,train=1,coded=9 \
+        gradiveq:slice=64,kept=8,train=1,coded=9+int8:bucket=64; do
         check "all-reduce over verbs, $codec" sums 3 1000,64K --codec "$codec"
     done
     for codec in bf16 topk:ratio=0.01 qsgd:bits=4; do

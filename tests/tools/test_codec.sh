@@ -30,6 +30,9 @@ codec "of a file" 0 "file input" none --input "$dir/gradient.f32" "${quick[@]}"
 codec "csv" 0 "" f16 --csv "$dir/out.csv" --iters 2 --sizes 64K
 [ "$(field bytes_per_element)" = 2.000000 ] && [ -z "$(field merge_GBps)" ]
 result $? "f16 takes 2 bytes, and its words do not add"
+above() { awk -v x="$1" "BEGIN { exit !(x > 0) }"; }
+above "$(field add_GBps)" && above "$(field add_ratio)"
+result $? "the traffic of error feedback stands beside it"
 codec "merge" 0 "" signsgd --csv "$dir/out.csv" --iters 2 --sizes 64K
 [ -n "$(field merge_GBps)" ] && [ -z "$(field encode_ef_GBps)" ]
 result $? "signsgd's words add, and it has no error feedback"

@@ -47,7 +47,23 @@ expect "memory as json" 0 '"memory": [' "$info" --json
 expect "caches have units" 0 "" "$info" --topology
 ! grep -E "(cache|memory) " "$said" | grep -vqE " [0-9]+ ([KMG]iB|bytes)( |$)"
 result $? "each of them"
-expect "codecs" 0 "none" "$info" --codecs
+expect "codecs" 0 "B/elem  linear  unbiased  delta  shared" "$info" --codecs
+[ "$(grep -cE "^  [a-z][a-z0-9-]+ +[0-9.]+ +(yes|-) +(yes|-) +([0-9.]+|-) +[a-z-]+ +." "$said")" \
+    = "$("$info" --json --codecs | grep -c '"detail"')" ]
+result $? "a line each"
+! LC_ALL=C.UTF-8 grep -qE "^.{101}|…$" "$said"
+result $? "none is wider than 100 columns, none is cut"
+expect "all about a codec" 0 "k         -        1 to 4294967295, whole" "$info" --codecs topk
+grep -q "^  delta  *100: " "$said" && grep -q "^  paper .*arXiv 1704.05021" "$said" &&
+    grep -q "^  bytes  *0.0533 an element of 65536 normal values; at most 4$" "$said"
+result $? "properties, paper, bytes"
+expect "the values of a text beside the defaults" 0 "    bits      2      4        2 to 8, whole" \
+    "$info" --codecs qsgd:bits=2
+expect "a codec behind a selection" 0 "  +natural" "$info" --codecs topk+natural
+expect "no codec" 2 'did you mean "topk"?' "$info" --codecs tpok
+expect "a codec as json" 0 '"default": "0.01"' "$info" --codecs topk --json
+grep -q '"delta": 100.0' "$said" && grep -q '"bytes_per_element": 0.0533' "$said"
+result $? "has numbers"
 expect "algorithms" 0 "  ring   " "$info" --algorithms
 expect "json" 0 '"algorithms": [' "$info" --json
 expect "json of one part" 0 '"codecs": [' "$info" --codecs --json

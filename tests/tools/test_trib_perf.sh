@@ -46,7 +46,9 @@ rows=$("$build/tools/trib-info" --codecs | awk '/^  [a-z]/ { print $1 }')
 transports=(shm tcp)
 ! "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]" || transports+=(ucx)
 for transport in "${transports[@]}"; do
-    for row in $rows topk:ratio=0.02+int8 qsgd:shared=1 terngrad:shared=1; do
+    for row in $rows topk:ratio=0.02+int8 qsgd:shared=1 terngrad:shared=1 \
+        gradiveq:slice=64,kept=8,train=1,coded=9 \
+        gradiveq:slice=64,kept=8,train=1,coded=9+int8:bucket=64; do
         TRIB_TRANSPORT=$transport try "allreduce by codec $row over $transport" 0 "$row" \
             allreduce -n 2 --check --codec "$row" --iters 2 --warmup 1 --sizes 4K,200004
     done

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# benchlib.awk and bench-codec.awk runs.csv: Markdown tables of what bench-codec.sh measured.
+#
+# A rate is in GB/s of the float32 vector; its ratio is to memcpy of that vector in the same
+# launch. Each is the median of the launches.
+
+BEGIN {
+    FS = ","
+    n_passes = split("encode encode_ef decode decode_add merge", pass, " ")
+    split("dram threads cache", vector, " ")
+    title["dram"] = "64 MiB, one thread"
+    title["threads"] = "64 MiB, two threads"
+    title["cache"] = "256 KiB, one thread"
+    goals()
+}
+
+FNR == 1 { next }
+
+{
+    add("rate", $9)
+    add("ratio", $10)
+    size[$5] = $6
+    nmse[$5] = $7
+    launches[$4]++
+    if (!(($4, $5) in known)) { known[$4, $5] = 1; name[$4, ++names[$4]] = $5 }
+}
+
+function add(what, x,    key) {
+    key = what SUBSEP $4 SUBSEP $5 SUBSEP $8
+    if (x != "") value[key, ++count[key]] = x + 0
+}
+
+# Leaves low, middle, high; false: there is no such row.
+function have(what, from, who, how,    key) {
+    key = what SUBSEP from SUBSEP who SUBSEP how
+    if (!(key in count)) return 0
+    summarise(key)
+    return 1
+}
+
+function figure(x) { return x == 0 ? "0" : sprintf(x < 0.001 ? "%.1e" : "%.2g", x) }
+
+function cell(from, who, how,    text) {
+    if (!have("rate", from, who, how)) return "-"
+    text = number(middle)
+    have("ratio", from, who, how)
+    return text " (" sprintf("%.2f", middle) ")"
+}
+
+function range(form) {
+    return sprintf(form " [" form "-" form "]", middle, low, high)
+}
+
+# In rows a ; stands for a comma of a name, and a ~ for a space.
+function text_of(who) { gsub(/;/, ",", who); return "`" who "`" }
+
+function rates(from,    i, p, who, line) {
+    if (!names[from]) return
+    printf "\n**%s: GB/s (ratio to memcpy%s)**\n\n", title[from], \
+        from == "threads" ? " by as many" : ""
+    print "| codec | bytes per element | NMSE | encode | with error feedback | decode | decode-add | merge |"
+    print "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= names[from]; i++) {
+        who = name[from, i]
+        line = "| " text_of(who) " | " figure(size[who]) " | " \
+            (who == "signsgd" ? "-" : figure(nmse[who])) " |"
+        for (p = 1; p <= n_passes; p++) line = line " " cell(from, who, pass[p]) " |"
+        print line
+    }
+    have("rate", from, name[from, 1], "memcpy")
+    printf "\nmemcpy: %s GB/s.\n", range("%.1f")
+}
+
+# --- goals ---
+
+function goal(what, from, who, how, want) {
+    goal_what[++n_goals] = what
+    goal_of[n_goals] = from SUBSEP who SUBSEP how
+    goal_want[n_goals] = want
+}
+
+# What the project promises of one thread on a vector beyond the caches.
+function goals() {
+    goal("`f16` encode", "dram", "f16", "encode", 0.9)
+    goal("`f16` decode-add", "dram", "f16", "decode_add", 0.9)
+    goal("`bf16` encode", "dram", "bf16", "encode", 0.9)
+    goal("`bf16` decode-add", "dram", "bf16", "decode_add", 0.9)
+    goal("`int8` encode with error feedback", "dram", "int8", "encode_ef", 0.6)
+    goal("`int8` decode-add", "dram", "int8", "decode_add", 0.9)
+    goal("`int8` merge, into 16 bits", "dram", "int8", "merge", 1.8)
+    goal("`qsgd:bits=4` encode", "dram", "qsgd:bits=4", "encode", 0.5)
+    goal("`efsign` encode", "dram", "efsign", "encode", 0.8)
+    goal("`signsgd` encode", "dram", "signsgd", "encode", 0.8)
+    goal("`natural` encode", "dram", "natural", "encode", 0.8)
+    goal("`dgc:ratio=0.01` encode with error feedback", "dram", "dgc:ratio=0.01", "encode_ef", 0.5)
+    goal("`dgc:ratio=0.001` encode with error feedback", "dram", "dgc:ratio=0.001", "encode_ef", 0.5)
+    goal("`adacomp` encode", "dram", "adacomp", "encode", 0.4)
+    goal("`blocks` encode, 99 % zero", "zeros", "blocks", "encode", 1.2)
+}
+
+function goal_table(    i, part, mark) {
+    print "\n**Goals: ratio to memcpy, 64 MiB, one thread**\n"
+    print "| what | ratio | goal |"
+    print "|---|--:|--:|"
+    for (i = 1; i <= n_goals; i++) {
+        split(goal_of[i], part, SUBSEP)
+        if (!have("ratio", part[1], part[2], part[3])) continue
+        mark = middle >= goal_want[i] ? " ✓" : " ✗"
+        print "| " goal_what[i] " | " range("%.2f") " | " goal_want[i] mark " |"
+    }
+    if (!have("rate", "dram", "topk:ratio=0.01", "decode_add")) return
+    middle *= 2.5; low *= 2.5; high *= 2.5 # GB/s / 4 bytes / 1 %, in millions
+    print "| `topk:ratio=0.01` decode-add, million entries a second | " range("%.0f") \
+        " | 300" (middle >= 300 ? " ✓" : " ✗") " |"
+}
+
+# --- error feedback ---
+
+# A launch's rate over that of y += x in the same launch, by the ratios of both to memcpy.
+function feedback_table(    i, who, here, key, k) {
+    if (!names["dram"]) return
+    print "\n**Error feedback beside its least traffic, 64 MiB, one thread**\n"
+    print "| codec | with error feedback, GB/s | moved at least, GB/s | y += x, GB/s | part of its traffic |"
+    print "|---|--:|--:|--:|--:|"
+    for (i = 1; i <= names["dram"]; i++) {
+        who = name["dram", i]
+        if (!have("rate", "dram", who, "encode_ef")) continue
+        here = middle
+        key = "part" SUBSEP who
+        for (k = 1; k <= count["ratio", "dram", who, "encode_ef"]; k++)
+            value[key, ++count[key]] = raw["encode_ef", who, k] / raw["add", who, k]
+        have("rate", "dram", who, "add")
+        printf "| %s | %s | %s | %s |", text_of(who), number(here), \
+            number(here * (12 + size[who]) / 4), number(middle)
+        summarise(key)
+        print " " range("%.2f") " |"
+    }
+}
+
+# Launches one by one, as summarise sorts.
+$4 == "dram" && ($8 == "encode_ef" || $8 == "add") {
+    raw[$8, $5, ++raws[$8, $5]] = $10
+}
+
+# --- peers ---
+
+function peer(theirs, ours, how,    rate, mark) {
+    rate = theirs
+    gsub(/ /, "~", rate)
+    if (!have("rate", "torch", rate, "call") || !names["dram"]) return
+    rate = middle
+    printf "| %s | %s | %s, %s |", theirs, range("%.2f"), text_of(ours), \
+        how == "encode_ef" ? "with error feedback" : "encode"
+    if (!have("rate", "dram", ours, how)) { print " - | - |"; return }
+    mark = theirs ~ /float16|chunks/ ? "" : (middle / rate >= 20) ? " ✓ (20)" : " ✗ (20)"
+    printf " %s | %.1f%s |\n", range("%.2f"), middle / rate, mark
+}
+
+function peer_table() {
+    if (!names["torch"]) return
+    print "\n**Beside PyTorch and NumPy: GB/s, 64 MiB, one thread**\n"
+    print "| peer | its rate | Tributary | its rate | ratio (goal) |"
+    print "|---|--:|---|--:|--:|"
+    peer("torch.topk 0.1 %", "topk:ratio=0.001", "encode")
+    peer("torch.topk 0.1 %", "dgc:ratio=0.001", "encode")
+    peer("torch.topk 0.1 % chunks", "topk:ratio=0.001", "encode")
+    peer("numpy argpartition 0.1 %", "topk:ratio=0.001", "encode")
+    peer("numpy argpartition 0.1 %", "dgc:ratio=0.001", "encode")
+    peer("torch.topk 1 %", "topk:ratio=0.01", "encode")
+    peer("torch.topk 1 % chunks", "topk:ratio=0.01", "encode")
+    peer("numpy argpartition 1 %", "topk:ratio=0.01", "encode")
+    peer("torch quantize_per_tensor int8", "int8", "encode")
+    peer("torch copy_ to float16", "f16", "encode")
+    if (have("rate", "torch", "torch~copy_", "call"))
+        printf "\nPyTorch copies float32 at %s GB/s", range("%.1f")
+    if (have("rate", "dram", name["dram", 1], "memcpy"))
+        printf ", memcpy at %s", range("%.1f")
+    print "."
+}
+
+END {
+    goal_table()
+    peer_table()
+    feedback_table()
+    for (v = 1; v <= 3; v++) rates(vector[v])
+}

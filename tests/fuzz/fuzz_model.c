@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Byte 0 chooses a codec, byte 1 what strangers give its model: a word as the result of a chunk,
+ * a word that is to be added to a valid one, a state, or what was exchanged. Any bytes give a
+ * status; a model that refuses is what it was.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compress/codec.h"
+#include "compress/model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const texts[] = {
+    "powersgd:rank=2,columns=16",
+    "gradiveq:slice=16,kept=3,train=1,coded=9",
+    "gradiveq:slice=16,kept=3,train=1,coded=9,centre=1+int8:bucket=8",
+    "gradiveq:slice=16,kept=3,train=1,coded=9+qsgd:bits=5,bucket=8",
+};
+enum { TEXTS = sizeof texts / sizeof *texts, N = 200, RANKS = 3 };
+
+enum what { RESULT, MERGE, STATE, EXCHANGED, WHATS };
+
+struct taught {
+    struct trib_codec *codec;
+    struct trib_model *model;
+    uint8_t *state;
+    float *share;
+    uint8_t *word; /* a valid one */
+    size_t len;
+};
+
+static void *room(size_t bytes)
+{
+    void *p = calloc(1, bytes + 1);
+    if (!p)
+        abort();
+    return p;
+}
+
+static void *copy_new(const void *src, size_t bytes)
+{
+    void *p = malloc(bytes ? bytes : 1);
+    if (!p)
+        abort();
+    if (bytes)
+        memcpy(p, src, bytes);
+    return p;
+}
+
+static void teach(struct taught *t, const char *text)
+{
+    const struct trib_model_opts opts = {
+        .total = N, .piece = N, .ranks = RANKS, .seed = 3};
+    const struct trib_model_chunk c = {.n = N};
+    float x[N];
+
+    for (int i = 0; i < N; i++)
+        x[i] = (float)((i * 37 + i / 16 * 11) % 101) - 50.0f;
+    if (trib_codec_create(text, NULL, NULL, &t->codec) != TRIB_OK ||
+        trib_codec_for_ranks(t->codec, RANKS, NULL) != TRIB_OK ||
+        trib_model_create(t->codec, &opts, NULL, &t->model) != TRIB_OK ||
+        trib_model_teach(t->model, x, N, NULL) != TRIB_OK)
+        abort();
+    t->share = room(trib_codec_share_floats(t->codec, N) * sizeof(float));
+    trib_model_share(t->model, &c, x, t->share);
+    trib_model_settle(t->model, &c, t->share);
+    t->word = room(trib_codec_bound(t->codec, N));
+    const struct trib_encode in = {.x = x, .n = N, .share = t->share, .model = t->model};
+    t->len = trib_codec_encode(t->codec, &in, t->word);
+    t->state = room(trib_model_bytes(t->model));
+    trib_model_write(t->model, t->state);
+}
+
+static void take_result(struct taught *t, const uint8_t *data, size_t size)
+{
+    const struct trib_model_chunk c = {.n = N, .share = t->share};
+    uint8_t *src = copy_new(data, size);
+    float *y = room(N * sizeof *y);
+    const trib_status_t st = trib_model_result(t->model, &c, src, size, y);
+
+    if (st != TRIB_OK && st != TRIB_ERR_CODEC)
+        abort();
+    if (trib_codec_decode(t->codec, src, size, y, N) == TRIB_OK && size != 8 + N * sizeof(float))
+        abort();
+    free(src);
+    free(y);
+}
+
+static void merge(struct taught *t, const uint8_t *data, size_t size)
+{
+    uint8_t *src = copy_new(data, size), *sum = room(trib_codec_bound(t->codec, N));
+    struct trib_word words[] = {{t->word, t->len}, {src, size}};
+
+    for (size_t count = 1; count <= 2; count++) {
+        const struct trib_merge m = {.words = words + 2 - count, .n_words = count, .n = N,
+                                     .piece = N, .final = true, .ranks = RANKS};
+        size_t len = 0;
+        if (trib_codec_merge(t->codec, &m, sum, &len) == TRIB_OK &&
+            len > trib_codec_bound(t->codec, N))
+            abort();
+    }
+    free(src);
+    free(sum);
+}
+
+/* Cut or filled up with what it had: so that not all of it is refused for its length. */
+static void read_state(struct taught *t, const uint8_t *data, size_t size)
+{
+    const size_t bytes = trib_model_bytes(t->model);
+    uint8_t *src = copy_new(t->state, bytes), *after = room(bytes);
+    const size_t at = size > 1 ? ((size_t)data[0] << 8 | data[1]) % bytes : 0;
+
+    for (size_t i = 2; i < size && at + i - 2 < bytes; i++)
+        src[at + i - 2] = data[i];
+    if (trib_model_read(t->model, src, bytes, NULL) != TRIB_OK) {
+        trib_model_write(t->model, after);
+        if (memcmp(after, t->state, bytes) != 0)
+            abort();
+    }
+    if (trib_model_read(t->model, data, size, NULL) == TRIB_OK && size != bytes)
+        abort();
+    free(src);
+    free(after);
+}
+
+static void take_exchanged(struct taught *t, const uint8_t *data, size_t size)
+{
+    const size_t n = trib_model_exchange_floats(t->model);
+    float *sum = room(n * sizeof *sum);
+
+    if (n > 0)
+        sum[0] = 1.0f;
+    memcpy(sum, data, size < n * sizeof *sum ? size : n * sizeof *sum);
+    if (n > 0)
+        (void)trib_model_exchanged(t->model, sum, NULL);
+    free(sum);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct taught taught[TEXTS];
+
+    if (size < 2)
+        return 0;
+    struct taught *t = &taught[data[0] % TEXTS];
+    if (!t->codec)
+        teach(t, texts[data[0] % TEXTS]);
+    static void (*const give[WHATS])(struct taught *t, const uint8_t *data, size_t size) = {
+        take_result, merge, read_state, take_exchanged};
+    give[data[1] % WHATS](t, data + 2, size - 2);
+    if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) != TRIB_OK)
+        abort();
+    return 0;
+}
