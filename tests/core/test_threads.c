@@ -158,6 +158,11 @@ static int record(struct ranks_self *self)
     }
     o->state = hash_of_state(self, plan);
     o->words_ahead = self->comm->engine.stats.words_ahead;
+    char text[2000], words[40];
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    snprintf(words, sizeof(words), "threads    %d encode ahead",
+             run_of(plan)->ahead ? threads_of[job->variant] : 0);
+    ranks_assert(self, strstr(text, words));
     if (job->variant == 0)
         ranks_assert(self, !run_of(plan)->ahead && o->words_ahead == 0);
     ranks_ok(self, trib_plan_free(plan));
@@ -486,15 +491,16 @@ static void test_forked_child(void **state)
 
 /* ---- what is encoded where it is due -------------------------------------------------------- */
 
-/* One chunk, or small ones, are not worth a thread; nor is a plan without a codec. */
+/* One chunk, or small ones, are not worth a thread; a model is the engine's. */
 static int stays_here(struct ranks_self *self)
 {
     static const struct {
         const char *codec;
         size_t count;
-    } plans[] = {{"none", 100000}, {"topk", 1000}, {"topk", 100}};
+    } plans[] = {{"none", 100000}, {"topk", 1000}, {"topk", 100}, {"powersgd", 100000}};
+    char text[2000];
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
         float *x = calloc(plans[i].count, sizeof(*x));
@@ -503,6 +509,8 @@ static int stays_here(struct ranks_self *self)
         d.codec = plans[i].codec;
         ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
         ranks_assert(self, !run_of(plan)->ahead && !self->comm->engine.workers);
+        ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+        ranks_assert(self, strstr(text, "threads    0 "));
         ranks_ok(self, trib_plan_start(plan));
         ranks_ok(self, trib_plan_wait(plan));
         ranks_ok(self, trib_plan_free(plan));
