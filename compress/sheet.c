@@ -98,6 +98,7 @@ enum { VALUE_BYTES = 32, RANGE_BYTES = 96 };
 
 struct trib_sheet {
     struct trib_codec *codec;
+    bool feedback_off; /* its names alone are no codec, with ef=0 they are one */
     trib_codec_sheet_t sheet;
     trib_codec_param_t params[TRIB_PARAM_TEXTS_MAX];
     struct trib_param_text given[TRIB_PARAM_TEXTS_MAX]; /* of the text */
@@ -124,33 +125,45 @@ static const char *shared_of(const struct trib_codec *c)
 
 /* ---- parameters ------------------------------------------------------------------ */
 
-/* A codec with the names of this one and a value of one parameter: is there one? */
-static bool takes(const struct trib_codec *c, const struct trib_param_text *p,
-                  const char *value)
+/* The names of this codec and, unless p is NULL, a value of one parameter. */
+static void names_print(const struct trib_sheet *s, const struct trib_param_text *p,
+                        const char *value, char out[TRIB_CODEC_TEXT_MAX])
 {
-    char text[TRIB_CODEC_TEXT_MAX] = "";
-    struct trib_codec *other = NULL;
+    const struct trib_codec *c = s->codec;
     const char *names[] = {c->row->name, c->values ? c->values->name : NULL};
+    out[0] = '\0';
     for (size_t i = 0; i < 2 && names[i]; i++) {
-        trib_text_append(text, sizeof text, "%s%s", i ? "+" : "", names[i]);
-        if (i == p->segment)
-            trib_text_append(text, sizeof text, ":%s=%s", p->key, value);
+        const bool here = p && p->segment == i;
+        const bool off = s->feedback_off && i == 0 && !(here && p->id == TRIB_PARAM_EF);
+        trib_text_append(out, TRIB_CODEC_TEXT_MAX, "%s%s%s", i ? "+" : "", names[i],
+                         off ? ":ef=0" : "");
+        if (here)
+            trib_text_append(out, TRIB_CODEC_TEXT_MAX, "%s%s=%s", off ? "," : ":", p->key,
+                             value);
     }
-    const bool good = trib_codec_create(text, c->kernels, NULL, &other) == TRIB_OK;
+}
+
+/* Is there a codec with these names and a value of one parameter? */
+static bool takes(const struct trib_sheet *s, const struct trib_param_text *p, const char *value)
+{
+    char text[TRIB_CODEC_TEXT_MAX];
+    struct trib_codec *other = NULL;
+    names_print(s, p, value, text);
+    const bool good = trib_codec_create(text, s->codec->kernels, NULL, &other) == TRIB_OK;
     if (good)
         trib_codec_destroy(other);
     return good;
 }
 
 /* Of few values, those that go with the others' defaults. */
-static void values_print(const struct trib_codec *c, const struct trib_param_text *p,
+static void values_print(const struct trib_sheet *s, const struct trib_param_text *p,
                          char *out)
 {
     const char *good[8];
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; p->names[i] && n < sizeof good / sizeof *good; i++)
-        if (takes(c, p, p->names[i]))
+        if (takes(s, p, p->names[i]))
             good[n++] = p->names[i];
     for (size_t i = 0; i < n; i++)
         trib_text_append(out, RANGE_BYTES, "%s%s",
@@ -160,14 +173,26 @@ static void values_print(const struct trib_codec *c, const struct trib_param_tex
                          good[i]);
 }
 
+/* By names alone. Those that select have error feedback then, which not all values go with. */
+static trib_status_t plain_create(struct trib_sheet *s, struct trib_error *err,
+                                  struct trib_codec **out)
+{
+    char text[TRIB_CODEC_TEXT_MAX];
+    names_print(s, NULL, NULL, text);
+    trib_status_t status = trib_codec_create(text, s->codec->kernels, NULL, out);
+    if (status != TRIB_OK) {
+        s->feedback_off = true;
+        names_print(s, NULL, NULL, text);
+        status = trib_codec_create(text, s->codec->kernels, err, out);
+    }
+    return status;
+}
+
 static trib_status_t params_fill(struct trib_sheet *s, struct trib_error *err)
 {
     const struct trib_codec *c = s->codec;
-    char text[TRIB_CODEC_TEXT_MAX];
     struct trib_codec *plain;
-    snprintf(text, sizeof text, "%s%s%s", c->row->name, c->values ? "+" : "",
-             c->values ? c->values->name : "");
-    const trib_status_t status = trib_codec_create(text, c->kernels, err, &plain);
+    const trib_status_t status = plain_create(s, err, &plain);
     if (status != TRIB_OK)
         return status;
     const size_t n = trib_codec_params(c, s->given);
@@ -176,7 +201,7 @@ static trib_status_t params_fill(struct trib_sheet *s, struct trib_error *err)
     for (size_t i = 0; i < n; i++) {
         const struct trib_param_text *p = &s->given[i];
         if (p->names)
-            values_print(c, p, s->range[i]);
+            values_print(s, p, s->range[i]);
         else
             snprintf(s->range[i], RANGE_BYTES, "%s", p->range);
         const char *meaning = meanings[p->id];

@@ -224,6 +224,25 @@ static void test_parameters_behind_a_selection(void **state)
     assert_true(n >= 10);
 }
 
+/* Its names alone are none: feedback around it would grow. */
+static void test_names_that_are_no_codec(void **state)
+{
+    struct trib_error err;
+    struct trib_sheet *s = sheet_new("topk:ef=0+terngrad:clip=3");
+    const trib_codec_sheet_t *sheet = trib_sheet_get(s);
+    (void)state;
+    assert_false(creates("topk+terngrad", &err));
+    assert_int_equal(sheet->n_params, 6);
+    assert_string_equal(sheet->params[2].key, "ef");
+    assert_string_equal(sheet->params[2].range, "0");
+    assert_string_equal(sheet->params[4].key, "clip");
+    assert_string_equal(sheet->params[4].row, "terngrad");
+    assert_string_equal(sheet->params[4].value, "3");
+    assert_string_equal(sheet->params[4].fallback, "2.5");
+    assert_string_equal(sheet->params[5].range, "bits");
+    trib_sheet_destroy(s);
+}
+
 static void test_values_of_a_text(void **state)
 {
     struct trib_sheet *s = sheet_new("qsgd:bits=2,norm=l2");
@@ -336,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_parameters_behind_a_selection),
         cmocka_unit_test(test_values_of_a_text),
+        cmocka_unit_test(test_names_that_are_no_codec),
         cmocka_unit_test(test_properties),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_bytes),
