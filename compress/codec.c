@@ -358,6 +358,15 @@ void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
         trib_lanes_share(codec, x, n, share_out);
 }
 
+void trib_codec_share_added(const struct trib_codec *codec, const float *x, float *residual,
+                            size_t n, float *share_out)
+{
+    if (trib_codec_share_floats(codec, n))
+        trib_lanes_share_added(codec, x, residual, n, share_out);
+    else
+        codec->kernels->axpy_f32(residual, x, 1.0f, n);
+}
+
 trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out)
 {
@@ -421,11 +430,12 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
         return trib_sparse_encode(codec, in, NULL, dst);
     if (codec->stages.pack->variable)
         return trib_variable_encode(codec, in, dst);
-    const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
-    if (in->share && has_lanes(codec))
-        trib_lanes_encode_shared(codec, x, in->n, &in->key, in->share, dst);
+    struct trib_encode y = *in;
+    y.x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
+    if (has_lanes(codec))
+        trib_lanes_encode_shared(codec, &y, NULL, dst);
     else
-        codec->stages.quantise->encode(codec, x, in->n, &in->key, dst);
+        codec->stages.quantise->encode(codec, y.x, y.n, &y.key, dst);
     return codec->stages.quantise->bytes(codec, in->n);
 }
 
@@ -481,6 +491,10 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_
 {
     assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
     assert(!codec->stages.select->sparse);
+    if (has_lanes(codec) && trib_lanes_keeps(codec)) {
+        trib_lanes_encode_shared(codec, in, residual, dst);
+        return codec->stages.quantise->bytes(codec, in->n);
+    }
     const size_t len = trib_codec_encode(codec, in, dst);
     if (in->model) {
         trib_model_add_own(codec, in, dst, len, -1.0f, residual);
