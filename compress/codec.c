@@ -73,7 +73,7 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
     X("bf16", "bf16[:round=nearest|random][,ef=0|1]", "upper half of float32", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
     X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,pack=P][,ef=0|1]", \
-      "8-bit floats with a power of two per bucket", \
+      "8-bit floats, a power of two per bucket", \
       none, all, f8, bits, 0) \
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
       "the k largest magnitudes", \
@@ -134,18 +134,18 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       hadamard, all, table, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK) \
     X("powersgd", "powersgd[:rank=N][,columns=N][,ef=0|1]", \
-      "factors of matrices, of low rank, iterated from start to start", \
+      "low-rank factors of matrices, iterated", \
       powersgd, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
     X("gradiveq", "gradiveq[:slice=N][,kept=N][,train=N][,coded=N][,centre=0|1][,ef=0|1][+VALUES]", \
-      "principal components of slices, learned from sums of earlier starts", \
+      "principal components of slices, learned", \
       gradiveq, all, f32, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
     X("lgc", "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,ef=0|1]", \
-      "a learned code of the elements largest at one rank, which takes turns", \
+      "a learned code of one rank's top k", \
       lgc, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
     X("lgc-ps", "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R][,ef=0|1]", \
-      "the same, with a decoder for each rank and what is new at it", \
+      "as lgc, with a decoder for each rank", \
       lgc_ps, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK)
 /* clang-format on */
@@ -358,6 +358,15 @@ void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
         trib_lanes_share(codec, x, n, share_out);
 }
 
+void trib_codec_share_added(const struct trib_codec *codec, const float *x, float *residual,
+                            size_t n, float *share_out)
+{
+    if (trib_codec_share_floats(codec, n))
+        trib_lanes_share_added(codec, x, residual, n, share_out);
+    else
+        codec->kernels->axpy_f32(residual, x, 1.0f, n);
+}
+
 trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out)
 {
@@ -421,11 +430,12 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
         return trib_sparse_encode(codec, in, NULL, dst);
     if (codec->stages.pack->variable)
         return trib_variable_encode(codec, in, dst);
-    const float *x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
-    if (in->share && has_lanes(codec))
-        trib_lanes_encode_shared(codec, x, in->n, &in->key, in->share, dst);
+    struct trib_encode y = *in;
+    y.x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
+    if (has_lanes(codec))
+        trib_lanes_encode_shared(codec, &y, NULL, dst);
     else
-        codec->stages.quantise->encode(codec, x, in->n, &in->key, dst);
+        codec->stages.quantise->encode(codec, y.x, y.n, &y.key, dst);
     return codec->stages.quantise->bytes(codec, in->n);
 }
 
@@ -481,6 +491,10 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_
 {
     assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
     assert(!codec->stages.select->sparse);
+    if (has_lanes(codec) && trib_lanes_keeps(codec)) {
+        trib_lanes_encode_shared(codec, in, residual, dst);
+        return codec->stages.quantise->bytes(codec, in->n);
+    }
     const size_t len = trib_codec_encode(codec, in, dst);
     if (in->model) {
         trib_model_add_own(codec, in, dst, len, -1.0f, residual);

@@ -207,6 +207,10 @@ trib_op_t trib_codec_share_op(const struct trib_codec *codec);
 void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
                       float *share_out);
 
+/** trib_codec_share_added - residual += x, and trib_codec_share of that. */
+void trib_codec_share_added(const struct trib_codec *codec, const float *x, float *residual,
+                            size_t n, float *share_out);
+
 struct trib_word {
     const uint8_t *src;
     size_t len;

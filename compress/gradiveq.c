@@ -235,6 +235,7 @@ const struct trib_model_kind trib_model_gradiveq = {
     .unit = slice_of,
     .refusal = refusal,
     .most = most,
+    .taught = most,
     .share_floats = trib_model_no_floats,
     .create = create,
     .destroy = destroy,

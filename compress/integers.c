@@ -85,6 +85,18 @@ static void encode_u16(const struct trib_codec *c, uint8_t *symbols, const float
     c->kernels->integers_encode_u16(symbols, x, n, g);
 }
 
+static void keep_u8(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
+                    const struct trib_integers *g)
+{
+    c->kernels->integers_keep(symbols, x, n, g);
+}
+
+static void keep_u16(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
+                     const struct trib_integers *g)
+{
+    c->kernels->integers_keep_u16(symbols, x, n, g);
+}
+
 static struct trib_lanes signed_lanes(const struct trib_codec *c, int bits)
 {
     return (struct trib_lanes){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
@@ -127,14 +139,14 @@ static double int_delta(const struct trib_codec *c)
     return delta_of(c, (1 << (bits_of(c) - 1)) - 1);
 }
 
-#define RULE(BITS, ENCODE) \
+#define RULE(BITS, WIDTH) \
     { \
         .bits = BITS, .lanes = int_lanes, .measure = measure_norm, .grid = int_grid, \
-        .encode = ENCODE \
+        .encode = encode_##WIDTH, .keep = keep_##WIDTH \
     }
-static const struct trib_lane_rule int4 = RULE(4, encode_u8);
-static const struct trib_lane_rule int8 = RULE(8, encode_u8);
-static const struct trib_lane_rule int16 = RULE(16, encode_u16);
+static const struct trib_lane_rule int4 = RULE(4, u8);
+static const struct trib_lane_rule int8 = RULE(8, u8);
+static const struct trib_lane_rule int16 = RULE(16, u16);
 
 #define INTEGERS(NAME, RULE) \
     { \
@@ -173,6 +185,7 @@ static const struct trib_lane_rule qsgd = {
     .measure = measure_norm,
     .grid = qsgd_grid,
     .encode = encode_u8,
+    .keep = keep_u8,
 };
 
 const struct trib_quantise trib_quantise_levels_shared = {
@@ -216,6 +229,7 @@ static const struct trib_lane_rule ternary = {
     .measure = ternary_measure,
     .grid = ternary_grid,
     .encode = encode_u8,
+    .keep = keep_u8,
 };
 
 const struct trib_quantise trib_quantise_ternary_shared = {
@@ -276,6 +290,7 @@ static const struct trib_lane_rule range = {
     .measure = range_measure,
     .grid = range_grid,
     .encode = encode_u8,
+    .keep = keep_u8,
 };
 
 const struct trib_quantise trib_quantise_range = {

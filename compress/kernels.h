@@ -289,6 +289,11 @@ struct trib_kernels {
                         const struct trib_integers *g);
     void (*integers_encode_u16)(uint8_t *symbols, const float *x, size_t n,
                             const struct trib_integers *g);
+    /* The same, and x becomes what that leaves of it: x - value of its symbol, 0 for what is
+     * not finite. */
+    void (*integers_keep)(uint8_t *symbols, float *x, size_t n, const struct trib_integers *g);
+    void (*integers_keep_u16)(uint8_t *symbols, float *x, size_t n,
+                              const struct trib_integers *g);
     void (*integers_decode)(float *x, const uint8_t *lanes, size_t n,
                         const struct trib_integers *g);
     void (*integers_decode_u16)(float *x, const uint8_t *lanes, size_t n,

@@ -153,6 +153,17 @@ static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
     integers_encode_u16_scalar(symbols, x, n, 0, g);
 }
 
+static void integers_keep(uint8_t *symbols, float *x, size_t n, const struct trib_integers *g)
+{
+    integers_keep_scalar(symbols, x, n, 0, g);
+}
+
+static void integers_keep_u16(uint8_t *symbols, float *x, size_t n,
+                              const struct trib_integers *g)
+{
+    integers_keep_u16_scalar(symbols, x, n, 0, g);
+}
+
 static void integers_decode(float *x, const uint8_t *lanes, size_t n,
                             const struct trib_integers *g)
 {
@@ -334,6 +345,8 @@ const struct trib_kernels trib_kernels_c = {
     .range = range,
     .integers_encode = integers_encode,
     .integers_encode_u16 = integers_encode_u16,
+    .integers_keep = integers_keep,
+    .integers_keep_u16 = integers_keep_u16,
     .integers_decode = integers_decode,
     .integers_decode_u16 = integers_decode_u16,
     .integers_add = integers_add,

@@ -46,16 +46,42 @@ KERNEL void integers_encode_u16_scalar(uint8_t *symbols, const float *x, size_t 
     }
 }
 
+KERNEL float integers_value(uint32_t lane, const struct trib_integers *g)
+{
+    return (float)(int32_t)(lane - g->middle) * g->unit + g->base;
+}
+
+/* What a symbol leaves of its element. */
+KERNEL float integers_left(float x, uint32_t symbol, const struct trib_integers *g)
+{
+    const float left = x - integers_value(symbol, g);
+    return magnitude_of(left) < 0x7f800000u ? left : 0.0f;
+}
+
+KERNEL void integers_keep_scalar(uint8_t *symbols, float *x, size_t n, size_t first,
+                                 const struct trib_integers *g)
+{
+    for (size_t i = first; i < n; i++) {
+        symbols[i] = (uint8_t)integers_symbol(x[i], (uint32_t)i, g);
+        x[i] = integers_left(x[i], symbols[i], g);
+    }
+}
+
+KERNEL void integers_keep_u16_scalar(uint8_t *symbols, float *x, size_t n, size_t first,
+                                     const struct trib_integers *g)
+{
+    for (size_t i = first; i < n; i++) {
+        const uint16_t symbol = (uint16_t)integers_symbol(x[i], (uint32_t)i, g);
+        memcpy(symbols + 2 * i, &symbol, sizeof symbol);
+        x[i] = integers_left(x[i], symbol, g);
+    }
+}
+
 KERNEL uint32_t lane_u16(const uint8_t *lanes, size_t i)
 {
     uint16_t lane;
     memcpy(&lane, lanes + 2 * i, sizeof lane);
     return lane;
-}
-
-KERNEL float integers_value(uint32_t lane, const struct trib_integers *g)
-{
-    return (float)(int32_t)(lane - g->middle) * g->unit + g->base;
 }
 
 KERNEL void integers_decode_scalar(float *x, const uint8_t *lanes, size_t n,

@@ -51,13 +51,13 @@ static void drop_not_finite(float *x, size_t n)
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES) {
         const vec v = v_load(x + i);
-        v_store(x + i, v_keep_below_i32(v, v_magnitude(v), v_set_i32(0x7f800000u)));
+        v_store(x + i, v_finite_f32(v));
     }
     drop_not_finite_scalar(x + i, n - i);
 }
 
 struct level_vecs {
-    vec scale, highest, sign, unit, key1;
+    vec scale, highest, sign, key1;
 };
 
 /* i * 0x9e3779b9 + key0 for the lanes i */
@@ -72,7 +72,6 @@ KERNEL struct level_vecs level_vecs_of(const struct trib_levels *l)
         .scale = v_set_f32(l->scale),
         .highest = v_set_i32(l->highest),
         .sign = v_set_i32(l->sign),
-        .unit = v_set_f32(0x1p-24f),
         .key1 = v_set_i32(l->key[1]),
     };
 }
@@ -85,11 +84,17 @@ KERNEL vec v_hash(vec h, vec key1)
     return v_mul_i32(v_add_i32(h, key1), v_set_i32(0x846ca68bu));
 }
 
+/* y + u, u being the upper 24 bits of h as a number of [0, 1). That product is exact, so one
+ * rounding is what two would be. */
+KERNEL vec v_add_uniform(vec y, vec h)
+{
+    return v_fma_f32(v_to_f32(v_shr_i32(h, 8)), v_set_f32(0x1p-24f), y);
+}
+
 KERNEL vec v_level_code(vec x, vec h, const struct level_vecs *l)
 {
     h = v_hash(h, l->key1);
-    const vec u = v_mul_f32(v_to_f32(v_shr_i32(h, 8)), l->unit);
-    const vec y = v_add_f32(v_mul_f32(v_magnitude(x), l->scale), u);
+    const vec y = v_add_uniform(v_mul_f32(v_magnitude(x), l->scale), h);
     const vec level = v_min_i32(v_truncate(y), l->highest);
     return v_or(level, v_and(v_sign_i32(x), l->sign));
 }
@@ -102,6 +107,13 @@ static void levels_encode(uint8_t *codes, const float *x, size_t n,
     const vec step = v_set_i32(L * 0x9e3779b9u);
     vec h = v_counters(l->key[0]);
     size_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const vec a = v_level_code(v_load(x + i), h, &v), h1 = v_add_i32(h, step);
+        const vec b = v_level_code(v_load(x + i + L), h1, &v), h2 = v_add_i32(h1, step);
+        const vec c = v_level_code(v_load(x + i + 2 * L), h2, &v), h3 = v_add_i32(h2, step);
+        v_store_u8x4(codes + i, a, b, c, v_level_code(v_load(x + i + 3 * L), h3, &v));
+        h = v_add_i32(h3, step);
+    }
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
         v_store_u8(codes + i, v_level_code(v_load(x + i), h, &v));
     levels_encode_scalar(codes, x, n, i, l);

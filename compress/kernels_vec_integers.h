@@ -24,7 +24,8 @@ static void range(const float *x, size_t n, float out[2])
 }
 
 struct integers_vecs {
-    vec scale, shift, low, high, offset, noise, fixed, unit, key1;
+    vec scale, shift, low, high, offset, noise, fixed, key1, step;
+    vec middle, unit, base;
 };
 
 KERNEL struct integers_vecs integers_vecs_of(const struct trib_integers *g)
@@ -37,74 +38,144 @@ KERNEL struct integers_vecs integers_vecs_of(const struct trib_integers *g)
         .offset = v_set_i32(g->offset),
         .noise = v_set_i32(g->noise),
         .fixed = v_set_i32(g->fixed),
-        .unit = v_set_f32(0x1p-24f),
         .key1 = v_set_i32(g->key[1]),
+        .step = v_set_i32(VEC_LANES * 0x9e3779b9u),
+        .middle = v_set_i32(g->middle),
+        .unit = v_set_f32(g->unit),
+        .base = v_set_f32(g->base),
     };
 }
 
-KERNEL vec v_integers_symbol(vec x, vec h, const struct integers_vecs *g)
+KERNEL vec v_integers_value(vec lane, const struct integers_vecs *g)
 {
-    h = v_or(v_and(v_hash(h, g->key1), g->noise), g->fixed);
-    const vec u = v_mul_f32(v_to_f32(v_shr_i32(h, 8)), g->unit);
-    const vec y = v_add_f32(v_add_f32(v_mul_f32(x, g->scale), g->shift), u);
-    const vec at = v_clamp_f32(v_floor_f32(y), g->low, g->high);
-    return v_add_i32(v_truncate(at), g->offset);
+    return v_add_f32(v_mul_f32(v_to_f32(v_sub_i32(lane, g->middle)), g->unit), g->base);
+}
+
+/* Random rounding on a grid around 0, of symbols of one rank: what is left out then changes
+ * nothing. Of -0 the symbol is that of 0, and a symbol of 0 has the value 0. */
+KERNEL bool integers_plain(const struct trib_integers *g)
+{
+    return g->noise == UINT32_MAX && g->fixed == 0 && g->shift == 0 && g->base == 0 &&
+           g->middle == g->offset && g->unit >= 0;
+}
+
+/* What an encode does to a vec, known when it is compiled. */
+struct integers_way {
+    bool plain; /* integers_plain */
+    bool keep;
+    int bytes; /* of a symbol */
+};
+
+/* The symbols of a vec; low and high are whole, so it may be clamped before the floor. */
+KERNEL vec v_integers_symbol(float *x, vec h, const struct integers_vecs *g,
+                             const struct integers_way way)
+{
+    const vec v = v_load(x);
+    h = v_hash(h, g->key1);
+    vec y = v_mul_f32(v, g->scale);
+    if (!way.plain) {
+        h = v_or(v_and(h, g->noise), g->fixed);
+        y = v_add_f32(y, g->shift);
+    }
+    const vec at = v_floor_i32(v_clamp_f32(v_add_uniform(y, h), g->low, g->high));
+    const vec symbol = v_add_i32(at, g->offset);
+    if (way.keep) {
+        const vec value =
+            way.plain ? v_mul_f32(v_to_f32(at), g->unit) : v_integers_value(symbol, g);
+        v_store(x, v_finite_f32(v_sub_f32(v, value)));
+    }
+    return symbol;
+}
+
+/* x is written if way.keep says so, only. Returns how many are done. */
+KERNEL size_t integers_encode_way(uint8_t *symbols, float *x, size_t n,
+                                  const struct trib_integers *g, const struct integers_way way)
+{
+    enum { L = VEC_LANES };
+    const struct integers_vecs v = integers_vecs_of(g);
+    vec h = v_counters(g->key[0]);
+    size_t i = 0;
+    for (; way.bytes == 1 && i + 4 * L <= n; i += 4 * L) {
+        const vec h1 = v_add_i32(h, v.step), h2 = v_add_i32(h1, v.step);
+        const vec h3 = v_add_i32(h2, v.step);
+        const vec a = v_integers_symbol(x + i, h, &v, way);
+        const vec b = v_integers_symbol(x + i + L, h1, &v, way);
+        const vec c = v_integers_symbol(x + i + 2 * L, h2, &v, way);
+        v_store_u8x4(symbols + i, a, b, c, v_integers_symbol(x + i + 3 * L, h3, &v, way));
+        h = v_add_i32(h3, v.step);
+    }
+    for (; i + L <= n; i += L, h = v_add_i32(h, v.step)) {
+        const vec symbol = v_integers_symbol(x + i, h, &v, way);
+        if (way.bytes == 1)
+            v_store_u8(symbols + i, symbol);
+        else
+            v_store_u16(symbols + 2 * i, symbol);
+    }
+    return i;
+}
+
+KERNEL size_t integers_encode_any(uint8_t *symbols, float *x, size_t n,
+                                  const struct trib_integers *g, bool keep, int bytes)
+{
+    const struct integers_way plain = {true, keep, bytes}, other = {false, keep, bytes};
+    return integers_plain(g) ? integers_encode_way(symbols, x, n, g, plain)
+                             : integers_encode_way(symbols, x, n, g, other);
 }
 
 static void integers_encode(uint8_t *symbols, const float *x, size_t n,
                             const struct trib_integers *g)
 {
-    enum { L = VEC_LANES };
-    const struct integers_vecs v = integers_vecs_of(g);
-    const vec step = v_set_i32(L * 0x9e3779b9u);
-    vec h = v_counters(g->key[0]);
-    size_t i = 0;
-    for (; i + L <= n; i += L, h = v_add_i32(h, step))
-        v_store_u8(symbols + i, v_integers_symbol(v_load(x + i), h, &v));
+    const size_t i = integers_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 1);
     integers_encode_scalar(symbols, x, n, i, g);
 }
 
 static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
                                 const struct trib_integers *g)
 {
-    enum { L = VEC_LANES };
-    const struct integers_vecs v = integers_vecs_of(g);
-    const vec step = v_set_i32(L * 0x9e3779b9u);
-    vec h = v_counters(g->key[0]);
-    size_t i = 0;
-    for (; i + L <= n; i += L, h = v_add_i32(h, step))
-        v_store_u16(symbols + 2 * i, v_integers_symbol(v_load(x + i), h, &v));
+    const size_t i = integers_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 2);
     integers_encode_u16_scalar(symbols, x, n, i, g);
 }
 
-/* Lanes of `bytes` bytes: 1 or 2. */
-KERNEL vec v_integers_value(const uint8_t *lanes, int bytes, vec middle, vec unit, vec base)
+static void integers_keep(uint8_t *symbols, float *x, size_t n, const struct trib_integers *g)
 {
-    const vec lane = bytes == 1 ? v_load_u8(lanes) : v_load_u16(lanes);
-    return v_add_f32(v_mul_f32(v_to_f32(v_sub_i32(lane, middle)), unit), base);
+    const size_t i = integers_encode_any(symbols, x, n, g, true, 1);
+    integers_keep_scalar(symbols, x, n, i, g);
+}
+
+static void integers_keep_u16(uint8_t *symbols, float *x, size_t n,
+                              const struct trib_integers *g)
+{
+    const size_t i = integers_encode_any(symbols, x, n, g, true, 2);
+    integers_keep_u16_scalar(symbols, x, n, i, g);
+}
+
+/* Lanes of `bytes` bytes: 1 or 2. */
+KERNEL vec v_load_lanes(const uint8_t *lanes, int bytes)
+{
+    return bytes == 1 ? v_load_u8(lanes) : v_load_u16(lanes);
 }
 
 KERNEL size_t integers_decode_any(float *x, const uint8_t *lanes, size_t n,
                                   const struct trib_integers *g, int bytes)
 {
-    const vec middle = v_set_i32(g->middle);
-    const vec unit = v_set_f32(g->unit), base = v_set_f32(g->base);
+    const struct integers_vecs v = integers_vecs_of(g);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
         v_store(x + i,
-                v_integers_value(lanes + i * (size_t)bytes, bytes, middle, unit, base));
+                v_integers_value(v_load_lanes(lanes + i * (size_t)bytes, bytes), &v));
     return i;
 }
 
 KERNEL size_t integers_add_any(float *acc, const uint8_t *lanes, size_t n,
                                const struct trib_integers *g, int bytes)
 {
-    const vec middle = v_set_i32(g->middle), weight = v_set_f32(g->weight);
-    const vec unit = v_set_f32(g->unit), base = v_set_f32(g->base);
+    const struct integers_vecs v = integers_vecs_of(g);
+    const vec weight = v_set_f32(g->weight);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES) {
-        const vec v = v_integers_value(lanes + i * (size_t)bytes, bytes, middle, unit, base);
-        v_store(acc + i, v_add_f32(v_load(acc + i), v_mul_f32(weight, v)));
+        const vec value =
+            v_integers_value(v_load_lanes(lanes + i * (size_t)bytes, bytes), &v);
+        v_store(acc + i, v_add_f32(v_load(acc + i), v_mul_f32(weight, value)));
     }
     return i;
 }

@@ -116,63 +116,107 @@ void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n, floa
         rule_of(c)->measure(c, x + i, min_size(l.bucket, n - i), share_out);
 }
 
-/* The symbols of one bucket, whose first value is number `index` of the vector. */
+void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *residual,
+                            size_t n, float *share_out)
+{
+    const struct trib_lanes l = rule_of(c)->lanes(c);
+    for (size_t i = 0; i < n; i += l.bucket, share_out += l.heads) {
+        const size_t count = min_size(l.bucket, n - i);
+        c->kernels->axpy_f32(residual + i, x + i, 1.0f, count);
+        rule_of(c)->measure(c, residual + i, count, share_out);
+    }
+}
+
+/* Values to be encoded: a bucket, or its rotation. */
+struct source {
+    const float *x;
+    float *kept; /* x, if it is to become what is left of it */
+    size_t n;
+    uint64_t index; /* number of the first value in the vector */
+};
+
 static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *l,
-                           const float *x, size_t n, struct trib_noise *noise,
-                           uint64_t index, struct trib_integers *g, uint8_t *dst)
+                           const struct source *s, struct trib_noise *noise,
+                           struct trib_integers *g, uint8_t *dst)
 {
     uint8_t codes[PIECE + 8];
     const size_t element = l->bits > 8 ? 2 : 1;
-    for (size_t i = 0; i < n; i += PIECE) {
-        const size_t count = min_size(PIECE, n - i);
+    for (size_t i = 0; i < s->n; i += PIECE) {
+        const size_t count = min_size(PIECE, s->n - i);
         uint8_t *to = l->bits < 8 ? codes : dst + i * element;
-        for (size_t j = 0, same; j < count; j += same) {
-            same = min_size(trib_noise_at(noise, index + i + j, g->key), count - j);
-            rule_of(c)->encode(c, to + j * element, x + i + j, same, g);
+        for (size_t j = 0, at = i, same; j < count; j += same, at += same) {
+            same = min_size(trib_noise_at(noise, s->index + at, g->key), count - j);
+            if (s->kept)
+                rule_of(c)->keep(c, to + j * element, s->kept + at, same, g);
+            else
+                rule_of(c)->encode(c, to + j * element, s->x + at, same, g);
         }
         if (l->bits < 8)
             c->kernels->bits_pack(dst + i / 8 * (size_t)l->bits, codes, count, l->bits);
     }
 }
 
-void trib_lanes_encode_shared(const struct trib_codec *c, const float *x, size_t n,
-                              const struct trib_encode_key *key, const float *share,
-                              uint8_t *dst)
+/* A bucket of symbols 0, and what they leave. */
+static void encode_nothing(const struct trib_codec *c, const struct trib_lanes *l,
+                           const struct source *s, struct trib_integers *g, uint8_t *dst)
+{
+    static const uint8_t zeros[PIECE];
+    memset(dst, 0, lanes_bytes(s->n, l->bits));
+    g->weight = -1.0f;
+    for (size_t i = 0; s->kept && i < s->n; i += PIECE) {
+        const size_t count = min_size(PIECE, s->n - i);
+        c->kernels->integers_add(s->kept + i, zeros, count, g);
+        c->kernels->drop_not_finite(s->kept + i, count);
+    }
+}
+
+bool trib_lanes_keeps(const struct trib_codec *c)
+{
+    return rule_of(c)->keep;
+}
+
+void trib_lanes_encode_shared(const struct trib_codec *c, const struct trib_encode *in,
+                              float *kept, uint8_t *dst)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     const struct header h = {
         .bits = (uint8_t)l.bits, .kind = KIND_SYMBOLS, .contributions = 1};
-    struct trib_noise noise = trib_noise_new(key);
+    struct trib_noise noise = trib_noise_new(&in->key);
     float head[TRIB_LANE_HEADS_MAX], rotated[TRIB_LANE_ROTATE_MAX];
-    if (n == 0)
+    const float *share = in->share;
+    if (in->n == 0)
         return;
-    uint8_t *heads = dst + HEADER_BYTES, *lanes = dst + lanes_at(&l, n);
+    uint8_t *heads = dst + HEADER_BYTES, *lanes = dst + lanes_at(&l, in->n);
     memcpy(dst, &h, HEADER_BYTES);
-    for (size_t i = 0; i < n; i += l.bucket) {
-        const size_t count = min_size(l.bucket, n - i);
+    for (size_t i = 0; i < in->n; i += l.bucket) {
+        struct source s = {in->x + i, kept ? kept + i : NULL, min_size(l.bucket, in->n - i),
+                           in->key.index + i};
         uint8_t *to = lanes + lanes_bytes(i, l.bits);
         struct trib_integers g;
         if (share)
             memcpy(head, share, l.heads * sizeof *head);
         else
-            rule_of(c)->measure(c, x + i, count, head);
+            rule_of(c)->measure(c, s.x, s.n, head);
         memcpy(heads, head, l.heads * sizeof *head);
         heads += l.heads * sizeof *head;
         share = share ? share + l.heads : NULL;
-        const bool symbols = rule_of(c)->grid(c, head, 1, &g);
-        if (symbols && rule_of(c)->rotate)
-            rule_of(c)->rotate(c, rotated, x + i, count);
-        if (symbols)
-            encode_symbols(c, &l, rule_of(c)->rotate ? rotated : x + i, count, &noise, key->index + i, &g, to);
-        else
-            memset(to, 0, lanes_bytes(count, l.bits));
+        if (!rule_of(c)->grid(c, head, 1, &g)) {
+            encode_nothing(c, &l, &s, &g, to);
+            continue;
+        }
+        if (rule_of(c)->rotate) {
+            rule_of(c)->rotate(c, rotated, s.x, s.n);
+            s.x = rotated;
+        }
+        encode_symbols(c, &l, &s, &noise, &g, to);
     }
 }
 
 void trib_lanes_encode(const struct trib_codec *c, const float *x, size_t n,
                        const struct trib_encode_key *key, uint8_t *dst)
 {
-    trib_lanes_encode_shared(c, x, n, key, NULL, dst);
+    const struct trib_encode in = {.x = x, .n = n, .key = *key};
+    trib_lanes_encode_shared(c, &in, NULL, dst);
 }
 
 /* ---- decode --------------------------------------------------------------------- */

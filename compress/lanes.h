@@ -44,6 +44,10 @@ struct trib_lane_rule {
                  struct trib_integers *g_out);
     void (*encode)(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
                    const struct trib_integers *g);
+    /* The same, and x becomes what the symbols leave of it, 0 for what is not finite; NULL:
+     * that is worked out from the word. */
+    void (*keep)(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
+                 const struct trib_integers *g);
     /* What is encoded in place of a bucket, and back; at most TRIB_LANE_ROTATE_MAX values.
      * NULL: its values. Words then are decoded whole. */
     void (*rotate)(const struct trib_codec *c, float *z, const float *x, size_t n);
@@ -68,13 +72,15 @@ bool trib_lanes_fit(const struct trib_codec *c, int ranks);
 /** trib_lanes_valid - is this the word of n values, of at most c->ranks contributions? */
 bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n);
 
-/* codec.h's trib_codec_share, trib_codec_merge, and encode with a share (NULL: of these
- * values alone) */
+/* codec.h's trib_codec_share, …_share_added, trib_codec_merge, and encode with a share (NULL:
+ * of these values alone). kept: NULL, or in->x if trib_lanes_keeps: it becomes what is left. */
 size_t trib_lanes_share_floats(const struct trib_codec *c, size_t n);
 void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n, float *share_out);
-void trib_lanes_encode_shared(const struct trib_codec *c, const float *x, size_t n,
-                              const struct trib_encode_key *key, const float *share,
-                              uint8_t *dst);
+void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *residual,
+                            size_t n, float *share_out);
+bool trib_lanes_keeps(const struct trib_codec *c);
+void trib_lanes_encode_shared(const struct trib_codec *c, const struct trib_encode *in,
+                              float *kept, uint8_t *dst);
 trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
 

@@ -247,6 +247,7 @@ const struct trib_model_kind trib_model_lgc_ps = {
     .unit = trib_lgc_unit,
     .refusal = refusal,
     .most = most,
+    .taught = innovation_of,
     .share_floats = share_floats,
     .create = create,
     .destroy = destroy,

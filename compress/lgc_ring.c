@@ -198,6 +198,7 @@ const struct trib_model_kind trib_model_lgc = {
     .unit = trib_lgc_unit,
     .refusal = trib_model_no_refusal,
     .most = most,
+    .taught = trib_lgc_latent,
     .share_floats = share_floats,
     .create = create,
     .destroy = trib_lgc_destroy,

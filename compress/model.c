@@ -153,6 +153,15 @@ size_t trib_model_word_bound(const struct trib_codec *c, size_t n)
     return sizeof(struct word_head) + (plain > coded ? plain : coded);
 }
 
+size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n)
+{
+    const size_t taught = kind_of(c)->taught(c, n);
+    const size_t word = c->coefficients ? trib_codec_bound(c->coefficients, taught)
+                                        : taught * unit_of(c, 1);
+
+    return sizeof(struct word_head) + word + trib_codec_share_floats(c, n) * sizeof(float);
+}
+
 static bool head_read(const struct trib_codec *c, const uint8_t *src, size_t len,
                       struct word_head *head_out)
 {

@@ -40,6 +40,8 @@ struct trib_model_kind {
     /* The most coefficients of a chunk where pieces have n elements; of sparse ones those of
      * all ranks together. */
     size_t (*most)(const struct trib_codec *c, size_t n);
+    /* Those of one rank, when it is not learning any more. */
+    size_t (*taught)(const struct trib_codec *c, size_t n);
     /* Floats that ranks sum before such a chunk is encoded. */
     size_t (*share_floats)(const struct trib_codec *c, size_t n);
 
@@ -86,6 +88,9 @@ trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t 
                                       size_t n);
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
+
+/* bytes that a rank sends of a chunk of n when it is not learning, its share with them */
+size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n);
 
 /* slots of kinds that have nothing to do there */
 const char *trib_model_no_refusal(const struct trib_codec *c);

@@ -338,6 +338,7 @@ const struct trib_model_kind trib_model_powersgd = {
     .unit = unit,
     .refusal = trib_model_no_refusal,
     .most = most,
+    .taught = most,
     .share_floats = share_floats,
     .create = create,
     .destroy = destroy,

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "compress/stages.h"
+#include "compress/model_kind.h"
 
 enum { MEASURED = 65536 }; /* elements */
 
@@ -81,6 +81,16 @@ static const char *const meanings[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_TAIL] = "the part that is cut off",
     [TRIB_PARAM_SHARED] = "1: the norms are those of all ranks, words add",
     [TRIB_PARAM_PACK] = "fixed width, or as few bits as codes need",
+    [TRIB_PARAM_RANK] = "columns of a factor",
+    [TRIB_PARAM_COLUMNS] = "of the matrix that a chunk is; without it about as many as rows",
+    [TRIB_PARAM_SLICE] = "elements that are projected together",
+    [TRIB_PARAM_KEPT] = "coefficients of a slice, at most slice",
+    [TRIB_PARAM_TRAIN] = "starts by which it learns",
+    [TRIB_PARAM_CODED] = "starts until it learns anew",
+    [TRIB_PARAM_CENTRE] = "1: the mean slice is taken off",
+    [TRIB_PARAM_DENSE] = "starts before it learns, of elements as they are",
+    [TRIB_PARAM_RATE] = "of learning",
+    [TRIB_PARAM_INNOVATION] = "the part of the elements that a rank sends of its own",
     [TRIB_PARAM_EF] = "1: what was not sent is added next time",
 };
 
@@ -88,6 +98,7 @@ enum { VALUE_BYTES = 32, RANGE_BYTES = 96 };
 
 struct trib_sheet {
     struct trib_codec *codec;
+    bool feedback_off; /* its names alone are no codec, with ef=0 they are one */
     trib_codec_sheet_t sheet;
     trib_codec_param_t params[TRIB_PARAM_TEXTS_MAX];
     struct trib_param_text given[TRIB_PARAM_TEXTS_MAX]; /* of the text */
@@ -114,33 +125,45 @@ static const char *shared_of(const struct trib_codec *c)
 
 /* ---- parameters ------------------------------------------------------------------ */
 
-/* A codec with the names of this one and a value of one parameter: is there one? */
-static bool takes(const struct trib_codec *c, const struct trib_param_text *p,
-                  const char *value)
+/* The names of this codec and, unless p is NULL, a value of one parameter. */
+static void names_print(const struct trib_sheet *s, const struct trib_param_text *p,
+                        const char *value, char out[TRIB_CODEC_TEXT_MAX])
 {
-    char text[TRIB_CODEC_TEXT_MAX] = "";
-    struct trib_codec *other = NULL;
+    const struct trib_codec *c = s->codec;
     const char *names[] = {c->row->name, c->values ? c->values->name : NULL};
+    out[0] = '\0';
     for (size_t i = 0; i < 2 && names[i]; i++) {
-        trib_text_append(text, sizeof text, "%s%s", i ? "+" : "", names[i]);
-        if (i == p->segment)
-            trib_text_append(text, sizeof text, ":%s=%s", p->key, value);
+        const bool here = p && p->segment == i;
+        const bool off = s->feedback_off && i == 0 && !(here && p->id == TRIB_PARAM_EF);
+        trib_text_append(out, TRIB_CODEC_TEXT_MAX, "%s%s%s", i ? "+" : "", names[i],
+                         off ? ":ef=0" : "");
+        if (here)
+            trib_text_append(out, TRIB_CODEC_TEXT_MAX, "%s%s=%s", off ? "," : ":", p->key,
+                             value);
     }
-    const bool good = trib_codec_create(text, c->kernels, NULL, &other) == TRIB_OK;
+}
+
+/* Is there a codec with these names and a value of one parameter? */
+static bool takes(const struct trib_sheet *s, const struct trib_param_text *p, const char *value)
+{
+    char text[TRIB_CODEC_TEXT_MAX];
+    struct trib_codec *other = NULL;
+    names_print(s, p, value, text);
+    const bool good = trib_codec_create(text, s->codec->kernels, NULL, &other) == TRIB_OK;
     if (good)
         trib_codec_destroy(other);
     return good;
 }
 
 /* Of few values, those that go with the others' defaults. */
-static void values_print(const struct trib_codec *c, const struct trib_param_text *p,
+static void values_print(const struct trib_sheet *s, const struct trib_param_text *p,
                          char *out)
 {
     const char *good[8];
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; p->names[i] && n < sizeof good / sizeof *good; i++)
-        if (takes(c, p, p->names[i]))
+        if (takes(s, p, p->names[i]))
             good[n++] = p->names[i];
     for (size_t i = 0; i < n; i++)
         trib_text_append(out, RANGE_BYTES, "%s%s",
@@ -150,14 +173,26 @@ static void values_print(const struct trib_codec *c, const struct trib_param_tex
                          good[i]);
 }
 
+/* By names alone. Those that select have error feedback then, which not all values go with. */
+static trib_status_t plain_create(struct trib_sheet *s, struct trib_error *err,
+                                  struct trib_codec **out)
+{
+    char text[TRIB_CODEC_TEXT_MAX];
+    names_print(s, NULL, NULL, text);
+    trib_status_t status = trib_codec_create(text, s->codec->kernels, NULL, out);
+    if (status != TRIB_OK) {
+        s->feedback_off = true;
+        names_print(s, NULL, NULL, text);
+        status = trib_codec_create(text, s->codec->kernels, err, out);
+    }
+    return status;
+}
+
 static trib_status_t params_fill(struct trib_sheet *s, struct trib_error *err)
 {
     const struct trib_codec *c = s->codec;
-    char text[TRIB_CODEC_TEXT_MAX];
     struct trib_codec *plain;
-    snprintf(text, sizeof text, "%s%s%s", c->row->name, c->values ? "+" : "",
-             c->values ? c->values->name : "");
-    const trib_status_t status = trib_codec_create(text, c->kernels, err, &plain);
+    const trib_status_t status = plain_create(s, err, &plain);
     if (status != TRIB_OK)
         return status;
     const size_t n = trib_codec_params(c, s->given);
@@ -166,7 +201,7 @@ static trib_status_t params_fill(struct trib_sheet *s, struct trib_error *err)
     for (size_t i = 0; i < n; i++) {
         const struct trib_param_text *p = &s->given[i];
         if (p->names)
-            values_print(c, p, s->range[i]);
+            values_print(s, p, s->range[i]);
         else
             snprintf(s->range[i], RANGE_BYTES, "%s", p->range);
         const char *meaning = meanings[p->id];
@@ -196,6 +231,15 @@ static void fill_normal(float *x, size_t n)
         x[i] = (float)(sqrt(-2 * log(u)) * cos(angle));
         x[i + 1] = (float)(sqrt(-2 * log(u)) * sin(angle));
     }
+}
+
+/* Once it has learned, and with what ranks share first. */
+static void bytes_of_model(struct trib_sheet *s)
+{
+    const size_t wished = trib_codec_piece(s->codec), n = wished ? wished : MEASURED;
+    const double most = (double)trib_codec_bound(s->codec, n) / (double)n;
+    s->sheet.bytes = (double)trib_model_taught_bytes(s->codec, n) / (double)n;
+    s->sheet.bytes_most = fmax(s->sheet.bytes, most);
 }
 
 static trib_status_t bytes_measure(struct trib_sheet *s, struct trib_error *err)
@@ -241,6 +285,7 @@ static void properties_fill(struct trib_sheet *s)
     sheet->unbiased = (info->flags & TRIB_CODEC_UNBIASED) != 0;
     sheet->sparse = (info->flags & TRIB_CODEC_SPARSE) != 0;
     sheet->feedback = (info->flags & TRIB_CODEC_FEEDBACK) != 0;
+    sheet->learns = (info->flags & TRIB_CODEC_MODEL) != 0;
     sheet->delta = info->delta;
     sheet->shared = shared_of(c);
     sheet->paper = note_of(c->row)->paper;
@@ -258,7 +303,9 @@ trib_status_t trib_sheet_create(const char *text, struct trib_error *err,
         properties_fill(s);
         status = params_fill(s, err);
     }
-    if (status == TRIB_OK)
+    if (status == TRIB_OK && s->codec->info.flags & TRIB_CODEC_MODEL)
+        bytes_of_model(s);
+    else if (status == TRIB_OK)
         status = bytes_measure(s, err);
     if (status != TRIB_OK) {
         trib_sheet_destroy(s);

@@ -174,7 +174,8 @@ VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
-VEC vec v_floor_f32(vec v) { return of_ps(vrndmq_f32(ps(v))); }
+/* towards minus infinity, to integers that fit */
+VEC vec v_floor_i32(vec v) { return of_i32(vcvtmq_s32_f32(ps(v))); }
 /* v > low ? v : low, then v < high ? v : high */
 VEC vec v_clamp_f32(vec v, vec low, vec high)
 {
@@ -228,6 +229,13 @@ VEC uint32_t v_at_least_i32(vec a, vec b)
 VEC vec v_keep_below_i32(vec v, vec key, vec limit)
 {
     return vandq_u32(v, vcltq_s32(i32(key), i32(limit)));
+}
+
+/* 0 for what is NaN or Inf */
+VEC vec v_finite_f32(vec v)
+{
+    const vec magnitude = vandq_u32(v, vdupq_n_u32(INT32_MAX));
+    return v_keep_below_i32(v, magnitude, vdupq_n_u32(0x7f800000u));
 }
 
 /* the lanes of v named by mask, in order; writes up to a whole vec */

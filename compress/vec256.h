@@ -171,7 +171,8 @@ VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
-VEC vec v_floor_f32(vec v) { return of_ps(_mm256_floor_ps(ps(v))); }
+/* towards minus infinity, to integers that fit */
+VEC vec v_floor_i32(vec v) { return _mm256_cvttps_epi32(_mm256_floor_ps(ps(v))); }
 /* v > low ? v : low, then v < high ? v : high */
 VEC vec v_clamp_f32(vec v, vec low, vec high)
 {
@@ -224,6 +225,13 @@ VEC uint32_t v_at_least_i32(vec a, vec b)
 VEC vec v_keep_below_i32(vec v, vec key, vec limit)
 {
     return _mm256_and_si256(v, _mm256_cmpgt_epi32(limit, key));
+}
+
+/* 0 for what is NaN or Inf */
+VEC vec v_finite_f32(vec v)
+{
+    const vec magnitude = _mm256_and_si256(v, _mm256_set1_epi32(INT32_MAX));
+    return v_keep_below_i32(v, magnitude, _mm256_set1_epi32(0x7f800000));
 }
 
 /* the lanes of v named by mask, in order; writes a whole vec */

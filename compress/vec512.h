@@ -162,7 +162,11 @@ VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
-VEC vec v_floor_f32(vec v) { return of_ps(_mm512_floor_ps(ps(v))); }
+/* towards minus infinity, to integers that fit */
+VEC vec v_floor_i32(vec v)
+{
+    return _mm512_cvt_roundps_epi32(ps(v), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
 /* v > low ? v : low, then v < high ? v : high */
 VEC vec v_clamp_f32(vec v, vec low, vec high)
 {
@@ -204,6 +208,13 @@ VEC vec v_keep_below_i32(vec v, vec key, vec limit)
     return _mm512_maskz_mov_epi32(_mm512_cmplt_epi32_mask(key, limit), v);
 }
 
+/* 0 for what is NaN or Inf */
+VEC vec v_finite_f32(vec v)
+{
+    const __mmask16 not_finite = _mm512_fpclass_ps_mask(ps(v), 0x99); /* both NaN, both Inf */
+    return _mm512_mask_mov_epi32(v, not_finite, _mm512_setzero_si512());
+}
+
 /* the lanes of v named by mask, in order; writes a whole vec */
 VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
 {
@@ -214,10 +225,12 @@ VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
 /* the lowest bytes of the lanes of a, b, c, d, in order; the lanes are below 256 */
 VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
 {
-    _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(a));
-    _mm_storeu_si128((void *)(p + 16), _mm512_cvtepi32_epi8(b));
-    _mm_storeu_si128((void *)(p + 32), _mm512_cvtepi32_epi8(c));
-    _mm_storeu_si128((void *)(p + 48), _mm512_cvtepi32_epi8(d));
+    /* packs work within 128 bits: a0 b0 c0 d0 a1 b1 …, four bytes each */
+    const vec packed =
+        _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d));
+    const vec order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    v_store(p, _mm512_permutexvar_epi32(order, packed));
 }
 
 /* of one; VEC_LANES bytes */

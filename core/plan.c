@@ -649,11 +649,13 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              "codec      %s\n"
              "feedback   %s\n"
              "chunks     %" PRIu32 " rounds of %" PRIu32 ", up to %zu bytes each\n"
+             "threads    %d encode ahead\n"
              "memory     %s\n",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
              plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
              plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
+             plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
              r->zero_copy ? "peers read and write trib_alloc memory in place"
                           : "through slots");
     return TRIB_OK;

@@ -87,12 +87,17 @@ static bool is_model(const char *codec)
     return begins(codec, "powersgd") || begins(codec, "gradiveq");
 }
 
+static bool is_lgc(const char *codec)
+{
+    return begins(codec, "lgc") || begins(codec, "lgc-ps");
+}
+
 /* By default. */
 static bool feeds_back(const char *codec)
 {
     if (number_of(codec, "unbiased", 0) > 0)
         return false;
-    if (begins(codec, "adacomp") || begins(codec, "thc") || is_model(codec))
+    if (begins(codec, "adacomp") || begins(codec, "thc") || is_model(codec) || is_lgc(codec))
         return true;
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return true;
@@ -133,8 +138,8 @@ struct perf_loss perf_loss_of(const char *codec)
         loss.kind = PERF_LOSS_NONE;
     } else if (begins(codec, "signsgd")) {
         loss.kind = PERF_LOSS_VOTE;
-    } else if (is_model(codec)) {
-        loss.kind = PERF_LOSS_PROJECTED;
+    } else if (is_model(codec) || (is_lgc(codec) && loss.feedback)) {
+        loss.kind = PERF_LOSS_PROJECTED; /* lgc: its first starts send what they select */
     } else if (begins(codec, "f16") || begins(codec, "bf16")) {
         loss.kind = PERF_LOSS_ROUNDED;
     } else if (begins(codec, "blocks") && !selects(codec)) {

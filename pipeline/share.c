@@ -143,6 +143,10 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
         if (c.n == 0)
             continue;
         const float *x = trib_own_f32(e, run, &c);
+        if (run->residual && !run->desc.model) { /* keep and measure at once */
+            trib_codec_share_added(run->desc.codec, x, run->residual + c.first, c.n, out);
+            continue;
+        }
         if (run->residual || s->kept) {
             keep(e, run, &c, x);
             x = trib_share_kept(run, &c);

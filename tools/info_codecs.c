@@ -113,25 +113,27 @@ static const char *or_dash(const char *text)
 /* Where all values are the default, they are shown once. */
 static void print_params(const trib_codec_sheet_t *sheet)
 {
-    int value = 0, fallback = (int)strlen("default"), range = (int)strlen("range");
+    int value = 0, fallback = (int)strlen("default"), range = (int)strlen("range"), key = 10;
     const char *row = sheet->row;
     for (size_t i = 0; i < sheet->n_params; i++) {
         if (strcmp(sheet->params[i].value, sheet->params[i].fallback) != 0)
             widen(&value, "value  ");
+        if (width_of(sheet->params[i].key) + 2 > key) /* keys are indented by so many */
+            key = width_of(sheet->params[i].key) + 2;
         widen(&fallback, sheet->params[i].fallback);
         widen(&range, sheet->params[i].range);
     }
     for (size_t i = 0; i < sheet->n_params && value > 0; i++)
         widen(&value, sheet->params[i].value);
     if (sheet->n_params > 0)
-        printf("  %-10s  %-*s%-*s  %-*s  meaning\n", "parameter", value,
+        printf("  %-*s  %-*s%-*s  %-*s  meaning\n", key, "parameter", value,
                value > 0 ? "value" : "", fallback, "default", range, "range");
     for (size_t i = 0; i < sheet->n_params; i++) {
         const trib_codec_param_t *p = &sheet->params[i];
         if (strcmp(p->row, row) != 0)
             printf("  +%s\n", p->row);
         row = p->row;
-        printf("    %-8s  %-*s%-*s  %-*s  %s\n", p->key, value,
+        printf("    %-*s  %-*s%-*s  %-*s  %s\n", key - 2, p->key, value,
                value > 0 ? or_dash(p->value) : "", fallback, or_dash(p->fallback), range,
                p->range, p->meaning);
     }
@@ -156,8 +158,11 @@ static void print_sheet(void *arg, const trib_codec_sheet_t *sheet)
     else
         printf("  %-10s  none is claimed\n", "delta");
     printf("  %-10s  %s\n", "shared", sheet->shared[0] != '\0' ? sheet->shared : "nothing");
-    printf("  %-10s  %s an element of 65536 normal values; at most %s\n", "bytes",
-           number_text(sheet->bytes, bytes), number_text(sheet->bytes_most, most));
+    printf("  %-10s  %s an element %s; at most %s\n", "bytes",
+           number_text(sheet->bytes, bytes),
+           sheet->learns ? "once it has learned, what is shared first included"
+                         : "of 65536 normal values",
+           number_text(sheet->bytes_most, most));
     if (sheet->paper[0] != '\0')
         printf("  %-10s  %s\n", "paper", sheet->paper);
     printf("  %-10s  trib-perf allreduce --codec %s\n", "example", sheet->example);
@@ -195,6 +200,7 @@ static void add_sheet(void *arg, const trib_codec_sheet_t *sheet)
     json_object_set_new(o, "unbiased", json_boolean(sheet->unbiased));
     json_object_set_new(o, "sparse", json_boolean(sheet->sparse));
     json_object_set_new(o, "feedback", json_boolean(sheet->feedback));
+    json_object_set_new(o, "learns", json_boolean(sheet->learns));
     json_object_set_new(o, "delta", sheet->delta > 0 ? json_real(sheet->delta) : json_null());
     json_object_set_new(o, "shared", json_string(sheet->shared));
     json_object_set_new(o, "bytes_per_element", json_real(sheet->bytes));

@@ -76,10 +76,13 @@ typedef struct trib_codec_sheet {
     int unbiased;          /* E C(x) = x */
     int sparse;            /* it sends a selection of the elements */
     int feedback;          /* error feedback is on */
+    int learns;            /* from the sums of a plan */
     double delta; /* E|C(x) - x|^2 <= (1 - 1/delta) |x|^2; 0: no such bound is claimed */
     const char *shared; /* what all ranks must have first: "norms of the buckets"; "": nothing */
-    double bytes;       /* of a word, an element: measured, of 65536 normal values */
-    double bytes_most;  /* of any 65536 values */
+    /* of a word, an element: measured, of 65536 normal values; of a codec that learns, when it
+     * has, and with what ranks share first */
+    double bytes;
+    double bytes_most;  /* of any values, learned or not */
     const char *paper;
     const char *example; /* the text of another codec of this row */
     const trib_codec_param_t *params;

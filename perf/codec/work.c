@@ -83,16 +83,18 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
                              .key = {.seed = 1, .stream = rank, .index = c->first},
                              .scratch = k->scratch,
                              .model = k->model};
+    float *residual = feedback ? w->residual + c->first : NULL;
 
     if (!learns(w) && trib_codec_info(w->codec)->flags & TRIB_CODEC_SHARED) {
-        float *residual = w->residual + c->first;
-        if (feedback)
-            w->kernels->axpy_f32(residual, in.x, 1.0f, c->n);
-        in.x = feedback ? residual : in.x;
-        trib_codec_share(w->codec, in.x, c->n, c->share);
         in.share = c->share;
+        if (feedback) { /* as a plan does: the scales are of the sum of both, which stays */
+            trib_codec_share_added(w->codec, in.x, residual, c->n, c->share);
+            in.x = residual;
+            return trib_codec_encode_kept(w->codec, &in, residual, dst);
+        }
+        trib_codec_share(w->codec, in.x, c->n, c->share);
     }
-    return feedback ? trib_codec_encode_ef(w->codec, &in, w->residual + c->first, dst)
+    return feedback ? trib_codec_encode_ef(w->codec, &in, residual, dst)
                     : trib_codec_encode(w->codec, &in, dst);
 }
 

@@ -266,6 +266,38 @@ static void check_octaves(const struct trib_kernels *isa)
     }
 }
 
+/* Symbols and what they leave: of encode, and of a decode of them that is taken away. */
+static void check_integers_keep(const struct trib_kernels *isa, const float *x, size_t n,
+                                const struct trib_integers *grid, size_t bytes)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    unsigned char *p = malloc(n * bytes + 1), *q = place(4, n * bytes, random_below(70));
+    float *a = malloc(n * sizeof *a + 1), *b = (float *)place(2, 4 * n, 4 * random_below(9));
+    for (int plain = 0; plain < 2; plain++) {
+        struct trib_integers g = *grid;
+        g.weight = -1.0f;
+        if (plain) {
+            g.noise = UINT32_MAX, g.fixed = 0;
+            g.shift = g.base = 0;
+            g.unit = fabsf(g.unit);
+            g.middle = g.offset;
+        }
+        memcpy(a, x, n * sizeof *a);
+        memcpy(b, x, n * sizeof *b);
+        if (bytes == 1) {
+            ref->integers_encode(p, x, n, &g), ref->integers_add(a, p, n, &g);
+            isa->integers_keep(q, b, n, &g);
+        } else {
+            ref->integers_encode_u16(p, x, n, &g), ref->integers_add_u16(a, p, n, &g);
+            isa->integers_keep_u16(q, b, n, &g);
+        }
+        ref->drop_not_finite(a, n);
+        assert_memory_equal(p, q, n * bytes);
+        assert_memory_equal(a, b, n * sizeof *a);
+    }
+    free(p), free(a);
+}
+
 /* Any grid, and lanes of one and two bytes of which any bits may be set. */
 static void check_integers(const struct trib_kernels *isa)
 {
@@ -297,8 +329,10 @@ static void check_integers(const struct trib_kernels *isa)
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
         ref->integers_add_u16(a, p, n, &g), isa->integers_add_u16(b, q, n, &g);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        check_integers_keep(isa, x, n, &g, 2);
         g.offset = g.low < 0 ? 127 : 0;
         g.low = fmaxf(g.low, -127), g.high = 127;
+        check_integers_keep(isa, x, n, &g, 1);
         ref->integers_encode(p1, x, n, &g), isa->integers_encode(q1, x, n, &g);
         assert_memory_equal(p1, q1, n);
         ref->integers_decode(a, p1, n, &g), isa->integers_decode(b, q1, n, &g);

@@ -14,6 +14,7 @@ compress_tests = \
 	tests/compress/test_dgc \
 	tests/compress/test_f8 \
 	tests/compress/test_feedback_rule \
+	tests/compress/test_fuzzed \
 	tests/compress/test_gaps \
 	tests/compress/test_gemm \
 	tests/compress/test_hadamard \

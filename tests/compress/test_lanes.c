@@ -429,6 +429,49 @@ static void test_special_vectors(void **state)
 }
 
 /* The same bytes and floats by every instruction set. */
+/* Error feedback in one pass over a bucket leaves what encoding, decoding and a subtraction
+ * do; so does adding to the residual while the scales are measured. */
+static void test_feedback_at_once(void **state)
+{
+    static float (*const kinds[])(size_t, size_t) = {normal,  constant, nothing, hot,
+                                                     denormal, infinite, vote_of};
+    (void)state;
+    for (size_t t = 0; t < TEXTS; t++) {
+        if (strcmp(texts[t], "signsgd") == 0)
+            continue;
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            struct words w = words_new(texts[t], 2, N, kinds[k]);
+            const size_t floats = trib_codec_share_floats(w.codec, N);
+            uint8_t *word = room(w.codec, N), *expected = room(w.codec, N);
+            float *p = malloc(N * sizeof *p), *left = malloc(N * sizeof *left);
+            float *y = malloc(N * sizeof *y), *share = malloc(floats * sizeof *share);
+            for (size_t i = 0; i < N; i++) {
+                p[i] = 0.25f * normal(5, i);
+                left[i] = w.x[0][i] + p[i];
+            }
+            trib_codec_share_added(w.codec, w.x[0], p, N, share);
+            assert_memory_equal(p, left, N * sizeof *p);
+            trib_codec_share(w.codec, left, N, y);
+            assert_memory_equal(share, y, floats * sizeof *share);
+            struct trib_encode in = {.x = p, .n = N, .key = {42, 7, 0, 0}};
+            for (int agreed = 0; agreed < 2; agreed++) {
+                in.share = agreed ? w.share : NULL; /* which may be too small for p */
+                const size_t len = trib_codec_encode(w.codec, &in, expected);
+                assert_status(trib_codec_decode(w.codec, expected, len, y, N), TRIB_OK);
+                for (size_t i = 0; i < N; i++) {
+                    left[i] = p[i] - y[i];
+                    left[i] = isfinite(left[i]) ? left[i] : 0.0f;
+                }
+                assert_int_equal(trib_codec_encode_kept(w.codec, &in, p, word), len);
+                assert_memory_equal(word, expected, len);
+                assert_memory_equal(p, left, N * sizeof *p);
+            }
+            free(word), free(expected), free(p), free(left), free(y), free(share);
+            words_free(&w);
+        }
+    }
+}
+
 static void test_instruction_sets(void **state)
 {
     static const char *const isas[] = {"c", "avx2", "avx512"};
@@ -490,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_majority),
         cmocka_unit_test(test_mean_of_draws),
         cmocka_unit_test(test_special_vectors),
+        cmocka_unit_test(test_feedback_at_once),
         cmocka_unit_test(test_instruction_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

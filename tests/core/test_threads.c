@@ -74,17 +74,25 @@ static void workers_do_posted(struct ranks_self *self, trib_plan_t *plan)
     trib_comm_unlock(self->comm);
 }
 
-/* Half of the vector at once, the rest in small pieces. */
+/* Half of the vector at once, the rest, which is wrong before, in small pieces. */
 static void feed(struct ranks_self *self, const struct scene *s, trib_plan_t *plan)
 {
-    size_t half = s->count / 2;
+    size_t half = s->count / 2, bytes = trib_dtype_size(s->fed.dtype);
     bool backward = s->feed == TRIB_FEED_BACKWARD;
+    char *late = (char *)plan->send + (backward ? 0 : half * bytes);
+    size_t late_bytes = (backward ? half : s->count - half) * bytes;
+    char *kept = malloc(late_bytes);
 
+    ranks_assert(self, kept);
+    memcpy(kept, late, late_bytes);
+    memset(late, 0x11, late_bytes);
     trib_comm_lock(self->comm);
     ranks_assert(self, trib_run_feed(run_of(plan), backward ? half : 0,
                                      backward ? s->count - half : half));
     trib_comm_unlock(self->comm);
     workers_do_posted(self, plan);
+    memcpy(late, kept, late_bytes);
+    free(kept);
     for (size_t at = half; backward ? at > 0 : at < s->count;) {
         size_t rest = backward ? at : s->count - at, piece = rest < 700 ? rest : 700;
         if (backward)
@@ -150,6 +158,11 @@ static int record(struct ranks_self *self)
     }
     o->state = hash_of_state(self, plan);
     o->words_ahead = self->comm->engine.stats.words_ahead;
+    char text[2000], words[40];
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    snprintf(words, sizeof(words), "threads    %d encode ahead",
+             run_of(plan)->ahead ? threads_of[job->variant] : 0);
+    ranks_assert(self, strstr(text, words));
     if (job->variant == 0)
         ranks_assert(self, !run_of(plan)->ahead && o->words_ahead == 0);
     ranks_ok(self, trib_plan_free(plan));
@@ -309,7 +322,7 @@ struct under_way {
     size_t bytes;
 };
 
-/* Words that take long are handed out, and the operation has not ended. */
+/* A plan whose words take long, and of which nothing is fed yet. */
 static void begin(struct ranks_self *self, struct under_way *u)
 {
     trib_desc_t d = TRIB_DESC_INIT;
@@ -329,8 +342,13 @@ static void begin(struct ranks_self *self, struct under_way *u)
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &u->plan));
     ranks_ok(self, trib_plan_start(u->plan));
     ranks_assert(self, run_of(u->plan)->ahead);
+}
+
+/* Half of it is, and in the hands of workers. */
+static void feed_half(struct ranks_self *self, struct under_way *u)
+{
     trib_comm_lock(self->comm);
-    ranks_assert(self, trib_run_feed(run_of(u->plan), 0, d.count / 2));
+    ranks_assert(self, trib_run_feed(run_of(u->plan), 0, (size_t)1 << 21));
     trib_ahead_post(&self->comm->engine, run_of(u->plan));
     trib_comm_unlock(self->comm);
 }
@@ -347,6 +365,7 @@ static int fails(struct ranks_self *self)
     struct under_way u;
 
     begin(self, &u);
+    feed_half(self, &u);
     trib_comm_lock(self->comm);
     trib_ahead_post(&self->comm->engine, run_of(u.plan));
     trib_engine_fail(&self->comm->engine, TRIB_ERR_PEER_LOST, "as if");
@@ -379,6 +398,7 @@ static int loses_peer(struct ranks_self *self)
     struct under_way u;
 
     begin(self, &u);
+    feed_half(self, &u);
     ranks_ok(self, trib_plan_ready(u.plan, (size_t)1 << 21, (size_t)1 << 20));
     if (self->rank == 1) {
         while (self->comm->engine.stats.messages < 2)
@@ -409,19 +429,51 @@ static void test_lost_peer(void **state)
     }
 }
 
-/* A child has no workers: it frees its copy of a plan that runs, and its parent goes on. */
+struct gate {
+    _Atomic bool begun;
+    _Atomic bool open;
+};
+
+static void wait_at_gate(void *arg, uint32_t cell, uint32_t worker)
+{
+    struct gate *gate = arg;
+
+    (void)cell, (void)worker;
+    atomic_store(&gate->begun, true);
+    while (!atomic_load(&gate->open))
+        sched_yield();
+}
+
+/* A child has no workers, also where its parent's are at work: it frees its copy of a plan
+ * that runs, and its parent goes on. */
 static int forks(struct ranks_self *self)
 {
+    struct gate gate = {false, false};
     struct under_way u;
     int status = -1;
 
     begin(self, &u);
+    struct trib_workers *workers = self->comm->engine.workers;
+    trib_comm_lock(self->comm);
+    uint32_t cell = trib_workers_cell(workers);
+    trib_workers_post(workers, cell, (struct trib_work){wait_at_gate, &gate});
+    trib_workers_rouse(workers);
+    trib_comm_unlock(self->comm);
+    while (!atomic_load(&gate.begun))
+        sched_yield();
     pid_t pid = self->rank == 0 ? fork() : -1;
     if (pid == 0)
         _exit(trib_plan_free(u.plan) == TRIB_OK && trib_free_comm(self->comm) == TRIB_OK ? 0
                                                                                          : 3);
     if (self->rank == 0)
         ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    atomic_store(&gate.open, true);
+    trib_comm_lock(self->comm);
+    while (!trib_workers_done(workers, cell))
+        sched_yield();
+    trib_workers_release(workers, cell);
+    trib_comm_unlock(self->comm);
+    feed_half(self, &u);
     ranks_ok(self, trib_plan_ready(u.plan, (size_t)1 << 21, (size_t)1 << 21));
     ranks_ok(self, trib_plan_wait(u.plan));
     forget(self, &u);
@@ -439,15 +491,16 @@ static void test_forked_child(void **state)
 
 /* ---- what is encoded where it is due -------------------------------------------------------- */
 
-/* One chunk, or small ones, are not worth a thread; nor is a plan without a codec. */
+/* One chunk, or small ones, are not worth a thread; a model is the engine's. */
 static int stays_here(struct ranks_self *self)
 {
     static const struct {
         const char *codec;
         size_t count;
-    } plans[] = {{"none", 100000}, {"topk", 1000}, {"topk", 100}};
+    } plans[] = {{"none", 100000}, {"topk", 1000}, {"topk", 100}, {"powersgd", 100000}};
+    char text[2000];
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
         float *x = calloc(plans[i].count, sizeof(*x));
@@ -456,6 +509,8 @@ static int stays_here(struct ranks_self *self)
         d.codec = plans[i].codec;
         ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
         ranks_assert(self, !run_of(plan)->ahead && !self->comm->engine.workers);
+        ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+        ranks_assert(self, strstr(text, "threads    0 "));
         ranks_ok(self, trib_plan_start(plan));
         ranks_ok(self, trib_plan_wait(plan));
         ranks_ok(self, trib_plan_free(plan));

@@ -21,7 +21,7 @@ static const char *const texts[] = {
 };
 enum { TEXTS = sizeof texts / sizeof *texts, N = 200, RANKS = 3 };
 
-enum what { RESULT, MERGE, STATE, EXCHANGED, WHATS };
+enum gift { RESULT, MERGE, STATE, EXCHANGED, GIFTS };
 
 struct taught {
     struct trib_codec *codec;
@@ -148,9 +148,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct taught *t = &taught[data[0] % TEXTS];
     if (!t->codec)
         teach(t, texts[data[0] % TEXTS]);
-    static void (*const give[WHATS])(struct taught *t, const uint8_t *data, size_t size) = {
+    static void (*const give[GIFTS])(struct taught *t, const uint8_t *data, size_t size) = {
         take_result, merge, read_state, take_exchanged};
-    give[data[1] % WHATS](t, data + 2, size - 2);
+    give[data[1] % GIFTS](t, data + 2, size - 2);
     if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) != TRIB_OK)
         abort();
     return 0;

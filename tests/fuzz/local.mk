@@ -5,7 +5,7 @@
 # To add a target: append it to fuzz_targets, give it the three lines and a corpus.
 fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_feedback tests/fuzz/fuzz_frame \
-	tests/fuzz/fuzz_launch tests/fuzz/fuzz_model tests/fuzz/fuzz_plan_state \
+	tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_model tests/fuzz/fuzz_plan_state \
 	tests/fuzz/fuzz_put tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
@@ -35,6 +35,10 @@ tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_launch_SOURCES = tests/fuzz/fuzz_launch.c
 tests_fuzz_fuzz_launch_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_lgc_SOURCES = tests/fuzz/fuzz_lgc.c
+tests_fuzz_fuzz_lgc_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_lgc_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_model_SOURCES = tests/fuzz/fuzz_model.c
 tests_fuzz_fuzz_model_LDADD = $(fuzz_link)

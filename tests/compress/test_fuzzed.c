@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the fuzzers begin with: each row is one of fuzz_codec's texts, and each parameter
+ * stands in a text of fuzz_codec_text's corpus that is a codec.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compress/stages.h"
+
+enum { FILE_BYTES = 65536, TEXTS_MAX = 512, NAME_BYTES = 512 };
+
+static const char *top(void)
+{
+    const char *dir = getenv("abs_top_srcdir");
+    return dir ? dir : ".";
+}
+
+/* The file as a string; false: there is none. */
+static bool read_text(const char *path, char *out, size_t bytes)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    out[fread(out, 1, bytes - 1, f)] = '\0';
+    fclose(f);
+    return true;
+}
+
+/* A text of the corpus, and the codec that it is. */
+struct unit {
+    char text[TRIB_CODEC_TEXT_MAX];
+    struct trib_codec *codec;
+};
+
+static size_t read_units(struct unit *units)
+{
+    char folder[NAME_BYTES], path[2 * NAME_BYTES];
+    size_t n = 0;
+    snprintf(folder, sizeof folder, "%s/tests/fuzz/corpus/fuzz_codec_text", top());
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct unit *u = &units[n];
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] == '.' || !read_text(path, u->text, sizeof u->text))
+            continue;
+        n += trib_codec_create(u->text, NULL, NULL, &u->codec) == TRIB_OK;
+        assert_true(n < TEXTS_MAX);
+    }
+    closedir(dir);
+    return n;
+}
+
+/* "…[:,]key=" in the segment of the text? */
+static bool gives(const char *text, size_t segment, const char *key)
+{
+    const char *plus = strchr(text, '+');
+    const char *from = segment ? plus : text;
+    const char *to = segment || !plus ? text + strlen(text) : plus;
+    const size_t len = strlen(key);
+    if (!from)
+        return false;
+    for (const char *at = strpbrk(from, ":,"); at && at < to; at = strpbrk(at + 1, ":,"))
+        if (strncmp(at + 1, key, len) == 0 && at[1 + len] == '=')
+            return true;
+    return false;
+}
+
+static bool any_gives(const struct unit *units, size_t n, const struct trib_codec *c,
+                      const struct trib_param_text *p)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct trib_codec *u = units[i].codec;
+        if (p->segment ? u->values == c->values : u->row == c->row)
+            if (gives(units[i].text, p->segment, p->key))
+                return true;
+    }
+    return false;
+}
+
+static void check_text(const struct unit *units, size_t n, const char *text)
+{
+    struct trib_param_text params[TRIB_PARAM_TEXTS_MAX];
+    struct trib_codec *c;
+    if (trib_codec_create(text, NULL, NULL, &c) != TRIB_OK)
+        return; /* not behind a "+" */
+    const size_t n_params = trib_codec_params(c, params);
+    for (size_t i = 0; i < n_params; i++)
+        if (!any_gives(units, n, c, &params[i]))
+            fail_msg("no text in tests/fuzz/corpus/fuzz_codec_text has the %s of %s",
+                     params[i].key, text);
+    trib_codec_destroy(c);
+}
+
+static void test_texts_have_every_parameter(void **state)
+{
+    static struct unit units[TEXTS_MAX];
+    const size_t n = read_units(units);
+    char behind[TRIB_CODEC_TEXT_MAX];
+    (void)state;
+    for (size_t i = 0; i < trib_codecs_count; i++) {
+        snprintf(behind, sizeof behind, "topk:ef=0+%s", trib_codecs[i].name);
+        check_text(units, n, trib_codecs[i].name);
+        check_text(units, n, behind);
+    }
+    for (size_t i = 0; i < n; i++)
+        trib_codec_destroy(units[i].codec);
+}
+
+static void test_codecs_are_every_row(void **state)
+{
+    static char source[FILE_BYTES];
+    char path[NAME_BYTES], first[TRIB_CODEC_TEXT_MAX], only[TRIB_CODEC_TEXT_MAX];
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/fuzz/fuzz_codec.c", top());
+    assert_true(read_text(path, source, sizeof source));
+    for (size_t i = 0; i < trib_codecs_count; i++) {
+        snprintf(first, sizeof first, "\"%s:", trib_codecs[i].name);
+        snprintf(only, sizeof only, "\"%s\"", trib_codecs[i].name);
+        if (!strstr(source, first) && !strstr(source, only))
+            fail_msg("tests/fuzz/fuzz_codec.c has no text of %s", trib_codecs[i].name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts_have_every_parameter),
+        cmocka_unit_test(test_codecs_are_every_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
