@@ -152,28 +152,35 @@ $4 == "dram" && ($8 == "encode_ef" || $8 == "add") {
 # Of one round, as the machine may change between two.
 { in_round[$1, $4, $5, $8] = $9; if ($1 > rounds) rounds = $1 + 0 }
 
-function peer(theirs, ours,    key, who, r, mark) {
+# Leaves the median over rounds of what a pass reaches over what a peer does.
+function over_peer(who, ours, how,    key, r) {
+    key = "peer" SUBSEP who SUBSEP ours SUBSEP how
+    for (r = 1; r <= rounds; r++)
+        if (in_round[r, "torch", who, "call"] > 0 && in_round[r, "beside", ours, how] > 0)
+            value[key, ++count[key]] = in_round[r, "beside", ours, how] / \
+                in_round[r, "torch", who, "call"]
+    summarise(key)
+}
+
+function peer(theirs, ours,    who, mark) {
     who = theirs
     gsub(/ /, "~", who)
     if (!have("rate", "torch", who, "call")) return
     printf "| %s | %s | %s |", theirs, range("%.2f"), text_of(ours)
-    if (!have("rate", "beside", ours, "encode")) { print " - | - |"; return }
+    if (!have("rate", "beside", ours, "encode")) { print " - | - | - |"; return }
     printf " %s |", range("%.2f")
-    key = "peer" SUBSEP who SUBSEP ours
-    for (r = 1; r <= rounds; r++)
-        if (in_round[r, "torch", who, "call"] > 0 && in_round[r, "beside", ours, "encode"] > 0)
-            value[key, ++count[key]] = in_round[r, "beside", ours, "encode"] / \
-                in_round[r, "torch", who, "call"]
-    summarise(key)
+    over_peer(who, ours, "encode")
     mark = theirs ~ /float16|chunks/ ? "" : (middle >= 20) ? " ✓ (20)" : " ✗ (20)"
-    print " " range("%.1f") mark " |"
+    printf " %s |", range("%.1f") mark
+    over_peer(who, ours, "memcpy")
+    print " " range("%.1f") " |"
 }
 
 function peer_table() {
     if (!names["torch"] || !names["beside"]) return
     print "\n**Encode, beside PyTorch and NumPy: GB/s, 64 MiB, one thread**\n"
-    print "| peer | its rate | Tributary | its rate | ratio (goal) |"
-    print "|---|--:|---|--:|--:|"
+    print "| peer | its rate | Tributary | its rate | ratio (goal) | that of memcpy |"
+    print "|---|--:|---|--:|--:|--:|"
     peer("torch.topk 0.1 %", "topk:ratio=0.001")
     peer("torch.topk 0.1 %", "dgc:ratio=0.001")
     peer("torch.topk 0.1 % chunks", "topk:ratio=0.001")
