@@ -17,7 +17,7 @@ enum {
     STEPS = 3,
     SIZE_MOST = 4,
     VARIANTS = 4,
-    COUNT = 40003,
+    COUNT = 24003,
     CHUNK = 8192, /* bytes: 2048 elements */
 };
 
