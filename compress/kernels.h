@@ -305,6 +305,8 @@ struct trib_kernels {
     /* sum += lanes, modulo 2^16 */
     void (*lanes_add_u8)(uint16_t *sum, const uint8_t *lanes, size_t n);
     void (*lanes_add_u16)(uint16_t *sum, const uint8_t *lanes, size_t n);
+    /* a lane becomes how many of two thresholds it reaches, both below 2^31 */
+    void (*lanes_vote)(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie);
     void (*sums_by_sign)(const float *x, size_t n, struct trib_sums *out);
     void (*signs_encode)(uint8_t *codes, const float *x, size_t n); /* 1: has a sign */
     void (*pair_decode)(float *x, const uint8_t *codes, size_t n,

@@ -198,6 +198,11 @@ static void lanes_add_u16(uint16_t *sum, const uint8_t *lanes, size_t n)
     lanes_add_u16_scalar(sum, lanes, n);
 }
 
+static void lanes_vote(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
+{
+    lanes_vote_scalar(lanes, n, more, tie);
+}
+
 static void sums_by_sign(const float *x, size_t n, struct trib_sums *out)
 {
     sums_by_sign_scalar(x, n, out);
@@ -353,6 +358,7 @@ const struct trib_kernels trib_kernels_c = {
     .integers_add_u16 = integers_add_u16,
     .lanes_add_u8 = lanes_add_u8,
     .lanes_add_u16 = lanes_add_u16,
+    .lanes_vote = lanes_vote,
     .sums_by_sign = sums_by_sign,
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,

@@ -118,6 +118,12 @@ KERNEL void lanes_add_u8_scalar(uint16_t *sum, const uint8_t *lanes, size_t n)
         sum[i] = (uint16_t)(sum[i] + lanes[i]);
 }
 
+KERNEL void lanes_vote_scalar(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
+{
+    for (size_t i = 0; i < n; i++)
+        lanes[i] = (uint8_t)((lanes[i] >= more) + (lanes[i] >= tie));
+}
+
 KERNEL void lanes_add_u16_scalar(uint16_t *sum, const uint8_t *lanes, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -337,10 +337,37 @@ static void pair_add(float *acc, const uint8_t *codes, size_t n,
     pair_add_scalar(acc + i, codes + i, n - i, pair);
 }
 
+/* Two codes of 4 bits a byte. Both return how many groups of eight codes are done. */
+KERNEL size_t nibbles_pack(uint8_t *dst, const uint8_t *codes, size_t n)
+{
+    const vec low = v_set_i32(0x00ff00ffu);
+    size_t i = 0;
+    for (; i + VEC_BYTES <= n; i += VEC_BYTES) {
+        const vec w = v_load(codes + i);
+        v_store_u16_u8(dst + i / 2, v_and(v_or(w, v_shr_i32(w, 4)), low));
+    }
+    return i / 8;
+}
+
+KERNEL size_t nibbles_unpack(uint8_t *codes, const uint8_t *src, size_t n)
+{
+    const vec low = v_set_i32(0x0f0f0f0fu);
+    size_t i = 0;
+    for (; i + VEC_BYTES <= n; i += VEC_BYTES) {
+        const vec w = v_load_u8_u16(src + i / 2);
+        v_store(codes + i, v_and(v_or(w, v_shl_i32(w, 4)), low));
+    }
+    return i / 8;
+}
+
 /* The steps of trib_bits_close and trib_bits_open on several words at once. */
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
     enum { WORDS = VEC_BYTES / 8 };
+    if (bits == 4) {
+        trib_bits_pack(dst, codes, n, bits, nibbles_pack(dst, codes, n));
+        return;
+    }
     const size_t total = trib_bits_bytes(n, bits);
     const vec low1 = v_set_i64(0x00ff00ff00ff00ffu),
               high1 = v_set_i64(0xff00ff00ff00ff00u);
@@ -362,6 +389,10 @@ static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 static void bits_unpack(uint8_t *codes, const uint8_t *src, size_t n, int bits)
 {
     enum { WORDS = VEC_BYTES / 8 };
+    if (bits == 4) {
+        trib_bits_unpack(codes, src, n, bits, nibbles_unpack(codes, src, n));
+        return;
+    }
     const size_t total = trib_bits_bytes(n, bits);
     const vec four = v_set_i64((1ull << (4 * bits)) - 1);
     const vec two = v_set_i64(((1ull << (2 * bits)) - 1) * 0x0000000100000001u);

@@ -225,3 +225,22 @@ static void lanes_add_u16(uint16_t *sum, const uint8_t *lanes, size_t n)
         v_store(sum + i, v_add_i16(v_load(sum + i), v_load(lanes + 2 * i)));
     lanes_add_u16_scalar(sum + i, lanes + 2 * i, n - i);
 }
+
+KERNEL vec v_vote(const uint8_t *lanes, vec more, vec tie)
+{
+    const vec lane = v_load_u8(lanes); /* reached: the difference is negative */
+    return v_add_i32(v_shr_i32(v_sub_i32(more, lane), 31), v_shr_i32(v_sub_i32(tie, lane), 31));
+}
+
+static void lanes_vote(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
+{
+    enum { L = VEC_LANES };
+    const vec below_more = v_set_i32(more - 1), below_tie = v_set_i32(tie - 1);
+    size_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L)
+        v_store_u8x4(lanes + i, v_vote(lanes + i, below_more, below_tie),
+                     v_vote(lanes + i + L, below_more, below_tie),
+                     v_vote(lanes + i + 2 * L, below_more, below_tie),
+                     v_vote(lanes + i + 3 * L, below_more, below_tie));
+    lanes_vote_scalar(lanes + i, n - i, more, tie);
+}

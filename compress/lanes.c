@@ -366,12 +366,17 @@ void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, fl
 
 /* ---- merge ---------------------------------------------------------------------- */
 
-/* Sums of a piece: 16 bits wide where the contributions fit. */
+/* Sums of a piece, as wide as the contributions want: 1, 2 or 4 bytes. */
 union sums {
+    uint8_t codes[PIECE + 8];
     uint16_t narrow[PIECE];
     uint32_t wide[PIECE];
-    uint8_t codes[PIECE + 8];
 };
+
+static int sum_bytes(uint64_t most)
+{
+    return most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : 4;
+}
 
 static void add_wide(uint32_t *sum, const uint8_t *lanes, int bytes, size_t n)
 {
@@ -389,8 +394,15 @@ static void add_wide(uint32_t *sum, const uint8_t *lanes, int bytes, size_t n)
     }
 }
 
+static void add_bytes(const struct trib_codec *c, uint8_t *sum, const uint8_t *lanes, size_t n)
+{
+    const struct trib_reduce r = {
+        .src = {sum, lanes}, .dst = {sum}, .n_src = 2, .n_dst = 1, .n = n};
+    c->kernels->reduce[TRIB_I8][TRIB_SUM](&r); /* modulo 2^8, which they stay below */
+}
+
 static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
-                     const struct trib_word *w, size_t n, size_t at, size_t count, bool wide,
+                     const struct trib_word *w, size_t n, size_t at, size_t count, int width,
                      union sums *sums)
 {
     uint8_t codes[PIECE + 8];
@@ -400,8 +412,10 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
     const uint8_t *lanes = lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);
     if (l->adds && h.kind == KIND_SYMBOLS)
         c->kernels->grid_points(codes, codes, count, l->adds);
-    if (wide)
+    if (width == 4)
         add_wide(sums->wide, lanes, bytes, count);
+    else if (width == 1)
+        add_bytes(c, sums->codes, lanes, count);
     else if (bytes == 1)
         c->kernels->lanes_add_u8(sums->narrow, lanes, count);
     else
@@ -410,30 +424,24 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
 
 /* Symbols stand for a sign: 0 where less than half have one, the highest for more, between
  * them for a tie. */
-static void count_votes(union sums *sums, bool wide, size_t count, uint32_t contributions)
+static void count_votes(const struct trib_codec *c, union sums *sums, int width, size_t count,
+                        uint32_t contributions)
 {
-    const bool even = contributions % 2 == 0;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t twice = 2 * (uint64_t)(wide ? sums->wide[i] : sums->narrow[i]);
-        const uint8_t says =
-            (uint8_t)((twice > contributions) + (even && twice >= contributions));
-        sums->codes[i] = says; /* behind what is still to be read */
+    const uint32_t more = contributions / 2 + 1;
+    const uint32_t tie = contributions % 2 ? UINT32_MAX : contributions / 2; /* or never */
+    if (width == 1)
+        c->kernels->lanes_vote(sums->codes, count, more, tie < more ? tie : more + UINT8_MAX);
+    for (size_t i = 0; width > 1 && i < count; i++) {
+        const uint32_t sum = width == 4 ? sums->wide[i] : sums->narrow[i];
+        sums->codes[i] = (uint8_t)((sum >= more) + (sum >= tie)); /* behind what is read */
     }
 }
 
-static void narrow_to_codes(union sums *sums, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        sums->codes[i] = (uint8_t)sums->narrow[i];
-}
-
 static void store_sums(const struct trib_codec *c, const struct header *h, union sums *sums,
-                       bool wide, size_t count, uint8_t *dst)
+                       int width, size_t count, uint8_t *dst)
 {
     if (h->kind == KIND_VOTES)
-        count_votes(sums, wide, count, h->contributions);
-    else if (h->bits <= 8)
-        narrow_to_codes(sums, count);
+        count_votes(c, sums, width, count, h->contributions);
     if (h->bits <= 8)
         c->kernels->bits_pack(dst, sums->codes, count, h->bits);
     else
@@ -479,15 +487,15 @@ trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_mer
     if (status != TRIB_OK)
         return status;
     const size_t first = lanes_at(&l, m->n);
-    const bool wide = (uint64_t)h.contributions * l.most > UINT16_MAX;
+    const int width = sum_bytes((uint64_t)h.contributions * l.most);
     memcpy(dst, &h, HEADER_BYTES);
     memcpy(dst + HEADER_BYTES, m->words[0].src + HEADER_BYTES, first - HEADER_BYTES);
     for (size_t at = 0; at < m->n; at += PIECE) {
         const size_t count = min_size(PIECE, m->n - at);
-        memset(&sums, 0, count * (wide ? sizeof *sums.wide : sizeof *sums.narrow));
+        memset(&sums, 0, count * (size_t)width);
         for (size_t i = 0; i < m->n_words; i++)
-            add_word(c, &l, &m->words[i], m->n, at, count, wide, &sums);
-        store_sums(c, &h, &sums, wide, count, dst + first + lanes_bytes(at, h.bits));
+            add_word(c, &l, &m->words[i], m->n, at, count, width, &sums);
+        store_sums(c, &h, &sums, width, count, dst + first + lanes_bytes(at, h.bits));
     }
     *len_out = word_bytes(&l, m->n, h.bits);
     return TRIB_OK;

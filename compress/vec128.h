@@ -301,6 +301,12 @@ VEC vec v_load_u8(const uint8_t *p)
 /* 16-bit elements, one per 32-bit lane */
 VEC vec v_load_u16(const uint8_t *p) { return vmovl_u16(load_half(p)); }
 
+/* the lower bytes of 16-bit lanes, whose upper ones are 0; VEC_BYTES / 2 of them */
+VEC void v_store_u16_u8(uint8_t *p, vec v)
+{
+    vst1_u8(p, vmovn_u16(vreinterpretq_u16_u32(v)));
+}
+
 /* bytes, one per 16 bits */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {

@@ -307,6 +307,13 @@ VEC vec v_load_u16(const uint8_t *p)
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
 }
 
+/* the lower bytes of 16-bit lanes, whose upper ones are 0; VEC_BYTES / 2 of them */
+VEC void v_store_u16_u8(uint8_t *p, vec v)
+{
+    const __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+    _mm_storeu_si128((void *)p, _mm_packus_epi16(low, high));
+}
+
 /* bytes, one per 16 bits */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {

@@ -291,6 +291,12 @@ VEC vec v_load_u16(const uint8_t *p)
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
 }
 
+/* the lower bytes of 16-bit lanes, whose upper ones are 0; VEC_BYTES / 2 of them */
+VEC void v_store_u16_u8(uint8_t *p, vec v)
+{
+    _mm256_storeu_si256((void *)p, _mm512_cvtepi16_epi8(v));
+}
+
 /* bytes, one per 16 bits */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {

@@ -362,6 +362,32 @@ static void check_lanes(const struct trib_kernels *isa)
         lanes = place(0, n, 0);
         ref->lanes_add_u8(a, lanes, n), isa->lanes_add_u8(b, lanes, n);
         assert_memory_equal(a, b, 2 * n);
+        const uint32_t more = 1 + random_below(300), tie = random_below(2) ? more - 1 : 1000;
+        memcpy(a, lanes, n);
+        memcpy(b, lanes, n);
+        ref->lanes_vote((uint8_t *)a, n, more, tie), isa->lanes_vote((uint8_t *)b, n, more, tie);
+        assert_memory_equal(a, b, n);
+    }
+}
+
+/* Codes have room for eight more than are written. */
+static void check_bits(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 300; n++) {
+        for (int bits = 1; bits <= 8; bits++) {
+            const size_t bytes = (n * (size_t)bits + 7) / 8, room = (n + 7) / 8 * 8;
+            unsigned char *codes = place(0, room, 0), *again = place(1, room, 0);
+            unsigned char *p = place(2, bytes, 0), *q = place(3, bytes, random_below(70));
+            fill(TRIB_I8, codes, room);
+            for (size_t i = 0; i < n; i++)
+                codes[i] &= (unsigned char)((1 << bits) - 1);
+            memcpy(again, codes, room);
+            ref->bits_pack(p, codes, n, bits), isa->bits_pack(q, again, n, bits);
+            assert_memory_equal(p, q, bytes);
+            ref->bits_unpack(codes, p, n, bits), isa->bits_unpack(again, q, n, bits);
+            assert_memory_equal(codes, again, n);
+        }
     }
 }
 
@@ -495,6 +521,7 @@ static void test_integers(void **state)
     (void)state;
     test_isa(check_integers);
     test_isa(check_lanes);
+    test_isa(check_bits);
 }
 
 static void test_signs(void **state)
