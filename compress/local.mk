@@ -71,7 +71,7 @@ if TRIB_X86_64
 noinst_LTLIBRARIES += libkernels_avx2.la libkernels_avx512.la
 libcompress_la_LIBADD += libkernels_avx2.la libkernels_avx512.la
 libkernels_avx2_la_SOURCES = compress/kernels_avx2.c
-libkernels_avx2_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_AVX2_CFLAGS)
+libkernels_avx2_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_KERNEL_CFLAGS) $(TRIB_AVX2_CFLAGS)
 libkernels_avx512_la_SOURCES = compress/kernels_avx512.c
-libkernels_avx512_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_AVX512_CFLAGS)
+libkernels_avx512_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_KERNEL_CFLAGS) $(TRIB_AVX512_CFLAGS)
 endif
