@@ -19,7 +19,7 @@ static const char *const texts[] = {
 };
 enum { TEXTS = sizeof texts / sizeof *texts, PIECE = 200, SHORT = 90, RANKS = 2, WORD = 64 };
 
-enum what { RESULT, TRAINING, MERGE, STATE, EXCHANGED, WHATS };
+enum what { RESULT, TRAINING, MERGE, STATE, EXCHANGED, GIFTS };
 
 struct taught {
     struct trib_codec *codec;
@@ -174,8 +174,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         teach(t, texts[data[0] % TEXTS]);
     if (!t->len)
         take_result(t, (const uint8_t[]){0, 1, 3, 5, 9, 70}, 6);
-    static void (*const give[WHATS])(struct taught *t, const uint8_t *data, size_t size) = {
+    static void (*const give[GIFTS])(struct taught *t, const uint8_t *data, size_t size) = {
         take_result, take_training, merge, read_state, take_exchanged};
-    give[data[1] % WHATS](t, data + 2, size - 2);
+    give[data[1] % GIFTS](t, data + 2, size - 2);
     return 0;
 }
