@@ -5,6 +5,7 @@ compress_tests = \
 	tests/compress/check_select_kernels \
 	tests/compress/test_adacomp \
 	tests/compress/test_autoencoder \
+	tests/compress/test_autoencoder_apart \
 	tests/compress/test_bitpack \
 	tests/compress/test_blocks \
 	tests/compress/test_codec \
@@ -22,6 +23,7 @@ compress_tests = \
 	tests/compress/test_ill_conditioned \
 	tests/compress/test_lanes \
 	tests/compress/test_lgc \
+	tests/compress/test_lgc_odd \
 	tests/compress/test_octaves \
 	tests/compress/test_omega \
 	tests/compress/test_orthonormal \
@@ -45,7 +47,7 @@ check_PROGRAMS += $(compress_tests)
 TESTS += $(compress_tests) tests/compress/test_neon.sh
 # the library of that name judges what gaps.c packs
 tests_compress_test_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)
-EXTRA_DIST += tests/compress/cross/cmocka.h tests/compress/guarded.h \
-	tests/compress/isas.h tests/compress/test_neon.sh \
+EXTRA_DIST += tests/compress/autoencoder_rig.h tests/compress/cross/cmocka.h \
+	tests/compress/guarded.h tests/compress/isas.h tests/compress/lgc_rig.h tests/compress/test_neon.sh \
 	tests/compress/vectors.h tests/data/README.md tests/data/gradient-early.f32 \
 	tests/data/gradient-late.f32 tests/regress/ill_conditioned.csv tests/regress/ratio.csv

@@ -3,80 +3,12 @@
  * LGC's autoencoder: shape, derivatives of both losses, learning, and the properties of its two
  * forms.
  */
-#include "tests/compress/isas.h"
-
-#include "base/error.h"
-#include "compress/autoencoder.h"
-#include "tests/compress/vectors.h"
-
-enum { HEAD = 16, ENCODER_WEIGHTS = 172996, DECODER_WEIGHTS = 43681, NODES_MAX = 4 };
+#include "tests/compress/autoencoder_rig.h"
 
 /* Layer by layer, the innovation's weight last. */
 static const size_t layer_weights[] = {256,  24704, 98560, 49216, 260, 416,
                                        6208, 24704, 12320, 33,    1};
 enum { BLOCKS = sizeof layer_weights / sizeof *layer_weights };
-
-static struct trib_autoencoder *ae_new(struct trib_autoencoder_opts opts,
-                                       const struct trib_kernels *k)
-{
-    struct trib_error err = {0};
-    struct trib_autoencoder *ae;
-    if (trib_autoencoder_create(&opts, k, &err, &ae) != TRIB_OK)
-        fail_msg("%s", trib_error_text(&err));
-    return ae;
-}
-
-/* What nodes might select: alike, smooth, largest first. */
-struct data {
-    size_t length, n;
-    float *v[NODES_MAX], *innovation[NODES_MAX];
-    struct trib_autoencoder_batch batch;
-};
-
-static void data_init(struct data *d, size_t length, size_t n, uint64_t seed)
-{
-    *d = (struct data){.length = length, .n = n};
-    for (size_t k = 0; k < n; k++) {
-        d->v[k] = malloc(length * sizeof(float));
-        d->innovation[k] = calloc(length, sizeof(float));
-        for (size_t i = 0; i < length; i++) {
-            const double at = (double)i / (double)length;
-            const double both = sin(6 * at + (double)(seed % 7)) + 0.5 * cos(15 * at);
-            d->v[k][i] = (float)both + 0.05f * normal_at(seed + k, i);
-        }
-        d->innovation[k][3 + k] = d->v[k][3 + k];
-    }
-    d->batch = (struct trib_autoencoder_batch){.v = (const float *const *)d->v,
-                                               .innovation =
-                                                   (const float *const *)d->innovation,
-                                               .n = n};
-}
-
-static void data_free(struct data *d)
-{
-    for (size_t k = 0; k < d->n; k++)
-        free(d->v[k]), free(d->innovation[k]);
-}
-
-static uint8_t *bytes_new(const struct trib_autoencoder *ae)
-{
-    uint8_t *bytes = malloc(trib_autoencoder_bytes(ae));
-    trib_autoencoder_export(ae, bytes);
-    return bytes;
-}
-
-static void import(struct trib_autoencoder *ae, const uint8_t *bytes)
-{
-    struct trib_error err = {0};
-    assert_status(trib_autoencoder_import(ae, bytes, trib_autoencoder_bytes(ae), &err),
-                  TRIB_OK);
-}
-
-static double train(struct trib_autoencoder *ae, const struct data *d, bool ring)
-{
-    return ring ? trib_autoencoder_train_ring(ae, &d->batch)
-                : trib_autoencoder_train_ps(ae, &d->batch);
-}
 
 static void test_shape(void **state)
 {
@@ -467,145 +399,6 @@ static void test_same_bits(void **state)
     data_free(&d);
 }
 
-/* ---- nodes apart ------------------------------------------------------------------- */
-
-/* The means that nodes of the ring come to know. */
-static void means(struct trib_autoencoder *ae, const struct data *d, float *mean, float *latent)
-{
-    const size_t n_latent = trib_autoencoder_latent(ae);
-    float *c = malloc(n_latent * sizeof *c);
-    memset(mean, 0, d->length * sizeof *mean);
-    memset(latent, 0, n_latent * sizeof *latent);
-    for (size_t k = 0; k < d->n; k++) {
-        trib_autoencoder_encode(ae, d->v[k], c);
-        for (size_t i = 0; i < d->length; i++)
-            mean[i] += d->v[k][i] / (float)d->n;
-        for (size_t i = 0; i < n_latent; i++)
-            latent[i] += c[i] / (float)d->n;
-    }
-    free(c);
-}
-
-/* One step of nodes that know their own vectors of two sets; the loss of the first. */
-static double step_apart(struct trib_autoencoder *const *nodes, const struct data *sets,
-                         size_t n_sets)
-{
-    const size_t n = sets->n, shared = trib_autoencoder_shared_floats(nodes[0]);
-    float *sum = calloc(shared, sizeof *sum);
-    float *mean = malloc(sets->length * sizeof *mean);
-    float *latent = malloc(trib_autoencoder_latent(nodes[0]) * sizeof *latent);
-    double loss = 0;
-    for (size_t k = 0; k < n; k++) {
-        trib_autoencoder_forget(nodes[k]);
-        for (size_t s = n_sets; s-- > 0;) {
-            means(nodes[k], &sets[s], mean, latent);
-            const struct trib_autoencoder_part part = {sets[s].v[k], mean, latent, n};
-            loss = trib_autoencoder_add_part(nodes[k], &part);
-        }
-        for (size_t i = 0; i < shared; i++)
-            sum[i] += trib_autoencoder_shared(nodes[k])[i];
-    }
-    for (size_t k = 0; k < n; k++) {
-        memcpy(trib_autoencoder_shared(nodes[k]), sum, shared * sizeof *sum);
-        trib_autoencoder_step(nodes[k], n_sets);
-    }
-    free(sum), free(mean), free(latent);
-    return loss;
-}
-
-static double weights_apart(const struct trib_autoencoder *a, const struct trib_autoencoder *b)
-{
-    uint8_t *x = bytes_new(a), *y = bytes_new(b);
-    const double apart = sqrt(square_distance((const float *)(const void *)(x + HEAD),
-                                              (const float *)(const void *)(y + HEAD),
-                                              trib_autoencoder_weights(a)));
-    free(x), free(y);
-    return apart;
-}
-
-/* Nodes that sum derivatives make the step of one that has all vectors. */
-static void test_apart(void **state)
-{
-    enum { N = 3 };
-    const struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .rate = 0.01f};
-    (void)state;
-    struct trib_autoencoder *all = ae_new(opts, NULL), *start = ae_new(opts, NULL);
-    struct trib_autoencoder *nodes[N];
-    struct data d;
-    data_init(&d, opts.length, N, 1);
-    for (int k = 0; k < N; k++)
-        nodes[k] = ae_new(opts, NULL);
-    for (int i = 0; i < 3; i++) {
-        const double loss = train(all, &d, true), apart = step_apart(nodes, &d, 1);
-        assert_true(fabs(loss - apart) <= 1e-5 * loss);
-    }
-    for (int k = 0; k < N; k++) {
-        assert_true(trib_autoencoder_digest(nodes[k]) == trib_autoencoder_digest(nodes[0]));
-        assert_true(weights_apart(nodes[k], all) < 1e-4 * weights_apart(start, all));
-    }
-    for (int k = 0; k < N; k++)
-        trib_autoencoder_destroy(nodes[k]);
-    trib_autoencoder_destroy(all), trib_autoencoder_destroy(start);
-    data_free(&d);
-}
-
-/* Several vectors in a step: the mean of their derivatives; SGD's step is linear in it. */
-static void test_apart_mean(void **state)
-{
-    enum { N = 2 };
-    const struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .rate = 0.01f};
-    (void)state;
-    struct trib_autoencoder *nodes[N] = {ae_new(opts, NULL), ae_new(opts, NULL)};
-    struct trib_autoencoder *one[2] = {ae_new(opts, NULL), ae_new(opts, NULL)};
-    struct trib_autoencoder *start = ae_new(opts, NULL);
-    struct data sets[2];
-    data_init(&sets[0], opts.length, N, 1), data_init(&sets[1], opts.length, N, 3);
-    step_apart(nodes, sets, 2);
-    train(one[0], &sets[0], true), train(one[1], &sets[1], true);
-    uint8_t *bytes[3] = {bytes_new(one[0]), bytes_new(one[1]), bytes_new(start)};
-    float *w[3];
-    for (int i = 0; i < 3; i++)
-        w[i] = (float *)(void *)(bytes[i] + HEAD);
-    for (size_t i = 0; i < trib_autoencoder_weights(start); i++)
-        w[0][i] = (w[0][i] + w[1][i]) / 2;
-    import(one[0], bytes[0]);
-    assert_true(weights_apart(nodes[0], one[0]) < 1e-3 * weights_apart(start, one[0]));
-    for (int i = 0; i < 2; i++) {
-        trib_autoencoder_destroy(nodes[i]), trib_autoencoder_destroy(one[i]);
-        data_free(&sets[i]);
-    }
-    trib_autoencoder_destroy(start);
-    free(bytes[0]), free(bytes[1]), free(bytes[2]);
-}
-
-/* Means that are not finite add nothing; a node whose own derivatives are not stops all. */
-static void test_apart_not_finite(void **state)
-{
-    enum { LENGTH = 50 };
-    const struct trib_autoencoder_opts opts = {.length = LENGTH, .decoders = 1};
-    (void)state;
-    struct trib_autoencoder *ae = ae_new(opts, NULL);
-    float v[LENGTH] = {1}, mean[LENGTH] = {NAN}, latent[8] = {0};
-    const struct trib_autoencoder_part part = {v, mean, latent, 2};
-    const uint64_t before = trib_autoencoder_digest(ae);
-    assert_true(trib_autoencoder_latent(ae) <= 8);
-    trib_autoencoder_forget(ae);
-    assert_true(isnan(trib_autoencoder_add_part(ae, &part)));
-    for (size_t i = 0; i < trib_autoencoder_shared_floats(ae); i++)
-        assert_true(trib_autoencoder_shared(ae)[i] == 0);
-    trib_autoencoder_shared(ae)[9] = 1e20f; /* its square is not finite */
-    assert_false(trib_autoencoder_step(ae, 1));
-    trib_autoencoder_shared(ae)[9] = NAN;
-    assert_false(trib_autoencoder_step(ae, 1));
-    assert_true(trib_autoencoder_digest(ae) == before);
-    mean[0] = 1;
-    trib_autoencoder_forget(ae);
-    assert_true(isfinite(trib_autoencoder_add_part(ae, &part)));
-    assert_true(trib_autoencoder_step(ae, 1));
-    assert_true(trib_autoencoder_digest(ae) != before);
-    trib_autoencoder_destroy(ae);
-}
-
 /* ---- bytes ----------------------------------------------------------------------- */
 
 static void expect_refused(struct trib_autoencoder *ae, const uint8_t *bytes,
@@ -653,65 +446,21 @@ static void test_bytes(void **state)
     free(bytes);
 }
 
-/* Who loads what was saved goes on with the same bits; damage is refused, and changes
- * nothing. */
-static void test_save(void **state)
-{
-    (void)state;
-    struct trib_autoencoder_opts opts = {
-        .length = 50, .decoders = 2, .innovation = true, .adam = true};
-    struct trib_autoencoder *a = ae_new(opts, NULL), *b;
-    struct trib_error err = {0};
-    struct data d;
-    data_init(&d, opts.length, 2, 1);
-    for (d.batch.step = 0; d.batch.step < 3; d.batch.step++)
-        train(a, &d, false);
-    const size_t len = trib_autoencoder_save_bytes(a);
-    uint8_t *bytes = malloc(len);
-    trib_autoencoder_save(a, bytes);
-    opts.seed = 9; /* other weights, the same draws below */
-    b = ae_new(opts, NULL);
-    static const float bad[] = {NAN, INFINITY, -1};
-    for (int i = 0; i < 3; i++) {
-        float was;
-        memcpy(&was, bytes + len - 4, 4), memcpy(bytes + len - 4, &bad[i], 4);
-        assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_ERR_MISMATCH);
-        memcpy(bytes + len - 4, &was, 4);
-    }
-    assert_status(trib_autoencoder_load(b, bytes, len - 1, &err), TRIB_ERR_MISMATCH);
-    bytes[0] ^= 1;
-    assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_ERR_MISMATCH);
-    bytes[0] ^= 1;
-    const double two = 2;
-    double left;
-    uint8_t *lefts = bytes + trib_autoencoder_bytes(a);
-    memcpy(&left, lefts, 8), memcpy(lefts, &two, 8);
-    assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_ERR_MISMATCH);
-    memcpy(lefts, &left, 8);
-    assert_true(trib_autoencoder_digest(a) != trib_autoencoder_digest(b));
-    trib_autoencoder_destroy(b);
-    opts.seed = 0;
-    b = ae_new(opts, trib_kernels_get("c"));
-    assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_OK);
-    for (d.batch.step = 3; d.batch.step < 6; d.batch.step++)
-        assert_true(train(a, &d, false) == train(b, &d, false));
-    assert_true(trib_autoencoder_digest(a) == trib_autoencoder_digest(b));
-    trib_autoencoder_destroy(a), trib_autoencoder_destroy(b);
-    data_free(&d);
-    free(bytes);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shape),      cmocka_unit_test(test_options),
-        cmocka_unit_test(test_seed),       cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_draws),      cmocka_unit_test(test_learning),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_permutation),
-        cmocka_unit_test(test_lossless),   cmocka_unit_test(test_innovation),
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_apart),      cmocka_unit_test(test_apart_mean),
-        cmocka_unit_test(test_apart_not_finite), cmocka_unit_test(test_save),
+        cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_learning),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_lossless),
+        cmocka_unit_test(test_innovation),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
