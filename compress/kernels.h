@@ -227,6 +227,8 @@ struct trib_gemm {
     void *scratch; /* TRIB_GEMM_SCRATCH */
 };
 
+struct trib_strata;
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
 
 struct trib_kernels {
@@ -262,6 +264,9 @@ struct trib_kernels {
      * g + factor * d, rounded after the product and the sum, is at least `least` */
     size_t (*select_ahead)(const float *g, const float *d, size_t n,
                            const struct trib_ahead *a, uint32_t *positions_out);
+    /* Those of strata.h, in strata first … first + count - 1 of s->k */
+    void (*strata_positions)(const struct trib_strata *s, size_t first, size_t count,
+                             uint32_t *positions_out);
     /* Bytes that the gaps between rising positions (compress/gaps.h) take beyond one each */
     size_t (*gaps_long)(const uint32_t *positions, size_t m);
     /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not all

@@ -5,6 +5,7 @@
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
+#include "compress/kernels_scalar_strata.h"
 #include "compress/kernels_scalar_feedback.h"
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
@@ -198,6 +199,12 @@ static void lanes_add_u16(uint16_t *sum, const uint8_t *lanes, size_t n)
     lanes_add_u16_scalar(sum, lanes, n);
 }
 
+static void strata_positions(const struct trib_strata *s, size_t first, size_t count,
+                             uint32_t *positions_out)
+{
+    strata_positions_scalar(s, first, count, positions_out);
+}
+
 static void lanes_vote(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
 {
     lanes_vote_scalar(lanes, n, more, tie);
@@ -338,6 +345,7 @@ const struct trib_kernels trib_kernels_c = {
     .add_select = add_select,
     .add_max = add_max,
     .select_ahead = select_ahead,
+    .strata_positions = strata_positions,
     .gaps_long = gaps_long,
     .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,

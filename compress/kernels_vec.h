@@ -114,6 +114,7 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 #include "compress/kernels_vec_gemm.h"
 #include "compress/kernels_vec_grid.h"
 #include "compress/kernels_vec_hadamard.h"
+#include "compress/kernels_vec_strata.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -141,6 +142,7 @@ const struct trib_kernels VEC_TABLE = {
     .add_select = add_select,
     .add_max = add_max,
     .select_ahead = select_ahead,
+    .strata_positions = strata_positions,
     .gaps_long = gaps_long,
     .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,

@@ -34,6 +34,7 @@ libcompress_la_SOURCES = \
 	compress/kernels_vec_feedback.h compress/kernels_vec_gemm.h \
 	compress/kernels_vec_grid.h compress/kernels_vec_hadamard.h \
 	compress/kernels_vec_integers.h compress/kernels_vec_quant.h \
+	compress/kernels_scalar_strata.h compress/kernels_vec_strata.h \
 	compress/kernels_vec_reduce.h compress/kernels_vec_select.h \
 	compress/lanes.c compress/lanes.h \
 	compress/model.c compress/model.h compress/model_kind.h \

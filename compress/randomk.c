@@ -30,7 +30,7 @@ static size_t choose_randomk(const struct trib_codec *c, struct trib_selection *
 {
     const struct trib_strata strata = trib_strata_of(c, s);
     trib_selection_sum(c, s);
-    trib_strata_positions(&strata, 0, strata.k, s->positions);
+    trib_strata_positions(c->kernels, &strata, 0, strata.k, s->positions);
     return strata.k;
 }
 

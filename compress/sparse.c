@@ -91,7 +91,7 @@ static bool all_drawn(const struct job *j, const struct trib_strata *strata)
 {
     const uint32_t *drawn = j->s.work, *positions = j->s.positions;
     size_t i = 0;
-    trib_strata_positions(strata, 0, strata->k, j->s.work);
+    trib_strata_positions(j->c->kernels, strata, 0, strata->k, j->s.work);
     for (size_t d = 0; i < j->m && d < strata->k && drawn[d] <= positions[i]; d++)
         i += drawn[d] == positions[i];
     return i == j->m;
@@ -347,7 +347,7 @@ static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_
     memcpy(strata.keys, code.src + bytes, KEYS_BYTES);
     for (; code.first < code.n; code.first += code.count) {
         code.count = code.n - code.first < BATCH ? code.n - code.first : BATCH;
-        trib_strata_positions(&strata, code.first, code.count, positions);
+        trib_strata_positions(c->kernels, &strata, code.first, code.count, positions);
         q->decode(c, &code, values);
         scatter(d, positions, values, code.count);
     }

@@ -18,6 +18,7 @@
 
 struct trib_codec;
 struct trib_encode_key;
+struct trib_kernels;
 struct trib_selection;
 
 struct trib_strata {
@@ -31,8 +32,8 @@ struct trib_strata {
 struct trib_strata trib_strata_of(const struct trib_codec *c, const struct trib_selection *s);
 
 /** trib_strata_positions - of strata first … first + count - 1, all below k. */
-void trib_strata_positions(const struct trib_strata *s, size_t first, size_t count,
-                           uint32_t *positions_out);
+void trib_strata_positions(const struct trib_kernels *kernels, const struct trib_strata *s,
+                           size_t first, size_t count, uint32_t *positions_out);
 
 /** trib_strata_scale - values *= the sizes of their strata, from stratum 0 on. */
 void trib_strata_scale(const struct trib_strata *s, float *values);

@@ -46,6 +46,13 @@ VEC void v_transpose(vec t[4])
     t[3] = of_u64(vtrn2q_u64(u64(a1), u64(b1)));
 }
 
+/* the upper halves of products, unsigned */
+VEC vec v_mul_high_u32(vec a, vec b)
+{
+    const uint64x2_t low = vmull_u32(vget_low_u32(a), vget_low_u32(b));
+    return vcombine_u32(vshrn_n_u64(low, 32), vshrn_n_u64(vmull_high_u32(a, b), 32));
+}
+
 /* v + 1 where a < b */
 VEC vec v_count_less_f32(vec v, vec a, vec b)
 {

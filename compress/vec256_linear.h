@@ -64,6 +64,14 @@ VEC void v_transpose(vec t[8])
     }
 }
 
+/* the upper halves of products, unsigned */
+VEC vec v_mul_high_u32(vec a, vec b)
+{
+    const vec even = _mm256_srli_epi64(_mm256_mul_epu32(a, b), 32);
+    const vec odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    return _mm256_blend_epi32(even, odd, 0xaa);
+}
+
 /* v + 1 where a < b */
 VEC vec v_count_less_f32(vec v, vec a, vec b)
 {

@@ -72,6 +72,14 @@ VEC void v_transpose(vec t[16])
     }
 }
 
+/* the upper halves of products, unsigned */
+VEC vec v_mul_high_u32(vec a, vec b)
+{
+    const vec even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
+    const vec odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    return _mm512_mask_mov_epi32(even, 0xaaaa, odd);
+}
+
 /* v + 1 where a < b */
 VEC vec v_count_less_f32(vec v, vec a, vec b)
 {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "compress/kernels.h"
+#include "compress/strata.h"
 #include "tests/harness/draw.h"
 
 enum { N_MAX = 300, ROOM = N_MAX + 64, AREA = 8192 };
@@ -124,6 +125,28 @@ static void check_bins(const struct trib_kernels *c, const struct trib_kernels *
     }
 }
 
+/* Strata of all sizes, positions up to the last of 32 bits, from any of them on. */
+static void check_strata(const struct trib_kernels *c, const struct trib_kernels *isa)
+{
+    static const uint32_t lengths[] = {1, 300, 65536, 1u << 30, (1u << 30) + 1, UINT32_MAX};
+    static uint32_t expected[N_MAX];
+    for (size_t m = 1; m < N_MAX; m++) {
+        for (int l = 0; l < 6; l++) {
+            const uint32_t least = (uint32_t)m < lengths[l] ? lengths[l] : (uint32_t)m;
+            const uint32_t more = least - (uint32_t)m;
+            const struct trib_strata s = {.n = least,
+                                          .k = m + (more < 1000 || below(3) == 0 ? more
+                                                                                 : below(1000)),
+                                          .keys = {below(UINT32_MAX), below(UINT32_MAX)}};
+            uint32_t *p = (uint32_t *)(void *)place(areas[0], m, below(9));
+            const size_t first = below(2) ? 0 : s.k - m;
+            c->strata_positions(&s, first, m, expected);
+            isa->strata_positions(&s, first, m, p);
+            assert_memory_equal(p, expected, m * sizeof *p);
+        }
+    }
+}
+
 static void check_gaps(const struct trib_kernels *c, const struct trib_kernels *isa)
 {
     static const uint32_t spans[] = {1, 300, 70000, 20000000, UINT32_MAX};
@@ -161,6 +184,12 @@ static void test_bins(void **state)
     test_isa(check_bins);
 }
 
+static void test_strata(void **state)
+{
+    (void)state;
+    test_isa(check_strata);
+}
+
 static void test_gaps(void **state)
 {
     (void)state;
@@ -187,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_at_least),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_bins),
+        cmocka_unit_test(test_strata),
         cmocka_unit_test(test_gaps),
     };
     if (!trib_kernels_get("avx2") && !trib_kernels_get("neon")) {

@@ -26,10 +26,10 @@ static void test_strata(void **state)
         for (uint32_t seed = 0; seed < 20; seed++) {
             const uint64_t n = sizes[i][0], k = sizes[i][1];
             const struct trib_strata s = {n, k, {seed, seed * 77}};
-            trib_strata_positions(&s, 0, k, all);
+            trib_strata_positions(trib_kernels_get(NULL), &s, 0, k, all);
             for (uint64_t j = 0; j < k; j++)
                 assert_true(all[j] >= j * n / k && all[j] < (j + 1) * n / k);
-            trib_strata_positions(&s, k / 3, k - k / 3, part);
+            trib_strata_positions(trib_kernels_get(NULL), &s, k / 3, k - k / 3, part);
             assert_memory_equal(part, all + k / 3, (k - k / 3) * sizeof *part);
         }
     }
@@ -46,7 +46,7 @@ static void test_uniform(void **state)
     for (uint32_t draw = 0; draw < DRAWS; draw++) {
         const struct trib_rng_block r = trib_rng_draw4((struct trib_rng){.seed = 8}, draw);
         const struct trib_strata s = {SIZE * K, K, {r.word[0], r.word[1]}};
-        trib_strata_positions(&s, 0, K, at);
+        trib_strata_positions(trib_kernels_get(NULL), &s, 0, K, at);
         for (int j = 0; j + 1 < K; j++)
             hits[at[j] % SIZE][at[j + 1] % SIZE]++;
     }
