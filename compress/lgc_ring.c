@@ -191,7 +191,7 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c, const 
 const struct trib_model_kind trib_model_lgc = {
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(DENSE) | TRIB_PARAM_BIT(TRAIN) |
               TRIB_PARAM_BIT(RATE),
-    .ratio = 0.001,
+    .ratio = 0.01,
     .train = 300,
     .plain = true,
     .piece = trib_lgc_piece,

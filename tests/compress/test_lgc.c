@@ -395,8 +395,8 @@ static void test_refusals(void **state)
 {
     (void)state;
     for (int form = 0; form < 2; form++) {
-        expect_no_model(forms[form], 16320, 2, "at least 31000 elements");
-        expect_no_model(forms[form], 16320, 2, "or ratio=0.0019 or more");
+        expect_no_model(forms[form], 1632, 2, "at least 3100 elements");
+        expect_no_model(forms[form], 1632, 2, "or ratio=0.019 or more");
         expect_no_model(forms[form], (1 << 24) + 64, 2, "too large");
         expect_no_model(text_of(form, "dense=1"), PIECE, 1025, "at most 1024 ranks");
     }
