@@ -43,7 +43,7 @@ compress_tests = \
 	tests/compress/test_threshold \
 	tests/compress/test_topk \
 	tests/compress/test_variable
-check_PROGRAMS += $(compress_tests)
+check_PROGRAMS += $(compress_tests) tests/compress/bench_gemm
 TESTS += $(compress_tests) tests/compress/test_neon.sh
 # the library of that name judges what gaps.c packs
 tests_compress_test_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)

@@ -2,13 +2,7 @@
 /*
  * The product of matrices: against its definition, in every instruction set, for every way
  * that the operands can lie.
- *
- *     test_gemm --bench    GFLOP/s of the shapes that PowerSGD and GradiVeQ have, taken in turns with
- *                          OpenBLAS's, one thread
  */
-#include <time.h>
-
-#include "base/library.h"
 #include "tests/compress/isas.h"
 
 struct shape {
@@ -138,109 +132,12 @@ static void test_blocks(void **state)
         check_all(shapes[i], 5);
 }
 
-/* ---- --bench ---------------------------------------------------------------------- */
-
-struct openblas { /* CBLAS's: 101 is row-major, 111 no transpose, 112 transpose */
-    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
-    void (*set_threads)(int n);
-};
-
-struct bench_shape {
-    const char *name;
-    struct shape s;
-    bool a_transposed, b_transposed;
-};
-
-static const struct bench_shape bench_shapes[] = {
-    {"powersgd P = M Q, rank 1", {1024, 1, 1024}, false, false},
-    {"powersgd Q = M^T P, rank 1", {1024, 1, 1024}, true, false},
-    {"powersgd P Q^T, rank 1", {1024, 1024, 1}, false, true},
-    {"powersgd P = M Q, rank 4", {1024, 4, 1024}, false, false},
-    {"powersgd Q = M^T P, rank 4", {1024, 4, 1024}, true, false},
-    {"powersgd P Q^T, rank 4", {1024, 1024, 4}, false, true},
-    {"gradiveq encode", {85, 96, 768}, false, false},
-    {"gradiveq decode", {85, 768, 96}, false, true},
-    {"gradiveq covariance", {768, 768, 128}, true, false},
-};
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void once(const struct trib_kernels *k, const struct openblas *blas,
-                 const struct trib_gemm *g)
-{
-    if (k)
-        k->gemm(g);
-    else
-        blas->sgemm(101, g->a_transposed ? 112 : 111, g->b_transposed ? 112 : 111, (int)g->m,
-                    (int)g->n, (int)g->k, 1, g->a, (int)g->lda, g->b, (int)g->ldb, 0, g->c,
-                    (int)g->ldc);
-}
-
-static void bench_shape(const struct openblas *blas, const struct bench_shape *b)
-{
-    enum { ROUNDS = 31, TIMES = 20 };
-    const unsigned how = (b->a_transposed ? 1u : 0) | (b->b_transposed ? 2u : 0);
-    struct product p = product_new(b->s, how);
-    float *a = p.a.p, *x = p.b.p; /* no denormals */
-    for (size_t i = 0; i < b->s.m * b->s.k; i++)
-        a[i] = (float)(i * 37 % 101) - 50.0f;
-    for (size_t i = 0; i < b->s.k * b->s.n; i++)
-        x[i] = (float)(i * 41 % 103) - 51.0f;
-    double took[2][ROUNDS];
-    for (int round = 0; round < ROUNDS; round++)
-        for (int who = 0; who < 2; who++) {
-            const double begin = seconds();
-            for (int i = 0; i < TIMES; i++)
-                once(who ? NULL : trib_kernels_get(NULL), blas, &p.g);
-            took[who][round] = (seconds() - begin) / TIMES;
-        }
-    for (int who = 0; who < 2; who++)
-        qsort(took[who], ROUNDS, sizeof(double), by_value);
-    const double flop = 2.0 * (double)b->s.m * (double)b->s.n * (double)b->s.k;
-    const double ours = took[0][ROUNDS / 2], theirs = took[1][ROUNDS / 2];
-    printf("%-28s %8.2f %8.2f %6.2f\n", b->name, flop / ours * 1e-9, flop / theirs * 1e-9,
-           theirs / ours);
-    product_free(&p);
-}
-
-static int bench(void)
-{
-    static const struct trib_symbol symbols[] = {
-        {.name = "cblas_sgemm", .at = offsetof(struct openblas, sgemm)},
-        {.name = "openblas_set_num_threads", .at = offsetof(struct openblas, set_threads)}};
-    struct openblas blas;
-    char why[200];
-    if (!trib_library_open("libopenblas.so.0", symbols, 2, &blas, why, sizeof why)) {
-        fprintf(stderr, "test_gemm: %s\n", why);
-        return 1;
-    }
-    blas.set_threads(1);
-    printf("%-28s %8s %8s %6s\n", "GFLOP/s, one thread", "ours", "OpenBLAS", "ratio");
-    for (size_t i = 0; i < sizeof bench_shapes / sizeof *bench_shapes; i++)
-        bench_shape(&blas, &bench_shapes[i]);
-    return 0;
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_blocks),
     };
-    if (argc == 2 && strcmp(argv[1], "--bench") == 0)
-        return bench();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
