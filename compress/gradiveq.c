@@ -229,7 +229,6 @@ static trib_status_t read(struct trib_model *m, const uint8_t *src, struct trib_
 const struct trib_model_kind trib_model_gradiveq = {
     .params = TRIB_PARAM_BIT(SLICE) | TRIB_PARAM_BIT(KEPT) | TRIB_PARAM_BIT(TRAIN) |
               TRIB_PARAM_BIT(CODED) | TRIB_PARAM_BIT(CENTRE),
-    .plain = true,
     .quantised = true,
     .piece = trib_model_none_wished,
     .unit = slice_of,

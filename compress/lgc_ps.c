@@ -241,7 +241,6 @@ const struct trib_model_kind trib_model_lgc_ps = {
               TRIB_PARAM_BIT(RATE) | TRIB_PARAM_BIT(INNOVATION),
     .ratio = 0.01,
     .train = 300,
-    .plain = true,
     .sparse = true,
     .piece = trib_lgc_piece,
     .unit = trib_lgc_unit,

@@ -193,7 +193,6 @@ const struct trib_model_kind trib_model_lgc = {
               TRIB_PARAM_BIT(RATE),
     .ratio = 0.01,
     .train = 300,
-    .plain = true,
     .piece = trib_lgc_piece,
     .unit = trib_lgc_unit,
     .refusal = trib_model_no_refusal,

@@ -27,7 +27,6 @@ struct trib_model {
 struct trib_model_kind {
     uint32_t params; /* TRIB_PARAM_BITs it reads */
     double ratio, train; /* defaults of these parameters; 0: those of codec_text.c */
-    bool plain;  /* there is an epoch 0 in plans */
     bool sparse; /* y has few that are not 0: words are pairs */
     bool quantised; /* coefficients may be written by another codec, whose words add: then
                      * it shares nothing itself, and a chunk of n has most(n) */

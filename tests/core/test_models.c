@@ -11,7 +11,7 @@
 #include "core/comm.h"
 #include "tests/harness/ranks.h"
 
-enum { COLUMNS = 48, DIRECTIONS = 3, STEPS_MAX = 16 };
+enum { COLUMNS = 48, DIRECTIONS = 3 };
 
 struct scene {
     const char *codec;
