@@ -20,10 +20,12 @@ extern const struct trib_algo trib_algo_ring;
 extern const struct trib_algo trib_algo_halving_doubling;
 extern const struct trib_algo trib_algo_tree;
 extern const struct trib_algo trib_algo_dissemination;
+extern const struct trib_algo trib_algo_service;
 
 #define TRIB_COLL_BIT(coll) (UINT32_C(1) << (coll))
 
-/** trib_shape_valid - ranks, root and enums in range: what every builder can build. */
+/** trib_shape_valid - ranks, root and enums in range, no services: what every builder
+ * of the ranks' own can build. */
 bool trib_shape_valid(const struct trib_shape *shape);
 
 /** trib_shape_peer - the rank `distance` places on, around the end; negative: back. */

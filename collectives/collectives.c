@@ -16,6 +16,7 @@ const struct trib_algo *const trib_algos[] = {
     &trib_algo_ring,
     &trib_algo_tree,
     &trib_algo_dissemination,
+    &trib_algo_service,
     NULL,
 };
 

@@ -9,4 +9,5 @@ libcollectives_la_SOURCES = \
 	collectives/flat.c \
 	collectives/halving_doubling.c \
 	collectives/ring.c \
+	collectives/service.c \
 	collectives/tree.c

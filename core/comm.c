@@ -236,7 +236,7 @@ static trib_status_t leave(struct trib_comm *comm)
     struct trib_plan *plan;
     trib_desc_t desc = TRIB_DESC_INIT;
 
-    if (comm->engine.failed || comm->engine.size == 1)
+    if (comm->engine.failed || comm->engine.ranks == 1)
         return TRIB_OK;
     desc.dtype = TRIB_I8;
     trib_status_t st = trib_plan_make(comm, TRIB_BARRIER, &desc, true, &plan);
@@ -272,7 +272,7 @@ int trib_rank(const trib_comm_t *comm)
 
 int trib_size(const trib_comm_t *comm)
 {
-    return comm ? comm->engine.size : 0;
+    return comm ? comm->engine.ranks : 0;
 }
 
 const char *trib_last_error(const trib_comm_t *comm)

@@ -348,6 +348,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
+    e->ranks = size;
     if (!comm->chunk_asked)
         comm->chunk_asked = comm->cfg.chunk;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;

@@ -39,7 +39,7 @@ static bool has_root(trib_coll_t coll)
 static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                                 const trib_desc_t *d)
 {
-    int size = comm->engine.size;
+    int size = comm->engine.ranks;
     size_t bytes = trib_dtype_size(d->dtype), whole;
 
     if ((unsigned)coll >= TRIB_COLL_COUNT)
@@ -94,7 +94,7 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
     const struct trib_codec_info *info = trib_codec_info(plan->codec);
-    st = trib_codec_for_ranks(plan->codec, comm->engine.size, &err);
+    st = trib_codec_for_ranks(plan->codec, comm->engine.ranks, &err);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
     if (info->flags & TRIB_CODEC_IDENTITY) {
@@ -236,7 +236,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     size_t usual = slot < comm->chunk_asked ? slot : comm->chunk_asked;
     size_t parts = blocked(r->op.coll) ? 1 : r->n_chunks;
 
-    r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.size : 1);
+    r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
     size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
@@ -285,7 +285,8 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                .op = trib_codec_share_op(plan->codec),
                                .rank = e->rank,
-                               .size = e->size};
+                               .size = e->ranks,
+                               .services = e->size - e->ranks};
     struct trib_choice choice = {
         .bytes = floats * sizeof(float),
         .load_store = plan->comm->load_store,
@@ -334,7 +335,8 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     struct trib_shape shape = {.coll = r->op.coll,
                                .op = d->op,
                                .rank = e->rank,
-                               .size = e->size,
+                               .size = e->ranks,
+                               .services = e->size - e->ranks,
                                .root = has_root(r->op.coll) ? d->root : 0};
     struct trib_schedule schedule = {0};
 
@@ -358,7 +360,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     if (st == TRIB_OK && share && sums(shape.coll) && shape.size > 1 && d->count)
         st = put_share_first(plan, &schedule);
     if (st == TRIB_OK) {
-        st = trib_program_create(&schedule, e->rank, e->size, &plan->run.program);
+        st = trib_program_create(&schedule, &shape, &plan->run.program);
         if (st != TRIB_OK)
             (void)trib_comm_fail(plan->comm, st, "no memory for a plan");
     }
@@ -401,7 +403,7 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
         .feed = desc->feed,
         .root = has_root(coll) ? (uint32_t)desc->root : TRIB_ROOT_NONE,
     };
-    size_t size = (size_t)comm->engine.size, n = desc->count;
+    size_t size = (size_t)comm->engine.ranks, n = desc->count;
     plan->lengths[0] = coll == TRIB_REDUCE_SCATTER ? n * size : n;
     plan->lengths[1] = coll == TRIB_ALLGATHER ? n * size : n;
     st = make_codec(plan, coll, desc);

@@ -16,7 +16,7 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
         .total = r->total,
         .piece = r->piece,
         .rank = comm->engine.rank,
-        .ranks = comm->engine.size,
+        .ranks = comm->engine.ranks,
         .mean = r->op.op == TRIB_MEAN,
         .seed = r->seed,
     };

@@ -98,7 +98,7 @@ static struct head head_of(const struct trib_plan *plan, const struct sections *
         .n_sections = (uint32_t)s->n,
         .bytes = sizeof(h),
         .count = d->count,
-        .ranks = (uint32_t)plan->comm->engine.size,
+        .ranks = (uint32_t)plan->comm->engine.ranks,
         .rank = (uint32_t)plan->comm->engine.rank,
         .coll = d->op.coll,
         .dtype = d->op.dtype,

@@ -20,7 +20,8 @@ void trib_run_bind(struct trib_engine *e, struct trib_run *run, const void *send
     run->own = in_place ? recv : send;
     run->own_first = d->op.coll == TRIB_ALLGATHER && !in_place ? mine : 0;
     run->recv_first = d->op.coll == TRIB_REDUCE_SCATTER ? mine : 0;
-    run->no_result = d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank;
+    run->no_result =
+        run->serves || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
     if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
         run->recv += mine * d->element;
 }
@@ -37,6 +38,11 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
     trib_ref_none(&run->open_far.send);
     trib_ref_none(&run->open_far.recv);
     run->recv_place.region = NULL;
+    if (run->serves) {
+        trib_ref_none(&run->open.send);
+        run->own_place.region = NULL;
+        return;
+    }
     if (d->op.coll == TRIB_ALLGATHER && run->own != run->recv)
         hi = lo + d->count * size;
     trib_memory_ref(&e->memories, run->own, lo, hi, true, &run->open.send);

@@ -374,6 +374,20 @@ static struct trib_cell *due_cell(struct trib_engine *e, struct trib_edge *edge,
     return trib_link_peek(l, &e->arena, lane);
 }
 
+/* May the place of t's value be written to? That of a service is also the one of the round
+ * before. */
+static bool value_free(const struct trib_run *run, const struct trib_task *t)
+{
+    const struct trib_program *p = &run->program;
+
+    for (uint32_t i = 0; run->serves && i < p->n_tasks; i++) {
+        const struct trib_task *u = &p->tasks[i];
+        if (u->kind == TRIB_TASK_SEND && u->chunk == t->chunk && u->done < t->done)
+            return false;
+    }
+    return true;
+}
+
 static trib_status_t reduce(struct trib_engine *e, struct trib_run *run,
                             struct trib_task *t, const struct trib_chunk *c)
 {
@@ -395,7 +409,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     }
     struct trib_chunk c = chunk_of(run, t);
     bool share = trib_share_task(run, t);
-    if (!own_ready(run, t, &c) ||
+    if (!own_ready(run, t, &c) || !value_free(run, t) ||
         (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)) ||
         !trib_ahead_ready(e, run, t))
         return false;
@@ -435,7 +449,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
     struct trib_edge *edge = &run->program.edges[t->edge];
     struct trib_cell *cell = due_cell(e, edge, t->lane, t->done, t->ordinal);
 
-    if (!cell || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
+    if (!cell || !value_free(run, t) || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
                   !trib_coded_store_free(run, t->chunk, t->done)))
         return false;
     struct trib_chunk c = chunk_of(run, t);

@@ -89,6 +89,7 @@ struct trib_run {
     size_t own_first;
     size_t recv_first;
     bool no_result; /* recv is not for this rank: values go to scratch_value */
+    bool serves;    /* it contributes nothing: values are in scratch_value, chunk by chunk */
     struct trib_frame frame; /* template */
     uint32_t step;           /* number of starts, for codecs */
     uint32_t remaining;      /* tasks not finished */
@@ -137,7 +138,8 @@ struct trib_engine {
     const struct trib_kernels *kernels;
     struct trib_transport *transport;
     int rank;
-    int size;
+    int size;  /* ranks, and the services of schedule.h behind them */
+    int ranks; /* that contribute */
     bool oversubscribed; /* this host has more ranks than cores */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
@@ -194,6 +196,12 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer);
  * errors   TRIB_ERR_NO_MEMORY, and what connecting gives
  */
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run);
+
+/** trib_engine_serves - is this a service of schedule.h? */
+static inline bool trib_engine_serves(const struct trib_engine *e)
+{
+    return e->rank >= e->ranks;
+}
 
 /** trib_run_dispose - free what prepare made, and the program. */
 void trib_run_dispose(struct trib_run *run);

@@ -108,8 +108,8 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
     if (f->codec)
         trib_codec_set_ratio(f->codec,
                              trib_feedback_ratio(rule, f->ratio, run->step - 1));
-    if (rule->clip > 0 && run->desc.total) {
-        const double most = rule->clip / sqrt(e->size), norm = norm_of(e, run);
+    if (rule->clip > 0 && run->desc.total && !run->serves) {
+        const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
         /* of NaN and Inf no part is left to scale: they go as they are, and are seen */
         f->scale = norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
     }

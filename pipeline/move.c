@@ -23,6 +23,8 @@ uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
     size_t size = run->desc.element;
     bool in_recv = !run->no_result;
 
+    if (run->serves)
+        return run->scratch_value + c->index % run->desc.n_chunks * run->desc.piece * size;
     if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
         in_recv = c->n == 0 || (c->first >= run->recv_first &&
                                 c->first - run->recv_first < run->desc.count);
@@ -342,7 +344,7 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
     bool own_due = t->flags & TRIB_TASK_OWN;
     int n = 0;
 
-    if (!own_due)
+    if (!own_due && !(t->flags & TRIB_TASK_EMPTY))
         src[n++] = value;
     for (uint32_t i = 0; i < t->n_members; i++) {
         struct trib_member *m = &p->members[t->member + i];
@@ -363,7 +365,7 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         .n = c->n,
         .dst[0] = value,
         .n_dst = 1,
-        .ranks = t->flags & TRIB_TASK_MEAN ? e->size : 0,
+        .ranks = t->flags & TRIB_TASK_MEAN ? e->ranks : 0,
         /* In place the lines were just read: storing around the cache costs twice. */
         .stream = run->desc.stream && run->own != run->recv,
     };

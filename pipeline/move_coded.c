@@ -317,10 +317,11 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
                                const struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_program *p = &run->program;
-    bool own_due = t->flags & TRIB_TASK_OWN, first = own_due;
+    bool own_due = t->flags & TRIB_TASK_OWN, empty = t->flags & TRIB_TASK_EMPTY;
+    bool first = own_due || empty;
     trib_status_t st = TRIB_OK;
 
-    if (!own_due)
+    if (!own_due && !empty)
         merge_elements(e, run, partial_f32(e, run, c), c->n, true);
     for (uint32_t i = 0; i < t->n_members && st == TRIB_OK; i++) {
         struct trib_member *m = &p->members[t->member + i];
@@ -347,6 +348,8 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
                                const struct trib_chunk *c, const uint8_t *word, size_t len)
 {
+    if (run->serves)
+        return TRIB_OK; /* nobody looks at it here */
     if (run->feedback.sum)
         return trib_feedback_result(e, run, c, word, len);
     uint8_t *value = trib_run_value(run, c);
@@ -382,7 +385,7 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
                                 .dst = {run->acc},
                                 .n_dst = 1,
                                 .n = c->n,
-                                .ranks = e->size};
+                                .ranks = e->ranks};
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
     }
     struct trib_store *s = &run->stores[t->chunk];
@@ -393,7 +396,7 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
         s->round = t->done + 1;
         return trib_coded_value(e, run, c, s->bytes, s->len);
     }
-    if (run->feedback.sum && (t->flags & TRIB_TASK_FINISH))
+    if (run->feedback.sum && !run->serves && (t->flags & TRIB_TASK_FINISH))
         return trib_feedback_result(e, run, c, NULL, 0);
     if (run->feedback.partial)
         memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));

@@ -12,11 +12,11 @@
 
 /* The words of a task, in the order of ranks; a sum made before, which is not `own`, first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_task *t, struct trib_word mine, bool own,
+                                  const struct trib_task *t, struct trib_word mine,
                                   size_t *n_out)
 {
     const struct trib_program *p = &run->program;
-    bool due = true;
+    bool own = t->flags & TRIB_TASK_OWN, due = !(t->flags & TRIB_TASK_EMPTY);
 
     *n_out = 0;
     for (uint32_t i = 0; i < t->n_members; i++) {
@@ -48,13 +48,13 @@ trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
     size_t n, len;
 
     const struct trib_word mine = {.src = s->bytes, .len = s->len};
-    trib_status_t st = gather_words(e, run, t, mine, own, &n);
+    trib_status_t st = gather_words(e, run, t, mine, &n);
     struct trib_merge m = {.words = run->words,
                            .n_words = n,
                            .n = c->n,
                            .piece = run->desc.piece,
                            .final = finish,
-                           .ranks = t->flags & TRIB_TASK_MEAN ? (uint32_t)e->size : 0};
+                           .ranks = t->flags & TRIB_TASK_MEAN ? (uint32_t)e->ranks : 0};
     if (st == TRIB_OK)
         st = trib_codec_merge(run->desc.codec, &m, run->word, &len);
     if (st != TRIB_OK)

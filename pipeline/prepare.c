@@ -54,10 +54,15 @@ static trib_status_t prepare_codec(struct trib_run *run)
     return TRIB_OK;
 }
 
-/* Sums of chunks that end up elsewhere need a place of their own. */
+/* Sums of chunks that end up elsewhere need a place of their own. A service has one for each
+ * chunk of a round, which the next round takes over: see trib_run_value. */
 static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
+    if (run->serves) {
+        run->scratch_value = malloc(d->n_chunks * d->piece * d->element + 64);
+        return run->scratch_value ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+    }
     bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
                    (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
 
@@ -98,6 +103,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     const char *operation = run->desc.op.leaving ? "trib_free_comm"
                                                  : trib_coll_name(run->desc.op.coll);
 
+    run->serves = trib_engine_serves(e);
     for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
         st = trib_engine_connect(e, p->edges[i].peer, operation);
     if (st != TRIB_OK)

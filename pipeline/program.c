@@ -9,7 +9,7 @@
 struct lowering {
     const struct trib_schedule *schedule;
     struct trib_program *out;
-    int rank;
+    bool serves; /* it contributes nothing */
     uint32_t *task_of;   /* [step] */
     bool *has_value;     /* [chunk]: something was received for it */
     bool *own_sent;      /* [chunk]: the own contribution was sent as it is */
@@ -40,7 +40,7 @@ static struct trib_task *add_task(struct lowering *w, uint32_t i,
     t->dep = s->dep == TRIB_STEP_NO_DEP ? TRIB_STEP_NO_DEP : w->task_of[s->dep];
     t->flags = s->flags & (TRIB_STEP_FINAL | TRIB_STEP_FORWARD | TRIB_STEP_STABLE);
     if (!w->has_value[s->chunk])
-        t->flags |= TRIB_TASK_OWN;
+        t->flags |= w->serves ? TRIB_TASK_EMPTY : TRIB_TASK_OWN;
     w->task_of[i] = p->n_tasks++;
     return t;
 }
@@ -142,11 +142,13 @@ static void mark_finishers(struct trib_program *p)
     }
 }
 
-trib_status_t trib_program_create(const struct trib_schedule *schedule, int rank,
-                                  int size, struct trib_program *out)
+trib_status_t trib_program_create(const struct trib_schedule *schedule,
+                                  const struct trib_shape *shape, struct trib_program *out)
 {
     uint32_t n = schedule->n_steps ? schedule->n_steps : 1;
-    struct lowering w = {.schedule = schedule, .out = out, .rank = rank};
+    int size = shape->size + shape->services;
+    struct lowering w = {
+        .schedule = schedule, .out = out, .serves = trib_shape_serves(shape)};
 
     memset(out, 0, sizeof(*out));
     out->n_chunks = schedule->n_chunks;

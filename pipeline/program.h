@@ -30,6 +30,7 @@ enum {
     TRIB_TASK_FINISH = 32,    /* REDUCE: makes the finished result of its chunk */
     TRIB_TASK_RELAYED = 64,   /* COPY_IN: its bytes are sent on by FORWARDs */
     TRIB_TASK_STORED = 256,   /* SEND: its code word comes from the chunk's store */
+    TRIB_TASK_EMPTY = 512,    /* REDUCE: of a service; there is no value before its members' */
     TRIB_TASK_OWN_SENT = 128, /* REDUCE: the own contribution goes to others as well, so
                                * it counts here as they decode it */
 };
@@ -104,12 +105,12 @@ static inline uint32_t trib_send_turn(const struct trib_edge *edge,
 }
 
 /**
- * trib_program_create - lower a checked schedule for rank `rank` of `size`.
+ * trib_program_create - lower a checked schedule for a rank, or a service, of `shape`.
  *
  * errors   TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_program_create(const struct trib_schedule *schedule, int rank,
-                                  int size, struct trib_program *out);
+trib_status_t trib_program_create(const struct trib_schedule *schedule,
+                                  const struct trib_shape *shape, struct trib_program *out);
 void trib_program_free(struct trib_program *p);
 
 #endif

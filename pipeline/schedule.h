@@ -67,14 +67,33 @@ struct trib_step {
     uint32_t dep; /* index of an earlier step of this list, or TRIB_STEP_NO_DEP */
 };
 
+/*
+ * How services stand above the ranks, the same for each shard of the vector: units are
+ * numbered so that each comes behind its parent; unit 0 is the root.
+ */
+struct trib_service_tree {
+    int units;
+    const int *parent;  /* [units] of a unit; not read for unit 0 */
+    const int *leaf_of; /* [ranks] the unit to which a rank sends */
+};
+
 /* What a builder is asked for. */
 struct trib_shape {
     trib_coll_t coll;
     trib_op_t op;
     int rank;
-    int size;
+    int size; /* ranks, which contribute */
     int root;
+    /* Nodes behind the ranks, which contribute nothing: unit u of shard k is node
+     * size + k * units + u. */
+    int services;
+    const struct trib_service_tree *tree; /* NULL: each service is a shard's root */
 };
+
+static inline bool trib_shape_serves(const struct trib_shape *shape)
+{
+    return shape->rank >= shape->size;
+}
 
 struct trib_schedule {
     uint32_t n_chunks; /* chunks of one round, >= 1 */

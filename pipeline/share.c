@@ -219,7 +219,7 @@ trib_status_t trib_share_reduce(struct trib_engine *e, struct trib_run *run,
     const struct trib_program *p = &run->program;
     float *value = run->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
     const void *own = t->flags & TRIB_TASK_OWN ? source_of(e, run, t, c) : NULL;
-    bool first = own;
+    bool first = own || (t->flags & TRIB_TASK_EMPTY);
 
     for (uint32_t i = 0; i < t->n_members; i++) {
         const struct trib_member *m = &p->members[t->member + i];

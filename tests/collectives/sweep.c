@@ -18,21 +18,21 @@ uint64_t sweep_all(const struct trib_sim *sim)
 
 static void describe(const struct trib_sim *sim, const struct sweep *sweep)
 {
-    fail_msg("%s, collective %d, op %d, %d ranks, root %d, %zu elements, %u rounds, "
+    fail_msg("%s, collective %d, op %d, %d ranks, %d services, root %d, %zu elements, %u rounds, "
              "%u slots, window %u%s%s%s, seed %llu: %s",
              sweep->algo, (int)sweep->coll, (int)sim->shape.op, sim->shape.size,
-             sim->shape.root, sim->count, sim->rounds, sim->slots, sim->window,
+             sim->shape.services, sim->shape.root, sim->count, sim->rounds, sim->slots, sim->window,
              sim->whole_runs ? ", whole runs" : "", sim->in_place ? ", in place" : "",
              sim->real ? ", real" : "", (unsigned long long)sim->seed, sim->why);
 }
 
 static void check_bytes(struct trib_sim *sim, const struct sweep *sweep)
 {
-    for (uint32_t r = 0; r < (uint32_t)sim->shape.size; r++) {
+    for (uint32_t r = 0; r < (uint32_t)trib_sim_nodes(sim); r++) {
         uint64_t up = 0;
         uint64_t down = 0;
 
-        if (sim->shape.size > 1)
+        if (sim->shape.size > 1 || sim->shape.services)
             sweep->formula(sim, r, &up, &down);
         if (sim->sent_up[r] == up && sim->sent_down[r] == down)
             continue;
@@ -103,7 +103,7 @@ static bool is_rooted(trib_coll_t coll)
     return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
 }
 
-void sweep_run(const struct sweep *sweep)
+void sweep_served(const struct sweep *sweep, sweep_serve serve, int variant)
 {
     uint64_t seed = 1;
 
@@ -113,9 +113,13 @@ void sweep_run(const struct sweep *sweep)
 
         for (int root = 0; root < n_roots; root += root_step) {
             struct trib_shape shape = {
-                sweep->coll, (trib_op_t)((p + root) % TRIB_OP_COUNT), 0, p, root,
+                .coll = sweep->coll,
+                .op = (trib_op_t)((p + root) % TRIB_OP_COUNT),
+                .size = p,
+                .root = root,
             };
 
+            serve(&shape, variant);
             run_shape(sweep, shape, &seed);
             /* A mean has steps of its own. */
             if (p > ALL_CASES || shape.op == TRIB_MEAN)
@@ -124,4 +128,14 @@ void sweep_run(const struct sweep *sweep)
             run_shape(sweep, shape, &seed);
         }
     }
+}
+
+static void serve_none(struct trib_shape *shape, int variant)
+{
+    (void)shape, (void)variant;
+}
+
+void sweep_run(const struct sweep *sweep)
+{
+    sweep_served(sweep, serve_none, 0);
 }

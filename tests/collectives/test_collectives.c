@@ -27,8 +27,9 @@ static void test_claims(void **state)
     (void)state;
     for (size_t i = 0; trib_algos[i]; i++)
         for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
-            struct trib_shape shape = {(trib_coll_t)coll, TRIB_SUM, 0, 3, 0};
+            struct trib_shape shape = {.coll = (trib_coll_t)coll, .size = 3};
             struct trib_schedule s = {0};
+            shape.services = trib_algos[i] == trib_algo_find("service");
             trib_status_t status = trib_algos[i]->build(&shape, &s);
 
             if (trib_algos[i]->colls & 1u << coll)
@@ -42,10 +43,13 @@ static void test_claims(void **state)
 static void test_can(void **state)
 {
     const struct trib_shape wrong[] = {
-        {TRIB_ALLREDUCE, TRIB_SUM, 0, 0, 0},   {TRIB_ALLREDUCE, TRIB_SUM, 4, 4, 0},
-        {TRIB_ALLREDUCE, TRIB_SUM, -1, 4, 0},  {TRIB_REDUCE, TRIB_SUM, 0, 4, 4},
-        {TRIB_REDUCE, TRIB_SUM, 0, 4, -1},     {TRIB_COLL_COUNT, TRIB_SUM, 0, 4, 0},
-        {TRIB_REDUCE, TRIB_OP_COUNT, 0, 4, 0},
+        {.coll = TRIB_ALLREDUCE, .size = 0},
+        {.coll = TRIB_ALLREDUCE, .rank = 4, .size = 4},
+        {.coll = TRIB_ALLREDUCE, .rank = -1, .size = 4},
+        {.coll = TRIB_REDUCE, .size = 4, .root = 4},
+        {.coll = TRIB_REDUCE, .size = 4, .root = -1},
+        {.coll = TRIB_COLL_COUNT, .size = 4},
+        {.coll = TRIB_REDUCE, .op = TRIB_OP_COUNT, .size = 4},
     };
     struct trib_choice choice = {.bytes = 64};
     char why[200];
@@ -60,7 +64,7 @@ static void test_can(void **state)
 
 static const char *chosen(trib_coll_t coll, int size, struct trib_choice choice)
 {
-    struct trib_shape shape = {coll, TRIB_SUM, 0, size, 0};
+    struct trib_shape shape = {.coll = coll, .size = size};
     char why[200] = "";
     const struct trib_algo *algo;
 
@@ -151,7 +155,7 @@ static void test_alone(void **state)
 {
     (void)state;
     for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
-        struct trib_shape shape = {(trib_coll_t)coll, TRIB_MEAN, 0, 1, 0};
+        struct trib_shape shape = {.coll = (trib_coll_t)coll, .op = TRIB_MEAN, .size = 1};
         struct trib_choice choice = {.bytes = 64};
         const struct trib_algo *algo = trib_algo_choose(&shape, &choice, NULL, 0);
         struct trib_schedule s = {0};

@@ -128,7 +128,7 @@ static uint32_t place_nodes(struct graph *g, const struct trib_sim *sim)
 
 bool trib_graph_build(struct graph *g, struct trib_sim *sim)
 {
-    size_t size = (size_t)sim->shape.size;
+    size_t size = (size_t)(sim->shape.size + sim->shape.services);
     size_t lanes = size * size * TRIB_LANES;
     struct ends *sends = calloc(lanes, sizeof(*sends));
     struct ends *recvs = calloc(lanes, sizeof(*recvs));
@@ -136,7 +136,7 @@ bool trib_graph_build(struct graph *g, struct trib_sim *sim)
     bool ok = true;
 
     *g = (struct graph){
-        .size = sim->shape.size, .why = sim->why, .why_bytes = sizeof(sim->why)};
+        .size = (int)size, .why = sim->why, .why_bytes = sizeof(sim->why)};
     for (size_t r = 0; r < size; r++)
         total += sim->lists[r].n_steps;
     g->nodes = calloc(total + 1, sizeof(*g->nodes));

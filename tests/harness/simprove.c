@@ -122,12 +122,12 @@ static bool prove_rank(const struct order *o, int rank)
     return true;
 }
 
-static bool prove_barrier(const struct order *o)
+static bool prove_barrier(const struct order *o, int ranks)
 {
     const uint32_t *base = o->g.base;
 
-    for (int q = 0; q < o->g.size; q++)
-        for (int r = 0; r < o->g.size; r++) {
+    for (int q = 0; q < ranks; q++)
+        for (int r = 0; r < ranks; r++) {
             if (q == r)
                 continue;
             if (base[r] == base[r + 1] || base[q] == base[q + 1] ||
@@ -156,7 +156,7 @@ bool trib_sim_prove(struct trib_sim *sim)
     if (ok)
         close_sets(&o);
     if (ok && sim->shape.coll == TRIB_BARRIER)
-        ok = prove_barrier(&o);
+        ok = prove_barrier(&o, sim->shape.size);
     for (int r = 0; r < o.g.size && ok && sim->shape.coll != TRIB_BARRIER; r++)
         ok = prove_rank(&o, r);
     free(o.after);

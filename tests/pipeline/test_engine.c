@@ -38,7 +38,7 @@ static void open_side(struct two *t, int rank, const char *transport)
     e->err = &s->err;
     e->kernels = trib_kernels_get(NULL);
     e->rank = rank;
-    e->size = 2;
+    e->size = e->ranks = 2;
     assert_non_null(e->kernels);
     assert_status(trib_transport_open(transport, &opts, &e->transport), TRIB_OK);
     assert_status(trib_engine_open(e), TRIB_OK);
@@ -66,7 +66,7 @@ static void prepare(struct side *s)
     struct trib_schedule schedule = {0};
 
     assert_status(algo->build(&shape, &schedule), TRIB_OK);
-    assert_status(trib_program_create(&schedule, e->rank, 2, &s->run.program), TRIB_OK);
+    assert_status(trib_program_create(&schedule, &shape, &s->run.program), TRIB_OK);
     trib_schedule_free(&schedule);
     s->run.desc = (struct trib_run_desc){.op.root = TRIB_ROOT_NONE,
                                          .element = sizeof(float),

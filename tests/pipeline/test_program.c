@@ -18,7 +18,8 @@ static struct trib_program lower(const struct trib_step *steps, uint32_t n, uint
         .n_chunks = chunks, .n_steps = n, .steps = (struct trib_step *)steps};
     struct trib_program p;
 
-    assert_status(trib_program_create(&s, 1, 4, &p), TRIB_OK);
+    const struct trib_shape shape = {.rank = 1, .size = 4};
+    assert_status(trib_program_create(&s, &shape, &p), TRIB_OK);
     assert_int_equal(p.n_chunks, chunks);
     return p;
 }
@@ -132,7 +133,8 @@ static void test_nothing_to_do(void **state)
     struct trib_program p;
 
     (void)state;
-    assert_status(trib_program_create(&s, 0, 1, &p), TRIB_OK);
+    const struct trib_shape alone = {.size = 1};
+    assert_status(trib_program_create(&s, &alone, &p), TRIB_OK);
     assert_int_equal(p.n_tasks, 0);
     assert_int_equal(p.n_edges, 0);
     trib_program_free(&p);
@@ -240,8 +242,7 @@ static void check_all_ranks(struct lowered *l)
     for (int r = 0; r < l->shape.size; r++) {
         l->shape.rank = r;
         assert_status(l->algo->build(&l->shape, &l->schedule[r]), TRIB_OK);
-        assert_status(trib_program_create(&l->schedule[r], r, l->shape.size,
-                                          &l->program[r]),
+        assert_status(trib_program_create(&l->schedule[r], &l->shape, &l->program[r]),
                       TRIB_OK);
         check_order(&l->program[r]);
         check_count(&l->schedule[r], &l->program[r]);

@@ -5,7 +5,7 @@
 
 #define NONE TRIB_STEP_NO_DEP
 
-static const struct trib_shape shape = {TRIB_ALLREDUCE, TRIB_SUM, 1, 4, 0};
+static const struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .rank = 1, .size = 4};
 
 static void test_add(void **state)
 {
