@@ -86,6 +86,7 @@ static void comm_free(struct trib_comm *comm)
 {
     if (comm->own)
         munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
+    free(comm->channel);
     free(comm);
 }
 

@@ -26,6 +26,10 @@ struct trib_plan {
     size_t lengths[2]; /* elements of send and recv, for checks */
     char why[256];     /* of the algorithm */
     uint32_t loaded;   /* steps by which a loaded state is ahead of the starts */
+    uint32_t number; /* of a channel's plan */
+    bool numbered;
+    bool dropped;        /* of a node: it goes after its start number last_start */
+    uint32_t last_start;
     struct trib_plan *exchange; /* of what run.desc.model learns, or NULL */
     float *exchanged;           /* the vector of that plan */
 };
@@ -58,6 +62,7 @@ struct trib_driver {
 };
 
 struct trib_comm {
+    struct trib_channel *channel; /* to services; NULL: there are none in it. channel.h */
     struct trib_config cfg;
     struct trib_log log;
     struct trib_error err;   /* of the last refused call; the caller's thread only */

@@ -2,7 +2,7 @@
 /*
  * How ranks get to know each other: what each tells all others, and what must agree.
  */
-#include "core/comm.h"
+#include "core/channel.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -348,7 +348,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
-    e->ranks = size;
+    e->ranks = comm->channel ? size - comm->channel->services : size;
     if (!comm->chunk_asked)
         comm->chunk_asked = comm->cfg.chunk;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
@@ -361,7 +361,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     st = trib_transport_open(comm->cfg.transport, &opts, &e->transport);
     if (st == TRIB_OK)
         st = exchange(comm, x);
-    if (st == TRIB_OK && size > 1)
+    if (st == TRIB_OK && size > 1 && !comm->channel)
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
     if (st == TRIB_OK || comm->engine.failed)
         return st;

@@ -9,7 +9,7 @@
 
 #include "base/digest.h"
 #include "base/time.h"
-#include "core/comm.h"
+#include "core/channel.h"
 #include "pipeline/move.h"
 
 enum {
@@ -146,7 +146,9 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
                             const trib_desc_t *d, const struct trib_algo **algo_out)
 {
     struct trib_comm *comm = plan->comm;
-    const char *name = d->algorithm ? d->algorithm : comm->cfg.algorithm;
+    const char *name = comm->channel  ? "service"
+                       : d->algorithm ? d->algorithm
+                                      : comm->cfg.algorithm;
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
     bool merged = sums(shape->coll) && flags & TRIB_CODEC_LINEAR; /* never encoded anew */
     struct trib_choice choice = {
@@ -160,7 +162,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     };
 
     if (strcmp(name, "auto") != 0 &&
-        !(shape->coll == TRIB_BARRIER && !d->algorithm))
+        !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->channel))
         return find_algorithm(plan, name, shape, algo_out);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
     if (!*algo_out)
@@ -260,6 +262,11 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     return TRIB_OK;
 }
 
+static const struct trib_service_tree *service_tree(const struct trib_comm *comm)
+{
+    return comm->channel ? comm->channel->tree : NULL;
+}
+
 static trib_status_t build(struct trib_plan *plan, const struct trib_algo *algo,
                            const struct trib_shape *shape, struct trib_schedule *out)
 {
@@ -286,7 +293,8 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
                                .op = trib_codec_share_op(plan->codec),
                                .rank = e->rank,
                                .size = e->ranks,
-                               .services = e->size - e->ranks};
+                               .services = e->size - e->ranks,
+                               .tree = service_tree(plan->comm)};
     struct trib_choice choice = {
         .bytes = floats * sizeof(float),
         .load_store = plan->comm->load_store,
@@ -320,12 +328,14 @@ uint32_t trib_plan_digest(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
+    uint64_t piece = plan->run.desc.piece;
+    uint32_t chunk = trib_digest32(&piece, sizeof(piece));
+    if (plan->numbered)
+        return trib_frame_digest_of_plan(codec, plan->number, chunk);
     uint32_t algo = trib_digest32(algorithm, strlen(algorithm));
     uint32_t state[2] = {plan->codec ? plan->run.desc.feedback.digest : 0, plan->loaded};
-    uint64_t piece = plan->run.desc.piece;
 
-    return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo,
-                             trib_digest32(&piece, sizeof(piece)));
+    return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo, chunk);
 }
 
 static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)
@@ -337,6 +347,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
                                .rank = e->rank,
                                .size = e->ranks,
                                .services = e->size - e->ranks,
+                               .tree = service_tree(plan->comm),
                                .root = has_root(r->op.coll) ? d->root : 0};
     struct trib_schedule schedule = {0};
 
@@ -365,6 +376,10 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
             (void)trib_comm_fail(plan->comm, st, "no memory for a plan");
     }
     trib_schedule_free(&schedule);
+    if (st == TRIB_OK && plan->comm->channel) {
+        st = trib_channel_announce(plan, d, leaving, &plan->number);
+        plan->numbered = st == TRIB_OK;
+    }
     if (st == TRIB_OK) {
         r->digest = trib_plan_digest(plan);
         trib_comm_lock(plan->comm);
@@ -421,6 +436,8 @@ void trib_plan_destroy(struct trib_plan *plan)
 {
     if (!plan)
         return;
+    if (plan->numbered)
+        trib_channel_free_plan(plan);
     trib_run_dispose(&plan->run);
     trib_plan_dispose_model(plan);
     trib_codec_destroy(plan->codec);

@@ -23,7 +23,7 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
     struct trib_error err = {0};
 
     if (!(trib_codec_info(plan->codec)->flags & TRIB_CODEC_MODEL) ||
-        r->op.coll != TRIB_ALLREDUCE || r->total == 0)
+        r->op.coll != TRIB_ALLREDUCE || r->total == 0 || trib_engine_serves(&comm->engine))
         return TRIB_OK;
     trib_status_t st = trib_model_create(plan->codec, &opts, &err, &r->model);
     if (st != TRIB_OK)

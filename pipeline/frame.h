@@ -38,7 +38,8 @@ struct trib_frame {
     uint32_t bytes;     /* of payload */
     uint64_t count;     /* elements, as in trib_desc_t */
     uint32_t signature; /* coll, dtype, op, feed, root: trib_frame_signature */
-    uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8) */
+    uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8); with a
+                      * service the plan's number in place of the two in the middle */
 };
 
 enum trib_source {
@@ -64,6 +65,17 @@ struct trib_frame_op trib_frame_op(uint32_t signature);
 /** trib_frame_digest - of a frame, from those of its parts. */
 uint32_t trib_frame_digest(uint32_t codec, uint32_t feedback, uint32_t algorithm,
                            uint32_t chunk);
+
+/* The number of a plan of a service, 0 to 4095, takes the place of feedback and algorithm. */
+static inline uint32_t trib_frame_digest_of_plan(uint32_t codec, uint32_t plan, uint32_t chunk)
+{
+    return trib_frame_digest(codec, plan >> 6, plan, chunk);
+}
+
+static inline uint32_t trib_frame_plan(uint32_t digest)
+{
+    return digest >> 8 & 0xfff;
+}
 
 /**
  * trib_frame_check - does a received frame belong to the operation described by mine?

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/channel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Opening --------------------------------------------------------------------------------- */
+
+trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib_log *log,
+                                const struct trib_channel_opts *opts,
+                                const struct trib_exchange *x, struct trib_error *err,
+                                struct trib_comm **out)
+{
+    struct trib_comm *comm = calloc(1, sizeof(*comm));
+    struct trib_channel *c = calloc(1, sizeof(*c));
+    bool node = opts->rank >= opts->ranks;
+
+    *out = NULL;
+    if (c && node)
+        c->plans = calloc(TRIB_CHANNEL_PLANS, sizeof(*c->plans));
+    if (!comm || !c || (node && !c->plans)) {
+        if (c)
+            free(c->plans);
+        free(c);
+        free(comm);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a channel to services");
+    }
+    c->services = opts->services;
+    c->tree = opts->tree;
+    c->announcer = opts->announcer;
+    trib_comm_claim(comm);
+    comm->cfg = *cfg;
+    comm->log = *log;
+    comm->channel = c;
+    snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service", opts->rank);
+    trib_status_t st = trib_comm_meet(comm, opts->rank, opts->ranks + opts->services, x);
+    if (st != TRIB_OK) {
+        (void)trib_fail(err, st, "%s", trib_last_error(comm));
+        trib_channel_dispose(comm);
+        return st;
+    }
+    trib_error_clear(&comm->err);
+    *out = comm;
+    return TRIB_OK;
+}
+
+void trib_channel_dispose(struct trib_comm *comm)
+{
+    struct trib_channel *c = comm->channel;
+
+    if (comm->engine.head)
+        trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST, "the service stops");
+    for (uint32_t i = 0; c->plans && i < TRIB_CHANNEL_PLANS; i++)
+        trib_plan_destroy(c->plans[i]);
+    free(c->plans);
+    c->plans = NULL;
+    trib_comm_dispose(comm);
+}
+
+/* Announcing ------------------------------------------------------------------------------ */
+
+/* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=… codec=… */
+static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving, char *text,
+                 size_t bytes)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+
+    return snprintf(text, bytes,
+                    "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d "
+                    "feedback=%s codec=%s",
+                    trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
+                    trib_op_name(r->op.op), d->root, (int)r->op.feed, d->chunk, leaving,
+                    plan->codec ? r->feedback.text : "none",
+                    plan->codec ? trib_codec_info(plan->codec)->text : "none");
+}
+
+/* Numbers of plans that were freed come round again, as late as can be. */
+static bool take_number(struct trib_channel *c, uint32_t *out)
+{
+    for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++) {
+        const uint32_t n = (c->next + i) % TRIB_CHANNEL_PLANS;
+        if (c->taken[n])
+            continue;
+        c->taken[n] = true;
+        c->next = (n + 1) % TRIB_CHANNEL_PLANS;
+        *out = n;
+        return true;
+    }
+    return false;
+}
+
+trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *desc,
+                                    bool leaving, uint32_t *number_out)
+{
+    struct trib_comm *comm = plan->comm;
+    struct trib_channel *c = comm->channel;
+    char text[TRIB_CHANNEL_TEXT_MAX];
+    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
+
+    if (trib_engine_serves(&comm->engine)) {
+        *number_out = c->announced;
+        return TRIB_OK;
+    }
+    if (print(plan, desc, leaving, text, sizeof(text)) >= (int)sizeof(text))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec and feedback have more than %d characters: too many for "
+                              "a service",
+                              TRIB_CHANNEL_TEXT_MAX - 1);
+    if (!take_number(c, number_out))
+        return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
+                              "%d plans use the service: free some (trib_plan_free)",
+                              TRIB_CHANNEL_PLANS);
+    if (c->announcer.plan)
+        st = c->announcer.plan(c->announcer.arg, *number_out, text, &err);
+    if (st == TRIB_OK)
+        return st;
+    c->taken[*number_out] = false;
+    return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+}
+
+void trib_channel_free_plan(struct trib_plan *plan)
+{
+    struct trib_channel *c = plan->comm->channel;
+
+    if (!c->taken[plan->number])
+        return;
+    c->taken[plan->number] = false;
+    if (c->announcer.freed)
+        c->announcer.freed(c->announcer.arg, plan->number, plan->run.step - plan->loaded);
+}
+
+/* A node's plans -------------------------------------------------------------------------- */
+
+/* What stands behind name=, up to the next blank; the last one up to the end. */
+static bool take_word(const char **at, const char *name, bool last, char *out, size_t bytes)
+{
+    const size_t n = strlen(name);
+    const char *p = *at;
+
+    if (strncmp(p, name, n) != 0 || p[n] != '=')
+        return false;
+    p += n + 1;
+    const size_t len = last ? strlen(p) : strcspn(p, " ");
+    if (len >= bytes || (!last && p[len] != ' '))
+        return false;
+    memcpy(out, p, len);
+    out[len] = 0;
+    *at = p + len + !last;
+    return true;
+}
+
+static bool take_number_of(const char **at, const char *name, uint64_t most, uint64_t *out)
+{
+    char word[24], *end;
+
+    if (!take_word(at, name, false, word, sizeof(word)) || word[0] < '0' || word[0] > '9')
+        return false;
+    *out = strtoull(word, &end, 10);
+    return !*end && *out <= most;
+}
+
+/* The item of a list whose name that is. */
+static bool take_name(const char **at, const char *name, int n, const char *(*name_of)(int),
+                      int *out)
+{
+    char word[32];
+
+    if (!take_word(at, name, false, word, sizeof(word)))
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(word, name_of(i)) != 0)
+            continue;
+        *out = i;
+        return true;
+    }
+    return false;
+}
+
+static const char *coll_name(int i)
+{
+    return trib_coll_name((trib_coll_t)i);
+}
+
+static const char *dtype_name(int i)
+{
+    return trib_dtype_name((trib_dtype_t)i);
+}
+
+static const char *op_name(int i)
+{
+    return trib_op_name((trib_op_t)i);
+}
+
+struct announcement {
+    trib_desc_t desc;
+    int coll;
+    bool leaving;
+    char feedback[TRIB_CHANNEL_TEXT_MAX];
+    char codec[TRIB_CHANNEL_TEXT_MAX];
+};
+
+static bool parse(const char *text, struct announcement *a)
+{
+    uint64_t count, root, feed, chunk, leaving;
+    int dtype, op;
+
+    memset(a, 0, sizeof(*a));
+    a->desc = (trib_desc_t)TRIB_DESC_INIT;
+    if (!take_name(&text, "coll", TRIB_COLL_COUNT, coll_name, &a->coll) ||
+        !take_number_of(&text, "count", SIZE_MAX, &count) ||
+        !take_name(&text, "dtype", TRIB_DTYPE_COUNT, dtype_name, &dtype) ||
+        !take_name(&text, "op", TRIB_OP_COUNT, op_name, &op) ||
+        !take_number_of(&text, "root", INT32_MAX, &root) ||
+        !take_number_of(&text, "feed", TRIB_FEED_BACKWARD, &feed) ||
+        !take_number_of(&text, "chunk", SIZE_MAX, &chunk) ||
+        !take_number_of(&text, "leaving", 1, &leaving) ||
+        !take_word(&text, "feedback", false, a->feedback, sizeof(a->feedback)) ||
+        !take_word(&text, "codec", true, a->codec, sizeof(a->codec)))
+        return false;
+    a->desc.count = (size_t)count;
+    a->desc.dtype = (trib_dtype_t)dtype;
+    a->desc.op = (trib_op_t)op;
+    a->desc.root = (int)root;
+    a->desc.feed = (trib_feed_t)feed;
+    a->desc.chunk = (size_t)chunk;
+    a->desc.codec = a->codec;
+    a->desc.feedback = strcmp(a->codec, "none") == 0 ? NULL : a->feedback;
+    a->leaving = leaving;
+    return true;
+}
+
+trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text)
+{
+    struct trib_channel *c = comm->channel;
+    struct announcement a;
+
+    if (number >= TRIB_CHANNEL_PLANS || c->plans[number] || !parse(text, &a))
+        return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
+                              "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
+                              number, text);
+    c->announced = number;
+    return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
+}
+
+void trib_channel_drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
+{
+    struct trib_channel *c = comm->channel;
+
+    if (number >= TRIB_CHANNEL_PLANS || !c->plans[number] || c->plans[number]->dropped)
+        return;
+    c->plans[number]->dropped = true;
+    c->plans[number]->last_start = starts;
+    c->n_dropped++;
+}
+
+static bool is_done(const struct trib_plan *plan)
+{
+    const struct trib_run *run = &plan->run;
+
+    return run->step >= plan->last_start && run->state != TRIB_RUN_QUEUED &&
+           run->state != TRIB_RUN_ACTIVE;
+}
+
+static void destroy_dropped(struct trib_channel *c)
+{
+    for (uint32_t i = 0; c->n_dropped && i < TRIB_CHANNEL_PLANS; i++) {
+        struct trib_plan *plan = c->plans[i];
+        if (!plan || !plan->dropped || !is_done(plan))
+            continue;
+        trib_plan_destroy(plan);
+        c->plans[i] = NULL;
+        c->n_dropped--;
+    }
+}
+
+/* Progress -------------------------------------------------------------------------------- */
+
+/* The first frame of the next operation, of whoever is first; NULL: none has come. */
+static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out)
+{
+    struct trib_engine *e = &comm->engine;
+
+    for (int p = 0; p < e->size; p++) {
+        struct trib_link *l = &e->links[p];
+        if (p == e->rank || !l->opened || l->lost)
+            continue;
+        const struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
+        if (!cell)
+            continue;
+        *peer_out = p;
+        return cell;
+    }
+    return NULL;
+}
+
+static bool start_next(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+    struct trib_channel *c = comm->channel;
+    int peer;
+    const struct trib_cell *cell = first_frame(comm, &peer);
+
+    if (!cell)
+        return false;
+    const struct trib_frame f = cell->frame;
+    struct trib_plan *plan = c->plans[trib_frame_plan(f.digest)];
+    if (!plan)
+        return false; /* its announcement is under way: another connection */
+    struct trib_frame mine = plan->run.frame;
+    mine.seq = e->seq + 1;
+    if (!trib_frame_same(&mine, &f)) {
+        char text[400];
+        trib_status_t st = trib_frame_check(&mine, &f, e->rank, peer, text, sizeof(text));
+        trib_engine_fail(e, st, text);
+        return false;
+    }
+    trib_run_start(e, &plan->run, NULL, NULL);
+    return true;
+}
+
+bool trib_channel_step(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+    bool moved = trib_engine_progress(e);
+
+    if (!e->failed && !e->head) {
+        destroy_dropped(comm->channel);
+        moved |= start_next(comm);
+    }
+    if (moved)
+        trib_engine_awake(e);
+    else
+        (void)trib_engine_look(e);
+    return moved;
+}

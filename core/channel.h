@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The channel of a job to its services: a communicator of p ranks, behind which stand nodes
+ * p, p + 1, … that contribute nothing and sum for the ranks (schedule.h, "services").
+ *
+ * A rank uses it as any communicator; all of its plans are by algorithm "service". A node is
+ * driven by trib_channel_step: it makes the plans that rank 0 announces, and starts whichever
+ * the ranks have started. Plans are numbered in the order in which ranks make them, which
+ * must be the same on all ranks; frames carry the number.
+ */
+#ifndef CORE_CHANNEL_H
+#define CORE_CHANNEL_H
+
+#include "core/comm.h"
+
+enum {
+    TRIB_CHANNEL_PLANS = 4096,    /* under way at a time, of one channel */
+    TRIB_CHANNEL_TEXT_MAX = 1024, /* of an announcement, with its NUL */
+};
+
+/* How announcements leave rank 0. */
+struct trib_announcer {
+    /* Tell all nodes of a plan; TRIB_OK, or why not in err. */
+    trib_status_t (*plan)(void *arg, uint32_t number, const char *text,
+                          struct trib_error *err);
+    /* A plan of this number is no more, after so many starts. */
+    void (*freed)(void *arg, uint32_t number, uint32_t starts);
+    void *arg;
+};
+
+struct trib_channel {
+    int services;
+    const struct trib_service_tree *tree; /* or NULL; outlives the channel */
+    struct trib_announcer announcer;      /* rank 0: both functions; others: NULL */
+    bool taken[TRIB_CHANNEL_PLANS];       /* numbers of plans */
+    uint32_t next;                        /* where to look for a free number */
+    struct trib_plan **plans;             /* of a node: [TRIB_CHANNEL_PLANS] by number */
+    uint32_t n_dropped;                   /* of a node: plans that last until they are done */
+    uint32_t announced;                   /* of a node: the number of what is being made */
+};
+
+struct trib_channel_opts {
+    int rank; /* of this rank or node */
+    int ranks;
+    int services;
+    const struct trib_service_tree *tree;
+    struct trib_announcer announcer;
+};
+
+/**
+ * trib_channel_open - of ranks and nodes that meet by x.
+ *
+ * cfg, log  copied; what ranks must agree on (trib_config_same_text) must be the ranks'
+ * err       receives the sentence of an error
+ * owner     trib_free_comm (ranks), trib_channel_dispose (nodes, or after a failure)
+ */
+trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib_log *log,
+                                const struct trib_channel_opts *opts,
+                                const struct trib_exchange *x, struct trib_error *err,
+                                struct trib_comm **out);
+void trib_channel_dispose(struct trib_comm *comm);
+
+/** trib_channel_announce - of trib_plan_make: number the plan, and have rank 0 tell the nodes.
+ *
+ * number_out  for the frames
+ */
+trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *desc,
+                                    bool leaving, uint32_t *number_out);
+
+/** trib_channel_free_plan - give its number back, and have rank 0 tell the nodes. */
+void trib_channel_free_plan(struct trib_plan *plan);
+
+/**
+ * trib_channel_take - a node makes the plan that rank 0 announced.
+ *
+ * text     any bytes with a NUL: they come from another host
+ * errors   TRIB_ERR_PROTOCOL: that is no announcement; those of trib_plan_create. The
+ *          sentence is in trib_last_error(comm)
+ */
+trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text);
+
+/**
+ * trib_channel_drop - rank 0 said that a plan is no more; nothing where it is not known.
+ *
+ * It lasts until the node, too, has done with that many starts: others are behind rank 0.
+ */
+void trib_channel_drop(struct trib_comm *comm, uint32_t number, uint32_t starts);
+
+/**
+ * trib_channel_step - what a node can do now; never blocks.
+ *
+ * returns  true if anything moved. See comm->engine.failed
+ */
+bool trib_channel_step(struct trib_comm *comm);
+
+#endif

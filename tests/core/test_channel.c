@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks whose vectors nodes sum: the channel of core/channel.h, its nodes driven here, over
+ * all transports, against a plain sum. Ranks and nodes are the ranks of one job, by whose
+ * communicator they meet; what rank 0 announces goes through pipes.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include "build-config.h"
+#include "core/channel.h"
+#include "tests/core/matrix_codecs.h"
+#include "tests/core/oracle.h"
+#include "tests/harness/ranks.h"
+
+enum { NODES_MOST = 4, LONGEST = 70000 };
+
+struct served {
+    int ranks;
+    int services;
+    const struct trib_service_tree *tree;
+    uint64_t seed;
+    int pipes[NODES_MOST][2]; /* [1]: rank 0's end */
+};
+
+struct message {
+    uint32_t number;
+    uint32_t starts;
+    char text[TRIB_CHANNEL_TEXT_MAX]; /* "": the plan is no more */
+};
+
+#define GOODBYE UINT32_MAX
+
+static void tell(const struct served *s, uint32_t number, uint32_t starts, const char *text)
+{
+    struct message m = {.number = number, .starts = starts};
+
+    snprintf(m.text, sizeof(m.text), "%s", text);
+    for (int i = 0; i < s->services; i++)
+        if (send(s->pipes[i][1], &m, sizeof(m), MSG_NOSIGNAL) != sizeof(m))
+            abort();
+}
+
+static trib_status_t announce(void *arg, uint32_t number, const char *text,
+                              struct trib_error *err)
+{
+    (void)err;
+    tell(arg, number, 0, text);
+    return TRIB_OK;
+}
+
+static void announce_freed(void *arg, uint32_t number, uint32_t starts)
+{
+    tell(arg, number, starts, "");
+}
+
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
+                          void *out)
+{
+    (void)phase;
+    return trib_allgather(arg, in, out, bytes, TRIB_I8);
+}
+
+static struct trib_comm *join(struct ranks_self *self)
+{
+    struct served *s = self->arg;
+    struct trib_channel_opts opts = {
+        .rank = self->rank, .ranks = s->ranks, .services = s->services, .tree = s->tree};
+    struct trib_exchange x = {meet, self->comm};
+    struct trib_error err = {0};
+    struct trib_comm *channel;
+
+    if (self->rank == 0)
+        opts.announcer = (struct trib_announcer){announce, announce_freed, s};
+    if (trib_channel_open(&self->comm->cfg, &self->comm->log, &opts, &x, &err, &channel))
+        ranks_die(self, "channel: %s", trib_error_text(&err));
+    return channel;
+}
+
+/* Nodes --------------------------------------------------------------------------------- */
+
+/* false: rank 0 has said goodbye. */
+static bool take_messages(struct ranks_self *self, struct trib_comm *channel)
+{
+    struct served *s = self->arg;
+    struct message m;
+
+    while (recv(s->pipes[self->rank - s->ranks][0], &m, sizeof(m), MSG_DONTWAIT) ==
+           sizeof(m)) {
+        if (m.number == GOODBYE)
+            return false;
+        if (!m.text[0])
+            trib_channel_drop(channel, m.number, m.starts);
+        else if (trib_channel_take(channel, m.number, m.text) != TRIB_OK)
+            ranks_die(self, "%s", trib_last_error(channel));
+    }
+    return true;
+}
+
+static void serve(struct ranks_self *self, struct trib_comm *channel)
+{
+    while (take_messages(self, channel)) {
+        if (!trib_channel_step(channel))
+            sched_yield();
+    }
+}
+
+/* Ranks --------------------------------------------------------------------------------- */
+
+struct one {
+    struct oracle o;
+    const struct matrix_codec *codec;
+    size_t count;
+    bool in_place;
+    size_t chunk;
+};
+
+static void check(struct ranks_self *self, const struct one *c, const uint8_t *got)
+{
+    size_t bytes = trib_dtype_size(c->o.dtype);
+    struct matrix_element e = {.hops = c->o.size + 1, .ranks = c->o.size};
+
+    for (size_t i = 0; i < c->count; i++) {
+        struct oracle_answer a = oracle_reduced(&c->o, i);
+        struct oracle_value v = oracle_load(c->o.dtype, got + i * bytes);
+        e.magnitude = a.magnitude;
+        if (c->o.op == TRIB_PROD)
+            e.magnitude = fmax(a.magnitude, 256);
+        if (c->codec->tolerance)
+            a.tolerance += c->codec->tolerance(&e);
+        if (!oracle_equal(c->o.dtype, &a, v))
+            ranks_die(self, "seed %llu, %d ranks, %s %s %s of %zu%s, chunk %zu: element %zu "
+                            "is %.9g (%lld), not %.9g (%lld) within %.3g",
+                      (unsigned long long)c->o.seed, c->o.size, trib_dtype_name(c->o.dtype),
+                      trib_op_name(c->o.op), c->codec->text, c->count,
+                      c->in_place ? " in place" : "", c->chunk, i, v.f, (long long)v.i,
+                      a.value.f, (long long)a.value.i, a.tolerance);
+    }
+}
+
+static void draw(const struct served *s, uint64_t n, struct one *c)
+{
+    static const size_t counts[] = {0, 1, 2, 17, 1023, 4097, 30000, LONGEST};
+    static const size_t chunks[] = {0, 256, 4096};
+    uint64_t bits = oracle_mix(n ^ oracle_mix(s->seed));
+
+    *c = (struct one){
+        .o = {.kind = (enum oracle_kind)(bits % ORACLE_KINDS),
+              .seed = bits,
+              .dtype = (trib_dtype_t)(bits >> 8 & 0xff) % TRIB_DTYPE_COUNT,
+              .op = (trib_op_t)(bits >> 16 & 0xff) % TRIB_OP_COUNT,
+              .size = s->ranks},
+        .codec = &matrix_codecs[0],
+        .count = counts[(bits >> 24 & 0xff) % 8],
+        .in_place = bits >> 32 & 1,
+        .chunk = chunks[(bits >> 33 & 0xff) % 3],
+    };
+    if (!oracle_is_float(c->o.dtype) || n % 3 == 0)
+        return;
+    c->codec = &matrix_codecs[n % MATRIX_CODECS];
+    if (c->codec->tolerance)
+        c->o.kind = bits & 1 ? ORACLE_EXACT : ORACLE_REALS;
+    if (!c->codec->any_op)
+        c->o.op = bits >> 40 & 1 ? TRIB_SUM : TRIB_MEAN;
+}
+
+static void run_one(struct ranks_self *self, struct trib_comm *channel, const struct one *c,
+                    uint8_t *const buffers[2])
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    uint8_t *recv = buffers[1], *send = c->in_place ? recv : buffers[0];
+
+    d.send = c->in_place ? NULL : send;
+    d.recv = recv;
+    d.count = c->count;
+    d.dtype = c->o.dtype;
+    d.op = c->o.op;
+    d.codec = c->codec->text;
+    d.chunk = c->chunk;
+    if (trib_plan_create(channel, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(channel));
+    for (int start = 0; start < 2; start++) {
+        /* The second start of what feeds back would have another result. */
+        if (start && c->codec->tolerance)
+            break;
+        oracle_fill(&c->o, self->rank, 0, c->count, send);
+        if (trib_plan_start(plan) != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
+            ranks_die(self, "%s", trib_last_error(channel));
+        check(self, c, recv);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+}
+
+static void use(struct ranks_self *self, struct trib_comm *channel)
+{
+    const struct served *s = self->arg;
+    uint8_t *buffers[2] = {malloc(LONGEST * 8), malloc(LONGEST * 8)};
+
+    ranks_assert(self, trib_size(channel) == s->ranks && trib_rank(channel) == self->rank);
+    for (uint64_t n = 0; n < 120; n++) {
+        struct one c;
+        draw(s, n, &c);
+        run_one(self, channel, &c, buffers);
+    }
+    free(buffers[0]);
+    free(buffers[1]);
+    if (trib_free_comm(channel) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(NULL));
+    if (self->rank == 0)
+        tell(s, GOODBYE, 0, "-");
+}
+
+static int sums(struct ranks_self *self)
+{
+    struct served *s = self->arg;
+    struct trib_comm *channel = join(self);
+
+    if (self->rank >= s->ranks) {
+        serve(self, channel);
+        trib_channel_dispose(channel);
+        return 0;
+    }
+    use(self, channel);
+    return 0;
+}
+
+static void run(const char *config, int ranks, int services,
+                const struct trib_service_tree *tree)
+{
+    struct served s = {
+        .ranks = ranks, .services = services, .tree = tree, .seed = (uint64_t)ranks};
+
+    for (int i = 0; i < services; i++)
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s.pipes[i]), 0);
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = ranks + services,
+                                                   .fn = sums,
+                                                   .arg = &s,
+                                                   .config = config}),
+                     0);
+    for (int i = 0; i < services; i++) {
+        close(s.pipes[i][0]);
+        close(s.pipes[i][1]);
+    }
+}
+
+static void test_star(void **state)
+{
+    run(*state, 1, 1, NULL);
+    run(*state, 3, 1, NULL);
+    run(*state, 4, 2, NULL);
+}
+
+static void test_tree(void **state)
+{
+    static const int parent[] = {0, 0, 0}, leaf_of[] = {1, 2, 1, 2};
+    static const struct trib_service_tree tree = {3, parent, leaf_of};
+
+    run(*state, 4, 3, &tree);
+}
+
+#define ON(test, config) \
+    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON(test_star, "shm"), ON(test_tree, "shm"), ON(test_star, "shm+nomap"),
+        ON(test_star, "tcp"), ON(test_tree, "tcp"),
+#if HAVE_UCX
+        ON(test_star, "ucx"),
+#endif
+    };
+
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
