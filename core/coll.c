@@ -2,7 +2,7 @@
 /*
  * The blocking calls: look the plan up, run it here.
  */
-#include "core/comm.h"
+#include "core/service.h"
 
 static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
 {
@@ -28,7 +28,10 @@ static struct trib_cached_plan *find(struct trib_comm *comm,
 /* A plan with error feedback goes with what it held back. */
 static void evict(struct trib_comm *comm, struct trib_cached_plan *c)
 {
-    const struct trib_run *run = c->plan ? &c->plan->run : NULL;
+    struct trib_served *served = c->plan ? c->plan->served : NULL;
+    const struct trib_run *run = served    ? &trib_served_plan(served)->run
+                                 : c->plan ? &c->plan->run
+                                           : NULL;
 
     if (run && (run->residual || run->feedback.momentum || run->feedback.own) &&
         !comm->residual_lost) {

@@ -15,6 +15,7 @@
 #include "base/workers.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
+#include "core/service.h"
 
 /* The sentence of this thread's last trib_init that failed: there is no comm to ask. */
 static _Thread_local char init_error[512];
@@ -137,6 +138,7 @@ void trib_comm_dispose(struct trib_comm *comm)
 
     trib_driver_stop(comm);
     trib_cache_clear(comm);
+    trib_service_drop(comm);
     write_trace(comm);
     trib_engine_close(e);
     if (e->transport)
@@ -259,7 +261,10 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         drop_copy(comm);
         return TRIB_OK;
     }
-    trib_status_t st = leave(comm);
+    trib_cache_clear(comm);
+    trib_status_t st = trib_service_detach(comm);
+    if (st == TRIB_OK)
+        st = leave(comm);
     if (st != TRIB_OK)
         snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
     trib_comm_dispose(comm);
@@ -297,5 +302,6 @@ trib_status_t trib_progress(trib_comm_t *comm)
             (void)trib_engine_look(&comm->engine);
         trib_comm_unlock(comm);
     }
+    trib_service_look(comm);
     return comm->engine.failed;
 }

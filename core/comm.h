@@ -30,6 +30,7 @@ struct trib_plan {
     bool numbered;
     bool dropped;        /* of a node: it goes after its start number last_start */
     uint32_t last_start;
+    struct trib_served *served; /* the service does it, run is not used; or NULL */
     struct trib_plan *exchange; /* of what run.desc.model learns, or NULL */
     float *exchanged;           /* the vector of that plan */
 };
@@ -62,6 +63,7 @@ struct trib_driver {
 };
 
 struct trib_comm {
+    struct trib_service *service; /* that sums its all-reduces, or NULL: service.h */
     struct trib_channel *channel; /* to services; NULL: there are none in it. channel.h */
     struct trib_config cfg;
     struct trib_log log;

@@ -19,6 +19,8 @@ libcore_la_SOURCES = \
 	core/plan_state.c core/plan_model.c \
 	core/reach.c \
 	core/report.c core/report.h \
+	core/served.c core/served.h \
+	core/service.c core/service.h \
 	core/settings.c \
 	core/split.c \
 	core/window.c core/window.h

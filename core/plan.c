@@ -9,7 +9,7 @@
 
 #include "base/digest.h"
 #include "base/time.h"
-#include "core/channel.h"
+#include "core/service.h"
 #include "pipeline/move.h"
 
 enum {
@@ -361,6 +361,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     r->op.leaving = leaving;
     r->seed = 0x7472696275746172u;
     r->codec = plan->codec;
+    r->keep = plan->comm->channel;
     r->n_chunks = schedule.n_chunks;
     st = trib_plan_feedback(plan, d);
     if (st == TRIB_OK)
@@ -421,8 +422,11 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
     size_t size = (size_t)comm->engine.ranks, n = desc->count;
     plan->lengths[0] = coll == TRIB_REDUCE_SCATTER ? n * size : n;
     plan->lengths[1] = coll == TRIB_ALLGATHER ? n * size : n;
-    st = make_codec(plan, coll, desc);
-    if (st == TRIB_OK)
+    if (trib_service_takes(comm, coll, desc, leaving))
+        st = trib_served_make(plan, coll, desc);
+    else
+        st = make_codec(plan, coll, desc);
+    if (st == TRIB_OK && !plan->served)
         st = compile(plan, desc, leaving);
     if (st != TRIB_OK) {
         trib_plan_destroy(plan);
@@ -436,6 +440,7 @@ void trib_plan_destroy(struct trib_plan *plan)
 {
     if (!plan)
         return;
+    trib_served_destroy(plan->served);
     if (plan->numbered)
         trib_channel_free_plan(plan);
     trib_run_dispose(&plan->run);
@@ -527,6 +532,10 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
     st = check_buffers(plan, send, recv);
     if (st != TRIB_OK)
         return st;
+    if (plan->served) {
+        st = trib_served_start(plan, send, recv);
+        return st == TRIB_OK ? trib_served_wait(plan) : st;
+    }
     trib_comm_lock(comm);
     trib_plan_launch(plan, send, recv);
     st = trib_engine_wait(e, &plan->run);
@@ -552,6 +561,8 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     st = check_buffers(plan, send, plan->recv);
     if (st != TRIB_OK)
         return st;
+    if (plan->served)
+        return trib_served_start(plan, send, plan->recv);
     trib_comm_lock(comm);
     st = trib_driver_start(comm);
     if (st == TRIB_OK) {
@@ -580,6 +591,8 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
                               first + count, r->count);
     if (plan->comm->engine.failed)
         return plan->comm->engine.failed;
+    if (plan->served)
+        return trib_served_ready(plan, first, count);
     if (!trib_run_feed(&plan->run, first, count))
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "elements %zu to %zu: not awaited; call trib_plan_start "
@@ -600,6 +613,8 @@ trib_status_t trib_plan_test(trib_plan_t *plan)
     int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
     trib_status_t st = trib_comm_ours(comm, "trib_plan_test");
 
+    if (st == TRIB_OK && plan->served)
+        return trib_served_test(plan);
     if (st != TRIB_OK || state == TRIB_RUN_IDLE)
         return st;
     if (state != TRIB_RUN_DONE && trib_comm_try_lock(comm)) {
@@ -621,6 +636,8 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
     int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
     trib_status_t st = trib_comm_ours(comm, "trib_plan_wait");
 
+    if (st == TRIB_OK && plan->served)
+        return trib_served_wait(plan);
     if (st != TRIB_OK || state == TRIB_RUN_IDLE)
         return st;
     if (state != TRIB_RUN_DONE) {
@@ -641,7 +658,9 @@ trib_status_t trib_plan_free(trib_plan_t *plan)
         return TRIB_OK;
     int state = atomic_load(&plan->run.state);
     bool in_child = trib_comm_in_child(plan->comm); /* of its copy nothing runs */
-    if (!in_child && (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE))
+    bool busy = plan->served ? trib_served_busy(plan)
+                             : state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
+    if (!in_child && busy)
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_free");
     /* It may be seen done by its failure while a pass of the progress thread still has it
@@ -659,6 +678,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
 {
     if (!plan || !text || !bytes)
         return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_plan_explain(trib_served_plan(plan->served), text, bytes);
     const struct trib_run_desc *r = &plan->run.desc;
     size_t size = r->element;
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "core/comm.h"
+#include "core/service.h"
 
 static bool sums(trib_coll_t coll)
 {
@@ -104,6 +104,8 @@ trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **mask_out,
 {
     if (!plan)
         return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_served_sent(plan, mask_out, sent_out);
     if (!mask_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "trib_plan_sent needs a place for the mask, mask_out is NULL");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/comm.h"
+#include "pipeline/keep.h"
 
 trib_status_t trib_plan_make_model(struct trib_plan *plan)
 {
@@ -54,6 +55,7 @@ void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
     struct trib_engine *e = &plan->comm->engine;
     struct trib_run *run = &plan->run;
 
+    trib_keep_model(run);
     run->exchanged = NULL;
     if (plan->exchange &&
         trib_model_exchange(run->desc.model, run->step + 1, plan->exchanged)) {

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "core/comm.h"
+#include "core/service.h"
 
 enum { VERSION = 1, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
 
@@ -148,6 +148,8 @@ trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
 
     if (!plan)
         return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_served_state_save(plan, state, bytes, bytes_out);
     if (!bytes_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "trib_plan_state_save needs a place for the number of "
@@ -335,6 +337,8 @@ trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t 
 
     if (!plan)
         return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_served_state_load(plan, state, bytes);
     if (!state)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "trib_plan_state_load needs a state, state is NULL");

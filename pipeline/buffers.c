@@ -47,7 +47,8 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
         hi = lo + d->count * size;
     trib_memory_ref(&e->memories, run->own, lo, hi, true, &run->open.send);
     run->own_place = trib_memory_place(&e->memories, run->own, lo, hi);
-    if (run->no_result)
+    /* What must be kept before a result overwrites it no peer may overwrite. */
+    if (run->no_result || (run->keep && run->own == run->recv))
         return;
     lo = run->recv_first * size;
     hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;

@@ -46,6 +46,7 @@ struct trib_run_desc {
     struct trib_model *model;       /* of the codec, or NULL */
     struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
+    bool keep; /* a start may have to be undone: see keep.h */
     size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing is */
 };
 
@@ -103,6 +104,7 @@ struct trib_run {
 
     /* state of the plan */
     struct trib_share share;
+    struct trib_keep *keep; /* what a start changed, as it was; or NULL */
     struct trib_store *stores;  /* [n_chunks], codec only */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
@@ -156,6 +158,8 @@ struct trib_engine {
     uint64_t last_progress; /* ns; 0: not looked at since */
     uint64_t last_notice;   /* ns */
     uint64_t last_poll;
+    void (*aside)(void *arg); /* called now and then while trib_engine_wait waits, or NULL */
+    void *aside_arg;
     struct trib_engine_stats stats;
     struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
 };

@@ -301,8 +301,12 @@ static bool idle(struct trib_engine *e)
             trib_pause();
         return false;
     }
-    if ((e->idle - spins) % LOOK_EVERY == 0 && trib_engine_look(e))
-        return true;
+    if ((e->idle - spins) % LOOK_EVERY == 0) {
+        if (e->aside)
+            e->aside(e->aside_arg);
+        if (trib_engine_look(e))
+            return true;
+    }
     sched_yield();
     return false;
 }

@@ -12,6 +12,7 @@ libpipeline_la_SOURCES = \
 	pipeline/feedback.h \
 	pipeline/frame.c \
 	pipeline/frame.h \
+	pipeline/keep.c pipeline/keep.h \
 	pipeline/link.c \
 	pipeline/link.h \
 	pipeline/memory.c \

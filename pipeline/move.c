@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "pipeline/keep.h"
+
 enum {
     PLACED_ROUNDS = 64, /* bits of trib_task.placed */
     CARRY_MIN = 4096,   /* bytes: copying less is cheaper than a write of its own */
@@ -386,6 +388,7 @@ trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
         source_of(e, run, &run->program.edges[t->edge], t->lane, cell, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
+    trib_keep_input(run, c);
     if (c->n)
         memcpy(trib_run_value(run, c), src, c->n * run->desc.element);
     e->stats.copied_bytes += c->n * run->desc.element;

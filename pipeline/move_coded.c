@@ -21,6 +21,7 @@
 
 #include "base/time.h"
 #include "pipeline/ahead.h"
+#include "pipeline/keep.h"
 #include "pipeline/share.h"
 
 static uint32_t codec_flags(const struct trib_run *run)
@@ -53,6 +54,7 @@ static const float *own_f32(const struct trib_engine *e, const struct trib_run *
 {
     const float *x = as_f32(e, run, trib_run_own(run, c), c->n, stage);
 
+    trib_keep_state(run, c);
     return trib_feedback_apply(e, run, c, x, stage);
 }
 
@@ -350,6 +352,7 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
 {
     if (run->serves)
         return TRIB_OK; /* nobody looks at it here */
+    trib_keep_input(run, c);
     if (run->feedback.sum)
         return trib_feedback_result(e, run, c, word, len);
     uint8_t *value = trib_run_value(run, c);

@@ -6,6 +6,7 @@
 
 #include "pipeline/ahead.h"
 #include "pipeline/engine.h"
+#include "pipeline/keep.h"
 #include "pipeline/share.h"
 
 /* A SEND takes its word from the store if the same word has another use. */
@@ -117,6 +118,8 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         st = prepare_scratch(e, run);
     if (st == TRIB_OK && run->desc.codec)
         st = prepare_codec(run);
+    if (st == TRIB_OK)
+        st = trib_keep_prepare(run);
     if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE) {
         run->unfed = calloc((size_t)trib_run_rounds(run) * run->desc.n_chunks, sizeof(*run->unfed));
         if (!run->unfed)
@@ -142,6 +145,7 @@ void trib_run_dispose(struct trib_run *run)
     trib_share_dispose(run);
     free(run->codec_scratch);
     trib_ahead_dispose(run);
+    trib_keep_dispose(run);
     trib_feedback_dispose(run);
     free(run->scratch_value);
     free(run->sources);

@@ -17,6 +17,7 @@ core_tests = \
 	tests/core/test_plan_state \
 	tests/core/test_plan \
 	tests/core/test_scale \
+	tests/core/test_service \
 	tests/core/test_split \
 	tests/core/test_threads \
 	tests/core/test_window
@@ -31,7 +32,8 @@ libranks_la_SOURCES = \
 	tests/harness/ranks.c tests/harness/ranks.h
 core_tests_link = libranks.la $(LDADD)
 
-tests_core_test_channel_SOURCES = tests/core/matrix_codecs.h tests/core/test_channel.c
+tests_core_test_channel_SOURCES = tests/core/matrix_codecs.h tests/core/nodes.h \
+	tests/core/test_channel.c
 tests_core_test_channel_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c
@@ -51,6 +53,8 @@ tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_placed_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
+tests_core_test_service_SOURCES = tests/core/nodes.h tests/core/test_service.c
+tests_core_test_service_LDADD = $(core_tests_link)
 tests_core_test_split_LDADD = $(core_tests_link)
 tests_core_test_threads_SOURCES = tests/core/fed.h tests/core/test_threads.c
 tests_core_test_threads_LDADD = $(core_tests_link)

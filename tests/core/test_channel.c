@@ -1,108 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks whose vectors nodes sum: the channel of core/channel.h, its nodes driven here, over
- * all transports, against a plain sum. Ranks and nodes are the ranks of one job, by whose
- * communicator they meet; what rank 0 announces goes through pipes.
+ * all transports, against a plain sum.
  */
 #include "tests/harness/tribtest.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <sys/socket.h>
-
 #include "build-config.h"
-#include "core/channel.h"
 #include "tests/core/matrix_codecs.h"
+#include "tests/core/nodes.h"
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
-enum { NODES_MOST = 4, LONGEST = 70000 };
+enum { LONGEST = 70000 };
 
 struct served {
-    int ranks;
-    int services;
-    const struct trib_service_tree *tree;
+    struct nodes nodes;
     uint64_t seed;
-    int pipes[NODES_MOST][2]; /* [1]: rank 0's end */
 };
-
-struct message {
-    uint32_t number;
-    uint32_t starts;
-    char text[TRIB_CHANNEL_TEXT_MAX]; /* "": the plan is no more */
-};
-
-#define GOODBYE UINT32_MAX
-
-static void tell(const struct served *s, uint32_t number, uint32_t starts, const char *text)
-{
-    struct message m = {.number = number, .starts = starts};
-
-    snprintf(m.text, sizeof(m.text), "%s", text);
-    for (int i = 0; i < s->services; i++)
-        if (send(s->pipes[i][1], &m, sizeof(m), MSG_NOSIGNAL) != sizeof(m))
-            abort();
-}
-
-static trib_status_t announce(void *arg, uint32_t number, const char *text,
-                              struct trib_error *err)
-{
-    (void)err;
-    tell(arg, number, 0, text);
-    return TRIB_OK;
-}
-
-static void announce_freed(void *arg, uint32_t number, uint32_t starts)
-{
-    tell(arg, number, starts, "");
-}
-
-static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
-                          void *out)
-{
-    (void)phase;
-    return trib_allgather(arg, in, out, bytes, TRIB_I8);
-}
-
-static struct trib_comm *join(struct ranks_self *self)
-{
-    struct served *s = self->arg;
-    struct trib_channel_opts opts = {
-        .rank = self->rank, .ranks = s->ranks, .services = s->services, .tree = s->tree};
-    struct trib_exchange x = {meet, self->comm};
-    struct trib_error err = {0};
-    struct trib_comm *channel;
-
-    if (self->rank == 0)
-        opts.announcer = (struct trib_announcer){announce, announce_freed, s};
-    if (trib_channel_open(&self->comm->cfg, &self->comm->log, &opts, &x, &err, &channel))
-        ranks_die(self, "channel: %s", trib_error_text(&err));
-    return channel;
-}
-
-/* Nodes --------------------------------------------------------------------------------- */
-
-/* false: rank 0 has said goodbye. */
-static bool take_messages(struct ranks_self *self, struct trib_comm *channel)
-{
-    struct served *s = self->arg;
-    struct message m;
-
-    while (recv(s->pipes[self->rank - s->ranks][0], &m, sizeof(m), MSG_DONTWAIT) ==
-           sizeof(m)) {
-        if (m.number == GOODBYE)
-            return false;
-        if (!m.text[0])
-            trib_channel_drop(channel, m.number, m.starts);
-        else if (trib_channel_take(channel, m.number, m.text) != TRIB_OK)
-            ranks_die(self, "%s", trib_last_error(channel));
-    }
-    return true;
-}
 
 static void serve(struct ranks_self *self, struct trib_comm *channel)
 {
-    while (take_messages(self, channel)) {
+    struct served *s = self->arg;
+
+    while (nodes_listen(self, &s->nodes, channel)) {
         if (!trib_channel_step(channel))
             sched_yield();
     }
@@ -152,7 +72,7 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
               .seed = bits,
               .dtype = (trib_dtype_t)(bits >> 8 & 0xff) % TRIB_DTYPE_COUNT,
               .op = (trib_op_t)(bits >> 16 & 0xff) % TRIB_OP_COUNT,
-              .size = s->ranks},
+              .size = s->nodes.ranks},
         .codec = &matrix_codecs[0],
         .count = counts[(bits >> 24 & 0xff) % 8],
         .in_place = bits >> 32 & 1,
@@ -200,7 +120,7 @@ static void use(struct ranks_self *self, struct trib_comm *channel)
     const struct served *s = self->arg;
     uint8_t *buffers[2] = {malloc(LONGEST * 8), malloc(LONGEST * 8)};
 
-    ranks_assert(self, trib_size(channel) == s->ranks && trib_rank(channel) == self->rank);
+    ranks_assert(self, trib_size(channel) == s->nodes.ranks && trib_rank(channel) == self->rank);
     for (uint64_t n = 0; n < 120; n++) {
         struct one c;
         draw(s, n, &c);
@@ -211,15 +131,15 @@ static void use(struct ranks_self *self, struct trib_comm *channel)
     if (trib_free_comm(channel) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(NULL));
     if (self->rank == 0)
-        tell(s, GOODBYE, 0, "-");
+        nodes_tell(&s->nodes, NODES_GOODBYE, 0, "-");
 }
 
 static int sums(struct ranks_self *self)
 {
     struct served *s = self->arg;
-    struct trib_comm *channel = join(self);
+    struct trib_comm *channel = nodes_join(self, &s->nodes, self->comm);
 
-    if (self->rank >= s->ranks) {
+    if (self->rank >= s->nodes.ranks) {
         serve(self, channel);
         trib_channel_dispose(channel);
         return 0;
@@ -231,20 +151,16 @@ static int sums(struct ranks_self *self)
 static void run(const char *config, int ranks, int services,
                 const struct trib_service_tree *tree)
 {
-    struct served s = {
-        .ranks = ranks, .services = services, .tree = tree, .seed = (uint64_t)ranks};
+    struct served s = {.nodes = {.ranks = ranks, .services = services, .tree = tree},
+                       .seed = (uint64_t)ranks};
 
-    for (int i = 0; i < services; i++)
-        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s.pipes[i]), 0);
+    assert_true(nodes_open(&s.nodes));
     assert_int_equal(ranks_run(&(struct ranks_job){.size = ranks + services,
                                                    .fn = sums,
                                                    .arg = &s,
                                                    .config = config}),
                      0);
-    for (int i = 0; i < services; i++) {
-        close(s.pipes[i][0]);
-        close(s.pipes[i][1]);
-    }
+    nodes_close(&s.nodes);
 }
 
 static void test_star(void **state)
