@@ -272,7 +272,7 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
         return c->stages.quantise->params & ~TRIB_PARAM_BIT(SHARED);
     const struct trib_model_kind *model = c->stages.transform->model;
     const uint32_t own = model ? model->params : c->values ? 0 : c->stages.quantise->params;
-    return c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
+    return c->stages.transform->params | c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
 }
 
 /* ---- values --------------------------------------------------------------------- */
