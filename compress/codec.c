@@ -122,6 +122,10 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       "integers from the least to the largest", \
       none, all, range, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
+    X("hadamard", "hadamard[:block=N][,ef=0|1][+VALUES]", \
+      "rotates blocks; alone with uniform-thc", \
+      hadamard, all, range, bits, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("thc", "thc[:block=N][,p=1/16|1/32|1/64|1/128|1/256|1/512][,ef=0|1]", \
       "rotated blocks, 16 points of a bell curve", \
       hadamard, all, table, bits, \
@@ -201,7 +205,10 @@ enum { SHARE_PROBE = 65536 }; /* elements: who shares anything does so of these 
 
 static uint32_t flags_of(const struct trib_codec *c)
 {
-    uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    const struct trib_codec_row *row = c->values && rotates(c) ? c->values : c->row;
+    uint32_t flags = row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (rotates(c)) /* the least of rotated values is that of no element */
+        flags &= ~(uint32_t)TRIB_CODEC_ANY_OP;
     if (c->stages.select->sparse)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
     if (selects_unbiased(c))
@@ -232,6 +239,8 @@ static bool resolve(struct trib_codec *c, struct trib_error *err)
         c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
     if (c->stages.quantise->shared && c->param[TRIB_PARAM_SHARED] > 0)
         c->stages.quantise = c->stages.quantise->shared;
+    if (!refusal && rotates(c))
+        refusal = trib_rotated_refusal(c);
     if (pack != TRIB_PACK_BITS && c->stages.select->sparse)
         refusal = "values behind a selection have a fixed length; use pack=bits";
     else if (pack != TRIB_PACK_BITS && c->param[TRIB_PARAM_SHARED] > 0)

@@ -35,8 +35,6 @@ const char *trib_rotated_refusal(const struct trib_codec *c)
     const size_t block = block_of(c), bucket = trib_quantise_bucket(c);
     if (c->param[TRIB_PARAM_PACK] != TRIB_PACK_BITS)
         return "rotated values have a fixed width; use pack=bits";
-    if (bucket > TRIB_ROTATED_WINDOW)
-        return "of rotated values a bucket has at most 4096; use a smaller bucket";
     if (block % bucket != 0 && bucket % block != 0)
         return "of bucket and block one must be a multiple of the other; use a bucket that is "
                "a power of two";

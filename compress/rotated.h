@@ -26,7 +26,7 @@
 
 #include "compress/stages.h"
 
-/* Elements; no block and no bucket has more, and no block has fewer than the least. */
+/* Elements; neither block nor bucket has more, and no block has fewer than the least. */
 enum { TRIB_ROTATED_WINDOW = 4096, TRIB_ROTATED_BLOCK_MIN = 64 };
 
 /** trib_rotated_unit - elements of the larger of block and bucket, which the other divides. */
