@@ -14,7 +14,8 @@
  *     wire       that of Q, of the rotated values: words of integers add as ever
  *     NaN, Inf   z is not finite in a block that has either: then Q says what becomes of it and,
  *                of its bucket, the other blocks; rotated back it is not finite, whole
- *     large      a block with a magnitude above FLT_MAX / 2^13 may decode to NaN or Inf
+ *     large      a block with a magnitude above FLT_MAX / 2^13, of an element or of a sum, may
+ *                decode to NaN or Inf
  *     small      as Q; the transform rounds to multiples of 2^-149
  *     state      none
  *
