@@ -16,6 +16,7 @@ libcore_la_SOURCES = \
 	core/memory.c \
 	core/plan.c \
 	core/plan_feedback.c \
+	core/plan_make.c \
 	core/plan_state.c core/plan_model.c \
 	core/reach.c \
 	core/report.c core/report.h \

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making plans: check what is asked for, choose an algorithm, cut the vector, compile.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "core/service.h"
+#include "pipeline/move.h"
+
+enum {
+    /* From which on a pipeline's filling and draining is little. On one host there is no
+     * wire that would rest: what moves data is this host's cores. */
+    ROUNDS_GOOD = 8,
+    ROUNDS_GOOD_NEAR = 2,
+    ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
+    PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
+};
+
+static bool sums(trib_coll_t coll)
+{
+    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
+}
+
+static bool blocked(trib_coll_t coll)
+{
+    return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
+}
+
+static bool has_root(trib_coll_t coll)
+{
+    return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
+}
+
+static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
+                                const trib_desc_t *d)
+{
+    int size = comm->engine.ranks;
+    size_t bytes = trib_dtype_size(d->dtype), whole;
+
+    if ((unsigned)coll >= TRIB_COLL_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "collective %d does not exist",
+                              (int)coll);
+    if (d->size != sizeof(*d))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "trib_desc_t.size is %zu, it must be %zu: begin with "
+                              "TRIB_DESC_INIT",
+                              d->size, sizeof(*d));
+    if (!bytes)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "dtype %d does not exist",
+                              (int)d->dtype);
+    if (sums(coll) && (unsigned)d->op >= TRIB_OP_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
+                              (int)d->op);
+    if (has_root(coll) && (d->root < 0 || d->root >= size))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "root is %d, it must be a rank: 0 to %d", d->root,
+                              size - 1);
+    if ((unsigned)d->feed > TRIB_FEED_BACKWARD || (d->feed && !sums(coll)) ||
+        (d->feed && blocked(coll)))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "feed %d is not for %s: only all-reduce and reduce are "
+                              "fed piecewise",
+                              (int)d->feed, trib_coll_name(coll));
+    if (d->chunk && (d->chunk < 64 || d->chunk > comm->chunk_asked))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "chunk is %zu bytes, it must be 64 to %zu, the size of a "
+                              "slot (raise TRIB_CHUNK)",
+                              d->chunk, comm->chunk_asked);
+    if (__builtin_mul_overflow(d->count, bytes, &whole) ||
+        __builtin_mul_overflow(whole, blocked(coll) ? (size_t)size : 1, &whole) ||
+        whole > PTRDIFF_MAX)
+        return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
+                              "%zu elements of %zu bytes%s do not fit into memory",
+                              d->count, bytes, blocked(coll) ? " for each rank" : "");
+    return TRIB_OK;
+}
+
+static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
+                                const trib_desc_t *d)
+{
+    struct trib_comm *comm = plan->comm;
+    const char *text = d->codec ? d->codec : comm->cfg.codec;
+
+    if (coll == TRIB_BARRIER || strcmp(text, "none") == 0)
+        return TRIB_OK;
+    struct trib_error err = {0};
+    trib_status_t st =
+        trib_codec_create(text, comm->engine.kernels, &err, &plan->codec);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    const struct trib_codec_info *info = trib_codec_info(plan->codec);
+    st = trib_codec_for_ranks(plan->codec, comm->engine.ranks, &err);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    if (info->flags & TRIB_CODEC_IDENTITY) {
+        trib_codec_destroy(plan->codec);
+        plan->codec = NULL;
+        return TRIB_OK;
+    }
+    if (info->flags & TRIB_CODEC_MODEL && sums(coll) && coll != TRIB_ALLREDUCE)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s learns from sums that all ranks get, which %s does "
+                              "not give: use allreduce, or another codec",
+                              info->text, trib_coll_name(coll));
+    if (d->dtype > TRIB_BF16)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s is for floating-point elements, dtype is %s: "
+                              "use codec none",
+                              info->text, trib_dtype_name(d->dtype));
+    if (sums(coll) && d->op != TRIB_SUM && d->op != TRIB_MEAN &&
+        !(info->flags & TRIB_CODEC_ANY_OP))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s is for sum and mean, op is %s: use codec none, "
+                              "f16 or bf16",
+                              info->text, trib_op_name(d->op));
+    return TRIB_OK;
+}
+
+static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
+                                    const struct trib_shape *shape,
+                                    const struct trib_algo **algo_out)
+{
+    const struct trib_algo *a = trib_algo_find(name);
+    struct trib_error err = {0};
+
+    if (a && (a->colls >> shape->coll & 1) && a->can(shape)) {
+        snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
+        *algo_out = a;
+        return TRIB_OK;
+    }
+    if (a)
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "algorithm %s cannot do %s with %d ranks (trib-info lists "
+                              "what each can do)",
+                              name, trib_coll_name(shape->coll), shape->size);
+    trib_status_t st = trib_settings_algorithm(name, &err);
+    return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
+}
+
+static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *shape,
+                            const trib_desc_t *d, const struct trib_algo **algo_out)
+{
+    struct trib_comm *comm = plan->comm;
+    const char *name = comm->channel  ? "service"
+                       : d->algorithm ? d->algorithm
+                                      : comm->cfg.algorithm;
+    uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
+    bool merged = sums(shape->coll) && flags & TRIB_CODEC_LINEAR; /* never encoded anew */
+    struct trib_choice choice = {
+        .bytes = d->count * trib_dtype_size(d->dtype),
+        .load_store = comm->load_store,
+        .sparse = flags & TRIB_CODEC_SPARSE,
+        .lossy = plan->codec && !merged,
+        .oversubscribed = comm->oversubscribed,
+        .one_host = comm->one_host,
+        .slot_bytes = comm->cfg.chunk,
+    };
+
+    if (strcmp(name, "auto") != 0 &&
+        !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->channel))
+        return find_algorithm(plan, name, shape, algo_out);
+    *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
+    if (!*algo_out)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "no algorithm for %s with %d ranks",
+                              trib_coll_name(shape->coll), shape->size);
+    return TRIB_OK;
+}
+
+/* The most elements of which a code word fits into a slot: whole units where there is room
+ * for one, else lines. */
+static size_t words_max(const struct trib_codec *codec, size_t slot_bytes)
+{
+    size_t wished = trib_codec_piece(codec), unit = trib_codec_unit(codec);
+    size_t room = wished ? wished : slot_bytes / sizeof(float);
+
+    if (unit > room || trib_codec_bound(codec, unit) > slot_bytes)
+        unit = 64;
+    size_t n = room / unit * unit;
+    if (n == 0)
+        n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
+    while (n > unit && trib_codec_bound(codec, n) > slot_bytes)
+        n -= unit;
+    return n;
+}
+
+static size_t piece_max(const struct trib_plan *plan, size_t slot_bytes,
+                        size_t element_bytes)
+{
+    return plan->codec ? words_max(plan->codec, slot_bytes) : slot_bytes / element_bytes;
+}
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/*
+ * n elements or a few more, so that chunks begin with a cache line, and with a bucket where
+ * the codec has such: where a chunk begins then does not show in what becomes of the
+ * elements, and short vectors rather leave chunks empty. A unit larger than a chunk may be
+ * is cut.
+ */
+static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size_t line)
+{
+    size_t unit = plan->codec ? trib_codec_unit(plan->codec) : line;
+
+    if (unit > most)
+        unit = 64;
+    size_t whole = divide_up(n, unit) * unit;
+    return whole <= most && (n > line || plan->codec) ? whole : n;
+}
+
+/* A code word is of as many elements everywhere: what is lost does not depend on the way. */
+static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
+{
+    const struct trib_comm *comm = plan->comm;
+    size_t slot = comm->cfg.chunk;
+
+    if (plan->codec && comm->chunk_asked < slot)
+        slot = comm->chunk_asked;
+    return d->chunk && d->chunk < slot ? d->chunk : slot;
+}
+
+/* All ranks cut alike: only what they must agree on may be used here. */
+static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    const struct trib_comm *comm = plan->comm;
+    size_t size = trib_dtype_size(d->dtype);
+    size_t slot = chunk_of(plan, d);
+    size_t most = piece_max(plan, slot, size);
+    size_t usual = slot < comm->chunk_asked ? slot : comm->chunk_asked;
+    size_t parts = blocked(r->op.coll) ? 1 : r->n_chunks;
+
+    r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
+    r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+    size_t rounds = divide_up(d->count, parts * most);
+    size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
+    bool wished = plan->codec && trib_codec_piece(plan->codec);
+    if (rounds < good && usual < slot && !wished) { /* of large chunks not too few */
+        size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
+        rounds = more < good ? more : good;
+    }
+    r->piece = piece_of(plan, divide_up(d->count, parts * (rounds ? rounds : 1)), most, 64 / size);
+    rounds = r->piece ? divide_up(d->count, parts * r->piece) : 1; /* none without elements */
+    if (rounds * r->n_chunks > UINT32_MAX / 2)
+        return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
+                              "%zu elements are more chunks of %zu bytes than can be "
+                              "numbered (raise TRIB_CHUNK)",
+                              d->count, slot);
+    r->rounds = (uint32_t)rounds;
+    r->zero_copy = !plan->codec && comm->cfg.zero_copy && comm->engine.size > 1 &&
+                   r->piece * size >= ZERO_COPY_MIN;
+    r->place = r->zero_copy && r->total * size >= PLACE_MIN;
+    r->stream = r->total * size > comm->cache_bytes;
+    return TRIB_OK;
+}
+
+static const struct trib_service_tree *service_tree(const struct trib_comm *comm)
+{
+    return comm->channel ? comm->channel->tree : NULL;
+}
+
+static trib_status_t build(struct trib_plan *plan, const struct trib_algo *algo,
+                           const struct trib_shape *shape, struct trib_schedule *out)
+{
+    char wrong[200] = "";
+    trib_status_t st = algo->build(shape, out);
+
+    if (st == TRIB_OK)
+        st = trib_schedule_check(out, shape, wrong, sizeof(wrong));
+    if (st == TRIB_OK)
+        return st;
+    trib_schedule_free(out);
+    return trib_comm_fail(plan->comm, st, "cannot build %s for %s: %s", algo->name,
+                          trib_coll_name(shape->coll), wrong);
+}
+
+/* The all-reduce of what is agreed on first, in as many copies as fit it into slots. */
+static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedule *s)
+{
+    struct trib_engine *e = &plan->comm->engine;
+    struct trib_run_desc *r = &plan->run.desc;
+    size_t floats = trib_codec_share_floats(plan->codec, r->piece) * r->n_chunks;
+    size_t slot = plan->comm->cfg.chunk / sizeof(float);
+    struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
+                               .op = trib_codec_share_op(plan->codec),
+                               .rank = e->rank,
+                               .size = e->ranks,
+                               .services = e->size - e->ranks,
+                               .tree = service_tree(plan->comm)};
+    struct trib_choice choice = {
+        .bytes = floats * sizeof(float),
+        .load_store = plan->comm->load_store,
+        .oversubscribed = plan->comm->oversubscribed,
+        .one_host = plan->comm->one_host,
+        .slot_bytes = plan->comm->cfg.chunk,
+    };
+    struct trib_schedule share = {0}, joined = {0};
+    char why[200];
+
+    const struct trib_algo *algo = trib_algo_choose(&shape, &choice, why, sizeof(why));
+    trib_status_t st = build(plan, algo, &shape, &share);
+    if (st != TRIB_OK)
+        return st;
+    size_t chunks = divide_up(floats, slot * share.n_chunks) * share.n_chunks;
+    trib_schedule_init(&joined, r->n_chunks);
+    for (uint32_t at = 0; at < chunks; at += share.n_chunks)
+        trib_schedule_append(&joined, &share, r->n_chunks + at);
+    trib_schedule_append(&joined, s, 0);
+    trib_schedule_free(&share);
+    trib_schedule_free(s);
+    *s = joined;
+    r->share_piece = divide_up(floats, chunks);
+    r->rounds++;
+    return joined.failed ? trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
+                                          "no memory for a schedule")
+                         : TRIB_OK;
+}
+
+uint32_t trib_plan_digest(const struct trib_plan *plan)
+{
+    const char *algorithm = plan->run.name;
+    uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
+    uint64_t piece = plan->run.desc.piece;
+    uint32_t chunk = trib_digest32(&piece, sizeof(piece));
+    if (plan->numbered)
+        return trib_frame_digest_of_plan(codec, plan->number, chunk);
+    uint32_t algo = trib_digest32(algorithm, strlen(algorithm));
+    uint32_t state[2] = {plan->codec ? plan->run.desc.feedback.digest : 0, plan->loaded};
+
+    return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo, chunk);
+}
+
+static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)
+{
+    struct trib_engine *e = &plan->comm->engine;
+    struct trib_run_desc *r = &plan->run.desc;
+    struct trib_shape shape = {.coll = r->op.coll,
+                               .op = d->op,
+                               .rank = e->rank,
+                               .size = e->ranks,
+                               .services = e->size - e->ranks,
+                               .tree = service_tree(plan->comm),
+                               .root = has_root(r->op.coll) ? d->root : 0};
+    struct trib_schedule schedule = {0};
+
+    const struct trib_algo *algo;
+    trib_status_t st = choose(plan, &shape, d, &algo);
+    if (st == TRIB_OK)
+        st = build(plan, algo, &shape, &schedule);
+    if (st != TRIB_OK)
+        return st;
+    plan->run.name = algo->name;
+    r->op.leaving = leaving;
+    r->seed = 0x7472696275746172u;
+    r->codec = plan->codec;
+    r->keep = plan->comm->channel;
+    r->n_chunks = schedule.n_chunks;
+    st = trib_plan_feedback(plan, d);
+    if (st == TRIB_OK)
+        st = cut(plan, d);
+    if (st == TRIB_OK && plan->codec)
+        st = trib_plan_make_model(plan);
+    bool share = plan->codec && trib_codec_share_floats(plan->codec, r->piece) > 0;
+    if (st == TRIB_OK && share && sums(shape.coll) && shape.size > 1 && d->count)
+        st = put_share_first(plan, &schedule);
+    if (st == TRIB_OK) {
+        st = trib_program_create(&schedule, &shape, &plan->run.program);
+        if (st != TRIB_OK)
+            (void)trib_comm_fail(plan->comm, st, "no memory for a plan");
+    }
+    trib_schedule_free(&schedule);
+    if (st == TRIB_OK && plan->comm->channel) {
+        st = trib_channel_announce(plan, d, leaving, &plan->number);
+        plan->numbered = st == TRIB_OK;
+    }
+    if (st == TRIB_OK) {
+        r->digest = trib_plan_digest(plan);
+        trib_comm_lock(plan->comm);
+        trib_error_clear(&plan->comm->cause);
+        st = trib_run_prepare(e, &plan->run);
+        if (st != TRIB_OK)
+            (void)trib_comm_fail(plan->comm, st, "%s", trib_comm_cause(plan->comm, st));
+        trib_comm_unlock(plan->comm);
+    }
+    return st;
+}
+
+trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
+                             const trib_desc_t *desc, bool leaving,
+                             struct trib_plan **plan_out)
+{
+    trib_status_t st = trib_comm_ours(comm, "a plan");
+
+    *plan_out = NULL;
+    if (st == TRIB_OK)
+        st = check_desc(comm, coll, desc);
+    if (st != TRIB_OK)
+        return st;
+    struct trib_plan *plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    plan->comm = comm;
+    plan->send = desc->send;
+    plan->recv = desc->recv;
+    plan->run.desc.count = desc->count;
+    plan->run.desc.element = trib_dtype_size(desc->dtype);
+    plan->run.desc.op = (struct trib_frame_op){
+        .coll = coll,
+        .dtype = desc->dtype,
+        .op = sums(coll) ? desc->op : TRIB_SUM,
+        .feed = desc->feed,
+        .root = has_root(coll) ? (uint32_t)desc->root : TRIB_ROOT_NONE,
+    };
+    size_t size = (size_t)comm->engine.ranks, n = desc->count;
+    plan->lengths[0] = coll == TRIB_REDUCE_SCATTER ? n * size : n;
+    plan->lengths[1] = coll == TRIB_ALLGATHER ? n * size : n;
+    if (trib_service_takes(comm, coll, desc, leaving))
+        st = trib_served_make(plan, coll, desc);
+    else
+        st = make_codec(plan, coll, desc);
+    if (st == TRIB_OK && !plan->served)
+        st = compile(plan, desc, leaving);
+    if (st != TRIB_OK) {
+        trib_plan_destroy(plan);
+        return st;
+    }
+    *plan_out = plan;
+    return TRIB_OK;
+}
+
+void trib_plan_destroy(struct trib_plan *plan)
+{
+    if (!plan)
+        return;
+    trib_served_destroy(plan->served);
+    if (plan->numbered)
+        trib_channel_free_plan(plan);
+    trib_run_dispose(&plan->run);
+    trib_plan_dispose_model(plan);
+    trib_codec_destroy(plan->codec);
+    free(plan);
+}
