@@ -24,8 +24,9 @@
 #include <tributary/status.h>
 
 #define TRIB_CONTROL_FRAMING 1
-#define TRIB_CONTROL_VERSION_MIN 1 /* of the messages; HELLO and WELCOME agree on one \
-                                    */
+#define TRIB_CONTROL_VERSION_MIN \
+    1 /* of the messages; HELLO and WELCOME agree on one \
+       */
 #define TRIB_CONTROL_VERSION_MAX 1
 #define TRIB_CONTROL_HEAD_BYTES 12
 #define TRIB_CONTROL_SEAL_BYTES 17

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-agg_tests = tests/agg/test_control
+EXTRA_DIST += tests/agg/authtest.h
+agg_tests = tests/agg/test_auth tests/agg/test_control
 check_PROGRAMS += $(agg_tests)
 TESTS += $(agg_tests)
