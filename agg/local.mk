@@ -9,7 +9,8 @@ libagg_la_SOURCES = \
 	agg/control.c agg/control.h \
 	agg/control_conn.c agg/control_conn.h \
 	agg/crypt.h \
-	agg/handshake.c
+	agg/handshake.c \
+	agg/session.c agg/session.h
 if TRIB_SODIUM
 libagg_la_SOURCES += agg/crypt.c
 else
