@@ -4,8 +4,8 @@
 # --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
 # To add a target: append it to fuzz_targets, give it the three lines and a corpus.
 fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_text \
-	tests/fuzz/fuzz_config tests/fuzz/fuzz_feedback tests/fuzz/fuzz_frame \
-	tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_model tests/fuzz/fuzz_plan_state \
+	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
+	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_model tests/fuzz/fuzz_plan_state \
 	tests/fuzz/fuzz_put tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
@@ -23,6 +23,10 @@ tests_fuzz_fuzz_codec_text_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
 tests_fuzz_fuzz_config_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c
+tests_fuzz_fuzz_control_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_control_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_feedback_SOURCES = tests/fuzz/fuzz_feedback.c
 tests_fuzz_fuzz_feedback_LDADD = $(fuzz_link)
