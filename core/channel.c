@@ -126,12 +126,16 @@ trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *d
 void trib_channel_free_plan(struct trib_plan *plan)
 {
     struct trib_channel *c = plan->comm->channel;
+    struct trib_error err = {0};
+    char text[32];
 
     if (!c->taken[plan->number])
         return;
     c->taken[plan->number] = false;
-    if (c->announcer.freed)
-        c->announcer.freed(c->announcer.arg, plan->number, plan->run.step - plan->loaded);
+    if (!c->announcer.plan)
+        return;
+    snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->run.step - plan->loaded);
+    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has failed */
 }
 
 /* A node's plans -------------------------------------------------------------------------- */
@@ -234,20 +238,8 @@ static bool parse(const char *text, struct announcement *a)
     return true;
 }
 
-trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text)
-{
-    struct trib_channel *c = comm->channel;
-    struct announcement a;
-
-    if (number >= TRIB_CHANNEL_PLANS || c->plans[number] || !parse(text, &a))
-        return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
-                              "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
-                              number, text);
-    c->announced = number;
-    return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
-}
-
-void trib_channel_drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
+/* It lasts until the node, too, has done with that many starts: others are behind rank 0. */
+static void drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 {
     struct trib_channel *c = comm->channel;
 
@@ -256,6 +248,25 @@ void trib_channel_drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
     c->plans[number]->dropped = true;
     c->plans[number]->last_start = starts;
     c->n_dropped++;
+}
+
+trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text)
+{
+    struct trib_channel *c = comm->channel;
+    struct announcement a;
+    uint64_t starts;
+    const char *rest = text;
+
+    if (take_number_of(&rest, "freed", UINT32_MAX, &starts)) {
+        drop(comm, number, (uint32_t)starts);
+        return TRIB_OK;
+    }
+    if (number >= TRIB_CHANNEL_PLANS || c->plans[number] || !parse(text, &a))
+        return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
+                              "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
+                              number, text);
+    c->announced = number;
+    return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
 }
 
 static bool is_done(const struct trib_plan *plan)

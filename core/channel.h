@@ -20,18 +20,16 @@ enum {
 
 /* How announcements leave rank 0. */
 struct trib_announcer {
-    /* Tell all nodes of a plan; TRIB_OK, or why not in err. */
+    /* Tell all nodes of a plan, or that it is no more; TRIB_OK, or why not in err. */
     trib_status_t (*plan)(void *arg, uint32_t number, const char *text,
                           struct trib_error *err);
-    /* A plan of this number is no more, after so many starts. */
-    void (*freed)(void *arg, uint32_t number, uint32_t starts);
     void *arg;
 };
 
 struct trib_channel {
     int services;
     const struct trib_service_tree *tree; /* or NULL; outlives the channel */
-    struct trib_announcer announcer;      /* rank 0: both functions; others: NULL */
+    struct trib_announcer announcer;      /* rank 0's; others: NULL */
     bool taken[TRIB_CHANNEL_PLANS];       /* numbers of plans */
     uint32_t next;                        /* where to look for a free number */
     struct trib_plan **plans;             /* of a node: [TRIB_CHANNEL_PLANS] by number */
@@ -71,20 +69,13 @@ trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *d
 void trib_channel_free_plan(struct trib_plan *plan);
 
 /**
- * trib_channel_take - a node makes the plan that rank 0 announced.
+ * trib_channel_take - a node makes the plan that rank 0 announced, or frees it.
  *
  * text     any bytes with a NUL: they come from another host
  * errors   TRIB_ERR_PROTOCOL: that is no announcement; those of trib_plan_create. The
  *          sentence is in trib_last_error(comm)
  */
 trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text);
-
-/**
- * trib_channel_drop - rank 0 said that a plan is no more; nothing where it is not known.
- *
- * It lasts until the node, too, has done with that many starts: others are behind rank 0.
- */
-void trib_channel_drop(struct trib_comm *comm, uint32_t number, uint32_t starts);
 
 /**
  * trib_channel_step - what a node can do now; never blocks.

@@ -223,6 +223,8 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         comm->log.level = (trib_log_level_t)comm->cfg.log;
         st = join(comm, opts);
     }
+    if (st == TRIB_OK)
+        st = trib_service_join(comm);
     if (st != TRIB_OK) {
         snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
         trib_comm_dispose(comm);

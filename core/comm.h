@@ -240,6 +240,14 @@ uint32_t trib_plan_digest(const struct trib_plan *plan);
 /** trib_plan_run - start and wait, on the caller's thread. */
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv);
 
+/**
+ * trib_comm_tell - all-gather, or broadcast from rank 0, of what ranks must know.
+ *
+ * bytes    that each rank gives; broadcast: all, at out, in is NULL
+ */
+trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
+                             size_t bytes, void *out);
+
 /** trib_cache_clear - destroy the plans of the blocking calls. */
 void trib_cache_clear(struct trib_comm *comm);
 

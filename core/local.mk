@@ -22,6 +22,7 @@ libcore_la_SOURCES = \
 	core/report.c core/report.h \
 	core/served.c core/served.h \
 	core/service.c core/service.h \
+	core/service_join.c \
 	core/settings.c \
 	core/split.c \
 	core/window.c core/window.h

@@ -216,6 +216,8 @@ trib_status_t trib_served_start(struct trib_plan *plan, const void *send, void *
     if (s->pending)
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
+    if (v->channel && v->look)
+        v->look(v->arg);
     if (trib_service_lost(v))
         trib_service_recover(v);
     if (v->broken)

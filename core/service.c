@@ -20,8 +20,7 @@ static void look_from_home(void *arg)
 }
 
 trib_status_t trib_service_attach(struct trib_comm *comm, struct trib_comm *channel,
-                                  struct trib_comm *spare, void (*gone)(void *arg),
-                                  void *arg)
+                                  struct trib_comm *spare)
 {
     struct trib_service *v = calloc(1, sizeof(*v));
 
@@ -30,8 +29,6 @@ trib_status_t trib_service_attach(struct trib_comm *comm, struct trib_comm *chan
     v->home = comm;
     v->channel = channel;
     v->spare = spare;
-    v->gone = gone;
-    v->arg = arg;
     comm->service = v;
     comm->engine.aside = look_from_home;
     comm->engine.aside_arg = v;
@@ -192,6 +189,8 @@ void trib_service_look(struct trib_comm *comm)
 
     if (!v || !v->channel || v->recovering)
         return;
+    if (v->look)
+        v->look(v->arg);
     if (!v->channel->engine.failed && trib_comm_try_lock(v->channel)) {
         if (trib_engine_progress(&v->channel->engine))
             trib_engine_awake(&v->channel->engine);

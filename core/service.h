@@ -36,19 +36,26 @@ struct trib_service {
     bool recovering;
     bool in_home; /* called from where the home is locked */
     trib_status_t broken; /* the spare failed, too; the sentence is the home's failure */
-    void (*gone)(void *arg); /* the channel is no more: close what it needed */
+    void (*look)(void *arg); /* now and then, while there is a channel; or NULL */
+    void (*gone)(void *arg); /* the channel is no more: close what it needed; or NULL */
     void *arg;
 };
 
 /**
  * trib_service_attach - let these two sum comm's all-reduces; comm owns them then.
  *
- * gone     NULL, or called once, when the channel is no more
+ * look, gone, arg of struct trib_service are the caller's to set.
  * errors   TRIB_ERR_NO_MEMORY; they are still the caller's
  */
 trib_status_t trib_service_attach(struct trib_comm *comm, struct trib_comm *channel,
-                                  struct trib_comm *spare, void (*gone)(void *arg),
-                                  void *arg);
+                                  struct trib_comm *spare);
+
+/**
+ * trib_service_join - of trib_init: join the services of TRIB_SERVICE, if any.
+ *
+ * A service that cannot be had is no error: rank 0 warns, and the ranks sum by themselves.
+ */
+trib_status_t trib_service_join(struct trib_comm *comm);
 
 /** trib_service_detach - leave both; before the home leaves. Errors as trib_free_comm. */
 trib_status_t trib_service_detach(struct trib_comm *comm);

@@ -8,24 +8,29 @@
 
 #include "core/comm.h"
 
-static trib_status_t parent_allgather(void *arg, const char *phase, const void *in,
-                                      size_t bytes, void *out)
+trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
+                             size_t bytes, void *out)
 {
     struct trib_plan *plan;
     trib_desc_t desc = TRIB_DESC_INIT;
-    struct trib_comm *comm = arg;
 
-    (void)phase;
     desc.count = bytes;
     desc.dtype = TRIB_I8;
     desc.codec = "none";
     desc.algorithm = "auto"; /* a configured one need not have an all-gather */
-    trib_status_t st = trib_plan_make(comm, TRIB_ALLGATHER, &desc, false, &plan);
+    trib_status_t st = trib_plan_make(comm, coll, &desc, false, &plan);
     if (st != TRIB_OK)
         return st;
     st = trib_plan_run(plan, in, out);
     trib_plan_destroy(plan);
     return st;
+}
+
+static trib_status_t parent_allgather(void *arg, const char *phase, const void *in,
+                                      size_t bytes, void *out)
+{
+    (void)phase;
+    return trib_comm_tell(arg, TRIB_ALLGATHER, in, bytes, out);
 }
 
 /* The parent's all-gather, of which a child sees its members' part. */

@@ -28,8 +28,7 @@ struct nodes {
 
 struct nodes_message {
     uint32_t number;
-    uint32_t starts;
-    char text[TRIB_CHANNEL_TEXT_MAX]; /* "": the plan is no more */
+    char text[TRIB_CHANNEL_TEXT_MAX];
 };
 
 static inline bool nodes_open(struct nodes *s)
@@ -49,10 +48,9 @@ static inline void nodes_close(struct nodes *s)
 }
 
 /* To nodes that may be dead, or stopped. */
-static inline void nodes_tell(const struct nodes *s, uint32_t number, uint32_t starts,
-                              const char *text)
+static inline void nodes_tell(const struct nodes *s, uint32_t number, const char *text)
 {
-    struct nodes_message m = {.number = number, .starts = starts};
+    struct nodes_message m = {.number = number};
 
     snprintf(m.text, sizeof(m.text), "%s", text);
     for (int i = 0; i < s->services; i++)
@@ -63,13 +61,8 @@ static inline trib_status_t nodes_announce(void *arg, uint32_t number, const cha
                                            struct trib_error *err)
 {
     (void)err;
-    nodes_tell(arg, number, 0, text);
+    nodes_tell(arg, number, text);
     return TRIB_OK;
-}
-
-static inline void nodes_announce_freed(void *arg, uint32_t number, uint32_t starts)
-{
-    nodes_tell(arg, number, starts, "");
 }
 
 static inline trib_status_t nodes_meet(void *arg, const char *phase, const void *in,
@@ -90,8 +83,7 @@ static inline struct trib_comm *nodes_join(struct ranks_self *self, struct nodes
     struct trib_comm *channel;
 
     if (self->rank == 0)
-        opts.announcer =
-            (struct trib_announcer){nodes_announce, nodes_announce_freed, s};
+        opts.announcer = (struct trib_announcer){nodes_announce, s};
     if (trib_channel_open(&comm->cfg, &comm->log, &opts, &x, &err, &channel) != TRIB_OK)
         ranks_die(self, "channel: %s", trib_error_text(&err));
     return channel;
@@ -107,9 +99,7 @@ static inline bool nodes_listen(struct ranks_self *self, const struct nodes *s,
            sizeof(m)) {
         if (m.number == NODES_GOODBYE)
             return false;
-        if (!m.text[0])
-            trib_channel_drop(channel, m.number, m.starts);
-        else if (trib_channel_take(channel, m.number, m.text) != TRIB_OK &&
+        if (trib_channel_take(channel, m.number, m.text) != TRIB_OK &&
                  !channel->engine.failed)
             ranks_die(self, "%s", trib_last_error(channel));
     }

@@ -131,7 +131,7 @@ static void use(struct ranks_self *self, struct trib_comm *channel)
     if (trib_free_comm(channel) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(NULL));
     if (self->rank == 0)
-        nodes_tell(&s->nodes, NODES_GOODBYE, 0, "-");
+        nodes_tell(&s->nodes, NODES_GOODBYE, "-");
 }
 
 static int sums(struct ranks_self *self)

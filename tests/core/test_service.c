@@ -229,7 +229,7 @@ static int run_rank(struct ranks_self *self)
     if (node)
         return serve(self, channel);
     ranks_ok(self, trib_split(home, 0, 0, &spare));
-    ranks_ok(self, trib_service_attach(home, channel, spare, NULL, NULL));
+    ranks_ok(self, trib_service_attach(home, channel, spare));
     make_plans(self, home, &p);
     for (uint64_t step = 0; step < STEPS; step++)
         one_step(self, home, &p, step);
