@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+service_tests = \
+	tests/agg/test_jobs \
+	tests/agg/test_jobs_fair
+check_PROGRAMS += $(service_tests)
+TESTS += $(service_tests)
+
+SERVICE_TEST_LIBS = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_test_jobs_SOURCES = tests/agg/test_jobs.c
+tests_agg_test_jobs_LDADD = $(SERVICE_TEST_LIBS)
+tests_agg_test_jobs_fair_SOURCES = tests/agg/test_jobs_fair.c
+tests_agg_test_jobs_fair_LDADD = $(SERVICE_TEST_LIBS) -lm
