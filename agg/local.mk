@@ -5,5 +5,6 @@ noinst_LTLIBRARIES += libservice.la
 libservice_la_SOURCES = \
 	agg/jobs.c agg/jobs.h \
 	agg/jobs_fair.c agg/jobs_table.h \
-	agg/jobs_text.c
+	agg/jobs_text.c \
+	agg/share.c agg/share.h
 SERVICE_LIBS = libservice.la libtributary_all.la $(TRIB_LIBS)

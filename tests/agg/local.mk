@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 service_tests = \
 	tests/agg/test_jobs \
-	tests/agg/test_jobs_fair
+	tests/agg/test_jobs_fair \
+	tests/agg/test_share
 check_PROGRAMS += $(service_tests)
 TESTS += $(service_tests)
 
@@ -10,3 +11,5 @@ tests_agg_test_jobs_SOURCES = tests/agg/test_jobs.c
 tests_agg_test_jobs_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_test_jobs_fair_SOURCES = tests/agg/test_jobs_fair.c
 tests_agg_test_jobs_fair_LDADD = $(SERVICE_TEST_LIBS) -lm
+tests_agg_test_share_SOURCES = tests/agg/test_share.c
+tests_agg_test_share_LDADD = $(SERVICE_TEST_LIBS)
