@@ -6,5 +6,8 @@ libservice_la_SOURCES = \
 	agg/jobs.c agg/jobs.h \
 	agg/jobs_fair.c agg/jobs_table.h \
 	agg/jobs_text.c \
+	agg/metrics.c agg/metrics.def agg/metrics.h \
+	agg/metrics_json.c \
+	agg/metrics_text.c \
 	agg/share.c agg/share.h
 SERVICE_LIBS = libservice.la libtributary_all.la $(TRIB_LIBS)

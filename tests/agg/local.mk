@@ -2,6 +2,8 @@
 service_tests = \
 	tests/agg/test_jobs \
 	tests/agg/test_jobs_fair \
+	tests/agg/test_metrics \
+	tests/agg/test_metrics_text \
 	tests/agg/test_share
 check_PROGRAMS += $(service_tests)
 TESTS += $(service_tests)
@@ -13,3 +15,8 @@ tests_agg_test_jobs_fair_SOURCES = tests/agg/test_jobs_fair.c
 tests_agg_test_jobs_fair_LDADD = $(SERVICE_TEST_LIBS) -lm
 tests_agg_test_share_SOURCES = tests/agg/test_share.c
 tests_agg_test_share_LDADD = $(SERVICE_TEST_LIBS)
+tests_agg_test_metrics_SOURCES = tests/agg/test_metrics.c tests/agg/sample.c tests/agg/sample.h
+tests_agg_test_metrics_LDADD = $(SERVICE_TEST_LIBS)
+tests_agg_test_metrics_text_SOURCES = tests/agg/test_metrics_text.c tests/agg/sample.c \
+	tests/agg/sample.h
+tests_agg_test_metrics_text_LDADD = $(SERVICE_TEST_LIBS)
