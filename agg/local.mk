@@ -3,6 +3,7 @@
 # What the daemon alone needs is a library of its own, which libtributary does not contain.
 noinst_LTLIBRARIES += libservice.la
 libservice_la_SOURCES = \
+	agg/http.h \
 	agg/jobs.c agg/jobs.h \
 	agg/jobs_fair.c agg/jobs_table.h \
 	agg/jobs_text.c \
@@ -10,4 +11,19 @@ libservice_la_SOURCES = \
 	agg/metrics_json.c \
 	agg/metrics_text.c \
 	agg/share.c agg/share.h
-SERVICE_LIBS = libservice.la libtributary_all.la $(TRIB_LIBS)
+libservice_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
+if TRIB_MICROHTTPD
+libservice_la_SOURCES += agg/http.c
+else
+libservice_la_SOURCES += agg/http_absent.c
+endif
+SERVICE_LIBS = libservice.la libtributary_all.la $(TRIB_LIBS) $(MICROHTTPD_LIBS)
+
+# The page as one string of C.
+agg/page.inc: agg/page.html
+	$(AM_V_GEN)$(MKDIR_P) agg && \
+	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$$/\\n"/' $(srcdir)/agg/page.html >$@.new && \
+	mv $@.new $@
+BUILT_SOURCES += agg/page.inc
+CLEANFILES += agg/page.inc
+EXTRA_DIST += agg/page.html

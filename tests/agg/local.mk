@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 service_tests = \
+	tests/agg/test_http \
 	tests/agg/test_jobs \
 	tests/agg/test_jobs_fair \
 	tests/agg/test_metrics \
@@ -7,6 +8,9 @@ service_tests = \
 	tests/agg/test_share
 check_PROGRAMS += $(service_tests)
 TESTS += $(service_tests)
+check_PROGRAMS += tests/agg/serve
+dist_check_SCRIPTS += tests/agg/test_http.sh
+TESTS += tests/agg/test_http.sh
 
 SERVICE_TEST_LIBS = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_agg_test_jobs_SOURCES = tests/agg/test_jobs.c
@@ -20,3 +24,7 @@ tests_agg_test_metrics_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_test_metrics_text_SOURCES = tests/agg/test_metrics_text.c tests/agg/sample.c \
 	tests/agg/sample.h
 tests_agg_test_metrics_text_LDADD = $(SERVICE_TEST_LIBS)
+tests_agg_test_http_SOURCES = tests/agg/test_http.c tests/agg/sample.c tests/agg/sample.h
+tests_agg_test_http_LDADD = $(SERVICE_TEST_LIBS)
+tests_agg_serve_SOURCES = tests/agg/serve.c tests/agg/sample.c tests/agg/sample.h
+tests_agg_serve_LDADD = $(SERVICE_TEST_LIBS)
