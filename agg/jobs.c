@@ -47,7 +47,8 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_er
     jobs->n_accounts_max = TRIB_JOBS_MAX + jobs->n_max; /* those that are named, and one a job */
     jobs->entries = calloc(jobs->n_max, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
-    if (!jobs->entries || !jobs->accounts)
+    jobs->sorted = calloc(jobs->n_max, sizeof(*jobs->sorted));
+    if (!jobs->entries || !jobs->accounts || !jobs->sorted)
         goto err_memory;
     *out = jobs;
     return TRIB_OK;
@@ -64,6 +65,7 @@ void trib_jobs_destroy(struct trib_jobs *jobs)
         return;
     free(jobs->entries);
     free(jobs->accounts);
+    free(jobs->sorted);
     free(jobs);
 }
 
@@ -152,8 +154,6 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
                          TRIB_JOBS_MAX);
     struct trib_jobs_account *account = account_of(jobs, name);
     account->named = true;
-    /* What was served stays the same share × time. */
-    account->served = account->served * account->weight / weight;
     account->weight = weight;
     account->limits = limits ? *limits : jobs->opts.user;
     return TRIB_OK;
@@ -175,6 +175,7 @@ static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint32_t slo
     e->job.state = TRIB_JOB_ADMITTED;
     e->job.slots = slots;
     e->job.deadline_ns = 0;
+    e->job.position = 0;
     e->job.since_ns = e->admitted_ns = now_ns;
     assert(jobs->held.slots <= jobs->opts.service.slots);
     assert(jobs->held.jobs <= jobs->opts.service.jobs);
@@ -277,33 +278,45 @@ static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entr
                      e->job.name, e->job.user, slots, e->job.slots_wanted);
 }
 
-static uint32_t position_of(const struct trib_jobs *jobs, const struct trib_jobs_entry *mine)
+/* By tags; of equals the one that asked first. */
+static int compare_tags(const void *left, const void *right)
 {
-    uint32_t position = 1;
+    const struct trib_jobs_entry *a = *(struct trib_jobs_entry *const *)left;
+    const struct trib_jobs_entry *b = *(struct trib_jobs_entry *const *)right;
 
-    for (uint32_t i = 0; i < jobs->n; i++) {
-        const struct trib_jobs_entry *e = &jobs->entries[i];
-        position += e->job.state == TRIB_JOB_QUEUED &&
-                    (e->tag < mine->tag || (!(e->tag > mine->tag) && e < mine));
-    }
-    return position;
+    if (a->tag < b->tag || a->tag > b->tag)
+        return a->tag < b->tag ? -1 : 1;
+    return a < b ? -1 : 1;
+}
+
+void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns)
+{
+    uint32_t n = 0;
+
+    trib_jobs_order(jobs, now_ns);
+    for (uint32_t i = 0; i < jobs->n; i++)
+        if (jobs->entries[i].job.state == TRIB_JOB_QUEUED)
+            jobs->sorted[n++] = &jobs->entries[i];
+    qsort(jobs->sorted, n, sizeof(*jobs->sorted), compare_tags);
+    for (uint32_t i = 0; i < n; i++)
+        jobs->sorted[i]->job.position = i + 1;
 }
 
 /* Queued, or refused where it will not wait. */
 static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entry *e,
                     struct trib_job_answer *out)
 {
-    uint32_t position = position_of(jobs, e);
     bool waits = e->job.deadline_ns > now_ns;
 
+    trib_jobs_positions(jobs, now_ns);
     *out = (struct trib_job_answer){.verdict = TRIB_JOB_QUEUE, .id = e->job.id,
-                                    .position = position,
+                                    .position = e->job.position,
                                     .deadline_ns = e->job.deadline_ns};
     trib_text_append(out->text, sizeof(out->text), "job %s of user %s ", e->job.name,
                      e->job.user);
     if (waits)
         trib_text_append(out->text, sizeof(out->text), "waits at position %" PRIu32 ": ",
-                         position);
+                         e->job.position);
     else
         trib_text_append(out->text, sizeof(out->text), "cannot have slots now: ");
     trib_jobs_why(jobs, now_ns, e, out->text);
@@ -433,16 +446,6 @@ bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
 void trib_jobs_drain(struct trib_jobs *jobs, bool drain)
 {
     jobs->draining = drain;
-}
-
-uint32_t trib_jobs_position(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id)
-{
-    const struct trib_jobs_entry *e = find(jobs, id);
-
-    if (!e || e->job.state != TRIB_JOB_QUEUED)
-        return 0;
-    trib_jobs_order(jobs, now_ns);
-    return position_of(jobs, e);
 }
 
 uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id)

@@ -78,6 +78,7 @@ struct trib_job {
     uint64_t asked_ns;
     uint64_t since_ns;    /* in this state */
     uint64_t deadline_ns; /* queued: refused then; draining: freed then; else 0 */
+    uint32_t position;    /* queued: from 1, as of trib_jobs_positions; else 0 */
 };
 
 enum trib_job_verdict { TRIB_JOB_ADMIT, TRIB_JOB_QUEUE, TRIB_JOB_REFUSE, TRIB_JOB_FREED };
@@ -106,7 +107,7 @@ void trib_jobs_destroy(struct trib_jobs *jobs);
 /**
  * trib_jobs_user - a user's weight among users, and limits of its own.
  *
- * weight   1 to TRIB_JOB_WEIGHT_MAX; users who are never named here have 1
+ * weight   1 to TRIB_JOB_WEIGHT_MAX, from now on; users who are never named here have 1
  * limits   NULL: those of opts.user
  * errors   TRIB_ERR_CONFIG; TRIB_ERR_OVERFLOW: more users than TRIB_JOBS_MAX
  */
@@ -148,8 +149,8 @@ bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
 /** trib_jobs_drain - from now on (or no longer) every new job is refused, and every queued one. */
 void trib_jobs_drain(struct trib_jobs *jobs, bool drain);
 
-/** trib_jobs_position - in the queue, from 1; 0: it is not queued. */
-uint32_t trib_jobs_position(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id);
+/** trib_jobs_positions - write into each queued job where it stands; O(n log n). */
+void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns);
 
 /**
  * trib_jobs_weight - of a job among all that share a thread (agg/share.h).

@@ -103,6 +103,20 @@ static bool meet_account(const struct trib_jobs *jobs, struct trib_jobs_account 
     return able;
 }
 
+static void sum_weights(struct trib_jobs *jobs)
+{
+    jobs->waiting = 0;
+    jobs->waiting_weights = jobs->active_weights = 0;
+    for (uint32_t i = 0; i < jobs->n_accounts; i++) {
+        struct trib_jobs_account *account = &jobs->accounts[i];
+
+        account->waiting &= account->seen;
+        jobs->waiting += account->waiting;
+        jobs->waiting_weights += account->waiting ? account->weight : 0;
+        jobs->active_weights += account->waiting || account->held.jobs ? account->weight : 0;
+    }
+}
+
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
 {
     settle_accounts(jobs, now_ns);
@@ -117,25 +131,18 @@ void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
         account->tag += dominant_share(jobs, &e->job, e->job.slots_wanted) *
                         expected_s(jobs, account) / account->weight;
     }
-    for (uint32_t i = 0; i < jobs->n_accounts; i++)
-        jobs->accounts[i].waiting &= jobs->accounts[i].seen;
+    sum_weights(jobs);
 }
 
 /* What is left of a user's part of the service, in slots, where others wait too. */
 static uint32_t fair_slots(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
 {
     const struct trib_jobs_account *mine = &jobs->accounts[e->account];
-    double weights = 0;
-    bool others_wait = false;
 
-    for (uint32_t i = 0; i < jobs->n_accounts; i++) {
-        const struct trib_jobs_account *account = &jobs->accounts[i];
-        others_wait |= account->waiting && account != mine;
-        weights += account->waiting || account->held.jobs ? account->weight : 0;
-    }
-    if (!others_wait)
+    if (jobs->waiting <= mine->waiting)
         return UINT32_MAX;
-    double left = (mine->weight / weights - mine->share) / dominant_share(jobs, &e->job, 1);
+    double left = (mine->weight / jobs->active_weights - mine->share) /
+                  dominant_share(jobs, &e->job, 1);
     return left <= 0 ? 0 : left >= UINT32_MAX ? UINT32_MAX : (uint32_t)left;
 }
 
@@ -181,11 +188,7 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
 /* By how much others may be ahead of who is next: what each gets of `patience` of the service. */
 static double lead(const struct trib_jobs *jobs)
 {
-    double weights = 0;
-
-    for (uint32_t i = 0; i < jobs->n_accounts; i++)
-        weights += jobs->accounts[i].waiting ? jobs->accounts[i].weight : 0;
-    return (double)jobs->opts.patience_ns * 1e-9 / weights;
+    return (double)jobs->opts.patience_ns * 1e-9 / jobs->waiting_weights;
 }
 
 /* The smallest tag, up to `most`; with `fits`, of those that fit. */

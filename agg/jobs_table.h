@@ -46,6 +46,11 @@ struct trib_jobs {
     uint32_t n_accounts;
     uint32_t n_accounts_max;
     struct trib_jobs_account *accounts;
+    struct trib_jobs_entry **sorted; /* room for n_max, for positions */
+    /* Of one look at the queue: */
+    uint32_t waiting;       /* users who wait */
+    double waiting_weights; /* theirs */
+    double active_weights;  /* and those of users whose jobs hold slots */
 };
 
 /** trib_jobs_room - how many more slots of so many bytes limits allow; 0 also where jobs are full. */

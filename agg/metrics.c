@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct described {
-    struct trib_job job;
-    uint32_t position;
-};
-
 struct trib_metrics {
     struct trib_metrics_opts opts;
     _Atomic uint64_t events[TRIB_SERVICE_COUNTERS];
@@ -21,7 +16,7 @@ struct trib_metrics {
     bool draining;
     uint32_t n;
     uint32_t n_max;
-    struct described *jobs;
+    struct trib_job *jobs;
 };
 
 const char *trib_job_phase_name(enum trib_job_phase phase)
@@ -115,7 +110,7 @@ static bool make_room(struct trib_metrics *m, uint32_t n)
 {
     if (n <= m->n_max)
         return true;
-    struct described *jobs = calloc(n, sizeof(*jobs));
+    struct trib_job *jobs = calloc(n, sizeof(*jobs));
     if (!jobs)
         return false;
     pthread_mutex_lock(&m->lock);
@@ -132,6 +127,7 @@ trib_status_t trib_metrics_publish(struct trib_metrics *m, struct trib_jobs *job
 {
     struct trib_jobs_view view = trib_jobs_view(jobs);
 
+    trib_jobs_positions(jobs, now_ns);
     if (!make_room(m, view.n))
         return TRIB_ERR_NO_MEMORY;
     pthread_mutex_lock(&m->lock);
@@ -139,10 +135,8 @@ trib_status_t trib_metrics_publish(struct trib_metrics *m, struct trib_jobs *job
     m->held = view.held;
     m->draining = view.draining;
     m->n = view.n;
-    for (uint32_t i = 0; i < view.n; i++) {
-        m->jobs[i].job = *trib_jobs_at(&view, i);
-        m->jobs[i].position = trib_jobs_position(jobs, now_ns, m->jobs[i].job.id);
-    }
+    for (uint32_t i = 0; i < view.n; i++)
+        m->jobs[i] = *trib_jobs_at(&view, i);
     pthread_mutex_unlock(&m->lock);
     return TRIB_OK;
 }
@@ -193,13 +187,12 @@ static bool add_writer(struct trib_job_view *view, const struct trib_metrics_wri
     return true;
 }
 
-static bool view_job(const struct trib_metrics *m, const struct described *d, uint64_t now_ns,
+static bool view_job(const struct trib_metrics *m, const struct trib_job *job, uint64_t now_ns,
                      struct trib_job_view *out)
 {
-    *out = (struct trib_job_view){
-        .job = d->job, .position = d->position, .operation = {.waits_for = -1}};
+    *out = (struct trib_job_view){.job = *job, .operation = {.waits_for = -1}};
     for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)
-        if (w->id == d->job.id && !add_writer(out, w))
+        if (w->id == job->id && !add_writer(out, w))
             return false;
     out->stuck = out->operation.phase != TRIB_PHASE_IDLE && now_ns > out->operation.moved_ns &&
                  now_ns - out->operation.moved_ns >= m->opts.stuck_ns;

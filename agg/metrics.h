@@ -166,7 +166,6 @@ trib_status_t trib_metrics_publish(struct trib_metrics *metrics, struct trib_job
 
 struct trib_job_view {
     struct trib_job job;
-    uint32_t position; /* in the queue; 0: it is not queued */
     uint64_t count[TRIB_JOB_COUNTERS];
     uint64_t slots_used;
     struct trib_operation operation; /* of several, the one that has not moved for longest */

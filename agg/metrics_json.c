@@ -113,7 +113,7 @@ static json_t *job_json(const struct trib_job_view *view, uint64_t now_ns)
                         job->deadline_ns && job->deadline_ns != UINT64_MAX
                             ? seconds_json(since(now_ns, job->deadline_ns))
                             : json_null());
-    json_object_set_new(o, "position", count_json(view->position));
+    json_object_set_new(o, "position", count_json(job->position));
     json_object_set_new(o, "weight", count_json(job->weight));
     json_object_set_new(o, "ranks", count_json(job->ranks));
     json_object_set_new(o, "slots", count_json(job->slots));

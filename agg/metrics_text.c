@@ -169,7 +169,7 @@ static uint64_t weight(const struct trib_job_view *job, uint64_t now_ns)
 static uint64_t position(const struct trib_job_view *job, uint64_t now_ns)
 {
     (void)now_ns;
-    return job->position;
+    return job->job.position;
 }
 
 static uint64_t since(uint64_t then_ns, uint64_t now_ns)

@@ -82,6 +82,17 @@ static void test_refusal_says_who_holds_what(void **state)
     trib_jobs_destroy(jobs);
 }
 
+static uint32_t position(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id)
+{
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+    uint32_t i = 0;
+
+    trib_jobs_positions(jobs, now_ns);
+    while (trib_jobs_at(&view, i)->id != id)
+        assert_true(++i < view.n);
+    return trib_jobs_at(&view, i)->position;
+}
+
 static void test_waits_and_is_admitted(void **state)
 {
     struct trib_jobs *jobs = table(&plain);
@@ -97,7 +108,8 @@ static void test_waits_and_is_admitted(void **state)
     assert_says(b.text, "job b of user bob waits at position 1: ");
     assert_says(b.text, "job a of user ana holds 512 of 512 slots since 0 s");
     assert_int_equal(c.position, 2);
-    assert_int_equal(trib_jobs_position(jobs, T0, c.id), 2);
+    assert_int_equal(position(jobs, T0, b.id), 1);
+    assert_int_equal(position(jobs, T0, c.id), 2);
     assert_false(trib_jobs_next(jobs, T0, &change));
     assert_int_equal(trib_jobs_wake_ns(jobs), T0 + 30 * S);
 
@@ -114,8 +126,25 @@ static void test_waits_and_is_admitted(void **state)
     assert_int_equal(change.verdict, TRIB_JOB_ADMIT);
     assert_int_equal(change.id, b.id);
     assert_int_equal(change.slots, 100);
-    assert_int_equal(trib_jobs_position(jobs, T0, b.id), 0);
+    assert_int_equal(position(jobs, T0, b.id), 0);
     assert_int_equal(trib_jobs_wake_ns(jobs), 0);
+    trib_jobs_destroy(jobs);
+}
+
+/* The order is that of users: the second job of one stands behind the first of another. */
+static void test_positions(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    ask_for(jobs, T0, "all", "dan", 512, 0, 0);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 100, 0, 60 * S);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 0, 60 * S);
+    assert_int_equal(b.position, 2);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 100, 0, 60 * S);
+    assert_int_equal(c.position, 2);
+    assert_int_equal(position(jobs, T0, a.id), 1);
+    assert_int_equal(position(jobs, T0, b.id), 3);
     trib_jobs_destroy(jobs);
 }
 
@@ -385,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_admits_what_fits),
         cmocka_unit_test(test_refusal_says_who_holds_what),
         cmocka_unit_test(test_waits_and_is_admitted),
+        cmocka_unit_test(test_positions),
         cmocka_unit_test(test_a_dead_job_holds_until_its_deadline),
         cmocka_unit_test(test_kicked_while_it_waits),
         cmocka_unit_test(test_draining_takes_no_new_jobs),

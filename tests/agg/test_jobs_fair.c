@@ -334,44 +334,82 @@ static void test_nobody_starves(void **state)
     }
 }
 
+/* --- one slot after the other --- */
+
+/* Jobs of ana and of bob that take all there is for 10 s each. */
+struct relay {
+    struct trib_jobs *jobs;
+    uint64_t now_ns;
+    uint64_t runs; /* id */
+};
+
+static void queue_up(struct relay *relay, const char *user, int n)
+{
+    struct trib_job_request r = {.name = "x", .user = user, .weight = 1, .ranks = 2,
+                                 .slots = 10, .wait_ns = UINT64_MAX};
+    struct trib_job_answer a;
+
+    for (int i = 0; i < n; i++) {
+        trib_jobs_ask(relay->jobs, relay->now_ns, &r, &a);
+        if (a.verdict == TRIB_JOB_ADMIT)
+            relay->runs = a.id;
+    }
+}
+
+/* How many of the next n are ana's. */
+static uint32_t of_ana(struct relay *relay, int n)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < n; i++) {
+        struct trib_job_answer a;
+        relay->now_ns += 10 * S;
+        assert_true(trib_jobs_leave(relay->jobs, relay->now_ns, relay->runs));
+        assert_true(trib_jobs_next(relay->jobs, relay->now_ns, &a));
+        relay->runs = a.id;
+        count += strstr(a.text, "user ana") != NULL;
+    }
+    return count;
+}
+
+static struct relay start_relay(void)
+{
+    struct trib_jobs_opts opts = {.service = {.slots = 10, .jobs = 10, .queued = 500}};
+    struct relay relay = {.now_ns = S};
+
+    assert_status(trib_jobs_create(&opts, NULL, &relay.jobs), TRIB_OK);
+    return relay;
+}
+
 /* Who comes back after a long time has saved nothing up, and who used much has not lost that. */
 static void test_idleness_saves_nothing(void **state)
 {
-    struct trib_jobs_opts opts = {.service = {.slots = 10, .jobs = 10, .queued = 100}};
-    struct trib_job_request r = {.name = "x", .weight = 1, .ranks = 2, .slots = 10,
-                                 .wait_ns = UINT64_MAX};
-    struct trib_job_answer a;
-    struct trib_jobs *jobs;
-    uint64_t now_ns = S;
-    uint32_t of_ana = 0;
+    struct relay relay = start_relay();
 
     (void)state;
-    assert_status(trib_jobs_create(&opts, NULL, &jobs), TRIB_OK);
-    r.user = "ana"; /* alone for 1000 s */
-    for (int i = 0; i < 101; i++)
-        trib_jobs_ask(jobs, now_ns, &r, &a);
-    for (uint64_t id = 1; id <= 100; id++) {
-        now_ns += 10 * S;
-        assert_true(trib_jobs_leave(jobs, now_ns, id));
-        assert_true(trib_jobs_next(jobs, now_ns, &a));
-        assert_int_equal(a.id, id + 1);
-    }
-    r.user = "ana";
-    for (int i = 0; i < 20; i++)
-        trib_jobs_ask(jobs, now_ns, &r, &a);
-    r.user = "bob";
-    for (int i = 0; i < 20; i++)
-        trib_jobs_ask(jobs, now_ns, &r, &a);
-    uint64_t last = 101; /* runs */
-    for (int i = 0; i < 20; i++) {
-        now_ns += 10 * S;
-        assert_true(trib_jobs_leave(jobs, now_ns, last));
-        assert_true(trib_jobs_next(jobs, now_ns, &a));
-        last = a.id;
-        of_ana += a.id <= 121;
-    }
-    assert_in_range(of_ana, 9, 11);
-    trib_jobs_destroy(jobs);
+    queue_up(&relay, "ana", 120); /* alone for 1000 s */
+    assert_int_equal(of_ana(&relay, 100), 100);
+    queue_up(&relay, "bob", 20);
+    assert_in_range(of_ana(&relay, 20), 9, 11);
+    trib_jobs_destroy(relay.jobs);
+}
+
+/* A weight is of what comes: nothing is paid for what was held with another. */
+static void test_new_weights(void **state)
+{
+    struct relay relay = start_relay();
+
+    (void)state;
+    assert_status(trib_jobs_user(relay.jobs, "ana", 4, NULL, NULL), TRIB_OK);
+    assert_status(trib_jobs_user(relay.jobs, "bob", 4, NULL, NULL), TRIB_OK);
+    queue_up(&relay, "ana", 200);
+    queue_up(&relay, "bob", 200);
+    assert_in_range(of_ana(&relay, 100), 49, 51);
+    assert_status(trib_jobs_user(relay.jobs, "ana", 1, NULL, NULL), TRIB_OK);
+    assert_in_range(of_ana(&relay, 100), 18, 22);
+    assert_status(trib_jobs_user(relay.jobs, "ana", 12, NULL, NULL), TRIB_OK);
+    assert_in_range(of_ana(&relay, 100), 73, 77);
+    trib_jobs_destroy(relay.jobs);
 }
 
 int main(void)
@@ -380,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_equal_users),    cmocka_unit_test(test_weights),
         cmocka_unit_test(test_dominant_share), cmocka_unit_test(test_limits_hold),
         cmocka_unit_test(test_nobody_starves), cmocka_unit_test(test_idleness_saves_nothing),
+        cmocka_unit_test(test_new_weights),
     };
 
     tribtest_deadline(120);

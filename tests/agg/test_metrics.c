@@ -32,7 +32,7 @@ static void test_adds_up_writers(void **state)
     assert_int_equal(train->lag[3].count[1], 41);
     assert_int_equal(train->lag[2].count[3], 40);
     assert_int_equal(train->lag[2].count[TRIB_LAG_BOUNDS], 1);
-    assert_int_equal(view.jobs[2].position, 1);
+    assert_int_equal(view.jobs[2].job.position, 1);
     assert_int_equal(view.jobs[2].ranks, 0);
     assert_int_equal(view.total[TRIB_JOB_COUNTS_RECEIVED], 1000077);
     trib_service_view_free(&view);
