@@ -17,3 +17,32 @@ else
 libagg_la_SOURCES += agg/crypt_absent.c
 endif
 libagg_la_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
+#
+# What the daemon alone needs is a library of its own, which libtributary does not contain.
+noinst_LTLIBRARIES += libservice.la
+libservice_la_SOURCES = \
+	agg/http.h \
+	agg/jobs.c agg/jobs.h \
+	agg/jobs_fair.c agg/jobs_table.h \
+	agg/jobs_text.c \
+	agg/metrics.c agg/metrics.def agg/metrics.h \
+	agg/metrics_json.c \
+	agg/metrics_text.c \
+	agg/share.c agg/share.h
+libservice_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
+if TRIB_MICROHTTPD
+libservice_la_SOURCES += agg/http.c
+else
+libservice_la_SOURCES += agg/http_absent.c
+endif
+SERVICE_LIBS = libservice.la libtributary_all.la $(TRIB_LIBS) $(MICROHTTPD_LIBS)
+
+# The page as one string of C.
+agg/page.inc: agg/page.html
+	$(AM_V_GEN)$(MKDIR_P) agg && \
+	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$$/\\n"/' $(srcdir)/agg/page.html >$@.new && \
+	mv $@.new $@
+agg/libservice_la-http.lo: agg/page.inc
+BUILT_SOURCES += agg/page.inc
+CLEANFILES += agg/page.inc
+EXTRA_DIST += agg/page.html

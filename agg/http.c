@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agg/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+
+#include "base/error.h"
+
+#define REQUEST_BYTES 16384 /* of memory for the headers of one request */
+
+static const char page[] =
+#include "agg/page.inc"
+    ;
+
+struct trib_http {
+    struct MHD_Daemon *daemon;
+    struct trib_http_opts opts;
+    uint16_t port;
+    bool loopback;
+};
+
+/* --- what is said --- */
+
+struct route {
+    const char *path;
+    const char *type;
+    char *(*render)(const struct trib_service_view *view); /* NULL: the page */
+};
+
+static const struct route routes[] = {
+    {"/", "text/html; charset=utf-8", NULL},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", trib_metrics_text},
+    {"/status", "application/json", trib_metrics_json},
+};
+
+/* Each connection is for one request: those that idle would keep others out. */
+static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code,
+                             const char *type, struct MHD_Response *response)
+{
+    static const char *const headers[][2] = {
+        {MHD_HTTP_HEADER_CONNECTION, "close"},
+        {MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Content-Security-Policy",
+         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+    };
+    enum MHD_Result result = MHD_NO;
+
+    if (!response)
+        return MHD_NO;
+    bool all = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
+        all &= MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        all &= MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    if (all)
+        result = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static struct MHD_Response *constant(const char *text)
+{
+    return MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
+static enum MHD_Result say(struct MHD_Connection *connection, unsigned code, const char *text)
+{
+    return reply(connection, code, "text/plain; charset=utf-8", constant(text));
+}
+
+static enum MHD_Result show(const struct trib_http *http, struct MHD_Connection *connection,
+                            const struct route *route)
+{
+    struct trib_service_view view;
+    char *text;
+
+    if (!route->render)
+        return reply(connection, MHD_HTTP_OK, route->type, constant(page));
+    if (http->opts.view(http->opts.arg, &view))
+        return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                   "the service has no memory for an answer\n");
+    text = route->render(&view);
+    trib_service_view_free(&view);
+    if (!text)
+        return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                   "the service has no memory for an answer\n");
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+    if (!response)
+        free(text);
+    return reply(connection, MHD_HTTP_OK, route->type, response);
+}
+
+/* --- what is asked --- */
+
+/* A name that only this host can mean, with or without a port. */
+static bool names_this_host(const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+
+    for (size_t i = 0; host && i < sizeof(names) / sizeof(*names); i++) {
+        size_t len = strlen(names[i]);
+        if (strncasecmp(host, names[i], len) == 0 && (!host[len] || host[len] == ':'))
+            return true;
+    }
+    return !host;
+}
+
+static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_bytes, void **state)
+{
+    const struct trib_http *http = arg;
+
+    (void)version, (void)upload, (void)upload_bytes, (void)state;
+    /* At once, before any body: MHD then closes the connection rather than read that. */
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                   "GET and HEAD alone are answered: nothing can be changed here\n");
+    if (http->loopback &&
+        !names_this_host(MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                     MHD_HTTP_HEADER_HOST)))
+        return say(connection, MHD_HTTP_FORBIDDEN,
+                   "at loopback there is no host but localhost: ask for that, or have the "
+                   "service listen at another address\n");
+    for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
+        if (strcmp(path, routes[i].path) == 0)
+            return show(http, connection, &routes[i]);
+    return say(connection, MHD_HTTP_NOT_FOUND,
+               "nothing is here: there are /, /metrics and /status\n");
+}
+
+/* --- beginning and end --- */
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static bool parse_address(const char *text, uint16_t port, union address *out,
+                          bool *loopback_out)
+{
+    memset(out, 0, sizeof(*out));
+    if (inet_pton(AF_INET, text, &out->v4.sin_addr) == 1) {
+        out->v4.sin_family = AF_INET;
+        out->v4.sin_port = htons(port);
+        *loopback_out = ntohl(out->v4.sin_addr.s_addr) >> 24 == 127;
+        return true;
+    }
+    if (inet_pton(AF_INET6, text, &out->v6.sin6_addr) == 1) {
+        out->v6.sin6_family = AF_INET6;
+        out->v6.sin6_port = htons(port);
+        *loopback_out = IN6_IS_ADDR_LOOPBACK(&out->v6.sin6_addr);
+        return true;
+    }
+    return false;
+}
+
+/* Signals are for the threads of the daemon: MHD's inherits that it takes none. */
+static struct MHD_Daemon *start_daemon(struct trib_http *http, const union address *address)
+{
+    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD;
+    sigset_t all, before;
+
+    if (address->any.sa_family == AF_INET6)
+        flags |= MHD_USE_IPv6;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    errno = 0;
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        flags, http->opts.port, NULL, NULL, answer, http, MHD_OPTION_SOCK_ADDR, &address->any,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->opts.connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)http->opts.timeout_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES, MHD_OPTION_END);
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return daemon;
+}
+
+trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_error *err,
+                              struct trib_http **out)
+{
+    const char *text = opts->address ? opts->address : "127.0.0.1";
+    struct trib_http *http = calloc(1, sizeof(*http));
+    const union MHD_DaemonInfo *info;
+    union address address;
+
+    *out = NULL;
+    if (!http)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for an HTTP server");
+    http->opts = *opts;
+    http->opts.connections = opts->connections ? opts->connections : 16;
+    http->opts.timeout_s = opts->timeout_s ? opts->timeout_s : 10;
+    if (!parse_address(text, opts->port, &address, &http->loopback)) {
+        free(http);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "cannot listen for HTTP at \"%.64s\": write a numeric address, such "
+                         "as 127.0.0.1 or ::",
+                         text);
+    }
+    http->daemon = start_daemon(http, &address);
+    if (!http->daemon) {
+        free(http);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "cannot listen for HTTP at %s, port %u: %m: choose another port or "
+                         "address",
+                         text, opts->port);
+    }
+    info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    http->port = info ? info->port : opts->port;
+    *out = http;
+    return TRIB_OK;
+}
+
+uint16_t trib_http_port(const struct trib_http *http)
+{
+    return http->port;
+}
+
+void trib_http_stop(struct trib_http *http)
+{
+    if (!http)
+        return;
+    MHD_stop_daemon(http->daemon);
+    free(http);
+}

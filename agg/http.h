@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The service, seen from a browser and by Prometheus: /, /metrics and /status, GET only.
+ *
+ * One thread of its own, which sees views alone (agg/metrics.h), never the service. There is no
+ * authentication, so it listens at loopback unless told otherwise; there it answers to no
+ * names but localhost, lest a page of somewhere else read it by a name that it let point
+ * here.
+ */
+#ifndef AGG_HTTP_H
+#define AGG_HTTP_H
+
+#include <stdint.h>
+
+#include "agg/metrics.h"
+
+struct trib_error;
+struct trib_http;
+
+struct trib_http_opts {
+    const char *address;  /* numeric; NULL: 127.0.0.1 */
+    uint16_t port;        /* 0: any that is free */
+    uint32_t connections; /* at a time, others wait; 0: 16 */
+    uint32_t timeout_s;   /* a connection on which nothing moves is closed; 0: 10 */
+    /* What there is to show; on the server's thread. */
+    trib_status_t (*view)(void *arg, struct trib_service_view *out);
+    void *arg;
+};
+
+/**
+ * trib_http_start - listen, and answer from now on.
+ *
+ * owner    trib_http_stop
+ * errors   TRIB_ERR_CONFIG: the address is none, or cannot be listened at;
+ *          TRIB_ERR_UNSUPPORTED: built without libmicrohttpd; TRIB_ERR_SYSTEM
+ */
+trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_error *err,
+                              struct trib_http **out);
+
+/** trib_http_port - where it listens. */
+uint16_t trib_http_port(const struct trib_http *http);
+
+/** trib_http_stop - closes its connections and ends its thread; NULL is allowed. */
+void trib_http_stop(struct trib_http *http);
+
+#endif

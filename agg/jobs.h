@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may use the service: the jobs, what they hold, and who is next.
+ *
+ *     ask ──▶ QUEUED ──next──▶ ADMITTED ──end──▶ DRAINING ──deadline──▶ gone
+ *      │         │ deadline, drain, end             │ leave
+ *      ▼         ▼                                  ▼
+ *   refused   refused                             gone
+ *
+ * What is shared is slots and the memory behind them. A job keeps what it was given until it
+ * ends, so fairness is a matter of who comes next: start-time fair queuing (Goyal, Vin, Cheng:
+ * "Start-time fair queueing", SIGCOMM 1996) over what users hold × time; agg/jobs_fair.c has
+ * the rule and why it is that one.
+ *
+ * Pure: no I/O, no clock, no lock. Moments are the caller's, in nanoseconds of one clock that
+ * does not go backwards, and never 0. Thread: one at a time.
+ */
+#ifndef AGG_JOBS_H
+#define AGG_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_error;
+struct trib_jobs;
+
+#define TRIB_JOB_NAME_BYTES 65 /* of a job or a user, with the zero */
+#define TRIB_JOB_TEXT_BYTES 512
+#define TRIB_JOB_WEIGHT_MAX 100
+#define TRIB_JOBS_MAX 4096 /* queued and admitted */
+
+enum trib_job_state {
+    TRIB_JOB_QUEUED,   /* waits for slots, or for its deadline */
+    TRIB_JOB_ADMITTED, /* holds slots */
+    TRIB_JOB_DRAINING, /* has ended, or was ended; holds slots until leave or its deadline */
+};
+
+/* 0: no limit, except where it says so. */
+struct trib_jobs_limits {
+    uint32_t slots;
+    uint32_t jobs;   /* that hold slots; not of a job */
+    uint32_t queued; /* that wait; not of a job */
+    uint64_t bytes;  /* behind the slots */
+};
+
+struct trib_jobs_opts {
+    struct trib_jobs_limits service; /* slots, jobs and queued: at least 1 */
+    struct trib_jobs_limits user;    /* of users for whom trib_jobs_user was not called */
+    struct trib_jobs_limits job;
+    uint64_t patience_ns; /* how long others may pass the next job while it does not fit */
+};
+
+struct trib_job_request {
+    const char *name; /* 1 to 64 printable characters of ASCII */
+    const char *user; /* the same; from the authentication, never from the job */
+    uint32_t weight;  /* among the jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
+    uint32_t ranks;
+    uint32_t slots;      /* wanted */
+    uint32_t slots_least; /* it can do with; 0: with no fewer than wanted */
+    uint64_t slot_bytes; /* behind one slot */
+    uint64_t wait_ns;    /* refuse it rather than let it wait longer; 0: now or never */
+};
+
+struct trib_job {
+    uint64_t id; /* from 1 upwards, never again the same */
+    char name[TRIB_JOB_NAME_BYTES];
+    char user[TRIB_JOB_NAME_BYTES];
+    enum trib_job_state state;
+    uint32_t weight;
+    uint32_t ranks;
+    uint32_t slots_wanted;
+    uint32_t slots_least;
+    uint32_t slots; /* held: 0 while it is queued */
+    uint64_t slot_bytes;
+    uint64_t asked_ns;
+    uint64_t since_ns;    /* in this state */
+    uint64_t deadline_ns; /* queued: refused then; draining: freed then; else 0 */
+    uint32_t position;    /* queued: from 1, as of trib_jobs_positions; else 0 */
+};
+
+enum trib_job_verdict { TRIB_JOB_ADMIT, TRIB_JOB_QUEUE, TRIB_JOB_REFUSE, TRIB_JOB_FREED };
+
+struct trib_job_answer {
+    enum trib_job_verdict verdict;
+    uint64_t id;          /* 0: the job was refused before it had one */
+    uint32_t slots;       /* given */
+    uint32_t position;    /* in the queue, from 1 */
+    uint64_t deadline_ns; /* queued: of its wait */
+    char text[TRIB_JOB_TEXT_BYTES]; /* a sentence: what holds it up, and by whom */
+};
+
+/**
+ * trib_jobs_create - a table without jobs.
+ *
+ * errors   TRIB_ERR_CONFIG: limits that admit nothing, or more jobs than TRIB_JOBS_MAX;
+ *          TRIB_ERR_NO_MEMORY
+ */
+trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_error *err,
+                               struct trib_jobs **out);
+
+/** trib_jobs_destroy - NULL is allowed. */
+void trib_jobs_destroy(struct trib_jobs *jobs);
+
+/**
+ * trib_jobs_user - a user's weight among users, and limits of its own.
+ *
+ * weight   1 to TRIB_JOB_WEIGHT_MAX, from now on; users who are never named here have 1
+ * limits   NULL: those of opts.user
+ * errors   TRIB_ERR_CONFIG; TRIB_ERR_OVERFLOW: more users than TRIB_JOBS_MAX
+ */
+trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t weight,
+                             const struct trib_jobs_limits *limits, struct trib_error *err);
+
+/**
+ * trib_jobs_ask - a new job: admitted, queued or refused.
+ *
+ * Call trib_jobs_next until it says false before, so that who came earlier was served.
+ */
+void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
+                   const struct trib_job_request *request, struct trib_job_answer *out);
+
+/**
+ * trib_jobs_next - what time, and the slots that others gave back, have changed.
+ *
+ * One job at a time: a queued one is admitted or refused, a draining one is freed. Call it
+ * until it says false, after every other call and at trib_jobs_wake_ns.
+ */
+bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out);
+
+/** trib_jobs_wake_ns - when trib_jobs_next has something to say though nobody calls; 0: never. */
+uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs);
+
+/** trib_jobs_leave - a job is gone and has let go of everything; false: no such job. */
+bool trib_jobs_leave(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id);
+
+/**
+ * trib_jobs_end - a job has died, or is kicked: it has until deadline_ns to let go.
+ *
+ * Its slots are free at the deadline, or when it leaves. A queued job is gone at once. A job
+ * that is draining keeps the earlier deadline.
+ * returns  false: no such job
+ */
+bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
+                   uint64_t deadline_ns);
+
+/** trib_jobs_drain - from now on (or no longer) every new job is refused, and every queued one. */
+void trib_jobs_drain(struct trib_jobs *jobs, bool drain);
+
+/** trib_jobs_positions - write into each queued job where it stands; O(n log n). */
+void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns);
+
+/**
+ * trib_jobs_weight - of a job among all that share a thread (agg/share.h).
+ *
+ * The user's weight, divided among its jobs by their weights: a user has no more of a thread
+ * for having split its work. 0: it is not admitted.
+ */
+uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id);
+
+/* What is read of a table as a whole. */
+struct trib_jobs_view {
+    const struct trib_job *jobs; /* in the order in which they asked */
+    size_t stride;               /* bytes from one to the next */
+    uint32_t n;
+    struct trib_jobs_limits limits; /* of the service */
+    struct trib_jobs_limits held;   /* slots, bytes, jobs in use, jobs queued */
+    bool draining;
+};
+
+/** trib_jobs_view - of the moment; valid until the next call that is not const. */
+struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs);
+
+/** trib_jobs_at - the i-th of a view. */
+static inline const struct trib_job *trib_jobs_at(const struct trib_jobs_view *view,
+                                                  uint32_t i)
+{
+    return (const struct trib_job *)((const char *)view->jobs + i * view->stride);
+}
+
+/** trib_job_state_name - "queued", "admitted", "draining". */
+const char *trib_job_state_name(enum trib_job_state state);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of agg/jobs*.c share; nobody else includes it.
+ */
+#ifndef AGG_JOBS_TABLE_H
+#define AGG_JOBS_TABLE_H
+
+#include "agg/jobs.h"
+
+/* One user. Accounts are not moved; one without jobs may be given to another user. */
+struct trib_jobs_account {
+    char name[TRIB_JOB_NAME_BYTES];
+    bool named; /* by trib_jobs_user: kept */
+    uint32_t weight;
+    struct trib_jobs_limits limits;
+    struct trib_jobs_limits held;
+    double served; /* by jobs that ended: share of the service × seconds / weight */
+    double hold_s; /* how long its jobs hold what they are given, on average */
+    bool waiting;  /* has a queued job, and its limits allow the first of them */
+    /* Of one look at the queue: */
+    bool seen;    /* its first queued job was met */
+    double tag;   /* where its next queued job stands */
+    double share; /* of the service, that it holds */
+};
+
+struct trib_jobs_entry {
+    struct trib_job job; /* first: a view strides over entries */
+    uint32_t account;
+    uint64_t admitted_ns;
+    uint64_t blocked_ns; /* since when it is next, or was, and does not fit; 0: it was not */
+    /* Of one look at the queue: */
+    double tag; /* its place in the order of all */
+    bool able;  /* it is the first of its user's, whose limits allow it */
+};
+
+struct trib_jobs {
+    struct trib_jobs_opts opts;
+    struct trib_jobs_limits held;
+    bool draining;
+    uint64_t ids;
+    double now_v;  /* virtual time: the tag of who was admitted last */
+    double hold_s; /* as of an account, of all */
+    uint32_t n;
+    uint32_t n_max;
+    struct trib_jobs_entry *entries; /* in the order in which they asked */
+    uint32_t n_accounts;
+    uint32_t n_accounts_max;
+    struct trib_jobs_account *accounts;
+    struct trib_jobs_entry **sorted; /* room for n_max, for positions */
+    /* Of one look at the queue: */
+    uint32_t waiting;       /* users who wait */
+    double waiting_weights; /* theirs */
+    double active_weights;  /* and those of users whose jobs hold slots */
+};
+
+/** trib_jobs_room - how many more slots of so many bytes limits allow; 0 also where jobs are full. */
+uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
+                        const struct trib_jobs_limits *held, uint64_t slot_bytes);
+
+/* --- agg/jobs_fair.c --- */
+
+/** trib_jobs_order - give every queued job its tag; ties go by who asked first. */
+void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns);
+
+/** trib_jobs_choose - who is admitted now, in *slots_out how many it is given; NULL: nobody. */
+struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns,
+                                         uint32_t *slots_out);
+
+/** trib_jobs_charge - a job that held slots is gone: its user's account. */
+void trib_jobs_charge(struct trib_jobs *jobs, uint64_t now_ns,
+                      const struct trib_jobs_entry *entry);
+
+/* --- agg/jobs_text.c --- */
+
+/** trib_jobs_why - append what a job lacks, and who holds it. */
+void trib_jobs_why(const struct trib_jobs *jobs, uint64_t now_ns,
+                   const struct trib_jobs_entry *entry, char text[TRIB_JOB_TEXT_BYTES]);
+
+/**
+ * trib_jobs_never - can a request never be admitted, whoever leaves? A sentence then.
+ *
+ * account   of the user; NULL: the name of the user is not valid
+ */
+bool trib_jobs_never(const struct trib_jobs *jobs, const struct trib_job_request *request,
+                     const struct trib_jobs_account *account,
+                     char text[TRIB_JOB_TEXT_BYTES]);
+
+/** trib_jobs_name_ok - 1 to 64 printable characters of ASCII. */
+bool trib_jobs_name_ok(const char *name);
+
+#endif

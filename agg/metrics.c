@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agg/metrics.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct trib_metrics {
+    struct trib_metrics_opts opts;
+    _Atomic uint64_t events[TRIB_SERVICE_COUNTERS];
+    pthread_mutex_t lock; /* of all below, and of the list of writers */
+    struct trib_metrics_writer *writers;
+    uint64_t gone[TRIB_JOB_COUNTERS]; /* of writers that were closed */
+    struct trib_jobs_limits limits;
+    struct trib_jobs_limits held;
+    bool draining;
+    uint32_t n;
+    uint32_t n_max;
+    struct trib_job *jobs;
+};
+
+const char *trib_job_phase_name(enum trib_job_phase phase)
+{
+    static const char *const names[] = {
+        [TRIB_PHASE_IDLE] = "idle",
+        [TRIB_PHASE_START] = "start",
+        [TRIB_PHASE_TRANSFER] = "transfer",
+    };
+
+    return names[phase];
+}
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+trib_status_t trib_metrics_create(const struct trib_metrics_opts *opts,
+                                  struct trib_metrics **out)
+{
+    struct trib_metrics *m = calloc(1, sizeof(*m));
+
+    *out = m;
+    if (!m)
+        return TRIB_ERR_NO_MEMORY;
+    m->opts = *opts;
+    pthread_mutex_init(&m->lock, NULL);
+    return TRIB_OK;
+}
+
+void trib_metrics_destroy(struct trib_metrics *m)
+{
+    if (!m)
+        return;
+    while (m->writers) {
+        struct trib_metrics_writer *w = m->writers;
+        m->writers = w->next;
+        free(w);
+    }
+    pthread_mutex_destroy(&m->lock);
+    free(m->jobs);
+    free(m);
+}
+
+trib_status_t trib_metrics_open_mt(struct trib_metrics *m, uint64_t id, uint32_t ranks,
+                                   struct trib_metrics_writer **out)
+{
+    struct trib_metrics_writer *w;
+    size_t bytes = sizeof(*w) + ranks * sizeof(w->lag[0]);
+
+    bytes = (bytes + TRIB_CACHE_LINE - 1) / TRIB_CACHE_LINE * TRIB_CACHE_LINE;
+    *out = w = aligned_alloc(TRIB_CACHE_LINE, bytes);
+    if (!w)
+        return TRIB_ERR_NO_MEMORY;
+    memset(w, 0, bytes);
+    w->id = id;
+    w->ranks = ranks;
+    atomic_store_explicit(&w->waits_for, -1, memory_order_relaxed);
+    pthread_mutex_lock(&m->lock);
+    w->next = m->writers;
+    m->writers = w;
+    pthread_mutex_unlock(&m->lock);
+    return TRIB_OK;
+}
+
+void trib_metrics_close_mt(struct trib_metrics *m, uint64_t id)
+{
+    pthread_mutex_lock(&m->lock);
+    for (struct trib_metrics_writer **at = &m->writers; *at;) {
+        struct trib_metrics_writer *w = *at;
+        if (w->id != id) {
+            at = &w->next;
+            continue;
+        }
+        for (int c = 0; c < TRIB_JOB_COUNTERS; c++)
+            m->gone[c] += load(&w->count[c]);
+        *at = w->next;
+        free(w);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+void trib_metrics_event_mt(struct trib_metrics *m, enum trib_service_counter c, uint64_t n)
+{
+    atomic_fetch_add_explicit(&m->events[c], n, memory_order_relaxed);
+}
+
+/* Room for n jobs. The lock is not needed: the thread that publishes alone changes these. */
+static bool make_room(struct trib_metrics *m, uint32_t n)
+{
+    if (n <= m->n_max)
+        return true;
+    struct trib_job *jobs = calloc(n, sizeof(*jobs));
+    if (!jobs)
+        return false;
+    pthread_mutex_lock(&m->lock);
+    free(m->jobs);
+    m->jobs = jobs;
+    m->n = 0;
+    m->n_max = n;
+    pthread_mutex_unlock(&m->lock);
+    return true;
+}
+
+trib_status_t trib_metrics_publish(struct trib_metrics *m, struct trib_jobs *jobs,
+                                   uint64_t now_ns)
+{
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+
+    trib_jobs_positions(jobs, now_ns);
+    if (!make_room(m, view.n))
+        return TRIB_ERR_NO_MEMORY;
+    pthread_mutex_lock(&m->lock);
+    m->limits = view.limits;
+    m->held = view.held;
+    m->draining = view.draining;
+    m->n = view.n;
+    for (uint32_t i = 0; i < view.n; i++)
+        m->jobs[i] = *trib_jobs_at(&view, i);
+    pthread_mutex_unlock(&m->lock);
+    return TRIB_OK;
+}
+
+/* --- views --- */
+
+static bool widen(struct trib_job_view *view, uint32_t ranks)
+{
+    if (ranks <= view->ranks)
+        return true;
+    struct trib_lag *lag = realloc(view->lag, ranks * sizeof(*lag));
+    if (!lag)
+        return false;
+    memset(lag + view->ranks, 0, (ranks - view->ranks) * sizeof(*lag));
+    view->lag = lag;
+    view->ranks = ranks;
+    return true;
+}
+
+/* The operation that has not moved for longest is the one to look at. */
+static void add_operation(struct trib_job_view *view, const struct trib_metrics_writer *w)
+{
+    struct trib_operation o = {
+        .number = load(&w->number),
+        .phase = (enum trib_job_phase)atomic_load_explicit(&w->phase, memory_order_relaxed),
+        .moved_ns = load(&w->moved_ns),
+        .waits_for = atomic_load_explicit(&w->waits_for, memory_order_relaxed),
+    };
+
+    if (o.phase != TRIB_PHASE_IDLE && (view->operation.phase == TRIB_PHASE_IDLE ||
+                                       o.moved_ns < view->operation.moved_ns))
+        view->operation = o;
+}
+
+static bool add_writer(struct trib_job_view *view, const struct trib_metrics_writer *w)
+{
+    if (!widen(view, w->ranks))
+        return false;
+    for (int c = 0; c < TRIB_JOB_COUNTERS; c++)
+        view->count[c] += load(&w->count[c]);
+    for (uint32_t r = 0; r < w->ranks; r++) {
+        for (int i = 0; i <= TRIB_LAG_BOUNDS; i++)
+            view->lag[r].count[i] += load(&w->lag[r].count[i]);
+        view->lag[r].sum_ns += load(&w->lag[r].sum_ns);
+    }
+    view->slots_used += load(&w->slots_used);
+    add_operation(view, w);
+    return true;
+}
+
+static bool view_job(const struct trib_metrics *m, const struct trib_job *job, uint64_t now_ns,
+                     struct trib_job_view *out)
+{
+    *out = (struct trib_job_view){.job = *job, .operation = {.waits_for = -1}};
+    for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)
+        if (w->id == job->id && !add_writer(out, w))
+            return false;
+    out->stuck = out->operation.phase != TRIB_PHASE_IDLE && now_ns > out->operation.moved_ns &&
+                 now_ns - out->operation.moved_ns >= m->opts.stuck_ns;
+    return true;
+}
+
+/* With the lock. */
+static bool view_all(struct trib_metrics *m, uint64_t now_ns, struct trib_service_view *out)
+{
+    out->limits = m->limits;
+    out->held = m->held;
+    out->draining = m->draining;
+    memcpy(out->total, m->gone, sizeof(out->total));
+    for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)
+        for (int c = 0; c < TRIB_JOB_COUNTERS; c++)
+            out->total[c] += load(&w->count[c]);
+    out->jobs = calloc(m->n ? m->n : 1, sizeof(*out->jobs));
+    if (!out->jobs)
+        return false;
+    for (; out->n < m->n; out->n++)
+        if (!view_job(m, &m->jobs[out->n], now_ns, &out->jobs[out->n])) {
+            out->n++; /* free what it has of that one */
+            return false;
+        }
+    return true;
+}
+
+trib_status_t trib_metrics_view_mt(struct trib_metrics *m, uint64_t now_ns,
+                                   struct trib_service_view *out)
+{
+    *out = (struct trib_service_view){
+        .now_ns = now_ns,
+        .uptime_ns = now_ns > m->opts.start_ns ? now_ns - m->opts.start_ns : 0};
+    for (int c = 0; c < TRIB_SERVICE_COUNTERS; c++)
+        out->events[c] = load(&m->events[c]);
+    pthread_mutex_lock(&m->lock);
+    bool done = view_all(m, now_ns, out);
+    pthread_mutex_unlock(&m->lock);
+    if (done)
+        return TRIB_OK;
+    trib_service_view_free(out);
+    return TRIB_ERR_NO_MEMORY;
+}
+
+void trib_service_view_free(struct trib_service_view *view)
+{
+    for (uint32_t i = 0; i < view->n; i++)
+        free(view->jobs[i].lag);
+    free(view->jobs);
+    *view = (struct trib_service_view){0};
+}
+
+void trib_metrics_name(const char *name, char out[TRIB_JOB_NAME_BYTES])
+{
+    size_t len = strnlen(name, TRIB_JOB_NAME_BYTES - 1);
+
+    for (size_t i = 0; i < len; i++)
+        out[i] = (name[i] >= ' ' && name[i] <= '~') || name[i] == '\n' ? name[i] : '?';
+    out[len] = 0;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "agg/jobs.h"
+#include "base/error.h"
+
+#define S 1000000000ull /* nanoseconds */
+#define T0 (100 * S)
+
+static const struct trib_jobs_opts plain = {
+    .service = {.slots = 512, .jobs = 8, .queued = 8},
+    .patience_ns = 10 * S,
+};
+
+static struct trib_jobs *table(const struct trib_jobs_opts *opts)
+{
+    struct trib_error err = {0};
+    struct trib_jobs *jobs;
+
+    assert_status(trib_jobs_create(opts, &err, &jobs), TRIB_OK);
+    return jobs;
+}
+
+static struct trib_job_answer ask_for(struct trib_jobs *jobs, uint64_t now_ns, const char *name,
+                                      const char *user, uint32_t slots, uint32_t least,
+                                      uint64_t wait_ns)
+{
+    struct trib_job_answer answer;
+
+    trib_jobs_ask(jobs, now_ns,
+                  &(struct trib_job_request){.name = name, .user = user, .weight = 1,
+                                             .ranks = 4, .slots = slots,
+                                             .slots_least = least, .slot_bytes = 1024,
+                                             .wait_ns = wait_ns},
+                  &answer);
+    return answer;
+}
+
+static void assert_says(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("\"%s\" does not say \"%s\"", text, words);
+}
+
+static void test_admits_what_fits(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "train-7", "ana", 384, 0, 0);
+    assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(a.slots, 384);
+    struct trib_job_answer b = ask_for(jobs, T0, "train-8", "bob", 256, 128, 0);
+    assert_int_equal(b.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(b.slots, 128); /* fewer than it wants, as many as are free */
+    assert_int_not_equal(a.id, b.id);
+
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+    assert_int_equal(view.n, 2);
+    assert_int_equal(view.held.slots, 512);
+    assert_int_equal(view.held.bytes, 512 * 1024);
+    assert_string_equal(trib_jobs_at(&view, 1)->name, "train-8");
+    assert_string_equal(trib_job_state_name(trib_jobs_at(&view, 1)->state), "admitted");
+    trib_jobs_destroy(jobs);
+}
+
+static void test_refusal_says_who_holds_what(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    ask_for(jobs, T0, "small", "bob", 28, 0, 0);
+    ask_for(jobs, T0, "train-7", "ana", 384, 0, 0);
+    struct trib_job_answer c = ask_for(jobs, T0 + 750 * S, "late", "cy", 200, 0, 0);
+    assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
+    assert_string_equal(c.text,
+                        "job late of user cy cannot have slots now: it needs 200 slots and 100 "
+                        "of 512 are free: job train-7 of user ana holds 384 of 512 slots since "
+                        "12 min, job small of user bob holds 28 of 512 slots since 12 min");
+    assert_int_equal(trib_jobs_view(jobs).n, 2);
+    assert_int_equal(trib_jobs_view(jobs).held.queued, 0);
+    trib_jobs_destroy(jobs);
+}
+
+static uint32_t position(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id)
+{
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+    uint32_t i = 0;
+
+    trib_jobs_positions(jobs, now_ns);
+    while (trib_jobs_at(&view, i)->id != id)
+        assert_true(++i < view.n);
+    return trib_jobs_at(&view, i)->position;
+}
+
+static void test_waits_and_is_admitted(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 100, 0, 60 * S);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 512, 0, 30 * S);
+    assert_int_equal(b.verdict, TRIB_JOB_QUEUE);
+    assert_int_equal(b.position, 1);
+    assert_int_equal(b.deadline_ns, T0 + 60 * S);
+    assert_says(b.text, "job b of user bob waits at position 1: ");
+    assert_says(b.text, "job a of user ana holds 512 of 512 slots since 0 s");
+    assert_int_equal(c.position, 2);
+    assert_int_equal(position(jobs, T0, b.id), 1);
+    assert_int_equal(position(jobs, T0, c.id), 2);
+    assert_false(trib_jobs_next(jobs, T0, &change));
+    assert_int_equal(trib_jobs_wake_ns(jobs), T0 + 30 * S);
+
+    assert_false(trib_jobs_next(jobs, T0 + 30 * S - 1, &change));
+    assert_true(trib_jobs_next(jobs, T0 + 30 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(change.id, c.id);
+    assert_says(change.text, "has waited as long as it would");
+    assert_false(trib_jobs_next(jobs, T0 + 30 * S, &change));
+
+    assert_true(trib_jobs_leave(jobs, T0 + 40 * S, a.id));
+    assert_false(trib_jobs_leave(jobs, T0 + 40 * S, a.id));
+    assert_true(trib_jobs_next(jobs, T0 + 40 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(change.id, b.id);
+    assert_int_equal(change.slots, 100);
+    assert_int_equal(position(jobs, T0, b.id), 0);
+    assert_int_equal(trib_jobs_wake_ns(jobs), 0);
+    trib_jobs_destroy(jobs);
+}
+
+/* The order is that of users: the second job of one stands behind the first of another. */
+static void test_positions(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    ask_for(jobs, T0, "all", "dan", 512, 0, 0);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 100, 0, 60 * S);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 0, 60 * S);
+    assert_int_equal(b.position, 2);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 100, 0, 60 * S);
+    assert_int_equal(c.position, 2);
+    assert_int_equal(position(jobs, T0, a.id), 1);
+    assert_int_equal(position(jobs, T0, b.id), 3);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_a_dead_job_holds_until_its_deadline(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 0, 60 * S);
+    assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 6 * S));
+    assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 9 * S)); /* not later than before */
+    assert_int_equal(trib_jobs_wake_ns(jobs), T0 + 6 * S);
+    assert_false(trib_jobs_next(jobs, T0 + 6 * S - 1, &change));
+    assert_int_equal(trib_jobs_view(jobs).held.slots, 512);
+    struct trib_job_answer c = ask_for(jobs, T0 + 4 * S, "c", "cy", 1, 0, 0);
+    assert_says(c.text, "job a of user ana is ending and holds 512 of 512 slots since 3 s");
+    assert_true(trib_jobs_next(jobs, T0 + 6 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_FREED);
+    assert_int_equal(change.id, a.id);
+    assert_true(trib_jobs_next(jobs, T0 + 6 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(change.id, b.id);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_kicked_while_it_waits(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    ask_for(jobs, T0, "a", "ana", 512, 0, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 0, 60 * S);
+    assert_true(trib_jobs_end(jobs, T0, b.id, T0 + 5 * S));
+    assert_int_equal(trib_jobs_view(jobs).n, 1);
+    assert_int_equal(trib_jobs_view(jobs).held.queued, 0);
+    assert_false(trib_jobs_end(jobs, T0, b.id, T0 + 5 * S));
+    assert_false(trib_jobs_next(jobs, T0 + 100 * S, &change));
+    trib_jobs_destroy(jobs);
+}
+
+static void test_draining_takes_no_new_jobs(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 0, 60 * S);
+    trib_jobs_drain(jobs, true);
+    assert_true(trib_jobs_view(jobs).draining);
+    assert_true(trib_jobs_next(jobs, T0, &change));
+    assert_int_equal(change.id, b.id);
+    assert_int_equal(change.verdict, TRIB_JOB_REFUSE);
+    assert_says(change.text, "the service is draining");
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 1, 0, 60 * S);
+    assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(c.id, 0);
+    assert_says(c.text, "draining");
+    assert_int_equal(trib_jobs_view(jobs).n, 1); /* who runs goes on */
+    assert_true(trib_jobs_leave(jobs, T0, a.id));
+    trib_jobs_drain(jobs, false);
+    assert_int_equal(ask_for(jobs, T0, "c", "cy", 1, 0, 0).verdict, TRIB_JOB_ADMIT);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_limits_of_users_and_jobs(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+    struct trib_job_answer change;
+    struct trib_error err = {0};
+
+    (void)state;
+    opts.user = (struct trib_jobs_limits){.slots = 256, .jobs = 2, .queued = 1};
+    opts.job = (struct trib_jobs_limits){.slots = 200, .bytes = 150 * 1024};
+    struct trib_jobs *jobs = table(&opts);
+    assert_status(trib_jobs_user(jobs, "eve", 1, &(struct trib_jobs_limits){.jobs = 1}, &err),
+                  TRIB_OK);
+
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 400, 100, 0);
+    assert_int_equal(a.slots, 150); /* the job's bytes allow no more */
+    struct trib_job_answer never = ask_for(jobs, T0, "big", "ana", 400, 0, 60 * S);
+    assert_int_equal(never.verdict, TRIB_JOB_REFUSE);
+    assert_string_equal(never.text,
+                        "job big needs 400 slots, and a job may hold 200: ask for fewer");
+    never = ask_for(jobs, T0, "big", "ana", 160, 0, 60 * S);
+    assert_string_equal(never.text, "job big needs 160K bytes, and a job may hold 150K bytes: "
+                                    "ask for fewer or smaller slots");
+
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 120, 0, 60 * S);
+    assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the user's own limit, while 362 are free */
+    assert_says(b.text, "among what user ana may hold, it needs 120 slots and 106 of 256 are "
+                        "free: job a of user ana holds 150 of 256 slots");
+    struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 0, 60 * S);
+    assert_says(many.text, "1 jobs of user ana wait already, and 1 may");
+    /* Others pass who is stopped by its own user's limits. */
+    assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0, 0).verdict, TRIB_JOB_ADMIT);
+
+    assert_int_equal(ask_for(jobs, T0, "e", "eve", 10, 0, 0).verdict, TRIB_JOB_ADMIT);
+    assert_says(ask_for(jobs, T0, "f", "eve", 10, 0, 0).text,
+                "among what user eve may hold, 1 of 1 jobs run: job e of user eve holds 10 slots");
+    assert_true(trib_jobs_leave(jobs, T0 + 50 * S, a.id));
+    assert_true(trib_jobs_next(jobs, T0 + 50 * S, &change));
+    assert_int_equal(change.id, b.id);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_limits_of_the_service(void **state)
+{
+    struct trib_jobs_opts opts = {
+        .service = {.slots = 512, .jobs = 2, .queued = 1, .bytes = 100 * 1024}};
+    struct trib_jobs *jobs = table(&opts);
+
+    (void)state;
+    ask_for(jobs, T0, "a", "ana", 60, 0, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 60, 0, 0);
+    assert_says(b.text, "it needs 60K bytes and 40K bytes of 100K bytes are free: job a of user "
+                        "ana holds 60K bytes of 100K bytes since 0 s");
+    assert_says(ask_for(jobs, T0, "b", "bob", 101, 0, 0).text, "all jobs together may hold 100K");
+    ask_for(jobs, T0, "c", "cy", 10, 0, 0);
+    struct trib_job_answer d = ask_for(jobs, T0, "d", "dan", 10, 0, 60 * S);
+    assert_says(d.text, "2 of 2 jobs run: job a of user ana");
+    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 10, 0, 60 * S);
+    assert_string_equal(e.text,
+                        "1 jobs wait already, and 1 may: ask later, or another service");
+    trib_jobs_destroy(jobs);
+}
+
+static void test_bad_requests(void **state)
+{
+    static const struct {
+        struct trib_job_request request;
+        const char *words;
+    } cases[] = {
+        {{"", "ana", 1, 4, 1, 1, 1, 0}, "the name of a job is 1 to 64 printable"},
+        {{"a\nb", "ana", 1, 4, 1, 1, 1, 0}, "the name of a job is"},
+        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 1, 0}, "the name of a job is"},
+        {{"a", "", 1, 4, 1, 1, 1, 0}, "the name of a user is"},
+        {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1, 4, 1, 1,
+          1, 0},
+         "the name of a user is"},
+        {{"a", "ana", 1, 0, 1, 1, 1, 0}, "job a has 0 ranks"},
+        {{"a", "ana", 1, 4, 0, 0, 1, 0}, "wants 0 slots"},
+        {{"a", "ana", 1, 4, 1, 2, 1, 0}, "wants 1 slots, at least 2"},
+        {{"a", "ana", 0, 4, 1, 1, 1, 0}, "weight 0: a weight is 1 to 100"},
+        {{"a", "ana", 101, 4, 1, 1, 1, 0}, "weight 101"},
+        {{"a", "ana", 1, 4, UINT32_MAX, 1, UINT64_MAX, 0}, "more than any memory has"},
+        {{"a", "ana", 1, 4, UINT32_MAX, 513, 1, 0}, "may hold 512"},
+    };
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer a;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        trib_jobs_ask(jobs, T0, &cases[i].request, &a);
+        assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
+        assert_int_equal(a.id, 0);
+        assert_says(a.text, cases[i].words);
+    }
+    assert_int_equal(trib_jobs_view(jobs).n, 0);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_bad_limits(void **state)
+{
+    static const struct trib_jobs_limits bad[] = {
+        {.jobs = 1, .queued = 1},
+        {.slots = 1, .queued = 1},
+        {.slots = 1, .jobs = 1},
+        {.slots = 1, .jobs = TRIB_JOBS_MAX, .queued = 1},
+        {.slots = 1, .jobs = 1, .queued = UINT32_MAX},
+    };
+    struct trib_jobs *jobs;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct trib_error err = {0};
+        struct trib_jobs_opts opts = {.service = bad[i]};
+        assert_status(trib_jobs_create(&opts, &err, &jobs), TRIB_ERR_CONFIG);
+        assert_null(jobs);
+        assert_true(err.text[0]);
+    }
+    jobs = table(&plain);
+    struct trib_error err = {0};
+    assert_status(trib_jobs_user(jobs, "ana", 0, NULL, &err), TRIB_ERR_CONFIG);
+    assert_says(err.text, "user \"ana\" has weight 0");
+    trib_jobs_destroy(jobs);
+    trib_jobs_destroy(NULL);
+}
+
+/* Two users wait: none takes more than its half, though both want all. */
+static void test_shares_while_others_wait(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 64, 60 * S);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 512, 64, 60 * S);
+    trib_jobs_leave(jobs, T0 + S, a.id);
+    assert_true(trib_jobs_next(jobs, T0 + S, &change));
+    assert_int_equal(change.id, b.id);
+    assert_int_equal(change.slots, 256);
+    assert_true(trib_jobs_next(jobs, T0 + S, &change));
+    assert_int_equal(change.id, c.id);
+    assert_int_equal(change.slots, 256);
+    trib_jobs_destroy(jobs);
+}
+
+/* One that is next lets others pass for 10 s, and nobody after that. */
+static void test_a_large_job_is_not_passed_for_ever(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 400, 0, 0);
+    struct trib_job_answer big = ask_for(jobs, T0 + S, "big", "bob", 512, 0, 1000 * S);
+    struct trib_job_answer c = ask_for(jobs, T0 + 5 * S, "c", "cy", 50, 0, 0);
+    assert_int_equal(c.verdict, TRIB_JOB_ADMIT);
+    struct trib_job_answer d = ask_for(jobs, T0 + 11 * S, "d", "dan", 50, 0, 60 * S);
+    assert_int_equal(d.verdict, TRIB_JOB_QUEUE); /* 62 are free */
+    assert_says(d.text, "others come first");
+    trib_jobs_leave(jobs, T0 + 20 * S, a.id);
+    assert_false(trib_jobs_next(jobs, T0 + 20 * S, &change));
+    trib_jobs_leave(jobs, T0 + 21 * S, c.id);
+    assert_true(trib_jobs_next(jobs, T0 + 21 * S, &change));
+    assert_int_equal(change.id, big.id);
+    assert_false(trib_jobs_next(jobs, T0 + 21 * S, &change));
+    trib_jobs_leave(jobs, T0 + 30 * S, big.id);
+    assert_true(trib_jobs_next(jobs, T0 + 30 * S, &change));
+    assert_int_equal(change.id, d.id);
+    trib_jobs_destroy(jobs);
+}
+
+/* A user has no more of a thread for having split its work. */
+static void test_weights_on_a_thread(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer a;
+
+    (void)state;
+    assert_status(trib_jobs_user(jobs, "bob", 3, NULL, NULL), TRIB_OK);
+    for (uint32_t i = 0; i < 4; i++)
+        trib_jobs_ask(jobs, T0,
+                      &(struct trib_job_request){.name = "x", .user = i < 3 ? "ana" : "bob",
+                                                 .weight = i == 2 ? 2 : 1, .ranks = 2,
+                                                 .slots = 10},
+                      &a);
+    assert_int_equal(trib_jobs_weight(jobs, 1), 256);
+    assert_int_equal(trib_jobs_weight(jobs, 2), 256);
+    assert_int_equal(trib_jobs_weight(jobs, 3), 512);
+    assert_int_equal(trib_jobs_weight(jobs, 4), 3 * 1024);
+    trib_jobs_end(jobs, T0, 3, T0 + S);
+    assert_int_equal(trib_jobs_weight(jobs, 1), 512);
+    assert_int_equal(trib_jobs_weight(jobs, 3), 0);
+    assert_int_equal(trib_jobs_weight(jobs, 9), 0);
+    trib_jobs_destroy(jobs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_admits_what_fits),
+        cmocka_unit_test(test_refusal_says_who_holds_what),
+        cmocka_unit_test(test_waits_and_is_admitted),
+        cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_a_dead_job_holds_until_its_deadline),
+        cmocka_unit_test(test_kicked_while_it_waits),
+        cmocka_unit_test(test_draining_takes_no_new_jobs),
+        cmocka_unit_test(test_limits_of_users_and_jobs),
+        cmocka_unit_test(test_limits_of_the_service),
+        cmocka_unit_test(test_bad_requests),
+        cmocka_unit_test(test_bad_limits),
+        cmocka_unit_test(test_shares_while_others_wait),
+        cmocka_unit_test(test_a_large_job_is_not_passed_for_ever),
+        cmocka_unit_test(test_weights_on_a_thread),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
