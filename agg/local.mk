@@ -42,7 +42,6 @@ agg/page.inc: agg/page.html
 	$(AM_V_GEN)$(MKDIR_P) agg && \
 	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$$/\\n"/' $(srcdir)/agg/page.html >$@.new && \
 	mv $@.new $@
-agg/libservice_la-http.lo: agg/page.inc
 BUILT_SOURCES += agg/page.inc
 CLEANFILES += agg/page.inc
 EXTRA_DIST += agg/page.html
