@@ -211,8 +211,8 @@ static void refuse(struct trib_job_answer *out, uint64_t id)
 }
 
 /* What stops a job that could be admitted at another time. */
-static bool turned_away(const struct trib_jobs *jobs, const struct trib_job_request *r,
-                        const struct trib_jobs_account *account, char *text)
+static bool turned_away(const struct trib_jobs *jobs, const struct trib_jobs_account *account,
+                        char *text)
 {
     assert(account); /* a user without a valid name was refused */
     const struct trib_jobs_limits *own = &account->limits;
@@ -224,15 +224,15 @@ static bool turned_away(const struct trib_jobs *jobs, const struct trib_job_requ
     }
     if (own->queued && account->held.queued >= own->queued) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "%" PRIu32 " jobs of user %s wait already, and %" PRIu32 " may: "
-                         "ask later than job %s",
-                         account->held.queued, account->name, own->queued, r->name);
+                         "the queue of user %s is full, with %" PRIu32
+                         " of %" PRIu32 " jobs: ask later",
+                         account->name, account->held.queued, own->queued);
         return true;
     }
     if (jobs->held.queued >= jobs->opts.service.queued || jobs->n >= jobs->n_max) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "%" PRIu32 " jobs wait already, and %" PRIu32
-                         " may: ask later, or another service",
+                         "the queue is full, with %" PRIu32 " of %" PRIu32
+                         " jobs: ask later, or another service",
                          jobs->held.queued, jobs->opts.service.queued);
         return true;
     }
@@ -339,7 +339,7 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
         r.slots_least = r.slots;
     *out = (struct trib_job_answer){0};
     if (trib_jobs_never(jobs, &r, account, out->text) ||
-        turned_away(jobs, &r, account, out->text)) {
+        turned_away(jobs, account, out->text)) {
         refuse(out, 0);
         return;
     }
