@@ -72,8 +72,7 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code,
 
 static struct MHD_Response *constant(const char *text)
 {
-    return MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
-                                           MHD_RESPMEM_PERSISTENT);
+    return MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT);
 }
 
 static enum MHD_Result say(struct MHD_Connection *connection, unsigned code, const char *text)

@@ -47,8 +47,8 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_er
     jobs->n_accounts_max = TRIB_JOBS_MAX + jobs->n_max; /* those that are named, and one a job */
     jobs->entries = calloc(jobs->n_max, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
-    jobs->sorted = calloc(jobs->n_max, sizeof(*jobs->sorted));
-    if (!jobs->entries || !jobs->accounts || !jobs->sorted)
+    jobs->places = calloc(jobs->n_max, sizeof(*jobs->places));
+    if (!jobs->entries || !jobs->accounts || !jobs->places)
         goto err_memory;
     *out = jobs;
     return TRIB_OK;
@@ -65,7 +65,7 @@ void trib_jobs_destroy(struct trib_jobs *jobs)
         return;
     free(jobs->entries);
     free(jobs->accounts);
-    free(jobs->sorted);
+    free(jobs->places);
     free(jobs);
 }
 
@@ -211,9 +211,10 @@ static void refuse(struct trib_job_answer *out, uint64_t id)
 }
 
 /* What stops a job that could be admitted at another time. */
-static bool turned_away(const struct trib_jobs *jobs, const struct trib_job_request *r,
-                        const struct trib_jobs_account *account, char *text)
+static bool turned_away(const struct trib_jobs *jobs, const struct trib_jobs_account *account,
+                        char *text)
 {
+    assert(account); /* a user without a valid name was refused */
     const struct trib_jobs_limits *own = &account->limits;
 
     if (jobs->draining) {
@@ -223,15 +224,15 @@ static bool turned_away(const struct trib_jobs *jobs, const struct trib_job_requ
     }
     if (own->queued && account->held.queued >= own->queued) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "%" PRIu32 " jobs of user %s wait already, and %" PRIu32 " may: "
-                         "ask later than job %s",
-                         account->held.queued, account->name, own->queued, r->name);
+                         "the queue of user %s is full, with %" PRIu32
+                         " of %" PRIu32 " jobs: ask later",
+                         account->name, account->held.queued, own->queued);
         return true;
     }
     if (jobs->held.queued >= jobs->opts.service.queued || jobs->n >= jobs->n_max) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "%" PRIu32 " jobs wait already, and %" PRIu32
-                         " may: ask later, or another service",
+                         "the queue is full, with %" PRIu32 " of %" PRIu32
+                         " jobs: ask later, or another service",
                          jobs->held.queued, jobs->opts.service.queued);
         return true;
     }
@@ -279,14 +280,13 @@ static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entr
 }
 
 /* By tags; of equals the one that asked first. */
-static int compare_tags(const void *left, const void *right)
+static int compare_places(const void *left, const void *right)
 {
-    const struct trib_jobs_entry *a = *(struct trib_jobs_entry *const *)left;
-    const struct trib_jobs_entry *b = *(struct trib_jobs_entry *const *)right;
+    const struct trib_jobs_place *a = left, *b = right;
 
     if (a->tag < b->tag || a->tag > b->tag)
         return a->tag < b->tag ? -1 : 1;
-    return a < b ? -1 : 1;
+    return a->entry < b->entry ? -1 : 1;
 }
 
 void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns)
@@ -296,10 +296,10 @@ void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns)
     trib_jobs_order(jobs, now_ns);
     for (uint32_t i = 0; i < jobs->n; i++)
         if (jobs->entries[i].job.state == TRIB_JOB_QUEUED)
-            jobs->sorted[n++] = &jobs->entries[i];
-    qsort(jobs->sorted, n, sizeof(*jobs->sorted), compare_tags);
+            jobs->places[n++] = (struct trib_jobs_place){jobs->entries[i].tag, i};
+    qsort(jobs->places, n, sizeof(*jobs->places), compare_places);
     for (uint32_t i = 0; i < n; i++)
-        jobs->sorted[i]->job.position = i + 1;
+        jobs->entries[jobs->places[i].entry].job.position = i + 1;
 }
 
 /* Queued, or refused where it will not wait. */
@@ -339,7 +339,7 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
         r.slots_least = r.slots;
     *out = (struct trib_job_answer){0};
     if (trib_jobs_never(jobs, &r, account, out->text) ||
-        turned_away(jobs, &r, account, out->text)) {
+        turned_away(jobs, account, out->text)) {
         refuse(out, 0);
         return;
     }
@@ -459,6 +459,7 @@ uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id)
         if (jobs->entries[i].account == e->account &&
             jobs->entries[i].job.state == TRIB_JOB_ADMITTED)
             sum += jobs->entries[i].job.weight;
+    assert(sum);
     /* In 1/1024, so that the smallest of many is not rounded to nothing. */
     uint64_t weight = (uint64_t)jobs->accounts[e->account].weight * e->job.weight * 1024 / sum;
     return weight ? (uint32_t)weight : 1;

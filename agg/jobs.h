@@ -126,11 +126,12 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
  * trib_jobs_next - what time, and the slots that others gave back, have changed.
  *
  * One job at a time: a queued one is admitted or refused, a draining one is freed. Call it
- * until it says false, after every other call and at trib_jobs_wake_ns.
+ * until it says false, after every other call, at trib_jobs_wake_ns, and every second or so:
+ * who is next also changes as those who run go on.
  */
 bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out);
 
-/** trib_jobs_wake_ns - when trib_jobs_next has something to say though nobody calls; 0: never. */
+/** trib_jobs_wake_ns - the next deadline, of a wait or of a job that drains; 0: there is none. */
 uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs);
 
 /** trib_jobs_leave - a job is gone and has let go of everything; false: no such job. */
@@ -153,7 +154,7 @@ void trib_jobs_drain(struct trib_jobs *jobs, bool drain);
 void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns);
 
 /**
- * trib_jobs_weight - of a job among all that share a thread (agg/share.h).
+ * trib_jobs_weight - of a job among all that share a thread (agg/turns.h).
  *
  * The user's weight, divided among its jobs by their weights: a user has no more of a thread
  * for having split its work. 0: it is not admitted.

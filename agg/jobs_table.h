@@ -33,6 +33,12 @@ struct trib_jobs_entry {
     bool able;  /* it is the first of its user's, whose limits allow it */
 };
 
+/* Of a queued job among all. */
+struct trib_jobs_place {
+    double tag;
+    uint32_t entry;
+};
+
 struct trib_jobs {
     struct trib_jobs_opts opts;
     struct trib_jobs_limits held;
@@ -46,7 +52,7 @@ struct trib_jobs {
     uint32_t n_accounts;
     uint32_t n_accounts_max;
     struct trib_jobs_account *accounts;
-    struct trib_jobs_entry **sorted; /* room for n_max, for positions */
+    struct trib_jobs_place *places; /* room for n_max, for positions */
     /* Of one look at the queue: */
     uint32_t waiting;       /* users who wait */
     double waiting_weights; /* theirs */

@@ -28,7 +28,7 @@ libservice_la_SOURCES = \
 	agg/metrics.c agg/metrics.def agg/metrics.h \
 	agg/metrics_json.c \
 	agg/metrics_text.c \
-	agg/share.c agg/share.h
+	agg/turns.c agg/turns.h
 libservice_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
 if TRIB_MICROHTTPD
 libservice_la_SOURCES += agg/http.c

@@ -34,6 +34,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     c->announcer = opts->announcer;
     trib_comm_claim(comm);
     comm->cfg = *cfg;
+    comm->cfg.service[0] = 0; /* it is the way there */
     comm->log = *log;
     comm->channel = c;
     snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service", opts->rank);

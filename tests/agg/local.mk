@@ -9,7 +9,7 @@ service_tests = \
 	tests/agg/test_jobs_fair \
 	tests/agg/test_metrics \
 	tests/agg/test_metrics_text \
-	tests/agg/test_share
+	tests/agg/test_turns
 check_PROGRAMS += $(service_tests)
 TESTS += $(service_tests)
 check_PROGRAMS += tests/agg/serve
@@ -21,8 +21,8 @@ tests_agg_test_jobs_SOURCES = tests/agg/test_jobs.c
 tests_agg_test_jobs_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_test_jobs_fair_SOURCES = tests/agg/test_jobs_fair.c
 tests_agg_test_jobs_fair_LDADD = $(SERVICE_TEST_LIBS) -lm
-tests_agg_test_share_SOURCES = tests/agg/test_share.c
-tests_agg_test_share_LDADD = $(SERVICE_TEST_LIBS)
+tests_agg_test_turns_SOURCES = tests/agg/test_turns.c
+tests_agg_test_turns_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_test_metrics_SOURCES = tests/agg/test_metrics.c tests/agg/sample.c tests/agg/sample.h
 tests_agg_test_metrics_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_test_metrics_text_SOURCES = tests/agg/test_metrics_text.c tests/agg/sample.c \

@@ -241,7 +241,7 @@ static void test_limits_of_users_and_jobs(void **state)
     assert_says(b.text, "among what user ana may hold, it needs 120 slots and 106 of 256 are "
                         "free: job a of user ana holds 150 of 256 slots");
     struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 0, 60 * S);
-    assert_says(many.text, "1 jobs of user ana wait already, and 1 may");
+    assert_says(many.text, "the queue of user ana is full, with 1 of 1 jobs: ask later");
     /* Others pass who is stopped by its own user's limits. */
     assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0, 0).verdict, TRIB_JOB_ADMIT);
 
@@ -271,7 +271,7 @@ static void test_limits_of_the_service(void **state)
     assert_says(d.text, "2 of 2 jobs run: job a of user ana");
     struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 10, 0, 60 * S);
     assert_string_equal(e.text,
-                        "1 jobs wait already, and 1 may: ask later, or another service");
+                        "the queue is full, with 1 of 1 jobs: ask later, or another service");
     trib_jobs_destroy(jobs);
 }
 

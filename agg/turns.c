@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "agg/share.h"
+#include "agg/turns.h"
 
 #include <assert.h>
 #include <stddef.h>
 
 #define OWED_MOST (INT64_MAX / 4) /* no sum of what is owed overflows */
 
-void trib_share_init(struct trib_share *share, uint64_t turn_bytes)
+void trib_turns_init(struct trib_turns *share, uint64_t turn_bytes)
 {
     assert(turn_bytes && turn_bytes < (uint64_t)1 << 40); /* × any weight fits 64 bits */
-    *share = (struct trib_share){.turn_bytes = turn_bytes};
+    *share = (struct trib_turns){.turn_bytes = turn_bytes};
 }
 
-void trib_share_weigh(struct trib_share_member *member, uint32_t weight)
+void trib_turns_weigh(struct trib_turns_member *member, uint32_t weight)
 {
-    assert(weight && weight <= TRIB_SHARE_WEIGHT_ONE * 1024);
+    assert(weight && weight <= TRIB_TURNS_WEIGHT_ONE * 1024);
     member->weight = weight;
 }
 
-static int64_t quantum(const struct trib_share *share, const struct trib_share_member *member)
+static int64_t quantum(const struct trib_turns *share, const struct trib_turns_member *member)
 {
-    uint64_t bytes = share->turn_bytes * member->weight / TRIB_SHARE_WEIGHT_ONE;
+    uint64_t bytes = share->turn_bytes * member->weight / TRIB_TURNS_WEIGHT_ONE;
 
     return bytes ? (int64_t)bytes : 1;
 }
 
-void trib_share_want(struct trib_share *share, struct trib_share_member *member)
+void trib_turns_want(struct trib_turns *share, struct trib_turns_member *member)
 {
     assert(member->weight);
     if (member->next)
@@ -39,7 +39,7 @@ void trib_share_want(struct trib_share *share, struct trib_share_member *member)
     member->prev->next = member->next->prev = member;
 }
 
-static void take_out(struct trib_share *share, struct trib_share_member *member)
+static void take_out(struct trib_turns *share, struct trib_turns_member *member)
 {
     if (share->head == member)
         share->head = member->next == member ? NULL : member->next;
@@ -51,9 +51,9 @@ static void take_out(struct trib_share *share, struct trib_share_member *member)
 }
 
 /* The rounds that all would sit out, at once: one before the first of them has paid. */
-static void skip_rounds(const struct trib_share *share)
+static void skip_rounds(const struct trib_turns *share)
 {
-    struct trib_share_member *member = share->head;
+    struct trib_turns_member *member = share->head;
     int64_t rounds = INT64_MAX;
 
     do {
@@ -68,10 +68,10 @@ static void skip_rounds(const struct trib_share *share)
 }
 
 /* The first who may use something, from the head on. */
-static struct trib_share_member *first_able(const struct trib_share *share)
+static struct trib_turns_member *first_able(const struct trib_turns *share)
 {
     for (;;) {
-        struct trib_share_member *member = share->head;
+        struct trib_turns_member *member = share->head;
         do {
             if (member->deficit <= 0)
                 member->deficit += quantum(share, member);
@@ -83,9 +83,9 @@ static struct trib_share_member *first_able(const struct trib_share *share)
     }
 }
 
-struct trib_share_member *trib_share_next(struct trib_share *share, uint64_t *budget_out)
+struct trib_turns_member *trib_turns_next(struct trib_turns *share, uint64_t *budget_out)
 {
-    struct trib_share_member *member = share->head;
+    struct trib_turns_member *member = share->head;
 
     assert(!share->turn);
     if (!member)
@@ -99,9 +99,9 @@ struct trib_share_member *trib_share_next(struct trib_share *share, uint64_t *bu
     return member;
 }
 
-void trib_share_used(struct trib_share *share, uint64_t bytes, bool more)
+void trib_turns_used(struct trib_turns *share, uint64_t bytes, bool more)
 {
-    struct trib_share_member *member = share->head;
+    struct trib_turns_member *member = share->head;
 
     assert(share->turn && member);
     share->turn = false;
@@ -118,7 +118,7 @@ void trib_share_used(struct trib_share *share, uint64_t bytes, bool more)
     share->head = member->next;
 }
 
-void trib_share_leave(struct trib_share *share, struct trib_share_member *member)
+void trib_turns_leave(struct trib_turns *share, struct trib_turns_member *member)
 {
     assert(!share->turn);
     if (member->next)

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/lane.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "base/wait.h"
+
+enum {
+    TURN_BYTES = 1 << 20,
+    EAGER = 200,     /* passes without anything to do before it sleeps */
+    SLEEP_MS = 1,    /* of transports that cannot wake it: shared memory */
+    NODES_POLLED = 256,
+};
+
+struct lane {
+    pthread_t thread;
+    int number;
+    int event_fd;
+    struct node *nodes;
+    struct trib_turns share;
+    _Atomic int load;
+    _Atomic bool stop;
+    pthread_mutex_t mutex;
+    struct node *added; /* under mutex */
+};
+
+static void take_added(struct lane *lane)
+{
+    pthread_mutex_lock(&lane->mutex);
+    while (lane->added) {
+        struct node *n = lane->added;
+        lane->added = n->next;
+        n->next = lane->nodes;
+        lane->nodes = n;
+    }
+    pthread_mutex_unlock(&lane->mutex);
+}
+
+/* Those that end, and those that drain and have nothing under way. */
+static bool is_over(const struct node *n)
+{
+    const bool busy = n->channel->engine.head && !n->channel->engine.failed;
+
+    return atomic_load(&n->ending) || (atomic_load(&n->draining) && !busy);
+}
+
+static void dispose_ended(struct lane *lane)
+{
+    for (struct node **at = &lane->nodes; *at;) {
+        struct node *n = *at;
+        if (!is_over(n)) {
+            at = &n->next;
+            continue;
+        }
+        *at = n->next;
+        trib_turns_leave(&lane->share, &n->share);
+        atomic_fetch_sub(&lane->load, 1);
+        node_dispose(n); /* n is the server's now */
+    }
+}
+
+static struct node *node_of(struct trib_turns_member *member)
+{
+    return (struct node *)(void *)((char *)member - offsetof(struct node, share));
+}
+
+/* A node that has no budget left in this pass goes on in its next turn. */
+static bool serve(struct lane *lane)
+{
+    struct trib_turns_member *member;
+    bool moved = false;
+    uint64_t budget;
+
+    for (struct node *n = lane->nodes; n; n = n->next)
+        trib_turns_want(&lane->share, &n->share);
+    while ((member = trib_turns_next(&lane->share, &budget))) {
+        struct node *n = node_of(member);
+        const uint64_t before = n->channel->engine.stats.wire_bytes;
+        uint64_t used = 0;
+        bool more = true;
+        while (more && used < budget) {
+            more = node_step(n);
+            moved |= more;
+            used = n->channel->engine.stats.wire_bytes - before;
+        }
+        trib_turns_used(&lane->share, used, more);
+    }
+    return moved;
+}
+
+/* Until a transport, or the server, has something. */
+static void sleep_for_work(struct lane *lane)
+{
+    struct pollfd fds[NODES_POLLED + 1] = {{.fd = lane->event_fd, .events = POLLIN}};
+    nfds_t n_fds = 1;
+
+    for (struct node *n = lane->nodes; n && n_fds <= NODES_POLLED; n = n->next) {
+        struct trib_transport *t = n->channel->engine.transport;
+        const int fd = t->ops->descriptor(t);
+        if (fd < 0)
+            continue;
+        t->ops->arm(t);
+        fds[n_fds++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+    bool moved = false;
+    for (struct node *n = lane->nodes; n; n = n->next)
+        moved |= node_step(n);
+    (void)poll(fds, n_fds, moved ? 0 : SLEEP_MS);
+    if (fds[0].revents) {
+        uint64_t count;
+        (void)!read(lane->event_fd, &count, sizeof(count));
+    }
+    for (struct node *n = lane->nodes; n; n = n->next) {
+        struct trib_transport *t = n->channel->engine.transport;
+        if (t->ops->descriptor(t) >= 0)
+            t->ops->wait(t, 0);
+    }
+}
+
+static void wait_for_node(struct lane *lane)
+{
+    struct pollfd fd = {.fd = lane->event_fd, .events = POLLIN};
+    uint64_t count;
+
+    (void)poll(&fd, 1, -1);
+    (void)!read(lane->event_fd, &count, sizeof(count));
+}
+
+static void *run(void *arg)
+{
+    struct lane *lane = arg;
+    unsigned idle = 0;
+
+    while (!atomic_load(&lane->stop)) {
+        take_added(lane);
+        dispose_ended(lane);
+        if (!lane->nodes) {
+            wait_for_node(lane);
+            continue;
+        }
+        if (serve(lane))
+            idle = 0;
+        else if (++idle > EAGER)
+            sleep_for_work(lane);
+        else
+            sched_yield();
+    }
+    return NULL;
+}
+
+trib_status_t lane_start(int number, struct trib_error *err, struct lane **out)
+{
+    struct lane *lane = calloc(1, sizeof(*lane));
+
+    *out = NULL;
+    if (!lane)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a thread that sums");
+    lane->number = number;
+    trib_turns_init(&lane->share, TURN_BYTES);
+    pthread_mutex_init(&lane->mutex, NULL);
+    lane->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    errno = lane->event_fd < 0 ? errno : trib_thread_start(&lane->thread, run, lane);
+    if (errno) {
+        (void)trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread that sums: %m");
+        free(lane);
+        return TRIB_ERR_SYSTEM;
+    }
+    *out = lane;
+    return TRIB_OK;
+}
+
+void lane_stop(struct lane *lane)
+{
+    atomic_store(&lane->stop, true);
+    lane_wake(lane);
+    pthread_join(lane->thread, NULL);
+    pthread_mutex_destroy(&lane->mutex);
+    close(lane->event_fd);
+    free(lane);
+}
+
+void lane_add(struct lane *lane, struct node *n)
+{
+    atomic_fetch_add(&lane->load, 1);
+    pthread_mutex_lock(&lane->mutex);
+    n->next = lane->added;
+    lane->added = n;
+    pthread_mutex_unlock(&lane->mutex);
+    lane_wake(lane);
+}
+
+void lane_wake(struct lane *lane)
+{
+    const uint64_t one = 1;
+
+    (void)!write(lane->event_fd, &one, sizeof(one));
+}
+
+int lane_load(const struct lane *lane)
+{
+    return atomic_load(&lane->load);
+}

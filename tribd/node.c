@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "base/wait.h"
+#include "tribd/lane.h"
+
+static void wake_server(const struct node *n)
+{
+    const uint64_t one = 1;
+
+    (void)!write(n->wake_fd, &one, sizeof(one));
+}
+
+static void set_state(struct node *n, enum node_state state)
+{
+    atomic_store(&n->state, state);
+    wake_server(n);
+}
+
+/* Settings of strangers ------------------------------------------------------------------- */
+
+/* Names of backends alone: decorators and parameters are for tests and for one's own ranks. */
+static bool takes_transport(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!((text[i] >= 'a' && text[i] <= 'z') || text[i] == '_'))
+            return false;
+    return len > 0;
+}
+
+/*
+ * "transport=tcp algorithm=auto codec=…": the ranks' transport where this service has none of
+ * its own, and what ranks must agree on.
+ */
+static trib_status_t load_settings(struct node *n, const char *text, struct trib_error *err)
+{
+    char list[TRIB_CONTROL_SETTINGS_MAX + 64], own[TRIB_CONFIG_TEXT_BYTES];
+    size_t at = 0;
+
+    trib_status_t st = trib_config_load(&n->cfg, NULL, &n->log, err);
+    if (st != TRIB_OK)
+        return st;
+    snprintf(own, sizeof(own), "%s", n->cfg.transport);
+    while (*text) {
+        const size_t len = strcspn(text, " ");
+        const bool transport = strncmp(text, "transport=", 10) == 0;
+        if (transport && strcmp(own, "auto") == 0 && !takes_transport(text + 10, len - 10))
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "transport %.*s has decorators or parameters, which a service "
+                             "does not take from a job",
+                             (int)(len - 10 < 60 ? len - 10 : 60), text + 10);
+        if (len && at + len + 2 < sizeof(list) && !(transport && strcmp(own, "auto") != 0) &&
+            strncmp(text, "service=", 8) != 0) {
+            memcpy(list + at, text, len);
+            at += len;
+            list[at++] = ';';
+        }
+        text += len + strspn(text + len, " ");
+    }
+    list[at] = 0;
+    st = trib_config_load(&n->cfg, list, &n->log, err);
+    return st;
+}
+
+/* Meeting --------------------------------------------------------------------------------- */
+
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+{
+    struct node *n = arg;
+    const uint32_t total = (uint32_t)(n->ranks + n->services);
+    const uint64_t until = trib_deadline_ms(n->cfg.boot_timeout_ms);
+    trib_status_t st = TRIB_OK;
+
+    (void)phase;
+    pthread_mutex_lock(&n->mutex);
+    n->each = bytes;
+    n->blobs = out;
+    n->n_given = 0;
+    n->sent = false;
+    memcpy(n->blobs + (size_t)(n->ranks + n->index) * bytes, in, bytes);
+    wake_server(n);
+    while (n->n_given < total && st == TRIB_OK) {
+        if (atomic_load(&n->ending))
+            st = TRIB_ERR_ABORTED;
+        else if (!trib_cond_wait(&n->met, &n->mutex, until))
+            st = TRIB_ERR_TIMEOUT;
+    }
+    n->blobs = NULL;
+    n->exchange++;
+    pthread_mutex_unlock(&n->mutex);
+    return st;
+}
+
+bool node_sent(struct node *n, struct trib_control *out, uint8_t *room, size_t bytes)
+{
+    pthread_mutex_lock(&n->mutex);
+    const bool has = n->blobs && !n->sent && n->each <= bytes;
+    if (has) {
+        const uint32_t own = (uint32_t)(n->ranks + n->index);
+        memcpy(room, n->blobs + (size_t)own * n->each, n->each);
+        *out = (struct trib_control){
+            .kind = TRIB_CONTROL_BLOBS,
+            .blobs = {.exchange = n->exchange,
+                      .total = (uint32_t)(n->ranks + n->services),
+                      .first = own,
+                      .count = 1,
+                      .each = (uint32_t)n->each,
+                      .data = {room, (uint32_t)n->each}}};
+        n->sent = true;
+    }
+    pthread_mutex_unlock(&n->mutex);
+    return has;
+}
+
+bool node_give(struct node *n, const struct trib_control_blobs *b)
+{
+    const uint32_t total = (uint32_t)(n->ranks + n->services);
+
+    pthread_mutex_lock(&n->mutex);
+    const bool fits = n->blobs && n->sent && b->exchange == n->exchange &&
+                      b->total == total && b->each == n->each && b->first == n->n_given &&
+                      b->count <= total - b->first;
+    if (fits) {
+        memcpy(n->blobs + (size_t)b->first * n->each, b->data.at, b->data.n);
+        n->n_given += b->count;
+        if (n->n_given == total)
+            pthread_cond_signal(&n->met);
+    }
+    pthread_mutex_unlock(&n->mutex);
+    return fits;
+}
+
+/* Links to all ranks now: a lane must not wait for a rank that does not answer. */
+static trib_status_t connect_ranks(struct node *n, struct trib_error *err)
+{
+    struct trib_engine *e = &n->channel->engine;
+    trib_status_t st = TRIB_OK;
+
+    for (int r = 0; r < n->ranks && st == TRIB_OK && !atomic_load(&n->ending); r++)
+        st = trib_engine_connect(e, r, "its service");
+    if (st != TRIB_OK)
+        (void)trib_fail(err, st, "%s",
+                        e->failed ? trib_error_text(&e->failure) : trib_error_text(e->err));
+    return st;
+}
+
+static void *meet_ranks(void *arg)
+{
+    struct node *n = arg;
+    struct trib_channel_opts opts = {
+        .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services};
+    struct trib_exchange x = {meet, n};
+    struct trib_error err = {0};
+
+    trib_status_t st =
+        trib_channel_open(&n->cfg, &n->log, &opts, &x, &err, &n->channel);
+    if (st == TRIB_OK)
+        st = connect_ranks(n, &err);
+    if (st == TRIB_OK && !atomic_load(&n->ending)) {
+        set_state(n, NODE_SERVES);
+        lane_add(n->lane, n);
+        return NULL;
+    }
+    snprintf(n->why, sizeof(n->why), "%.390s",
+             err.status ? trib_error_text(&err) : "the job has left");
+    if (n->channel)
+        trib_channel_dispose(n->channel);
+    n->channel = NULL;
+    set_state(n, NODE_GONE);
+    return NULL;
+}
+
+/* Life ------------------------------------------------------------------------------------ */
+
+trib_status_t node_open(const struct trib_control_join *join, struct lane *lane, int wake_fd,
+                        const struct trib_log *log, struct trib_error *err,
+                        struct node **out)
+{
+    struct node *n = calloc(1, sizeof(*n));
+    pthread_t thread;
+
+    *out = NULL;
+    if (!n)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job");
+    n->log = *log;
+    n->lane = lane;
+    n->wake_fd = wake_fd;
+    n->ranks = (int)join->ranks;
+    n->services = (int)join->nodes;
+    n->index = (int)join->node;
+    snprintf(n->job, sizeof(n->job), "%s", join->job);
+    pthread_mutex_init(&n->mutex, NULL);
+    trib_cond_init(&n->met);
+    trib_turns_weigh(&n->share, TRIB_TURNS_WEIGHT_ONE);
+    trib_status_t st = load_settings(n, join->settings, err);
+    if (st == TRIB_OK) {
+        errno = trib_thread_start(&thread, meet_ranks, n);
+        if (errno)
+            st = trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread: %m");
+    }
+    if (st != TRIB_OK) {
+        node_free(n);
+        return st;
+    }
+    pthread_detach(thread);
+    *out = n;
+    return TRIB_OK;
+}
+
+void node_free(struct node *n)
+{
+    while (n->first) {
+        struct node_announcement *a = n->first;
+        n->first = a->next;
+        free(a);
+    }
+    pthread_cond_destroy(&n->met);
+    pthread_mutex_destroy(&n->mutex);
+    free(n);
+}
+
+trib_status_t node_announce(struct node *n, uint32_t number, const char *text)
+{
+    struct node_announcement *a = calloc(1, sizeof(*a));
+
+    if (!a)
+        return TRIB_ERR_NO_MEMORY;
+    a->number = number;
+    snprintf(a->text, sizeof(a->text), "%s", text);
+    pthread_mutex_lock(&n->mutex);
+    if (n->last)
+        n->last->next = a;
+    else
+        n->first = a;
+    n->last = a;
+    pthread_mutex_unlock(&n->mutex);
+    lane_wake(n->lane);
+    return TRIB_OK;
+}
+
+void node_end(struct node *n)
+{
+    pthread_mutex_lock(&n->mutex);
+    atomic_store(&n->ending, true);
+    pthread_cond_signal(&n->met);
+    pthread_mutex_unlock(&n->mutex);
+    lane_wake(n->lane);
+}
+
+void node_drain(struct node *n)
+{
+    atomic_store(&n->draining, true);
+    lane_wake(n->lane);
+}
+
+/* On its lane ----------------------------------------------------------------------------- */
+
+static struct node_announcement *take_announcement(struct node *n)
+{
+    struct node_announcement *a = NULL;
+
+    if (pthread_mutex_trylock(&n->mutex) != 0)
+        return NULL;
+    if (n->first) {
+        a = n->first;
+        n->first = a->next;
+        if (!n->first)
+            n->last = NULL;
+    }
+    pthread_mutex_unlock(&n->mutex);
+    return a;
+}
+
+static bool take_announcements(struct node *n)
+{
+    struct node_announcement *a;
+    bool moved = false;
+
+    while (!n->channel->engine.failed && (a = take_announcement(n))) {
+        const trib_status_t st = trib_channel_take(n->channel, a->number, a->text);
+        if (st != TRIB_OK) {
+            char why[400];
+            snprintf(why, sizeof(why), "a service refuses plan %u: %.300s", a->number,
+                     trib_last_error(n->channel));
+            trib_engine_fail(&n->channel->engine, st, why);
+        }
+        free(a);
+        moved = true;
+    }
+    return moved;
+}
+
+bool node_step(struct node *n)
+{
+    struct trib_engine *e = &n->channel->engine;
+
+    if (e->failed)
+        return false;
+    bool moved = take_announcements(n);
+    if (!e->failed)
+        moved |= trib_channel_step(n->channel);
+    if (!e->failed)
+        return moved;
+    snprintf(n->why, sizeof(n->why), "%.390s", trib_error_text(&e->failure));
+    set_state(n, NODE_FAILED);
+    return true;
+}
+
+void node_dispose(struct node *n)
+{
+    trib_channel_dispose(n->channel);
+    n->channel = NULL;
+    set_state(n, NODE_GONE);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a job has in this process: one node of its channel (core/channel.h), with an engine, a
+ * transport and slots of its own, so that nothing of it is within another job's reach.
+ *
+ *     server's thread                  node                      a thread that sums
+ *      JOIN ──────────────▶ node_open: a thread meets the ranks
+ *      BLOBS ◀──▶ node_sent, node_give (trib_comm_meet)
+ *                           … and gives the node to ──────────▶ lane_add: steps it
+ *      PLAN ──────────────▶ node_announce ────────────────────▶ makes the plan
+ *      GOODBYE ───────────▶ node_end ─────────────────────────▶ disposes of it: NODE_GONE
+ */
+#ifndef TRIBD_NODE_H
+#define TRIBD_NODE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "agg/control.h"
+#include "agg/turns.h"
+#include "core/channel.h"
+
+struct lane;
+
+enum node_state {
+    NODE_MEETS,  /* its ranks, on a thread of its own */
+    NODE_SERVES, /* on a lane */
+    NODE_FAILED, /* on a lane, to be ended: `why` says why */
+    NODE_GONE,   /* nobody uses it any more: node_free */
+};
+
+struct node_announcement {
+    struct node_announcement *next;
+    uint32_t number;
+    char text[TRIB_CONTROL_PLAN_MAX + 1];
+};
+
+struct node {
+    struct node *next; /* on its lane */
+    struct lane *lane;
+    struct trib_turns_member share;
+    char job[TRIB_CONTROL_JOB_MAX + 1];
+    int ranks, services, index;
+    struct trib_config cfg;
+    struct trib_log log;
+    int wake_fd; /* an eventfd of the server: something for it to look at */
+    int timeout_ms;
+    _Atomic int state; /* enum node_state */
+    _Atomic bool ending;
+    _Atomic bool draining; /* end it between two operations */
+    struct trib_comm *channel;
+    char why[400]; /* FAILED, GONE after a failure */
+
+    /* under mutex */
+    pthread_mutex_t mutex;
+    pthread_cond_t met;
+    uint8_t *blobs; /* [(ranks + services) * each] of the exchange under way, or NULL */
+    size_t each;
+    uint32_t exchange;
+    uint32_t n_given;
+    bool sent; /* this node's own blob has gone to rank 0 */
+    struct node_announcement *first, *last;
+};
+
+/**
+ * node_open - of a job that was admitted; its thread begins to meet the ranks.
+ *
+ * settings  of JOIN: any text
+ * errors    TRIB_ERR_CONFIG: settings that a service does not take; TRIB_ERR_NO_MEMORY,
+ *           TRIB_ERR_SYSTEM; the sentence is in err
+ */
+trib_status_t node_open(const struct trib_control_join *join, struct lane *lane, int wake_fd,
+                        const struct trib_log *log, struct trib_error *err,
+                        struct node **out);
+
+/** node_free - one that is gone. */
+void node_free(struct node *n);
+
+/** node_sent - has it a blob for rank 0? Copied into out, once for each exchange. */
+bool node_sent(struct node *n, struct trib_control *out, uint8_t *room, size_t bytes);
+
+/** node_give - blobs from rank 0; false: not of this exchange. */
+bool node_give(struct node *n, const struct trib_control_blobs *blobs);
+
+/** node_announce - a plan of rank 0's; TRIB_ERR_NO_MEMORY. */
+trib_status_t node_announce(struct node *n, uint32_t number, const char *text);
+
+/** node_end - whatever it does; it will be GONE. */
+void node_end(struct node *n);
+
+/** node_drain - end it between two operations. */
+void node_drain(struct node *n);
+
+/** node_step - of its lane: what it can do now; false: nothing. */
+bool node_step(struct node *n);
+
+/** node_dispose - of its lane: it is ending; then it is GONE. */
+void node_dispose(struct node *n);
+
+#endif

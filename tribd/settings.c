@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+enum type { TEXT, NUMBER };
+
+struct row {
+    const char *name;
+    enum type type;
+    const char *def;
+    unsigned long min, max;
+    const char *unit, *doc;
+    size_t offset;
+};
+
+static const struct row rows[] = {
+#define X(name, type, def, min, max, unit, doc) \
+    {#name, type, def, min, max, unit, doc, offsetof(struct settings, name)},
+#include "tribd/settings.def"
+#undef X
+};
+
+enum { ROWS = sizeof(rows) / sizeof(*rows) };
+
+struct source {
+    struct settings *settings;
+    struct trib_error *err;
+    trib_status_t status;
+    const char *file;
+};
+
+static void *field(struct settings *s, const struct row *r)
+{
+    return (char *)s + r->offset;
+}
+
+/* false, and why: "must be 1 to 4096 jobs". */
+static bool set(struct settings *s, const struct row *r, const char *value, char *why,
+                size_t bytes)
+{
+    if (r->type == TEXT) {
+        if (strlen(value) < SETTINGS_TEXT_BYTES) {
+            snprintf(field(s, r), SETTINGS_TEXT_BYTES, "%s", value);
+            return true;
+        }
+        snprintf(why, bytes, "has more than %d characters", SETTINGS_TEXT_BYTES - 1);
+        return false;
+    }
+    char *end;
+    errno = 0;
+    const unsigned long n = strtoul(value, &end, 10);
+    if (!isdigit((unsigned char)value[0]) || *end || errno || n < r->min || n > r->max) {
+        snprintf(why, bytes, "must be a number, %lu to %lu %s", r->min, r->max, r->unit);
+        return false;
+    }
+    *(uint32_t *)field(s, r) = (uint32_t)n;
+    return true;
+}
+
+static const struct row *find(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static const char *nearest(const char *name)
+{
+    const char *names[ROWS];
+
+    for (int i = 0; i < ROWS; i++)
+        names[i] = rows[i].name;
+    return trib_text_nearest(name, names, ROWS);
+}
+
+static int take_line(void *user, const char *section, const char *name, const char *value)
+{
+    struct source *src = user;
+    const struct row *r = find(name);
+    char why[120];
+
+    (void)section; /* sections are for people */
+    if (src->status != TRIB_OK)
+        return 0;
+    if (!r) {
+        const char *near = nearest(name);
+        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: there is no setting \"%s\"%s%s",
+                                src->file, name, near ? "; did you mean " : "",
+                                near ? near : "");
+    } else if (!set(src->settings, r, value, why, sizeof(why))) {
+        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %s = %s: it %s", src->file, name,
+                                value, why);
+    }
+    return src->status == TRIB_OK;
+}
+
+static trib_status_t load_file(struct source *src)
+{
+    FILE *f = fopen(src->file, "re");
+
+    if (!f)
+        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %m", src->file);
+    const int line = ini_parse_file(f, take_line, src);
+    fclose(f);
+    if (src->status == TRIB_OK && line)
+        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s line %d is not \"name = value\"",
+                         src->file, line);
+    return src->status;
+}
+
+static trib_status_t load_variables(struct source *src)
+{
+    for (int i = 0; i < ROWS; i++) {
+        char variable[64] = "TRIBD_", why[120];
+        size_t at = strlen(variable);
+        for (const char *p = rows[i].name; *p; p++)
+            variable[at++] = (char)toupper((unsigned char)*p);
+        variable[at] = 0;
+        const char *value = getenv(variable);
+        if (value && !set(src->settings, &rows[i], value, why, sizeof(why)))
+            return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%s: it %s", variable, value, why);
+    }
+    return TRIB_OK;
+}
+
+trib_status_t settings_load(const char *file, struct settings *out, struct trib_error *err)
+{
+    struct source src = {.settings = out, .err = err, .file = file};
+    char why[120];
+
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < ROWS; i++)
+        if (!set(out, &rows[i], rows[i].def, why, sizeof(why)))
+            abort(); /* settings.def contradicts itself */
+    if (file) {
+        const trib_status_t st = load_file(&src);
+        if (st != TRIB_OK)
+            return st;
+    }
+    return load_variables(&src);
+}
+
+void settings_help(void)
+{
+    for (int i = 0; i < ROWS; i++)
+        printf("  %-11s %s%s%s%s [%s]\n", rows[i].name, rows[i].unit, rows[i].unit[0] ? " " : "",
+               rows[i].doc, "", rows[i].def);
+}
+
+void settings_print(const struct settings *s)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const void *at = (const char *)s + rows[i].offset;
+        if (rows[i].type == TEXT)
+            printf("%s = %s\n", rows[i].name, (const char *)at);
+        else
+            printf("%s = %u\n", rows[i].name, *(const uint32_t *)at);
+    }
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tribd is told: by its file, then by TRIBD_* variables. Read once. */
+#ifndef TRIBD_SETTINGS_H
+#define TRIBD_SETTINGS_H
+
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+struct trib_error;
+
+#define SETTINGS_TEXT_BYTES 512
+
+#define SETTINGS_FIELD_TEXT(name) char name[SETTINGS_TEXT_BYTES];
+#define SETTINGS_FIELD_NUMBER(name) uint32_t name;
+
+struct settings {
+#define X(name, type, def, min, max, unit, doc) SETTINGS_FIELD_##type(name)
+#include "tribd/settings.def"
+#undef X
+};
+
+/**
+ * settings_load - defaults, the file, the environment.
+ *
+ * file     NULL: none
+ * errors   TRIB_ERR_CONFIG: which line or variable is wrong, and how
+ */
+trib_status_t settings_load(const char *file, struct settings *out, struct trib_error *err);
+
+/** settings_help - a line for each, to standard output. */
+void settings_help(void);
+
+/** settings_print - name = value, as its file has them, to standard output. */
+void settings_print(const struct settings *s);
+
+#endif
