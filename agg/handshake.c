@@ -396,6 +396,11 @@ struct trib_seal *trib_handshake_seal(struct trib_handshake *hs)
 
     assert(hs->state == TRIB_HANDSHAKE_DONE);
     hs->seal = NULL;
+    if (hs->auth->crypt) {
+        trib_crypt_wipe(hs->auth->crypt, &hs->pair, sizeof(hs->pair));
+        trib_crypt_wipe(hs->auth->crypt, hs->secret, sizeof(hs->secret));
+        trib_crypt_wipe(hs->auth->crypt, &hs->keys, sizeof(hs->keys));
+    }
     return seal;
 }
 

@@ -17,6 +17,8 @@
 #include "base/wait.h"
 
 #define MS UINT64_C(1000000)
+/* In one step: who never stops talking does not keep others waiting. */
+#define READS_MAX 4
 
 _Static_assert(TRIB_CONTROL_SEAL_BYTES == TRIB_SEAL_BYTES, "as agg/crypt.h says");
 
@@ -230,6 +232,7 @@ static trib_status_t take_message(struct trib_session *s,
 static trib_status_t take_all(struct trib_session *s, struct trib_control *out)
 {
     struct trib_control_frame frame;
+    int reads = 0;
 
     for (;;) {
         trib_status_t status = trib_control_conn_take(
@@ -243,6 +246,8 @@ static trib_status_t take_all(struct trib_session *s, struct trib_control *out)
                 return status;
             continue;
         }
+        if (reads++ == READS_MAX)
+            return status;
         status = trib_control_conn_fill(s->conn);
         if (status < 0)
             return lost(s, errno);

@@ -50,11 +50,12 @@ uint64_t trib_session_due(const struct trib_session *session);
 /**
  * trib_session_step - go on, when the socket is ready and when it is due.
  *
- * out       valid until the next call; never HELLO, WELCOME, AUTH, ALIVE or ERROR. A
- * JOIN names the job that was authenticated, else it would have been an error returns
- * TRIB_OK: a message, and there may be another; TRIB_INPROGRESS: none yet; an error,
- * for good: the session has ended, and the other side was told why errors    of
- * trib_handshake_take; TRIB_ERR_TIMEOUT: the handshake took too long;
+ * Takes at most 128 KiB, so the socket may stay ready: epoll must not be
+ * edge-triggered. out       valid until the next call; never HELLO, WELCOME, AUTH,
+ * ALIVE or ERROR. A JOIN names the job that was authenticated, else it would have been
+ * an error returns TRIB_OK: a message, and there may be another; TRIB_INPROGRESS: none
+ * yet; an error, for good: the session has ended, and the other side was told why
+ * errors    of trib_handshake_take; TRIB_ERR_TIMEOUT: the handshake took too long;
  *           TRIB_ERR_PEER_LOST; TRIB_ERR_PROTOCOL: not a message, or not as it was
  *           sealed; TRIB_ERR_ABORTED: the other side has ended it, and says why
  */

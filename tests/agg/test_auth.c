@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/agg/authtest.h"
 
+#include "agg/auth_methods.h"
 #include "build-config.h"
 
 static struct munged munged;
@@ -62,6 +63,41 @@ static void test_meets(void **state)
         meeting_end(&m);
         trib_auth_free(a);
         trib_auth_free(b);
+    }
+}
+
+static bool all_zero(const void *bytes, size_t n)
+{
+    const uint8_t *at = bytes;
+
+    while (n && at[n - 1] == 0)
+        n--;
+    return n == 0;
+}
+
+/* Once the seal is made, nothing is left by which it could be made again. */
+static void test_forgets(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        if (!have(methods[i]))
+            continue;
+        struct trib_auth *auth = open_auth(methods[i], "key");
+        struct meeting m = {.job.auth = auth, .aggregator.auth = auth};
+        meeting_run(&m);
+        assert_true(meeting_well(&m));
+        struct trib_handshake *both[] = {m.job.hs, m.aggregator.hs};
+        for (int side = 0; side < 2; side++) {
+            const struct trib_handshake *hs = both[side];
+            assert_false(all_zero(hs->secret, sizeof(hs->secret)));
+            assert_false(all_zero(&hs->keys, sizeof(hs->keys)));
+            trib_seal_free(trib_handshake_seal(both[side]));
+            assert_true(all_zero(hs->secret, sizeof(hs->secret)));
+            assert_true(all_zero(&hs->pair, sizeof(hs->pair)));
+            assert_true(all_zero(&hs->keys, sizeof(hs->keys)));
+        }
+        meeting_end(&m);
+        trib_auth_free(auth);
     }
 }
 
@@ -504,13 +540,14 @@ static int end(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meets),         cmocka_unit_test(test_preference),
-        cmocka_unit_test(test_wrong_key),     cmocka_unit_test(test_none),
-        cmocka_unit_test(test_other_realm),   cmocka_unit_test(test_users),
-        cmocka_unit_test(test_flipped_bits),  cmocka_unit_test(test_downgrade),
-        cmocka_unit_test(test_replay),        cmocka_unit_test(test_reflection),
-        cmocka_unit_test(test_out_of_turn),   cmocka_unit_test(test_key_files),
-        cmocka_unit_test(test_nothing_there), cmocka_unit_test(test_stopped_munged),
+        cmocka_unit_test(test_meets),          cmocka_unit_test(test_forgets),
+        cmocka_unit_test(test_preference),     cmocka_unit_test(test_wrong_key),
+        cmocka_unit_test(test_none),           cmocka_unit_test(test_other_realm),
+        cmocka_unit_test(test_users),          cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_downgrade),      cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_reflection),     cmocka_unit_test(test_out_of_turn),
+        cmocka_unit_test(test_key_files),      cmocka_unit_test(test_nothing_there),
+        cmocka_unit_test(test_stopped_munged),
     };
     static const struct CMUnitTest absent[] = {
         cmocka_unit_test(test_without_libsodium)};

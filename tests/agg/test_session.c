@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "agg/crypt.h"
@@ -394,6 +395,36 @@ static void test_silence_and_alive(void **state)
     trib_auth_free(l.auth);
 }
 
+/* Who says ALIVE without end does not keep a step from returning; nothing is lost. */
+static void test_chatter(void **state)
+{
+    static uint8_t chatter[15000 * TRIB_CONTROL_HEAD_BYTES];
+    struct trib_control alive = {.kind = TRIB_CONTROL_ALIVE};
+    struct trib_control bye = {.kind = TRIB_CONTROL_GOODBYE};
+    struct line l;
+    struct sealed f;
+    size_t used;
+    int left = 0;
+
+    (void)state;
+    line_open(&l, "none");
+    for (size_t at = 0; at < sizeof(chatter); at += used)
+        assert_status(
+            trib_control_put(&alive, chatter + at, sizeof(chatter) - at, &used),
+            TRIB_OK);
+    assert_int_equal(write(l.near[1], chatter, sizeof(chatter)), sizeof(chatter));
+    assert_status(trib_session_step(l.aggregator, &l.got), TRIB_INPROGRESS);
+    assert_int_equal(ioctl(trib_session_fd(l.aggregator), FIONREAD, &left), 0);
+    assert_true(left > 0);
+    assert_status(trib_control_put(&bye, f.bytes, sizeof(f.bytes), &f.n), TRIB_OK);
+    write_frame(l.near[1], &f);
+    assert_status(trib_session_take_wait(
+                      l.aggregator, trib_deadline_ms(tribtest_patience_ms()), &l.got),
+                  TRIB_OK);
+    assert_int_equal(l.got.kind, TRIB_CONTROL_GOODBYE);
+    line_close(&l);
+}
+
 static void test_closed(void **state)
 {
     struct line l;
@@ -543,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_other_job),
         cmocka_unit_test(test_silent_in_handshake),
         cmocka_unit_test(test_silence_and_alive),
+        cmocka_unit_test(test_chatter),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_stranger),
         cmocka_unit_test(test_blocking),
