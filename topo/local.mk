@@ -3,6 +3,8 @@ noinst_LTLIBRARIES += libtopo.la
 libtributary_all_la_LIBADD += libtopo.la
 libtopo_la_SOURCES = \
 	topo/cost.c topo/cost.h \
+	topo/groups.c topo/groups.h \
+	topo/leaders.c topo/leaders.h \
 	topo/machine.c topo/machine.h \
 	topo/rdma.c topo/rdma.h \
 	topo/sysfs.c

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 topo_tests = \
 	tests/topo/test_cost \
+	tests/topo/test_groups \
+	tests/topo/test_leaders \
 	tests/topo/test_machine \
 	tests/topo/test_rdma
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
+
+EXTRA_DIST += tests/topo/places.h
