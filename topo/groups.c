@@ -41,8 +41,10 @@ static const struct trib_group_kind by_host = {
     .name = "host", .detail = "ranks of a host", .compare = host_compare};
 static const struct trib_group_kind by_numa = {
     .name = "numa", .detail = "ranks of a NUMA node", .compare = numa_compare};
-static const struct trib_group_kind by_nic = {
-    .name = "nic", .detail = "ranks near the same network device", .compare = nic_compare};
+static const struct trib_group_kind by_nic = {.name = "nic",
+                                              .detail =
+                                                  "ranks near the same network device",
+                                              .compare = nic_compare};
 
 const struct trib_group_kind *const trib_group_kinds[] = {&by_host, &by_numa, &by_nic,
                                                           NULL};
@@ -78,16 +80,17 @@ static bool make_room(struct trib_groups *g)
 }
 
 /* Ranks of a group find the number that its lowest rank has been given. */
-static void number_groups(const struct member *sorted, int *lowest, struct trib_groups *g)
+static void number_groups(const struct member *sorted, int *lowest,
+                          struct trib_groups *g)
 {
     for (int i = 0; i < g->size; i++) {
-        bool same = i > 0 && g->kind->compare(sorted[i - 1].place, sorted[i].place) == 0;
+        bool same =
+            i > 0 && g->kind->compare(sorted[i - 1].place, sorted[i].place) == 0;
         lowest[sorted[i].rank] = same ? lowest[sorted[i - 1].rank] : sorted[i].rank;
     }
     g->n = 0;
     for (int rank = 0; rank < g->size; rank++)
-        g->of_rank[rank] =
-            lowest[rank] == rank ? g->n++ : g->of_rank[lowest[rank]];
+        g->of_rank[rank] = lowest[rank] == rank ? g->n++ : g->of_rank[lowest[rank]];
 }
 
 static void list_members(struct trib_groups *g)
@@ -141,8 +144,8 @@ static bool know_their_node(const struct trib_place *places, int size)
 }
 
 /*
- * Between hosts a message costs the most, so their leaders are where to save. Of one host
- * it is memory of another NUMA node; a node with a rank alone has nobody to lead.
+ * Between hosts a message costs the most, so their leaders are where to save. Of one
+ * host it is memory of another NUMA node; a node with a rank alone has nobody to lead.
  */
 static trib_status_t divide_auto(const struct trib_place *places, int size,
                                  struct trib_groups *out)
@@ -177,10 +180,11 @@ static trib_status_t check_places(const struct trib_place *places, int size,
     for (int rank = 0; rank < size; rank++) {
         const struct trib_place *p = &places[rank];
         if (!memchr(p->host, 0, sizeof(p->host)) || !memchr(p->nic, 0, sizeof(p->nic)))
-            return trib_fail(err, TRIB_ERR_INVALID,
-                             "rank %d says a name of its host or network device that does "
-                             "not end: is it of another version?",
-                             rank);
+            return trib_fail(
+                err, TRIB_ERR_INVALID,
+                "rank %d says a name of its host or network device that does "
+                "not end: is it of another version?",
+                rank);
     }
     return TRIB_OK;
 }
@@ -200,8 +204,8 @@ static trib_status_t unknown_kind(const char *kind, struct trib_error *err)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "there are no groups by \"%.40s\"; did you mean \"%s\"?", kind,
                          nearest);
-    return trib_fail(err, TRIB_ERR_INVALID, "there are no groups by \"%.40s\", only by %s",
-                     kind, list);
+    return trib_fail(err, TRIB_ERR_INVALID,
+                     "there are no groups by \"%.40s\", only by %s", kind, list);
 }
 
 trib_status_t trib_groups_make(const struct trib_place *places, int size,

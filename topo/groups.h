@@ -2,7 +2,8 @@
 /*
  * Groups of ranks that are near to each other, from what each rank says of its place.
  *
- * Pure functions: what all ranks know alike goes in, and the same comes out on all of them.
+ * Pure functions: what all ranks know alike goes in, and the same comes out on all of
+ * them.
  */
 #ifndef TOPO_GROUPS_H
 #define TOPO_GROUPS_H
@@ -13,8 +14,9 @@
 
 struct trib_error;
 
-/* Where a rank runs, in its own words; of fixed size, so that ranks can send it. Numbers
- * are those of its host, from 0; -1: not known, or the rank is bound to no single one. */
+/* Where a rank runs, in its own words; of fixed size, so that ranks can send it.
+ * Numbers are those of its host, from 0; -1: not known, or the rank is bound to no
+ * single one. */
 struct trib_place {
     char host[64];
     char nic[32]; /* the nearest network device: "mlx5_0"; "": none, or not known */
@@ -27,7 +29,8 @@ struct trib_place {
 struct trib_group_kind {
     const char *name; /* "numa" */
     const char *detail;
-    int (*compare)(const struct trib_place *a, const struct trib_place *b); /* 0: a group */
+    int (*compare)(const struct trib_place *a,
+                   const struct trib_place *b); /* 0: a group */
 };
 
 /* The widest first; ends with NULL. "auto" is none of them: it chooses one. */
@@ -40,7 +43,8 @@ struct trib_groups {
     int n;
     int smallest; /* ranks of the smallest group */
     int largest;
-    int *first;   /* [n + 1]: group g has members[first[g]] to members[first[g + 1] - 1] */
+    int *
+        first; /* [n + 1]: group g has members[first[g]] to members[first[g + 1] - 1] */
     int *members; /* [size] ranks */
     int *of_rank; /* [size] group of a rank */
 };
@@ -49,8 +53,8 @@ struct trib_groups {
  * trib_groups_make - divide ranks into groups.
  *
  * places   of rank 0 to size - 1
- * kind     the name of a kind, or "auto": hosts where there are several; in one host NUMA
- *          nodes, if each rank knows its own and no node has a rank alone; else one group
+ * kind     the name of a kind, or "auto": hosts where there are several; in one host
+ * NUMA nodes, if each rank knows its own and no node has a rank alone; else one group
  * owner    trib_groups_free, unless it fails
  * errors   TRIB_ERR_INVALID: no such kind, no rank, or a name that does not end;
  *          TRIB_ERR_NO_MEMORY

@@ -11,8 +11,7 @@
 /* One leader more must gain this much to be worth its messages. */
 #define WORTH 1.05
 
-/* How many leaders --------------------------------------------------------------------
- */
+/* --- how many leaders --- */
 
 static int ceil_div(int a, int b)
 {
@@ -24,8 +23,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Up, each rank writes a shard to each leader and a leader takes one of each rank; down, the
- * other way. `turns`: leaders that follow each other on one core. */
+/* Up, each rank writes a shard to each leader and a leader takes one of each rank;
+ * down, the other way. `turns`: leaders that follow each other on one core. */
 static double inside_us(const struct trib_leaders_ask *ask, int leaders, int turns)
 {
     const struct trib_cost_model *model =
@@ -96,19 +95,18 @@ int trib_leaders_choose(const struct trib_leaders_ask *ask)
     return n;
 }
 
-/* Devices of a group ------------------------------------------------------------------
- */
+/* --- devices of a group --- */
 
-/* As people count them: mlx5_2 before mlx5_10, so that the l-th device is the same one on
- * all hosts of a kind. */
+/* As people count them: mlx5_2 before mlx5_10, so that the l-th device is the same one
+ * on all hosts of a kind. */
 static int name_compare(const void *a, const void *b)
 {
     return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Each name of a group once, sorted; room for as many as it has ranks. */
-static int list_nics(const struct trib_groups *groups, const struct trib_place *places, int g,
-                     const char **names)
+static int list_nics(const struct trib_groups *groups, const struct trib_place *places,
+                     int g, const char **names)
 {
     int n = 0;
     int unique = 0;
@@ -123,7 +121,8 @@ static int list_nics(const struct trib_groups *groups, const struct trib_place *
     return unique;
 }
 
-static int count_nics(const struct trib_groups *groups, const struct trib_place *places, int g)
+static int count_nics(const struct trib_groups *groups, const struct trib_place *places,
+                      int g)
 {
     const int *members = groups->members + groups->first[g];
     int n = 0;
@@ -138,8 +137,8 @@ static int count_nics(const struct trib_groups *groups, const struct trib_place 
     return n;
 }
 
-void trib_leaders_ask_of(const struct trib_groups *groups, const struct trib_place *places,
-                         struct trib_leaders_ask *out)
+void trib_leaders_ask_of(const struct trib_groups *groups,
+                         const struct trib_place *places, struct trib_leaders_ask *out)
 {
     *out = (struct trib_leaders_ask){
         .groups = groups->n, .smallest = groups->smallest, .largest = groups->largest};
@@ -150,8 +149,7 @@ void trib_leaders_ask_of(const struct trib_groups *groups, const struct trib_pla
     }
 }
 
-/* Who leads ---------------------------------------------------------------------------
- */
+/* --- who leads --- */
 
 struct appointment {
     const struct trib_place *places;
@@ -230,14 +228,16 @@ static trib_status_t too_many(const struct trib_groups *groups, int n,
     int g = 0;
 
     if (n < 1)
-        return trib_fail(err, TRIB_ERR_INVALID, "%d leaders: a group needs at least one", n);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "%d leaders: a group needs at least one", n);
     while (trib_groups_count(groups, g) != groups->smallest)
         g++;
-    return trib_fail(err, TRIB_ERR_INVALID,
-                     "%d leaders: the group of rank %d (by %s) has %d ranks; take at most "
-                     "%d leaders",
-                     n, groups->members[groups->first[g]], groups->kind->name,
-                     groups->smallest, groups->smallest);
+    return trib_fail(
+        err, TRIB_ERR_INVALID,
+        "%d leaders: the group of rank %d (by %s) has %d ranks; take at most "
+        "%d leaders",
+        n, groups->members[groups->first[g]], groups->kind->name, groups->smallest,
+        groups->smallest);
 }
 
 trib_status_t trib_leaders_appoint(const struct trib_groups *groups,
@@ -251,8 +251,8 @@ trib_status_t trib_leaders_appoint(const struct trib_groups *groups,
     if (!nics || !rank) {
         free(nics);
         free(rank);
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d leaders of %d groups", n,
-                         groups->n);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for %d leaders of %d groups", n, groups->n);
     }
     for (int g = 0; g < groups->n; g++) {
         struct appointment a = {

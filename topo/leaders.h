@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Leaders: the ranks of each group that sum a shard for it and exchange it with the same
- * leader of the other groups.
+ * Leaders: the ranks of each group that sum a shard for it and exchange it with the
+ * same leader of the other groups.
  */
 #ifndef TOPO_LEADERS_H
 #define TOPO_LEADERS_H
@@ -16,11 +16,12 @@ struct trib_leaders_ask {
     int groups;
     int smallest; /* ranks of the smallest group: there are no more leaders */
     int largest;
-    int nics;     /* network devices of a group, the fewest; below 1: one */
-    int cores;    /* of a group, the fewest; 0: one for each rank */
+    int nics; /* network devices of a group, the fewest; below 1: one */
+    int cores; /* of a group, the fewest; 0: one for each rank */
     size_t bytes; /* of the vector that is summed */
-    const struct trib_cost_model *inside;  /* NULL: loads and stores */
-    const struct trib_cost_model *between; /* NULL: a network; its rate is of one device */
+    const struct trib_cost_model *inside; /* NULL: loads and stores */
+    const struct trib_cost_model
+        *between; /* NULL: a network; its rate is of one device */
 };
 
 /* Leader l of group g is rank[g * n + l]. */
@@ -30,8 +31,8 @@ struct trib_leaders {
 };
 
 /** trib_leaders_ask_of - what groups say; cores and bytes are left to the caller. */
-void trib_leaders_ask_of(const struct trib_groups *groups, const struct trib_place *places,
-                         struct trib_leaders_ask *out);
+void trib_leaders_ask_of(const struct trib_groups *groups,
+                         const struct trib_place *places, struct trib_leaders_ask *out);
 
 /**
  * trib_leaders_us - what an all-reduce costs with so many leaders, in microseconds.
@@ -48,14 +49,15 @@ double trib_leaders_us(const struct trib_leaders_ask *ask, int leaders);
  * trib_leaders_choose - how many leaders each group is to have.
  *
  * As many as there are devices at least, then multiples of that, so that devices carry
- * the same; of these the fewest with which the cost is within 5 % of the least. Never more than
- * the smallest group has ranks.
+ * the same; of these the fewest with which the cost is within 5 % of the least. Never
+ * more than the smallest group has ranks.
  */
 int trib_leaders_choose(const struct trib_leaders_ask *ask);
 
 /**
- * trib_leaders_appoint - which ranks lead: leader l is near the l-th device of its group,
- * and leaders are spread over packages, NUMA nodes and caches; otherwise the lowest ranks.
+ * trib_leaders_appoint - which ranks lead: leader l is near the l-th device of its
+ * group, and leaders are spread over packages, NUMA nodes and caches; otherwise the
+ * lowest ranks.
  *
  * n        leaders of each group: 1 to groups->smallest
  * owner    trib_leaders_free, unless it fails

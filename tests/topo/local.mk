@@ -2,10 +2,12 @@
 topo_tests = \
 	tests/topo/test_cost \
 	tests/topo/test_groups \
+	tests/topo/test_hostlist \
 	tests/topo/test_leaders \
 	tests/topo/test_machine \
+	tests/topo/test_racks \
 	tests/topo/test_rdma
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
 
-EXTRA_DIST += tests/topo/places.h
+EXTRA_DIST += tests/topo/data tests/topo/places.h

@@ -10,8 +10,9 @@
 #include "topo/groups.h"
 
 /*
- * Rank r of `per_host` ranks a host; each host has two packages of two NUMA nodes of two
- * L3 caches, and `nics` devices; ranks fill the nodes in blocks, as launchers bind them.
+ * Rank r of `per_host` ranks a host; each host has two packages of two NUMA nodes of
+ * two L3 caches, and `nics` devices; ranks fill the nodes in blocks, as launchers bind
+ * them.
  */
 static inline struct trib_place place_of(int rank, int per_host, int nics)
 {

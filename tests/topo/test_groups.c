@@ -74,7 +74,8 @@ static void test_order(void **state)
     trib_groups_free(&groups);
 }
 
-static void check_auto(const struct trib_place *places, int size, const char *kind, int n)
+static void check_auto(const struct trib_place *places, int size, const char *kind,
+                       int n)
 {
     struct trib_groups groups;
 
@@ -110,8 +111,8 @@ static void test_partition(void **state)
             places[rank] = place_of(rank * 7919 % RANKS_MAX, 24, 3);
         for (int k = 0; trib_group_kinds[k]; k++) {
             struct trib_groups groups;
-            assert_status(trib_groups_make(places, size, trib_group_kinds[k]->name, NULL,
-                                           &groups),
+            assert_status(trib_groups_make(places, size, trib_group_kinds[k]->name,
+                                           NULL, &groups),
                           TRIB_OK);
             for (int a = 0; a < size; a++)
                 for (int b = 0; b <= a; b++)
@@ -134,7 +135,8 @@ static void test_errors(void **state)
     assert_status(trib_groups_make(places, 2, "hsot", &err, &groups), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "did you mean \"host\"?"));
     trib_error_clear(&err);
-    assert_status(trib_groups_make(places, 2, "colour", &err, &groups), TRIB_ERR_INVALID);
+    assert_status(trib_groups_make(places, 2, "colour", &err, &groups),
+                  TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "only by auto, host, numa, nic"));
     trib_error_clear(&err);
     assert_status(trib_groups_make(places, 0, "auto", &err, &groups), TRIB_ERR_INVALID);
@@ -147,8 +149,8 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_auto),  cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_kinds),  cmocka_unit_test(test_order),
+        cmocka_unit_test(test_auto),   cmocka_unit_test(test_partition),
         cmocka_unit_test(test_errors),
     };
 

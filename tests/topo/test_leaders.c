@@ -16,8 +16,8 @@ static void make(struct trib_place *places, int size, int per_host, int nics,
 }
 
 /* "0 4|8 12": the leaders of each group. */
-static void check(const struct trib_groups *groups, const struct trib_place *places, int n,
-                  const char *expected)
+static void check(const struct trib_groups *groups, const struct trib_place *places,
+                  int n, const char *expected)
 {
     struct trib_leaders leaders;
     char text[1024] = "";
@@ -60,11 +60,13 @@ static void test_devices(void **state)
     make(places, 16, 8, 2, &groups);
     check(&groups, places, 2, "0 4|8 12");
     check(&groups, places, 4, "0 4 2 6|8 12 10 14");
-    for (int rank = 8; rank < 16; rank++) /* the second host counts them the other way */
+    for (int rank = 8; rank < 16;
+         rank++) /* the second host counts them the other way */
         snprintf(places[rank].nic, sizeof(places[rank].nic), "mlx5_%d", rank < 12);
     check(&groups, places, 2, "0 4|12 8");
     for (int rank = 0; rank < 8; rank++)
-        snprintf(places[rank].nic, sizeof(places[rank].nic), "mlx5_%d", rank < 4 ? 10 : 9);
+        snprintf(places[rank].nic, sizeof(places[rank].nic), "mlx5_%d",
+                 rank < 4 ? 10 : 9);
     check(&groups, places, 2, "4 0|12 8"); /* 9 before 10 */
     trib_groups_free(&groups);
 }
@@ -141,8 +143,8 @@ static void test_ask(void **state)
     trib_groups_free(&groups);
 }
 
-/* What a host's one link carries does not depend on how many leaders share it; what they
- * sum does. Each term is counted by hand here. */
+/* What a host's one link carries does not depend on how many leaders share it; what
+ * they sum does. Each term is counted by hand here. */
 static void test_cost(void **state)
 {
     static const struct trib_cost_model inside = {.wire_Bps = 1e9, .sum_Bps = 1e9};
