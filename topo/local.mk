@@ -5,6 +5,9 @@ libtopo_la_SOURCES = \
 	topo/cost.c topo/cost.h \
 	topo/groups.c topo/groups.h \
 	topo/hostlist.c topo/hostlist.h \
+	topo/hwloc_open.h \
+	topo/layout.c topo/layout.h \
+	topo/layout_hwloc.c topo/layout_hwloc.h \
 	topo/leaders.c topo/leaders.h \
 	topo/machine.c topo/machine.h \
 	topo/racks.c topo/racks.h \

@@ -3,6 +3,7 @@ topo_tests = \
 	tests/topo/test_cost \
 	tests/topo/test_groups \
 	tests/topo/test_hostlist \
+	tests/topo/test_layout \
 	tests/topo/test_leaders \
 	tests/topo/test_machine \
 	tests/topo/test_racks \
@@ -10,4 +11,4 @@ topo_tests = \
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
 
-EXTRA_DIST += tests/topo/data tests/topo/places.h
+EXTRA_DIST += tests/topo/data tests/topo/data.h tests/topo/places.h

@@ -2,6 +2,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "base/error.h"
+#include "tests/topo/data.h"
 #include "topo/racks.h"
 
 #define TEXT_BYTES 4096
@@ -20,13 +21,10 @@ static struct trib_racks *parse(const char *text, const char *format)
 
 static struct trib_racks *read_data(const char *name)
 {
-    const char *top = getenv("abs_top_srcdir");
     struct trib_racks *racks = NULL;
     struct trib_error err = {0};
-    char path[512];
 
-    snprintf(path, sizeof(path), "%s/tests/topo/data/%s", top ? top : ".", name);
-    if (trib_racks_read(path, NULL, &err, &racks) != TRIB_OK)
+    if (trib_racks_read(data_path(name).text, NULL, &err, &racks) != TRIB_OK)
         fail_msg("%s", err.text);
     return racks;
 }
