@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-_Static_assert(sizeof(struct trib_place) == 108, "ranks send it to each other");
+_Static_assert(sizeof(struct trib_rank_place) == 108, "ranks send it to each other");
 
 #define KINDS_MAX 8
 
@@ -18,19 +18,21 @@ static int number_compare(int32_t a, int32_t b)
     return (a > b) - (a < b);
 }
 
-static int host_compare(const struct trib_place *a, const struct trib_place *b)
+static int host_compare(const struct trib_rank_place *a,
+                        const struct trib_rank_place *b)
 {
     return strcmp(a->host, b->host);
 }
 
-static int numa_compare(const struct trib_place *a, const struct trib_place *b)
+static int numa_compare(const struct trib_rank_place *a,
+                        const struct trib_rank_place *b)
 {
     int hosts = host_compare(a, b);
 
     return hosts ? hosts : number_compare(a->numa, b->numa);
 }
 
-static int nic_compare(const struct trib_place *a, const struct trib_place *b)
+static int nic_compare(const struct trib_rank_place *a, const struct trib_rank_place *b)
 {
     int hosts = host_compare(a, b);
 
@@ -52,7 +54,7 @@ const struct trib_group_kind *const trib_group_kinds[] = {&by_host, &by_numa, &b
 /* What qsort compares. */
 struct member {
     const struct trib_group_kind *kind;
-    const struct trib_place *place;
+    const struct trib_rank_place *place;
     int rank;
 };
 
@@ -114,7 +116,7 @@ static void list_members(struct trib_groups *g)
     assert(g->first[g->n] == g->size);
 }
 
-static trib_status_t divide(const struct trib_place *places, int size,
+static trib_status_t divide(const struct trib_rank_place *places, int size,
                             const struct trib_group_kind *kind, struct trib_groups *out)
 {
     struct member *sorted = malloc((size_t)size * sizeof(*sorted));
@@ -135,7 +137,7 @@ static trib_status_t divide(const struct trib_place *places, int size,
     return room ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-static bool know_their_node(const struct trib_place *places, int size)
+static bool know_their_node(const struct trib_rank_place *places, int size)
 {
     for (int rank = 0; rank < size; rank++)
         if (places[rank].numa < 0)
@@ -147,7 +149,7 @@ static bool know_their_node(const struct trib_place *places, int size)
  * Between hosts a message costs the most, so their leaders are where to save. Of one
  * host it is memory of another NUMA node; a node with a rank alone has nobody to lead.
  */
-static trib_status_t divide_auto(const struct trib_place *places, int size,
+static trib_status_t divide_auto(const struct trib_rank_place *places, int size,
                                  struct trib_groups *out)
 {
     struct trib_groups hosts, nodes;
@@ -171,14 +173,14 @@ static trib_status_t divide_auto(const struct trib_place *places, int size,
     return TRIB_OK;
 }
 
-static trib_status_t check_places(const struct trib_place *places, int size,
+static trib_status_t check_places(const struct trib_rank_place *places, int size,
                                   struct trib_error *err)
 {
     if (size < 1)
         return trib_fail(err, TRIB_ERR_INVALID, "groups of %d ranks: there must be one",
                          size);
     for (int rank = 0; rank < size; rank++) {
-        const struct trib_place *p = &places[rank];
+        const struct trib_rank_place *p = &places[rank];
         if (!memchr(p->host, 0, sizeof(p->host)) || !memchr(p->nic, 0, sizeof(p->nic)))
             return trib_fail(
                 err, TRIB_ERR_INVALID,
@@ -208,7 +210,7 @@ static trib_status_t unknown_kind(const char *kind, struct trib_error *err)
                      "there are no groups by \"%.40s\", only by %s", kind, list);
 }
 
-trib_status_t trib_groups_make(const struct trib_place *places, int size,
+trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
                                const char *kind, struct trib_error *err,
                                struct trib_groups *out)
 {

@@ -17,7 +17,7 @@ struct trib_error;
 /* Where a rank runs, in its own words; of fixed size, so that ranks can send it.
  * Numbers are those of its host, from 0; -1: not known, or the rank is bound to no
  * single one. */
-struct trib_place {
+struct trib_rank_place {
     char host[64];
     char nic[32]; /* the nearest network device: "mlx5_0"; "": none, or not known */
     int32_t package;
@@ -29,8 +29,8 @@ struct trib_place {
 struct trib_group_kind {
     const char *name; /* "numa" */
     const char *detail;
-    int (*compare)(const struct trib_place *a,
-                   const struct trib_place *b); /* 0: a group */
+    int (*compare)(const struct trib_rank_place *a,
+                   const struct trib_rank_place *b); /* 0: a group */
 };
 
 /* The widest first; ends with NULL. "auto" is none of them: it chooses one. */
@@ -59,7 +59,7 @@ struct trib_groups {
  * errors   TRIB_ERR_INVALID: no such kind, no rank, or a name that does not end;
  *          TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_groups_make(const struct trib_place *places, int size,
+trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
                                const char *kind, struct trib_error *err,
                                struct trib_groups *out);
 

@@ -83,7 +83,7 @@ int trib_layout_nic(const struct trib_layout *layout, int core)
 }
 
 void trib_layout_place(const struct trib_layout *layout, int core,
-                       struct trib_place *out)
+                       struct trib_rank_place *out)
 {
     const struct trib_layout_core *c = &layout->cores[core];
     int nic = trib_layout_nic(layout, core);

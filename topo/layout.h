@@ -12,7 +12,7 @@
 #include "topo/machine.h"
 
 struct trib_error;
-struct trib_place;
+struct trib_rank_place;
 
 /* All numbers count from 0 over the whole machine; -1: not known. Where a core is near
  * to several NUMA nodes, as with memory of two kinds, it has the first. */
@@ -86,6 +86,6 @@ int trib_layout_nic(const struct trib_layout *layout, int core);
 
 /** trib_layout_place - what a rank that is bound to a core says of itself. */
 void trib_layout_place(const struct trib_layout *layout, int core,
-                       struct trib_place *out);
+                       struct trib_rank_place *out);
 
 #endif

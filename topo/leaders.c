@@ -105,8 +105,8 @@ static int name_compare(const void *a, const void *b)
 }
 
 /* Each name of a group once, sorted; room for as many as it has ranks. */
-static int list_nics(const struct trib_groups *groups, const struct trib_place *places,
-                     int g, const char **names)
+static int list_nics(const struct trib_groups *groups,
+                     const struct trib_rank_place *places, int g, const char **names)
 {
     int n = 0;
     int unique = 0;
@@ -121,8 +121,8 @@ static int list_nics(const struct trib_groups *groups, const struct trib_place *
     return unique;
 }
 
-static int count_nics(const struct trib_groups *groups, const struct trib_place *places,
-                      int g)
+static int count_nics(const struct trib_groups *groups,
+                      const struct trib_rank_place *places, int g)
 {
     const int *members = groups->members + groups->first[g];
     int n = 0;
@@ -138,7 +138,8 @@ static int count_nics(const struct trib_groups *groups, const struct trib_place 
 }
 
 void trib_leaders_ask_of(const struct trib_groups *groups,
-                         const struct trib_place *places, struct trib_leaders_ask *out)
+                         const struct trib_rank_place *places,
+                         struct trib_leaders_ask *out)
 {
     *out = (struct trib_leaders_ask){
         .groups = groups->n, .smallest = groups->smallest, .largest = groups->largest};
@@ -152,7 +153,7 @@ void trib_leaders_ask_of(const struct trib_groups *groups,
 /* --- who leads --- */
 
 struct appointment {
-    const struct trib_place *places;
+    const struct trib_rank_place *places;
     const int *members; /* of one group */
     int n_members;
     const char **nics;
@@ -180,14 +181,14 @@ static int merit_compare(const struct merit *a, const struct merit *b)
     return a->same_l3 - b->same_l3;
 }
 
-static struct merit weigh(const struct appointment *a, const struct trib_place *p)
+static struct merit weigh(const struct appointment *a, const struct trib_rank_place *p)
 {
     struct merit merit = {0};
 
     if (a->n_nics > 0)
         merit.other_nic = strcmp(p->nic, a->nics[a->n % a->n_nics]) != 0;
     for (int i = 0; i < a->n; i++) {
-        const struct trib_place *leader = &a->places[a->leaders[i]];
+        const struct trib_rank_place *leader = &a->places[a->leaders[i]];
         merit.same_package += leader->package == p->package;
         merit.same_numa += leader->numa == p->numa;
         merit.same_l3 += leader->l3 == p->l3;
@@ -241,7 +242,7 @@ static trib_status_t too_many(const struct trib_groups *groups, int n,
 }
 
 trib_status_t trib_leaders_appoint(const struct trib_groups *groups,
-                                   const struct trib_place *places, int n,
+                                   const struct trib_rank_place *places, int n,
                                    struct trib_error *err, struct trib_leaders *out)
 {
     if (n < 1 || n > groups->smallest)

@@ -32,7 +32,8 @@ struct trib_leaders {
 
 /** trib_leaders_ask_of - what groups say; cores and bytes are left to the caller. */
 void trib_leaders_ask_of(const struct trib_groups *groups,
-                         const struct trib_place *places, struct trib_leaders_ask *out);
+                         const struct trib_rank_place *places,
+                         struct trib_leaders_ask *out);
 
 /**
  * trib_leaders_us - what an all-reduce costs with so many leaders, in microseconds.
@@ -64,7 +65,7 @@ int trib_leaders_choose(const struct trib_leaders_ask *ask);
  * errors   TRIB_ERR_INVALID: n does not fit the smallest group; TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_leaders_appoint(const struct trib_groups *groups,
-                                   const struct trib_place *places, int n,
+                                   const struct trib_rank_place *places, int n,
                                    struct trib_error *err, struct trib_leaders *out);
 
 /** trib_leaders_free - zeroed leaders are allowed. */

@@ -14,12 +14,12 @@
  * two L3 caches, and `nics` devices; ranks fill the nodes in blocks, as launchers bind
  * them.
  */
-static inline struct trib_place place_of(int rank, int per_host, int nics)
+static inline struct trib_rank_place place_of(int rank, int per_host, int nics)
 {
     int local = rank % per_host;
-    struct trib_place place = {.package = local * 2 / per_host,
-                               .numa = local * 4 / per_host,
-                               .l3 = local * 8 / per_host};
+    struct trib_rank_place place = {.package = local * 2 / per_host,
+                                    .numa = local * 4 / per_host,
+                                    .l3 = local * 8 / per_host};
 
     snprintf(place.host, sizeof(place.host), "n%d", rank / per_host);
     if (nics > 0)

@@ -25,7 +25,7 @@ static void check_groups(const struct trib_groups *groups, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void check(const struct trib_place *places, int size, const char *kind,
+static void check(const struct trib_rank_place *places, int size, const char *kind,
                   const char *expected)
 {
     struct trib_groups groups;
@@ -36,7 +36,7 @@ static void check(const struct trib_place *places, int size, const char *kind,
     trib_groups_free(&groups);
 }
 
-static void fill(struct trib_place *places, int size, int per_host, int nics)
+static void fill(struct trib_rank_place *places, int size, int per_host, int nics)
 {
     for (int rank = 0; rank < size; rank++)
         places[rank] = place_of(rank, per_host, nics);
@@ -44,7 +44,7 @@ static void fill(struct trib_place *places, int size, int per_host, int nics)
 
 static void test_kinds(void **state)
 {
-    struct trib_place places[16];
+    struct trib_rank_place places[16];
 
     (void)state;
     fill(places, 16, 8, 2);
@@ -57,11 +57,11 @@ static void test_kinds(void **state)
 /* Ranks that a launcher deals out in turn; names in another order than the ranks. */
 static void test_order(void **state)
 {
-    struct trib_place places[7];
+    struct trib_rank_place places[7];
 
     (void)state;
     for (int rank = 0; rank < 7; rank++) {
-        places[rank] = (struct trib_place){.numa = -1};
+        places[rank] = (struct trib_rank_place){.numa = -1};
         snprintf(places[rank].host, sizeof(places[rank].host), "n%d", 9 - rank % 3);
     }
     check(places, 7, "host", "0 3 6|1 4|2 5");
@@ -74,7 +74,7 @@ static void test_order(void **state)
     trib_groups_free(&groups);
 }
 
-static void check_auto(const struct trib_place *places, int size, const char *kind,
+static void check_auto(const struct trib_rank_place *places, int size, const char *kind,
                        int n)
 {
     struct trib_groups groups;
@@ -87,7 +87,7 @@ static void check_auto(const struct trib_place *places, int size, const char *ki
 
 static void test_auto(void **state)
 {
-    struct trib_place places[16];
+    struct trib_rank_place places[16];
 
     (void)state;
     fill(places, 16, 8, 2);
@@ -103,7 +103,7 @@ static void test_auto(void **state)
 /* Every rank is in one group, with those alone that compare equal. */
 static void test_partition(void **state)
 {
-    static struct trib_place places[RANKS_MAX];
+    static struct trib_rank_place places[RANKS_MAX];
 
     (void)state;
     for (int size = 1; size <= RANKS_MAX; size = size * 3 / 2 + 1) {
@@ -127,7 +127,7 @@ static void test_partition(void **state)
 
 static void test_errors(void **state)
 {
-    struct trib_place places[2] = {{.host = "a"}, {.host = "b"}};
+    struct trib_rank_place places[2] = {{.host = "a"}, {.host = "b"}};
     struct trib_groups groups;
     struct trib_error err = {0};
 

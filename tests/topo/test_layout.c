@@ -128,7 +128,7 @@ static void test_mono(void **state)
 /* Two hosts with a rank on every fourth core: their groups, and who leads. */
 static void test_groups(void **state)
 {
-    struct trib_place places[32];
+    struct trib_rank_place places[32];
     struct trib_groups groups;
     struct trib_leaders leaders;
     struct trib_leaders_ask ask;
@@ -168,7 +168,7 @@ static void check_sane(const struct trib_layout *l)
 {
     assert_true(l->host[0] && l->n_cores >= 1 && l->n_cores == l->machine.cores);
     for (int i = 0; i < l->n_cores; i++) {
-        struct trib_place place;
+        struct trib_rank_place place;
         trib_layout_place(l, i, &place);
         assert_in_range(l->cores[i].package + 1, 0, l->machine.packages);
         assert_in_range(l->cores[i].numa + 1, 0, l->n_numa);

@@ -7,7 +7,7 @@
 
 #define RANKS_MAX 64
 
-static void make(struct trib_place *places, int size, int per_host, int nics,
+static void make(struct trib_rank_place *places, int size, int per_host, int nics,
                  struct trib_groups *groups)
 {
     for (int rank = 0; rank < size; rank++)
@@ -16,8 +16,8 @@ static void make(struct trib_place *places, int size, int per_host, int nics,
 }
 
 /* "0 4|8 12": the leaders of each group. */
-static void check(const struct trib_groups *groups, const struct trib_place *places,
-                  int n, const char *expected)
+static void check(const struct trib_groups *groups,
+                  const struct trib_rank_place *places, int n, const char *expected)
 {
     struct trib_leaders leaders;
     char text[1024] = "";
@@ -38,7 +38,7 @@ static void check(const struct trib_groups *groups, const struct trib_place *pla
 
 static void test_spread(void **state)
 {
-    struct trib_place places[RANKS_MAX];
+    struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
 
     (void)state;
@@ -53,7 +53,7 @@ static void test_spread(void **state)
 /* Leader l is near device l, on each host. */
 static void test_devices(void **state)
 {
-    struct trib_place places[RANKS_MAX];
+    struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
 
     (void)state;
@@ -74,7 +74,7 @@ static void test_devices(void **state)
 /* A device whose ranks all lead already: others take its turn. */
 static void test_few_ranks_near(void **state)
 {
-    struct trib_place places[RANKS_MAX];
+    struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
 
     (void)state;
@@ -86,7 +86,7 @@ static void test_few_ranks_near(void **state)
 
 static void test_all_ranks_lead(void **state)
 {
-    struct trib_place places[RANKS_MAX];
+    struct trib_rank_place places[RANKS_MAX];
 
     (void)state;
     for (int per_host = 1; per_host <= 32; per_host++) {
@@ -108,7 +108,7 @@ static void test_all_ranks_lead(void **state)
 
 static void test_too_many(void **state)
 {
-    struct trib_place places[RANKS_MAX];
+    struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
     struct trib_leaders leaders;
     struct trib_error err = {0};
@@ -126,7 +126,7 @@ static void test_too_many(void **state)
 
 static void test_ask(void **state)
 {
-    struct trib_place places[RANKS_MAX];
+    struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
     struct trib_leaders_ask ask;
 
