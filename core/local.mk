@@ -20,4 +20,5 @@ libcore_la_SOURCES = \
 	core/report.c core/report.h \
 	core/settings.c \
 	core/split.c \
+	core/topology.c \
 	core/window.c core/window.h

@@ -197,17 +197,17 @@ static int find_name(const struct trib_racks *racks, const char *name)
         bsearch(name, racks->hosts, (size_t)racks->n_hosts, sizeof(*racks->hosts),
                 host_compare);
 
-    return found ? found->rack : -1;
+    return found ? (int)(found - racks->hosts) : -1;
 }
 
-int trib_racks_find(const struct trib_racks *racks, const char *host)
+int trib_racks_host(const struct trib_racks *racks, const char *host)
 {
     char name[TRIB_HOSTNAME_BYTES];
     size_t n = strcspn(host, ".");
-    int rack = find_name(racks, host);
+    int found = find_name(racks, host);
 
-    if (rack >= 0 || n == 0 || n >= sizeof(name))
-        return rack;
+    if (found >= 0 || n == 0 || n >= sizeof(name))
+        return found;
     if (host[n] == '.') {
         memcpy(name, host, n);
         name[n] = '\0';
@@ -216,8 +216,15 @@ int trib_racks_find(const struct trib_racks *racks, const char *host)
     for (int i = 0; i < racks->n_hosts; i++)
         if (strncmp(racks->hosts[i].name, host, n) == 0 &&
             racks->hosts[i].name[n] == '.')
-            return racks->hosts[i].rack;
+            return i;
     return -1;
+}
+
+int trib_racks_find(const struct trib_racks *racks, const char *host)
+{
+    int i = trib_racks_host(racks, host);
+
+    return i < 0 ? -1 : racks->hosts[i].rack;
 }
 
 int trib_racks_hops(const struct trib_racks *racks, int a, int b)

@@ -85,10 +85,13 @@ trib_status_t trib_racks_read(const char *path, const char *format,
 void trib_racks_free(struct trib_racks *racks);
 
 /**
- * trib_racks_find - the rack of a host; -1: it has none.
+ * trib_racks_host - the index of a host; -1: it is on no rack.
  *
  * A name is also found by what stands before its first dot, unless its whole is there.
  */
+int trib_racks_host(const struct trib_racks *racks, const char *host);
+
+/** trib_racks_find - the rack of a host, found as above; -1: it has none. */
 int trib_racks_find(const struct trib_racks *racks, const char *host);
 
 /** trib_racks_hops - links between two switches of the tree; -1: nothing joins them. */
