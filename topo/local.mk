@@ -21,5 +21,6 @@ libtopo_la_SOURCES = \
 	topo/racks_reader.c topo/racks_reader.h \
 	topo/racks_slurm.c \
 	topo/rdma.c topo/rdma.h \
+	topo/services.c topo/services.h \
 	topo/sysfs.c
 libtopo_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)

@@ -8,7 +8,8 @@ topo_tests = \
 	tests/topo/test_leaders \
 	tests/topo/test_machine \
 	tests/topo/test_racks \
-	tests/topo/test_rdma
+	tests/topo/test_rdma \
+	tests/topo/test_services
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
 
