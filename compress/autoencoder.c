@@ -55,7 +55,7 @@ static void set_shape(struct trib_autoencoder *ae)
     for (size_t i = 0; i < LAYERS; i++) {
         const bool decoder = i >= LATENT, last = i == LATENT - 1 || i == LAYERS - 1;
         const size_t *channels =
-            decoder ? decoder_channels + i - LATENT : encoder_channels + i;
+            decoder ? &decoder_channels[i - LATENT] : &encoder_channels[i];
         ae->layers[i] = (struct trib_layer){.transposed = decoder && !last,
                                             .in = channels[0],
                                             .out = channels[1],

@@ -68,20 +68,23 @@ static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
     }
 }
 
-void trib_buckets_encode(const struct trib_codec *c, const float *x, size_t n,
-                         const struct trib_encode_key *key, uint8_t *dst)
+void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
 {
     const struct trib_bucketing *q = bucketing(c);
     const struct trib_buckets b = q->layout(c);
+    const uint64_t index = v->key.index + v->first;
     union trib_bucket_params p = q->params(c);
-    struct trib_noise noise = trib_noise_new(key);
-    uint8_t *codes = dst + trib_buckets_heads(&b, n);
-    for (size_t i = 0; i < n; i += b.bucket, dst += b.head) {
-        const size_t count = min_size(b.bucket, n - i);
-        const uint32_t magnitude = c->kernels->max_magnitude(x + i, count);
+    struct trib_noise noise = trib_noise_new(&v->key);
+    uint8_t *head = dst + trib_buckets_heads(&b, v->first);
+    uint8_t *codes = dst + trib_buckets_heads(&b, v->n) + v->first / 8 * (size_t)b.bits;
+    assert(v->first % b.bucket == 0);
+    for (size_t i = 0; i < v->count; i += b.bucket, head += b.head) {
+        const float *x = v->x + i;
+        const size_t count = min_size(b.bucket, v->count - i);
+        const uint32_t magnitude = c->kernels->max_magnitude(x, count);
         uint8_t *to = codes + i / 8 * (size_t)b.bits;
-        if (q->measure(c, x + i, count, magnitude, &p, dst))
-            encode_codes(c, x + i, count, &noise, key->index + i, &p, b.bits, to);
+        if (q->measure(c, x, count, magnitude, &p, head))
+            encode_codes(c, x, count, &noise, index + i, &p, b.bits, to);
         else
             memset(to, 0, trib_bits_bytes(count, b.bits));
     }

@@ -47,8 +47,7 @@ struct trib_bucketing {
 
 /* The slots of such a quantiser. */
 size_t trib_buckets_bytes(const struct trib_codec *c, size_t n);
-void trib_buckets_encode(const struct trib_codec *c, const float *x, size_t n,
-                         const struct trib_encode_key *key, uint8_t *dst);
+void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst);
 void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *code, float *x);
 void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, float weight,
                       float *acc);

@@ -13,15 +13,9 @@
 #include "compress/buckets.h"
 #include "compress/lanes.h"
 #include "compress/model_kind.h"
+#include "compress/rotated.h"
 #include "compress/selection.h"
 #include "compress/variable.h"
-
-const float *trib_transform_in_place(const struct trib_codec *c, const float *x, size_t n,
-                                     void *scratch)
-{
-    (void)c, (void)n, (void)scratch;
-    return x;
-}
 
 /* Dense: what is encoded is x, and nobody asks for positions. */
 static size_t choose_all(const struct trib_codec *c, struct trib_selection *s)
@@ -38,15 +32,14 @@ static double delta_all(const struct trib_codec *c)
     return 1.0;
 }
 
-const struct trib_transform trib_transform_none = {.name = "none", .apply = trib_transform_in_place};
-const struct trib_transform trib_transform_powersgd = {
-    .name = "powersgd", .model = &trib_model_powersgd, .apply = trib_transform_in_place};
-const struct trib_transform trib_transform_gradiveq = {
-    .name = "gradiveq", .model = &trib_model_gradiveq, .apply = trib_transform_in_place};
-const struct trib_transform trib_transform_lgc = {
-    .name = "lgc", .model = &trib_model_lgc, .apply = trib_transform_in_place};
-const struct trib_transform trib_transform_lgc_ps = {
-    .name = "lgc_ps", .model = &trib_model_lgc_ps, .apply = trib_transform_in_place};
+const struct trib_transform trib_transform_none = {.name = "none"};
+const struct trib_transform trib_transform_powersgd = {.name = "powersgd",
+                                                       .model = &trib_model_powersgd};
+const struct trib_transform trib_transform_gradiveq = {.name = "gradiveq",
+                                                       .model = &trib_model_gradiveq};
+const struct trib_transform trib_transform_lgc = {.name = "lgc", .model = &trib_model_lgc};
+const struct trib_transform trib_transform_lgc_ps = {.name = "lgc_ps",
+                                                     .model = &trib_model_lgc_ps};
 const struct trib_select trib_select_all = {.name = "all",
                                             .unit = trib_unit_one,
                                             .choose = choose_all,
@@ -129,6 +122,10 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       "integers from the least to the largest", \
       none, all, range, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
+    X("hadamard", "hadamard[:block=N][,ef=0|1][+VALUES]", \
+      "rotates blocks; alone with uniform-thc", \
+      hadamard, all, range, bits, \
+      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
     X("thc", "thc[:block=N][,p=1/16|1/32|1/64|1/128|1/256|1/512][,ef=0|1]", \
       "rotated blocks, 16 points of a bell curve", \
       hadamard, all, table, bits, \
@@ -199,11 +196,19 @@ static bool has_model(const struct trib_codec *c)
     return c->stages.transform->model;
 }
 
+static bool rotates(const struct trib_codec *c)
+{
+    return c->stages.transform->rotates;
+}
+
 enum { SHARE_PROBE = 65536 }; /* elements: who shares anything does so of these */
 
 static uint32_t flags_of(const struct trib_codec *c)
 {
-    uint32_t flags = c->row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    const struct trib_codec_row *row = c->values && rotates(c) ? c->values : c->row;
+    uint32_t flags = row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (rotates(c)) /* the least of rotated values is that of no element */
+        flags &= ~(uint32_t)TRIB_CODEC_ANY_OP;
     if (c->stages.select->sparse)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
     if (selects_unbiased(c))
@@ -234,6 +239,8 @@ static bool resolve(struct trib_codec *c, struct trib_error *err)
         c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
     if (c->stages.quantise->shared && c->param[TRIB_PARAM_SHARED] > 0)
         c->stages.quantise = c->stages.quantise->shared;
+    if (!refusal && rotates(c))
+        refusal = trib_rotated_refusal(c);
     if (pack != TRIB_PACK_BITS && c->stages.select->sparse)
         refusal = "values behind a selection have a fixed length; use pack=bits";
     else if (pack != TRIB_PACK_BITS && c->param[TRIB_PARAM_SHARED] > 0)
@@ -354,17 +361,21 @@ size_t trib_codec_piece(const struct trib_codec *codec)
 void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
                       float *share_out)
 {
-    if (has_lanes(codec))
+    if (has_lanes(codec) && rotates(codec))
+        trib_rotated_share(codec, x, n, share_out);
+    else if (has_lanes(codec))
         trib_lanes_share(codec, x, n, share_out);
 }
 
 void trib_codec_share_added(const struct trib_codec *codec, const float *x, float *residual,
                             size_t n, float *share_out)
 {
-    if (trib_codec_share_floats(codec, n))
-        trib_lanes_share_added(codec, x, residual, n, share_out);
-    else
+    if (!trib_codec_share_floats(codec, n))
         codec->kernels->axpy_f32(residual, x, 1.0f, n);
+    else if (rotates(codec))
+        trib_rotated_share_added(codec, x, residual, n, share_out);
+    else
+        trib_lanes_share_added(codec, x, residual, n, share_out);
 }
 
 trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
@@ -388,20 +399,25 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
     return codec->stages.quantise->bytes(codec, n);
 }
 
-/* Elements that are handled together; 1: each on its own, or all of a chunk. */
-static size_t together(const struct trib_codec *c)
+size_t trib_quantise_bucket(const struct trib_codec *c)
 {
-    const struct trib_select *s = c->stages.select;
     const struct trib_quantise *q = c->stages.quantise;
-    if (has_model(c))
-        return c->stages.transform->model->unit(c);
-    if (s->sparse) /* buckets are of what is selected */
-        return s->params & TRIB_PARAM_BIT(BIN) ? (size_t)c->param[TRIB_PARAM_BIN] : s->unit(c);
-    if (has_lanes(c)) {
+    if (q->lanes) {
         const struct trib_lanes l = q->lanes->lanes(c);
         return l.heads ? l.bucket : 1;
     }
     return q->bucketing ? trib_buckets_layout(c).bucket : 1;
+}
+
+/* Elements that are handled together; 1: each on its own, or all of a chunk. */
+static size_t together(const struct trib_codec *c)
+{
+    const struct trib_select *s = c->stages.select;
+    if (has_model(c))
+        return c->stages.transform->model->unit(c);
+    if (s->sparse) /* buckets are of what is selected */
+        return s->params & TRIB_PARAM_BIT(BIN) ? (size_t)c->param[TRIB_PARAM_BIN] : s->unit(c);
+    return rotates(c) ? trib_rotated_unit(c) : trib_quantise_bucket(c);
 }
 
 size_t trib_codec_unit(const struct trib_codec *codec)
@@ -421,6 +437,23 @@ size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
     return codec->stages.pack->variable ? trib_variable_scratch(codec, n) : 0;
 }
 
+/* kept: NULL, or as of a struct trib_values */
+static size_t encode_dense(const struct trib_codec *c, const struct trib_encode *in, float *kept,
+                           uint8_t *dst)
+{
+    const struct trib_values v = {.x = in->x,
+                                  .n = in->n,
+                                  .count = in->n,
+                                  .key = in->key,
+                                  .share = in->share,
+                                  .kept = kept};
+    if (rotates(c))
+        trib_rotated_encode(c, in, dst);
+    else
+        c->stages.quantise->encode(c, &v, dst);
+    return c->stages.quantise->bytes(c, in->n);
+}
+
 size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
                          uint8_t *dst)
 {
@@ -430,13 +463,7 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
         return trib_sparse_encode(codec, in, NULL, dst);
     if (codec->stages.pack->variable)
         return trib_variable_encode(codec, in, dst);
-    struct trib_encode y = *in;
-    y.x = codec->stages.transform->apply(codec, in->x, in->n, in->scratch);
-    if (has_lanes(codec))
-        trib_lanes_encode_shared(codec, &y, NULL, dst);
-    else
-        codec->stages.quantise->encode(codec, y.x, y.n, &y.key, dst);
-    return codec->stages.quantise->bytes(codec, in->n);
+    return encode_dense(codec, in, NULL, dst);
 }
 
 static bool dense_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n)
@@ -462,7 +489,10 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
     if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;
     const struct trib_code code = {src, n, 0, n};
-    codec->stages.quantise->decode(codec, &code, x);
+    if (rotates(codec))
+        trib_rotated_decode(codec, src, x, n);
+    else
+        codec->stages.quantise->decode(codec, &code, x);
     return TRIB_OK;
 }
 
@@ -482,7 +512,10 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;
     const struct trib_code code = {src, n, 0, n};
-    codec->stages.quantise->decode_add(codec, &code, weight, acc);
+    if (rotates(codec))
+        trib_rotated_add(codec, src, weight, acc, n);
+    else
+        codec->stages.quantise->decode_add(codec, &code, weight, acc);
     return TRIB_OK;
 }
 
@@ -491,10 +524,8 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_
 {
     assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
     assert(!codec->stages.select->sparse);
-    if (has_lanes(codec) && trib_lanes_keeps(codec)) {
-        trib_lanes_encode_shared(codec, in, residual, dst);
-        return codec->stages.quantise->bytes(codec, in->n);
-    }
+    if (has_lanes(codec) && trib_lanes_keeps(codec) && !rotates(codec))
+        return encode_dense(codec, in, residual, dst);
     const size_t len = trib_codec_encode(codec, in, dst);
     if (in->model) {
         trib_model_add_own(codec, in, dst, len, -1.0f, residual);

@@ -5,9 +5,9 @@
  *     text    = segment *("+" segment)
  *     segment = name [":" key "=" value *("," key "=" value)]
  *
- * The first name is that of a row. Where this selects, another row's name may follow, one
- * that quantises: so are the values then written. A key stands in the segment of the stage
- * that reads it.
+ * The first name is that of a row. Where this selects or rotates, another row's name may
+ * follow, one that quantises: so are the values then written. A key stands in the segment of
+ * the stage that reads it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "compress/model_kind.h"
 #include "compress/number.h"
+#include "compress/rotated.h"
 
 enum { SEGMENTS_MAX = 4, NAMES_MAX = 64, POWER_OF_TWO = 1u << 31 };
 
@@ -143,9 +144,21 @@ static bool quantises(const struct trib_codec_row *row)
            !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 
-/* Rows that may stand before a "+". */
-static bool selects_alone(const struct trib_codec_row *row)
+/* The row that quantises as this one does; NULL: none does. */
+static const struct trib_codec_row *row_of_values(const struct trib_codec_row *row)
 {
+    for (size_t i = 0; i < trib_codecs_count; i++)
+        if (quantises(&trib_codecs[i]) &&
+            trib_codecs[i].stages.quantise == row->stages.quantise)
+            return &trib_codecs[i];
+    return NULL;
+}
+
+/* Rows that may stand before a "+": they select in f32, or rotate for any values. */
+static bool takes_values(const struct trib_codec_row *row)
+{
+    if (row->stages.transform->rotates)
+        return row_of_values(row);
     return row->stages.select->sparse && row->stages.quantise == &trib_quantise_f32;
 }
 
@@ -204,8 +217,8 @@ static trib_status_t find_coefficients(struct parsing *p)
     join_names(all, sizeof all, names, names_of(adds, names), ", ");
     if (!adds(row))
         return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%s\": words of \"%s\" do not add; behind \"+\" comes one "
-                         "of %s",
+                         "codec \"%s\": words of \"%s\" do not add up to coefficients; behind "
+                         "\"+\" comes one of %s",
                          p->text, s->name, all);
     const bool named = s->params && strstr(s->params, "shared=");
     const bool share = row->stages.quantise->shared && !named;
@@ -224,6 +237,17 @@ static trib_status_t find_coefficients(struct parsing *p)
                                                : "what adds: shared=1");
 }
 
+/* Why a row cannot stand behind the "+" of the first. */
+static const char *why_no_values(const struct trib_codec_row *first,
+                                 const struct trib_codec_row *row)
+{
+    if (first->stages.transform->rotates && row->stages.transform->rotates)
+        return "rotates by itself";
+    if (first->stages.transform->rotates && row->flags & TRIB_CODEC_VOTE)
+        return "is a vote, of which nothing can be rotated back";
+    return "does not say how values are written";
+}
+
 static trib_status_t find_values(struct parsing *p)
 {
     const struct trib_codec_row *first = p->codec->row;
@@ -231,21 +255,21 @@ static trib_status_t find_values(struct parsing *p)
         return find_coefficients(p);
     const char *name = p->segments[1].name, *names[NAMES_MAX];
     char all[512];
-    if (!selects_alone(first) || p->n_segments > 2)
+    const struct trib_codec_row *row = row_find(name);
+    if (!takes_values(first) || (p->n_segments > 2 && (!row || quantises(row))))
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": nothing can follow \"%s\", which says how values "
                          "are written",
-                         p->text, selects_alone(first) ? name : p->segments[0].name);
-    p->codec->values = row_find(name);
-    if (!p->codec->values)
+                         p->text, takes_values(first) ? name : p->segments[0].name);
+    p->codec->values = row;
+    if (!row)
         return fail_name(p, name, quantises);
-    if (quantises(p->codec->values))
+    if (quantises(row))
         return TRIB_OK;
     join_names(all, sizeof all, names, names_of(quantises, names), ", ");
     return trib_fail(p->err, TRIB_ERR_CODEC,
-                     "codec \"%s\": \"%s\" does not say how values are written; behind "
-                     "\"+\" comes one of %s",
-                     p->text, name, all);
+                     "codec \"%s\": \"%s\" %s; behind \"+\" comes one of %s", p->text, name,
+                     why_no_values(first, row), all);
 }
 
 static trib_status_t find_rows(struct parsing *p)
@@ -258,8 +282,12 @@ static trib_status_t find_rows(struct parsing *p)
     if (status != TRIB_OK)
         return status;
     c->stages = c->row->stages;
+    if (c->stages.transform->rotates && p->n_segments == 1)
+        c->values = row_of_values(c->row);
     if (c->values)
         c->stages.quantise = c->values->stages.quantise;
+    if (c->values && c->stages.transform->rotates)
+        c->stages.pack = c->values->stages.pack;
     return TRIB_OK;
 }
 
@@ -268,14 +296,25 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
 {
     if (c->row->flags & TRIB_CODEC_IDENTITY)
         return 0;
-    if (segment == 1) /* positions differ from rank to rank, so nothing is shared */
+    if (segment == 1 && c->stages.select->sparse) /* positions differ from rank to rank */
         return c->stages.quantise->params & ~TRIB_PARAM_BIT(SHARED);
+    if (segment == 1)
+        return c->stages.quantise->params;
     const struct trib_model_kind *model = c->stages.transform->model;
     const uint32_t own = model ? model->params : c->values ? 0 : c->stages.quantise->params;
-    return c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
+    return c->stages.transform->params | c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
 }
 
 /* ---- values --------------------------------------------------------------------- */
+
+/* Of rotated values buckets are as small as what is rotated at a time. */
+static struct param param_of(const struct trib_codec *c, int id)
+{
+    struct param p = params[id];
+    if (id == TRIB_PARAM_BUCKET && c->stages.transform->rotates)
+        p.highest = TRIB_ROTATED_WINDOW;
+    return p;
+}
 
 static trib_status_t fail_value(struct parsing *p, const struct param *param,
                                 const char *value)
@@ -372,8 +411,9 @@ static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
         return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s is given twice",
                          p->text, key);
     p->given |= 1u << id;
-    if (!value_parse(&params[id], value, &p->codec->param[id]))
-        return fail_value(p, &params[id], value);
+    const struct param param = param_of(p->codec, id);
+    if (!value_parse(&param, value, &p->codec->param[id]))
+        return fail_value(p, &param, value);
     return TRIB_OK;
 }
 
@@ -535,7 +575,8 @@ size_t trib_codec_params(const struct trib_codec *c,
             if (!p->names && params[id].multiple == 1 && params[id].highest == 1)
                 p->names = switch_names;
             value_print(&params[id], c->param[id], p->value, sizeof p->value);
-            range_print(&params[id], p->range, sizeof p->range);
+            const struct param param = param_of(c, id);
+            range_print(&param, p->range, sizeof p->range);
         }
     }
     trib_number_leave(plain, before);

@@ -28,24 +28,22 @@ static size_t bytes_half(const struct trib_codec *c, size_t n)
     return n * sizeof(uint16_t);
 }
 
-static void encode_f32(const struct trib_codec *c, const float *x, size_t n,
-                       const struct trib_encode_key *key, uint8_t *dst)
+static void encode_f32(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
 {
-    (void)key;
-    c->kernels->from_f32[TRIB_F32](dst, x, n);
+    c->kernels->from_f32[TRIB_F32](dst + v->first * sizeof(float), v->x, v->count);
 }
 
 typedef void (*random_fn)(void *dst, const float *src, size_t n, const uint32_t key[2]);
 
-static void encode_random(random_fn fn, const float *x, size_t n,
-                          const struct trib_encode_key *key, uint8_t *dst)
+static void encode_random(random_fn fn, const struct trib_values *v, uint8_t *dst)
 {
-    struct trib_noise noise = trib_noise_new(key);
+    const uint64_t index = v->key.index + v->first;
+    struct trib_noise noise = trib_noise_new(&v->key);
     uint32_t keys[2];
-    for (size_t i = 0, same; i < n; i += same) {
-        same = trib_noise_at(&noise, key->index + i, keys);
-        same = same < n - i ? same : n - i;
-        fn(dst + i * sizeof(uint16_t), x + i, same, keys);
+    for (size_t i = 0, same; i < v->count; i += same) {
+        same = trib_noise_at(&noise, index + i, keys);
+        same = same < v->count - i ? same : v->count - i;
+        fn(dst + i * sizeof(uint16_t), v->x + i, same, keys);
     }
 }
 
@@ -54,22 +52,22 @@ static bool is_random(const struct trib_codec *c)
     return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_RANDOM;
 }
 
-static void encode_f16(const struct trib_codec *c, const float *x, size_t n,
-                       const struct trib_encode_key *key, uint8_t *dst)
+static void encode_f16(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
 {
+    uint8_t *to = dst + v->first * sizeof(uint16_t);
     if (is_random(c))
-        encode_random(c->kernels->f16_random, x, n, key, dst);
+        encode_random(c->kernels->f16_random, v, to);
     else
-        c->kernels->from_f32[TRIB_F16](dst, x, n);
+        c->kernels->from_f32[TRIB_F16](to, v->x, v->count);
 }
 
-static void encode_bf16(const struct trib_codec *c, const float *x, size_t n,
-                        const struct trib_encode_key *key, uint8_t *dst)
+static void encode_bf16(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
 {
+    uint8_t *to = dst + v->first * sizeof(uint16_t);
     if (is_random(c))
-        encode_random(c->kernels->bf16_random, x, n, key, dst);
+        encode_random(c->kernels->bf16_random, v, to);
     else
-        c->kernels->from_f32[TRIB_BF16](dst, x, n);
+        c->kernels->from_f32[TRIB_BF16](to, v->x, v->count);
 }
 
 static void decode_f32(const struct trib_codec *c, const struct trib_code *code,

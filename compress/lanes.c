@@ -127,7 +127,7 @@ void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *r
     }
 }
 
-/* Values to be encoded: a bucket, or its rotation. */
+/* A bucket to be encoded. */
 struct source {
     const float *x;
     float *kept; /* x, if it is to become what is left of it */
@@ -175,22 +175,23 @@ bool trib_lanes_keeps(const struct trib_codec *c)
     return rule_of(c)->keep;
 }
 
-void trib_lanes_encode_shared(const struct trib_codec *c, const struct trib_encode *in,
-                              float *kept, uint8_t *dst)
+void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     const struct header h = {
         .bits = (uint8_t)l.bits, .kind = KIND_SYMBOLS, .contributions = 1};
-    struct trib_noise noise = trib_noise_new(&in->key);
-    float head[TRIB_LANE_HEADS_MAX], rotated[TRIB_LANE_ROTATE_MAX];
-    const float *share = in->share;
-    if (in->n == 0)
+    struct trib_noise noise = trib_noise_new(&v->key);
+    float head[TRIB_LANE_HEADS_MAX];
+    const float *share = v->share;
+    if (v->n == 0)
         return;
-    uint8_t *heads = dst + HEADER_BYTES, *lanes = dst + lanes_at(&l, in->n);
+    uint8_t *heads = dst + lanes_at(&l, v->first);
+    uint8_t *lanes = dst + lanes_at(&l, v->n) + lanes_bytes(v->first, l.bits);
+    assert(v->first % l.bucket == 0);
     memcpy(dst, &h, HEADER_BYTES);
-    for (size_t i = 0; i < in->n; i += l.bucket) {
-        struct source s = {in->x + i, kept ? kept + i : NULL, min_size(l.bucket, in->n - i),
-                           in->key.index + i};
+    for (size_t i = 0; i < v->count; i += l.bucket) {
+        const struct source s = {v->x + i, v->kept ? v->kept + i : NULL,
+                                 min_size(l.bucket, v->count - i), v->key.index + v->first + i};
         uint8_t *to = lanes + lanes_bytes(i, l.bits);
         struct trib_integers g;
         if (share)
@@ -200,23 +201,11 @@ void trib_lanes_encode_shared(const struct trib_codec *c, const struct trib_enco
         memcpy(heads, head, l.heads * sizeof *head);
         heads += l.heads * sizeof *head;
         share = share ? share + l.heads : NULL;
-        if (!rule_of(c)->grid(c, head, 1, &g)) {
+        if (rule_of(c)->grid(c, head, 1, &g))
+            encode_symbols(c, &l, &s, &noise, &g, to);
+        else
             encode_nothing(c, &l, &s, &g, to);
-            continue;
-        }
-        if (rule_of(c)->rotate) {
-            rule_of(c)->rotate(c, rotated, s.x, s.n);
-            s.x = rotated;
-        }
-        encode_symbols(c, &l, &s, &noise, &g, to);
     }
-}
-
-void trib_lanes_encode(const struct trib_codec *c, const float *x, size_t n,
-                       const struct trib_encode_key *key, uint8_t *dst)
-{
-    const struct trib_encode in = {.x = x, .n = n, .key = *key};
-    trib_lanes_encode_shared(c, &in, NULL, dst);
 }
 
 /* ---- decode --------------------------------------------------------------------- */
@@ -323,20 +312,6 @@ static void add_piece(const struct trib_codec *c, const struct piece *p, float *
         acc[i] += p->grid.weight * value_u32(p, i);
 }
 
-/* Buckets that were rotated, one by one. */
-static void add_rotated(const struct trib_codec *c, const struct trib_lanes *l,
-                        const struct trib_code *code, float weight, float *acc)
-{
-    float x[TRIB_LANE_ROTATE_MAX];
-    for (size_t i = 0; i < code->count; i += l->bucket) {
-        struct trib_code bucket = *code;
-        bucket.first += i;
-        bucket.count = min_size(l->bucket, code->count - i);
-        trib_lanes_decode(c, &bucket, x);
-        c->kernels->axpy_f32(acc + i, x, weight, bucket.count);
-    }
-}
-
 void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code, float *x)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
@@ -344,8 +319,6 @@ void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code,
     p.at = p.count = 0;
     while (next_piece(c, &l, code, &p))
         decode_piece(c, &p, x + p.at);
-    for (size_t i = 0; rule_of(c)->rotate_back && i < code->count; i += l.bucket)
-        rule_of(c)->rotate_back(c, x + i, min_size(l.bucket, code->count - i));
 }
 
 void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, float weight,
@@ -354,10 +327,6 @@ void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, fl
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct piece p;
     p.at = p.count = 0;
-    if (rule_of(c)->rotate) {
-        add_rotated(c, &l, code, weight, acc);
-        return;
-    }
     while (next_piece(c, &l, code, &p)) {
         p.grid.weight = weight;
         add_piece(c, &p, acc + p.at);

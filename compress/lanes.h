@@ -29,7 +29,7 @@ struct trib_lanes {
     const uint8_t *adds; /* of 4 bits: [16] what each symbol adds; NULL: itself */
 };
 
-enum { TRIB_LANE_HEADS_MAX = 2, TRIB_LANE_ROTATE_MAX = 4096 };
+enum { TRIB_LANE_HEADS_MAX = 2 };
 
 /* A rule is a const row. */
 struct trib_lane_rule {
@@ -48,20 +48,19 @@ struct trib_lane_rule {
      * that is worked out from the word. */
     void (*keep)(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
                  const struct trib_integers *g);
-    /* What is encoded in place of a bucket, and back; at most TRIB_LANE_ROTATE_MAX values.
-     * NULL: its values. Words then are decoded whole. */
-    void (*rotate)(const struct trib_codec *c, float *z, const float *x, size_t n);
-    void (*rotate_back)(const struct trib_codec *c, float *x, size_t n);
+    bool measures_unrotated; /* with a transform that rotates: what was before it */
     bool votes; /* a symbol is 0 or 1; the last merge leaves what most say */
 };
 
 /* The slots of such a quantiser. */
 size_t trib_lanes_bytes(const struct trib_codec *c, size_t n);
-void trib_lanes_encode(const struct trib_codec *c, const float *x, size_t n,
-                       const struct trib_encode_key *key, uint8_t *dst);
+void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst);
 void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code, float *x);
 void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, float weight,
                     float *acc);
+
+/** trib_lanes_keeps - may encode write what is left of the values? */
+bool trib_lanes_keeps(const struct trib_codec *c);
 
 /** trib_lanes_bound - of the sum of all ranks' words. */
 size_t trib_lanes_bound(const struct trib_codec *c, size_t n);
@@ -72,15 +71,11 @@ bool trib_lanes_fit(const struct trib_codec *c, int ranks);
 /** trib_lanes_valid - is this the word of n values, of at most c->ranks contributions? */
 bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n);
 
-/* codec.h's trib_codec_share, …_share_added, trib_codec_merge, and encode with a share (NULL:
- * of these values alone). kept: NULL, or in->x if trib_lanes_keeps: it becomes what is left. */
+/* codec.h's trib_codec_share, …_share_added, trib_codec_merge */
 size_t trib_lanes_share_floats(const struct trib_codec *c, size_t n);
 void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n, float *share_out);
 void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *residual,
                             size_t n, float *share_out);
-bool trib_lanes_keeps(const struct trib_codec *c);
-void trib_lanes_encode_shared(const struct trib_codec *c, const struct trib_encode *in,
-                              float *kept, uint8_t *dst);
 trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
 

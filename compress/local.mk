@@ -49,6 +49,7 @@ libcompress_la_SOURCES = \
 	compress/pca.c compress/pca.h \
 	compress/powers.c \
 	compress/randomk.c \
+	compress/rotated.c compress/rotated.h \
 	compress/select.c compress/selection.h \
 	compress/sheet.c compress/sheet.h \
 	compress/sign.c \

@@ -54,6 +54,8 @@ static const struct note notes[] = {
     {"int16", "Alistarh et al. 2017, arXiv 1610.02132", "norms of the buckets", "int16"},
     {"uniform-thc", "Li et al. 2023 (THC), arXiv 2302.08545", "ranges of the buckets",
      "uniform-thc:bits=8"},
+    {"hadamard", "Suresh et al. 2017, arXiv 1611.00429", "scales of the rotated buckets",
+     "hadamard:block=4096+int8"},
     {"thc", "Li et al. 2023 (THC), arXiv 2302.08545", "norms of the rotated blocks",
      "thc:block=4096,p=1/512"},
     {"gradiveq", "Yu et al. 2018, arXiv 1811.03617", "basis of the slices", "gradiveq"},

@@ -208,6 +208,12 @@ static void subtract(const struct job *j, const float *sent)
     }
 }
 
+static void quantise(const struct job *j, const float *x, size_t n, uint8_t *dst)
+{
+    const struct trib_values v = {.x = x, .n = n, .count = n, .key = *j->s.key};
+    j->q->encode(j->c, &v, dst);
+}
+
 static size_t encode_values(const struct job *j, uint8_t *dst)
 {
     const struct trib_code code = {dst, j->count, 0, j->count};
@@ -215,7 +221,7 @@ static size_t encode_values(const struct job *j, uint8_t *dst)
     gather(j, values);
     if (!j->exact)
         j->c->stages.select->adjust(j->c, &j->s, j->count, values);
-    j->q->encode(j->c, values, j->count, j->s.key, dst);
+    quantise(j, values, j->count, dst);
     if (j->s.residual) {
         j->q->decode(j->c, &code, values);
         subtract(j, values);
@@ -226,7 +232,7 @@ static size_t encode_values(const struct job *j, uint8_t *dst)
 static size_t encode_dense(const struct job *j, uint8_t *dst)
 {
     const struct trib_code code = {dst, j->s.n, 0, j->s.n};
-    j->q->encode(j->c, j->x, j->s.n, j->s.key, dst);
+    quantise(j, j->x, j->s.n, dst);
     if (j->s.residual) {
         j->q->decode_add(j->c, &code, -1.0f, j->s.residual);
         j->c->kernels->drop_not_finite(j->s.residual, j->s.n);

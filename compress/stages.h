@@ -67,15 +67,25 @@ struct trib_code {
     size_t count;
 };
 
+/* A range of values to be quantised; whole buckets are before it, and in it but at the end. */
+struct trib_values {
+    const float *x; /* those of the range */
+    size_t n; /* values of the word */
+    size_t first; /* range */
+    size_t count;
+    struct trib_encode_key key; /* of value 0 of the word */
+    const float *share; /* of words that add: the heads of the range's buckets; NULL: of x */
+    float *kept; /* NULL, or x if trib_lanes_keeps: it becomes what is left */
+};
+
 struct trib_model_kind; /* model_kind.h */
 
 struct trib_transform {
     const char *name;
+    uint32_t params; /* TRIB_PARAM_BITs it reads */
+    bool rotates; /* the values that are quantised are those of rotated.h */
     /* what it learns in a plan: then model.c makes the words, no other stage. Or NULL */
     const struct trib_model_kind *model;
-    /* the vector to select from: x itself, or n floats in scratch */
-    const float *(*apply)(const struct trib_codec *c, const float *x, size_t n,
-                          void *scratch);
 };
 
 struct trib_selection; /* selection.h */
@@ -104,8 +114,7 @@ struct trib_quantise {
     bool nearest; /* the default of TRIB_PARAM_ROUND */
     bool counts; /* its codes are levels, small ones the likely ones */
     size_t (*bytes)(const struct trib_codec *c, size_t n); /* exact, for n values */
-    void (*encode)(const struct trib_codec *c, const float *x, size_t n,
-                   const struct trib_encode_key *key, uint8_t *dst);
+    void (*encode)(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst);
     void (*decode)(const struct trib_codec *c, const struct trib_code *code, float *x);
     void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
                        float weight, float *acc);
@@ -157,9 +166,8 @@ struct trib_codec {
     char text[TRIB_CODEC_TEXT_MAX];
 };
 
-/* x itself: nothing is done to it, or by those who encode it */
-const float *trib_transform_in_place(const struct trib_codec *c, const float *x, size_t n,
-                                     void *scratch);
+/** trib_quantise_bucket - values that have a head together; 1: each is on its own. */
+size_t trib_quantise_bucket(const struct trib_codec *c);
 
 extern const struct trib_transform trib_transform_none;
 extern const struct trib_transform trib_transform_hadamard;

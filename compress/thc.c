@@ -7,7 +7,7 @@
  *     equation   z = R x; d the largest root mean square of the block on any rank;
  *                q = a random one of the two neighbours of z / d in the table, at most t away
  *                from 0; C(x) = R^-1 d q
- *     rotation   hadamard.h, by blocks; its signs are the same for all, for good
+ *     rotation   rotated.h
  *     wire       lanes.h; head: d; symbol: 4 bits, which add 0 … 30
  *     bias       none but of what is further than t from 0, which p of the elements are;
  *                error feedback, on by default, sends that later
@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "compress/buckets.h"
-#include "compress/hadamard.h"
 #include "compress/lanes.h"
 #include "compress/thc_table.h"
 
@@ -76,31 +75,12 @@ static void encode(const struct trib_codec *c, uint8_t *symbols, const float *x,
     c->kernels->grid_encode(symbols, x, n, &points);
 }
 
-static struct trib_rht rotation(const struct trib_codec *c)
-{
-    const int log2_block = (int)lround(log2(c->param[TRIB_PARAM_ROTATION]));
-    return trib_rht_create(0, 0, 0, log2_block);
-}
-
-static void rotate(const struct trib_codec *c, float *z, const float *x, size_t n)
-{
-    const struct trib_rht r = rotation(c);
-    trib_rht_forward(c->kernels, &r, z, x, n);
-}
-
-static void rotate_back(const struct trib_codec *c, float *x, size_t n)
-{
-    const struct trib_rht r = rotation(c);
-    trib_rht_inverse(c->kernels, &r, x, x, n);
-}
-
 static const struct trib_lane_rule thc = {
     .lanes = lanes,
     .measure = measure,
     .grid = grid,
     .encode = encode,
-    .rotate = rotate,
-    .rotate_back = rotate_back,
+    .measures_unrotated = true, /* a norm stays, and ranks need not rotate twice */
 };
 
 static double delta(const struct trib_codec *c)
@@ -111,7 +91,7 @@ static double delta(const struct trib_codec *c)
 
 const struct trib_quantise trib_quantise_table = {
     .name = "table",
-    .params = TRIB_PARAM_BIT(ROTATION) | TRIB_PARAM_BIT(TAIL),
+    .params = TRIB_PARAM_BIT(TAIL),
     .bytes = trib_lanes_bytes,
     .encode = trib_lanes_encode,
     .decode = trib_lanes_decode,
@@ -119,7 +99,3 @@ const struct trib_quantise trib_quantise_table = {
     .delta = delta,
     .lanes = &thc,
 };
-
-/* The rotation is of the blocks that have a head, so lanes.c makes it. */
-const struct trib_transform trib_transform_hadamard = {.name = "hadamard",
-                                                       .apply = trib_transform_in_place};

@@ -123,8 +123,23 @@ static double variance_of_draws(const char *codec)
     return known ? ceil(1 / number_of(codec, "ratio", 0.01)) - 1 : 0;
 }
 
+/* As the values that are rotated, of which no element is near what it stands for. */
+static struct perf_loss loss_of_rotated(const char *codec)
+{
+    const char *plus = strchr(codec, '+');
+    struct perf_loss loss = perf_loss_of(plus ? plus + 1 : "uniform-thc");
+    loss.feedback = number_of(codec, "ef", loss.feedback) > 0;
+    if (loss.kind == PERF_LOSS_ROUNDED) {
+        loss.kind = PERF_LOSS_BIASED;
+        loss.variance = loss.rounding * loss.rounding;
+    }
+    return loss;
+}
+
 struct perf_loss perf_loss_of(const char *codec)
 {
+    if (begins(codec, "hadamard"))
+        return loss_of_rotated(codec);
     struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN, .variance = variance_of(codec)};
     loss.feedback = number_of(codec, "ef", feeds_back(codec)) > 0;
     if (begins(codec, "f16") || strstr(codec, "+f16") != NULL)

@@ -25,7 +25,8 @@ enum perf_loss_kind {
     PERF_LOSS_ROUNDED, /* f16, bf16, natural:round=nearest, blocks */
     PERF_LOSS_SELECTED, /* topk, dgc, threshold, randomk, blocks:ratio=R */
     PERF_LOSS_RANDOM, /* qsgd, natural, dither, int8, uniform-thc, randomk:unbiased=1 */
-    PERF_LOSS_BIASED, /* terngrad, onebit, efsign, thc, adacomp: as random, but no rank is looked for */
+    PERF_LOSS_BIASED, /* terngrad, onebit, efsign, thc, adacomp, hadamard+f16: as random, but no
+                       * rank is looked for */
     PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what was put in */
     PERF_LOSS_VOTE, /* signsgd: which sign most ranks have comes out, exactly */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */

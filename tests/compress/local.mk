@@ -33,6 +33,7 @@ compress_tests = \
 	tests/compress/test_qsgd \
 	tests/compress/test_randomk \
 	tests/compress/test_ratio \
+	tests/compress/test_rotated \
 	tests/compress/test_select \
 	tests/compress/test_sheet \
 	tests/compress/test_sign \

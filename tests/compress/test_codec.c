@@ -33,7 +33,7 @@ static void test_slots_filled(void **state)
     (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         const struct trib_codec_row *row = &trib_codecs[i];
-        assert_non_null(row->stages.transform->apply);
+        assert_non_null(row->stages.transform->name);
         assert_non_null(row->stages.select->choose);
         assert_non_null(row->stages.select->delta);
         assert_non_null(row->stages.quantise->bytes);
@@ -72,6 +72,13 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("f8"), 0);
     assert_int_equal(flags_of("f8:round=random,ef=1"),
                      TRIB_CODEC_UNBIASED | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("hadamard+f16"), 0);
+    assert_int_equal(flags_of("hadamard+bf16:round=random"), TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("hadamard+efsign"), TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("hadamard+qsgd"), TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("hadamard+terngrad:shared=1"), TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED);
+    assert_int_equal(flags_of("hadamard:ef=1+int8:round=nearest"),
+                     TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("dgc"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
@@ -170,6 +177,9 @@ static void test_unit(void **state)
     assert_int_equal(unit_of("int8:bucket=1000"), 8000);
     assert_int_equal(unit_of("uniform-thc"), 512);
     assert_int_equal(unit_of("thc"), 1024);
+    assert_int_equal(unit_of("hadamard:block=64+f16"), 64);
+    assert_int_equal(unit_of("hadamard:block=64+int8:bucket=192"), 192);
+    assert_int_equal(unit_of("hadamard:block=2048+onebit:bucket=8"), 2048);
     assert_int_equal(unit_of("blocks:block=24"), 192);
     assert_int_equal(unit_of("adacomp"), 64);
     assert_int_equal(unit_of("adacomp:bin=50"), 1600);

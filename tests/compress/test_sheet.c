@@ -204,24 +204,34 @@ static void check_sheet(const char *first, const char *behind)
 static void test_parameters(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < trib_codecs_count; i++)
-        check_sheet(trib_codecs[i].name, NULL);
+    for (size_t i = 0; i < trib_codecs_count; i++) {
+        struct trib_codec *c;
+        assert_int_equal(trib_codec_create(trib_codecs[i].name, NULL, NULL, &c), TRIB_OK);
+        check_sheet(trib_codecs[i].name, c->values ? c->values->name : NULL);
+        trib_codec_destroy(c);
+    }
 }
 
-static void test_parameters_behind_a_selection(void **state)
+static void check_all_behind(const char *first)
 {
     int n = 0;
-    (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         char text[TEXT];
         struct trib_error err;
-        snprintf(text, sizeof text, "topk+%s", trib_codecs[i].name);
+        snprintf(text, sizeof text, "%s+%s", first, trib_codecs[i].name);
         if (!creates(text, &err))
             continue;
-        check_sheet("topk", trib_codecs[i].name);
+        check_sheet(first, trib_codecs[i].name);
         n++;
     }
     assert_true(n >= 10);
+}
+
+static void test_parameters_behind_a_plus(void **state)
+{
+    (void)state;
+    check_all_behind("topk");
+    check_all_behind("hadamard");
 }
 
 /* Its names alone are none: feedback around it would grow. */
@@ -310,6 +320,8 @@ static void test_shared(void **state)
                  {"topk+int8", ""},
                  {"int8", "norms of the buckets"},
                  {"randomk", "seed of what is drawn"},
+                 {"hadamard+int8", "scales of the rotated buckets"},
+                 {"hadamard+f16", ""},
                  {"signsgd", ""}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -353,7 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_parameters_behind_a_selection),
+        cmocka_unit_test(test_parameters_behind_a_plus),
         cmocka_unit_test(test_values_of_a_text),
         cmocka_unit_test(test_names_that_are_no_codec),
         cmocka_unit_test(test_properties),

@@ -57,6 +57,12 @@ static inline double tolerance_int16(const struct matrix_element *e)
     return 1.01 * 8 * e->ranks / 32767 + 1e-5 * e->magnitude;
 }
 
+/* Rotated elements are below 64, of 8 by 8; rotated back, the errors of 64 may be in one. */
+static inline double tolerance_rotated(const struct matrix_element *e)
+{
+    return 1.01 * 8 * 64 * e->ranks / 32767 + 1e-5 * e->magnitude;
+}
+
 static inline double tolerance_uniform_thc(const struct matrix_element *e)
 {
     return 1.01 * 16 * e->ranks / 255;
@@ -113,6 +119,7 @@ static const struct matrix_codec matrix_codecs[] = {
     {"natural", false, true, tolerance_natural},
     {"int8", false, true, tolerance_int8},
     {"int16:bucket=64", false, true, tolerance_int16},
+    {"hadamard:block=64+int16:bucket=64", false, true, tolerance_rotated},
     {"uniform-thc:bits=8,round=nearest", false, true, tolerance_uniform_thc},
     {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
 };

@@ -198,6 +198,7 @@ static const char *const codecs[] = {
     "uniform-thc:bits=4,bucket=16,ef=1",
     "qsgd:shared=1,bits=5,bucket=16,ef=1",
     "terngrad:shared=1,bucket=16",
+    "hadamard:block=64,ef=1+int8:bucket=16",
     "signsgd",
 };
 enum { ALGORITHMS = 5, CODECS = sizeof(codecs) / sizeof(*codecs) };

@@ -26,7 +26,7 @@
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
-/* So that the sample ends in time, where every access to memory is watched. */
+/* So that the sample ends in time, also where every access to memory is watched. */
 #if defined(__SANITIZE_THREAD__)
 #define EVERY 4
 #elif defined(__has_feature)
@@ -35,7 +35,7 @@
 #endif
 #endif
 #ifndef EVERY
-#define EVERY 1
+#define EVERY 2
 #endif
 
 /* With a device in memory, which reaches the threads of one process. */

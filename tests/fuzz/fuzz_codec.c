@@ -60,6 +60,10 @@ static const char *const texts[] = {
     "gradiveq:slice=16,kept=3+int8:bucket=8",
     "lgc:ratio=0.1",
     "lgc-ps:ratio=0.1",
+    "hadamard:block=64+uniform-thc:bits=3,bucket=16",
+    "hadamard:block=128+qsgd:bits=5,bucket=8",
+    "hadamard:block=64+int16:bucket=256",
+    "hadamard:block=1024+f16",
 };
 static const char *const isas[] = {"auto", "c", "avx2", "neon"}; /* auto for those not here */
 enum {

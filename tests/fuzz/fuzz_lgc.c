@@ -83,11 +83,13 @@ static void take_result(struct taught *t, const uint8_t *data, size_t size)
     if (size && data[0] & 2)
         memcpy(share, data, word);
     trib_model_settle(t->model, &c, share);
-    const struct trib_encode in = {.x = t->x, .n = c.n, .key = {.index = c.first},
-                                   .share = share, .model = t->model};
-    t->len = trib_codec_encode(t->codec, &in, t->word);
-    if (trib_model_result(t->model, &c, t->word, t->len, y) != TRIB_OK)
-        abort();
+    if (!t->len || (size && data[0] & 4)) { /* slow */
+        const struct trib_encode in = {.x = t->x, .n = c.n, .key = {.index = c.first},
+                                       .share = share, .model = t->model};
+        t->len = trib_codec_encode(t->codec, &in, t->word);
+        if (trib_model_result(t->model, &c, t->word, t->len, y) != TRIB_OK)
+            abort();
+    }
     const trib_status_t st = trib_model_result(t->model, &c, src, size - word, y);
     if (st != TRIB_OK && st != TRIB_ERR_CODEC)
         abort();
@@ -128,6 +130,8 @@ static void read_state(struct taught *t, const uint8_t *data, size_t size)
     uint8_t *src = copy_new(t->state, bytes), *after = room(bytes);
     size_t at = 0;
 
+    if (trib_model_read(t->model, t->state, bytes, NULL) != TRIB_OK)
+        abort(); /* other gifts have changed it */
     for (size_t i = 0; i < 3 && i < size; i++)
         at = (at << 8 | data[i]) % bytes;
     for (size_t i = 3; i < size && at + i - 3 < bytes; i++)

@@ -253,6 +253,12 @@ static void test_texts(void **state)
     loss = perf_loss_of("topk:ratio=0.5,ef=0");
     assert_float_equal(loss.ratio, 0.5, 0);
     assert_false(loss.feedback);
+    loss = perf_loss_of("hadamard:ef=1+bf16");
+    assert_true(loss.feedback && loss.kind == PERF_LOSS_BIASED);
+    assert_float_equal(loss.variance, 0x1p-16, 1e-12);
+    loss = perf_loss_of("hadamard:block=64+int4:bucket=196");
+    assert_true(!loss.feedback && loss.kind == PERF_LOSS_RANDOM);
+    assert_float_equal(loss.variance, 1, 1e-9);
     assert_int_equal(perf_loss_of("topkapi").kind, PERF_LOSS_UNKNOWN);
 }
 

@@ -38,7 +38,7 @@ result $? "nothing has a row, and is right"
 for codec in bf16 f16 bf16:round=random f8 f8:round=random topk:ratio=0.01 qsgd:bits=2 \
     qsgd:bits=8 natural dither dither:base=1.5 natural:round=nearest terngrad onebit efsign \
     topk:ratio=0.01+natural topk:ratio=0.02+qsgd topk:ratio=0.02+f8 \
-    qsgd:bits=2,pack=omega terngrad:pack=entropy; do
+    qsgd:bits=2,pack=omega terngrad:pack=entropy hadamard+natural:round=nearest; do
     try "allreduce by codec $codec" 0 "codec $codec," allreduce -n 3 --check \
         --codec "$codec" --iters 3 --warmup 1 --sizes 8,4K,64K
 done
@@ -46,7 +46,7 @@ rows=$("$build/tools/trib-info" --codecs | awk '/^  [a-z]/ { print $1 }')
 transports=(shm tcp)
 ! "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]" || transports+=(ucx)
 for transport in "${transports[@]}"; do
-    for row in $rows topk:ratio=0.02+int8 qsgd:shared=1 terngrad:shared=1 \
+    for row in $rows topk:ratio=0.02+int8 qsgd:shared=1 terngrad:shared=1 hadamard+int8 \
         gradiveq:slice=64,kept=8,train=1,coded=9 \
         gradiveq:slice=64,kept=8,train=1,coded=9+int8:bucket=64; do
         case $row in
