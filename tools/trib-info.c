@@ -322,6 +322,7 @@ int main(int argc, char **argv)
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
         const char *why = trib_last_error(NULL);
+        fflush(stdout); /* or its last lines come behind, where both go to one file */
         fprintf(stderr, "trib-info: %s\n",
                 why[0] != '\0' ? why : trib_status_str(status));
         return request.codec != NULL && status == TRIB_ERR_CODEC ? 2 : 1;
