@@ -40,13 +40,20 @@ static int nic_compare(const struct trib_rank_place *a, const struct trib_rank_p
 }
 
 static const struct trib_group_kind by_host = {
-    .name = "host", .detail = "ranks of a host", .compare = host_compare};
+    .name = "host",
+    .detail = "ranks of a host",
+    .compare = host_compare,
+};
 static const struct trib_group_kind by_numa = {
-    .name = "numa", .detail = "ranks of a NUMA node", .compare = numa_compare};
-static const struct trib_group_kind by_nic = {.name = "nic",
-                                              .detail =
-                                                  "ranks near the same network device",
-                                              .compare = nic_compare};
+    .name = "numa",
+    .detail = "ranks of a NUMA node",
+    .compare = numa_compare,
+};
+static const struct trib_group_kind by_nic = {
+    .name = "nic",
+    .detail = "ranks near the same network device",
+    .compare = nic_compare,
+};
 
 const struct trib_group_kind *const trib_group_kinds[] = {&by_host, &by_numa, &by_nic,
                                                           NULL};
@@ -161,15 +168,13 @@ static trib_status_t divide_auto(const struct trib_rank_place *places, int size,
     if (hosts.n > 1 || !know_their_node(places, size))
         return TRIB_OK;
     status = divide(places, size, &by_numa, &nodes);
-    if (status != TRIB_OK || nodes.n == 1 || nodes.smallest < 2) {
-        if (status == TRIB_OK)
-            trib_groups_free(&nodes);
-        else
-            trib_groups_free(out);
+    if (status != TRIB_OK) {
+        trib_groups_free(&hosts);
         return status;
     }
-    trib_groups_free(out);
-    *out = nodes;
+    bool better = nodes.n > 1 && nodes.smallest > 1;
+    trib_groups_free(better ? &hosts : &nodes);
+    *out = better ? nodes : hosts;
     return TRIB_OK;
 }
 

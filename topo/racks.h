@@ -59,8 +59,8 @@ struct trib_racks_source {
     const char *text;
     size_t bytes;
     const char *format; /* NULL: by its first line */
-    size_t
-        names_max; /* hosts, and switches, at most; 0: 65536, far above any cluster */
+    /* Hosts, and switches, at most; 0: 65536, far above any cluster. */
+    size_t names_max;
 };
 
 /**

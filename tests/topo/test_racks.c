@@ -250,6 +250,7 @@ static void test_errors_slurm(void **state)
     check_error("SwitchName=a Nodes=n\nSwitchName=x Switches=y\nSwitchName=y Switches=x", NULL,
                 "line 2: switch x is below a switch that is below it");
     check_error("SwitchName=a Switches=a", NULL, "line 1: switch a is below itself");
+    check_error("SwitchName=a Nodes=n\nx\033[2Jy", "slurm", "\"x?[2Jy\" is no key");
     check_error("SwitchName=a", NULL, "line 1: switch a has nothing on it");
     check_error("Nodes=n1", NULL, "line 1: no switch is named");
     check_error("SwitchName=a Node=n1", NULL, "did you mean Nodes?");
