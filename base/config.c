@@ -368,6 +368,11 @@ static int file_line(void *user, const char *section, const char *name,
     return src->status == TRIB_OK;
 }
 
+const char *trib_config_environment(const char *variable)
+{
+    return getenv(variable);
+}
+
 static trib_status_t load_file(struct source *src)
 {
     src->file = getenv(FILE_VARIABLE);

@@ -54,6 +54,9 @@ struct trib_config {
     uint8_t origin[TRIB_CONFIG_ROWS]; /* enum trib_config_origin */
 };
 
+/** trib_config_environment - a variable of the environment, or NULL: the one place that reads it. */
+const char *trib_config_environment(const char *variable);
+
 /**
  * trib_config_load - read all sources.
  *

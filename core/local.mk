@@ -25,4 +25,5 @@ libcore_la_SOURCES = \
 	core/service_join.c \
 	core/settings.c \
 	core/split.c \
+	core/topology.c \
 	core/window.c core/window.h

@@ -8,4 +8,5 @@ tributaryinclude_HEADERS = \
 	include/tributary/export.h \
 	include/tributary/info.h \
 	include/tributary/status.h \
+	include/tributary/topology.h \
 	include/tributary/types.h

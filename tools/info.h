@@ -23,6 +23,12 @@ trib_status_t info_codecs(const char *title, const char *codec);
 /** info_codecs_json - append the sheet of each row, or that of a codec. */
 trib_status_t info_codecs_json(json_t *list, const char *codec);
 
+/** info_is_topo - "--topo", or an option that only goes with it. */
+bool info_is_topo(const char *option);
+
+/** info_topo - the options of --topo, all of argv behind the first; returns the exit code. */
+int info_topo(int argc, char **argv);
+
 /** info_doctor - "doctor" and its options; returns the exit code. */
 int info_doctor(int argc, char **argv);
 

@@ -43,6 +43,7 @@ static const struct section sections[] = {
 static void print_help(void)
 {
     puts("usage: trib-info [OPTION]…\n"
+         "       trib-info --topo [--xml FILE] [--racks FILE [--format NAME]] [--dot]\n"
          "       trib-info doctor [--folder FOLDER]\n"
          "\n"
          "Shows what this build of Tributary and this machine can do: a summary, or\n"
@@ -53,6 +54,10 @@ static void print_help(void)
     puts(
         "  --reach       by what each rank of a job reaches each, and why: start it under\n"
         "                trib-run, mpirun, mpiexec or srun\n"
+        "  --topo        where cores, caches, NUMA nodes and network devices are, as a tree;\n"
+        "                with --xml FILE those of a machine that lstopo has written, with\n"
+        "                --racks FILE the switches, too (Slurm's topology.conf, ibnetdiscover, or\n"
+        "                \"rack1: host1 host2\"; --format names it), with --dot for Graphviz\n"
         "  --json        the same as json\n"
         "  --help, --version\n"
         "\n"
@@ -288,6 +293,9 @@ int main(int argc, char **argv)
     struct request request = {0};
     if (argc > 1 && strcmp(argv[1], "doctor") == 0)
         return info_doctor(argc - 1, argv + 1);
+    for (int i = 1; i < argc; i++)
+        if (info_is_topo(argv[i]))
+            return info_topo(argc, argv);
     for (int i = 1; i < argc; i++) {
         size_t section = find_section(argv[i]);
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -314,6 +322,7 @@ int main(int argc, char **argv)
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
         const char *why = trib_last_error(NULL);
+        fflush(stdout); /* or its last lines come behind, where both go to one file */
         fprintf(stderr, "trib-info: %s\n",
                 why[0] != '\0' ? why : trib_status_str(status));
         return request.codec != NULL && status == TRIB_ERR_CODEC ? 2 : 1;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "build-config.h"
+#include "topo/hwloc_open.h"
 
 #if HAVE_HWLOC
 #include <hwloc.h>
@@ -46,7 +47,7 @@ static void read_allowed(hwloc_topology_t topology, struct trib_machine *out)
     hwloc_bitmap_free(set);
 }
 
-static void read_topology(hwloc_topology_t topology, struct trib_machine *out)
+void trib_hwloc_machine(hwloc_topology_t topology, struct trib_machine *out)
 {
     hwloc_obj_t root = hwloc_get_root_obj(topology);
     hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
@@ -71,29 +72,80 @@ static void read_topology(hwloc_topology_t topology, struct trib_machine *out)
         out->cores_allowed = out->cpus_allowed;
 }
 
-static trib_status_t read_hwloc(const char *synthetic, struct trib_machine *out)
+/*
+ * Network cards. Linux itself lists them; libpciaccess would first read the names of all
+ * devices of the world and keep them, and the libraries of graphics cards, start these.
+ */
+static void look_for_devices(hwloc_topology_t topology)
+{
+    static const char *const unwanted[] = {"pci",  "cuda",      "nvml", "opencl",
+                                           "rsmi", "levelzero", "gl"};
+
+    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    for (size_t i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++)
+        hwloc_topology_set_components(
+            topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
+}
+
+static int describe(hwloc_topology_t topology, const struct trib_hwloc_source *source)
+{
+    if (source->devices)
+        look_for_devices(topology);
+    if (source->synthetic && hwloc_topology_set_synthetic(topology, source->synthetic))
+        return -1;
+    if (source->xml && hwloc_topology_set_xml(topology, source->xml))
+        return -1;
+    return hwloc_topology_load(topology);
+}
+
+trib_status_t trib_hwloc_open(const struct trib_hwloc_source *source,
+                              struct hwloc_topology **out)
 {
     hwloc_topology_t topology;
-    trib_status_t status = TRIB_ERR_INVALID;
 
     if (hwloc_topology_init(&topology))
         return TRIB_ERR_NO_MEMORY;
-    if (synthetic && hwloc_topology_set_synthetic(topology, synthetic))
-        goto out_destroy;
-    if (hwloc_topology_load(topology))
-        goto out_destroy;
-    read_topology(topology, out);
-    status = out->cpus > 0 ? TRIB_OK : TRIB_ERR_INVALID;
-out_destroy:
+    if (describe(topology, source) || count(topology, HWLOC_OBJ_PU) == 0) {
+        hwloc_topology_destroy(topology);
+        return TRIB_ERR_INVALID;
+    }
+    *out = topology;
+    return TRIB_OK;
+}
+
+static trib_status_t read_hwloc(const struct trib_hwloc_source *source,
+                                struct trib_machine *out)
+{
+    struct hwloc_topology *topology;
+    trib_status_t status = trib_hwloc_open(source, &topology);
+
+    if (status != TRIB_OK)
+        return status;
+    trib_hwloc_machine(topology, out);
     hwloc_topology_destroy(topology);
-    return status;
+    return TRIB_OK;
 }
 
 #else
 
-static trib_status_t read_hwloc(const char *synthetic, struct trib_machine *out)
+trib_status_t trib_hwloc_open(const struct trib_hwloc_source *source,
+                              struct hwloc_topology **out)
 {
-    (void)synthetic;
+    (void)source;
+    (void)out;
+    return TRIB_ERR_UNSUPPORTED;
+}
+
+void trib_hwloc_machine(struct hwloc_topology *topology, struct trib_machine *out)
+{
+    (void)topology;
+    (void)out;
+}
+
+static trib_status_t read_hwloc(const struct trib_hwloc_source *source,
+                                struct trib_machine *out)
+{
+    (void)source;
     (void)out;
     return TRIB_ERR_UNSUPPORTED;
 }
@@ -102,13 +154,27 @@ static trib_status_t read_hwloc(const char *synthetic, struct trib_machine *out)
 
 void trib_machine_read(struct trib_machine *out)
 {
-    if (read_hwloc(NULL, out) != TRIB_OK)
+    static const struct trib_hwloc_source here = {0};
+
+    if (read_hwloc(&here, out) != TRIB_OK)
         trib_machine_read_sysfs("", out);
 }
 
 trib_status_t trib_machine_read_synthetic(const char *text, struct trib_machine *out)
 {
-    return read_hwloc(text, out);
+    const struct trib_hwloc_source source = {.synthetic = text};
+
+    return read_hwloc(&source, out);
+}
+
+trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out)
+{
+    const struct trib_hwloc_source source = {.xml = path};
+
+    if (path)
+        return read_hwloc(&source, out);
+    trib_machine_read(out);
+    return TRIB_OK;
 }
 
 /* The list ----------------------------------------------------------------------------

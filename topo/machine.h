@@ -51,6 +51,14 @@ void trib_machine_read_sysfs(const char *root, struct trib_machine *out);
  */
 trib_status_t trib_machine_read_synthetic(const char *text, struct trib_machine *out);
 
+/**
+ * trib_machine_read_xml - a machine from a file that hwloc's lstopo has written; all of it is
+ * allowed. NULL: this machine.
+ *
+ * errors   as above; a file that cannot be read is invalid
+ */
+trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out);
+
 /** trib_machine_list - one item a line, for trib-info. */
 void trib_machine_list(const struct trib_machine *machine, trib_item_fn fn, void *arg);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -127,7 +128,7 @@ static trib_status_t load_variables(struct source *src)
         for (const char *p = rows[i].name; *p; p++)
             variable[at++] = (char)toupper((unsigned char)*p);
         variable[at] = 0;
-        const char *value = getenv(variable);
+        const char *value = trib_config_environment(variable);
         if (value && !set(src->settings, &rows[i], value, why, sizeof(why)))
             return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%s: it %s", variable, value, why);
     }

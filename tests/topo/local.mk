@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 topo_tests = \
 	tests/topo/test_cost \
+	tests/topo/test_draw \
+	tests/topo/test_groups \
+	tests/topo/test_hostlist \
+	tests/topo/test_layout \
+	tests/topo/test_leaders \
 	tests/topo/test_machine \
-	tests/topo/test_rdma
+	tests/topo/test_racks \
+	tests/topo/test_rdma \
+	tests/topo/test_services
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
+
+EXTRA_DIST += tests/topo/data tests/topo/data.h tests/topo/places.h

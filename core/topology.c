@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The machine and its racks as a picture.
+ */
+#include <tributary/topology.h>
+
+#include "base/error.h"
+#include "core/comm.h"
+#include "topo/draw.h"
+
+static trib_status_t read_all(const trib_topology_opts_t *opts, struct trib_error *err,
+                              struct trib_layout *layout, struct trib_racks **racks)
+{
+    trib_status_t status = trib_layout_read(opts->xml, err, layout);
+
+    if (status == TRIB_OK && opts->racks)
+        status = trib_racks_read(opts->racks, opts->format, err, racks);
+    return status;
+}
+
+trib_status_t trib_topology_draw(const trib_topology_opts_t *opts, trib_line_fn fn,
+                                 void *arg)
+{
+    static const trib_topology_opts_t defaults = TRIB_TOPOLOGY_OPTS_INIT;
+    struct trib_layout layout = {0};
+    struct trib_racks *racks = NULL;
+    struct trib_error err = {0};
+
+    opts = opts ? opts : &defaults;
+    if (!fn || opts->size != sizeof(*opts))
+        return TRIB_ERR_INVALID;
+    trib_status_t status = read_all(opts, &err, &layout, &racks);
+    if (status == TRIB_OK) {
+        const struct trib_drawing drawing = {.layout = &layout, .racks = racks};
+        status = opts->dot ? trib_draw_dot(&drawing, fn, arg)
+                           : trib_draw_text(&drawing, fn, arg);
+        if (status != TRIB_OK)
+            trib_fail(&err, status, "no memory to draw the topology");
+    }
+    if (status != TRIB_OK)
+        trib_say_error(trib_error_text(&err));
+    trib_racks_free(racks);
+    trib_layout_free(&layout);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a machine looks like, and the racks around it, as a picture.
+ */
+#ifndef TRIBUTARY_TOPOLOGY_H
+#define TRIBUTARY_TOPOLOGY_H
+
+#include <stddef.h>
+
+#include <tributary/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_topology_opts {
+    size_t size; /* sizeof(trib_topology_opts_t) */
+    const char
+        *xml; /* a file with a machine, as lstopo writes it; NULL: this machine */
+    const char *racks; /* a file with racks: Slurm's topology.conf, what ibnetdiscover
+                          prints, or lines such as "rack1: host1 host2"; NULL: none */
+    const char *format; /* of it: "slurm", "ibnetdiscover" or "hosts"; NULL: by its
+                           first line */
+    int dot; /* for Graphviz, instead of lines that people read */
+} trib_topology_opts_t;
+
+#define TRIB_TOPOLOGY_OPTS_INIT \
+    { \
+        sizeof(trib_topology_opts_t), NULL, NULL, NULL, 0 \
+    }
+
+typedef void (*trib_line_fn)(void *arg, const char *line);
+
+/**
+ * trib_topology_draw - switches, hosts, packages, NUMA nodes, caches, cores and network
+ * devices as a tree.
+ *
+ * opts     NULL: this machine, as text
+ * fn       called for each line, without its line feed; the line lives as long as the
+ * call thread   any errors   TRIB_ERR_INVALID, TRIB_ERR_SYSTEM: a file cannot be read,
+ * or understood; TRIB_ERR_UNSUPPORTED: a machine's file, without hwloc;
+ * TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence, with file and line; fn
+ * was not called
+ */
+TRIB_API trib_status_t trib_topology_draw(const trib_topology_opts_t *opts,
+                                          trib_line_fn fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

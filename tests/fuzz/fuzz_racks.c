@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as a file of racks, in each format: a sentence, or a tree that holds
+ * together, can be drawn and has a tree of services.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "topo/draw.h"
+#include "topo/services.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void need(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void check_switches(const struct trib_racks *r)
+{
+    for (int i = 0; i < r->n_switches; i++) {
+        const struct trib_racks_switch *s = &r->switches[i];
+        need(s->parent >= -1 && s->parent < i);
+        need(s->depth == (s->parent < 0 ? 0 : r->switches[s->parent].depth + 1));
+        need(s->name[0] && memchr(s->name, 0, sizeof(s->name)) != NULL);
+        need(s->Gbps >= 0 && s->hosts >= 0);
+    }
+}
+
+static void check_hosts(const struct trib_racks *r)
+{
+    for (int i = 0; i < r->n_hosts; i++) {
+        const struct trib_racks_host *h = &r->hosts[i];
+        need(h->rack >= 0 && h->rack < r->n_switches);
+        need(trib_hostname_ok(h->name));
+        need(i == 0 || strverscmp(r->hosts[i - 1].name, h->name) < 0);
+        need(trib_racks_find(r, h->name) == h->rack);
+    }
+}
+
+static void check_line(void *arg, const char *line)
+{
+    (*(int *)arg)++;
+    for (; *line; line++)
+        need((unsigned char)*line >= ' ' && *line != 127);
+}
+
+static void check_drawing(const struct trib_racks *r)
+{
+    const struct trib_drawing drawing = {.racks = r};
+    int text = 0;
+    int dot = 0;
+
+    need(trib_draw_text(&drawing, check_line, &text) == TRIB_OK);
+    need(trib_draw_dot(&drawing, check_line, &dot) == TRIB_OK);
+    need(text > r->n_switches && dot > text);
+}
+
+/* Up to three services, and the least fan-in. */
+static void check_services(const struct trib_racks *r)
+{
+    const char *services[] = {r->hosts[0].name, r->hosts[r->n_hosts / 2].name,
+                              r->hosts[r->n_hosts - 1].name};
+    const struct trib_tree_ask ask = {r, services, 3, 2};
+    struct trib_tree tree;
+    int hosts = 0;
+
+    need(trib_tree_make(&ask, NULL, &tree) == TRIB_OK);
+    for (int i = 0; i < tree.n; i++) {
+        need(i == tree.n - 1 ? tree.nodes[i].parent == -1 : tree.nodes[i].parent > i);
+        need(tree.nodes[i].children <= 2);
+        hosts += tree.nodes[i].hosts;
+    }
+    need(hosts == r->n_hosts);
+    trib_tree_free(&tree);
+}
+
+static void run(const uint8_t *data, size_t size, const char *format)
+{
+    const struct trib_racks_source source = {"file", (const char *)data, size, format,
+                                             .names_max = 300};
+    struct trib_error err = {0};
+    struct trib_racks *racks;
+
+    if (trib_racks_parse(&source, &err, &racks) != TRIB_OK) {
+        int said = 0;
+        check_line(&said, err.text);
+        need(err.text[0] != '\0');
+        return;
+    }
+    need(racks->n_switches > 0 && racks->n_switches <= 300);
+    need(racks->n_hosts > 0 && racks->n_hosts <= 300);
+    check_switches(racks);
+    check_hosts(racks);
+    check_drawing(racks);
+    check_services(racks);
+    trib_racks_free(racks);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    run(data, size, NULL);
+    for (int i = 0; trib_racks_formats[i]; i++)
+        run(data, size, trib_racks_formats[i]->name);
+    return 0;
+}
