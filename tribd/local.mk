@@ -5,5 +5,7 @@ tribd_tribd_SOURCES = \
 	tribd/node.c tribd/node.h \
 	tribd/server.c tribd/server.h \
 	tribd/settings.c tribd/settings.def tribd/settings.h \
-	tribd/tribd.c
+	tribd/systemd.c tribd/systemd.h \
+	tribd/tribd.c \
+	tribd/who.c tribd/who.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)
