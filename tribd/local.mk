@@ -5,5 +5,6 @@ tribd_tribd_SOURCES = \
 	tribd/node.c tribd/node.h \
 	tribd/server.c tribd/server.h \
 	tribd/settings.c tribd/settings.def tribd/settings.h \
-	tribd/tribd.c
+	tribd/tribd.c \
+	tribd/watch.c tribd/watch.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)

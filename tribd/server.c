@@ -38,7 +38,9 @@ struct client {
     struct node *node;
     uint64_t job; /* of jobs; 0: none */
     struct trib_control_join join;
+    bool proven; /* who it is */
     bool asked;
+    bool left; /* it said goodbye, was refused, or is known to be lost */
 };
 
 struct server {
@@ -209,9 +211,18 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
 
 /* Clients --------------------------------------------------------------------------------- */
 
+static void event(struct server *s, enum trib_service_counter c)
+{
+    trib_metrics_event_mt(s->metrics, c, 1);
+}
+
+/* What has changed: for those who look, and among those who share a thread. */
 static void publish(struct server *s)
 {
     (void)trib_metrics_publish(s->metrics, s->jobs, trib_now_ns());
+    for (int i = 0; i < s->n_clients; i++)
+        if (s->clients[i]->node && s->clients[i]->job)
+            node_weigh(s->clients[i]->node, trib_jobs_weight(s->jobs, s->clients[i]->job));
 }
 
 /* The end of the conversation; the node, if any, ends, and then the client is gone. */
@@ -219,6 +230,9 @@ static void hang_up(struct server *s, struct client *c)
 {
     trib_session_free(c->session);
     c->session = NULL;
+    if (c->job && !c->left && !s->draining)
+        event(s, TRIB_SERVICE_COUNTS_LOST);
+    c->left = true;
     if (c->node)
         node_end(c->node);
     if (c->job)
@@ -231,6 +245,8 @@ static void refuse(struct server *s, struct client *c, const char *why)
 {
     struct trib_control m = {.kind = TRIB_CONTROL_REFUSED};
 
+    event(s, TRIB_SERVICE_COUNTS_REFUSED);
+    c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
     (void)trib_session_send_wait(c->session, trib_deadline_ms(100), &m);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s", c->join.job, why);
@@ -257,6 +273,8 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
         refuse(s, c, trib_error_text(&err));
         return;
     }
+    node_watch(c->node, s->metrics, c->job);
+    event(s, TRIB_SERVICE_COUNTS_ADMITTED);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u ranks, %u slots", c->join.job,
              c->join.ranks, slots);
     if (trib_session_send(c->session, &m) != TRIB_OK)
@@ -284,6 +302,7 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
         refuse(s, c, a->text);
         break;
     case TRIB_JOB_QUEUE:
+        event(s, TRIB_SERVICE_COUNTS_QUEUED);
         snprintf(m.queued.text, sizeof(m.queued.text), "%s", a->text);
         if (trib_session_send(c->session, &m) != TRIB_OK)
             hang_up(s, c);
@@ -293,16 +312,19 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
     }
 }
 
-/* What time has brought to those who wait. */
-static void settle(struct server *s)
+/* What time has brought to those who wait; false: nothing. */
+static bool settle(struct server *s)
 {
     struct trib_job_answer a;
+    bool changed = false;
 
     while (trib_jobs_next(s->jobs, trib_now_ns(), &a)) {
         struct client *c = client_of(s, a.id);
         if (c)
             answer(s, c, &a);
+        changed = true;
     }
+    return changed;
 }
 
 static void name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
@@ -339,7 +361,7 @@ static void ask(struct server *s, struct client *c)
         .slots = j->slots,
         .slot_bytes = j->slots ? j->bytes / j->slots : 0,
         .wait_ns = (uint64_t)j->deadline_ms * 1000000};
-    settle(s);
+    (void)settle(s); /* a publish follows */
     trib_jobs_ask(s->jobs, trib_now_ns(), &request, &a);
     c->job = a.id;
     answer(s, c, &a);
@@ -348,6 +370,7 @@ static void ask(struct server *s, struct client *c)
 
 static void take_message(struct server *s, struct client *c, const struct trib_control *m)
 {
+    c->proven = true;
     switch (m->kind) {
     case TRIB_CONTROL_JOIN:
         c->join = m->join;
@@ -362,6 +385,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
             return;
         break;
     case TRIB_CONTROL_GOODBYE:
+        c->left = true;
         hang_up(s, c);
         return;
     default:
@@ -379,8 +403,11 @@ static void step_client(struct server *s, struct client *c)
 
     while (c->session && (st = trib_session_step(c->session, &m)) == TRIB_OK)
         take_message(s, c, &m);
+    c->proven |= c->session && trib_session_ready(c->session);
     if (!c->session || st == TRIB_INPROGRESS)
         return;
+    if (!c->proven)
+        event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s",
              c->join.job[0] ? c->join.job : "?", trib_error_text(&c->err));
     hang_up(s, c);
@@ -433,7 +460,7 @@ static void sweep_clients(struct server *s)
         s->clients[i--] = s->clients[--s->n_clients];
         changed = true;
     }
-    settle(s);
+    changed |= settle(s);
     if (changed)
         publish(s);
 }
@@ -460,6 +487,7 @@ static void take_client(struct server *s, int listener)
         return;
     }
     s->clients[s->n_clients++] = c;
+    event(s, TRIB_SERVICE_COUNTS_CONNECTIONS);
 }
 
 /* Running --------------------------------------------------------------------------------- */
