@@ -2,6 +2,7 @@
 #include "tribd/server.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -19,11 +20,13 @@
 #include "base/wait.h"
 #include "boot/tcp_net.h"
 #include "tribd/lane.h"
+#include "tribd/manage.h"
 
 enum {
     CLIENTS_MAX = 1024,
     LISTENERS_MAX = 32,
     HANDSHAKE_MS = 5000,
+    GOODBYE_MS = 300, /* by which a goodbye may come after the ranks have left the node */
     PATIENCE_MS = 2000,
     RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
     STUCK_MS = 10000,
@@ -36,6 +39,7 @@ struct client {
     struct trib_session *session; /* NULL: closed, its node is ending */
     struct trib_error err;
     struct node *node;
+    uint64_t over_by; /* its node has failed: a goodbye is due by then; 0: it has not */
     uint64_t job; /* of jobs; 0: none */
     struct trib_control_join join;
     bool proven; /* who it is */
@@ -50,6 +54,7 @@ struct server {
     struct trib_jobs *jobs;
     struct trib_metrics *metrics;
     struct trib_http *http;
+    struct manage *manage; /* or NULL: no socket */
     struct lane **lanes;
     int n_lanes;
     int wake_fd;
@@ -181,6 +186,16 @@ static trib_status_t start_lanes(struct server *s, struct trib_error *err)
     return st;
 }
 
+static bool manage_act(void *arg, const char *verb, const char *what, char *say, size_t bytes);
+
+static trib_status_t open_manage(struct server *s, struct trib_error *err)
+{
+    const struct manage_ops ops = {manage_act, s};
+
+    return s->settings.socket[0] ? manage_open(s->settings.socket, &ops, err, &s->manage)
+                                 : TRIB_OK;
+}
+
 trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
                           struct trib_error *err, struct server **out)
 {
@@ -199,6 +214,8 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
         st = listen_everywhere(s, err);
     if (st == TRIB_OK)
         st = open_http(s, err);
+    if (st == TRIB_OK)
+        st = open_manage(s, err);
     if (st == TRIB_OK)
         st = start_lanes(s, err);
     if (st != TRIB_OK) {
@@ -422,7 +439,11 @@ static void step_node(struct server *s, struct client *c)
         trib_session_send(c->session, &m) != TRIB_OK)
         hang_up(s, c);
     const int state = atomic_load(&c->node->state);
-    if (c->session && (state == NODE_FAILED || state == NODE_GONE)) {
+    if (!c->session || (state != NODE_FAILED && state != NODE_GONE))
+        return;
+    if (!c->over_by)
+        c->over_by = trib_deadline_ms(GOODBYE_MS);
+    if (trib_deadline_passed(c->over_by)) {
         trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
         hang_up(s, c);
@@ -519,6 +540,64 @@ static void end_drain(struct server *s)
             hang_up(s, s->clients[i]);
 }
 
+/* The client of a number, or the only one of a name; NULL, and why in say. */
+static struct client *named(struct server *s, const char *what, char *say, size_t bytes)
+{
+    struct client *found = NULL;
+    int n = 0;
+
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *c = s->clients[i];
+        char number[24];
+        snprintf(number, sizeof(number), "%" PRIu64, c->job);
+        if (!c->job || !c->session)
+            continue;
+        if (strcmp(number, what) == 0)
+            return c;
+        if (strcmp(c->join.job, what) == 0) {
+            found = c;
+            n++;
+        }
+    }
+    if (n > 1)
+        snprintf(say, bytes, "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
+                             "shows it", n, what);
+    else if (n == 0)
+        snprintf(say, bytes, "there is no job %.64s", what);
+    return n == 1 ? found : NULL;
+}
+
+static bool kick(struct server *s, const char *what, char *say, size_t bytes)
+{
+    struct client *c = named(s, what, say, bytes);
+
+    if (!c)
+        return false;
+    snprintf(say, bytes, "job %s was ended; its ranks go on without the service", c->join.job);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked", c->join.job);
+    (void)trib_session_end(c->session, TRIB_ERR_ABORTED,
+                           "who runs the service has ended the job there (tribctl kick)");
+    hang_up(s, c);
+    return true;
+}
+
+static bool manage_act(void *arg, const char *verb, const char *what, char *say, size_t bytes)
+{
+    struct server *s = arg;
+
+    if (strcmp(verb, "kick") == 0)
+        return kick(s, what, say, bytes);
+    if (strcmp(verb, "drain") != 0) {
+        snprintf(say, bytes, "there is no command %.64s: there are drain and kick JOB", verb);
+        return false;
+    }
+    if (!s->draining)
+        begin_drain(s);
+    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; it has %d",
+             trib_deadline_left_ms(s->drain_until), s->n_clients);
+    return true;
+}
+
 static int wait_ms(const struct server *s)
 {
     uint64_t due = trib_deadline_ms(TICK_MS);
@@ -528,16 +607,20 @@ static int wait_ms(const struct server *s)
         due = jobs;
     if (s->draining && !s->drained && s->drain_until < due)
         due = s->drain_until;
-    for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->session && trib_session_due(s->clients[i]->session) < due)
-            due = trib_session_due(s->clients[i]->session);
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        if (c->session && trib_session_due(c->session) < due)
+            due = trib_session_due(c->session);
+        if (c->session && c->over_by && c->over_by < due)
+            due = c->over_by;
+    }
     return trib_deadline_left_ms(due);
 }
 
 /* One pass: wait, then look at all that is ready. */
 static void pass(struct server *s, int stop_fd)
 {
-    struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX];
+    struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX + MANAGE_FDS];
     const int n_listeners = s->n_listeners, n_clients = s->n_clients;
     nfds_t n = 0;
     uint64_t count;
@@ -551,6 +634,7 @@ static void pass(struct server *s, int stop_fd)
         fds[n++] = (struct pollfd){.fd = session ? trib_session_fd(session) : -1,
                                    .events = session ? trib_session_events(session) : 0};
     }
+    n += (nfds_t)manage_poll(s->manage, fds + n);
     (void)poll(fds, n, wait_ms(s));
     if (fds[1].revents)
         (void)!read(s->wake_fd, &count, sizeof(count));
@@ -561,6 +645,7 @@ static void pass(struct server *s, int stop_fd)
     for (int i = 0; i < n_listeners; i++)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
+    manage_step(s->manage);
     if (fds[0].revents && !s->draining)
         begin_drain(s);
     end_drain(s);
@@ -581,6 +666,7 @@ void server_close(struct server *s)
         close(s->listeners[i]);
     for (int i = 0; i < s->n_clients; i++)
         free_client(s, s->clients[i]);
+    manage_close(s->manage);
     trib_http_stop(s->http);
     for (int i = 0; i < s->n_lanes; i++)
         lane_stop(s->lanes[i]);
