@@ -32,6 +32,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     c->services = opts->services;
     c->tree = opts->tree;
     c->announcer = opts->announcer;
+    c->memory = opts->memory;
     trib_comm_claim(comm);
     comm->cfg = *cfg;
     comm->cfg.service[0] = 0; /* it is the way there */
@@ -266,6 +267,13 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const c
         return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
                               "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
                               number, text);
+    /* What is kept for a codec: agreements twice, and what its results lose. */
+    if (c->memory && strcmp(a.codec, "none") != 0 &&
+        a.desc.count > c->memory / (3 * sizeof(float)))
+        return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
+                              "a plan of %zu elements by codec %.60s may need more than the %zu "
+                              "MiB that a plan may have here",
+                              a.desc.count, a.codec, c->memory >> 20);
     c->announced = number;
     return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
 }

@@ -32,6 +32,7 @@ enum {
     STUCK_MS = 10000,
     TICK_MS = 1000,
     USERS_MAX = 256,
+    PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
 };
 
 /* A job, or one that wants to be. */
@@ -284,9 +285,14 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_ADMITTED,
                                    .admitted = {.slots = slots, .bytes = c->join.bytes}};
+    const struct node_opts opts = {.join = &c->join,
+                                   .lane = idlest(s),
+                                   .wake_fd = s->wake_fd,
+                                   .log = &s->log,
+                                   .plan_memory = memory_of(&s->settings) / PLAN_SHARE};
     struct trib_error err = {0};
 
-    if (node_open(&c->join, idlest(s), s->wake_fd, &s->log, &err, &c->node) != TRIB_OK) {
+    if (node_open(&opts, &err, &c->node) != TRIB_OK) {
         refuse(s, c, trib_error_text(&err));
         return;
     }
