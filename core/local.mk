@@ -14,6 +14,7 @@ libcore_la_SOURCES = \
 	core/info.c \
 	core/meet.c \
 	core/memory.c \
+	core/near.c core/near.h \
 	core/plan.c \
 	core/plan_feedback.c \
 	core/plan_make.c \
