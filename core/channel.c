@@ -32,6 +32,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     c->services = opts->services;
     c->tree = opts->tree;
     c->announcer = opts->announcer;
+    c->memory = opts->memory;
     trib_comm_claim(comm);
     comm->cfg = *cfg;
     comm->cfg.service[0] = 0; /* it is the way there */
@@ -266,6 +267,13 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const c
         return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
                               "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
                               number, text);
+    /* What is kept for a codec: agreements twice, and what its results lose. */
+    if (c->memory && strcmp(a.codec, "none") != 0 &&
+        a.desc.count > c->memory / (3 * sizeof(float)))
+        return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
+                              "a plan of %zu elements by codec %.60s may need more than the %zu "
+                              "MiB that a plan may have here",
+                              a.desc.count, a.codec, c->memory >> 20);
     c->announced = number;
     return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
 }
@@ -310,6 +318,15 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
     return NULL;
 }
 
+/* One that left when nothing was under way; -1: none. */
+static int left_peer(const struct trib_engine *e, const struct trib_program *p)
+{
+    for (uint32_t i = 0; i < p->n_edges; i++)
+        if (e->links[p->edges[i].peer].lost)
+            return p->edges[i].peer;
+    return -1;
+}
+
 static bool start_next(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
@@ -329,6 +346,14 @@ static bool start_next(struct trib_comm *comm)
         char text[400];
         trib_status_t st = trib_frame_check(&mine, &f, e->rank, peer, text, sizeof(text));
         trib_engine_fail(e, st, text);
+        return false;
+    }
+    const int left = left_peer(e, &plan->run.program);
+    if (left >= 0) {
+        char text[200];
+        snprintf(text, sizeof(text), "rank %d (host %.63s, process %d) has left, others go on",
+                 left, e->peers[left].host, e->peers[left].pid);
+        trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
         return false;
     }
     trib_run_start(e, &plan->run, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * trib_alloc, trib_register, and what a communicator holds.
  */
-#include "core/comm.h"
+#include "core/service.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -37,6 +37,8 @@ trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out)
     if (st != TRIB_OK)
         refuse(comm, st, "trib_alloc", bytes);
     trib_comm_unlock(comm);
+    if (st == TRIB_OK)
+        trib_service_register(comm, *ptr_out, bytes);
     return st;
 }
 
@@ -56,6 +58,8 @@ trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
     if (st != TRIB_OK)
         refuse(comm, st, "trib_register", bytes);
     trib_comm_unlock(comm);
+    if (st == TRIB_OK)
+        trib_service_register(comm, ptr, bytes);
     return st;
 }
 
@@ -106,12 +110,13 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
     trib_status_t st = trib_comm_ours(comm, call);
     if (st != TRIB_OK)
         return st;
+    st = trib_service_deregister(comm, ptr);
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
     /* After a failure a peer may be in the middle of an operation that this rank left. */
     if (e->failed)
         trib_engine_part(e);
-    st = e->head ? TRIB_ERR_BUSY
+    st = e->head || st != TRIB_OK ? TRIB_ERR_BUSY
                  : trib_memory_remove(&e->memories, ptr, allocated, e->failed != TRIB_OK);
     trib_comm_unlock(comm);
     if (st == TRIB_ERR_BUSY)
@@ -169,5 +174,6 @@ trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
         .encode_ns = e->stats.encode_ns,
     };
     trib_comm_unlock(locked);
+    trib_service_stats(comm, stats);
     return TRIB_OK;
 }

@@ -201,3 +201,77 @@ void trib_service_look(struct trib_comm *comm)
     if (trib_service_lost(v))
         trib_service_recover(v);
 }
+
+/* Memory ---------------------------------------------------------------------------------- */
+
+static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    if (!comm->engine.failed)
+        (void)trib_memory_register(&comm->engine.memories, ptr, bytes);
+    trib_error_clear(&comm->cause);
+    trib_comm_unlock(comm);
+}
+
+void trib_service_register(struct trib_comm *comm, void *ptr, size_t bytes)
+{
+    if (!comm->service)
+        return;
+    register_in(comm->service->channel, ptr, bytes);
+    register_in(comm->service->spare, ptr, bytes);
+}
+
+static void deregister_in(struct trib_comm *comm, void *ptr)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    if (comm->engine.failed)
+        trib_engine_part(&comm->engine);
+    (void)trib_memory_remove(&comm->engine.memories, ptr, false, comm->engine.failed != TRIB_OK);
+    trib_comm_unlock(comm);
+}
+
+trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr)
+{
+    struct trib_service *v = comm->service;
+
+    if (!v)
+        return TRIB_OK;
+    if (v->oldest)
+        return TRIB_ERR_BUSY;
+    deregister_in(v->channel, ptr);
+    deregister_in(v->spare, ptr);
+    return TRIB_OK;
+}
+
+static void add_stats(struct trib_comm *comm, trib_stats_t *stats)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    const struct trib_engine *e = &comm->engine;
+    const size_t slots = trib_arena_bytes(&e->arena);
+    stats->operations += e->stats.operations;
+    stats->wire_bytes += e->stats.wire_bytes;
+    stats->payload_bytes += e->stats.payload_bytes;
+    stats->dense_bytes += e->stats.dense_bytes;
+    stats->copied_bytes += e->stats.copied_bytes;
+    stats->messages += e->stats.messages;
+    stats->shared_bytes += slots;
+    stats->slot_bytes += slots;
+    stats->encode_ns += e->stats.encode_ns;
+    for (int r = 0; r < e->size; r++)
+        stats->peers += e->links[r].connected;
+    trib_comm_unlock(comm);
+}
+
+void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats)
+{
+    if (!comm->service)
+        return;
+    add_stats(comm->service->channel, stats);
+    add_stats(comm->service->spare, stats);
+}

@@ -67,6 +67,19 @@ void trib_service_drop(struct trib_comm *comm);
  * channel failed. */
 void trib_service_look(struct trib_comm *comm);
 
+/**
+ * trib_service_register - the home can reach this memory: so shall the channel and the spare.
+ *
+ * Where one cannot, its vectors go through slots.
+ */
+void trib_service_register(struct trib_comm *comm, void *ptr, size_t bytes);
+
+/** trib_service_deregister - TRIB_ERR_BUSY while a start is under way. */
+trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr);
+
+/** trib_service_stats - add what channel and spare have counted. */
+void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats);
+
 /** trib_service_takes - is this plan one for the service? */
 bool trib_service_takes(const struct trib_comm *comm, trib_coll_t coll,
                         const trib_desc_t *desc, bool leaving);

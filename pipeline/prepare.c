@@ -120,7 +120,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         st = prepare_codec(run);
     if (st == TRIB_OK)
         st = trib_keep_prepare(run);
-    if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE) {
+    if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE && !run->serves) {
         run->unfed = calloc((size_t)trib_run_rounds(run) * run->desc.n_chunks, sizeof(*run->unfed));
         if (!run->unfed)
             st = TRIB_ERR_NO_MEMORY;

@@ -155,7 +155,8 @@ static void *meet_ranks(void *arg)
 {
     struct node *n = arg;
     struct trib_channel_opts opts = {
-        .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services};
+        .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
+        .memory = n->plan_memory};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
@@ -179,19 +180,19 @@ static void *meet_ranks(void *arg)
 
 /* Life ------------------------------------------------------------------------------------ */
 
-trib_status_t node_open(const struct trib_control_join *join, struct lane *lane, int wake_fd,
-                        const struct trib_log *log, struct trib_error *err,
-                        struct node **out)
+trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, struct node **out)
 {
+    const struct trib_control_join *join = opts->join;
     struct node *n = calloc(1, sizeof(*n));
     pthread_t thread;
 
     *out = NULL;
     if (!n)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job");
-    n->log = *log;
-    n->lane = lane;
-    n->wake_fd = wake_fd;
+    n->log = *opts->log;
+    n->lane = opts->lane;
+    n->wake_fd = opts->wake_fd;
+    n->plan_memory = opts->plan_memory;
     n->ranks = (int)join->ranks;
     n->services = (int)join->nodes;
     n->index = (int)join->node;

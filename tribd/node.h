@@ -45,7 +45,7 @@ struct node {
     struct trib_config cfg;
     struct trib_log log;
     int wake_fd; /* an eventfd of the server: something for it to look at */
-    int timeout_ms;
+    size_t plan_memory;
     _Atomic int state; /* enum node_state */
     _Atomic bool ending;
     _Atomic bool draining; /* end it between two operations */
@@ -63,15 +63,21 @@ struct node {
     struct node_announcement *first, *last;
 };
 
+struct node_opts {
+    const struct trib_control_join *join; /* its settings are any text */
+    struct lane *lane;
+    int wake_fd; /* an eventfd of the server */
+    const struct trib_log *log;
+    size_t plan_memory; /* bytes that a plan may take beside its slots */
+};
+
 /**
  * node_open - of a job that was admitted; its thread begins to meet the ranks.
  *
- * settings  of JOIN: any text
  * errors    TRIB_ERR_CONFIG: settings that a service does not take; TRIB_ERR_NO_MEMORY,
  *           TRIB_ERR_SYSTEM; the sentence is in err
  */
-trib_status_t node_open(const struct trib_control_join *join, struct lane *lane, int wake_fd,
-                        const struct trib_log *log, struct trib_error *err,
+trib_status_t node_open(const struct node_opts *opts, struct trib_error *err,
                         struct node **out);
 
 /** node_free - one that is gone. */

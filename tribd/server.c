@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +23,8 @@
 #include "base/wait.h"
 #include "boot/tcp_net.h"
 #include "tribd/lane.h"
+#include "tribd/systemd.h"
+#include "tribd/who.h"
 
 enum {
     CLIENTS_MAX = 1024,
@@ -28,12 +34,14 @@ enum {
     RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
     STUCK_MS = 10000,
     TICK_MS = 1000,
-    USERS_MAX = 256,
+    UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
+    PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
 };
 
 /* A job, or one that wants to be. */
 struct client {
     struct trib_session *session; /* NULL: closed, its node is ending */
+    struct who *who;
     struct trib_error err;
     struct node *node;
     uint64_t job; /* of jobs; 0: none */
@@ -44,7 +52,7 @@ struct client {
 struct server {
     struct settings settings;
     struct trib_log log;
-    struct trib_auth *auth;
+    struct who *who; /* of the next client */
     struct trib_jobs *jobs;
     struct trib_metrics *metrics;
     struct trib_http *http;
@@ -61,58 +69,53 @@ struct server {
 
 /* Opening --------------------------------------------------------------------------------- */
 
-static trib_status_t listen_at(struct server *s, const char *address, struct trib_error *err)
+static trib_status_t parse_addresses(const struct settings *t,
+                                     struct trib_tcp_root roots[LISTENERS_MAX], int *n_out,
+                                     struct trib_error *err)
 {
-    struct trib_tcp_root root;
+    char list[SETTINGS_TEXT_BYTES], *rest;
+    int n = 0;
+
+    snprintf(list, sizeof(list), "%s", t->listen);
+    for (char *a = strtok_r(list, ", ", &rest); a; a = strtok_r(NULL, ", ", &rest)) {
+        if (n == LISTENERS_MAX)
+            return trib_fail(err, TRIB_ERR_CONFIG, "listen: more than %d addresses",
+                             LISTENERS_MAX);
+        if (!trib_tcp_root_parse(a, &roots[n++]))
+            return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port", a);
+    }
+    *n_out = n;
+    return n ? TRIB_OK
+             : trib_fail(err, TRIB_ERR_CONFIG,
+                         "listen is empty: no job could find this service");
+}
+
+static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *root,
+                               struct trib_error *err)
+{
     int fds[TRIB_TCP_LISTENERS_MAX], n = 0;
 
-    if (!trib_tcp_root_parse(address, &root))
-        return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port", address);
-    trib_status_t st = trib_tcp_listen(&root, err, fds, &n);
-    for (int i = 0; st == TRIB_OK && i < n; i++) {
+    const int error = trib_tcp_bind(root, fds, &n);
+    if (error)
+        return trib_fail(err, TRIB_ERR_BOOT, "cannot listen at %s:%s: %s", root->host,
+                         root->port, strerror(error));
+    for (int i = 0; i < n; i++) {
         if (s->n_listeners < LISTENERS_MAX)
             s->listeners[s->n_listeners++] = fds[i];
         else
             close(fds[i]);
     }
-    return st;
+    return TRIB_OK;
 }
 
 static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
 {
-    char list[SETTINGS_TEXT_BYTES], *rest;
-    trib_status_t st = TRIB_OK;
+    struct trib_tcp_root roots[LISTENERS_MAX];
+    int n = 0;
 
-    snprintf(list, sizeof(list), "%s", s->settings.listen);
-    for (char *a = strtok_r(list, ", ", &rest); a && st == TRIB_OK;
-         a = strtok_r(NULL, ", ", &rest))
-        st = listen_at(s, a, err);
-    if (st == TRIB_OK && !s->n_listeners)
-        st = trib_fail(err, TRIB_ERR_CONFIG, "listen is empty: no job could find this service");
-    return st;
-}
-
-static trib_status_t open_auth(struct server *s, struct trib_error *err)
-{
-    static const size_t most = USERS_MAX;
-    uid_t *users = calloc(most, sizeof(*users));
-    char list[SETTINGS_TEXT_BYTES], *rest;
-    struct trib_auth_opts opts = {
-        .method = s->settings.auth, .key_file = s->settings.key, .users = users};
-    trib_status_t st = users ? TRIB_OK : TRIB_ERR_NO_MEMORY;
-
-    snprintf(list, sizeof(list), "%s", s->settings.users);
-    for (char *name = strtok_r(list, ", ", &rest); name && st == TRIB_OK;
-         name = strtok_r(NULL, ", ", &rest)) {
-        const struct passwd *user = getpwnam(name);
-        if (!user || opts.n_users == most)
-            st = trib_fail(err, TRIB_ERR_CONFIG, "users: there is no user %s", name);
-        else
-            users[opts.n_users++] = user->pw_uid;
-    }
-    if (st == TRIB_OK)
-        st = trib_auth_open(&opts, err, &s->auth);
-    free(users);
+    trib_status_t st = parse_addresses(&s->settings, roots, &n, err);
+    for (int i = 0; i < n && st == TRIB_OK; i++)
+        st = listen_at(s, &roots[i], err);
     return st;
 }
 
@@ -123,9 +126,9 @@ static uint64_t memory_of(const struct settings *t)
     return t->memory ? (uint64_t)t->memory << 20 : (uint64_t)pages * (uint64_t)page / 2;
 }
 
-static trib_status_t open_jobs(struct server *s, struct trib_error *err)
+static trib_status_t create_jobs(const struct settings *t, struct trib_error *err,
+                                 struct trib_jobs **out)
 {
-    const struct settings *t = &s->settings;
     const struct trib_jobs_opts opts = {.service = {.slots = t->slots,
                                                     .jobs = t->jobs,
                                                     .queued = t->queue,
@@ -133,10 +136,16 @@ static trib_status_t open_jobs(struct server *s, struct trib_error *err)
                                         .user = {.slots = t->user_slots},
                                         .job = {.slots = t->job_slots},
                                         .patience_ns = (uint64_t)PATIENCE_MS * 1000000};
+
+    return trib_jobs_create(&opts, err, out);
+}
+
+static trib_status_t open_jobs(struct server *s, struct trib_error *err)
+{
     const struct trib_metrics_opts counted = {.start_ns = trib_now_ns(),
                                               .stuck_ns = (uint64_t)STUCK_MS * 1000000};
 
-    trib_status_t st = trib_jobs_create(&opts, err, &s->jobs);
+    trib_status_t st = create_jobs(&s->settings, err, &s->jobs);
     if (st == TRIB_OK)
         st = trib_metrics_create(&counted, &s->metrics);
     return st;
@@ -149,15 +158,23 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
     return trib_metrics_view_mt(s->metrics, trib_now_ns(), out);
 }
 
+static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *out,
+                                struct trib_error *err)
+{
+    return trib_tcp_root_parse(t->http, out)
+               ? TRIB_OK
+               : trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port", t->http);
+}
+
 static trib_status_t open_http(struct server *s, struct trib_error *err)
 {
     struct trib_tcp_root at;
 
     if (!s->settings.http[0])
         return TRIB_OK;
-    if (!trib_tcp_root_parse(s->settings.http, &at))
-        return trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port",
-                         s->settings.http);
+    const trib_status_t st = parse_http(&s->settings, &at, err);
+    if (st != TRIB_OK)
+        return st;
     const struct trib_http_opts opts = {
         .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s};
     return trib_http_start(&opts, err, &s->http);
@@ -179,6 +196,25 @@ static trib_status_t start_lanes(struct server *s, struct trib_error *err)
     return st;
 }
 
+trib_status_t server_check(const struct settings *t, struct trib_error *err)
+{
+    struct trib_tcp_root roots[LISTENERS_MAX];
+    struct trib_jobs *jobs = NULL;
+    struct who *who = NULL;
+    int n;
+
+    trib_status_t st = parse_addresses(t, roots, &n, err);
+    if (st == TRIB_OK && t->http[0])
+        st = parse_http(t, roots, err);
+    if (st == TRIB_OK)
+        st = create_jobs(t, err, &jobs);
+    if (st == TRIB_OK)
+        st = who_open(t, err, &who);
+    trib_jobs_destroy(jobs);
+    who_drop(who);
+    return st;
+}
+
 trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
                           struct trib_error *err, struct server **out)
 {
@@ -190,7 +226,7 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
     s->settings = *settings;
     s->log = *log;
     s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    trib_status_t st = open_auth(s, err);
+    trib_status_t st = who_open(&s->settings, err, &s->who);
     if (st == TRIB_OK)
         st = open_jobs(s, err);
     if (st == TRIB_OK)
@@ -251,9 +287,14 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_ADMITTED,
                                    .admitted = {.slots = slots, .bytes = c->join.bytes}};
+    const struct node_opts opts = {.join = &c->join,
+                                   .lane = idlest(s),
+                                   .wake_fd = s->wake_fd,
+                                   .log = &s->log,
+                                   .plan_memory = memory_of(&s->settings) / PLAN_SHARE};
     struct trib_error err = {0};
 
-    if (node_open(&c->join, idlest(s), s->wake_fd, &s->log, &err, &c->node) != TRIB_OK) {
+    if (node_open(&opts, &err, &c->node) != TRIB_OK) {
         refuse(s, c, trib_error_text(&err));
         return;
     }
@@ -412,6 +453,7 @@ static void free_client(struct server *s, struct client *c)
     trib_session_free(c->session);
     if (c->node)
         node_free(c->node);
+    who_drop(c->who);
     if (c->job)
         (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
     if (c->join.job[0])
@@ -440,6 +482,7 @@ static void sweep_clients(struct server *s)
 
 static void take_client(struct server *s, int listener)
 {
+    static const unsigned unheard = UNHEARD_MS;
     const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct client *c;
 
@@ -449,9 +492,10 @@ static void take_client(struct server *s, int listener)
         close(fd);
         return;
     }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof(unheard));
     const struct trib_session_opts opts = {.fd = fd,
                                            .role = TRIB_CONTROL_AGGREGATOR,
-                                           .auth = s->auth,
+                                           .auth = s->who->auth,
                                            .peer = "a job",
                                            .handshake_ms = HANDSHAKE_MS,
                                            .err = &c->err};
@@ -459,6 +503,7 @@ static void take_client(struct server *s, int listener)
         free(c);
         return;
     }
+    c->who = who_hold(s->who);
     s->clients[s->n_clients++] = c;
 }
 
@@ -467,6 +512,7 @@ static void take_client(struct server *s, int listener)
 static void begin_drain(struct server *s)
 {
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d jobs", s->n_clients);
+    systemd_notify("STOPPING=1");
     s->draining = true;
     s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);
     trib_jobs_drain(s->jobs, true);
@@ -478,6 +524,48 @@ static void begin_drain(struct server *s)
             node_drain(s->clients[i]->node);
         else
             hang_up(s, s->clients[i]);
+    }
+}
+
+/* What can change, does, for those who come from now on; or nothing does, and why. */
+static void reload(struct server *s, const struct server_ear *ear)
+{
+    struct settings *read = calloc(1, sizeof(*read));
+    struct trib_error err = {0};
+    struct who *who = NULL;
+    char kept[256];
+
+    systemd_reloading();
+    trib_status_t st = read ? ear->load(ear->arg, read, &err) : TRIB_ERR_NO_MEMORY;
+    if (st == TRIB_OK)
+        st = who_open(read, &err, &who);
+    if (st == TRIB_OK) {
+        settings_renew(&s->settings, read, kept, sizeof(kept));
+        (void)settings_level(&s->settings, &s->log.level);
+        who_drop(s->who);
+        s->who = who;
+        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
+        if (kept[0])
+            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that", kept);
+    } else {
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s",
+                 read ? trib_error_text(&err) : "no memory");
+    }
+    free(read);
+    systemd_notify("READY=1");
+}
+
+static void hear(struct server *s, const struct server_ear *ear)
+{
+    struct signalfd_siginfo info;
+
+    while (read(ear->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (s->draining)
+            continue;
+        if (info.ssi_signo == SIGHUP)
+            reload(s, ear);
+        else
+            begin_drain(s);
     }
 }
 
@@ -507,14 +595,14 @@ static int wait_ms(const struct server *s)
 }
 
 /* One pass: wait, then look at all that is ready. */
-static void pass(struct server *s, int stop_fd)
+static void pass(struct server *s, const struct server_ear *ear)
 {
     struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX];
     const int n_listeners = s->n_listeners, n_clients = s->n_clients;
     nfds_t n = 0;
     uint64_t count;
 
-    fds[n++] = (struct pollfd){.fd = s->draining ? -1 : stop_fd, .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = ear->fd, .events = POLLIN};
     fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
     for (int i = 0; i < n_listeners; i++)
         fds[n++] = (struct pollfd){.fd = s->listeners[i], .events = POLLIN};
@@ -533,16 +621,16 @@ static void pass(struct server *s, int stop_fd)
     for (int i = 0; i < n_listeners; i++)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
-    if (fds[0].revents && !s->draining)
-        begin_drain(s);
+    if (fds[0].revents)
+        hear(s, ear);
     end_drain(s);
 }
 
-void server_run(struct server *s, int stop_fd)
+void server_run(struct server *s, const struct server_ear *ear)
 {
     publish(s);
     while (!s->draining || s->n_clients > 0)
-        pass(s, stop_fd);
+        pass(s, ear);
 }
 
 void server_close(struct server *s)
@@ -559,7 +647,7 @@ void server_close(struct server *s)
     free(s->lanes);
     trib_metrics_destroy(s->metrics);
     trib_jobs_destroy(s->jobs);
-    trib_auth_free(s->auth);
+    who_drop(s->who);
     if (s->wake_fd >= 0)
         close(s->wake_fd);
     free(s);
