@@ -276,7 +276,7 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
     trib_status_t st = ops->survey(e->transport, addresses, &out->transport);
     free(addresses);
     out->near.cores = count_cores(e, all, &e->oversubscribed);
-    out->near.first = first_near(e, all);
+    out->near.first = st == TRIB_OK ? first_near(e, all) : e->rank;
     out->near.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
     /* Memory that all map costs nothing before it is touched. */
