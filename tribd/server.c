@@ -436,11 +436,13 @@ static void step_node(struct server *s, struct client *c)
         trib_session_send(c->session, &m) != TRIB_OK)
         hang_up(s, c);
     const int state = atomic_load(&c->node->state);
-    if (c->session && (state == NODE_FAILED || state == NODE_GONE)) {
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
-        (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
-        hang_up(s, c);
-    }
+    if (!c->session || (state != NODE_FAILED && state != NODE_GONE))
+        return;
+    const bool told = s->draining && state == NODE_GONE;
+    trib_log(&s->log, told ? TRIB_LOG_INFO : TRIB_LOG_WARN, "tribd", "job %s: %s",
+             c->join.job, c->node->why);
+    (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
+    hang_up(s, c);
 }
 
 static bool is_gone(const struct client *c)

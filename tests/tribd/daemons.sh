@@ -36,7 +36,8 @@ start_daemon() { # NAME, line of its file...; its log is $dir/NAME.log
         port=$((20000 + RANDOM % 12000))
         printf '%s\n' "listen = 127.0.0.1:$port" "http = 127.0.0.1:$((port + 1))" "auth = key" \
             "key = $dir/key" "threads = 1" "$@" >"$dir/$name.conf"
-        "$build/tribd/tribd" --config "$dir/$name.conf" >"$dir/$name.log" 2>&1 </dev/null &
+        : >"$dir/$name.log" # of one before, which may have had this name
+        "$build/tribd/tribd" --config "$dir/$name.conf" >>"$dir/$name.log" 2>&1 </dev/null &
         daemon_pid[$name]=$!
         daemon_port[$name]=$port
         daemon_http[$name]=$((port + 1))

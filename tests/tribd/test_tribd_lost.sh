@@ -39,6 +39,8 @@ for transport in shm tcp; do
     shown=("$dir/drained.log")
     patience=4 ended drained 0
     result $? "SIGTERM in mid-run over $transport: it ends within drain_ms"
+    said_by drained "job job: this service was told to end"
+    result $? "SIGTERM over $transport: it says why it leaves the job"
     well job "SIGTERM over $transport" "go on without the service"
 done
 
