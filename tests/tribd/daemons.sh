@@ -21,6 +21,12 @@ at_exit() {
 
 (umask 077; head -c 32 /dev/urandom >"$dir/key")
 
+# It cannot begin at an address that is none of this host's, and says before what it lacks.
+TRIBD_AUTH=key TRIBD_KEY=$dir/key TRIBD_LISTEN=127.0.0.1:$((20000 + RANDOM % 12000)) \
+    TRIBD_HTTP=198.51.100.1:80 timeout 20 "$build/tribd/tribd" >"$said" 2>&1
+! grep -q "needs libsodium" "$said" || skip_all "built without libsodium"
+! grep -q "no HTTP server" "$said" || skip_all "built without libmicrohttpd"
+
 said_by() { # DAEMON, words
     grep -qF -- "$2" "$dir/$1.log"
 }
