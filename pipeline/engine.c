@@ -211,6 +211,17 @@ static void count_frame(struct trib_engine *e, struct trib_run *run,
     e->stats.wire_bytes += sizeof(*f) + f->bytes + in_place;
 }
 
+static void count_received(struct trib_engine *e, struct trib_run *run,
+                           const struct trib_frame *f, size_t elements)
+{
+    const size_t dense = elements * run->desc.element;
+
+    run->moved++;
+    e->stats.received_bytes +=
+        sizeof(*f) + f->bytes + (f->kind == TRIB_FRAME_DATA ? 0 : dense);
+    e->stats.received_dense_bytes += dense;
+}
+
 static bool send_open(struct trib_engine *e, struct trib_run *run,
                       struct trib_edge *edge)
 {
@@ -256,9 +267,9 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
         return false;
     edge->peer_send = send;
     edge->peer_recv = recv;
+    count_received(e, run, &cell->frame, 0);
     trib_link_release(l, &e->arena, TRIB_LANE_UP);
     edge->open_in = false;
-    run->moved++;
     return true;
 }
 
@@ -427,9 +438,13 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
                              "a contribution that is not valid");
         return false;
     }
-    for (uint32_t i = 0; i < t->n_members; i++)
-        trib_link_release(&e->links[p->edges[m[i].edge].peer], &e->arena, m[i].lane);
-    run->moved += t->n_members;
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        struct trib_link *l = &e->links[p->edges[m[i].edge].peer];
+        count_received(e, run, &trib_link_peek(l, &e->arena, m[i].lane)->frame,
+                       share ? 0 : c.n);
+        trib_link_release(l, &e->arena, m[i].lane);
+    }
+    e->stats.sums += !share;
     return true;
 }
 
@@ -462,8 +477,8 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
         trib_engine_protocol(e, edge->peer, "a result that is not valid");
         return false;
     }
+    count_received(e, run, &cell->frame, trib_share_task(run, t) ? 0 : c.n);
     trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
-    run->moved++;
     return true;
 }
 

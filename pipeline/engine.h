@@ -129,6 +129,9 @@ struct trib_peer {
 
 struct trib_engine_stats {
     uint64_t operations, wire_bytes, payload_bytes, dense_bytes, copied_bytes, messages;
+    uint64_t received_bytes;       /* as wire_bytes, of what came */
+    uint64_t received_dense_bytes; /* as dense_bytes */
+    uint64_t sums;                 /* of chunks, k-ary */
     uint64_t wait_ns, encode_ns;
     uint64_t words_ahead; /* that were there when they were due */
 };

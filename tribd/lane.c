@@ -78,18 +78,22 @@ static bool serve(struct lane *lane)
     bool moved = false;
     uint64_t budget;
 
-    for (struct node *n = lane->nodes; n; n = n->next)
+    for (struct node *n = lane->nodes; n; n = n->next) {
+        trib_turns_weigh(&n->share, atomic_load_explicit(&n->weight, memory_order_relaxed));
         trib_turns_want(&lane->share, &n->share);
+    }
     while ((member = trib_turns_next(&lane->share, &budget))) {
         struct node *n = node_of(member);
-        const uint64_t before = n->channel->engine.stats.wire_bytes;
+        const uint64_t before = n->channel->engine.stats.wire_bytes, begin = trib_now_ns();
         uint64_t used = 0;
-        bool more = true;
+        bool more = true, moved_it = false;
         while (more && used < budget) {
             more = node_step(n);
-            moved |= more;
+            moved_it |= more;
             used = n->channel->engine.stats.wire_bytes - before;
         }
+        watch_turn(n->watch, &n->channel->engine, begin, moved_it);
+        moved |= moved_it;
         trib_turns_used(&lane->share, used, more);
     }
     return moved;
@@ -110,8 +114,12 @@ static void sleep_for_work(struct lane *lane)
         fds[n_fds++] = (struct pollfd){.fd = fd, .events = POLLIN};
     }
     bool moved = false;
-    for (struct node *n = lane->nodes; n; n = n->next)
-        moved |= node_step(n);
+    for (struct node *n = lane->nodes; n; n = n->next) {
+        const uint64_t begin = trib_now_ns();
+        const bool moved_it = node_step(n);
+        watch_turn(n->watch, &n->channel->engine, begin, moved_it);
+        moved |= moved_it;
+    }
     (void)poll(fds, n_fds, moved ? 0 : SLEEP_MS);
     if (fds[0].revents) {
         uint64_t count;

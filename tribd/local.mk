@@ -2,11 +2,14 @@
 bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
 	tribd/lane.c tribd/lane.h \
+	tribd/manage.c tribd/manage.h \
 	tribd/node.c tribd/node.h \
 	tribd/server.c tribd/server.h \
+	tribd/server_open.c tribd/server_parts.h \
 	tribd/settings.c tribd/settings.def tribd/settings.h \
 	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \
+	tribd/watch.c tribd/watch.h \
 	tribd/who.c tribd/who.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)
 
@@ -20,3 +23,13 @@ tribd/tribd.service: tribd/tribd.service.in
 	$(AM_V_GEN)mkdir -p tribd && sed -e 's|@bindir[@]|$(bindir)|' -e 's|@sysconfdir[@]|$(sysconfdir)|' \
 		$(srcdir)/tribd/tribd.service.in >$@
 endif
+
+bin_PROGRAMS += tribd/tribctl
+tribd_tribctl_SOURCES = \
+	tribd/ask.c tribd/ask.h \
+	tribd/manage.h \
+	tribd/settings.c tribd/settings.def tribd/settings.h \
+	tribd/tribctl.c
+tribd_tribctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tribd_tribctl_LDADD = libtributary_all.la $(TRIB_LIBS)
+dist_man_MANS += man/tribctl.8

@@ -199,6 +199,7 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     snprintf(n->job, sizeof(n->job), "%s", join->job);
     pthread_mutex_init(&n->mutex, NULL);
     trib_cond_init(&n->met);
+    atomic_init(&n->weight, TRIB_TURNS_WEIGHT_ONE);
     trib_turns_weigh(&n->share, TRIB_TURNS_WEIGHT_ONE);
     trib_status_t st = load_settings(n, join->settings, err);
     if (st == TRIB_OK) {
@@ -215,8 +216,20 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     return TRIB_OK;
 }
 
+void node_watch(struct node *n, struct trib_metrics *metrics, uint64_t id)
+{
+    n->watch = watch_open(metrics, id, n->ranks);
+}
+
+void node_weigh(struct node *n, uint32_t weight)
+{
+    if (weight)
+        atomic_store(&n->weight, weight);
+}
+
 void node_free(struct node *n)
 {
+    watch_close(n->watch);
     while (n->first) {
         struct node_announcement *a = n->first;
         n->first = a->next;
@@ -305,8 +318,11 @@ bool node_step(struct node *n)
     if (e->failed)
         return false;
     bool moved = take_announcements(n);
-    if (!e->failed)
+    if (!e->failed) {
+        watch_before(n->watch, e);
         moved |= trib_channel_step(n->channel);
+        watch_after(n->watch, e);
+    }
     if (!e->failed)
         return moved;
     snprintf(n->why, sizeof(n->why), "%.390s", trib_error_text(&e->failure));

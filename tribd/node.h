@@ -20,6 +20,7 @@
 #include "agg/control.h"
 #include "agg/turns.h"
 #include "core/channel.h"
+#include "tribd/watch.h"
 
 struct lane;
 
@@ -40,6 +41,8 @@ struct node {
     struct node *next; /* on its lane */
     struct lane *lane;
     struct trib_turns_member share;
+    _Atomic uint32_t weight; /* of share, as the server wants it */
+    struct watch *watch;     /* of its lane */
     char job[TRIB_CONTROL_JOB_MAX + 1];
     int ranks, services, index;
     struct trib_config cfg;
@@ -79,6 +82,16 @@ struct node_opts {
  */
 trib_status_t node_open(const struct node_opts *opts, struct trib_error *err,
                         struct node **out);
+
+/**
+ * node_watch - count what it does for job `id`.
+ *
+ * Before the server gives it blobs, without which it does not come to its lane.
+ */
+void node_watch(struct node *n, struct trib_metrics *metrics, uint64_t id);
+
+/** node_weigh - its weight among those of its lane, from its next turn on; 0: as it is. */
+void node_weigh(struct node *n, uint32_t weight);
 
 /** node_free - one that is gone. */
 void node_free(struct node *n);

@@ -2,6 +2,7 @@
 #include "tribd/server.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,244 +11,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agg/http.h"
-#include "agg/jobs.h"
-#include "agg/metrics.h"
-#include "agg/session.h"
 #include "base/time.h"
-#include "base/wait.h"
-#include "boot/tcp_net.h"
-#include "tribd/lane.h"
+#include "tribd/server_parts.h"
 #include "tribd/systemd.h"
-#include "tribd/who.h"
-
-enum {
-    CLIENTS_MAX = 1024,
-    LISTENERS_MAX = 32,
-    HANDSHAKE_MS = 5000,
-    PATIENCE_MS = 2000,
-    RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
-    STUCK_MS = 10000,
-    TICK_MS = 1000,
-    UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
-    PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
-};
-
-/* A job, or one that wants to be. */
-struct client {
-    struct trib_session *session; /* NULL: closed, its node is ending */
-    struct who *who;
-    struct trib_error err;
-    struct node *node;
-    uint64_t job; /* of jobs; 0: none */
-    struct trib_control_join join;
-    bool asked;
-};
-
-struct server {
-    struct settings settings;
-    struct trib_log log;
-    struct who *who; /* of the next client */
-    struct trib_jobs *jobs;
-    struct trib_metrics *metrics;
-    struct trib_http *http;
-    struct lane **lanes;
-    int n_lanes;
-    int wake_fd;
-    int listeners[LISTENERS_MAX];
-    int n_listeners;
-    struct client *clients[CLIENTS_MAX];
-    int n_clients;
-    bool draining, drained; /* told to; and its time is up */
-    uint64_t drain_until;
-};
-
-/* Opening --------------------------------------------------------------------------------- */
-
-static trib_status_t parse_addresses(const struct settings *t,
-                                     struct trib_tcp_root roots[LISTENERS_MAX], int *n_out,
-                                     struct trib_error *err)
-{
-    char list[SETTINGS_TEXT_BYTES], *rest;
-    int n = 0;
-
-    snprintf(list, sizeof(list), "%s", t->listen);
-    for (char *a = strtok_r(list, ", ", &rest); a; a = strtok_r(NULL, ", ", &rest)) {
-        if (n == LISTENERS_MAX)
-            return trib_fail(err, TRIB_ERR_CONFIG, "listen: more than %d addresses",
-                             LISTENERS_MAX);
-        if (!trib_tcp_root_parse(a, &roots[n++]))
-            return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port", a);
-    }
-    *n_out = n;
-    return n ? TRIB_OK
-             : trib_fail(err, TRIB_ERR_CONFIG,
-                         "listen is empty: no job could find this service");
-}
-
-static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *root,
-                               struct trib_error *err)
-{
-    int fds[TRIB_TCP_LISTENERS_MAX], n = 0;
-
-    const int error = trib_tcp_bind(root, fds, &n);
-    if (error)
-        return trib_fail(err, TRIB_ERR_BOOT, "cannot listen at %s:%s: %s", root->host,
-                         root->port, strerror(error));
-    for (int i = 0; i < n; i++) {
-        if (s->n_listeners < LISTENERS_MAX)
-            s->listeners[s->n_listeners++] = fds[i];
-        else
-            close(fds[i]);
-    }
-    return TRIB_OK;
-}
-
-static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
-{
-    struct trib_tcp_root roots[LISTENERS_MAX];
-    int n = 0;
-
-    trib_status_t st = parse_addresses(&s->settings, roots, &n, err);
-    for (int i = 0; i < n && st == TRIB_OK; i++)
-        st = listen_at(s, &roots[i], err);
-    return st;
-}
-
-static uint64_t memory_of(const struct settings *t)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    return t->memory ? (uint64_t)t->memory << 20 : (uint64_t)pages * (uint64_t)page / 2;
-}
-
-static trib_status_t create_jobs(const struct settings *t, struct trib_error *err,
-                                 struct trib_jobs **out)
-{
-    const struct trib_jobs_opts opts = {.service = {.slots = t->slots,
-                                                    .jobs = t->jobs,
-                                                    .queued = t->queue,
-                                                    .bytes = memory_of(t)},
-                                        .user = {.slots = t->user_slots},
-                                        .job = {.slots = t->job_slots},
-                                        .patience_ns = (uint64_t)PATIENCE_MS * 1000000};
-
-    return trib_jobs_create(&opts, err, out);
-}
-
-static trib_status_t open_jobs(struct server *s, struct trib_error *err)
-{
-    const struct trib_metrics_opts counted = {.start_ns = trib_now_ns(),
-                                              .stuck_ns = (uint64_t)STUCK_MS * 1000000};
-
-    trib_status_t st = create_jobs(&s->settings, err, &s->jobs);
-    if (st == TRIB_OK)
-        st = trib_metrics_create(&counted, &s->metrics);
-    return st;
-}
-
-static trib_status_t view(void *arg, struct trib_service_view *out)
-{
-    struct server *s = arg;
-
-    return trib_metrics_view_mt(s->metrics, trib_now_ns(), out);
-}
-
-static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *out,
-                                struct trib_error *err)
-{
-    return trib_tcp_root_parse(t->http, out)
-               ? TRIB_OK
-               : trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port", t->http);
-}
-
-static trib_status_t open_http(struct server *s, struct trib_error *err)
-{
-    struct trib_tcp_root at;
-
-    if (!s->settings.http[0])
-        return TRIB_OK;
-    const trib_status_t st = parse_http(&s->settings, &at, err);
-    if (st != TRIB_OK)
-        return st;
-    const struct trib_http_opts opts = {
-        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s};
-    return trib_http_start(&opts, err, &s->http);
-}
-
-static trib_status_t start_lanes(struct server *s, struct trib_error *err)
-{
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const int n = s->settings.threads ? (int)s->settings.threads : (int)(cores > 0 ? cores : 1);
-    trib_status_t st = TRIB_OK;
-
-    s->lanes = calloc((size_t)n, sizeof(*s->lanes));
-    if (!s->lanes)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d threads", n);
-    for (int i = 0; i < n && st == TRIB_OK; i++) {
-        st = lane_start(i, err, &s->lanes[i]);
-        s->n_lanes += st == TRIB_OK;
-    }
-    return st;
-}
-
-trib_status_t server_check(const struct settings *t, struct trib_error *err)
-{
-    struct trib_tcp_root roots[LISTENERS_MAX];
-    struct trib_jobs *jobs = NULL;
-    struct who *who = NULL;
-    int n;
-
-    trib_status_t st = parse_addresses(t, roots, &n, err);
-    if (st == TRIB_OK && t->http[0])
-        st = parse_http(t, roots, err);
-    if (st == TRIB_OK)
-        st = create_jobs(t, err, &jobs);
-    if (st == TRIB_OK)
-        st = who_open(t, err, &who);
-    trib_jobs_destroy(jobs);
-    who_drop(who);
-    return st;
-}
-
-trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
-                          struct trib_error *err, struct server **out)
-{
-    struct server *s = calloc(1, sizeof(*s));
-
-    *out = NULL;
-    if (!s)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
-    s->settings = *settings;
-    s->log = *log;
-    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    trib_status_t st = who_open(&s->settings, err, &s->who);
-    if (st == TRIB_OK)
-        st = open_jobs(s, err);
-    if (st == TRIB_OK)
-        st = listen_everywhere(s, err);
-    if (st == TRIB_OK)
-        st = open_http(s, err);
-    if (st == TRIB_OK)
-        st = start_lanes(s, err);
-    if (st != TRIB_OK) {
-        server_close(s);
-        return st;
-    }
-    *out = s;
-    return TRIB_OK;
-}
 
 /* Clients --------------------------------------------------------------------------------- */
 
+static void event(struct server *s, enum trib_service_counter c)
+{
+    trib_metrics_event_mt(s->metrics, c, 1);
+}
+
+/* What has changed: for those who look, and among those who share a thread. */
 static void publish(struct server *s)
 {
     (void)trib_metrics_publish(s->metrics, s->jobs, trib_now_ns());
+    for (int i = 0; i < s->n_clients; i++)
+        if (s->clients[i]->node && s->clients[i]->job)
+            node_weigh(s->clients[i]->node, trib_jobs_weight(s->jobs, s->clients[i]->job));
 }
 
 /* The end of the conversation; the node, if any, ends, and then the client is gone. */
@@ -255,6 +40,9 @@ static void hang_up(struct server *s, struct client *c)
 {
     trib_session_free(c->session);
     c->session = NULL;
+    if (c->job && !c->left && !s->draining)
+        event(s, TRIB_SERVICE_COUNTS_LOST);
+    c->left = true;
     if (c->node)
         node_end(c->node);
     if (c->job)
@@ -267,6 +55,8 @@ static void refuse(struct server *s, struct client *c, const char *why)
 {
     struct trib_control m = {.kind = TRIB_CONTROL_REFUSED};
 
+    event(s, TRIB_SERVICE_COUNTS_REFUSED);
+    c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
     (void)trib_session_send_wait(c->session, trib_deadline_ms(100), &m);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s", c->join.job, why);
@@ -291,13 +81,15 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
                                    .lane = idlest(s),
                                    .wake_fd = s->wake_fd,
                                    .log = &s->log,
-                                   .plan_memory = memory_of(&s->settings) / PLAN_SHARE};
+                                   .plan_memory = server_memory(&s->settings) / PLAN_SHARE};
     struct trib_error err = {0};
 
     if (node_open(&opts, &err, &c->node) != TRIB_OK) {
         refuse(s, c, trib_error_text(&err));
         return;
     }
+    node_watch(c->node, s->metrics, c->job);
+    event(s, TRIB_SERVICE_COUNTS_ADMITTED);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u ranks, %u slots", c->join.job,
              c->join.ranks, slots);
     if (trib_session_send(c->session, &m) != TRIB_OK)
@@ -325,6 +117,7 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
         refuse(s, c, a->text);
         break;
     case TRIB_JOB_QUEUE:
+        event(s, TRIB_SERVICE_COUNTS_QUEUED);
         snprintf(m.queued.text, sizeof(m.queued.text), "%s", a->text);
         if (trib_session_send(c->session, &m) != TRIB_OK)
             hang_up(s, c);
@@ -334,16 +127,19 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
     }
 }
 
-/* What time has brought to those who wait. */
-static void settle(struct server *s)
+/* What time has brought to those who wait; false: nothing. */
+static bool settle(struct server *s)
 {
     struct trib_job_answer a;
+    bool changed = false;
 
     while (trib_jobs_next(s->jobs, trib_now_ns(), &a)) {
         struct client *c = client_of(s, a.id);
         if (c)
             answer(s, c, &a);
+        changed = true;
     }
+    return changed;
 }
 
 static void name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
@@ -380,7 +176,7 @@ static void ask(struct server *s, struct client *c)
         .slots = j->slots,
         .slot_bytes = j->slots ? j->bytes / j->slots : 0,
         .wait_ns = (uint64_t)j->deadline_ms * 1000000};
-    settle(s);
+    (void)settle(s); /* a publish follows */
     trib_jobs_ask(s->jobs, trib_now_ns(), &request, &a);
     c->job = a.id;
     answer(s, c, &a);
@@ -389,6 +185,7 @@ static void ask(struct server *s, struct client *c)
 
 static void take_message(struct server *s, struct client *c, const struct trib_control *m)
 {
+    c->proven = true;
     switch (m->kind) {
     case TRIB_CONTROL_JOIN:
         c->join = m->join;
@@ -403,6 +200,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
             return;
         break;
     case TRIB_CONTROL_GOODBYE:
+        c->left = true;
         hang_up(s, c);
         return;
     default:
@@ -420,8 +218,11 @@ static void step_client(struct server *s, struct client *c)
 
     while (c->session && (st = trib_session_step(c->session, &m)) == TRIB_OK)
         take_message(s, c, &m);
+    c->proven |= c->session && trib_session_ready(c->session);
     if (!c->session || st == TRIB_INPROGRESS)
         return;
+    if (!c->proven)
+        event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s",
              c->join.job[0] ? c->join.job : "?", trib_error_text(&c->err));
     hang_up(s, c);
@@ -439,10 +240,14 @@ static void step_node(struct server *s, struct client *c)
     if (!c->session || (state != NODE_FAILED && state != NODE_GONE))
         return;
     const bool told = s->draining && state == NODE_GONE;
-    trib_log(&s->log, told ? TRIB_LOG_INFO : TRIB_LOG_WARN, "tribd", "job %s: %s",
-             c->join.job, c->node->why);
-    (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
-    hang_up(s, c);
+    if (!c->over_by)
+        c->over_by = trib_deadline_ms(GOODBYE_MS);
+    if (told || trib_deadline_passed(c->over_by)) {
+        trib_log(&s->log, told ? TRIB_LOG_INFO : TRIB_LOG_WARN, "tribd", "job %s: %s",
+                 c->join.job, c->node->why);
+        (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
+        hang_up(s, c);
+    }
 }
 
 static bool is_gone(const struct client *c)
@@ -477,7 +282,7 @@ static void sweep_clients(struct server *s)
         s->clients[i--] = s->clients[--s->n_clients];
         changed = true;
     }
-    settle(s);
+    changed |= settle(s);
     if (changed)
         publish(s);
 }
@@ -507,6 +312,7 @@ static void take_client(struct server *s, int listener)
     }
     c->who = who_hold(s->who);
     s->clients[s->n_clients++] = c;
+    event(s, TRIB_SERVICE_COUNTS_CONNECTIONS);
 }
 
 /* Running --------------------------------------------------------------------------------- */
@@ -581,6 +387,64 @@ static void end_drain(struct server *s)
             hang_up(s, s->clients[i]);
 }
 
+/* The client of a number, or the only one of a name; NULL, and why in say. */
+static struct client *named(struct server *s, const char *what, char *say, size_t bytes)
+{
+    struct client *found = NULL;
+    int n = 0;
+
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *c = s->clients[i];
+        char number[24];
+        snprintf(number, sizeof(number), "%" PRIu64, c->job);
+        if (!c->job || !c->session)
+            continue;
+        if (strcmp(number, what) == 0)
+            return c;
+        if (strcmp(c->join.job, what) == 0) {
+            found = c;
+            n++;
+        }
+    }
+    if (n > 1)
+        snprintf(say, bytes, "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
+                             "shows it", n, what);
+    else if (n == 0)
+        snprintf(say, bytes, "there is no job %.64s", what);
+    return n == 1 ? found : NULL;
+}
+
+static bool kick(struct server *s, const char *what, char *say, size_t bytes)
+{
+    struct client *c = named(s, what, say, bytes);
+
+    if (!c)
+        return false;
+    snprintf(say, bytes, "job %s was ended; its ranks go on without the service", c->join.job);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked", c->join.job);
+    (void)trib_session_end(c->session, TRIB_ERR_ABORTED,
+                           "who runs the service has ended the job there (tribctl kick)");
+    hang_up(s, c);
+    return true;
+}
+
+bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes)
+{
+    struct server *s = arg;
+
+    if (strcmp(verb, "kick") == 0)
+        return kick(s, what, say, bytes);
+    if (strcmp(verb, "drain") != 0) {
+        snprintf(say, bytes, "there is no command %.64s: there are drain and kick JOB", verb);
+        return false;
+    }
+    if (!s->draining)
+        begin_drain(s);
+    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; it has %d",
+             trib_deadline_left_ms(s->drain_until), s->n_clients);
+    return true;
+}
+
 static int wait_ms(const struct server *s)
 {
     uint64_t due = trib_deadline_ms(TICK_MS);
@@ -590,16 +454,20 @@ static int wait_ms(const struct server *s)
         due = jobs;
     if (s->draining && !s->drained && s->drain_until < due)
         due = s->drain_until;
-    for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->session && trib_session_due(s->clients[i]->session) < due)
-            due = trib_session_due(s->clients[i]->session);
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        if (c->session && trib_session_due(c->session) < due)
+            due = trib_session_due(c->session);
+        if (c->session && c->over_by && c->over_by < due)
+            due = c->over_by;
+    }
     return trib_deadline_left_ms(due);
 }
 
 /* One pass: wait, then look at all that is ready. */
 static void pass(struct server *s, const struct server_ear *ear)
 {
-    struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX];
+    struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX + MANAGE_FDS];
     const int n_listeners = s->n_listeners, n_clients = s->n_clients;
     nfds_t n = 0;
     uint64_t count;
@@ -613,6 +481,7 @@ static void pass(struct server *s, const struct server_ear *ear)
         fds[n++] = (struct pollfd){.fd = session ? trib_session_fd(session) : -1,
                                    .events = session ? trib_session_events(session) : 0};
     }
+    n += (nfds_t)manage_poll(s->manage, fds + n);
     (void)poll(fds, n, wait_ms(s));
     if (fds[1].revents)
         (void)!read(s->wake_fd, &count, sizeof(count));
@@ -623,6 +492,7 @@ static void pass(struct server *s, const struct server_ear *ear)
     for (int i = 0; i < n_listeners; i++)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
+    manage_step(s->manage);
     if (fds[0].revents)
         hear(s, ear);
     end_drain(s);
@@ -643,6 +513,7 @@ void server_close(struct server *s)
         close(s->listeners[i]);
     for (int i = 0; i < s->n_clients; i++)
         free_client(s, s->clients[i]);
+    manage_close(s->manage);
     trib_http_stop(s->http);
     for (int i = 0; i < s->n_lanes; i++)
         lane_stop(s->lanes[i]);

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+dist_check_SCRIPTS += tests/tribd/test_see.sh
+TESTS += tests/tribd/test_see.sh

@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What tribd shows of jobs that run, and what tribctl says and does.
+# shellcheck disable=SC2317 # the functions are called, by others
+# shellcheck source-path=SCRIPTDIR/../..
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+perf=$build/perf/trib-perf
+declare -A pids
+at_exit() {
+    local pid
+    for pid in "${pids[@]}"; do
+        kill -CONT "$pid" 2>/dev/null
+        kill "$pid" 2>/dev/null
+    done
+    wait
+}
+
+tribctl() {
+    "$build/tribd/tribctl" --config "$dir/conf" "$@"
+}
+
+# --- tribctl alone ---
+
+expect "help" 0 "usage: tribctl" "$build/tribd/tribctl" --help
+expect "version" 0 "tribctl " "$build/tribd/tribctl" --version
+expect "nothing to do" 2 "status, jobs, drain or kick JOB" "$build/tribd/tribctl"
+expect "a command that does not exist" 2 "no command 'stop'" "$build/tribd/tribctl" stop
+expect "an option that does not exist" 2 "no option '--fast'" "$build/tribd/tribctl" --fast
+expect "kick without a job" 2 "kick takes one job" "$build/tribd/tribctl" kick
+expect "too many words" 2 "too much behind 'drain'" "$build/tribd/tribctl" drain now
+expect "no socket is set" 2 "socket = /run/tribd.sock" "$build/tribd/tribctl" drain
+export TRIBD_HTTP=127.0.0.1:1
+expect "no tribd" 1 "no tribd shows itself at 127.0.0.1:1" "$build/tribd/tribctl" status
+TRIBD_SOCKET=$dir/none expect "no tribd to be told" 1 "$dir/none: No such file" "$build/tribd/tribctl" drain
+unset TRIBD_HTTP
+
+# --- a tribd, with room for one job of two ranks ---
+
+(umask 077 && head -c 32 /dev/urandom >"$dir/key")
+listens() {
+    grep -q "listening at" "$dir/tribd.log" || ! kill -0 "${pids[tribd]}" 2>/dev/null
+}
+for _ in 1 2 3 4 5; do
+    port=$((20000 + RANDOM % 12000))
+    printf '%s\n' "listen = 127.0.0.1:$port" "http = 127.0.0.1:$((port + 1))" "auth = key" \
+        "key = $dir/key" "threads = 1" "slots = 40" "socket = $dir/socket" >"$dir/conf"
+    "$build/tribd/tribd" --config "$dir/conf" >"$dir/tribd.log" 2>&1 </dev/null &
+    pids[tribd]=$!
+    within 20 listens && kill -0 "${pids[tribd]}" 2>/dev/null && break
+    ! grep -q "built without\|cannot be built" "$dir/tribd.log" || skip_all "$(cat "$dir/tribd.log")"
+done
+shown=("$said" "$dir/tribd.log")
+if ! kill -0 "${pids[tribd]}" 2>/dev/null; then
+    result 1 "tribd listens"
+    finish
+fi
+[ "$(stat -c %a "$dir/socket")" = 600 ]
+result $? "its socket is for its owner alone"
+expect "a second tribd does not take the socket" 2 "another tribd listens at $dir/socket" env \
+    TRIBD_LISTEN=127.0.0.1:$((port + 2)) TRIBD_HTTP= "$build/tribd/tribd" --config "$dir/conf"
+expect "what is no socket stays" 2 "is there already, and no socket" env TRIBD_SOCKET="$dir/key" \
+    TRIBD_LISTEN=127.0.0.1:$((port + 2)) TRIBD_HTTP= "$build/tribd/tribd" --config "$dir/conf"
+
+export TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$dir/key
+job() { # NAME, arguments of trib-perf
+    TRIB_SERVICE_JOB=$1 timeout -k 5 60 "$perf" allreduce -n 2 --check --warmup 0 "${@:2}" \
+        >"$dir/$1.log" 2>&1 </dev/null &
+    pids[$1]=$!
+}
+ended_well() { # NAME
+    wait "${pids[$1]}" && awk '/ [KMG]iB / { rows++; bad += $NF } END { exit bad || !rows }' "$dir/$1.log"
+}
+shows() { # filter of jq on /status
+    curl -sf -m 5 "http://127.0.0.1:$((port + 1))/status" >"$dir/status" &&
+        jq -e "$1" "$dir/status" >/dev/null
+}
+says() { # extended regular expression, arguments of tribctl
+    tribctl "${@:2}" >"$said" 2>&1 && grep -qE -- "$1" "$said"
+}
+
+says '^jobs +0 of 256$' status && says '^slots +0 of 40$' status
+result $? "status of a tribd without jobs"
+
+if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
+    shown=("$dir/status" "$dir/tribd.log" "$dir/sum.log")
+    for transport in shm tcp; do
+        shows .total && before=$(jq -r '.total | "\(.received_bytes) \(.sent_bytes) \(.operations)"' "$dir/status")
+        TRIB_TRANSPORT=$transport job sum --sizes 64K --iters 50
+        ended_well sum
+        result $? "a job over $transport"
+        within 10 shows '.held.jobs == 0'
+        read -r received sent operations <<<"$before"
+        payload=$((2 * 65536 * 50))
+        # Beside the payload there are frames, and what --check and the barriers add.
+        shows ".total | .received_bytes - $received >= $payload and .sent_bytes - $sent >= $payload and
+               .received_bytes - $received < $payload * 2 and .operations - $operations >= 50 and
+               .dense_bytes <= .received_bytes + .sent_bytes and .chunks >= 100 and .busy_seconds > 0"
+        result $? "bytes and operations over $transport add up, also once it is gone"
+    done
+    shows '.events | .jobs_admitted == 2 and .jobs_lost == 0 and .jobs_refused == 0 and .connections == 2'
+    result $? "two jobs have come and gone"
+
+    # --- while it runs ---
+
+    shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/train.log")
+    job train --sizes 64K --iters 1000000
+    within 10 shows '.jobs[0] | .name == "train" and .state == "admitted" and .operations > 0 and
+                     .ranks == 2 and .slots == 32 and .slots_used <= 32 and (.lag | length) == 2'
+    result $? "a job that runs is shown"
+    within 5 shows '.jobs[0].slots_used > 0'
+    result $? "some of its slots are in use"
+    within 5 shows '.jobs[0].lag | all(.counts | add > 0)'
+    result $? "how late its ranks are is counted"
+    says '^ +3 train +key +admitted +2 +32 +[0-9]+ +[0-9.]+ [KMG]?i?B +[0-9.]+ [KMG]?i?B  (operation|idle)' jobs
+    result $? "tribctl jobs has a line for it"
+    says '^jobs +1 of 256$' status && grep -qE '[0-9.]+ [MG]iB received' "$said"
+    result $? "tribctl status counts it"
+
+    late=$(pgrep -P "$(pgrep -P "${pids[train]}" | head -n 1)" | tail -n 1)
+    kill -STOP "$late"
+    within 5 shows '.jobs[0].operation | (.waits_for | type) == "number" and .age_s > 0.2'
+    result $? "a rank is stopped: it is the one that is waited for"
+    rank=$(jq '.jobs[0].operation.waits_for' "$dir/status")
+    kill -CONT "$late"
+    within 5 shows ".jobs[0].lag[$rank] | .counts[4] + .counts[5] >= 1 and .sum_s > 0.15"
+    result $? "it goes on: its lag is counted"
+    shows ".jobs[0].lag[1 - $rank] | .counts[4] + .counts[5] == 0"
+    result $? "that of the other rank is not"
+
+    if ! missing promtool "Prometheus takes /metrics"; then
+        curl -sf -m 5 "http://127.0.0.1:$((port + 1))/metrics" >"$dir/metrics"
+        promtool check metrics <"$dir/metrics" >"$said" 2>&1 && [ ! -s "$said" ] &&
+            grep -qE '^tribd_job_operations_total\{.*name="train".*\} [1-9]' "$dir/metrics"
+        result $? "Prometheus takes /metrics"
+    fi
+    if ! missing chromium "the page shows the job"; then
+        HOME=$dir timeout -k 5 $((60 * slow)) chromium --headless --no-sandbox --disable-gpu \
+            --disable-dev-shm-usage --no-first-run --user-data-dir="$dir/chromium" \
+            --virtual-time-budget=4000 --dump-dom "http://127.0.0.1:$((port + 1))/" >"$said" 2>/dev/null
+        grep -qE '<tr data-job="3"><td class="name" title="train">' "$said"
+        result $? "the page shows the job"
+    fi
+
+    # --- those who wait, are refused, or have no key ---
+
+    shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/next.log")
+    TRIB_SERVICE_WAIT_MS=200 job hasty --sizes 64K --iters 5
+    ended_well hasty && shows '.events | .jobs_queued == 1 and .jobs_refused == 1'
+    result $? "a job that would not wait is counted as queued and as refused"
+    (umask 077 && head -c 32 /dev/urandom >"$dir/other")
+    TRIB_SERVICE_KEY=$dir/other job stranger --sizes 64K --iters 5
+    ended_well stranger && shows '.events.authentication_failures == 1'
+    result $? "a wrong key is counted"
+    TRIB_SERVICE_WAIT_MS=60000 job next --sizes 64K --iters 1000000
+    within 10 says ' next +key +queued .* place 1 in the queue$' jobs
+    result $? "tribctl jobs shows who waits"
+
+    # --- kick and drain ---
+
+    expect "kick: no such job" 1 "tribctl: there is no job nobody" "$build/tribd/tribctl" --config "$dir/conf" kick nobody
+    says '^job train was ended' kick train
+    result $? "kick, by name"
+    kill -0 "${pids[train]}" && within 5 grep -q "go on without the service" "$dir/train.log"
+    result $? "its ranks go on without the service"
+    within 5 shows '(.jobs | length) == 1 and (.jobs[0] | .name == "next" and .state == "admitted") and
+                    .events.jobs_lost == 1'
+    result $? "its slots are the next job's"
+    says '^job next was ended' kick "$(jq '.jobs[0].id' "$dir/status")"
+    result $? "kick, by number"
+    kill "${pids[train]}" "${pids[next]}"
+fi
+within 10 says '^slots +0 of 40$' status
+result $? "nothing is held in the end"
+missing curl "a line that is no command" ||
+    expect "a line that is no command" 0 "error: there is no command GET: there are drain and kick JOB" \
+        curl -s -m 5 --http0.9 --unix-socket "$dir/socket" http://localhost/
+if ! missing curl "a line that is too long"; then
+    curl -s -m 4 --unix-socket "$dir/socket" "http://localhost/$(printf '%300s' | tr ' ' a)"
+    got=$? # 52: no answer; 56: closed before all was read
+    [ $got = 52 ] || [ $got = 56 ]
+    result $? "a line that is too long"
+fi
+shown=("$said" "$dir/tribd.log")
+says '^tribd takes no more jobs, and ends within [0-9]+ ms; it has 0$' drain
+result $? "drain"
+wait "${pids[tribd]}" && [ ! -e "$dir/socket" ]
+result $? "tribd ends well, and its socket is gone"
+finish

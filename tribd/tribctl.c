@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tribctl - shows what a tribd does, and tells it to drain or to end a job.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <tributary.h>
+
+#include "base/error.h"
+#include "tribd/ask.h"
+#include "tribd/manage.h"
+#include "tribd/settings.h"
+
+enum { FAILED = 1, WRONG = 2 };
+
+static void print_help(void)
+{
+    puts("usage: tribctl [--config FILE] status|jobs|drain|kick JOB\n"
+         "\n"
+         "Shows what the tribd of this host does, and tells it what to do.\n"
+         "\n"
+         "  status    what it holds, has summed, and what became of its jobs\n"
+         "  jobs      a line for each job\n"
+         "  drain     no new jobs; it ends when those that run have left, drain_ms at most\n"
+         "  kick JOB  end a job there, by name or number; its ranks go on without the service\n"
+         "\n"
+         "  --config FILE  that of tribd: status and jobs ask at its setting http, drain and\n"
+         "                 kick at its socket. TRIBD_HTTP and TRIBD_SOCKET go before it\n"
+         "  --help, --version\n"
+         "\n"
+         "exit code: 0 done; 1 not done; 2 wrong arguments or settings");
+}
+
+/* Text ------------------------------------------------------------------------------------ */
+
+/* "1.5 GiB", into text. */
+static const char *bytes_text(double bytes, char text[24])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int u = 0;
+
+    while (bytes >= 1024 && u < 5) {
+        bytes /= 1024;
+        u++;
+    }
+    snprintf(text, 24, u && bytes < 100 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return text;
+}
+
+/* "1.5 h", into text. */
+static const char *time_text(double s, char text[24])
+{
+    if (s < 100)
+        snprintf(text, 24, "%.1f s", s);
+    else if (s < 6000)
+        snprintf(text, 24, "%.1f min", s / 60);
+    else if (s < 360000)
+        snprintf(text, 24, "%.1f h", s / 3600);
+    else
+        snprintf(text, 24, "%.1f days", s / 86400);
+    return text;
+}
+
+static json_int_t number(const json_t *o, const char *name)
+{
+    return json_integer_value(json_object_get(o, name));
+}
+
+static double seconds(const json_t *o, const char *name)
+{
+    return json_number_value(json_object_get(o, name));
+}
+
+/* Nothing of a name reaches the terminal as a command. */
+static const char *word(const json_t *o, const char *name, char text[80])
+{
+    const char *value = json_string_value(json_object_get(o, name));
+
+    snprintf(text, 80, "%s", value ? value : "?");
+    for (char *p = text; *p; p++)
+        if (*p < ' ' || *p > '~')
+            *p = '?';
+    return text;
+}
+
+/* What is printed ------------------------------------------------------------------------- */
+
+/* "jobs 2 of 256": a limit of 0 is none. */
+static void print_held(const char *what, const char *name, const json_t *held,
+                       const json_t *limits)
+{
+    printf("%-10s %" JSON_INTEGER_FORMAT, what, number(held, name));
+    if (number(limits, name))
+        printf(" of %" JSON_INTEGER_FORMAT, number(limits, name));
+    putchar('\n');
+}
+
+static void print_status(const json_t *o)
+{
+    const json_t *held = json_object_get(o, "held"), *limits = json_object_get(o, "limits");
+    const json_t *total = json_object_get(o, "total"), *events = json_object_get(o, "events");
+    char a[24], b[24], version[80];
+
+    printf("tribd %s, up for %s%s\n", word(o, "version", version),
+           time_text(seconds(o, "uptime_s"), a),
+           json_is_true(json_object_get(o, "draining")) ? ", draining: takes no more jobs" : "");
+    print_held("jobs", "jobs", held, limits);
+    print_held("queue", "queued", held, limits);
+    print_held("slots", "slots", held, limits);
+    printf("%-10s %s of %s\n", "memory", bytes_text(seconds(held, "bytes"), a),
+           bytes_text(seconds(limits, "bytes"), b));
+    printf("%-10s %s received, %s sent, %" JSON_INTEGER_FORMAT " operations\n", "in all",
+           bytes_text(seconds(total, "received_bytes"), a),
+           bytes_text(seconds(total, "sent_bytes"), b), number(total, "operations"));
+    printf("%-10s %" JSON_INTEGER_FORMAT " admitted, %" JSON_INTEGER_FORMAT
+           " queued, %" JSON_INTEGER_FORMAT " refused, %" JSON_INTEGER_FORMAT " lost\n",
+           "so far", number(events, "jobs_admitted"), number(events, "jobs_queued"),
+           number(events, "jobs_refused"), number(events, "jobs_lost"));
+    printf("%-10s %" JSON_INTEGER_FORMAT " connections, of which %" JSON_INTEGER_FORMAT
+           " did not prove who they are\n",
+           "", number(events, "connections"),
+           number(events, "authentication_failures"));
+}
+
+static void print_now(const json_t *job)
+{
+    const json_t *op = json_object_get(job, "operation");
+    const json_t *waits = json_object_get(op, "waits_for");
+    char age[24], phase[80];
+
+    if (number(job, "position")) {
+        printf("place %" JSON_INTEGER_FORMAT " in the queue", number(job, "position"));
+        return;
+    }
+    if (!json_is_object(op)) {
+        printf("idle");
+        return;
+    }
+    printf("operation %" JSON_INTEGER_FORMAT " %s, %s", number(op, "number"),
+           json_is_true(json_object_get(op, "stuck")) ? "is stuck" : word(op, "phase", phase),
+           time_text(seconds(op, "age_s"), age));
+    if (json_is_integer(waits))
+        printf(", waits for rank %" JSON_INTEGER_FORMAT, json_integer_value(waits));
+}
+
+static void print_jobs(const json_t *o)
+{
+    const json_t *jobs = json_object_get(o, "jobs"), *job;
+    char a[24], b[24], name[80], user[80], state[80];
+    size_t i;
+
+    printf("%5s %-24s %-10s %-9s %5s %8s %10s %10s %10s  %s\n", "job", "name", "user", "state",
+           "ranks", "slots", "operations", "received", "sent", "now");
+    json_array_foreach(jobs, i, job) {
+        printf("%5" JSON_INTEGER_FORMAT " %-24s %-10s %-9s %5" JSON_INTEGER_FORMAT
+               " %8" JSON_INTEGER_FORMAT " %10" JSON_INTEGER_FORMAT " %10s %10s  ",
+               number(job, "id"), word(job, "name", name), word(job, "user", user),
+               word(job, "state", state), number(job, "ranks"), number(job, "slots"),
+               number(job, "operations"), bytes_text(seconds(job, "received_bytes"), a),
+               bytes_text(seconds(job, "sent_bytes"), b));
+        print_now(job);
+        putchar('\n');
+    }
+}
+
+/* Commands -------------------------------------------------------------------------------- */
+
+static int fail(const struct trib_error *err)
+{
+    fprintf(stderr, "tribctl: %s\n", trib_error_text(err));
+    return err->status == TRIB_ERR_CONFIG ? WRONG : FAILED;
+}
+
+static int show(const struct settings *s, void (*print)(const json_t *status))
+{
+    struct trib_error err = {0};
+    json_error_t wrong;
+    char *text;
+
+    if (!s->http[0]) {
+        fputs("tribctl: the setting http is empty, so this tribd shows nothing\n", stderr);
+        return WRONG;
+    }
+    if (ask_status(s->http, &err, &text) != TRIB_OK)
+        return fail(&err);
+    json_t *status = json_loads(text, JSON_REJECT_DUPLICATES, &wrong);
+    free(text);
+    if (!json_is_object(json_object_get(status, "held"))) {
+        json_decref(status);
+        fprintf(stderr, "tribctl: what answers at %s is no tribd\n", s->http);
+        return FAILED;
+    }
+    print(status);
+    json_decref(status);
+    return 0;
+}
+
+static int tell(const struct settings *s, const char *verb, const char *what)
+{
+    struct trib_error err = {0};
+    char line[MANAGE_LINE], answer[MANAGE_LINE + 16];
+    bool done = false;
+
+    if (!s->socket[0]) {
+        fprintf(stderr,
+                "tribctl: %s needs tribd's socket: write \"socket = /run/tribd.sock\" into the "
+                "file of both, or set TRIBD_SOCKET\n",
+                verb);
+        return WRONG;
+    }
+    if (snprintf(line, sizeof(line), "%s%s%s", verb, what[0] ? " " : "", what) >=
+            (int)sizeof(line) - 1 ||
+        strchr(line, '\n')) {
+        fputs("tribctl: no job has such a name: it is too long, or has a line end\n", stderr);
+        return WRONG;
+    }
+    if (ask_to(s->socket, line, &err, answer, sizeof(answer), &done) != TRIB_OK)
+        return fail(&err);
+    fprintf(done ? stdout : stderr, "%s%s\n", done ? "" : "tribctl: ", answer);
+    return done ? 0 : FAILED;
+}
+
+static int run(const struct settings *s, int argc, char **argv)
+{
+    const char *verb = argc ? argv[0] : "";
+    const bool kick = strcmp(verb, "kick") == 0;
+
+    if (argc == 1 && strcmp(verb, "status") == 0)
+        return show(s, print_status);
+    if (argc == 1 && strcmp(verb, "jobs") == 0)
+        return show(s, print_jobs);
+    if ((argc == 1 && strcmp(verb, "drain") == 0) || (argc == 2 && kick && argv[1][0]))
+        return tell(s, verb, kick ? argv[1] : "");
+    if (!argc)
+        fputs("tribctl: say what: status, jobs, drain or kick JOB\n", stderr);
+    else if (kick)
+        fputs("tribctl: kick takes one job, by name or number\n", stderr);
+    else if (argc == 1)
+        fprintf(stderr, "tribctl: there is no command '%s'; tribctl --help lists them.\n", verb);
+    else
+        fprintf(stderr, "tribctl: too much behind '%s'; tribctl --help says what it takes.\n",
+                verb);
+    return WRONG;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings;
+    struct trib_error err = {0};
+    const char *file = NULL;
+    int at = 1;
+
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--help") == 0) {
+            print_help();
+            return 0;
+        }
+        if (strcmp(argv[at], "--version") == 0) {
+            printf("tribctl %s\n", trib_version());
+            return 0;
+        }
+        if (strcmp(argv[at], "--config") == 0 && at + 1 < argc) {
+            file = argv[++at];
+            continue;
+        }
+        fprintf(stderr, "tribctl: there is no option '%s'; tribctl --help lists them.\n",
+                argv[at]);
+        return WRONG;
+    }
+    if (settings_load(file, &settings, &err) != TRIB_OK)
+        return fail(&err);
+    return run(&settings, argc - at, argv + at);
+}

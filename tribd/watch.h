@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a node does, counted for those who look at it (agg/metrics.h). Of the node's lane, except
+ * watch_open and watch_close.
+ *
+ * How late a rank is: before each step, which ranks have a frame that is next; after it, whether a
+ * chunk was summed. So it is known of one chunk of a step at most, and as exactly as steps
+ * follow one another; it costs a look at lines that the step reads as well, and ranks nothing.
+ */
+#ifndef TRIBD_WATCH_H
+#define TRIBD_WATCH_H
+
+#include "agg/metrics.h"
+#include "core/comm.h"
+
+struct watch;
+
+/** watch_open - of job `id`; NULL: no memory, and nothing is counted. */
+struct watch *watch_open(struct trib_metrics *metrics, uint64_t id, int ranks);
+
+/** watch_close - its lane has done with it; NULL is allowed. */
+void watch_close(struct watch *w);
+
+/** watch_before, watch_after - around each step of the node; NULL is allowed. */
+void watch_before(struct watch *w, const struct trib_engine *e);
+void watch_after(struct watch *w, const struct trib_engine *e);
+
+/** watch_turn - the end of its turn on the lane, in which something moved or not. */
+void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, bool moved);
+
+#endif
