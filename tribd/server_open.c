@@ -10,8 +10,6 @@
 #include "boot/tcp_net.h"
 #include "tribd/server_parts.h"
 
-/* Opening --------------------------------------------------------------------------------- */
-
 static trib_status_t parse_addresses(const struct settings *t,
                                      struct trib_tcp_root roots[LISTENERS_MAX], int *n_out,
                                      struct trib_error *err)
