@@ -332,6 +332,8 @@ bool node_step(struct node *n)
 
 void node_dispose(struct node *n)
 {
+    if (!n->why[0])
+        snprintf(n->why, sizeof(n->why), "this service was told to end");
     trib_channel_dispose(n->channel);
     n->channel = NULL;
     set_state(n, NODE_GONE);

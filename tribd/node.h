@@ -53,7 +53,7 @@ struct node {
     _Atomic bool ending;
     _Atomic bool draining; /* end it between two operations */
     struct trib_comm *channel;
-    char why[400]; /* FAILED, GONE after a failure */
+    char why[400]; /* FAILED, GONE after a failure or for draining */
 
     /* under mutex */
     pthread_mutex_t mutex;

@@ -239,10 +239,12 @@ static void step_node(struct server *s, struct client *c)
     const int state = atomic_load(&c->node->state);
     if (!c->session || (state != NODE_FAILED && state != NODE_GONE))
         return;
+    const bool told = s->draining && state == NODE_GONE;
     if (!c->over_by)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
-    if (trib_deadline_passed(c->over_by)) {
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
+    if (told || trib_deadline_passed(c->over_by)) {
+        trib_log(&s->log, told ? TRIB_LOG_INFO : TRIB_LOG_WARN, "tribd", "job %s: %s",
+                 c->join.job, c->node->why);
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
         hang_up(s, c);
     }

@@ -21,6 +21,12 @@ at_exit() {
 
 (umask 077; head -c 32 /dev/urandom >"$dir/key")
 
+# It cannot begin at an address that is none of this host's, and says before what it lacks.
+TRIBD_AUTH=key TRIBD_KEY=$dir/key TRIBD_LISTEN=127.0.0.1:$((20000 + RANDOM % 12000)) \
+    TRIBD_HTTP=198.51.100.1:80 timeout 20 "$build/tribd/tribd" >"$said" 2>&1
+! grep -q "needs libsodium" "$said" || skip_all "built without libsodium"
+! grep -q "no HTTP server" "$said" || skip_all "built without libmicrohttpd"
+
 said_by() { # DAEMON, words
     grep -qF -- "$2" "$dir/$1.log"
 }
@@ -36,7 +42,8 @@ start_daemon() { # NAME, line of its file...; its log is $dir/NAME.log
         port=$((20000 + RANDOM % 12000))
         printf '%s\n' "listen = 127.0.0.1:$port" "http = 127.0.0.1:$((port + 1))" "auth = key" \
             "key = $dir/key" "threads = 1" "$@" >"$dir/$name.conf"
-        "$build/tribd/tribd" --config "$dir/$name.conf" >"$dir/$name.log" 2>&1 </dev/null &
+        : >"$dir/$name.log" # of one before, which may have had this name
+        "$build/tribd/tribd" --config "$dir/$name.conf" >>"$dir/$name.log" 2>&1 </dev/null &
         daemon_pid[$name]=$!
         daemon_port[$name]=$port
         daemon_http[$name]=$((port + 1))

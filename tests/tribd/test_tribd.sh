@@ -84,6 +84,9 @@ jobs=$(grep -c "ranks, " "$dir/one.log")
 [ "$jobs" = 12 ]
 result $? "one has had 12 jobs (it says $jobs)"
 
+! grep -q "warning" "$dir/one.log" "$dir/two.log"
+result $? "jobs that end well are no news"
+
 if ! missing curl "/metrics answers" "/ answers"; then
     expect "/metrics answers" 0 "tribd_" curl -sf "http://127.0.0.1:${daemon_http[one]}/metrics"
     expect "/ answers" 0 "<html" curl -sf "http://127.0.0.1:${daemon_http[one]}/"

@@ -10,9 +10,14 @@
 ! missing curl "what happens in mid-run" || finish
 ! missing jq "what happens in mid-run" || finish
 
+# So many as this machine does in a second or more.
+began=$(date +%s%3N)
+TRIB_TRANSPORT=shm "$perf" allreduce -n 2 --check --sizes 64K --iters 4000 >"$said" 2>&1
+many=$((4000 * 1300 / ($(date +%s%3N) - began) + 4000))
+
 # Long enough that it does not end before what is to happen to it.
 start_job() { # NAME, "DAEMON…", arguments of trib-perf
-    service "$2" job "$1" allreduce -n 2 --check --sizes 64K --iters "${iters:-12000}" "${@:3}"
+    service "$2" job "$1" allreduce -n 2 --check --sizes 64K --iters "${iters:-$many}" "${@:3}"
     within 20 runs "${2%% *}" "$1"
     sleep 0.1
 }
@@ -39,6 +44,8 @@ for transport in shm tcp; do
     shown=("$dir/drained.log")
     patience=4 ended drained 0
     result $? "SIGTERM in mid-run over $transport: it ends within drain_ms"
+    said_by drained "job job: this service was told to end"
+    result $? "SIGTERM over $transport: it says why it leaves the job"
     well job "SIGTERM over $transport" "go on without the service"
 done
 
@@ -63,7 +70,7 @@ done
 
 # A rank is the child of trib-perf that is no other's.
 iters=10000000 start_job first "one"
-iters=30000 start_job second "one"
+iters=$((many * 2)) start_job second "one"
 status_of one '.held.jobs == 2'
 result $? "two jobs at a time"
 victim=$(pgrep -P "${job_pid[first]}" | tail -n 1)
