@@ -125,5 +125,9 @@ double trib_choice_cost(const struct trib_choice *choice,
         kind = TRIB_COST_LOAD_STORE;
     else if (choice->one_host && choice->oversubscribed && !merges)
         kind = TRIB_COST_SHARED_CORES;
+    if (kind == TRIB_COST_NETWORK && choice->sharing > 1) {
+        grown.up *= choice->sharing;
+        grown.down *= choice->sharing;
+    }
     return trib_cost_us(trib_cost_default(kind), &grown, choice->oversubscribed);
 }

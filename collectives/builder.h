@@ -21,6 +21,7 @@ extern const struct trib_algo trib_algo_halving_doubling;
 extern const struct trib_algo trib_algo_tree;
 extern const struct trib_algo trib_algo_dissemination;
 extern const struct trib_algo trib_algo_service;
+extern const struct trib_algo trib_algo_hierarchical;
 
 #define TRIB_COLL_BIT(coll) (UINT32_C(1) << (coll))
 

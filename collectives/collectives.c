@@ -15,6 +15,7 @@ const struct trib_algo *const trib_algos[] = {
     &trib_algo_halving_doubling,
     &trib_algo_ring,
     &trib_algo_tree,
+    &trib_algo_hierarchical,
     &trib_algo_dissemination,
     &trib_algo_service,
     NULL,

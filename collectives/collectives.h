@@ -12,11 +12,14 @@ struct trib_choice {
     size_t bytes;        /* of the vector that is moved: count * dtype size (one block
                           * for all-gather and reduce-scatter) */
     bool load_store;     /* all peers are within load/store reach */
+    bool near_load_store; /* those of a group are, of shape->groups */
     bool sparse;         /* the codec keeps few elements: merging grows them */
     bool lossy;          /* code words are re-encoded at every hop that merges; not so those
                           * that add without decoding */
     bool oversubscribed; /* more ranks on this host than cores */
     bool one_host;       /* all ranks are of one */
+    double sharing;      /* ranks whose bytes to other hosts go through the device of their host
+                          * with a rank's own; 0: each has its own */
     size_t slot_bytes;   /* payload of one slot */
 };
 

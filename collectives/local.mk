@@ -8,6 +8,7 @@ libcollectives_la_SOURCES = \
 	collectives/direct.c \
 	collectives/flat.c \
 	collectives/halving_doubling.c \
+	collectives/hierarchical.c \
 	collectives/ring.c \
 	collectives/service.c \
 	collectives/tree.c

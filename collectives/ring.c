@@ -134,14 +134,34 @@ static double chain_cost(const struct trib_shape *shape,
     return trib_choice_cost(choice, &work, shape->size - 1);
 }
 
-static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
+/* Edges that leave a group, of the one with the most: with hosts one behind the other a single
+ * one, whatever the ranks of a host. */
+static double leaving(const struct trib_shape *shape)
 {
+    int most = 1;
+
+    for (int g = 0; g < shape->groups->n; g++) {
+        int n = 0;
+        for (int r = 0; r < shape->size; r++)
+            n += shape->groups->of_rank[r] == g &&
+                 shape->groups->of_rank[(r + 1) % shape->size] != g;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static double cost(const struct trib_shape *shape, const struct trib_choice *given)
+{
+    struct trib_choice mine = *given;
+    const struct trib_choice *choice = &mine;
     double p = shape->size;
-    double n = (double)choice->bytes;
+    double n = (double)given->bytes;
     struct trib_cost_work work = {.hops = p - 1};
 
     if (shape->size == 1)
         return 0.0;
+    if (given->sharing > 0 && shape->groups)
+        mine.sharing = leaving(shape);
     if (is_chain(shape))
         return chain_cost(shape, choice);
     if (shape->coll != TRIB_ALLREDUCE)

@@ -318,6 +318,15 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
     return NULL;
 }
 
+/* One that left when nothing was under way; -1: none. */
+static int left_peer(const struct trib_engine *e, const struct trib_program *p)
+{
+    for (uint32_t i = 0; i < p->n_edges; i++)
+        if (e->links[p->edges[i].peer].lost)
+            return p->edges[i].peer;
+    return -1;
+}
+
 static bool start_next(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
@@ -337,6 +346,14 @@ static bool start_next(struct trib_comm *comm)
         char text[400];
         trib_status_t st = trib_frame_check(&mine, &f, e->rank, peer, text, sizeof(text));
         trib_engine_fail(e, st, text);
+        return false;
+    }
+    const int left = left_peer(e, &plan->run.program);
+    if (left >= 0) {
+        char text[200];
+        snprintf(text, sizeof(text), "rank %d (host %.63s, process %d) has left, others go on",
+                 left, e->peers[left].host, e->peers[left].pid);
+        trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
         return false;
     }
     trib_run_start(e, &plan->run, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "base/workers.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
+#include "core/near.h"
 #include "core/service.h"
 
 /* The sentence of this thread's last trib_init that failed: there is no comm to ask. */
@@ -87,6 +88,7 @@ static void comm_free(struct trib_comm *comm)
 {
     if (comm->own)
         munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
+    trib_near_free(comm->near);
     free(comm->channel);
     free(comm);
 }

@@ -62,6 +62,8 @@ struct trib_driver {
     _Atomic int callers; /* threads in trib_plan_wait: they drive by themselves */
 };
 
+struct trib_near;
+
 struct trib_comm {
     struct trib_service *service; /* that sums its all-reduces, or NULL: service.h */
     struct trib_channel *channel; /* to services; NULL: there are none in it. channel.h */
@@ -81,6 +83,7 @@ struct trib_comm {
     bool load_store;     /* each rank has load/store reach to all others … */
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool one_host; /* all ranks are of this host */
+    struct trib_near *near; /* ranks that are of one host; NULL: there are services */
     bool residual_lost; /* the warning of a dropped residual was given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
                          * over networks where nobody has set it */

@@ -10,10 +10,12 @@ libcore_la_SOURCES = \
 	core/doctor_agree.c \
 	core/doctor_host.c \
 	core/doctor_reach.c \
+	core/draw_schedule.c \
 	core/driver.c \
 	core/info.c \
 	core/meet.c \
 	core/memory.c \
+	core/near.c core/near.h \
 	core/plan.c \
 	core/plan_feedback.c \
 	core/plan_make.c \

@@ -14,10 +14,11 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "boot/boot.h"
+#include "core/near.h"
 #include "core/window.h"
 #include "topo/machine.h"
 
-#define HELLO_VERSION 4
+#define HELLO_VERSION 5
 
 enum { CHUNK_OF_NETWORKS = 256 << 10 };
 
@@ -44,6 +45,7 @@ _Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot 
 struct facts {
     uint32_t transport;      /* of survey() */
     uint32_t oversubscribed; /* the ranks of its host have fewer cores than they are */
+    struct trib_near_fact near;
     struct trib_arena_blob arena;
 };
 _Static_assert(sizeof(struct facts) <= TRIB_BOOT_BLOB_MAX, "facts fit a boot blob");
@@ -135,7 +137,24 @@ static trib_status_t check_hellos(struct trib_comm *comm, const struct hello *al
     return st;
 }
 
-static bool is_oversubscribed(const struct trib_engine *e, const struct hello *all)
+/* Of this host; a transport may make several out of one. */
+static int first_near(const struct trib_engine *e, const struct hello *all)
+{
+    for (int r = 0; r < e->rank; r++) {
+        struct trib_route route = {.name = "none"};
+
+        if (all[r].machine != all[e->rank].machine)
+            continue;
+        e->transport->ops->route(e->transport, r, &route);
+        if (!route.apart)
+            return r;
+    }
+    return e->rank;
+}
+
+/* How many cores the ranks of this host have; *oversubscribed: they are more. */
+static int count_cores(const struct trib_engine *e, const struct hello *all,
+                       bool *oversubscribed)
 {
     int neighbours = 0;
     cpu_set_t cpus;
@@ -147,7 +166,8 @@ static bool is_oversubscribed(const struct trib_engine *e, const struct hello *a
         neighbours++;
         CPU_OR(&cpus, &cpus, &all[r].cpus);
     }
-    return neighbours > CPU_COUNT(&cpus);
+    *oversubscribed = neighbours > CPU_COUNT(&cpus);
+    return CPU_COUNT(&cpus);
 }
 
 static void learn_peers(struct trib_engine *e, const struct hello *all)
@@ -255,7 +275,9 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
         addresses[r] = all[r].address;
     trib_status_t st = ops->survey(e->transport, addresses, &out->transport);
     free(addresses);
-    e->oversubscribed = is_oversubscribed(e, all);
+    out->near.cores = count_cores(e, all, &e->oversubscribed);
+    out->near.first = first_near(e, all);
+    out->near.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
     /* Memory that all map costs nothing before it is touched. */
     if (out->transport & TRIB_FACT_MAPS)
@@ -273,24 +295,28 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
 {
     struct trib_engine *e = &comm->engine;
     uint32_t *transport = malloc((size_t)e->size * sizeof(*transport));
+    struct trib_near_fact *near = malloc((size_t)e->size * sizeof(*near));
+    trib_status_t st = TRIB_OK;
 
-    if (!transport)
-        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
-                         e->size);
+    if (!transport || !near)
+        st = trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", e->size);
     comm->load_store = true;
-    for (int r = 0; r < e->size; r++) {
-        if (!all[r].arena.blob.len) { /* it had nothing to say but that */
-            free(transport);
-            return could_not_join(comm, r);
-        }
+    for (int r = 0; st == TRIB_OK && r < e->size; r++) {
+        if (!all[r].arena.blob.len) /* it had nothing to say but that */
+            st = could_not_join(comm, r);
         transport[r] = all[r].transport;
+        near[r] = all[r].near;
         e->peers[r].arena = all[r].arena;
         comm->oversubscribed |= all[r].oversubscribed != 0;
         comm->load_store &= (all[r].transport & TRIB_FACT_MAPS) != 0;
     }
-    e->transport->ops->settle(e->transport, transport);
+    if (st == TRIB_OK)
+        e->transport->ops->settle(e->transport, transport);
+    if (st == TRIB_OK && !comm->channel)
+        st = trib_near_make(comm, near);
     free(transport);
-    return TRIB_OK;
+    free(near);
+    return st;
 }
 
 size_t trib_meet_bytes(int exchange)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "core/near.h"
 #include "core/service.h"
 #include "pipeline/move.h"
 
@@ -159,6 +160,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         .slot_bytes = comm->cfg.chunk,
     };
 
+    trib_near_tell(comm, &choice);
     if (strcmp(name, "auto") != 0 &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->channel))
         return find_algorithm(plan, name, shape, algo_out);
@@ -301,10 +303,14 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
         .slot_bytes = plan->comm->cfg.chunk,
     };
     struct trib_schedule share = {0}, joined = {0};
+    struct trib_near_groups near;
     char why[200];
 
-    const struct trib_algo *algo = trib_algo_choose(&shape, &choice, why, sizeof(why));
-    trib_status_t st = build(plan, algo, &shape, &share);
+    trib_near_tell(plan->comm, &choice);
+    trib_status_t st = trib_near_group(plan->comm, choice.bytes, &near, &shape);
+    if (st == TRIB_OK)
+        st = build(plan, trib_algo_choose(&shape, &choice, why, sizeof(why)), &shape, &share);
+    trib_near_ungroup(&near);
     if (st != TRIB_OK)
         return st;
     size_t chunks = divide_up(floats, slot * share.n_chunks) * share.n_chunks;
@@ -348,11 +354,17 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
                                .tree = service_tree(plan->comm),
                                .root = has_root(r->op.coll) ? d->root : 0};
     struct trib_schedule schedule = {0};
+    struct trib_near_groups near;
 
     const struct trib_algo *algo;
-    trib_status_t st = choose(plan, &shape, d, &algo);
+    trib_status_t st =
+        trib_near_group(plan->comm, d->count * trib_dtype_size(d->dtype), &near, &shape);
+    if (st == TRIB_OK)
+        st = choose(plan, &shape, d, &algo);
     if (st == TRIB_OK)
         st = build(plan, algo, &shape, &schedule);
+    trib_near_ungroup(&near);
+    shape.groups = NULL;
     if (st != TRIB_OK)
         return st;
     plan->run.name = algo->name;

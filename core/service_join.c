@@ -21,6 +21,7 @@ enum {
     SERVICES_MAX = 64,
     HANDSHAKE_MS = 5000,
     LOOK_NS = 500000000, /* between two looks at the control connections */
+    SILENT_MS = 10000,   /* a tribd says something each second, unless it is stopped */
     WHY_MAX = 400,
 };
 
@@ -63,7 +64,8 @@ static void free_sponsor(void *arg)
     if (!s)
         return;
     for (int i = 0; i < s->n; i++) {
-        (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100), &goodbye);
+        if (trib_session_ready(s->sessions[i]))
+            (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100), &goodbye);
         trib_session_free(s->sessions[i]);
     }
     trib_auth_free(s->auth);
@@ -154,6 +156,7 @@ static trib_status_t open_session(struct sponsor *s, const char *address, int no
                                      .job = s->job,
                                      .peer = s->addresses[node],
                                      .handshake_ms = HANDSHAKE_MS,
+                                     .silent_ms = SILENT_MS,
                                      .err = &s->err};
 
     snprintf(s->addresses[node], sizeof(s->addresses[node]), "%s", address);
@@ -186,7 +189,8 @@ static trib_status_t sponsor_job(struct sponsor *s)
     for (int i = 0; i < s->n && st == TRIB_OK; i++) {
         st = ask(s, i);
         if (st != TRIB_OK && !s->err.status)
-            (void)trib_fail(&s->err, st, "%s: %s", s->addresses[i], trib_status_str(st));
+            (void)trib_fail(&s->err, st, "%s: %s", s->addresses[i],
+                            st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
     }
     return st;
 }
@@ -309,7 +313,7 @@ static trib_status_t agree(struct trib_comm *home, trib_status_t mine, char why[
 
 /* Control connections, once there is a channel -------------------------------------------- */
 
-/* tribd says nothing by them that the channel does not say, too; they are kept alive. */
+/* They are kept alive; who ends one, or is silent, does not sum any more. */
 static trib_status_t step_sessions(struct sponsor *s)
 {
     struct trib_control m;
@@ -325,15 +329,23 @@ static trib_status_t step_sessions(struct sponsor *s)
     return st;
 }
 
+/* The home's lock may be held, and other threads may hold the channel's. */
 static void look(void *arg)
 {
     struct sponsor *s = arg;
+    struct trib_comm *channel = s->home->service->channel;
     const uint64_t now = trib_now_ns();
 
     if (now - s->looked < LOOK_NS)
         return;
+    const trib_status_t st = step_sessions(s);
+    if (st != TRIB_OK) {
+        if (!trib_comm_try_lock(channel))
+            return; /* soon again */
+        trib_engine_fail(&channel->engine, st, trib_error_text(&s->err));
+        trib_comm_unlock(channel);
+    }
     s->looked = now;
-    (void)step_sessions(s);
 }
 
 static trib_status_t announce(void *arg, uint32_t number, const char *text,

@@ -69,9 +69,12 @@ void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
     trib_engine_fail(e, status, text);
 }
 
-/* In the last barrier a peer that has what it needs may leave before this rank. */
+/* In the last barrier a peer that has what it needs may leave before this rank. A service has
+ * nothing to do between two operations of the ranks: at the next it sees who is missing. */
 static bool may_leave(const struct trib_engine *e)
 {
+    if (trib_engine_serves(e) && !e->head)
+        return true;
     return e->head && e->head->desc.op.leaving;
 }
 

@@ -77,6 +77,17 @@ struct trib_service_tree {
     const int *leaf_of; /* [ranks] the unit to which a rank sends */
 };
 
+/*
+ * Which ranks are near to each other, and who speaks for them. Leader l of group g is
+ * leader[g * leaders + l], a rank of that group, and leads nothing else.
+ */
+struct trib_shape_groups {
+    int n;
+    int leaders;        /* of each group */
+    const int *of_rank; /* [ranks] the group of a rank */
+    const int *leader;  /* [n * leaders] */
+};
+
 /* What a builder is asked for. */
 struct trib_shape {
     trib_coll_t coll;
@@ -88,6 +99,7 @@ struct trib_shape {
      * size + k * units + u. */
     int services;
     const struct trib_service_tree *tree; /* NULL: each service is a shard's root */
+    const struct trib_shape_groups *groups; /* NULL: none are known */
 };
 
 static inline bool trib_shape_serves(const struct trib_shape *shape)

@@ -29,6 +29,9 @@ bool info_is_topo(const char *option);
 /** info_topo - the options of --topo, all of argv behind the first; returns the exit code. */
 int info_topo(int argc, char **argv);
 
+/** info_schedule - all of argv, which has --schedule; returns the exit code. */
+int info_schedule(int argc, char **argv);
+
 /** info_doctor - "doctor" and its options; returns the exit code. */
 int info_doctor(int argc, char **argv);
 

@@ -13,6 +13,7 @@ tools_trib_info_SOURCES = \
 	tools/info.h \
 	tools/info_codecs.c \
 	tools/info_reach.c \
+	tools/info_schedule.c \
 	tools/info_topo.c \
 	tools/trib-info.c
 tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -44,6 +44,8 @@ static void print_help(void)
 {
     puts("usage: trib-info [OPTION]…\n"
          "       trib-info --topo [--xml FILE] [--racks FILE [--format NAME]] [--dot]\n"
+         "       trib-info --schedule ALGORITHM RANKS BYTES [--per-host RANKS] [--leaders RANKS]\n"
+         "                 [--dot]\n"
          "       trib-info doctor [--folder FOLDER]\n"
          "\n"
          "Shows what this build of Tributary and this machine can do: a summary, or\n"
@@ -58,6 +60,9 @@ static void print_help(void)
         "                with --xml FILE those of a machine that lstopo has written, with\n"
         "                --racks FILE the switches, too (Slurm's topology.conf, ibnetdiscover, or\n"
         "                \"rack1: host1 host2\"; --format names it), with --dot for Graphviz\n"
+        "  --schedule    what each of so many ranks does in an algorithm, step by step, and the bytes\n"
+        "                of each link; --per-host RANKS makes hosts, --leaders RANKS of each sum\n"
+        "                for it, with --dot for Graphviz\n"
         "  --json        the same as json\n"
         "  --help, --version\n"
         "\n"
@@ -293,6 +298,9 @@ int main(int argc, char **argv)
     struct request request = {0};
     if (argc > 1 && strcmp(argv[1], "doctor") == 0)
         return info_doctor(argc - 1, argv + 1);
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--schedule") == 0)
+            return info_schedule(argc, argv);
     for (int i = 1; i < argc; i++)
         if (info_is_topo(argv[i]))
             return info_topo(argc, argv);

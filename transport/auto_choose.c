@@ -278,6 +278,7 @@ void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out)
     int i = p->state == AUTO_PEER_UNKNOWN ? first_choice(c, p->choices) : p->inner;
 
     assert(peer >= 0 && peer < c->size);
+    out->apart = peer != c->self && p->known && !p->near;
     if (peer == c->self || i < 0) {
         out->name = "none";
         snprintf(out->why, sizeof(out->why), "%s", peer == c->self ? "itself" : "");

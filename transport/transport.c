@@ -93,6 +93,7 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
 {
     (void)peer;
     out->name = t->ops->name;
+    out->apart = false;
     snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 

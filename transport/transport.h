@@ -127,6 +127,7 @@ struct trib_room {
 struct trib_route {
     const char *name;       /* of a backend, or "none" */
     char why[TRIB_WHY_MAX]; /* a clause, such as "same host" */
+    bool apart; /* it passes for a rank of another host, though it may be of this one */
 };
 
 /*

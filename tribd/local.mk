@@ -5,10 +5,24 @@ tribd_tribd_SOURCES = \
 	tribd/manage.c tribd/manage.h \
 	tribd/node.c tribd/node.h \
 	tribd/server.c tribd/server.h \
+	tribd/server_open.c tribd/server_parts.h \
 	tribd/settings.c tribd/settings.def tribd/settings.h \
+	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \
-	tribd/watch.c tribd/watch.h
+	tribd/watch.c tribd/watch.h \
+	tribd/who.c tribd/who.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)
+
+# Where --with-systemdsystemunitdir=FOLDER asks for it.
+EXTRA_DIST += tribd/tribd.service.in
+if TRIB_SYSTEMD
+systemdsystemunitdir = @systemdsystemunitdir@
+nodist_systemdsystemunit_DATA = tribd/tribd.service
+CLEANFILES += tribd/tribd.service
+tribd/tribd.service: tribd/tribd.service.in
+	$(AM_V_GEN)mkdir -p tribd && sed -e 's|@bindir[@]|$(bindir)|' -e 's|@sysconfdir[@]|$(sysconfdir)|' \
+		$(srcdir)/tribd/tribd.service.in >$@
+endif
 
 bin_PROGRAMS += tribd/tribctl
 tribd_tribctl_SOURCES = \

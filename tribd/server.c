@@ -4,228 +4,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agg/http.h"
-#include "agg/jobs.h"
-#include "agg/metrics.h"
-#include "agg/session.h"
 #include "base/time.h"
-#include "base/wait.h"
-#include "boot/tcp_net.h"
-#include "tribd/lane.h"
-#include "tribd/manage.h"
-
-enum {
-    CLIENTS_MAX = 1024,
-    LISTENERS_MAX = 32,
-    HANDSHAKE_MS = 5000,
-    GOODBYE_MS = 300, /* by which a goodbye may come after the ranks have left the node */
-    PATIENCE_MS = 2000,
-    RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
-    STUCK_MS = 10000,
-    TICK_MS = 1000,
-    USERS_MAX = 256,
-    PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
-};
-
-/* A job, or one that wants to be. */
-struct client {
-    struct trib_session *session; /* NULL: closed, its node is ending */
-    struct trib_error err;
-    struct node *node;
-    uint64_t over_by; /* its node has failed: a goodbye is due by then; 0: it has not */
-    uint64_t job; /* of jobs; 0: none */
-    struct trib_control_join join;
-    bool proven; /* who it is */
-    bool asked;
-    bool left; /* it said goodbye, was refused, or is known to be lost */
-};
-
-struct server {
-    struct settings settings;
-    struct trib_log log;
-    struct trib_auth *auth;
-    struct trib_jobs *jobs;
-    struct trib_metrics *metrics;
-    struct trib_http *http;
-    struct manage *manage; /* or NULL: no socket */
-    struct lane **lanes;
-    int n_lanes;
-    int wake_fd;
-    int listeners[LISTENERS_MAX];
-    int n_listeners;
-    struct client *clients[CLIENTS_MAX];
-    int n_clients;
-    bool draining, drained; /* told to; and its time is up */
-    uint64_t drain_until;
-};
-
-/* Opening --------------------------------------------------------------------------------- */
-
-static trib_status_t listen_at(struct server *s, const char *address, struct trib_error *err)
-{
-    struct trib_tcp_root root;
-    int fds[TRIB_TCP_LISTENERS_MAX], n = 0;
-
-    if (!trib_tcp_root_parse(address, &root))
-        return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port", address);
-    trib_status_t st = trib_tcp_listen(&root, err, fds, &n);
-    for (int i = 0; st == TRIB_OK && i < n; i++) {
-        if (s->n_listeners < LISTENERS_MAX)
-            s->listeners[s->n_listeners++] = fds[i];
-        else
-            close(fds[i]);
-    }
-    return st;
-}
-
-static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
-{
-    char list[SETTINGS_TEXT_BYTES], *rest;
-    trib_status_t st = TRIB_OK;
-
-    snprintf(list, sizeof(list), "%s", s->settings.listen);
-    for (char *a = strtok_r(list, ", ", &rest); a && st == TRIB_OK;
-         a = strtok_r(NULL, ", ", &rest))
-        st = listen_at(s, a, err);
-    if (st == TRIB_OK && !s->n_listeners)
-        st = trib_fail(err, TRIB_ERR_CONFIG, "listen is empty: no job could find this service");
-    return st;
-}
-
-static trib_status_t open_auth(struct server *s, struct trib_error *err)
-{
-    static const size_t most = USERS_MAX;
-    uid_t *users = calloc(most, sizeof(*users));
-    char list[SETTINGS_TEXT_BYTES], *rest;
-    struct trib_auth_opts opts = {
-        .method = s->settings.auth, .key_file = s->settings.key, .users = users};
-    trib_status_t st = users ? TRIB_OK : TRIB_ERR_NO_MEMORY;
-
-    snprintf(list, sizeof(list), "%s", s->settings.users);
-    for (char *name = strtok_r(list, ", ", &rest); name && st == TRIB_OK;
-         name = strtok_r(NULL, ", ", &rest)) {
-        const struct passwd *user = getpwnam(name);
-        if (!user || opts.n_users == most)
-            st = trib_fail(err, TRIB_ERR_CONFIG, "users: there is no user %s", name);
-        else
-            users[opts.n_users++] = user->pw_uid;
-    }
-    if (st == TRIB_OK)
-        st = trib_auth_open(&opts, err, &s->auth);
-    free(users);
-    return st;
-}
-
-static uint64_t memory_of(const struct settings *t)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    return t->memory ? (uint64_t)t->memory << 20 : (uint64_t)pages * (uint64_t)page / 2;
-}
-
-static trib_status_t open_jobs(struct server *s, struct trib_error *err)
-{
-    const struct settings *t = &s->settings;
-    const struct trib_jobs_opts opts = {.service = {.slots = t->slots,
-                                                    .jobs = t->jobs,
-                                                    .queued = t->queue,
-                                                    .bytes = memory_of(t)},
-                                        .user = {.slots = t->user_slots},
-                                        .job = {.slots = t->job_slots},
-                                        .patience_ns = (uint64_t)PATIENCE_MS * 1000000};
-    const struct trib_metrics_opts counted = {.start_ns = trib_now_ns(),
-                                              .stuck_ns = (uint64_t)STUCK_MS * 1000000};
-
-    trib_status_t st = trib_jobs_create(&opts, err, &s->jobs);
-    if (st == TRIB_OK)
-        st = trib_metrics_create(&counted, &s->metrics);
-    return st;
-}
-
-static trib_status_t view(void *arg, struct trib_service_view *out)
-{
-    struct server *s = arg;
-
-    return trib_metrics_view_mt(s->metrics, trib_now_ns(), out);
-}
-
-static trib_status_t open_http(struct server *s, struct trib_error *err)
-{
-    struct trib_tcp_root at;
-
-    if (!s->settings.http[0])
-        return TRIB_OK;
-    if (!trib_tcp_root_parse(s->settings.http, &at))
-        return trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port",
-                         s->settings.http);
-    const struct trib_http_opts opts = {
-        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s};
-    return trib_http_start(&opts, err, &s->http);
-}
-
-static trib_status_t start_lanes(struct server *s, struct trib_error *err)
-{
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const int n = s->settings.threads ? (int)s->settings.threads : (int)(cores > 0 ? cores : 1);
-    trib_status_t st = TRIB_OK;
-
-    s->lanes = calloc((size_t)n, sizeof(*s->lanes));
-    if (!s->lanes)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d threads", n);
-    for (int i = 0; i < n && st == TRIB_OK; i++) {
-        st = lane_start(i, err, &s->lanes[i]);
-        s->n_lanes += st == TRIB_OK;
-    }
-    return st;
-}
-
-static bool manage_act(void *arg, const char *verb, const char *what, char *say, size_t bytes);
-
-static trib_status_t open_manage(struct server *s, struct trib_error *err)
-{
-    const struct manage_ops ops = {manage_act, s};
-
-    return s->settings.socket[0] ? manage_open(s->settings.socket, &ops, err, &s->manage)
-                                 : TRIB_OK;
-}
-
-trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
-                          struct trib_error *err, struct server **out)
-{
-    struct server *s = calloc(1, sizeof(*s));
-
-    *out = NULL;
-    if (!s)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
-    s->settings = *settings;
-    s->log = *log;
-    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    trib_status_t st = open_auth(s, err);
-    if (st == TRIB_OK)
-        st = open_jobs(s, err);
-    if (st == TRIB_OK)
-        st = listen_everywhere(s, err);
-    if (st == TRIB_OK)
-        st = open_http(s, err);
-    if (st == TRIB_OK)
-        st = open_manage(s, err);
-    if (st == TRIB_OK)
-        st = start_lanes(s, err);
-    if (st != TRIB_OK) {
-        server_close(s);
-        return st;
-    }
-    *out = s;
-    return TRIB_OK;
-}
+#include "tribd/server_parts.h"
+#include "tribd/systemd.h"
 
 /* Clients --------------------------------------------------------------------------------- */
 
@@ -289,7 +81,7 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
                                    .lane = idlest(s),
                                    .wake_fd = s->wake_fd,
                                    .log = &s->log,
-                                   .plan_memory = memory_of(&s->settings) / PLAN_SHARE};
+                                   .plan_memory = server_memory(&s->settings) / PLAN_SHARE};
     struct trib_error err = {0};
 
     if (node_open(&opts, &err, &c->node) != TRIB_OK) {
@@ -466,6 +258,7 @@ static void free_client(struct server *s, struct client *c)
     trib_session_free(c->session);
     if (c->node)
         node_free(c->node);
+    who_drop(c->who);
     if (c->job)
         (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
     if (c->join.job[0])
@@ -494,6 +287,7 @@ static void sweep_clients(struct server *s)
 
 static void take_client(struct server *s, int listener)
 {
+    static const unsigned unheard = UNHEARD_MS;
     const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct client *c;
 
@@ -503,9 +297,10 @@ static void take_client(struct server *s, int listener)
         close(fd);
         return;
     }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof(unheard));
     const struct trib_session_opts opts = {.fd = fd,
                                            .role = TRIB_CONTROL_AGGREGATOR,
-                                           .auth = s->auth,
+                                           .auth = s->who->auth,
                                            .peer = "a job",
                                            .handshake_ms = HANDSHAKE_MS,
                                            .err = &c->err};
@@ -513,6 +308,7 @@ static void take_client(struct server *s, int listener)
         free(c);
         return;
     }
+    c->who = who_hold(s->who);
     s->clients[s->n_clients++] = c;
     event(s, TRIB_SERVICE_COUNTS_CONNECTIONS);
 }
@@ -522,6 +318,7 @@ static void take_client(struct server *s, int listener)
 static void begin_drain(struct server *s)
 {
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d jobs", s->n_clients);
+    systemd_notify("STOPPING=1");
     s->draining = true;
     s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);
     trib_jobs_drain(s->jobs, true);
@@ -533,6 +330,48 @@ static void begin_drain(struct server *s)
             node_drain(s->clients[i]->node);
         else
             hang_up(s, s->clients[i]);
+    }
+}
+
+/* What can change, does, for those who come from now on; or nothing does, and why. */
+static void reload(struct server *s, const struct server_ear *ear)
+{
+    struct settings *read = calloc(1, sizeof(*read));
+    struct trib_error err = {0};
+    struct who *who = NULL;
+    char kept[256];
+
+    systemd_reloading();
+    trib_status_t st = read ? ear->load(ear->arg, read, &err) : TRIB_ERR_NO_MEMORY;
+    if (st == TRIB_OK)
+        st = who_open(read, &err, &who);
+    if (st == TRIB_OK) {
+        settings_renew(&s->settings, read, kept, sizeof(kept));
+        (void)settings_level(&s->settings, &s->log.level);
+        who_drop(s->who);
+        s->who = who;
+        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
+        if (kept[0])
+            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that", kept);
+    } else {
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s",
+                 read ? trib_error_text(&err) : "no memory");
+    }
+    free(read);
+    systemd_notify("READY=1");
+}
+
+static void hear(struct server *s, const struct server_ear *ear)
+{
+    struct signalfd_siginfo info;
+
+    while (read(ear->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (s->draining)
+            continue;
+        if (info.ssi_signo == SIGHUP)
+            reload(s, ear);
+        else
+            begin_drain(s);
     }
 }
 
@@ -587,7 +426,7 @@ static bool kick(struct server *s, const char *what, char *say, size_t bytes)
     return true;
 }
 
-static bool manage_act(void *arg, const char *verb, const char *what, char *say, size_t bytes)
+bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes)
 {
     struct server *s = arg;
 
@@ -624,14 +463,14 @@ static int wait_ms(const struct server *s)
 }
 
 /* One pass: wait, then look at all that is ready. */
-static void pass(struct server *s, int stop_fd)
+static void pass(struct server *s, const struct server_ear *ear)
 {
     struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX + MANAGE_FDS];
     const int n_listeners = s->n_listeners, n_clients = s->n_clients;
     nfds_t n = 0;
     uint64_t count;
 
-    fds[n++] = (struct pollfd){.fd = s->draining ? -1 : stop_fd, .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = ear->fd, .events = POLLIN};
     fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
     for (int i = 0; i < n_listeners; i++)
         fds[n++] = (struct pollfd){.fd = s->listeners[i], .events = POLLIN};
@@ -652,16 +491,16 @@ static void pass(struct server *s, int stop_fd)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
     manage_step(s->manage);
-    if (fds[0].revents && !s->draining)
-        begin_drain(s);
+    if (fds[0].revents)
+        hear(s, ear);
     end_drain(s);
 }
 
-void server_run(struct server *s, int stop_fd)
+void server_run(struct server *s, const struct server_ear *ear)
 {
     publish(s);
     while (!s->draining || s->n_clients > 0)
-        pass(s, stop_fd);
+        pass(s, ear);
 }
 
 void server_close(struct server *s)
@@ -679,7 +518,7 @@ void server_close(struct server *s)
     free(s->lanes);
     trib_metrics_destroy(s->metrics);
     trib_jobs_destroy(s->jobs);
-    trib_auth_free(s->auth);
+    who_drop(s->who);
     if (s->wake_fd >= 0)
         close(s->wake_fd);
     free(s);

@@ -12,16 +12,23 @@
 
 struct server;
 
+/** server_check - would server_open take these, as far as can be told without opening? */
+trib_status_t server_check(const struct settings *settings, struct trib_error *err);
+
 /** server_open - listen, start the threads that sum; errors as configured, in err. */
 trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
                           struct trib_error *err, struct server **out);
 
-/**
- * server_run - until it is told to stop, and all jobs have left.
- *
- * stop_fd   readable once it is to drain: no new jobs, others end between two operations
- */
-void server_run(struct server *s, int stop_fd);
+/** What the server listens to besides jobs. */
+struct server_ear {
+    int fd; /* a signalfd, not blocking: SIGHUP: read settings; others: drain */
+    /* Settings as of now; or TRIB_ERR_CONFIG, in err. */
+    trib_status_t (*load)(void *arg, struct settings *out, struct trib_error *err);
+    void *arg;
+};
+
+/** server_run - until it is told to stop, and all jobs have left. */
+void server_run(struct server *s, const struct server_ear *ear);
 
 void server_close(struct server *s);
 

@@ -14,10 +14,12 @@
 #include "base/text.h"
 
 enum type { TEXT, NUMBER };
+enum when { LIVE, START };
 
 struct row {
     const char *name;
     enum type type;
+    enum when when;
     const char *def;
     unsigned long min, max;
     const char *unit, *doc;
@@ -25,19 +27,23 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define X(name, type, def, min, max, unit, doc) \
-    {#name, type, def, min, max, unit, doc, offsetof(struct settings, name)},
+#define X(name, type, when, def, min, max, unit, doc) \
+    {#name, type, when, def, min, max, unit, doc, offsetof(struct settings, name)},
 #include "tribd/settings.def"
 #undef X
 };
 
-enum { ROWS = sizeof(rows) / sizeof(*rows) };
+enum {
+    ROWS = sizeof(rows) / sizeof(*rows),
+    LINE_CHARACTERS = 197, /* of inih, as it is built everywhere */
+};
 
 struct source {
     struct settings *settings;
     struct trib_error *err;
     trib_status_t status;
     const char *file;
+    bool seen[ROWS]; /* in the file */
 };
 
 static void *field(struct settings *s, const struct row *r)
@@ -99,9 +105,14 @@ static int take_line(void *user, const char *section, const char *name, const ch
         src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: there is no setting \"%s\"%s%s",
                                 src->file, name, near ? "; did you mean " : "",
                                 near ? near : "");
+    } else if (src->seen[r - rows]) { /* which a line that begins with a space is, too */
+        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %s is set twice", src->file,
+                                name);
     } else if (!set(src->settings, r, value, why, sizeof(why))) {
-        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %s = %s: it %s", src->file, name,
+        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %s = %.60s: it %s", src->file, name,
                                 value, why);
+    } else {
+        src->seen[r - rows] = true;
     }
     return src->status == TRIB_OK;
 }
@@ -115,8 +126,9 @@ static trib_status_t load_file(struct source *src)
     const int line = ini_parse_file(f, take_line, src);
     fclose(f);
     if (src->status == TRIB_OK && line)
-        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s line %d is not \"name = value\"",
-                         src->file, line);
+        return trib_fail(src->err, TRIB_ERR_CONFIG,
+                         "%s line %d is not \"name = value\", or longer than %d characters",
+                         src->file, line, LINE_CHARACTERS);
     return src->status;
 }
 
@@ -130,7 +142,7 @@ static trib_status_t load_variables(struct source *src)
         variable[at] = 0;
         const char *value = trib_config_environment(variable);
         if (value && !set(src->settings, &rows[i], value, why, sizeof(why)))
-            return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%s: it %s", variable, value, why);
+            return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%.60s: it %s", variable, value, why);
     }
     return TRIB_OK;
 }
@@ -152,11 +164,45 @@ trib_status_t settings_load(const char *file, struct settings *out, struct trib_
     return load_variables(&src);
 }
 
+static size_t bytes_of(const struct row *r)
+{
+    return r->type == TEXT ? SETTINGS_TEXT_BYTES : sizeof(uint32_t);
+}
+
+void settings_renew(struct settings *s, const struct settings *from, char *kept, size_t bytes)
+{
+    kept[0] = 0;
+    for (int i = 0; i < ROWS; i++) {
+        void *to = field(s, &rows[i]);
+        const void *at = (const char *)from + rows[i].offset;
+        const bool same = rows[i].type == TEXT ? strcmp(to, at) == 0
+                                               : *(uint32_t *)to == *(const uint32_t *)at;
+        if (rows[i].when == LIVE)
+            memcpy(to, at, bytes_of(&rows[i]));
+        else if (!same)
+            trib_text_append(kept, bytes, "%s%s", kept[0] ? ", " : "", rows[i].name);
+    }
+}
+
+bool settings_level(const struct settings *s, trib_log_level_t *out)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(names[i], s->log) != 0)
+            continue;
+        *out = (trib_log_level_t)i;
+        return true;
+    }
+    return false;
+}
+
 void settings_help(void)
 {
     for (int i = 0; i < ROWS; i++)
-        printf("  %-11s %s%s%s%s [%s]\n", rows[i].name, rows[i].unit, rows[i].unit[0] ? " " : "",
-               rows[i].doc, "", rows[i].def);
+        printf("  %-11s %s%s%s [%s]%s\n", rows[i].name, rows[i].unit,
+               rows[i].unit[0] ? " " : "", rows[i].doc, rows[i].def,
+               rows[i].when == LIVE ? " *" : "");
 }
 
 void settings_print(const struct settings *s)

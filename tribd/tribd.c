@@ -11,7 +11,9 @@
 
 #include <tributary.h>
 
+#include "base/error.h"
 #include "tribd/server.h"
+#include "tribd/systemd.h"
 
 struct arguments {
     const char *file;
@@ -29,7 +31,7 @@ static void print_help(void)
          "  --check-config  say what is wrong with the settings, or print them, and end\n"
          "  --help, --version\n"
          "\n"
-         "settings, with [default]:");
+         "settings, with [default]; SIGHUP has those with * read again:");
     settings_help();
     puts("\n"
          "SIGTERM ends it between two operations of each job.\n"
@@ -52,6 +54,9 @@ static int parse(int argc, char **argv, struct arguments *a)
             a->check = true;
         } else if (strcmp(argv[i], "--config") == 0 && i + 1 < argc) {
             a->file = argv[++i];
+        } else if (strcmp(argv[i], "--config") == 0) {
+            fputs("tribd: --config needs a FILE; tribd --help has more.\n", stderr);
+            return 2;
         } else {
             fprintf(stderr, "tribd: there is no option '%s'; tribd --help lists them.\n",
                     argv[i]);
@@ -61,14 +66,17 @@ static int parse(int argc, char **argv, struct arguments *a)
     return -1;
 }
 
-static trib_log_level_t level_of(const char *name)
+/* arg: struct arguments */
+static trib_status_t load(void *arg, struct settings *out, struct trib_error *err)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug"};
+    const struct arguments *a = arg;
+    trib_log_level_t level;
 
-    for (int i = 0; i < 4; i++)
-        if (strcmp(names[i], name) == 0)
-            return (trib_log_level_t)i;
-    return (trib_log_level_t)-1;
+    const trib_status_t st = settings_load(a->file, out, err);
+    if (st == TRIB_OK && !settings_level(out, &level))
+        return trib_fail(err, TRIB_ERR_CONFIG, "log is %s, it must be error, warn, info or debug",
+                         out->log);
+    return st;
 }
 
 /* Blocked in all threads, and read here. */
@@ -79,8 +87,36 @@ static int open_signals(void)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static int fail(trib_status_t st, const struct trib_error *err)
+{
+    fprintf(stderr, "tribd: %s\n", trib_error_text(err));
+    return st == TRIB_ERR_CONFIG ? 2 : 1;
+}
+
+static int serve(struct arguments *args, const struct settings *settings)
+{
+    struct server_ear ear = {.fd = open_signals(), .load = load, .arg = args};
+    struct trib_error err = {0};
+    trib_log_level_t level;
+    struct trib_log log;
+    struct server *server;
+
+    (void)settings_level(settings, &level);
+    trib_log_init(&log, level, systemd_log(), NULL);
+    const trib_status_t st = server_open(settings, &log, &err, &server);
+    if (st != TRIB_OK)
+        return fail(st, &err);
+    trib_log(&log, TRIB_LOG_INFO, "tribd", "listening at %s", settings->listen);
+    systemd_notify("READY=1");
+    server_run(server, &ear);
+    server_close(server);
+    close(ear.fd);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -88,35 +124,17 @@ int main(int argc, char **argv)
     struct arguments args = {0};
     struct settings settings;
     struct trib_error err = {0};
-    struct trib_log log;
-    struct server *server;
 
-    int code = parse(argc, argv, &args);
+    const int code = parse(argc, argv, &args);
     if (code >= 0)
         return code;
-    trib_status_t st = settings_load(args.file, &settings, &err);
-    const trib_log_level_t level = level_of(settings.log);
-    if (st == TRIB_OK && level == (trib_log_level_t)-1)
-        st = trib_fail(&err, TRIB_ERR_CONFIG, "log is %s, it must be error, warn, info or debug",
-                       settings.log);
-    if (st != TRIB_OK) {
-        fprintf(stderr, "tribd: %s\n", trib_error_text(&err));
-        return 2;
-    }
-    if (args.check) {
-        settings_print(&settings);
-        return 0;
-    }
-    trib_log_init(&log, level, NULL, NULL);
-    const int stop_fd = open_signals();
-    st = server_open(&settings, &log, &err, &server);
-    if (st != TRIB_OK) {
-        fprintf(stderr, "tribd: %s\n", trib_error_text(&err));
-        return st == TRIB_ERR_CONFIG ? 2 : 1;
-    }
-    trib_log(&log, TRIB_LOG_INFO, "tribd", "listening at %s", settings.listen);
-    server_run(server, stop_fd);
-    server_close(server);
-    close(stop_fd);
+    trib_status_t st = load(&args, &settings, &err);
+    if (st == TRIB_OK && args.check)
+        st = server_check(&settings, &err);
+    if (st != TRIB_OK)
+        return fail(st, &err);
+    if (!args.check)
+        return serve(&args, &settings);
+    settings_print(&settings);
     return 0;
 }

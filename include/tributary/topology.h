@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a machine looks like, and the racks around it, as a picture.
+ * What a machine looks like, the racks around it, and what an algorithm does, as pictures.
  */
 #ifndef TRIBUTARY_TOPOLOGY_H
 #define TRIBUTARY_TOPOLOGY_H
@@ -44,6 +44,33 @@ typedef void (*trib_line_fn)(void *arg, const char *line);
  */
 TRIB_API trib_status_t trib_topology_draw(const trib_topology_opts_t *opts,
                                           trib_line_fn fn, void *arg);
+
+typedef struct trib_schedule_opts {
+    size_t size; /* sizeof(trib_schedule_opts_t) */
+    const char *algorithm; /* drawn is its all-reduce, or the first collective that it has */
+    int ranks; /* 1 to 1024 */
+    size_t bytes; /* of a vector; of each rank for all-gather and reduce-scatter */
+    int ranks_per_host; /* 0: all are of one */
+    int leaders; /* of a host, at most the ranks of the last; 0: by the bytes */
+    int dot; /* for Graphviz, instead of lines that people read */
+} trib_schedule_opts_t;
+
+#define TRIB_SCHEDULE_OPTS_INIT \
+    { \
+        sizeof(trib_schedule_opts_t), NULL, 0, 0, 0, 0, 0 \
+    }
+
+/**
+ * trib_schedule_draw - the steps of all ranks, and the messages and bytes of each link, for
+ * a vector that fits into one round of chunks.
+ *
+ * fn       as above
+ * thread   any
+ * errors   TRIB_ERR_INVALID; TRIB_ERR_UNSUPPORTED: the algorithm needs more than ranks;
+ * TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
+ */
+TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn,
+                                          void *arg);
 
 #ifdef __cplusplus
 }

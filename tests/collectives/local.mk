@@ -5,6 +5,7 @@ collectives_tests = \
 	tests/collectives/test_direct \
 	tests/collectives/test_flat \
 	tests/collectives/test_halving_doubling \
+	tests/collectives/test_hierarchical \
 	tests/collectives/test_ring \
 	tests/collectives/test_service \
 	tests/collectives/test_simschedule \
@@ -25,6 +26,7 @@ tests_collectives_test_barrier_LDADD = $(sim_ldadd)
 tests_collectives_test_direct_LDADD = $(sim_ldadd)
 tests_collectives_test_flat_LDADD = $(sim_ldadd)
 tests_collectives_test_halving_doubling_LDADD = $(sim_ldadd)
+tests_collectives_test_hierarchical_LDADD = $(sim_ldadd)
 tests_collectives_test_ring_LDADD = $(sim_ldadd)
 tests_collectives_test_service_LDADD = $(sim_ldadd)
 tests_collectives_test_simschedule_LDADD = $(sim_ldadd)

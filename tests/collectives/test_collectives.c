@@ -21,6 +21,8 @@ static void test_table(void **state)
     assert_null(trib_algo_find(""));
 }
 
+static const struct trib_shape_groups one_group = {1, 1, (const int[3]){0}, (const int[1]){0}};
+
 /* What a table row claims is what its builder does. */
 static void test_claims(void **state)
 {
@@ -30,6 +32,7 @@ static void test_claims(void **state)
             struct trib_shape shape = {.coll = (trib_coll_t)coll, .size = 3};
             struct trib_schedule s = {0};
             shape.services = trib_algos[i] == trib_algo_find("service");
+            shape.groups = &one_group;
             trib_status_t status = trib_algos[i]->build(&shape, &s);
 
             if (trib_algos[i]->colls & 1u << coll)

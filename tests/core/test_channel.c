@@ -22,7 +22,10 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
 {
     struct served *s = self->arg;
 
-    while (nodes_listen(self, &s->nodes, channel)) {
+    bool more = true;
+
+    while (more || channel->engine.head) { /* rank 0 is done before others are */
+        more = more && nodes_listen(self, &s->nodes, channel);
         if (!trib_channel_step(channel))
             sched_yield();
     }

@@ -44,6 +44,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_codec.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \
+	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_trib_perf.sh \
@@ -52,6 +53,7 @@ TESTS += \
 	tests/tools/test_codec.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \
+	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_trib_perf.sh \

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which ranks of a communicator are of one host, and who leads them.
+ */
+#ifndef CORE_NEAR_H
+#define CORE_NEAR_H
+
+#include <stdint.h>
+
+#include "collectives/collectives.h"
+#include "topo/leaders.h"
+
+struct trib_comm;
+struct trib_near;
+
+/* What a rank says of its host to all. */
+struct trib_near_fact {
+    int32_t first; /* the lowest rank that its transport takes for one of its host */
+    int32_t cores; /* that the ranks of its host may run on */
+    uint32_t maps; /* ranks of its host have load/store reach, as far as it can have any */
+};
+
+/** trib_near_make - comm->near, from what each rank says, which is the same on all. */
+trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact *facts);
+void trib_near_free(struct trib_near *near);
+
+/* Groups as a shape points to them. */
+struct trib_near_groups {
+    struct trib_shape_groups groups;
+    struct trib_leaders leaders;
+};
+
+/**
+ * trib_near_group - the hosts, with as many leaders as cfg.leaders says, or as are best for
+ * a vector of so many bytes; never more than the smallest host has ranks.
+ *
+ * The groups of *shape point into *out and comm. Without hosts nothing is done.
+ * owner    trib_near_ungroup, also after an error
+ */
+trib_status_t trib_near_group(struct trib_comm *comm, size_t bytes,
+                              struct trib_near_groups *out, struct trib_shape *shape);
+void trib_near_ungroup(struct trib_near_groups *groups);
+
+/** trib_near_tell - what a choice is to know of hosts. */
+void trib_near_tell(const struct trib_comm *comm, struct trib_choice *choice);
+
+#endif

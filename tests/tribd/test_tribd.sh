@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# tribd as its user starts it: what it says to settings, who is let in, and what is summed.
+# shellcheck disable=SC2317 # the functions are called, by others
+# shellcheck source-path=SCRIPTDIR/../..
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+tribd=$build/tribd/tribd
+
+# --- settings ---
+
+expect "help" 0 "usage: tribd" "$tribd" --help
+lacks=
+while read -r name; do
+    grep -qE "^  $name " "$said" || lacks+=" $name"
+done < <(sed -n 's/^X(\([a-z_]*\),.*/\1/p' "${abs_top_srcdir:-.}/tribd/settings.def")
+[ -z "$lacks" ] || echo "--help does not name$lacks" >>"$said"
+result ${#lacks} "help names every setting"
+expect "version" 0 "tribd " "$tribd" --version
+expect "an option that does not exist" 2 "there is no option '--nonsense'" "$tribd" --nonsense
+expect "--config without a file" 2 "--config" "$tribd" --config
+expect "a file that does not exist" 2 "No such file" "$tribd" --config "$dir/none"
+
+check() { # NAME, expected exit code, words, line of the file...
+    printf '%s\n' "${@:4}" >"$dir/mistake"
+    expect "$1" "$2" "$3" "$tribd" --config "$dir/mistake" --check-config
+}
+
+check "good settings are shown" 0 "slots = 77" "# a comment" "[jobs]" "slots = 77" "auth = none"
+check "a setting that does not exist" 2 'no setting "slotz"; did you mean slots' "slotz = 1"
+check "a line without =" 2 "line 2" "slots = 1" "nonsense"
+check "no number" 2 "slots = many: it must be a number, 1 to" "slots = many"
+check "a number and more" 2 "slots = 5k" "slots = 5k"
+check "a number beyond its limits" 2 "threads = 257: it must be a number, 0 to 256" "threads = 257"
+check "a negative number" 2 "drain_ms = -1" "drain_ms = -1"
+check "a level that does not exist" 2 "log is loud" "log = loud"
+check "a line too long" 2 "or longer than 197 characters" \
+    "slots = 1" "users = $(head -c 300 /dev/zero | tr '\0' u)"
+check "a setting that stands there twice" 2 "slots is set twice" "slots = 1" "jobs = 1" "slots = 2"
+check "a value of two lines" 2 "users is set twice" "users = root" "  daemon"
+check "an address that is none" 2 'listen: "nowhere" is not host:port' "listen = nowhere"
+check "no address" 2 "listen is empty" "listen ="
+check "an address for HTTP that is none" 2 'http: "1:2:3" is not host:port' "http = 1:2:3"
+check "a method that does not exist" 2 "rot13" "auth = rot13"
+check "a key file that does not exist" 2 "No such file" "auth = key" "key = $dir/none"
+cp "$dir/key" "$dir/open"
+chmod 644 "$dir/open"
+check "a key file that others can read" 2 "$dir/open" "auth = key" "key = $dir/open"
+check "key without a file" 2 "key" "auth = key"
+check "a user who does not exist" 2 "users: there is no user nobody_such" "users = nobody_such"
+TRIBD_SLOTS=zero expect "a wrong variable" 2 "TRIBD_SLOTS=zero" "$tribd" --check-config
+TRIBD_USERS=$(head -c 600 /dev/zero | tr '\0' u) expect "a variable too long" 2 \
+    "more than 511 characters" "$tribd" --check-config
+TRIBD_SLOTS=78 check "a variable goes before the file" 0 "slots = 78" "auth = none" "slots = 77"
+
+start_daemon one || finish
+start_daemon two || finish
+expect "an address that is taken" 1 "${daemon_port[one]}" env TRIBD_HTTP= "$tribd" \
+    --config "$dir/one.conf"
+
+# --- jobs ---
+
+run() { # NAME, words, arguments of trib-perf
+    expect "$1" 0 "$2" timeout -k 5 60 "$perf" allreduce -n 2 --check --iters 20 --warmup 2 "${@:3}"
+    right "$said"
+    result $? "$1: right"
+}
+
+for transport in shm tcp; do
+    for codec in none topk:ratio=0.05 int8; do
+        for daemons in "one" "one two"; do
+            TRIB_TRANSPORT=$transport service "$daemons" run \
+                "$codec over $transport by $daemons" "codec $codec" --codec "$codec" \
+                --sizes 8,4K,300004
+            ! grep -q "warning" "$said"
+            result $? "$codec over $transport by $daemons: no word of trouble"
+        done
+    done
+done
+within 10 is_empty one && within 10 is_empty two
+result $? "nobody holds anything afterwards"
+jobs=$(grep -c "ranks, " "$dir/one.log")
+[ "$jobs" = 12 ]
+result $? "one has had 12 jobs (it says $jobs)"
+
+if ! missing curl "/metrics answers" "/ answers"; then
+    expect "/metrics answers" 0 "tribd_" curl -sf "http://127.0.0.1:${daemon_http[one]}/metrics"
+    expect "/ answers" 0 "<html" curl -sf "http://127.0.0.1:${daemon_http[one]}/"
+fi
+
+# --- who is not let in ---
+
+without=("the ranks sum without a service")
+(umask 077; head -c 32 /dev/urandom >"$dir/other")
+key=$dir/other service "one" run "a wrong key" "${without[@]}" --sizes 4K
+grep -q "warning: service: .*key" "$said"
+result $? "a wrong key: it says why"
+key=$dir/none service "one" run "no key" "$dir/none" --sizes 4K
+daemon_port[absent]=1
+service "absent" run "no tribd there" "${without[@]}" --sizes 4K
+grep -q "no service at 127.0.0.1:1: .*refused" "$said"
+result $? "no tribd there: it says so"
+service "one absent" run "one of two is not there" "${without[@]}" --sizes 4K
+start_daemon small "slots = 1" "drain_ms = 2000" || finish
+service "small" run "no room" "${without[@]}" --sizes 4K
+grep -q "needs [0-9]* slots, and all jobs together may hold 1:" "$said"
+result $? "no room: it says what it lacks"
+TRIB_TRANSPORT=auto:port=24999 service "one" run "a transport with parameters" "parameters" --sizes 4K
+
+# --- noise ---
+
+shown=("$dir/one.log")
+exec 8<>"/dev/tcp/127.0.0.1/${daemon_port[one]}"
+for _ in 1 2 3; do
+    (exec 7<>"/dev/tcp/127.0.0.1/${daemon_port[one]}" && head -c 70000 /dev/urandom >&7) 2>/dev/null
+done
+shown=("$said" "$dir/one.log")
+service "one" run "beside garbage and a silent connection" "codec none" --sizes 4K
+! grep -q warning "$said"
+result $? "they do not keep others from the service"
+exec 8>&-
+
+# --- SIGHUP ---
+
+reload() { # words that its log has afterwards, line of its file...
+    printf '%s\n' "listen = 127.0.0.1:${daemon_port[one]}" "auth = key" "key = $dir/key" "threads = 1" \
+        "${@:2}" >"$dir/one.conf"
+    : >"$dir/one.log"
+    kill -HUP "${daemon_pid[one]}"
+    within 10 said_by one "$1"
+}
+
+shown=("$dir/one.log")
+reload "the settings are read again" "users = daemon" "http = 127.0.0.1:${daemon_http[one]}"
+result $? "SIGHUP: the settings are read again"
+! said_by one "restart"
+result $? "SIGHUP: nothing else has changed"
+reload "slots, job_slots: only a restart changes that" "slots = 9" "job_slots = 5" \
+    "http = 127.0.0.1:${daemon_http[one]}"
+result $? "SIGHUP: it says what it does not change"
+reload "the settings are as before: users: there is no user nobody_such" "users = nobody_such"
+result $? "SIGHUP: a mistake changes nothing"
+reload "the settings are as before: " "nonsense"
+result $? "SIGHUP: a line that is none changes nothing"
+cp "$dir/other" "$dir/key"
+reload "the settings are read again"
+shown=("$said" "$dir/one.log")
+service "one" run "a key that was changed" "codec none" --sizes 4K
+! grep -q warning "$said"
+result $? "SIGHUP: the new key opens it"
+reload "http: only a restart" "log = warn"
+: >"$dir/one.log"
+service "one" run "a job after log = warn" "codec none" --sizes 4K
+! [ -s "$dir/one.log" ]
+result $? "SIGHUP: log = warn has no word of a job"
+
+# --- systemd ---
+
+if ! missing python3 "it tells systemd"; then
+    python3 - "$dir/notify" >"$dir/told" <<'PY' &
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+s.settimeout(60)
+while (word := s.recv(200).decode().split("\n")[0]) != "STOPPING=1":
+    print(word, flush=True)
+print(word)
+PY
+    listener=$!
+    within 10 test -S "$dir/notify"
+    journal=$(stat -c %d:%i "$dir/err" 2>/dev/null || { : >"$dir/err"; stat -c %d:%i "$dir/err"; })
+    NOTIFY_SOCKET=$dir/notify JOURNAL_STREAM=$journal TRIBD_HTTP='' TRIBD_AUTH=none \
+        TRIBD_LISTEN=127.0.0.1:$((daemon_port[one] + 2)) "$tribd" 2>"$dir/err" &
+    job_pid[systemd]=$!
+    shown=("$dir/told" "$dir/err")
+    within 10 has_lines "$dir/told" 1
+    kill -HUP "${job_pid[systemd]}"
+    within 10 has_lines "$dir/told" 3
+    kill -TERM "${job_pid[systemd]}"
+    ended systemd 0
+    wait "$listener"
+    [ "$(tr '\n' ' ' <"$dir/told")" = "READY=1 RELOADING=1 READY=1 STOPPING=1 " ]
+    result $? "it tells systemd"
+    grep -q "^<6>.*listening" "$dir/err" && ! grep -v "^<[3-7]>" "$dir/err"
+    result $? "lines for the journal have priorities"
+fi
+
+kill "${daemon_pid[one]}" "${daemon_pid[two]}" "${daemon_pid[small]}"
+for name in one two small; do
+    shown=("$dir/$name.log")
+    patience=5 ended $name 0
+    result $? "SIGTERM ends $name, which has nothing to do"
+done
+finish

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a server comes up: listen, count, let watch, start the threads that sum. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "boot/tcp_net.h"
+#include "tribd/server_parts.h"
+
+static trib_status_t parse_addresses(const struct settings *t,
+                                     struct trib_tcp_root roots[LISTENERS_MAX], int *n_out,
+                                     struct trib_error *err)
+{
+    char list[SETTINGS_TEXT_BYTES], *rest;
+    int n = 0;
+
+    snprintf(list, sizeof(list), "%s", t->listen);
+    for (char *a = strtok_r(list, ", ", &rest); a; a = strtok_r(NULL, ", ", &rest)) {
+        if (n == LISTENERS_MAX)
+            return trib_fail(err, TRIB_ERR_CONFIG, "listen: more than %d addresses",
+                             LISTENERS_MAX);
+        if (!trib_tcp_root_parse(a, &roots[n++]))
+            return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port", a);
+    }
+    *n_out = n;
+    return n ? TRIB_OK
+             : trib_fail(err, TRIB_ERR_CONFIG,
+                         "listen is empty: no job could find this service");
+}
+
+static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *root,
+                               struct trib_error *err)
+{
+    int fds[TRIB_TCP_LISTENERS_MAX], n = 0;
+
+    const int error = trib_tcp_bind(root, fds, &n);
+    if (error)
+        return trib_fail(err, TRIB_ERR_BOOT, "cannot listen at %s:%s: %s", root->host,
+                         root->port, strerror(error));
+    for (int i = 0; i < n; i++) {
+        if (s->n_listeners < LISTENERS_MAX)
+            s->listeners[s->n_listeners++] = fds[i];
+        else
+            close(fds[i]);
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
+{
+    struct trib_tcp_root roots[LISTENERS_MAX];
+    int n = 0;
+
+    trib_status_t st = parse_addresses(&s->settings, roots, &n, err);
+    for (int i = 0; i < n && st == TRIB_OK; i++)
+        st = listen_at(s, &roots[i], err);
+    return st;
+}
+
+uint64_t server_memory(const struct settings *t)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return t->memory ? (uint64_t)t->memory << 20 : (uint64_t)pages * (uint64_t)page / 2;
+}
+
+static trib_status_t create_jobs(const struct settings *t, struct trib_error *err,
+                                 struct trib_jobs **out)
+{
+    const struct trib_jobs_opts opts = {.service = {.slots = t->slots,
+                                                    .jobs = t->jobs,
+                                                    .queued = t->queue,
+                                                    .bytes = server_memory(t)},
+                                        .user = {.slots = t->user_slots},
+                                        .job = {.slots = t->job_slots},
+                                        .patience_ns = (uint64_t)PATIENCE_MS * 1000000};
+
+    return trib_jobs_create(&opts, err, out);
+}
+
+static trib_status_t open_jobs(struct server *s, struct trib_error *err)
+{
+    const struct trib_metrics_opts counted = {.start_ns = trib_now_ns(),
+                                              .stuck_ns = (uint64_t)STUCK_MS * 1000000};
+
+    trib_status_t st = create_jobs(&s->settings, err, &s->jobs);
+    if (st == TRIB_OK)
+        st = trib_metrics_create(&counted, &s->metrics);
+    return st;
+}
+
+static trib_status_t view(void *arg, struct trib_service_view *out)
+{
+    struct server *s = arg;
+
+    return trib_metrics_view_mt(s->metrics, trib_now_ns(), out);
+}
+
+static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *out,
+                                struct trib_error *err)
+{
+    return trib_tcp_root_parse(t->http, out)
+               ? TRIB_OK
+               : trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port", t->http);
+}
+
+static trib_status_t open_http(struct server *s, struct trib_error *err)
+{
+    struct trib_tcp_root at;
+
+    if (!s->settings.http[0])
+        return TRIB_OK;
+    const trib_status_t st = parse_http(&s->settings, &at, err);
+    if (st != TRIB_OK)
+        return st;
+    const struct trib_http_opts opts = {
+        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s};
+    return trib_http_start(&opts, err, &s->http);
+}
+
+static trib_status_t start_lanes(struct server *s, struct trib_error *err)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const int n = s->settings.threads ? (int)s->settings.threads : (int)(cores > 0 ? cores : 1);
+    trib_status_t st = TRIB_OK;
+
+    s->lanes = calloc((size_t)n, sizeof(*s->lanes));
+    if (!s->lanes)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d threads", n);
+    for (int i = 0; i < n && st == TRIB_OK; i++) {
+        st = lane_start(i, err, &s->lanes[i]);
+        s->n_lanes += st == TRIB_OK;
+    }
+    return st;
+}
+
+trib_status_t server_check(const struct settings *t, struct trib_error *err)
+{
+    struct trib_tcp_root roots[LISTENERS_MAX];
+    struct trib_jobs *jobs = NULL;
+    struct who *who = NULL;
+    int n;
+
+    trib_status_t st = parse_addresses(t, roots, &n, err);
+    if (st == TRIB_OK && t->http[0])
+        st = parse_http(t, roots, err);
+    if (st == TRIB_OK)
+        st = create_jobs(t, err, &jobs);
+    if (st == TRIB_OK)
+        st = who_open(t, err, &who);
+    trib_jobs_destroy(jobs);
+    who_drop(who);
+    return st;
+}
+
+static trib_status_t open_manage(struct server *s, struct trib_error *err)
+{
+    const struct manage_ops ops = {server_manage, s};
+
+    return s->settings.socket[0] ? manage_open(s->settings.socket, &ops, err, &s->manage)
+                                 : TRIB_OK;
+}
+
+trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
+                          struct trib_error *err, struct server **out)
+{
+    struct server *s = calloc(1, sizeof(*s));
+
+    *out = NULL;
+    if (!s)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
+    s->settings = *settings;
+    s->log = *log;
+    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    trib_status_t st = who_open(&s->settings, err, &s->who);
+    if (st == TRIB_OK)
+        st = open_jobs(s, err);
+    if (st == TRIB_OK)
+        st = listen_everywhere(s, err);
+    if (st == TRIB_OK)
+        st = open_http(s, err);
+    if (st == TRIB_OK)
+        st = open_manage(s, err);
+    if (st == TRIB_OK)
+        st = start_lanes(s, err);
+    if (st != TRIB_OK) {
+        server_close(s);
+        return st;
+    }
+    *out = s;
+    return TRIB_OK;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a server is made of: for server.c and server_open.c. */
+#ifndef TRIBD_SERVER_PARTS_H
+#define TRIBD_SERVER_PARTS_H
+
+#include "agg/http.h"
+#include "agg/jobs.h"
+#include "agg/metrics.h"
+#include "agg/session.h"
+#include "tribd/lane.h"
+#include "tribd/manage.h"
+#include "tribd/server.h"
+#include "tribd/who.h"
+
+enum {
+    CLIENTS_MAX = 1024,
+    LISTENERS_MAX = 32,
+    HANDSHAKE_MS = 5000,
+    GOODBYE_MS = 300, /* by which a goodbye may come after the ranks have left the node */
+    PATIENCE_MS = 2000,
+    RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
+    STUCK_MS = 10000,
+    TICK_MS = 1000,
+    UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
+    PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
+};
+
+/* A job, or one that wants to be. */
+struct client {
+    struct trib_session *session; /* NULL: closed, its node is ending */
+    struct who *who;
+    struct trib_error err;
+    struct node *node;
+    uint64_t over_by; /* its node has failed: a goodbye is due by then; 0: it has not */
+    uint64_t job; /* of jobs; 0: none */
+    struct trib_control_join join;
+    bool proven; /* who it is */
+    bool asked;
+    bool left; /* it said goodbye, was refused, or is known to be lost */
+};
+
+struct server {
+    struct settings settings;
+    struct trib_log log;
+    struct who *who; /* of the next client */
+    struct trib_jobs *jobs;
+    struct trib_metrics *metrics;
+    struct trib_http *http;
+    struct manage *manage; /* or NULL: no socket */
+    struct lane **lanes;
+    int n_lanes;
+    int wake_fd;
+    int listeners[LISTENERS_MAX];
+    int n_listeners;
+    struct client *clients[CLIENTS_MAX];
+    int n_clients;
+    bool draining, drained; /* told to; and its time is up */
+    uint64_t drain_until;
+};
+
+/** server_memory - behind all slots, in bytes, as the settings say. */
+uint64_t server_memory(const struct settings *t);
+
+/** server_manage - what tribctl wants done; of struct manage_ops. */
+bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/systemd.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+/* The path of a socket, or an abstract name after "@". */
+void systemd_notify(const char *state)
+{
+    const char *name = trib_config_environment("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+
+    if (!name || (name[0] != '/' && name[0] != '@') || strlen(name) >= sizeof(to.sun_path))
+        return;
+    memcpy(to.sun_path, name, strlen(name));
+    const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+    if (name[0] == '@')
+        to.sun_path[0] = 0;
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to, bytes);
+    close(fd);
+}
+
+void systemd_reloading(void)
+{
+    char text[64];
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+             (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+    systemd_notify(text);
+}
+
+static void write_line(void *arg, trib_log_level_t level, const char *line)
+{
+    static const int priorities[] = {3, 4, 6, 7}; /* of syslog(3) */
+
+    (void)arg;
+    fprintf(stderr, "<%d>%s\n", priorities[level], line);
+}
+
+/* $JOURNAL_STREAM is "device:inode" of what standard error was at the start. */
+trib_log_fn systemd_log(void)
+{
+    const char *stream = trib_config_environment("JOURNAL_STREAM");
+    uintmax_t device, inode;
+    struct stat is;
+
+    if (!stream || sscanf(stream, "%ju:%ju", &device, &inode) != 2 ||
+        fstat(STDERR_FILENO, &is) != 0)
+        return NULL;
+    return device == is.st_dev && inode == is.st_ino ? write_line : NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What systemd and its journal want of a service; nothing where there is none. */
+#ifndef TRIBD_SYSTEMD_H
+#define TRIBD_SYSTEMD_H
+
+#include <tributary/comm.h>
+
+/** systemd_notify - such as "READY=1", to $NOTIFY_SOCKET, as sd_notify(3) does. */
+void systemd_notify(const char *state);
+
+/** systemd_reloading - "RELOADING=1", and when; READY=1 is its end. */
+void systemd_reloading(void);
+
+/** systemd_log - for trib_log_init: lines with the priority of sd-daemon(3), if standard
+ * error is the journal's; else NULL. */
+trib_log_fn systemd_log(void);
+
+#endif
