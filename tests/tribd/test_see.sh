@@ -39,7 +39,7 @@ unset TRIBD_HTTP
 
 (umask 077 && head -c 32 /dev/urandom >"$dir/key")
 listens() {
-    grep -q "listening at" "$dir/tribd.log" || ! kill -0 "${pids[tribd]}" 2>/dev/null
+    grep -qs "listening at" "$dir/tribd.log" || ! kill -0 "${pids[tribd]}" 2>/dev/null
 }
 for _ in 1 2 3 4 5; do
     port=$((20000 + RANDOM % 12000))
