@@ -440,8 +440,8 @@ bool server_manage(void *arg, const char *verb, const char *what, char *say, siz
     }
     if (!s->draining)
         begin_drain(s);
-    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; it has %d",
-             trib_deadline_left_ms(s->drain_until), s->n_clients);
+    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; jobs that run: %u",
+             trib_deadline_left_ms(s->drain_until), trib_jobs_view(s->jobs).held.jobs);
     return true;
 }
 
