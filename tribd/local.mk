@@ -16,7 +16,6 @@ tribd_tribd_LDADD = $(SERVICE_LIBS)
 # Where --with-systemdsystemunitdir=FOLDER asks for it.
 EXTRA_DIST += tribd/tribd.service.in
 if TRIB_SYSTEMD
-systemdsystemunitdir = @systemdsystemunitdir@
 nodist_systemdsystemunit_DATA = tribd/tribd.service
 CLEANFILES += tribd/tribd.service
 tribd/tribd.service: tribd/tribd.service.in
