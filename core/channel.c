@@ -134,7 +134,7 @@ void trib_channel_free_plan(struct trib_plan *plan)
     if (!c->taken[plan->number])
         return;
     c->taken[plan->number] = false;
-    if (!c->announcer.plan)
+    if (!c->announcer.plan || trib_comm_in_child(plan->comm)) /* or it is a copy */
         return;
     snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->run.step - plan->loaded);
     (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has failed */

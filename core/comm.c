@@ -125,6 +125,12 @@ static void drop_copy(struct trib_comm *comm)
 
     t->ops = &nothing;
     trib_cache_clear(comm);
+    if (comm->service) {
+        if (comm->service->channel)
+            drop_copy(comm->service->channel);
+        drop_copy(comm->service->spare);
+        free(comm->service);
+    }
     e->head = NULL; /* an operation of the parent's */
     trib_workers_forget(e->workers);
     e->workers = NULL;

@@ -183,6 +183,7 @@ trib_status_t trib_plan_test(trib_plan_t *plan)
         else
             (void)trib_engine_look(&comm->engine);
         trib_comm_unlock(comm);
+        trib_service_look(comm);
         state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
     }
     return state == TRIB_RUN_DONE ? plan->run.status : TRIB_INPROGRESS;

@@ -148,6 +148,33 @@ no_memory() {
         --check && grep -q 'verbs: .* cannot be registered.*may lock 64K.*ulimit -l' "$log"
 }
 
+# served SIGNAL|none [OPTION]... - three ranks, and a tribd that SIGNAL ends in mid-run.
+served() {
+    local how=$1 daemon status
+    shift
+
+    next_port
+    head -c 32 /dev/urandom >"$log.key"
+    chmod 600 "$log.key"
+    TRIB_TRANSPORT=$transport TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key \
+        TRIBD_HTTP='' "$build/tribd/tribd" >"$log.tribd" 2>&1 &
+    daemon=$!
+    for_seconds 20 grep -q listening "$log.tribd"
+    [ "$how" = none ] || { sleep 8 && kill -s "$how" "$daemon"; } &
+    TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key \
+        TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n 3 --timeout 300 -- \
+        "$build/perf/trib-perf" allreduce --check "$@"
+    status=$?
+    kill "$daemon" 2>/dev/null
+    wait
+    cat "$log.tribd"
+    [ "$status" = 0 ] && grep -q 'tribd: job .* 3 ranks' "$log.tribd" || return
+    case $how in
+    none) ! grep -q 'without a service' "$log" ;;
+    *) grep -q 'go on without the service' "$log" ;;
+    esac
+}
+
 put() {
     timeout 100 "$build/perf/trib-perf" put --transport verbs --sizes 8,5000,64K --iters 200 --check
 }
@@ -214,7 +241,8 @@ more_tests() {
     local algorithm dtype codec i
 
     check "64 KiB that may be locked: one small slot" little_memory 64 8,1000
-    for algorithm in $("$build/tools/trib-info" --algorithms | awk '/allreduce/ { print $1 }'); do
+    for algorithm in $("$build/tools/trib-info" --algorithms |
+        awk '/allreduce/ && !/^ *(service|hierarchical) / { print $1 }'); do # not of one host
         check "all-reduce over verbs, $algorithm" sums 4 8,64K --algorithm "$algorithm"
     done
     for dtype in f64 f16 bf16 i8 i32 i64; do
@@ -233,6 +261,10 @@ more_tests() {
         esac
         check "all-reduce over verbs, $codec" sums 3 "$sizes" --codec "$codec"
     done
+    for codec in none int8 topk:ratio=0.05; do
+        check "tribd sums over verbs, $codec" served none --sizes 1000,64K --iters 3 --codec "$codec"
+    done
+    check "tribd is killed, over verbs" served KILL --sizes 64K --iters 500
     for codec in bf16 topk:ratio=0.01 qsgd:bits=4; do
         check "the demo trains over verbs, $codec" train "$codec"
     done
