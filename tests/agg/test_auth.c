@@ -495,7 +495,8 @@ static void test_stopped_munged(void **state)
     kill(munged.pid, SIGCONT);
     check_failed(&m, &m.job, TRIB_ERR_CONFIG, "munged does not answer");
     assert_status(opened, TRIB_ERR_CONFIG);
-    assert_in_range(took / 1000000, 0, 10000 * (uint64_t)tribtest_slowness());
+    /* 2 s for each of its questions; a busy machine takes its own time beside */
+    assert_in_range(took / 1000000, 0, 60000 * (uint64_t)tribtest_slowness());
     meeting_end(&m);
     meeting_run(&m);
     assert_true(meeting_well(&m));

@@ -111,6 +111,8 @@ static void check_mixed(struct spawn *s, const struct row *row)
             off += w.len;
             sent++;
         }
+        if (got == COUNT && sent == COUNT)
+            break; /* what comes next is the peer's word */
         if (rig.t->ops->poll(rig.t, &e, 1) == 0) {
             spawn_rest(&turns);
             continue;
