@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
 /* Opening --------------------------------------------------------------------------------- */
 
 trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib_log *log,

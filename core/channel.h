@@ -34,7 +34,7 @@ struct trib_channel {
     uint32_t next;                        /* where to look for a free number */
     struct trib_plan **plans;             /* of a node: [TRIB_CHANNEL_PLANS] by number */
     uint32_t n_dropped;                   /* of a node: plans that last until they are done */
-    size_t memory; /* of trib_channel_opts */
+    size_t memory;                        /* of trib_channel_opts */
     uint32_t announced;                   /* of a node: the number of what is being made */
 };
 

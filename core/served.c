@@ -4,8 +4,6 @@
  */
 #include "core/served.h"
 
-#include <assert.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +77,6 @@ trib_status_t trib_served_make(struct trib_plan *plan, trib_coll_t coll,
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     plan->served = s;
     s->service = v;
-    s->plan = plan;
     s->coll = coll;
     s->desc = *desc;
     s->desc.codec = copy_text(desc->codec);

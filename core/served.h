@@ -11,11 +11,10 @@ struct trib_fed {
 
 struct trib_served {
     struct trib_service *service;
-    struct trib_plan *plan;    /* the user's */
     struct trib_plan *now;     /* of the channel, or of the spare */
     struct trib_plan *confirm; /* the barrier behind each start; NULL: of the spare */
     trib_coll_t coll;
-    trib_desc_t desc; /* its texts are copies */
+    trib_desc_t desc;          /* its texts are copies */
     struct trib_served *next;  /* in service->first */
     struct trib_served *newer; /* behind service->oldest */
     bool pending;              /* in that list */

@@ -26,13 +26,6 @@ trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const voi
     return st;
 }
 
-static trib_status_t parent_allgather(void *arg, const char *phase, const void *in,
-                                      size_t bytes, void *out)
-{
-    (void)phase;
-    return trib_comm_tell(arg, TRIB_ALLGATHER, in, bytes, out);
-}
-
 /* The parent's all-gather, of which a child sees its members' part. */
 struct members {
     struct trib_comm *parent;
@@ -47,10 +40,11 @@ static trib_status_t member_allgather(void *arg, const char *phase, const void *
     struct members *m = arg;
     char *all = malloc((size_t)m->parent->engine.size * bytes);
 
+    (void)phase;
     if (!all)
         return TRIB_ERR_NO_MEMORY;
     m->exchanges++;
-    trib_status_t st = parent_allgather(m->parent, phase, in, bytes, all);
+    trib_status_t st = trib_comm_tell(m->parent, TRIB_ALLGATHER, in, bytes, all);
     for (int i = 0; st == TRIB_OK && i < m->size; i++)
         memcpy((char *)out + (size_t)i * bytes, all + (size_t)m->ranks[i] * bytes,
                bytes);
@@ -95,7 +89,7 @@ static trib_status_t stand_by(struct trib_comm *parent, int first)
 
     for (int i = first; st == TRIB_OK && (bytes = trib_meet_bytes(i)) > 0; i++) {
         char *none = calloc(1, bytes), *all = malloc(bytes * (size_t)parent->engine.size);
-        st = none && all ? parent_allgather(parent, "meet", none, bytes, all)
+        st = none && all ? trib_comm_tell(parent, TRIB_ALLGATHER, none, bytes, all)
                          : TRIB_ERR_NO_MEMORY;
         free(none);
         free(all);
@@ -132,7 +126,7 @@ static trib_status_t agree(struct members *m, trib_status_t mine, trib_comm_t **
 {
     struct trib_comm *parent = m->parent;
     int32_t status = mine, *all = calloc((size_t)parent->engine.size, sizeof(*all));
-    trib_status_t st = all ? parent_allgather(parent, "joined", &status, sizeof(status), all)
+    trib_status_t st = all ? trib_comm_tell(parent, TRIB_ALLGATHER, &status, sizeof(status), all)
                            : TRIB_ERR_NO_MEMORY;
 
     for (int i = 0; st == TRIB_OK && mine == TRIB_OK && i < m->size; i++) {
@@ -163,7 +157,7 @@ trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **co
     int *ranks = calloc((size_t)size, sizeof(*ranks));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
     if (all && ranks)
-        st = parent_allgather(comm, "split", &mine, sizeof(mine), all);
+        st = trib_comm_tell(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
     if (st == TRIB_OK) {
         int rank = find_members(all, size, comm->engine.rank, ranks, &n);
         struct members m = {comm, ranks, n, 0};

@@ -21,7 +21,6 @@ enum {
 
 struct lane {
     pthread_t thread;
-    int number;
     int event_fd;
     struct node *nodes;
     struct trib_turns share;
@@ -107,11 +106,10 @@ static void sleep_for_work(struct lane *lane)
 
     for (struct node *n = lane->nodes; n && n_fds <= NODES_POLLED; n = n->next) {
         struct trib_transport *t = n->channel->engine.transport;
-        const int fd = t->ops->descriptor(t);
-        if (fd < 0)
+        if (n->descriptor < 0)
             continue;
         t->ops->arm(t);
-        fds[n_fds++] = (struct pollfd){.fd = fd, .events = POLLIN};
+        fds[n_fds++] = (struct pollfd){.fd = n->descriptor, .events = POLLIN};
     }
     bool moved = false;
     for (struct node *n = lane->nodes; n; n = n->next) {
@@ -127,7 +125,7 @@ static void sleep_for_work(struct lane *lane)
     }
     for (struct node *n = lane->nodes; n; n = n->next) {
         struct trib_transport *t = n->channel->engine.transport;
-        if (t->ops->descriptor(t) >= 0)
+        if (n->descriptor >= 0)
             t->ops->wait(t, 0);
     }
 }
@@ -163,14 +161,13 @@ static void *run(void *arg)
     return NULL;
 }
 
-trib_status_t lane_start(int number, struct trib_error *err, struct lane **out)
+trib_status_t lane_start(struct trib_error *err, struct lane **out)
 {
     struct lane *lane = calloc(1, sizeof(*lane));
 
     *out = NULL;
     if (!lane)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a thread that sums");
-    lane->number = number;
     trib_turns_init(&lane->share, TURN_BYTES);
     pthread_mutex_init(&lane->mutex, NULL);
     lane->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -11,7 +11,7 @@
 struct lane;
 
 /** lane_start - errors TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM with a sentence in err. */
-trib_status_t lane_start(int number, struct trib_error *err, struct lane **out);
+trib_status_t lane_start(struct trib_error *err, struct lane **out);
 
 /** lane_stop - once all of its nodes are gone. */
 void lane_stop(struct lane *lane);

@@ -11,17 +11,20 @@
 #include "base/wait.h"
 #include "tribd/lane.h"
 
-static void wake_server(const struct node *n)
+static void wake_server(int fd)
 {
     const uint64_t one = 1;
 
-    (void)!write(n->wake_fd, &one, sizeof(one));
+    (void)!write(fd, &one, sizeof(one));
 }
 
+/* Once it is GONE the server may free it: nothing of it is read behind the store. */
 static void set_state(struct node *n, enum node_state state)
 {
+    const int fd = n->wake_fd;
+
     atomic_store(&n->state, state);
-    wake_server(n);
+    wake_server(fd);
 }
 
 /* Settings of strangers ------------------------------------------------------------------- */
@@ -65,8 +68,7 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
         text += len + strspn(text + len, " ");
     }
     list[at] = 0;
-    st = trib_config_load(&n->cfg, list, &n->log, err);
-    return st;
+    return trib_config_load(&n->cfg, list, &n->log, err);
 }
 
 /* Meeting --------------------------------------------------------------------------------- */
@@ -85,7 +87,7 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
     n->n_given = 0;
     n->sent = false;
     memcpy(n->blobs + (size_t)(n->ranks + n->index) * bytes, in, bytes);
-    wake_server(n);
+    wake_server(n->wake_fd);
     while (n->n_given < total && st == TRIB_OK) {
         if (atomic_load(&n->ending))
             st = TRIB_ERR_ABORTED;
@@ -165,6 +167,8 @@ static void *meet_ranks(void *arg)
     if (st == TRIB_OK)
         st = connect_ranks(n, &err);
     if (st == TRIB_OK && !atomic_load(&n->ending)) {
+        struct trib_transport *t = n->channel->engine.transport;
+        n->descriptor = t->ops->descriptor(t);
         set_state(n, NODE_SERVES);
         lane_add(n->lane, n);
         return NULL;
@@ -196,7 +200,6 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     n->ranks = (int)join->ranks;
     n->services = (int)join->nodes;
     n->index = (int)join->node;
-    snprintf(n->job, sizeof(n->job), "%s", join->job);
     pthread_mutex_init(&n->mutex, NULL);
     trib_cond_init(&n->met);
     atomic_init(&n->weight, TRIB_TURNS_WEIGHT_ONE);

@@ -43,7 +43,6 @@ struct node {
     struct trib_turns_member share;
     _Atomic uint32_t weight; /* of share, as the server wants it */
     struct watch *watch;     /* of its lane */
-    char job[TRIB_CONTROL_JOB_MAX + 1];
     int ranks, services, index;
     struct trib_config cfg;
     struct trib_log log;
@@ -53,6 +52,7 @@ struct node {
     _Atomic bool ending;
     _Atomic bool draining; /* end it between two operations */
     struct trib_comm *channel;
+    int descriptor; /* of its transport, to sleep on; -1: none */
     char why[400]; /* FAILED, GONE after a failure or for draining */
 
     /* under mutex */

@@ -131,7 +131,7 @@ static trib_status_t start_lanes(struct server *s, struct trib_error *err)
     if (!s->lanes)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d threads", n);
     for (int i = 0; i < n && st == TRIB_OK; i++) {
-        st = lane_start(i, err, &s->lanes[i]);
+        st = lane_start(err, &s->lanes[i]);
         s->n_lanes += st == TRIB_OK;
     }
     return st;
