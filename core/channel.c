@@ -265,9 +265,10 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const c
         return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
                               "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
                               number, text);
-    /* What is kept for a codec: agreements twice, and what its results lose. */
+    /* What is kept for a codec: agreements twice, what its results lose, and the words and
+     * values of a round, which of a short vector is all of it. */
     if (c->memory && strcmp(a.codec, "none") != 0 &&
-        a.desc.count > c->memory / (3 * sizeof(float)))
+        a.desc.count > c->memory / (5 * sizeof(float)))
         return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
                               "a plan of %zu elements by codec %.60s may need more than the %zu "
                               "MiB that a plan may have here",

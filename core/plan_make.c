@@ -18,6 +18,9 @@ enum {
     ROUNDS_GOOD_NEAR = 2,
     ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
     PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
+    AHEAD_ROUNDS = 8,      /* that ranks agree on at once: a window of them */
+    AHEAD_CHUNKS = 64,     /* of these: a program is not to be long */
+    FED_PARTS = 16,        /* of a vector, or more, where it comes piecewise */
 };
 
 static bool sums(trib_coll_t coll)
@@ -282,13 +285,43 @@ static trib_status_t build(struct trib_plan *plan, const struct trib_algo *algo,
                           trib_coll_name(shape->coll), wrong);
 }
 
+/*
+ * Ranks agree on a round while the one before moves. Across a network an agreement takes the
+ * time of all that stands in queues before it, up to a window of chunks: so a round becomes as
+ * many of the schedule's as that. Those of a vector that is fed piecewise begin only when they
+ * are fed, and stay a small part of it. Within load/store reach an agreement is near, and what
+ * was measured is still in the cache when it is encoded.
+ */
+static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    uint32_t most = r->op.feed == TRIB_FEED_WHOLE ? AHEAD_ROUNDS : r->rounds / FED_PARTS;
+    struct trib_schedule joined = {0};
+
+    if (most > AHEAD_CHUNKS / r->n_chunks)
+        most = AHEAD_CHUNKS / r->n_chunks;
+    if (most < 2 || plan->comm->load_store || r->cut == TRIB_CUT_BLOCKED)
+        return;
+    const uint32_t rounds = (uint32_t)divide_up(r->rounds, most);
+    const uint32_t joins = (uint32_t)divide_up(r->rounds, rounds);
+    trib_schedule_init(&joined, r->n_chunks);
+    for (uint32_t i = 0; i < joins; i++)
+        trib_schedule_append(&joined, s, i * r->n_chunks);
+    trib_schedule_free(s);
+    *s = joined;
+    r->n_chunks *= joins;
+    r->rounds = rounds;
+}
+
 /* The all-reduce of what is agreed on first, in as many copies as fit it into slots. */
 static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedule *s)
 {
     struct trib_engine *e = &plan->comm->engine;
     struct trib_run_desc *r = &plan->run.desc;
-    size_t floats = trib_codec_share_floats(plan->codec, r->piece) * r->n_chunks;
     size_t slot = plan->comm->cfg.chunk / sizeof(float);
+
+    join_rounds(plan, s);
+    size_t floats = trib_codec_share_floats(plan->codec, r->piece) * r->n_chunks;
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                .op = trib_codec_share_op(plan->codec),
                                .rank = e->rank,

@@ -100,8 +100,11 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     run->frame.seq = ++e->seq;
     run->remaining = p->n_tasks;
     run->moved = 0;
-    for (uint32_t i = 0; i < p->n_tasks; i++)
-        p->tasks[i].done = p->tasks[i].in_slot = 0, p->tasks[i].placed = 0;
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        struct trib_task *t = &p->tasks[i];
+        t->done = p->share_rounds && !trib_share_task(run, t);
+        t->in_slot = 0, t->placed = 0;
+    }
     for (uint32_t i = 0; run->stores && i < run->desc.n_chunks; i++)
         run->stores[i].round = 0;
     trib_share_begin(run);
@@ -340,7 +343,7 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
     struct trib_link *l = &e->links[edge->peer];
-    uint32_t turn = trib_send_turn(edge, t, t->done);
+    uint32_t turn = trib_send_turn(&run->program, t, t->done);
 
     bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
 
@@ -374,11 +377,16 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 }
 
 /* The cell of a frame whose turn it is, or NULL. */
-static struct trib_cell *due_cell(struct trib_engine *e, struct trib_edge *edge,
-                                  int lane, uint32_t round, uint32_t ordinal)
+static struct trib_cell *due_cell(struct trib_engine *e, struct trib_run *run,
+                                  const struct trib_member *m, uint32_t round)
 {
+    const struct trib_program *p = &run->program;
+    const struct trib_edge *edge = &p->edges[m->edge];
+    const int lane = m->lane;
     struct trib_link *l = &e->links[edge->peer];
-    uint32_t turn = edge->recv_base[lane] + round * edge->recvs[lane] + ordinal;
+    uint32_t turn =
+        edge->recv_base[lane] +
+        trib_turn(edge->recvs[lane], edge->share_recvs[lane], p, round, m->ordinal);
 
     if (edge->open_in || l->recv[lane].next != turn)
         return NULL;
@@ -413,11 +421,9 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     struct trib_program *p = &run->program;
     struct trib_member *m = &p->members[t->member];
 
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        struct trib_edge *edge = &p->edges[m[i].edge];
-        if (!due_cell(e, edge, m[i].lane, t->done, m[i].ordinal))
+    for (uint32_t i = 0; i < t->n_members; i++)
+        if (!due_cell(e, run, &m[i], t->done))
             return false;
-    }
     struct trib_chunk c = chunk_of(run, t);
     bool share = trib_share_task(run, t);
     if (!own_ready(run, t, &c) || !value_free(run, t) ||
@@ -461,8 +467,9 @@ static trib_status_t copy_in(struct trib_engine *e, struct trib_run *run,
 static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
                         struct trib_task *t)
 {
-    struct trib_edge *edge = &run->program.edges[t->edge];
-    struct trib_cell *cell = due_cell(e, edge, t->lane, t->done, t->ordinal);
+    const struct trib_edge *edge = &run->program.edges[t->edge];
+    const struct trib_member from = {t->edge, t->lane, t->ordinal};
+    struct trib_cell *cell = due_cell(e, run, &from, t->done);
 
     if (!cell || !value_free(run, t) || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
                   !trib_coded_store_free(run, t->chunk, t->done)))
@@ -559,11 +566,11 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
         trib_ahead_post(e, run);
     for (uint32_t i = 0; !e->failed && i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];
-        if (t->done == run->desc.rounds || !run_task(e, run, t))
+        if (trib_task_over(run, t) || !run_task(e, run, t))
             continue;
         moved = true;
-        if (++t->done == run->desc.rounds)
-            run->remaining--;
+        t->done++;
+        run->remaining -= trib_task_over(run, t);
     }
     return moved;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "pipeline/share.h"
 
 enum {
     TELL_MS = 300, /* to tell of a failure the peers that take no notice at once */
@@ -221,7 +222,7 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
     }
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         const struct trib_task *t = &p->tasks[i];
-        if (t->done == e->head->desc.rounds)
+        if (trib_task_over(e->head, t))
             continue;
         if (t->kind == TRIB_TASK_COPY_IN || t->kind == TRIB_TASK_SEND) {
             struct trib_link *l = &e->links[p->edges[t->edge].peer];

@@ -303,7 +303,7 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
     struct trib_link *l = &e->links[edge->peer];
 
     if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || run->open.recv.blob.len ||
-        l->send[send->lane].next != trib_send_turn(edge, send, round) ||
+        l->send[send->lane].next != trib_send_turn(&run->program, send, round) ||
         !trib_link_can_send(l, send->lane, bytes))
         return NULL;
     return trib_link_to_send(l, &e->arena, send->lane, bytes);

@@ -47,15 +47,11 @@ static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run, ui
 }
 
 /* The same for a round of the program, which comes one later where ranks agree on something
- * first. Not for the chunks of that: see share.h. */
+ * first: round 0 has none. Not for the chunks of that: see share.h. */
 static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
                                                uint32_t round, uint32_t chunk)
 {
-    if (run->desc.share_piece == 0)
-        return trib_vector_chunk(run, round, chunk);
-    if (round == 0)
-        return (struct trib_chunk){.index = TRIB_CHUNK_NO_ELEMENTS};
-    return trib_vector_chunk(run, round - 1, chunk);
+    return trib_vector_chunk(run, round - (run->desc.share_piece != 0), chunk);
 }
 
 /* Is all of this chunk's own contribution there? */

@@ -76,6 +76,9 @@ struct trib_edge {
     int peer;
     uint32_t sends[TRIB_LANES]; /* frames of one round */
     uint32_t recvs[TRIB_LANES];
+    /* Of these, the ones of what ranks agree on first (share.h): the first of a round. */
+    uint32_t share_sends[TRIB_LANES];
+    uint32_t share_recvs[TRIB_LANES];
     /* of the running operation */
     uint32_t send_base[TRIB_LANES]; /* position of its first round's first frame */
     uint32_t recv_base[TRIB_LANES];
@@ -92,16 +95,40 @@ struct trib_program {
     uint32_t n_tasks;
     uint32_t n_members;
     uint32_t n_edges;
+    uint32_t share_rounds; /* in which ranks agree on something first, from 0 on; or 0 */
     struct trib_task *tasks;
     struct trib_member *members;
     struct trib_edge *edges;
 };
 
+/**
+ * trib_turn - how many frames of an operation a lane carries before one.
+ *
+ * all      frames of a round
+ * share    of these, of what ranks agree on first: the last round has none of them, and where
+ *          there are such the first round has no others
+ */
+static inline uint32_t trib_turn(uint32_t all, uint32_t share, const struct trib_program *p,
+                                 uint32_t round, uint32_t ordinal)
+{
+    uint32_t turn = round * all + ordinal;
+
+    if (p->share_rounds && round > 0)
+        turn -= all - share;
+    if (p->share_rounds && round == p->share_rounds)
+        turn -= share;
+    return turn;
+}
+
 /** trib_send_turn - the position of a SEND's frame of a round on its lane. */
-static inline uint32_t trib_send_turn(const struct trib_edge *edge,
+static inline uint32_t trib_send_turn(const struct trib_program *p,
                                       const struct trib_task *send, uint32_t round)
 {
-    return edge->send_base[send->lane] + round * edge->sends[send->lane] + send->ordinal;
+    const struct trib_edge *edge = &p->edges[send->edge];
+    int lane = send->lane;
+
+    return edge->send_base[lane] +
+           trib_turn(edge->sends[lane], edge->share_sends[lane], p, round, send->ordinal);
 }
 
 /**

@@ -10,12 +10,34 @@ static size_t floats_of_round(const struct trib_run *run)
     return run->share.floats * run->desc.n_chunks;
 }
 
+/* Which frames of a round are the agreement's. */
+static void count_frames(struct trib_run *run)
+{
+    struct trib_program *p = &run->program;
+
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        const struct trib_task *t = &p->tasks[i];
+        if (!trib_share_task(run, t))
+            continue;
+        if (t->kind == TRIB_TASK_SEND)
+            p->edges[t->edge].share_sends[t->lane]++;
+        if (t->kind == TRIB_TASK_COPY_IN)
+            p->edges[t->edge].share_recvs[t->lane]++;
+        for (uint32_t k = 0; k < t->n_members; k++) {
+            const struct trib_member *m = &p->members[t->member + k];
+            p->edges[m->edge].share_recvs[m->lane]++;
+        }
+    }
+    p->share_rounds = trib_run_rounds(run);
+}
+
 trib_status_t trib_share_prepare(struct trib_run *run)
 {
     struct trib_share *s = &run->share;
 
     if (!run->desc.share_piece)
         return TRIB_OK;
+    count_frames(run);
     s->floats = trib_codec_share_floats(run->desc.codec, run->desc.piece);
     size_t rounds = trib_run_rounds(run), n = rounds * floats_of_round(run);
     s->own = calloc(n ? n : 1, sizeof(*s->own));

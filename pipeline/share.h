@@ -8,8 +8,10 @@
  * one schedule. Its chunks are numbered from
  * desc.n_chunks on. They run one round ahead: in round r of the program the ranks agree on
  * what round r of the vector is encoded with, and move round r - 1 of the vector; so the
- * agreement on one chunk goes on beside the encoding, the wire and the sums of the one
- * before. In round 0 the vector's chunks are empty, in the last one those of the agreement.
+ * agreement on one round goes on beside the encoding, the wire and the sums of the one
+ * before. Round 0 has no chunks of the vector, the last one none of the agreement. How much of
+ * the vector a round is, so that an agreement is there when the chunks before it are gone: see
+ * core/plan_make.c.
  *
  * Why this cannot dead-lock (the argument of engine.c, one order of all steps): the steps of
  * the agreement depend on none of the vector, and come first in each round. A step that
@@ -25,6 +27,13 @@
 static inline bool trib_share_task(const struct trib_run *run, const struct trib_task *t)
 {
     return t->chunk >= run->desc.n_chunks;
+}
+
+/** trib_task_over - are all rounds of t done? Those of the agreement end one before the others,
+ * which begin one later. */
+static inline bool trib_task_over(const struct trib_run *run, const struct trib_task *t)
+{
+    return t->done == run->desc.rounds - (run->desc.share_piece && trib_share_task(run, t));
 }
 
 /** trib_share_prepare - errors TRIB_ERR_NO_MEMORY */

@@ -288,6 +288,48 @@ static void test_fed_backward(void **state)
         struct scene s = {codecs[a % CODECS], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM,
                           TRIB_FEED_BACKWARD, COUNT, 1024};
         run(&s, 3, "transport=shm");
+        s.count = 40000; /* several of whose rounds are agreed on at once */
+        s.chunk = 512;
+        run(&s, 3, "transport=loop");
+    }
+}
+
+enum { ROUNDS = 32, PIECE = 1024 };
+
+/* Where agreements cross a network they are for many rounds of chunks at once: less than half a
+ * frame a round is theirs. Chunks: one up and one down a round, for each of two ranks. */
+static int counts_frames(struct ranks_self *self)
+{
+    static float x[2 * ROUNDS * PIECE];
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_stats_t before = {.size = sizeof(before)}, after = before;
+    trib_plan_t *plan;
+
+    d.recv = x;
+    d.count = sizeof(x) / sizeof(*x);
+    d.codec = "int8";
+    d.algorithm = "direct";
+    d.chunk = PIECE * sizeof(*x);
+    ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan));
+    ranks_ok(self, trib_stats(self->comm, &before));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_stats(self->comm, &after));
+    ranks_ok(self, trib_plan_free(plan));
+    uint64_t frames = after.messages - before.messages;
+    if (frames <= 2 * ROUNDS || frames >= 2 * ROUNDS + ROUNDS / 2)
+        ranks_die(self, "%u frames for %d rounds", (unsigned)frames, ROUNDS);
+    return 0;
+}
+
+static void test_agreements_are_few(void **state)
+{
+    static const char *const configs[] = {"transport=tcp", "transport=shm+nomap"};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct ranks_job job = {.size = 2, .fn = counts_frames, .config = configs[k]};
+        assert_int_equal(ranks_run(&job), 0);
     }
 }
 
@@ -333,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_transports),
         cmocka_unit_test(test_many_rounds),
         cmocka_unit_test(test_fed_backward),
+        cmocka_unit_test(test_agreements_are_few),
         cmocka_unit_test(test_reduce_and_scatter),
         cmocka_unit_test(test_short_vectors),
     };
