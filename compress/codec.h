@@ -57,10 +57,12 @@ enum trib_encode_mode {
 
 /* Where the randomness of an encode comes from: counter-based, so it can be repeated.
  */
+#define TRIB_STREAM_OF_SUMS UINT32_MAX
+
 struct trib_encode_key {
     uint64_t seed;
     uint32_t step; /* start number of the plan */
-    uint32_t stream; /* rank */
+    uint32_t stream; /* rank, or of a sum of all TRIB_STREAM_OF_SUMS */
     uint64_t index; /* number of the first element in the whole vector */
 };
 
@@ -223,13 +225,16 @@ struct trib_merge {
     size_t piece;   /* TRIB_CODEC_MODEL: elements of a whole chunk */
     bool final;     /* nothing is added to the sum any more */
     uint32_t ranks; /* to divide by (mean), with final; 0: by nothing */
+    struct trib_encode_key key; /* of the sum, with final: for codecs that quantise it anew;
+                                 * the same on all ranks that make it */
 };
 
 /**
  * trib_codec_merge - the word of a sum, of words of TRIB_CODEC_LINEAR.
  *
  * decode(merge(a, b)) = decode(a) + decode(b), to rounding of the decoding alone; the order
- * does not matter. signsgd: with final, which sign most contributions have.
+ * does not matter. signsgd: with final, which sign most contributions have;
+ * result=requantised: with final, rounded once more.
  * dst      trib_codec_bound(n) bytes, none of the words
  * errors   TRIB_ERR_CODEC: a word is not one of n elements, has other scales, or more
  *          contributions are in them than trib_codec_for_ranks allows

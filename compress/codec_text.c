@@ -40,6 +40,7 @@ static const char *const tail_names[] = {"1/16",  "1/32",  "1/64",
                                          "1/128", "1/256", "1/512", NULL};
 static const char *const pack_names[] = {"bits", "omega", "entropy", NULL};
 static const char *const switch_names[] = {"0", "1", NULL};
+static const char *const result_names[] = {"sums", "requantised", NULL};
 static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
@@ -71,6 +72,7 @@ static const struct param params[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_DENSE] = {"dense", 0.0, 1e9, 200.0, 1, NULL},
     [TRIB_PARAM_RATE] = {"rate", 1e-6, 1.0, 1e-3, 0, NULL},
     [TRIB_PARAM_INNOVATION] = {"innovation", 1e-9, 1.0, 1e-5, 0, NULL},
+    [TRIB_PARAM_RESULT] = {"result", 0.0, 1.0, TRIB_RESULT_SUMS, 1, result_names},
     [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
 };
 
@@ -297,7 +299,8 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
     if (c->row->flags & TRIB_CODEC_IDENTITY)
         return 0;
     if (segment == 1 && c->stages.select->sparse) /* positions differ from rank to rank */
-        return c->stages.quantise->params & ~TRIB_PARAM_BIT(SHARED);
+        return c->stages.quantise->params &
+               ~(TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(RESULT));
     if (segment == 1)
         return c->stages.quantise->params;
     const struct trib_model_kind *model = c->stages.transform->model;

@@ -7,6 +7,9 @@
  *     equation   L = 2^(bits-1) - 1; M the largest magnitude of the bucket on any rank;
  *                q = floor(x L / M + u); C(x) = q M / L; u uniform in [0, 1), or 1/2
  *     wire       lanes.h; head: M; symbol: q + L
+ *     result     requantised: the finished sum is y = q' M' / L, with M' its own largest
+ *                magnitude and q' rounded like q, so it is as wide as a contribution; else it
+ *                is as wide as sums are
  *     bias       none; round=nearest: at most M / 2L an element
  * qsgd and terngrad with shared=1
  *     equation   the same with their norms, the largest of any rank's; TernGrad's scaler
@@ -142,7 +145,7 @@ static double int_delta(const struct trib_codec *c)
 #define RULE(BITS, WIDTH) \
     { \
         .bits = BITS, .lanes = int_lanes, .measure = measure_norm, .grid = int_grid, \
-        .encode = encode_##WIDTH, .keep = keep_##WIDTH \
+        .encode = encode_##WIDTH, .keep = keep_##WIDTH, .requantises = true \
     }
 static const struct trib_lane_rule int4 = RULE(4, u8);
 static const struct trib_lane_rule int8 = RULE(8, u8);
@@ -150,8 +153,9 @@ static const struct trib_lane_rule int16 = RULE(16, u16);
 
 #define INTEGERS(NAME, RULE) \
     { \
-        .name = NAME, .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND), SLOTS, \
-        .delta = int_delta, .lanes = RULE \
+        .name = NAME, .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | \
+                                  TRIB_PARAM_BIT(RESULT), \
+        SLOTS, .delta = int_delta, .lanes = RULE \
     }
 const struct trib_quantise trib_quantise_int4 = INTEGERS("int4", &int4);
 const struct trib_quantise trib_quantise_int8 = INTEGERS("int8", &int8);

@@ -443,6 +443,93 @@ static trib_status_t merged_header(const struct trib_codec *c, const struct trib
     return TRIB_OK;
 }
 
+/* Lanes [at, at + count) of the sum, `width` bytes each. */
+static void sum_lanes(const struct trib_codec *c, const struct trib_lanes *l,
+                      const struct trib_merge *m, size_t at, size_t count, int width,
+                      union sums *sums)
+{
+    memset(sums, 0, count * (size_t)width);
+    for (size_t i = 0; i < m->n_words; i++)
+        add_word(c, l, &m->words[i], m->n, at, count, width, sums);
+}
+
+/* ---- sums that are quantised anew -------------------------------------------------- */
+
+/* What is to become of words of these lanes; h is what the header of the sum would be. */
+struct renewal {
+    const struct trib_codec *c;
+    const struct trib_lanes *l;
+    const struct trib_merge *m;
+    const struct header *h;
+    int width;
+    struct trib_noise noise;
+};
+
+/* Values of a piece of a bucket. */
+static void sum_values(const struct renewal *r, size_t at, size_t count, float *x)
+{
+    const uint8_t *heads = r->m->words[0].src + HEADER_BYTES;
+    union sums sums;
+    struct piece p;
+    float head[TRIB_LANE_HEADS_MAX];
+    sum_lanes(r->c, r->l, r->m, at, count, r->width, &sums);
+    memcpy(head, heads + at / r->l->bucket * r->l->heads * sizeof *head,
+           r->l->heads * sizeof *head);
+    open_grid(r->c, r->h, head, &p.grid);
+    p.count = count;
+    p.bytes = r->width;
+    p.lanes = sums.codes;
+    decode_piece(r->c, &p, x);
+}
+
+/* The bucket from `at` on: its head, and its lanes. */
+static void renew_bucket(struct renewal *r, size_t at, uint8_t *head_out, uint8_t *dst)
+{
+    const size_t n = min_size(r->l->bucket, r->m->n - at);
+    struct trib_integers g;
+    float x[PIECE], head = 0, part;
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t count = min_size(PIECE, n - i);
+        sum_values(r, at + i, count, x);
+        rule_of(r->c)->measure(r->c, x, count, &part);
+        head = fmaxf(head, part);
+    }
+    memcpy(head_out, &head, sizeof head);
+    const bool some = rule_of(r->c)->grid(r->c, &head, 1, &g);
+    for (size_t i = 0; i < n; i += PIECE) {
+        const struct source s = {x, NULL, min_size(PIECE, n - i), r->m->key.index + at + i};
+        uint8_t *to = dst + lanes_bytes(i, r->l->bits);
+        if (n > PIECE)
+            sum_values(r, at + i, s.n, x);
+        if (some)
+            encode_symbols(r->c, r->l, &s, &r->noise, &g, to);
+        else
+            encode_nothing(r->c, r->l, &s, &g, to);
+    }
+}
+
+static bool requantises(const struct trib_codec *c, const struct trib_merge *m)
+{
+    return m->final && rule_of(c)->requantises &&
+           c->param[TRIB_PARAM_RESULT] == TRIB_RESULT_REQUANTISED;
+}
+
+/* One head a bucket, of which the largest of its parts' is the whole's. */
+static size_t renew(struct renewal *r, uint8_t *dst)
+{
+    const struct trib_lanes *l = r->l;
+    const size_t n = r->m->n;
+    const struct header h = {
+        .bits = (uint8_t)l->bits, .kind = KIND_SYMBOLS, .contributions = 1};
+    assert(l->heads == 1);
+    memcpy(dst, &h, HEADER_BYTES);
+    uint8_t *lanes = dst + lanes_at(l, n);
+    for (size_t at = 0; at < n; at += l->bucket)
+        renew_bucket(r, at, dst + HEADER_BYTES + at / l->bucket * sizeof(float),
+                     lanes + lanes_bytes(at, l->bits));
+    return word_bytes(l, n, l->bits);
+}
+
 trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out)
 {
@@ -457,13 +544,16 @@ trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_mer
         return status;
     const size_t first = lanes_at(&l, m->n);
     const int width = sum_bytes((uint64_t)h.contributions * l.most);
+    if (requantises(c, m)) {
+        struct renewal r = {c, &l, m, &h, width, trib_noise_new(&m->key)};
+        *len_out = renew(&r, dst);
+        return TRIB_OK;
+    }
     memcpy(dst, &h, HEADER_BYTES);
     memcpy(dst + HEADER_BYTES, m->words[0].src + HEADER_BYTES, first - HEADER_BYTES);
     for (size_t at = 0; at < m->n; at += PIECE) {
         const size_t count = min_size(PIECE, m->n - at);
-        memset(&sums, 0, count * (size_t)width);
-        for (size_t i = 0; i < m->n_words; i++)
-            add_word(c, &l, &m->words[i], m->n, at, count, width, &sums);
+        sum_lanes(c, &l, m, at, count, width, &sums);
         store_sums(c, &h, &sums, width, count, dst + first + lanes_bytes(at, h.bits));
     }
     *len_out = word_bytes(&l, m->n, h.bits);

@@ -10,6 +10,8 @@
  *     then       ceil(n / bucket) heads: the grid of each bucket, f32
  *     then       n lanes, no holes: up to 8 bits by bitpack.h, else little-endian
  *
+ * A finished sum that was quantised anew is a word of one contribution, with heads of its own.
+ *
  * n = 0 is no bytes at all. The heads are what trib_codec_share agreed on, so words of one
  * operation have the same ones and their lanes are of one unit. A symbol is at most `most`,
  * so the lanes of m contributions are at most m * most: the sum gets the narrowest lanes that
@@ -49,6 +51,7 @@ struct trib_lane_rule {
     void (*keep)(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
                  const struct trib_integers *g);
     bool measures_unrotated; /* with a transform that rotates: what was before it */
+    bool requantises; /* reads TRIB_PARAM_RESULT */
     bool votes; /* a symbol is 0 or 1; the last merge leaves what most say */
 };
 

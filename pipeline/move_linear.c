@@ -54,7 +54,11 @@ trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
                            .n = c->n,
                            .piece = run->desc.piece,
                            .final = finish,
-                           .ranks = t->flags & TRIB_TASK_MEAN ? (uint32_t)e->ranks : 0};
+                           .ranks = t->flags & TRIB_TASK_MEAN ? (uint32_t)e->ranks : 0,
+                           .key = {.seed = run->desc.seed,
+                                   .step = run->step,
+                                   .stream = TRIB_STREAM_OF_SUMS,
+                                   .index = c->first}};
     if (st == TRIB_OK)
         st = trib_codec_merge(run->desc.codec, &m, run->word, &len);
     if (st != TRIB_OK)

@@ -310,6 +310,69 @@ static void test_majority(void **state)
 }
 
 /* Within a step of the grid, and unbiased to 5 sigma, whatever the other ranks want. */
+static float one_bad(size_t rank, size_t i)
+{
+    return rank == 1 && i == 9 ? NAN : i < 8 ? 0.0f : normal(rank, i);
+}
+
+struct requantised {
+    const char *plain, *anew;
+    size_t bucket;
+    float steps; /* of the largest magnitude, an error may be one of them */
+};
+
+/* Within a step of the sum's own grid, half of one to the nearest, of what the sum is; what is
+ * not finished adds as without. */
+static void check_requantised(const struct requantised *q, size_t ranks, uint32_t mean)
+{
+    struct words a = words_new(q->plain, ranks, N, normal);
+    struct words b = words_new(q->anew, ranks, N, normal);
+    float sum[N], y[N];
+    assert_status(merge(&b, 0, ranks, false, 0), TRIB_OK);
+    assert_status(merge(&a, 0, ranks, false, 0), TRIB_OK);
+    assert_int_equal(a.sum_len, b.sum_len);
+    assert_memory_equal(a.sum, b.sum, a.sum_len);
+    assert_status(merge(&a, 0, ranks, true, mean), TRIB_OK);
+    assert_status(merge(&b, 0, ranks, true, mean), TRIB_OK);
+    assert_int_equal(b.sum_len, b.word[0].len);
+    decode_word(&a, a.sum, a.sum_len, sum);
+    decode_word(&b, b.sum, b.sum_len, y);
+    for (size_t first = 0; first < N; first += q->bucket) {
+        const size_t end = first + q->bucket < N ? first + q->bucket : N;
+        float most = 0;
+        for (size_t i = first; i < end; i++)
+            most = fmaxf(most, fabsf(sum[i]));
+        for (size_t i = first; i < end; i++)
+            assert_true(fabsf(y[i] - sum[i]) <= 1.0001f * most / q->steps);
+    }
+    words_free(&a);
+    words_free(&b);
+}
+
+static void test_requantised(void **state)
+{
+    static const struct requantised rows[] = {
+        {"int8", "int8:result=requantised", 512, 127},
+        {"int4:bucket=40", "int4:bucket=40,result=requantised", 40, 7},
+        {"int8:bucket=2504,round=nearest", "int8:bucket=2504,round=nearest,result=requantised",
+         2504, 254},
+        {"int16:bucket=8", "int16:bucket=8,result=requantised", 8, 32767},
+    };
+    float y[64];
+    (void)state;
+    for (size_t ranks = 1; ranks <= 300; ranks = ranks * 5 + 3)
+        for (size_t k = 0; k < 4; k++)
+            check_requantised(&rows[k], ranks, k % 2 ? 0 : (uint32_t)ranks);
+    struct words w = words_new("int8:bucket=8,result=requantised", 3, 64, one_bad);
+    assert_status(merge(&w, 0, 3, true, 0), TRIB_OK);
+    decode_word(&w, w.sum, w.sum_len, y);
+    for (size_t i = 0; i < 64; i++) {
+        assert_int_equal(isnan(y[i]), i / 8 == 1); /* the bucket where one has it */
+        assert_true(i >= 8 || y[i] == 0);
+    }
+    words_free(&w);
+}
+
 static void test_mean_of_draws(void **state)
 {
     enum { DRAWS = 4000, FEW = 64 };
@@ -531,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_do_not_fit),
         cmocka_unit_test(test_others_have_none),
         cmocka_unit_test(test_majority),
+        cmocka_unit_test(test_requantised),
         cmocka_unit_test(test_mean_of_draws),
         cmocka_unit_test(test_special_vectors),
         cmocka_unit_test(test_feedback_at_once),

@@ -109,7 +109,10 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
                            .n_words = (size_t)size,
                            .n = f->n,
                            .final = true,
-                           .ranks = mean ? (uint32_t)size : 0};
+                           .ranks = mean ? (uint32_t)size : 0,
+                           .key = {.seed = 0x7472696275746172u,
+                                   .step = step,
+                                   .stream = TRIB_STREAM_OF_SUMS}};
     ranks_ok(self, trib_codec_merge(f->codec, &m, f->sum, &len));
     ranks_ok(self, trib_codec_decode(f->codec, f->sum, len, y, f->n));
     free(x);
@@ -200,6 +203,8 @@ static const char *const codecs[] = {
     "terngrad:shared=1,bucket=16",
     "hadamard:block=64,ef=1+int8:bucket=16",
     "signsgd",
+    "int8:bucket=16,result=requantised",
+    "hadamard:block=64,ef=1+int4:bucket=16,result=requantised",
 };
 enum { ALGORITHMS = 5, CODECS = sizeof(codecs) / sizeof(*codecs) };
 
