@@ -28,7 +28,7 @@ static const struct golden golden[] = {
     {TRIB_CONTROL_JOIN,
      "54726243010400003c0000000700747261696e2d370300616e6e040000000200"
      "000001000000010000004000000000000000010000008813000009006368756e"
-     "6b3d36344b747265"},
+     "6b3d36344b766961"},
     {TRIB_CONTROL_ADMITTED, "54726243010500000c000000400000000000000001000000"},
     {TRIB_CONTROL_QUEUED, "54726243010600000d00000002000000070061207761697473"},
     {TRIB_CONTROL_REFUSED, "547262430107000006000000040066756c6c"},
@@ -92,7 +92,7 @@ static void fill(enum trib_control_kind kind, struct trib_control *m)
         strcpy(m->join.job, "train-7");
         strcpy(m->join.user, "ann");
         strcpy(m->join.settings, "chunk=64K");
-        m->join.tree = (struct trib_control_bytes){(const uint8_t *)"tre", 3};
+        m->join.tree = (struct trib_control_bytes){(const uint8_t *)"via", 3};
         break;
     case TRIB_CONTROL_ADMITTED:
         m->admitted =

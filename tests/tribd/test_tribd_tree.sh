@@ -121,18 +121,18 @@ have_had "1 1 1 1"
 
 printf '%s\n' "rack1: host0 host1 host4" "rack2: host[2-3] host5" >"$dir/racks"
 export TRIB_RACKS=$dir/racks
-TRIB_SERVICE=$roots,host[4-5]:4700 run "racks" --sizes 8,300004
+TRIB_SERVICE="$roots,host[4-5]:4700" run "racks" --sizes 8,300004
 have_had "1 1 1 1"
 result $? "racks: the tribds of no rack are above those of racks"
-TRIB_SERVICE=host[4-5]:4700 run "tribds of racks alone" --sizes 8,300004
+TRIB_SERVICE="host[4-5]:4700" run "tribds of racks alone" --sizes 8,300004
 have_had "0 0 1 1"
 result $? "tribds of racks alone are the root together"
 printf '%s\n' "rack1: host[0-3] host4" "rack2: host5" >"$dir/racks"
-TRIB_SERVICE=$roots,host[4-5]:4700 run "one rack" --sizes 8,300004
+TRIB_SERVICE="$roots,host[4-5]:4700" run "one rack" --sizes 8,300004
 have_had "0 0 1 0"
 result $? "of one rack's ranks nobody else needs to know"
 printf '%s\n' "rack1: host[0-1] host4" "rack2: host5" >"$dir/racks"
-TRIB_SERVICE=$roots,host[4-5]:4700 run "ranks in no rack" --sizes 8,300004
+TRIB_SERVICE="$roots,host[4-5]:4700" run "ranks in no rack" --sizes 8,300004
 have_had "1 1 1 0"
 result $? "ranks in no rack send to the roots"
 unset TRIB_RACKS
