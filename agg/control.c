@@ -72,6 +72,7 @@ static const struct field join[] = {
     {U64, AT(join.bytes), 0, INT64_MAX},
     {U32, AT(join.deadline_ms), 0, 86400000},
     {LINES, AT(join.settings), 0, TRIB_CONTROL_SETTINGS_MAX},
+    {REST, AT(join.tree), 0, TRIB_CONTROL_TREE_MAX},
 };
 
 static const struct field admitted[] = {

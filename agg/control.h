@@ -25,9 +25,9 @@
 
 #define TRIB_CONTROL_FRAMING 1
 #define TRIB_CONTROL_VERSION_MIN \
-    1 /* of the messages; HELLO and WELCOME agree on one \
+    2 /* of the messages; HELLO and WELCOME agree on one \
        */
-#define TRIB_CONTROL_VERSION_MAX 1
+#define TRIB_CONTROL_VERSION_MAX 2
 #define TRIB_CONTROL_HEAD_BYTES 12
 #define TRIB_CONTROL_SEAL_BYTES 17
 #define TRIB_CONTROL_NONCE_BYTES 32
@@ -39,6 +39,7 @@
 #define TRIB_CONTROL_TEXT_MAX 512
 #define TRIB_CONTROL_PLAN_MAX 1024
 #define TRIB_CONTROL_SETTINGS_MAX 1024
+#define TRIB_CONTROL_TREE_MAX 16384 /* bytes of core/service_tree.h */
 
 #define TRIB_CONTROL_AUTH_MAX 1024 /* bytes of a credential */
 #define TRIB_CONTROL_RANKS_MAX 65536
@@ -120,6 +121,7 @@ struct trib_control_join {
     uint64_t bytes; /* of memory that is wanted */
     uint32_t deadline_ms; /* how long the job is willing to wait in the queue */
     char settings[TRIB_CONTROL_SETTINGS_MAX + 1];
+    struct trib_control_bytes tree; /* how the nodes stand above the ranks; none: all alike */
 };
 
 struct trib_control_admitted {

@@ -8,9 +8,9 @@
  *                             \   \ /   /              \   \ /   /
  *                      up      -> p+1 <-       down   <- p+1 ->
  *
- * Between a shard's root and the ranks may be more of its nodes, a leaf for each rack, say.
- * A leaf sends the sum of its children up, and its children what comes down. Sums are in the
- * order of node numbers: ranks, then the leaves below.
+ * Between the root and the ranks may be more of them: a unit for each rack, say, which sends
+ * the sum of what it gets up, and to those it got it from what comes down. Sums are in the
+ * order of ranks, then of the units below.
  *
  *     paper      Sapio et al., "Scaling distributed machine learning with in-network
  *                aggregation", NSDI 2021 (one switch); Lao et al., "ATP", NSDI 2021 (racks)
@@ -19,14 +19,11 @@
 
 #include <assert.h>
 
+enum { CHUNKS_MOST = 64 }; /* of a round */
+
 static int units_of(const struct trib_shape *shape)
 {
     return shape->tree ? shape->tree->units : 1;
-}
-
-static uint32_t shards_of(const struct trib_shape *shape)
-{
-    return (uint32_t)(shape->services / units_of(shape));
 }
 
 static int leaf_of(const struct trib_shape *shape, int rank)
@@ -34,31 +31,89 @@ static int leaf_of(const struct trib_shape *shape, int rank)
     return shape->tree ? shape->tree->leaf_of[rank] : 0;
 }
 
-static uint32_t node_of(const struct trib_shape *shape, uint32_t shard, int unit)
+static int services_of(const struct trib_shape *shape, int unit)
 {
-    return (uint32_t)(shape->size + unit) + shard * (uint32_t)units_of(shape);
+    const struct trib_service_tree *tree = shape->tree;
+
+    return tree ? tree->first[unit + 1] - tree->first[unit] : shape->services;
 }
 
-/* Does every unit have something to sum, and is each behind its parent? */
+/* Who has a chunk in a unit. */
+static uint32_t node_of(const struct trib_shape *shape, uint32_t chunk, int unit)
+{
+    const int i = (int)(chunk % (uint32_t)services_of(shape, unit));
+
+    return (uint32_t)(shape->size +
+                      (shape->tree ? shape->tree->services[shape->tree->first[unit] + i] : i));
+}
+
+/* As many chunks as make the services of each unit do the same, or as the largest has. */
+static uint32_t chunks_of(const struct trib_shape *shape)
+{
+    uint32_t largest = 1, common = 1;
+
+    for (int u = 0; u < units_of(shape); u++) {
+        const uint32_t n = (uint32_t)services_of(shape, u);
+        uint32_t step = common;
+        largest = n > largest ? n : largest;
+        while (common <= CHUNKS_MOST && common % n != 0)
+            common += step;
+    }
+    return common <= CHUNKS_MOST ? common : largest;
+}
+
+/* Has it something to sum, and stands it behind its parent? */
+static bool unit_valid(const struct trib_shape *shape, int u)
+{
+    const struct trib_service_tree *tree = shape->tree;
+    bool children = false;
+
+    if (tree->first[u + 1] <= tree->first[u] ||
+        (u > 0 && (tree->parent[u] < 0 || tree->parent[u] >= u)))
+        return false;
+    for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
+        if (tree->services[i] < 0 || tree->services[i] >= shape->services)
+            return false;
+    for (int v = u + 1; v < tree->units && !children; v++)
+        children = tree->parent[v] == u;
+    for (int r = 0; r < shape->size && !children; r++)
+        children = tree->leaf_of[r] == u;
+    return children;
+}
+
+/* One unit, or the root and one right below it. */
+static bool service_valid(const struct trib_service_tree *tree, int service)
+{
+    int in_root = 0, below = 0, unit = 0;
+
+    for (int u = 0; u < tree->units; u++) {
+        for (int i = tree->first[u]; i < tree->first[u + 1]; i++) {
+            if (tree->services[i] != service)
+                continue;
+            in_root += u == 0;
+            below += u > 0;
+            unit = u;
+        }
+    }
+    return in_root <= 1 && below <= 1 && in_root + below >= 1 &&
+           (in_root + below == 1 || tree->parent[unit] == 0);
+}
+
 static bool tree_valid(const struct trib_shape *shape)
 {
     const struct trib_service_tree *tree = shape->tree;
 
-    for (int u = 1; u < tree->units; u++)
-        if (tree->parent[u] < 0 || tree->parent[u] >= u)
-            return false;
+    if (tree->units < 1 || tree->first[0] != 0)
+        return false;
     for (int r = 0; r < shape->size; r++)
         if (tree->leaf_of[r] < 0 || tree->leaf_of[r] >= tree->units)
             return false;
-    for (int u = 0; u < tree->units; u++) {
-        int children = 0;
-        for (int v = u + 1; v < tree->units; v++)
-            children += tree->parent[v] == u;
-        for (int r = 0; r < shape->size; r++)
-            children += tree->leaf_of[r] == u;
-        if (children == 0)
+    for (int u = 0; u < tree->units; u++)
+        if (!unit_valid(shape, u))
             return false;
-    }
+    for (int i = 0; i < shape->services; i++)
+        if (!service_valid(tree, i))
+            return false;
     return true;
 }
 
@@ -70,10 +125,7 @@ static bool can(const struct trib_shape *shape)
     if (!trib_shape_valid(&ranks) || shape->services < 1 || shape->rank < 0 ||
         shape->rank >= shape->size + shape->services)
         return false;
-    if (!shape->tree)
-        return true;
-    return shape->tree->units >= 1 && shape->services % shape->tree->units == 0 &&
-           tree_valid(shape);
+    return !shape->tree || tree_valid(shape);
 }
 
 static bool gets_result(const struct trib_shape *shape, int rank)
@@ -95,53 +147,71 @@ static void build_rank(const struct trib_shape *shape, struct trib_schedule *s)
 /* Is there a rank below u that gets the result? */
 static bool wanted_below(const struct trib_shape *shape, int u)
 {
-    for (int r = 0; r < shape->size; r++) {
-        int unit = leaf_of(shape, r);
-        while (unit > u)
-            unit = shape->tree->parent[unit];
-        if (unit == u && gets_result(shape, r))
-            return true;
-    }
-    return false;
+    if (shape->coll != TRIB_REDUCE)
+        return true;
+    int unit = leaf_of(shape, shape->root);
+    while (unit > u)
+        unit = shape->tree->parent[unit];
+    return unit == u;
 }
 
-static void send_down(const struct trib_shape *shape, struct trib_schedule *s, int u,
+/* Is that unit's part of the chunk here? */
+static bool here(const struct trib_shape *shape, uint32_t chunk, int unit)
+{
+    return node_of(shape, chunk, unit) == (uint32_t)shape->rank;
+}
+
+/* Is unit u below one whose part of the chunk is here, and its own somewhere else? */
+static bool sends_here(const struct trib_shape *shape, uint32_t chunk, int u)
+{
+    return here(shape, chunk, shape->tree->parent[u]) && !here(shape, chunk, u);
+}
+
+static void send_down(const struct trib_shape *shape, struct trib_schedule *s,
                       struct trib_step step)
 {
     for (int r = 0; r < shape->size; r++)
-        if (leaf_of(shape, r) == u && gets_result(shape, r))
+        if (here(shape, step.chunk, leaf_of(shape, r)) && gets_result(shape, r))
             trib_build_send(s, (uint32_t)r, step.chunk, step.flags, step.dep);
-    for (int v = u + 1; v < units_of(shape); v++)
-        if (shape->tree->parent[v] == u && wanted_below(shape, v))
-            trib_build_send(s, node_of(shape, step.chunk, v), step.chunk, step.flags,
-                            step.dep);
+    for (int u = 1; u < units_of(shape); u++)
+        if (sends_here(shape, step.chunk, u) && wanted_below(shape, u))
+            trib_build_send(s, node_of(shape, step.chunk, u), step.chunk, step.flags, step.dep);
 }
 
-static void build_node(const struct trib_shape *shape, struct trib_schedule *s)
+/* The unit of which it has the chunk, the root before others; -1: none. */
+static int unit_here(const struct trib_shape *shape, uint32_t chunk)
 {
-    const int index = shape->rank - shape->size, units = units_of(shape);
-    const uint32_t chunk = (uint32_t)(index / units);
-    const int u = index % units;
+    for (int u = 0; u < units_of(shape); u++)
+        if (here(shape, chunk, u))
+            return u;
+    return -1;
+}
+
+static void build_chunk(const struct trib_shape *shape, struct trib_schedule *s, uint32_t chunk)
+{
+    const int unit = unit_here(shape, chunk);
+    struct trib_step down = {.flags = TRIB_STEP_FINAL, .chunk = chunk};
     uint32_t dep = TRIB_STEP_NO_DEP;
 
+    if (unit < 0)
+        return;
     for (int r = 0; r < shape->size; r++)
-        if (leaf_of(shape, r) == u)
+        if (here(shape, chunk, leaf_of(shape, r)))
             dep = trib_build_recv_reduce(s, (uint32_t)r, chunk, dep);
-    for (int v = u + 1; v < units; v++)
-        if (shape->tree->parent[v] == u)
-            dep = trib_build_recv_reduce(s, node_of(shape, chunk, v), chunk, dep);
-    struct trib_step down = {.flags = TRIB_STEP_FINAL, .chunk = chunk};
-    if (u == 0) {
+    for (int u = 1; u < units_of(shape); u++)
+        if (sends_here(shape, chunk, u))
+            dep = trib_build_recv_reduce(s, node_of(shape, chunk, u), chunk, dep);
+    if (unit == 0) {
         down.dep = trib_build_scale(s, shape, chunk, dep);
     } else {
-        const uint32_t parent = node_of(shape, chunk, shape->tree->parent[u]);
+        const uint32_t parent = node_of(shape, chunk, shape->tree->parent[unit]);
         dep = trib_build_send(s, parent, chunk, 0, dep);
-        if (!wanted_below(shape, u))
+        if (!wanted_below(shape, unit))
             return;
         down.dep = trib_build_recv_copy(s, parent, chunk, dep);
         down.flags |= TRIB_STEP_FORWARD;
     }
-    send_down(shape, s, u, down);
+    send_down(shape, s, down);
 }
 
 static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
@@ -149,17 +219,17 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     assert(can(shape));
     if (!(trib_algo_service.colls & TRIB_COLL_BIT(shape->coll)))
         return TRIB_ERR_UNSUPPORTED;
-    trib_schedule_init(out, shards_of(shape));
-    if (trib_shape_serves(shape))
-        build_node(shape, out);
-    else
+    trib_schedule_init(out, chunks_of(shape));
+    for (uint32_t k = 0; trib_shape_serves(shape) && k < out->n_chunks; k++)
+        build_chunk(shape, out, k);
+    if (!trib_shape_serves(shape))
         build_rank(shape, out);
     return trib_build_end(out);
 }
 
 static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
 {
-    const double n = (double)choice->bytes, shards = shards_of(shape);
+    const double n = (double)choice->bytes, shards = chunks_of(shape);
     const double rounds = trib_choice_rounds(choice, n, shards);
     const struct trib_cost_work work = {.hops = shape->tree ? 4 : 2,
                                         .messages = 2 * shards * rounds,

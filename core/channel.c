@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/service_tree.h"
+
 /* Opening --------------------------------------------------------------------------------- */
 
 trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib_log *log,
@@ -20,15 +22,18 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     *out = NULL;
     if (c && node)
         c->plans = calloc(TRIB_CHANNEL_PLANS, sizeof(*c->plans));
-    if (!comm || !c || (node && !c->plans)) {
-        if (c)
+    if (c && opts->tree)
+        c->tree = trib_service_tree_copy(opts->tree, opts->ranks);
+    if (!comm || !c || (node && !c->plans) || (opts->tree && !c->tree)) {
+        if (c) {
             free(c->plans);
+            free(c->tree);
+        }
         free(c);
         free(comm);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a channel to services");
     }
     c->services = opts->services;
-    c->tree = opts->tree;
     c->announcer = opts->announcer;
     c->memory = opts->memory;
     trib_comm_claim(comm);

@@ -28,7 +28,7 @@ struct trib_announcer {
 
 struct trib_channel {
     int services;
-    const struct trib_service_tree *tree; /* or NULL; outlives the channel */
+    struct trib_service_tree *tree; /* or NULL */
     struct trib_announcer announcer;      /* rank 0's; others: NULL */
     bool taken[TRIB_CHANNEL_PLANS];       /* numbers of plans */
     uint32_t next;                        /* where to look for a free number */
@@ -42,7 +42,7 @@ struct trib_channel_opts {
     int rank; /* of this rank or node */
     int ranks;
     int services;
-    const struct trib_service_tree *tree;
+    const struct trib_service_tree *tree; /* or NULL; copied */
     struct trib_announcer announcer;
     size_t memory; /* of a node: bytes that one plan may take beside its slots; 0: no limit */
 };

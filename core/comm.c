@@ -15,6 +15,7 @@
 #include "base/workers.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
+#include "core/channel.h"
 #include "core/near.h"
 #include "core/service.h"
 
@@ -89,6 +90,8 @@ static void comm_free(struct trib_comm *comm)
     if (comm->own)
         munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
     trib_near_free(comm->near);
+    if (comm->channel)
+        free(comm->channel->tree);
     free(comm->channel);
     free(comm);
 }

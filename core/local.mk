@@ -25,6 +25,8 @@ libcore_la_SOURCES = \
 	core/served.c core/served.h \
 	core/service.c core/service.h \
 	core/service_join.c \
+	core/service_lay.c \
+	core/service_tree.c core/service_tree.h \
 	core/settings.c \
 	core/split.c \
 	core/topology.c \

@@ -18,7 +18,7 @@
 #include "core/window.h"
 #include "topo/machine.h"
 
-#define HELLO_VERSION 5
+#define HELLO_VERSION 6
 
 enum { CHUNK_OF_NETWORKS = 256 << 10 };
 
@@ -138,18 +138,32 @@ static trib_status_t check_hellos(struct trib_comm *comm, const struct hello *al
 }
 
 /* Of this host; a transport may make several out of one. */
-static int first_near(const struct trib_engine *e, const struct hello *all)
+static bool is_near(const struct trib_engine *e, const struct hello *all, int rank)
 {
-    for (int r = 0; r < e->rank; r++) {
-        struct trib_route route = {.name = "none"};
+    struct trib_route route = {.name = "none"};
 
-        if (all[r].machine != all[e->rank].machine)
+    if (rank == e->rank)
+        return true;
+    if (all[rank].machine != all[e->rank].machine)
+        return false;
+    e->transport->ops->route(e->transport, rank, &route);
+    return !route.apart;
+}
+
+static void find_near(const struct trib_comm *comm, const struct hello *all,
+                      struct trib_near_fact *out)
+{
+    const struct trib_engine *e = &comm->engine;
+    int ours = 0;
+
+    out->first = e->rank;
+    for (int r = e->size - 1; r >= 0; r--) {
+        if (!is_near(e, all, r))
             continue;
-        e->transport->ops->route(e->transport, r, &route);
-        if (!route.apart)
-            return r;
+        out->first = r;
+        ours++;
     }
-    return e->rank;
+    trib_near_place(comm, &all[e->rank].cpus, ours, out);
 }
 
 /* How many cores the ranks of this host have; *oversubscribed: they are more. */
@@ -276,7 +290,8 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
     trib_status_t st = ops->survey(e->transport, addresses, &out->transport);
     free(addresses);
     out->near.cores = count_cores(e, all, &e->oversubscribed);
-    out->near.first = st == TRIB_OK ? first_near(e, all) : e->rank;
+    if (st == TRIB_OK)
+        find_near(comm, all, &out->near);
     out->near.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
     /* Memory that all map costs nothing before it is touched. */

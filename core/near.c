@@ -3,8 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "core/comm.h"
+#include "topo/layout.h"
+#include "topo/rdma.h"
 
 struct trib_near {
     struct trib_groups hosts;
@@ -12,6 +16,36 @@ struct trib_near {
     struct trib_leaders_ask ask; /* of a vector without bytes */
     bool maps;
 };
+
+static void count_device(void *arg, const struct trib_rdma_port *port)
+{
+    *(int *)arg += port->port == 1;
+}
+
+void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
+                     struct trib_near_fact *fact)
+{
+    const char *algorithm = comm->cfg.algorithm;
+    struct trib_layout layout;
+    struct trib_rank_place place;
+    int devices = 0;
+
+    fact->package = fact->numa = fact->l3 = -1;
+    memset(fact->nic, 0, sizeof(fact->nic));
+    if (comm->channel || ours < 2 || ours == comm->engine.size ||
+        CPU_COUNT(cpus) >= sysconf(_SC_NPROCESSORS_ONLN) ||
+        (strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "hierarchical") != 0))
+        return;
+    (void)trib_rdma_each("", count_device, &devices);
+    if (devices < 2 || trib_layout_read(NULL, NULL, &layout) != TRIB_OK)
+        return;
+    trib_layout_bound(&layout, cpus, &place);
+    trib_layout_free(&layout);
+    fact->package = place.package;
+    fact->numa = place.numa;
+    fact->l3 = place.l3;
+    memcpy(fact->nic, place.nic, sizeof(fact->nic));
+}
 
 static void describe(struct trib_near *near, const struct trib_near_fact *facts, int size)
 {
@@ -22,7 +56,10 @@ static void describe(struct trib_near *near, const struct trib_near_fact *facts,
         /* The number of a host's lowest rank is its name: two may be called the same, and one
          * may pass for two. */
         snprintf(place->host, sizeof(place->host), "%d", (int)facts[r].first);
-        place->package = place->numa = place->l3 = -1;
+        snprintf(place->nic, sizeof(place->nic), "%.31s", facts[r].nic);
+        place->package = facts[r].package;
+        place->numa = facts[r].numa;
+        place->l3 = facts[r].l3;
         near->maps &= facts[r].maps != 0;
         if (r == 0 || facts[r].cores < near->ask.cores)
             near->ask.cores = facts[r].cores;

@@ -5,6 +5,7 @@
 #ifndef CORE_NEAR_H
 #define CORE_NEAR_H
 
+#include <sched.h>
 #include <stdint.h>
 
 #include "collectives/collectives.h"
@@ -18,7 +19,21 @@ struct trib_near_fact {
     int32_t first; /* the lowest rank that its transport takes for one of its host */
     int32_t cores; /* that the ranks of its host may run on */
     uint32_t maps; /* ranks of its host have load/store reach, as far as it can have any */
+    int32_t package, numa, l3; /* of struct trib_rank_place: -1: not known */
+    char nic[32];
 };
+
+/**
+ * trib_near_place - where this rank runs and which device is near, as far as leaders are
+ * chosen by it; else nothing is known.
+ *
+ * It takes hwloc a good while to look. So only where there are several devices, other hosts
+ * and other ranks of this one, and the rank is bound to some of the cores.
+ * cpus     on which it may run
+ * ours     ranks of this host, as its transport sees it
+ */
+void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
+                     struct trib_near_fact *fact);
 
 /** trib_near_make - comm->near, from what each rank says, which is the same on all. */
 trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact *facts);

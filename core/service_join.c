@@ -16,9 +16,9 @@
 #include "base/wait.h"
 #include "boot/tcp_net.h"
 #include "core/service.h"
+#include "core/service_tree.h"
 
 enum {
-    SERVICES_MAX = 64,
     HANDSHAKE_MS = 5000,
     LOOK_NS = 500000000, /* between two looks at the control connections */
     SILENT_MS = 10000,   /* a tribd says something each second, unless it is stopped */
@@ -30,8 +30,10 @@ struct sponsor {
     struct trib_comm *home;
     struct trib_auth *auth;
     int n;
-    struct trib_session *sessions[SERVICES_MAX];
-    char addresses[SERVICES_MAX][TRIB_CONFIG_TEXT_BYTES];
+    struct trib_session *sessions[TRIB_SERVICES_MAX];
+    struct trib_service_layout layout;
+    uint8_t tree[TRIB_CONTROL_TREE_MAX]; /* of layout */
+    size_t tree_bytes;
     char job[TRIB_CONTROL_JOB_MAX + 1];
     struct trib_error err;
     uint64_t looked;
@@ -41,6 +43,7 @@ struct sponsor {
 struct verdict {
     int32_t status;
     int32_t services;
+    uint32_t tree_bytes;
     char why[WHY_MAX];
 };
 
@@ -49,6 +52,8 @@ struct meeting {
     struct trib_comm *home;
     struct sponsor *sponsor; /* rank 0 */
     int services;
+    uint8_t tree[TRIB_CONTROL_TREE_MAX];
+    uint32_t tree_bytes;
     int exchanges;
     char why[WHY_MAX];
 };
@@ -68,6 +73,7 @@ static void free_sponsor(void *arg)
             (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100), &goodbye);
         trib_session_free(s->sessions[i]);
     }
+    trib_service_layout_free(&s->layout);
     trib_auth_free(s->auth);
     free(s);
 }
@@ -98,26 +104,35 @@ static trib_status_t connect_to(struct sponsor *s, const char *address, int *fd_
     return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s", address, why);
 }
 
-static void fill_join(const struct sponsor *s, int node, struct trib_control *m)
+/* Slots for all with whom that node exchanges anything. */
+static trib_status_t fill_join(struct sponsor *s, int node, struct trib_control *m)
 {
     const struct trib_comm *home = s->home;
-    const uint32_t ranks = (uint32_t)home->engine.ranks;
+    const int ranks = home->engine.ranks;
     const struct passwd *user = getpwuid(geteuid());
     struct trib_control_join *j = &m->join;
+    bool *peer = calloc((size_t)(ranks + s->layout.n), sizeof(*peer));
+    const int peers =
+        peer ? trib_service_tree_peers(s->layout.tree, ranks, s->layout.n, node, peer) : -1;
 
+    free(peer);
+    if (peers < 0)
+        return TRIB_ERR_NO_MEMORY;
     *m = (struct trib_control){.kind = TRIB_CONTROL_JOIN};
     snprintf(j->job, sizeof(j->job), "%s", s->job);
     snprintf(j->user, sizeof(j->user), "%.64s", user ? user->pw_name : "?");
-    j->ranks = ranks;
+    j->ranks = (uint32_t)ranks;
     j->nodes = (uint32_t)s->n;
     j->node = (uint32_t)node;
     j->weight = (uint32_t)home->cfg.service_weight;
-    j->slots = ranks * (uint32_t)home->cfg.window * TRIB_LANES;
+    j->slots = (uint32_t)peers * (uint32_t)home->cfg.window * TRIB_LANES;
     j->bytes = (uint64_t)j->slots * home->cfg.chunk;
     j->deadline_ms = (uint32_t)home->cfg.service_wait_ms;
     int at = snprintf(j->settings, sizeof(j->settings), "transport=%s ",
                       home->cfg.transport);
     trib_config_same_text(&home->cfg, j->settings + at, sizeof(j->settings) - (size_t)at);
+    j->tree = (struct trib_control_bytes){s->tree, (uint32_t)s->tree_bytes};
+    return TRIB_OK;
 }
 
 static trib_status_t ask(struct sponsor *s, int node)
@@ -130,8 +145,9 @@ static trib_status_t ask(struct sponsor *s, int node)
     trib_status_t st = trib_session_meet_wait(session, until);
     if (st != TRIB_OK)
         return st;
-    fill_join(s, node, &m);
-    st = trib_session_send_wait(session, until, &m);
+    st = fill_join(s, node, &m);
+    if (st == TRIB_OK)
+        st = trib_session_send_wait(session, until, &m);
     while (st == TRIB_OK) {
         st = trib_session_take_wait(session, until, &m);
         if (st != TRIB_OK)
@@ -140,56 +156,73 @@ static trib_status_t ask(struct sponsor *s, int node)
             return TRIB_OK;
         if (m.kind == TRIB_CONTROL_QUEUED)
             trib_log(&s->home->log, TRIB_LOG_INFO, "service", "%s: place %u in the queue: %s",
-                     s->addresses[node], m.queued.position, m.queued.text);
+                     s->layout.addresses[node], m.queued.position, m.queued.text);
         else
             return trib_fail(&s->err, TRIB_ERR_NO_RESOURCE, "%s refuses: %s",
-                             s->addresses[node],
+                             s->layout.addresses[node],
                              m.kind == TRIB_CONTROL_REFUSED ? m.said.text : "no answer");
     }
     return st;
 }
 
-static trib_status_t open_session(struct sponsor *s, const char *address, int node)
+static trib_status_t open_session(struct sponsor *s, int node)
 {
     struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
                                      .auth = s->auth,
                                      .job = s->job,
-                                     .peer = s->addresses[node],
+                                     .peer = s->layout.addresses[node],
                                      .handshake_ms = HANDSHAKE_MS,
                                      .silent_ms = SILENT_MS,
                                      .err = &s->err};
 
-    snprintf(s->addresses[node], sizeof(s->addresses[node]), "%s", address);
-    trib_status_t st = connect_to(s, address, &opts.fd);
+    trib_status_t st = connect_to(s, s->layout.addresses[node], &opts.fd);
     if (st == TRIB_OK)
         st = trib_session_open(&opts, &s->sessions[node]);
     return st;
 }
 
-/* As many sessions as TRIB_SERVICE has addresses, all admitted. */
+/* Who is to sum, and as bytes how they stand above the ranks. */
+static trib_status_t lay(struct sponsor *s)
+{
+    const struct trib_comm *home = s->home;
+    const int ranks = home->engine.ranks;
+    const char **hosts = calloc((size_t)ranks, sizeof(*hosts));
+
+    for (int r = 0; hosts && r < ranks; r++)
+        hosts[r] = home->engine.peers[r].host;
+    trib_status_t st =
+        hosts ? trib_service_lay(&home->cfg, hosts, ranks, &home->log, &s->err, &s->layout)
+              : TRIB_ERR_NO_MEMORY;
+    free(hosts);
+    if (st == TRIB_OK)
+        st = trib_service_tree_pack(s->layout.tree, ranks, s->tree, sizeof(s->tree),
+                                    &s->tree_bytes);
+    if (st == TRIB_ERR_OVERFLOW)
+        (void)trib_fail(&s->err, st, "racks change too often from rank to rank for a tree of "
+                        "services: number the ranks rack by rack");
+    return st;
+}
+
+/* As many sessions as services have a part, all admitted. */
 static trib_status_t sponsor_job(struct sponsor *s)
 {
     const struct trib_config *cfg = &s->home->cfg;
     const struct trib_auth_opts auth = {.method = cfg->service_auth,
                                         .key_file = cfg->service_key};
-    char list[TRIB_CONFIG_TEXT_BYTES], *rest;
 
     name_job(s);
-    trib_status_t st = trib_auth_open(&auth, &s->err, &s->auth);
-    snprintf(list, sizeof(list), "%s", cfg->service);
-    for (char *a = strtok_r(list, ", ", &rest); a && st == TRIB_OK;
-         a = strtok_r(NULL, ", ", &rest)) {
-        if (s->n == SERVICES_MAX)
-            return trib_fail(&s->err, TRIB_ERR_CONFIG,
-                             "TRIB_SERVICE names more than %d services", SERVICES_MAX);
-        st = open_session(s, a, s->n);
+    trib_status_t st = lay(s);
+    if (st == TRIB_OK)
+        st = trib_auth_open(&auth, &s->err, &s->auth);
+    while (st == TRIB_OK && s->n < s->layout.n) {
+        st = open_session(s, s->n);
         if (st == TRIB_OK)
             s->n++;
     }
     for (int i = 0; i < s->n && st == TRIB_OK; i++) {
         st = ask(s, i);
         if (st != TRIB_OK && !s->err.status)
-            (void)trib_fail(&s->err, st, "%s: %s", s->addresses[i],
+            (void)trib_fail(&s->err, st, "%s: %s", s->layout.addresses[i],
                             st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
     }
     return st;
@@ -225,13 +258,13 @@ static trib_status_t exchange_with_nodes(struct meeting *m, uint8_t *all, size_t
         struct trib_control c;
         st = trib_session_take_wait(s->sessions[i], until, &c);
         if (st == TRIB_INPROGRESS)
-            st = trib_fail(&s->err, TRIB_ERR_TIMEOUT, "%s does not answer", s->addresses[i]);
+            st = trib_fail(&s->err, TRIB_ERR_TIMEOUT, "%s does not answer", s->layout.addresses[i]);
         if (st != TRIB_OK)
             break;
         if (c.kind != TRIB_CONTROL_BLOBS || c.blobs.each != bytes || c.blobs.count != 1 ||
             c.blobs.first != ranks + (uint32_t)i)
             return trib_fail(&s->err, TRIB_ERR_PROTOCOL, "%s gives something else than what "
-                             "it is to be reached by", s->addresses[i]);
+                             "it is to be reached by", s->layout.addresses[i]);
         memcpy(all + (ranks + (size_t)i) * bytes, c.blobs.data.at, bytes);
     }
     const struct trib_control_blobs b = {.exchange = (uint32_t)m->exchanges,
@@ -378,13 +411,18 @@ static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
     struct trib_channel_opts opts = {.rank = m->home->engine.rank,
                                      .ranks = m->home->engine.ranks,
                                      .services = m->services};
+    struct trib_service_tree *tree;
     struct trib_exchange x = {meet_nodes, m};
     struct trib_error err = {0};
 
     if (m->sponsor)
         opts.announcer = (struct trib_announcer){announce, m->sponsor};
-    trib_status_t st =
-        trib_channel_open(&m->home->cfg, &m->home->log, &opts, &x, &err, out);
+    trib_status_t st = trib_service_tree_unpack(m->tree, m->tree_bytes, opts.ranks,
+                                                opts.services, &err, &tree);
+    opts.tree = tree;
+    if (st == TRIB_OK)
+        st = trib_channel_open(&m->home->cfg, &m->home->log, &opts, &x, &err, out);
+    free(tree);
     if (st == TRIB_OK)
         return st;
     if (!m->why[0])
@@ -418,6 +456,17 @@ static trib_status_t make_service(struct meeting *m)
     return TRIB_OK;
 }
 
+/* The tree that rank 0 has laid out, to all ranks. */
+static trib_status_t share_tree(struct meeting *m, uint32_t bytes)
+{
+    m->tree_bytes = bytes < sizeof(m->tree) ? bytes : sizeof(m->tree);
+    if (bytes == 0)
+        return TRIB_OK;
+    if (m->sponsor)
+        memcpy(m->tree, m->sponsor->tree, m->tree_bytes);
+    return trib_comm_tell(m->home, TRIB_BROADCAST, NULL, m->tree_bytes, m->tree);
+}
+
 trib_status_t trib_service_join(struct trib_comm *comm)
 {
     struct meeting m = {.home = comm};
@@ -431,6 +480,7 @@ trib_status_t trib_service_join(struct trib_comm *comm)
             m.sponsor->home = comm;
             v.status = sponsor_job(m.sponsor);
             v.services = m.sponsor->n;
+            v.tree_bytes = (uint32_t)m.sponsor->tree_bytes;
             snprintf(v.why, sizeof(v.why), "%s", trib_error_text(&m.sponsor->err));
         } else {
             v.status = TRIB_ERR_NO_MEMORY;
@@ -439,7 +489,9 @@ trib_status_t trib_service_join(struct trib_comm *comm)
     trib_status_t st = trib_comm_tell(comm, TRIB_BROADCAST, NULL, sizeof(v), &v);
     if (st == TRIB_OK && v.status == TRIB_OK && v.services > 0) {
         m.services = v.services;
-        v.status = make_service(&m);
+        v.status = share_tree(&m, v.tree_bytes);
+        if (v.status == TRIB_OK)
+            v.status = make_service(&m);
         snprintf(v.why, sizeof(v.why), "%s", m.why);
     }
     if (comm->service)

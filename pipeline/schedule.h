@@ -68,13 +68,17 @@ struct trib_step {
 };
 
 /*
- * How services stand above the ranks, the same for each shard of the vector: units are
- * numbered so that each comes behind its parent; unit 0 is the root.
+ * How services stand above the ranks, in units, each of which sums what its ranks and the
+ * units below it send: chunk c of a unit with n services is at its service number c mod n.
+ * Units come behind their parents; unit 0 is the root. A service is of one unit, or of the
+ * root and of a unit right below it.
  */
 struct trib_service_tree {
     int units;
-    const int *parent;  /* [units] of a unit; not read for unit 0 */
-    const int *leaf_of; /* [ranks] the unit to which a rank sends */
+    const int *parent;   /* [units] of a unit; not read for unit 0 */
+    const int *first;    /* [units + 1] unit u has services[first[u]] up to first[u + 1] */
+    const int *services; /* each from 0 */
+    const int *leaf_of;  /* [ranks] the unit to which a rank sends */
 };
 
 /*
@@ -95,10 +99,9 @@ struct trib_shape {
     int rank;
     int size; /* ranks, which contribute */
     int root;
-    /* Nodes behind the ranks, which contribute nothing: unit u of shard k is node
-     * size + k * units + u. */
+    /* Nodes behind the ranks, which contribute nothing: service i is node size + i. */
     int services;
-    const struct trib_service_tree *tree; /* NULL: each service is a shard's root */
+    const struct trib_service_tree *tree; /* NULL: one unit of all */
     const struct trib_shape_groups *groups; /* NULL: none are known */
 };
 

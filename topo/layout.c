@@ -96,6 +96,29 @@ void trib_layout_place(const struct trib_layout *layout, int core,
     out->l3 = c->l3;
 }
 
+void trib_layout_bound(const struct trib_layout *layout, const cpu_set_t *cpus,
+                       struct trib_rank_place *out)
+{
+    bool any = false;
+
+    memset(out, 0, sizeof(*out));
+    snprintf(out->host, sizeof(out->host), "%s", layout->host);
+    out->package = out->numa = out->l3 = -1;
+    for (int i = 0; i < layout->n_cores; i++) {
+        const struct trib_layout_core *c = &layout->cores[i];
+        if (c->cpu < 0 || c->cpu >= CPU_SETSIZE || !CPU_ISSET(c->cpu, cpus))
+            continue;
+        if (!any)
+            trib_layout_place(layout, i, out);
+        any = true;
+        out->package = out->package == c->package ? c->package : -1;
+        out->numa = out->numa == c->numa ? c->numa : -1;
+        out->l3 = out->l3 == c->l3 ? c->l3 : -1;
+    }
+    if (out->package < 0)
+        memset(out->nic, 0, sizeof(out->nic));
+}
+
 /* --- without hwloc --- */
 
 /* Core i of n in `parts` equal parts; -1: there are none. */

@@ -226,18 +226,3 @@ int trib_racks_find(const struct trib_racks *racks, const char *host)
 
     return i < 0 ? -1 : racks->hosts[i].rack;
 }
-
-int trib_racks_hops(const struct trib_racks *racks, int a, int b)
-{
-    int hops = 0;
-
-    /* A parent's index is below that of its children, so the larger one is to climb. */
-    while (a != b) {
-        int *climber = a > b ? &a : &b;
-        *climber = racks->switches[*climber].parent;
-        hops++;
-        if (*climber < 0)
-            return -1;
-    }
-    return hops;
-}

@@ -94,7 +94,4 @@ int trib_racks_host(const struct trib_racks *racks, const char *host);
 /** trib_racks_find - the rack of a host, found as above; -1: it has none. */
 int trib_racks_find(const struct trib_racks *racks, const char *host);
 
-/** trib_racks_hops - links between two switches of the tree; -1: nothing joins them. */
-int trib_racks_hops(const struct trib_racks *racks, int a, int b);
-
 #endif

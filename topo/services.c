@@ -2,266 +2,230 @@
 #include "topo/services.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 
-/* What is known of a service while the tree grows. */
-struct service {
-    int rack;
-    int racks; /* that send to it */
-    int parts; /* nodes that it plays */
-    int leaf; /* its node of level 0; -1: none */
+/* What is known of a place while units are made. */
+struct site {
+    int services;
+    int ranks;    /* that send to it */
+    int children; /* sites that send to it */
+    int unit;     /* its number; -1: it is none */
+    int depth;    /* sites above */
+    bool used;
 };
 
-struct planter {
-    const struct trib_tree_ask *ask;
-    struct trib_tree tree;
-    struct service *services;
-    int *first; /* [n_switches + 1] the nodes on top below a switch; the last: of all */
-    int *next; /* [nodes] the next one there; -1: none */
-    int *tops; /* those of one switch */
+struct planner {
+    const struct trib_places *places;
+    struct site *sites; /* [n + 1], the last one is above all places: the root */
+    struct trib_units units;
 };
 
-/* What is not joined is further away than anything. */
-static int hops(const struct planter *p, int a, int b)
-{
-    int n = trib_racks_hops(p->ask->racks, a, b);
+/* --- places --- */
 
-    return n < 0 ? INT_MAX : n;
+static int *room_for(int n)
+{
+    int *p = malloc((size_t)(n > 0 ? n : 1) * sizeof(*p));
+
+    for (int i = 0; p && i < n; i++)
+        p[i] = -1;
+    return p;
 }
 
-static int add_node(struct planter *p, int service, int level)
+trib_status_t trib_places_make(int n, int services, int ranks, struct trib_places *out)
 {
-    int i = p->tree.n++;
-
-    assert(i < 2 * p->ask->n_services);
-    p->tree.nodes[i] =
-        (struct trib_tree_node){.service = service, .parent = -1, .level = level};
-    p->next[i] = -1;
-    p->services[service].parts++;
-    return i;
+    *out = (struct trib_places){.n = n,
+                                .above = room_for(n),
+                                .services = services,
+                                .of_service = room_for(services),
+                                .ranks = ranks,
+                                .of_rank = room_for(ranks)};
+    if (out->above && out->of_service && out->of_rank)
+        return TRIB_OK;
+    trib_places_free(out);
+    return TRIB_ERR_NO_MEMORY;
 }
 
-/* --- leaves --- */
-
-static int nearest_service(const struct planter *p, int rack)
+void trib_places_free(struct trib_places *places)
 {
-    int best = 0;
-    int least = hops(p, rack, p->services[0].rack);
-
-    for (int i = 1; i < p->ask->n_services; i++) {
-        const struct service *s = &p->services[i];
-        int n = hops(p, rack, s->rack);
-        if (n < least || (n == least && s->racks < p->services[best].racks)) {
-            best = i;
-            least = n;
-        }
-    }
-    return best;
+    free(places->above);
+    free(places->of_service);
+    free(places->of_rank);
+    *places = (struct trib_places){0};
 }
 
-static void add_leaves(struct planter *p)
+trib_status_t trib_places_of_racks(const struct trib_racks *racks, const char *const *services,
+                                   int n_services, const char *const *ranks, int n_ranks,
+                                   struct trib_places *out)
 {
-    const struct trib_racks *racks = p->ask->racks;
+    trib_status_t st = trib_places_make(racks->n_switches, n_services, n_ranks, out);
 
-    for (int i = 0; i < racks->n_switches; i++) {
-        int hosts = racks->switches[i].hosts;
-        p->tree.of_rack[i] = -1;
-        if (hosts == 0)
-            continue;
-        int service = nearest_service(p, i);
-        struct service *s = &p->services[service];
-        if (s->leaf < 0)
-            s->leaf = add_node(p, service, 0);
-        s->racks++;
-        p->tree.nodes[s->leaf].hosts += hosts;
-        p->tree.of_rack[i] = s->leaf;
-    }
-}
-
-/* --- parents --- */
-
-/* Is a service below switch `at`? n_switches is above all. */
-static bool is_below(const struct planter *p, int service, int at)
-{
-    int i = p->services[service].rack;
-
-    while (i > at && i >= 0) /* parents have lower numbers */
-        i = p->ask->racks->switches[i].parent;
-    return i == at || at == p->ask->racks->n_switches;
-}
-
-static bool is_among(const struct planter *p, int service, const int *children, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (p->tree.nodes[children[i]].service == service)
-            return true;
-    return false;
-}
-
-/* Of those that play as few parts one that is a child: what it sums need not travel. */
-static int choose_parent(const struct planter *p, int at, const int *children, int n)
-{
-    int best = -1;
-    bool best_among = false;
-
-    for (int i = 0; i < p->ask->n_services; i++) {
-        if (!is_below(p, i, at))
-            continue;
-        int parts = p->services[i].parts;
-        int least = best < 0 ? INT_MAX : p->services[best].parts;
-        bool among = is_among(p, i, children, n);
-        if (parts < least || (parts == least && among && !best_among)) {
-            best = i;
-            best_among = among;
-        }
-    }
-    assert(best >= 0);
-    return best;
-}
-
-static int join(struct planter *p, int at, const int *children, int n)
-{
-    int level = 0;
-    int parent = add_node(p, choose_parent(p, at, children, n), 0);
-
-    for (int i = 0; i < n; i++) {
-        struct trib_tree_node *child = &p->tree.nodes[children[i]];
-        child->parent = parent;
-        level = child->level > level ? child->level : level;
-    }
-    p->tree.nodes[parent].level = level + 1;
-    p->tree.nodes[parent].children = n;
-    return parent;
-}
-
-/* Groups of at most fan_in, as even as can be, become a node each, until one is left.
- */
-static int reduce(struct planter *p, int at, int n)
-{
-    while (n > 1) {
-        int groups = (n + p->ask->fan_in - 1) / p->ask->fan_in;
-        int begin = 0;
-        for (int g = 0; g < groups; g++) {
-            int end = begin + n / groups + (g < n % groups);
-            p->tops[g] = end - begin == 1 ? p->tops[begin]
-                                          : join(p, at, p->tops + begin, end - begin);
-            begin = end;
-        }
-        n = groups;
-    }
-    return p->tops[0];
-}
-
-static void push(struct planter *p, int at, int node)
-{
-    p->next[node] = p->first[at];
-    p->first[at] = node;
-}
-
-/* From the last switch on, so that those below are done before; then what the roots of
- * the racks have becomes one. */
-static void add_parents(struct planter *p)
-{
-    const struct trib_racks *racks = p->ask->racks;
-
-    for (int step = 0; step <= racks->n_switches; step++) {
-        int at =
-            step < racks->n_switches ? racks->n_switches - 1 - step : racks->n_switches;
-        int n = 0;
-        for (int node = p->first[at]; node >= 0; node = p->next[node])
-            p->tops[n++] = node;
-        if (n == 0)
-            continue;
-        int top = reduce(p, at, n);
-        int parent = at < racks->n_switches ? racks->switches[at].parent : -1;
-        if (at < racks->n_switches)
-            push(p, parent < 0 ? racks->n_switches : parent, top);
-    }
-}
-
-/* --- the whole --- */
-
-static trib_status_t find_services(struct planter *p, struct trib_error *err)
-{
-    for (int i = 0; i < p->ask->n_services; i++) {
-        struct service *s = &p->services[i];
-        *s = (struct service){.leaf = -1};
-        s->rack = trib_racks_find(p->ask->racks, p->ask->services[i]);
-        if (s->rack < 0)
-            return trib_fail(err, TRIB_ERR_INVALID,
-                             "the service on %.80s is in no rack: name its host in the "
-                             "file of racks",
-                             p->ask->services[i]);
-    }
+    if (st != TRIB_OK)
+        return st;
+    for (int i = 0; i < racks->n_switches; i++)
+        out->above[i] = racks->switches[i].parent;
+    for (int i = 0; i < n_services; i++)
+        out->of_service[i] = trib_racks_find(racks, services[i]);
+    for (int i = 0; i < n_ranks; i++)
+        out->of_rank[i] = trib_racks_find(racks, ranks[i]);
     return TRIB_OK;
 }
 
-/* Each leaf is on top where its service is, until it is joined. */
-static void plant(struct planter *p)
-{
-    int n_switches = p->ask->racks->n_switches;
+/* --- sites --- */
 
-    for (int i = 0; i <= n_switches; i++)
-        p->first[i] = -1;
-    add_leaves(p);
-    for (int i = p->tree.n - 1; i >= 0; i--)
-        push(p, p->services[p->tree.nodes[i].service].rack, i);
-    add_parents(p);
-    assert(p->tree.nodes[p->tree.n - 1].parent == -1);
+static struct site *root_of(const struct planner *p)
+{
+    return &p->sites[p->places->n];
 }
 
-static bool make_room(struct planter *p)
+/* The site at a place, or the first above that has services; the root's in the end. */
+static int site_at(const struct planner *p, int place)
 {
-    size_t switches = (size_t)p->ask->racks->n_switches;
-    size_t services = (size_t)p->ask->n_services;
-
-    p->services = calloc(services, sizeof(*p->services));
-    p->first = calloc(switches + 1, sizeof(*p->first));
-    p->next = calloc(2 * services, sizeof(*p->next));
-    p->tops = calloc(services, sizeof(*p->tops));
-    p->tree.nodes = calloc(2 * services, sizeof(*p->tree.nodes));
-    p->tree.of_rack = calloc(switches, sizeof(*p->tree.of_rack));
-    return p->services && p->first && p->next && p->tops && p->tree.nodes &&
-           p->tree.of_rack;
+    while (place >= 0 && p->sites[place].services == 0)
+        place = p->places->above[place];
+    return place < 0 ? p->places->n : place;
 }
 
-trib_status_t trib_tree_make(const struct trib_tree_ask *ask, struct trib_error *err,
-                             struct trib_tree *out)
+static int site_above(const struct planner *p, int site)
 {
-    struct planter p = {.ask = ask};
+    return site_at(p, p->places->above[site]);
+}
 
-    if (ask->n_services < 1)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "a tree of services needs at least one");
-    if (ask->fan_in < 2)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "a fan-in of %d joins nothing: it must be 2 at least",
-                         ask->fan_in);
-    trib_status_t status =
-        make_room(&p)
-            ? find_services(&p, err)
-            : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a tree of %d services",
-                        ask->n_services);
-    if (status == TRIB_OK) {
-        plant(&p);
-        *out = p.tree;
-    } else {
-        trib_tree_free(&p.tree);
+static void settle(struct planner *p)
+{
+    const struct trib_places *at = p->places;
+
+    for (int i = 0; i <= at->n; i++)
+        p->sites[i] = (struct site){.unit = -1};
+    for (int i = 0; i < at->services; i++)
+        p->sites[at->of_service[i] < 0 ? at->n : at->of_service[i]].services++;
+    for (int r = 0; r < at->ranks; r++) {
+        int site = site_at(p, at->of_rank[r]);
+        p->sites[site].ranks++;
+        while (site != at->n && !p->sites[site].used) {
+            p->sites[site].used = true;
+            site = site_above(p, site);
+            p->sites[site].children++;
+        }
     }
-    free(p.services);
-    free(p.first);
-    free(p.next);
-    free(p.tops);
-    return status;
 }
 
-void trib_tree_free(struct trib_tree *tree)
+/* What would only hand on: its child takes its place. */
+static void leave_out(struct planner *p)
 {
-    free(tree->nodes);
-    free(tree->of_rack);
-    *tree = (struct trib_tree){0};
+    for (int i = 0; i < p->places->n; i++) {
+        struct site *s = &p->sites[i];
+        if (!s->used || (s->ranks == 0 && s->children == 1))
+            s->services = 0;
+        if (s->services == 0)
+            s->used = false;
+    }
+}
+
+/* The only unit below a root that has nothing else to sum; -1: the root is needed. */
+static int instead_of_root(const struct planner *p)
+{
+    if (root_of(p)->ranks > 0 || root_of(p)->children != 1)
+        return -1;
+    for (int i = 0; i < p->places->n; i++)
+        if (p->sites[i].used && site_above(p, i) == p->places->n)
+            return i;
+    return -1;
+}
+
+/* --- units --- */
+
+static bool is_of(const struct planner *p, int service, int site)
+{
+    const int place = p->places->of_service[service];
+
+    return (place < 0 ? p->places->n : place) == site;
+}
+
+/* Has the root none of its own, those of the units below it are it; without any, all are. */
+static bool is_of_root(const struct planner *p, int service)
+{
+    const int place = p->places->of_service[service];
+
+    if (root_of(p)->services > 0 || place < 0)
+        return place < 0;
+    return root_of(p)->children == 0 ||
+           (p->sites[place].used && site_above(p, place) == p->places->n);
+}
+
+static void add_unit(struct planner *p, int site, int parent)
+{
+    struct trib_units *u = &p->units;
+    int end = u->first[u->n];
+
+    for (int i = 0; i < p->places->services; i++)
+        if (site == p->places->n ? is_of_root(p, i) : is_of(p, i, site))
+            u->services[end++] = i;
+    u->parent[u->n] = parent;
+    p->sites[site].unit = u->n++;
+    u->first[u->n] = end;
+}
+
+/* Those right below units that there are, until no more come. */
+static void add_units(struct planner *p, int root)
+{
+    const int n = p->places->n;
+    bool more = true;
+
+    p->units.first[0] = 0;
+    add_unit(p, root, 0);
+    while (more) {
+        more = false;
+        for (int i = 0; i < n; i++) {
+            if (!p->sites[i].used || p->sites[i].unit >= 0)
+                continue;
+            const int above = p->sites[site_above(p, i)].unit;
+            if (above < 0)
+                continue;
+            add_unit(p, i, above);
+            more = true;
+        }
+    }
+    for (int r = 0; r < p->places->ranks; r++)
+        p->units.of_rank[r] = p->sites[site_at(p, p->places->of_rank[r])].unit;
+}
+
+trib_status_t trib_units_make(const struct trib_places *places, struct trib_error *err,
+                              struct trib_units *out)
+{
+    struct planner p = {.places = places};
+    const int most = places->services + 1; /* a unit has one of its own, or is the root */
+
+    if (places->services < 1)
+        return trib_fail(err, TRIB_ERR_INVALID, "a tree of services needs at least one");
+    p.sites = malloc(((size_t)places->n + 1) * sizeof(*p.sites));
+    p.units.parent = room_for(most);
+    p.units.first = room_for(most + 1);
+    p.units.services = room_for(2 * places->services);
+    p.units.of_rank = room_for(places->ranks);
+    if (!p.sites || !p.units.parent || !p.units.first || !p.units.services ||
+        !p.units.of_rank) {
+        free(p.sites);
+        trib_units_free(&p.units);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a tree of %d services",
+                         places->services);
+    }
+    settle(&p);
+    leave_out(&p);
+    const int instead = instead_of_root(&p);
+    add_units(&p, instead < 0 ? places->n : instead);
+    free(p.sites);
+    *out = p.units;
+    return TRIB_OK;
+}
+
+void trib_units_free(struct trib_units *units)
+{
+    free(units->parent);
+    free(units->first);
+    free(units->services);
+    free(units->of_rank);
+    *units = (struct trib_units){0};
 }

@@ -1,53 +1,66 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tree of services: each rack sends to one near to it, and these to others above,
- * until one has the sum of all.
+ * Services in units: a unit sums for the ranks of a rack, or what units below it have summed,
+ * and its services share the chunks of the vector. One unit is the root.
  */
 #ifndef TOPO_SERVICES_H
 #define TOPO_SERVICES_H
 
 #include "topo/racks.h"
 
-struct trib_tree_ask {
-    const struct trib_racks *racks;
-    const char *const *services; /* the host of each; a host may have several */
-    int n_services;
-    int fan_in; /* nodes that send to one node, at most; from 2 */
-};
-
-/* A part that a service plays: it may sum a rack, and play others further up. */
-struct trib_tree_node {
-    int service;
-    int parent; /* another node; -1: the root */
-    int level; /* 0: hosts send to it; else one more than the highest of its children */
-    int children; /* nodes that send to it */
-    int hosts; /* that send to it: all of its racks */
-};
-
-/* Children stand before their parents; the root is the last. */
-struct trib_tree {
+/* What stands where: places may have services, and are below each other. */
+struct trib_places {
     int n;
-    struct trib_tree_node *nodes;
-    int *of_rack; /* [racks->n_switches] where its hosts send; -1: it has none */
+    int *above;      /* [n] a place; -1: none */
+    int services;
+    int *of_service; /* [services] its place; -1: above all places */
+    int ranks;
+    int *of_rank;    /* [ranks] its place; -1: none */
+};
+
+/* Units behind their parents; unit 0 is the root. */
+struct trib_units {
+    int n;
+    int *parent;  /* [n]; not read for unit 0 */
+    int *first;   /* [n + 1] unit u has services[first[u]] up to first[u + 1], which rise */
+    int *services;
+    int *of_rank; /* [ranks] the unit to which it sends */
 };
 
 /**
- * trib_tree_make - a pure function of what is asked, the same on all that ask alike.
+ * trib_places_of_racks - where services and ranks stand, by the names of their hosts.
  *
- * A rack's hosts send to a service in it, else to the nearest; of equals to the one
- * with the fewest racks, then to the first of the list. Sums meet as low as they can:
- * below each switch they become one. A node above has as many children as the others
- * beside it, or one more; it is played by the service below the same switch that plays
- * the fewest parts, so that those without a rack come first.
- *
- * owner    trib_tree_free, unless it fails
- * errors   TRIB_ERR_INVALID: no service, one on no rack, a fan-in below 2;
- *          TRIB_ERR_NO_MEMORY
+ * A switch is a place; who is on none has none.
+ * owner    trib_places_free, unless it fails: TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_tree_make(const struct trib_tree_ask *ask, struct trib_error *err,
-                             struct trib_tree *out);
+trib_status_t trib_places_of_racks(const struct trib_racks *racks, const char *const *services,
+                                   int n_services, const char *const *ranks, int n_ranks,
+                                   struct trib_places *out);
 
-/** trib_tree_free - a zeroed tree is allowed. */
-void trib_tree_free(struct trib_tree *tree);
+/** trib_places_make - room for so many; nothing is above or at another. Errors as above. */
+trib_status_t trib_places_make(int n, int services, int ranks, struct trib_places *out);
+
+/** trib_places_free - zeroed places are allowed. */
+void trib_places_free(struct trib_places *places);
+
+/**
+ * trib_units_make - who sums what, a pure function of the places.
+ *
+ *   - The services of a place are a unit, for the ranks there and for places below that have
+ *     no service of their own; its parent is the unit of the next place above that has one.
+ *   - The root is the services above all places. Where there is none, it is all services of
+ *     the units that have no parent: these are in two units then.
+ *   - A unit for which there would be nothing to sum but what one unit below sends is left
+ *     out, and so is one below which there is no rank: its services have no part in the job.
+ *
+ * above    places make no circle
+ * owner    trib_units_free, unless it fails
+ * errors   TRIB_ERR_INVALID: no service; TRIB_ERR_NO_MEMORY
+ */
+trib_status_t trib_units_make(const struct trib_places *places, struct trib_error *err,
+                              struct trib_units *out);
+
+/** trib_units_free - zeroed units are allowed. */
+void trib_units_free(struct trib_units *units);
 
 #endif

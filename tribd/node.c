@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "base/wait.h"
+#include "core/service_tree.h"
 #include "tribd/lane.h"
 
 static void wake_server(int fd)
@@ -72,18 +73,34 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
     return trib_config_load(&n->cfg, list, &n->log, err);
 }
 
-/* What it was admitted with bounds what its settings may take: the slots of all its ranks. */
+/* Where it stands above the ranks. */
+static trib_status_t load_tree(struct node *n, const struct trib_control_bytes *bytes,
+                               struct trib_error *err)
+{
+    trib_status_t st = trib_service_tree_unpack(bytes->at, bytes->n, n->ranks, n->services, err,
+                                                &n->tree);
+
+    if (st != TRIB_OK)
+        return st;
+    n->peers = calloc((size_t)(n->ranks + n->services), sizeof(*n->peers));
+    n->n_peers = n->peers ? trib_service_tree_peers(n->tree, n->ranks, n->services, n->index,
+                                                    n->peers)
+                          : -1;
+    return n->n_peers < 0 ? trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job") : TRIB_OK;
+}
+
+/* What it was admitted with bounds what its settings may take: the slots of all its peers. */
 static trib_status_t fits_grant(const struct node *n, const struct trib_control_join *join,
                                 struct trib_error *err)
 {
-    const uint64_t slots = (uint64_t)n->ranks * (uint64_t)n->cfg.window * TRIB_LANES;
+    const uint64_t slots = (uint64_t)n->n_peers * (uint64_t)n->cfg.window * TRIB_LANES;
     const uint64_t bytes = slots * n->cfg.chunk;
 
     if (slots > join->slots)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%d ranks with window %d need %" PRIu64 " slots; the job asked for "
+                         "%d peers with window %d need %" PRIu64 " slots; the job asked for "
                          "%" PRIu32,
-                         n->ranks, n->cfg.window, slots, join->slots);
+                         n->n_peers, n->cfg.window, slots, join->slots);
     if (bytes > join->bytes)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
                          "%" PRIu64 " slots of %zu bytes need %" PRIu64 " bytes; the job asked "
@@ -160,14 +177,15 @@ bool node_give(struct node *n, const struct trib_control_blobs *b)
     return fits;
 }
 
-/* Links to all ranks now: a lane must not wait for a rank that does not answer. */
-static trib_status_t connect_ranks(struct node *n, struct trib_error *err)
+/* Links to all peers now: a lane must not wait for one that does not answer. */
+static trib_status_t connect_peers(struct node *n, struct trib_error *err)
 {
     struct trib_engine *e = &n->channel->engine;
     trib_status_t st = TRIB_OK;
 
-    for (int r = 0; r < n->ranks && st == TRIB_OK && !atomic_load(&n->ending); r++)
-        st = trib_engine_connect(e, r, "its service");
+    for (int r = 0; r < e->size && st == TRIB_OK && !atomic_load(&n->ending); r++)
+        if (n->peers[r])
+            st = trib_engine_connect(e, r, "its service");
     if (st != TRIB_OK)
         (void)trib_fail(err, st, "%s",
                         e->failed ? trib_error_text(&e->failure) : trib_error_text(e->err));
@@ -179,14 +197,14 @@ static void *meet_ranks(void *arg)
     struct node *n = arg;
     struct trib_channel_opts opts = {
         .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
-        .memory = n->plan_memory};
+        .tree = n->tree, .memory = n->plan_memory};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
     trib_status_t st =
         trib_channel_open(&n->cfg, &n->log, &opts, &x, &err, &n->channel);
     if (st == TRIB_OK)
-        st = connect_ranks(n, &err);
+        st = connect_peers(n, &err);
     if (st == TRIB_OK && !atomic_load(&n->ending)) {
         struct trib_transport *t = n->channel->engine.transport;
         n->descriptor = t->ops->descriptor(t);
@@ -227,6 +245,8 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     trib_turns_weigh(&n->share, TRIB_TURNS_WEIGHT_ONE);
     trib_status_t st = load_settings(n, join->settings, err);
     if (st == TRIB_OK)
+        st = load_tree(n, &join->tree, err);
+    if (st == TRIB_OK)
         st = fits_grant(n, join, err);
     if (st == TRIB_OK) {
         errno = trib_thread_start(&thread, meet_ranks, n);
@@ -263,6 +283,8 @@ void node_free(struct node *n)
     }
     pthread_cond_destroy(&n->met);
     pthread_mutex_destroy(&n->mutex);
+    free(n->tree);
+    free(n->peers);
     free(n);
 }
 

@@ -44,6 +44,9 @@ struct node {
     _Atomic uint32_t weight; /* of share, as the server wants it */
     struct watch *watch;     /* of its lane */
     int ranks, services, index;
+    struct trib_service_tree *tree; /* or NULL */
+    bool *peers; /* [ranks + services] with whom it exchanges anything */
+    int n_peers;
     struct trib_config cfg;
     struct trib_log log;
     int wake_fd; /* an eventfd of the server: something for it to look at */
@@ -67,7 +70,7 @@ struct node {
 };
 
 struct node_opts {
-    const struct trib_control_join *join; /* its settings are any text */
+    const struct trib_control_join *join; /* its settings are any text, its tree any bytes */
     struct lane *lane;
     int wake_fd; /* an eventfd of the server */
     const struct trib_log *log;
@@ -77,7 +80,8 @@ struct node_opts {
 /**
  * node_open - of a job that was admitted; its thread begins to meet the ranks.
  *
- * errors    TRIB_ERR_CONFIG: settings that a service does not take; TRIB_ERR_NO_MEMORY,
+ * errors    TRIB_ERR_CONFIG: settings that a service does not take; TRIB_ERR_PROTOCOL: more
+ *           than it asked for, or a tree that is none; TRIB_ERR_NO_MEMORY,
  *           TRIB_ERR_SYSTEM; the sentence is in err
  */
 trib_status_t node_open(const struct node_opts *opts, struct trib_error *err,

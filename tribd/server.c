@@ -155,7 +155,18 @@ static void name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
         snprintf(out, TRIB_JOB_NAME_BYTES, "%s", trib_auth_name(peer.method));
 }
 
-static void ask(struct server *s, struct client *c)
+/* Its tree lies in the frame, and is read when it is admitted. */
+static bool keep_join(struct client *c, const struct trib_control_join *join)
+{
+    c->join = *join;
+    c->tree = malloc(join->tree.n + 1);
+    if (c->tree && join->tree.n > 0)
+        memcpy(c->tree, join->tree.at, join->tree.n);
+    c->join.tree.at = c->tree;
+    return c->tree;
+}
+
+static void ask(struct server *s, struct client *c, const struct trib_control_join *join)
 {
     char user[TRIB_JOB_NAME_BYTES];
     const struct trib_control_join *j = &c->join;
@@ -167,6 +178,10 @@ static void ask(struct server *s, struct client *c)
         return;
     }
     c->asked = true;
+    if (!keep_join(c, join)) {
+        refuse(s, c, "no memory for a job");
+        return;
+    }
     name_user(c, user);
     const struct trib_job_request request = {
         .name = j->job,
@@ -188,8 +203,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
     c->proven = true;
     switch (m->kind) {
     case TRIB_CONTROL_JOIN:
-        c->join = m->join;
-        ask(s, c);
+        ask(s, c, &m->join);
         return;
     case TRIB_CONTROL_BLOBS:
         if (c->node && node_give(c->node, &m->blobs))
@@ -261,6 +275,7 @@ static void free_client(struct server *s, struct client *c)
     if (c->node)
         node_free(c->node);
     who_drop(c->who);
+    free(c->tree);
     if (c->job)
         (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
     if (c->join.job[0])

@@ -35,6 +35,7 @@ struct client {
     uint64_t over_by; /* its node has failed: a goodbye is due by then; 0: it has not */
     uint64_t job; /* of jobs; 0: none */
     struct trib_control_join join;
+    uint8_t *tree; /* of join */
     bool proven; /* who it is */
     bool asked;
     bool left; /* it said goodbye, was refused, or is known to be lost */

@@ -81,7 +81,7 @@ static bool was_used(const struct watch *w, const struct trib_engine *e, int r)
 }
 
 /* A chunk was summed: whose frame was not seen before has come within this step. */
-static void record_lags(struct watch *w)
+static void record_lags(struct watch *w, const struct trib_engine *e)
 {
     const uint64_t now = trib_now_ns();
     uint64_t first = now;
@@ -91,32 +91,38 @@ static void record_lags(struct watch *w)
             first = w->arrivals[r].seen_ns;
     for (int r = 0; r < w->ranks; r++) {
         const uint64_t seen = w->arrivals[r].seen_ns;
+        if (!is_up(&e->links[r]))
+            continue;
         trib_metrics_lag(w->writer, (uint32_t)r, (seen ? seen : now) - first);
     }
 }
 
 void watch_after(struct watch *w, const struct trib_engine *e)
 {
-    bool all = true;
+    bool all = true, any = false;
 
     if (!w)
         return;
-    for (int r = 0; r < w->ranks && all; r++)
+    for (int r = 0; r < w->ranks && all; r++) {
+        if (!is_up(&e->links[r])) /* another service's */
+            continue;
         all = was_used(w, e, r);
-    if (all && e->stats.sums != w->sums)
-        record_lags(w);
+        any = true;
+    }
+    if (all && any && e->stats.sums != w->sums)
+        record_lags(w, e);
     for (int r = 0; r < w->ranks; r++)
         if (was_used(w, e, r))
             w->arrivals[r].seen_ns = 0;
 }
 
 /* The only rank of which nothing has come; -1: there are several, or none. */
-static int32_t awaited(const struct watch *w)
+static int32_t awaited(const struct watch *w, const struct trib_engine *e)
 {
     int32_t one = -1;
 
     for (int r = 0; r < w->ranks; r++) {
-        if (w->arrivals[r].seen_ns)
+        if (w->arrivals[r].seen_ns || !is_up(&e->links[r]))
             continue;
         if (one >= 0)
             return -1;
@@ -186,7 +192,7 @@ static void show_operation(struct watch *w, const struct trib_engine *e)
 
     if (e->head && !e->failed) {
         now.phase = e->head->moved ? TRIB_PHASE_TRANSFER : TRIB_PHASE_START;
-        now.waits_for = awaited(w);
+        now.waits_for = awaited(w, e);
     }
     trib_metrics_operation(w->writer, now);
 }

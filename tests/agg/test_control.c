@@ -26,9 +26,9 @@ static const struct golden golden[] = {
      "2e2f303132333435363738393a3b3c3d3e3f0500302e312e30"},
     {TRIB_CONTROL_AUTH, "54726243010300000400000002616263"},
     {TRIB_CONTROL_JOIN,
-     "5472624301040000390000000700747261696e2d370300616e6e040000000200"
+     "54726243010400003c0000000700747261696e2d370300616e6e040000000200"
      "000001000000010000004000000000000000010000008813000009006368756e"
-     "6b3d36344b"},
+     "6b3d36344b766961"},
     {TRIB_CONTROL_ADMITTED, "54726243010500000c000000400000000000000001000000"},
     {TRIB_CONTROL_QUEUED, "54726243010600000d00000002000000070061207761697473"},
     {TRIB_CONTROL_REFUSED, "547262430107000006000000040066756c6c"},
@@ -92,6 +92,7 @@ static void fill(enum trib_control_kind kind, struct trib_control *m)
         strcpy(m->join.job, "train-7");
         strcpy(m->join.user, "ann");
         strcpy(m->join.settings, "chunk=64K");
+        m->join.tree = (struct trib_control_bytes){(const uint8_t *)"via", 3};
         break;
     case TRIB_CONTROL_ADMITTED:
         m->admitted =
@@ -150,6 +151,21 @@ static trib_status_t read_one(const uint8_t *bytes, size_t n,
 /* Messages ----------------------------------------------------------------------------
  */
 
+/* The bytes that lie elsewhere; NULL: it has none. */
+static struct trib_control_bytes *rest_of(struct trib_control *m)
+{
+    switch (m->kind) {
+    case TRIB_CONTROL_AUTH:
+        return &m->auth.data;
+    case TRIB_CONTROL_BLOBS:
+        return &m->blobs.data;
+    case TRIB_CONTROL_JOIN:
+        return &m->join.tree;
+    default:
+        return NULL;
+    }
+}
+
 static void test_golden(void **state)
 {
     uint8_t expected[256];
@@ -167,11 +183,9 @@ static void test_golden(void **state)
         assert_int_equal(used, n);
         assert_memory_equal(bytes, expected, n);
         assert_status(read_one(expected, n, sender(m.kind), &got), TRIB_OK);
-        if (m.kind == TRIB_CONTROL_AUTH || m.kind == TRIB_CONTROL_BLOBS) {
-            struct trib_control_bytes *data =
-                m.kind == TRIB_CONTROL_AUTH ? &got.auth.data : &got.blobs.data;
-            const struct trib_control_bytes *sent =
-                m.kind == TRIB_CONTROL_AUTH ? &m.auth.data : &m.blobs.data;
+        struct trib_control_bytes *data = rest_of(&got);
+        if (data) {
+            const struct trib_control_bytes *sent = rest_of(&m);
             assert_int_equal(data->n, sent->n);
             assert_memory_equal(data->at, sent->at, sent->n);
             data->at = sent->at;
@@ -196,8 +210,9 @@ static void test_cut_at_every_byte(void **state)
             memcpy(exact, bytes, cut);
             assert_status(trib_control_parse(exact, cut, 0, sender(kind), &frame),
                           TRIB_INPROGRESS);
-            /* A shorter credential is one, too. */
-            if (cut >= TRIB_CONTROL_HEAD_BYTES && kind != TRIB_CONTROL_AUTH)
+            /* A shorter credential is one, too, and so is a shorter tree. */
+            const size_t shortest = kind == TRIB_CONTROL_JOIN ? n - 3 : n;
+            if (cut >= TRIB_CONTROL_HEAD_BYTES && cut < shortest && kind != TRIB_CONTROL_AUTH)
                 assert_status(trib_control_get(kind, exact + TRIB_CONTROL_HEAD_BYTES,
                                                cut - TRIB_CONTROL_HEAD_BYTES, &m),
                               TRIB_ERR_PROTOCOL);
@@ -289,6 +304,7 @@ static void test_limits(void **state)
     REFUSED(TRIB_CONTROL_JOIN, m.join.slots = 0);
     REFUSED(TRIB_CONTROL_JOIN, m.join.bytes = UINT64_MAX);
     REFUSED(TRIB_CONTROL_JOIN, m.join.deadline_ms = 86400001);
+    REFUSED(TRIB_CONTROL_JOIN, m.join.tree.n = TRIB_CONTROL_TREE_MAX + 1);
     REFUSED(TRIB_CONTROL_JOIN, memset(m.join.settings, 'x', sizeof(m.join.settings)));
     REFUSED(TRIB_CONTROL_BLOBS, m.blobs.total = 5);
     REFUSED(TRIB_CONTROL_BLOBS, m.blobs.first = UINT32_MAX);
@@ -310,7 +326,7 @@ static void test_oversize(void **state)
         enum trib_control_kind kind;
         uint32_t longest;
     } rows[] = {{TRIB_CONTROL_HELLO, 130},  {TRIB_CONTROL_WELCOME, 64},
-                {TRIB_CONTROL_AUTH, 1025},  {TRIB_CONTROL_JOIN, 1190},
+                {TRIB_CONTROL_AUTH, 1025},  {TRIB_CONTROL_JOIN, 17574},
                 {TRIB_CONTROL_ERROR, 514},  {TRIB_CONTROL_PLAN, 1030},
                 {TRIB_CONTROL_BLOBS, 32788}};
     uint8_t head[TRIB_CONTROL_HEAD_BYTES] = "TrbC\1";

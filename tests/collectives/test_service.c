@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The service's schedules: stars of one to five shards, and trees of nodes above the ranks. */
+/* The service's schedules: stars of one to five services, and trees of units above the ranks. */
 #include "tests/harness/tribtest.h"
 
 #include "tests/collectives/sweep.h"
@@ -10,6 +10,8 @@ enum { UNITS_MOST = 7, RANKS_MOST = 64 };
 struct tree {
     struct trib_service_tree tree;
     int parent[UNITS_MOST];
+    int first[UNITS_MOST + 1];
+    int services[4 * UNITS_MOST];
     int leaf_of[RANKS_MOST];
 };
 
@@ -20,48 +22,120 @@ static void serve_star(struct trib_shape *shape, int shards)
     shape->services = shards;
 }
 
-/* A root, under it as many leaves as there are racks of three ranks, five at most; the last one
- * below another leaf, so that ranks and leaves have the same parent. */
-static void serve_tree(struct trib_shape *shape, int shards)
+static void add_unit(int parent, int services, int *next)
+{
+    const int u = tree.tree.units++;
+
+    tree.parent[u] = parent;
+    tree.first[u + 1] = tree.first[u];
+    for (int i = 0; i < services; i++)
+        tree.services[tree.first[u + 1]++] = (*next)++;
+}
+
+static int begin(const struct trib_shape *shape)
 {
     int leaves = shape->size < 15 ? (shape->size + 2) / 3 : 5;
 
-    tree.tree = (struct trib_service_tree){leaves + 1, tree.parent, tree.leaf_of};
-    for (int u = 1; u <= leaves; u++)
-        tree.parent[u] = u == leaves && u > 1 ? u - 1 : 0;
+    tree.tree = (struct trib_service_tree){0, tree.parent, tree.first, tree.services, tree.leaf_of};
     for (int r = 0; r < shape->size; r++)
         tree.leaf_of[r] = 1 + r % leaves;
-    shape->tree = &tree.tree;
-    shape->services = shards * tree.tree.units;
+    return leaves;
 }
 
-static uint64_t children(const struct trib_shape *shape, int unit, bool that_get_result)
+/* A root, under it as many leaves as there are racks of three ranks, five at most; the last one
+ * below another leaf, so that ranks and leaves have the same parent. Leaves have other numbers
+ * of services than the root. */
+static void serve_tree(struct trib_shape *shape, int roots)
 {
-    uint64_t n = 0;
+    int leaves = begin(shape), next = 0;
+
+    add_unit(0, roots, &next);
+    for (int u = 1; u <= leaves; u++)
+        add_unit(u == leaves && u > 1 ? u - 1 : 0, 1 + (u + roots) % 3, &next);
+    shape->tree = &tree.tree;
+    shape->services = next;
+}
+
+/* Services of racks alone, which are the root, too; a rank sends to it without a rack's. */
+static void serve_racks(struct trib_shape *shape, int each)
+{
+    int leaves = begin(shape), next = 0;
+
+    add_unit(0, leaves * each, &next);
+    next = 0;
+    for (int u = 1; u <= leaves; u++)
+        add_unit(0, each, &next);
+    if (shape->size > 6)
+        tree.leaf_of[shape->size - 1] = 0;
+    shape->tree = &tree.tree;
+    shape->services = next;
+}
+
+/* Where chunk c goes from a unit. */
+static int owner(const struct trib_shape *shape, int unit, uint32_t c)
+{
+    const struct trib_service_tree *t = shape->tree;
+
+    if (!t)
+        return (int)c % shape->services;
+    return t->services[t->first[unit] + (int)c % (t->first[unit + 1] - t->first[unit])];
+}
+
+/* The service above that one with chunk c; itself: it is the root's. */
+static int above(const struct trib_shape *shape, int service, uint32_t c)
+{
+    for (int u = 1; shape->tree && u < shape->tree->units; u++)
+        if (owner(shape, u, c) == service && owner(shape, 0, c) != service)
+            return owner(shape, shape->tree->parent[u], c);
+    return service;
+}
+
+/* Does the result of chunk c go through that service to a rank? */
+static bool wants(const struct trib_shape *shape, int service, uint32_t c)
+{
+    for (int r = 0; r < shape->size; r++) {
+        int at = owner(shape, shape->tree ? shape->tree->leaf_of[r] : 0, c);
+        if (shape->coll == TRIB_REDUCE && r != shape->root)
+            continue;
+        while (at != service && at != above(shape, at, c))
+            at = above(shape, at, c);
+        if (at == service)
+            return true;
+    }
+    return false;
+}
+
+/* Of chunk c: to how many a service gives its result; -1: it has no part in it. */
+static int below(const struct trib_shape *shape, int service, uint32_t c)
+{
+    bool part = owner(shape, 0, c) == service;
+    int n = 0;
 
     for (int r = 0; r < shape->size; r++)
-        n += (shape->tree ? shape->tree->leaf_of[r] : 0) == unit &&
-             (!that_get_result || shape->coll == TRIB_ALLREDUCE || r == shape->root);
-    for (int v = unit + 1; shape->tree && v < shape->tree->units; v++)
-        n += shape->tree->parent[v] == unit &&
-             (!that_get_result || children(shape, v, true) > 0);
-    return n;
+        n += owner(shape, shape->tree ? shape->tree->leaf_of[r] : 0, c) == service &&
+             (shape->coll == TRIB_ALLREDUCE || r == shape->root);
+    for (int i = 0; i < shape->services; i++)
+        n += i != service && above(shape, i, c) == service && wants(shape, i, c);
+    for (int u = 0; shape->tree && u < shape->tree->units; u++)
+        part |= owner(shape, u, c) == service;
+    return part ? n : -1;
 }
 
 /* Of all elements each goes up once and comes down once on every edge that needs it. */
 static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up, uint64_t *down)
 {
     const struct trib_shape *shape = &sim->shape;
+    const int service = (int)rank - shape->size;
 
-    *up = sweep_all(sim);
+    *up = service < 0 ? sweep_all(sim) : 0;
     *down = 0;
-    if (rank < (uint32_t)shape->size)
-        return;
-    const int units = shape->tree ? shape->tree->units : 1;
-    const int index = (int)rank - shape->size, unit = index % units;
-    const uint64_t elements = trib_sim_chunk(sim, (uint32_t)(index / units));
-    *up = unit > 0 ? elements : 0;
-    *down = elements * children(shape, unit, true);
+    for (uint32_t c = 0; service >= 0 && c < sim->lists[0].n_chunks; c++) {
+        const int n = below(shape, service, c);
+        if (n < 0)
+            continue;
+        *up += above(shape, service, c) == service ? 0 : trib_sim_chunk(sim, c);
+        *down += (uint64_t)n * trib_sim_chunk(sim, c);
+    }
 }
 
 static void test_stars(void **state)
@@ -76,9 +150,11 @@ static void test_stars(void **state)
 static void test_trees(void **state)
 {
     (void)state;
-    for (int shards = 1; shards <= 2; shards++) {
-        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes}, serve_tree, shards);
-        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_tree, shards);
+    for (int n = 1; n <= 2; n++) {
+        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes}, serve_tree, n);
+        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_tree, n);
+        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes}, serve_racks, n);
+        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_racks, n);
     }
 }
 
@@ -90,11 +166,11 @@ static void test_barrier(void **state)
 
     (void)state;
     for (int p = 1; p <= 33; p++) {
-        for (int with_tree = 0; with_tree < 2; with_tree++) {
+        for (int with_tree = 0; with_tree < 3; with_tree++) {
             struct trib_sim sim = {.rounds = 1, .slots = 1, .window = 1};
             shape.size = p;
             shape.tree = NULL;
-            (with_tree ? serve_tree : serve_star)(&shape, 1);
+            (with_tree == 2 ? serve_racks : with_tree ? serve_tree : serve_star)(&shape, 2);
             assert_true(trib_sim_build(&sim, algo, &shape));
             if (!trib_sim_prove(&sim))
                 fail_msg("%d ranks: %s", p, sim.why);
@@ -109,8 +185,9 @@ static void test_barrier(void **state)
 static void test_what_it_cannot(void **state)
 {
     const struct trib_algo *algo = trib_algo_find("service");
-    int parent[] = {0, 0, 3, 0}, leaf_of[] = {1, 2, 3};
-    struct trib_service_tree t = {4, parent, leaf_of};
+    int parent[] = {0, 0, 3, 0}, first[] = {0, 1, 2, 3, 4}, services[] = {0, 1, 2, 3},
+        leaf_of[] = {1, 2, 3};
+    struct trib_service_tree t = {4, parent, first, services, leaf_of};
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 3};
 
     (void)state;
@@ -122,16 +199,31 @@ static void test_what_it_cannot(void **state)
     shape.rank = 3;
     assert_true(algo->can(&shape));
     assert_false(trib_algo_find("ring")->can(&shape));
+    shape.services = 4;
     shape.tree = &t;
-    assert_false(algo->can(&shape)); /* not a multiple of the units */
-    shape.services = 8;
     assert_false(algo->can(&shape)); /* a unit before its parent */
     parent[2] = 1;
     assert_true(algo->can(&shape));
+    shape.services = 3;
+    assert_false(algo->can(&shape)); /* no such service */
+    shape.services = 5;
+    assert_false(algo->can(&shape)); /* one is in no unit */
+    shape.services = 4;
+    services[3] = 2;
+    assert_false(algo->can(&shape)); /* one is in two units */
+    services[3] = 0;
+    shape.services = 3;
+    assert_true(algo->can(&shape)); /* it is the root's, too */
+    parent[3] = 1;
+    assert_false(algo->can(&shape)); /* that unit is not below the root */
+    parent[3] = 0;
     leaf_of[1] = 4;
     assert_false(algo->can(&shape)); /* no such unit */
     leaf_of[1] = 1;
     assert_false(algo->can(&shape)); /* unit 2 has nothing to sum */
+    leaf_of[1] = 2;
+    first[3] = 2;
+    assert_false(algo->can(&shape)); /* unit 2 has no service */
 }
 
 int main(void)

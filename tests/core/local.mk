@@ -19,6 +19,7 @@ core_tests = \
 	tests/core/test_plan \
 	tests/core/test_scale \
 	tests/core/test_service \
+	tests/core/test_service_tree \
 	tests/core/test_split \
 	tests/core/test_threads \
 	tests/core/test_window

@@ -175,10 +175,21 @@ static void test_star(void **state)
 
 static void test_tree(void **state)
 {
-    static const int parent[] = {0, 0, 0}, leaf_of[] = {1, 2, 1, 2};
-    static const struct trib_service_tree tree = {3, parent, leaf_of};
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3}, services[] = {0, 1, 2},
+                     leaf_of[] = {1, 2, 1, 2};
+    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
 
     run(*state, 4, 3, &tree);
+}
+
+/* The services of two racks are the root, too; one has two of them. */
+static void test_racks(void **state)
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6}, services[] = {0, 1, 2, 0, 1, 2},
+                     leaf_of[] = {1, 2, 1};
+    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+
+    run(*state, 3, 3, &tree);
 }
 
 #define ON(test, config) \
@@ -188,7 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON(test_star, "shm"), ON(test_tree, "shm"), ON(test_star, "shm+nomap"),
-        ON(test_star, "tcp"), ON(test_tree, "tcp"),
+        ON(test_star, "tcp"), ON(test_tree, "tcp"), ON(test_racks, "tcp"), ON(test_racks, "shm"),
 #if HAVE_UCX
         ON(test_star, "ucx"),
 #endif

@@ -7,6 +7,8 @@
 #include "core/comm.h"
 #include "core/near.h"
 #include "tests/harness/ranks.h"
+#include "tests/topo/data.h"
+#include "topo/layout.h"
 
 enum { COUNT = 5000 };
 
@@ -57,6 +59,58 @@ static void run(int size, const char *settings, struct expected x)
     assert_int_equal(ranks_run(&job), 0);
 }
 
+/* Two hosts of two packages with four devices each; ranks are bound to blocks of 8 cores, those of
+ * the second host the other way round. Leaders are near to as many devices. */
+static void test_devices(void **state)
+{
+    enum { PER_HOST = 8, SIZE = 2 * PER_HOST };
+    struct trib_comm *comm = calloc(1, sizeof(*comm));
+    struct trib_near_fact facts[SIZE] = {0};
+    struct trib_near_groups near;
+    struct trib_shape shape = {0};
+    struct trib_layout layout;
+
+    (void)state;
+    const trib_status_t st = trib_layout_read(data_path("octo.xml").text, NULL, &layout);
+    if (st == TRIB_ERR_UNSUPPORTED)
+        tribtest_skip("built without hwloc");
+    assert_status(st, TRIB_OK);
+    for (int r = 0; r < SIZE; r++) {
+        const int block = r < PER_HOST ? r : SIZE - 1 - r;
+        struct trib_rank_place place;
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        for (int i = 0; i < 8; i++)
+            CPU_SET(8 * block + i, &cpus);
+        trib_layout_bound(&layout, &cpus, &place);
+        facts[r] = (struct trib_near_fact){.first = r / PER_HOST * PER_HOST, .cores = 64,
+                                           .package = place.package, .numa = place.numa,
+                                           .l3 = place.l3};
+        memcpy(facts[r].nic, place.nic, sizeof(place.nic));
+    }
+    trib_layout_free(&layout);
+    comm->engine.ranks = comm->engine.size = SIZE;
+    comm->cfg.leaders = 4;
+    assert_status(trib_near_make(comm, facts), TRIB_OK);
+    assert_status(trib_near_group(comm, 1 << 20, &near, &shape), TRIB_OK);
+    assert_int_equal(shape.groups->n, 2);
+    for (int l = 0; l < 4; l++) {
+        const int a = shape.groups->leader[l], b = shape.groups->leader[4 + l];
+        char device[16];
+        snprintf(device, sizeof(device), "mlx5_%d", l);
+        assert_string_equal(facts[a].nic, device);
+        assert_string_equal(facts[b].nic, device);
+        assert_int_equal(b, SIZE - 1 - a); /* the same cores of the other host */
+    }
+    trib_near_ungroup(&near);
+    comm->cfg.leaders = 0; /* by itself it takes them all */
+    assert_status(trib_near_group(comm, 64 << 20, &near, &shape), TRIB_OK);
+    assert_int_equal(shape.groups->leaders, 8);
+    trib_near_ungroup(&near);
+    trib_near_free(comm->near);
+    free(comm);
+}
+
 static void test_two_hosts(void **state)
 {
     (void)state;
@@ -82,6 +136,7 @@ static void test_one_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_uneven),
         cmocka_unit_test(test_one_host),

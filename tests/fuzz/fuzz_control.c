@@ -25,7 +25,8 @@ static void check_message(const struct trib_control *m)
         need(m->join.node < m->join.nodes && m->join.ranks > 0 &&
              m->join.ranks <= TRIB_CONTROL_RANKS_MAX &&
              trib_control_job_fits(m->join.job) &&
-             strlen(m->join.settings) <= TRIB_CONTROL_SETTINGS_MAX);
+             strlen(m->join.settings) <= TRIB_CONTROL_SETTINGS_MAX &&
+             m->join.tree.n <= TRIB_CONTROL_TREE_MAX);
     if (m->kind == TRIB_CONTROL_BLOBS)
         need((uint64_t)m->blobs.first + m->blobs.count <= m->blobs.total &&
              (uint64_t)m->blobs.count * m->blobs.each == m->blobs.data.n);

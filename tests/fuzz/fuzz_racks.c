@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any bytes as a file of racks, in each format: a sentence, or a tree that holds
- * together, can be drawn and has a tree of services.
+ * together, can be drawn and has units of services.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -59,23 +59,28 @@ static void check_drawing(const struct trib_racks *r)
     need(text > r->n_switches && dot > text);
 }
 
-/* Up to three services, and the least fan-in. */
+/* Up to three services, and a rank on each host. */
 static void check_services(const struct trib_racks *r)
 {
     const char *services[] = {r->hosts[0].name, r->hosts[r->n_hosts / 2].name,
                               r->hosts[r->n_hosts - 1].name};
-    const struct trib_tree_ask ask = {r, services, 3, 2};
-    struct trib_tree tree;
-    int hosts = 0;
+    const char *ranks[300];
+    struct trib_places places;
+    struct trib_units units;
 
-    need(trib_tree_make(&ask, NULL, &tree) == TRIB_OK);
-    for (int i = 0; i < tree.n; i++) {
-        need(i == tree.n - 1 ? tree.nodes[i].parent == -1 : tree.nodes[i].parent > i);
-        need(tree.nodes[i].children <= 2);
-        hosts += tree.nodes[i].hosts;
+    for (int i = 0; i < r->n_hosts; i++)
+        ranks[i] = r->hosts[i].name;
+    need(trib_places_of_racks(r, services, 3, ranks, r->n_hosts, &places) == TRIB_OK);
+    need(trib_units_make(&places, NULL, &units) == TRIB_OK);
+    need(units.n >= 1 && units.n <= 4 && units.first[units.n] <= 6);
+    for (int u = 0; u < units.n; u++) {
+        need(units.first[u] < units.first[u + 1]);
+        need(u == 0 || (units.parent[u] >= 0 && units.parent[u] < u));
     }
-    need(hosts == r->n_hosts);
-    trib_tree_free(&tree);
+    for (int i = 0; i < r->n_hosts; i++)
+        need(units.of_rank[i] >= 0 && units.of_rank[i] < units.n);
+    trib_units_free(&units);
+    trib_places_free(&places);
 }
 
 static void run(const uint8_t *data, size_t size, const char *format)

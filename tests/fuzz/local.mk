@@ -7,7 +7,7 @@ fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
 	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_model \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
-	tests/fuzz/fuzz_verbs_call
+	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
 tests_fuzz_fuzz_boot_LDADD = $(fuzz_link)
@@ -60,6 +60,10 @@ tests_fuzz_fuzz_put_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_racks_SOURCES = tests/fuzz/fuzz_racks.c
 tests_fuzz_fuzz_racks_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_racks_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_tree_SOURCES = tests/fuzz/fuzz_tree.c
+tests_fuzz_fuzz_tree_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_tree_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_verbs_call_SOURCES = tests/fuzz/fuzz_verbs_call.c
 tests_fuzz_fuzz_verbs_call_LDADD = $(fuzz_link)

@@ -80,6 +80,38 @@ static void test_dual(void **state)
     trib_layout_free(&l);
 }
 
+/* What ranks say that are bound to cores, to a NUMA node, to a package, to none. */
+static void test_bound(void **state)
+{
+    struct trib_layout l;
+    struct trib_rank_place place;
+    cpu_set_t cpus;
+
+    (void)state;
+    read_xml("octo.xml", &l);
+    for (int first = 0; first < 64; first += 4) {
+        CPU_ZERO(&cpus);
+        for (int i = 0; i < 4; i++)
+            CPU_SET(first + i, &cpus);
+        trib_layout_bound(&l, &cpus, &place);
+        assert_true(place.package == first / 32 && place.numa == first / 8 &&
+                    place.l3 == first / 4);
+        assert_string_equal(place.nic, l.nics[trib_layout_nic(&l, first)].name);
+    }
+    CPU_ZERO(&cpus);
+    for (int i = 32; i < 64; i++)
+        CPU_SET(i, &cpus);
+    trib_layout_bound(&l, &cpus, &place);
+    assert_true(place.package == 1 && place.numa == -1 && place.l3 == -1 && place.nic[0]);
+    CPU_SET(0, &cpus);
+    trib_layout_bound(&l, &cpus, &place);
+    assert_true(place.package == -1 && !place.nic[0]);
+    CPU_ZERO(&cpus);
+    trib_layout_bound(&l, &cpus, &place);
+    assert_true(place.package == -1 && place.numa == -1 && !place.nic[0]);
+    trib_layout_free(&l);
+}
+
 static void test_octo(void **state)
 {
     struct trib_layout l;
@@ -213,7 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_machine), cmocka_unit_test(test_dual),
-        cmocka_unit_test(test_octo),    cmocka_unit_test(test_mono),
+        cmocka_unit_test(test_octo), cmocka_unit_test(test_bound),    cmocka_unit_test(test_mono),
         cmocka_unit_test(test_groups),  cmocka_unit_test(test_here),
         cmocka_unit_test(test_errors),
     };

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh
-TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh
+dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
+	tests/tribd/test_tribd_tree.sh
+TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
+	tests/tribd/test_tribd_tree.sh
 EXTRA_DIST += tests/tribd/daemons.sh
 check_PROGRAMS += tests/tribd/test_node
 TESTS += tests/tribd/test_node

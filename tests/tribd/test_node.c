@@ -88,7 +88,7 @@ static void test_refused(void **state)
         const char *why;
     } cases[] = {
         {63, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8", TRIB_ERR_PROTOCOL,
-         "4 ranks with window 8 need 64 slots; the job asked for 63"},
+         "4 peers with window 8 need 64 slots; the job asked for 63"},
         {64, (UINT64_C(64) << 16) - 1, "transport=tcp chunk=64K window=8", TRIB_ERR_PROTOCOL,
          "64 slots of 65536 bytes need 4194304 bytes; the job asked for 4194303"},
         {64, UINT64_C(64) << 16, "transport=tcp chunk=16M window=8", TRIB_ERR_PROTOCOL,

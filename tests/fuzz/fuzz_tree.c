@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any text as TRIB_SERVICE, and any bytes as a tree of services: a sentence, or a tree for
+ * which the schedules of all ranks and services can be built. The first byte says which.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "collectives/collectives.h"
+#include "core/service_tree.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void need(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void check_tree(const struct trib_service_tree *tree, int ranks, int services)
+{
+    static uint8_t bytes[16384];
+    struct trib_service_tree *again;
+    size_t n;
+
+    need(tree->units >= 1 && tree->units <= services + 1);
+    for (int node = 0; node < ranks + services; node++) {
+        const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
+                                         .rank = node,
+                                         .size = ranks,
+                                         .services = services,
+                                         .tree = tree};
+        struct trib_schedule s;
+        char why[200];
+        need(trib_algo_find("service")->build(&shape, &s) == TRIB_OK);
+        need(trib_schedule_check(&s, &shape, why, sizeof(why)) == TRIB_OK);
+        trib_schedule_free(&s);
+    }
+    need(trib_service_tree_pack(tree, ranks, bytes, sizeof(bytes), &n) == TRIB_OK);
+    need(trib_service_tree_unpack(bytes, n, ranks, services, NULL, &again) == TRIB_OK);
+    free(again);
+}
+
+static void quiet(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
+
+static void run_text(const uint8_t *data, size_t size)
+{
+    static const char *const hosts[] = {"x", "y", "n1", "n2.cluster", "n3"};
+    static struct trib_config cfg;
+    static struct trib_service_layout layout;
+    struct trib_error err = {0};
+    struct trib_log log;
+
+    snprintf(cfg.service, sizeof(cfg.service), "%.*s", (int)size, (const char *)data);
+    trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
+    if (trib_service_lay(&cfg, hosts, 5, &log, &err, &layout) != TRIB_OK)
+        need(err.text[0] != '\0');
+    else if (layout.tree)
+        check_tree(layout.tree, 5, layout.n);
+    trib_service_layout_free(&layout);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct trib_service_tree *tree;
+
+    if (size == 0)
+        return 0;
+    if (data[0] == 0) {
+        run_text(data + 1, size - 1);
+        return 0;
+    }
+    const int ranks = 1 + data[0] % 16, services = 1 + data[0] / 16;
+    uint8_t *exact = malloc(size); /* so that ASan sees its end */
+    if (!exact)
+        return 0;
+    memcpy(exact, data + 1, size - 1);
+    if (trib_service_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) == TRIB_OK && tree)
+        check_tree(tree, ranks, services);
+    free(tree);
+    free(exact);
+    return 0;
+}
