@@ -129,12 +129,4 @@ rm -f "$zeros"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
 
-if [ -n "$write" ]; then
-    page=$here/../docs/performance.md
-    sed '/^<!-- bench codec begin/q' "$page" >"$out/page.md"
-    cat "$out/bench.md" >>"$out/page.md"
-    sed -n '/^<!-- bench codec end/,$p' "$page" >>"$out/page.md"
-    cp "$out/page.md" "$page"
-    rm "$out/page.md"
-    echo "wrote docs/performance.md" >&2
-fi
+[ -z "$write" ] || write_section codec "$out/bench.md"

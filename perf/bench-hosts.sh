@@ -45,6 +45,8 @@ unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE
 contenders=(trib)
 # shellcheck source=perf/peers/peers.sh
 . "$here/peers/peers.sh"
+# shellcheck source=perf/benchnet.sh
+. "$here/benchnet.sh"
 ! build_openmpi || contenders+=(openmpi)
 ! build_mpich || contenders+=(mpich)
 ! build_gloo || contenders+=(gloo)
@@ -53,94 +55,11 @@ contenders=(trib)
 
 # Rows "rate,contender,ranks,bytes,samples,batch,p50,min,max" on standard output.
 
-# A rank of COMMAND on each host; rank 0's output.
-job() { # COMMAND…
-    local rank failed=0
-    net_job "$@"
-    for rank in "${!net_pids[@]}"; do
-        net_ended "$limit" "$rank" || net_kill KILL "$rank" "$rank"
-    done
-    for rank in "${!net_pids[@]}"; do
-        net_ended 10 "$rank" && [ "$(net_status "$rank")" = 0 ] && continue
-        failed=1
-        cat "$net_dir/rank$rank.out" >&2
-    done
-    cat "$net_dir/rank0.out"
-    return "$failed"
-}
-
 trib() {
     local options
     mapfile -t options < <(trib_options)
     job "$build/perf/trib-perf" allreduce --memory alloc "${options[@]}" |
         grep -v '^tributary: ' | trib_rows trib
-}
-
-gloo() {
-    local options store failed=0
-    mapfile -t options < <(peer_options gloo)
-    store=$(mktemp -d)
-    # shellcheck disable=SC2016 # each rank's shell expands them
-    job sh -c 'store=$0; exec "$@" -x "$TRIB_RANK:$TRIB_SIZE:$store:eth0"' "$store" \
-        "$out/peers/gloo" "${options[@]}" || failed=1
-    rm -rf "$store"
-    return "$failed"
-}
-
-# A program that enters host number $1, or that of the rank where it is "rank", or, told
-# its name, as mpirun does, the host hostN.
-make_doors() {
-    cat >"$net_dir/door" <<DOOR
-#!/bin/bash
-pids=(${net_pids[*]})
-case \$1 in
-rank) host=\$PMI_RANK command=("\${@:2}") ;;
-*) host=\${1#host} command=(sh -c "\${*:2}") ;;
-esac
-pid=\${pids[host]}
-exec nsenter --target "\$pid" --net --uts --ipc --mount \\
-    --pid="/proc/\$pid/ns/pid_for_children" -- "\${command[@]}"
-DOOR
-    chmod +x "$net_dir/door"
-}
-
-# mpirun stays among this machine's processes, to find the others' name spaces, and has
-# host 0's network and name.
-openmpi() {
-    local n=${#net_pids[@]} i list='' yield=() options
-    mapfile -t options < <(peer_options openmpi)
-    for ((i = 0; i < n; i++)); do list+=${list:+,}host$i:1; done
-    [ "$n" -le "$(nproc)" ] || yield=(--mca mpi_yield_when_idle 1)
-    timeout -k 5 "$limit" nsenter --target "${net_pids[0]}" --net --uts -- mpirun.openmpi -np "$n" \
-        --host "$list" --map-by node --bind-to none --mca plm rsh \
-        --mca plm_rsh_agent "$net_dir/door" --mca oob_tcp_if_include eth0 \
-        --mca btl_tcp_if_include eth0 --mca pml ob1 --mca btl self,tcp "${yield[@]}" \
-        "$out/peers/openmpi" "${options[@]}"
-}
-
-mpich() {
-    local options
-    mapfile -t options < <(peer_options mpich)
-    timeout -k 5 "$limit" mpirun.mpich -n "${#net_pids[@]}" -genv MPIR_CVAR_NOLOCAL 1 \
-        -genv UCX_TLS tcp,self -genv UCX_NET_DEVICES eth0 "$net_dir/door" rank \
-        "$out/peers/mpich" "${options[@]}"
-}
-
-# Its rate in Gbit/s stands where others have their time.
-iperf() {
-    local server gbps
-    net_on 0 timeout 60 iperf3 -s -1 >/dev/null 2>&1 &
-    server=$!
-    sleep 1
-    gbps=$(net_on 1 timeout 60 iperf3 -c "$(net_address 0)" -t 2 -f m |
-        awk '/receiver/ { for (i = 2; i <= NF; i++) if ($i == "Mbits/sec") print $(i - 1) / 1e3 }')
-    wait "$server"
-    echo "iperf3,${#net_pids[@]},0,1,1,$gbps,$gbps,$gbps"
-}
-
-# Launchers speak on standard output, too: only rows count.
-launch() { # RATE CONTENDER
-    "$2" | grep -E '^[a-z0-9-]+(,[0-9.]+){7}$' | sed "s/^/$1,/"
 }
 
 # --- rounds, tables ---------------------------------------------------------------

@@ -23,6 +23,7 @@ function number(x) {
 function size_text(b) {
     if (b >= 1048576 && b % 1048576 == 0) return b / 1048576 " MiB"
     if (b >= 1024 && b % 1024 == 0) return b / 1024 " KiB"
+    if (b >= 1000000 && b % 1000000 == 0) return b / 1000000 " MB"
     return b " B"
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.sh - what the scripts that compare with others share. They source it, and set
-# `rounds`, `limit` (seconds for a launch), `only`, `missing` (what is not measured) and
+# benchlib.sh - what the scripts that compare with others share. They source it, and set `here`
+# (perf/), `rounds`, `limit` (seconds for a launch), `only`, `missing` (what is not measured) and
 # `settings` (of take_arguments).
 # shellcheck disable=SC2154 # these
 
@@ -110,6 +110,22 @@ absent_lines() {
     local name
     for name in "${missing[@]}"; do echo "Not measured here: $name."; done
     for name in "${!late[@]}"; do echo "Ended after ${late[$name]} s: $name."; done
+}
+
+# Puts a file between the lines "<!-- bench NAME begin…" and "<!-- bench NAME end…" of
+# docs/performance.md.
+write_section() { # NAME FILE
+    local page=$here/../docs/performance.md new=$out/page.md
+    [ "$(grep -c "^<!-- bench $1 \(begin\|end\)" "$page")" = 2 ] ||
+        die "docs/performance.md has no place for '$1'"
+    {
+        sed "/^<!-- bench $1 begin/q" "$page"
+        cat "$2"
+        sed -n "/^<!-- bench $1 end/,\$p" "$page"
+    } >"$new"
+    cp "$new" "$page"
+    rm "$new"
+    echo "wrote $1 into docs/performance.md" >&2
 }
 
 # Of new connections.

@@ -67,8 +67,11 @@ EXTRA_DIST += \
 	perf/bench-put.sh \
 	perf/bench-rxe.awk \
 	perf/bench-rxe.sh \
+	perf/bench-service.awk \
+	perf/bench-service.sh \
 	perf/benchlib.awk \
 	perf/benchlib.sh \
+	perf/benchnet.sh \
 	perf/peers/codec_torch.py \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \

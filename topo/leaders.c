@@ -18,6 +18,12 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
+/* Ranks of the largest group wait for each other's cores. */
+static bool crowded(const struct trib_leaders_ask *ask)
+{
+    return ask->cores > 0 && ask->cores < ask->largest;
+}
+
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -42,16 +48,19 @@ static double inside_us(const struct trib_leaders_ask *ask, int leaders, int tur
 
     if (ask->largest < 2)
         return 0;
-    return trib_cost_us(model, &work, ask->cores > 0 && ask->cores < ask->largest);
+    return trib_cost_us(model, &work, crowded(ask));
 }
 
 /* Each leader finishes its part of the shard for the other groups' leaders. `sharing`:
- * leaders of one device. */
+ * leaders of one device. On shared cores a message is the switch to who waits for it, too:
+ * short vectors are better off with few leaders. */
 static double between_us(const struct trib_leaders_ask *ask, int leaders, int turns,
                          int sharing)
 {
+    const enum trib_cost_kind kind =
+        crowded(ask) ? TRIB_COST_SHARED_CORES : TRIB_COST_NETWORK;
     const struct trib_cost_model *model =
-        ask->between ? ask->between : trib_cost_default(TRIB_COST_NETWORK);
+        ask->between ? ask->between : trib_cost_default(kind);
     double groups = ask->groups;
     double shard = (double)ask->bytes / leaders;
     double moved = (groups - 1) / groups * shard * sharing;
@@ -65,7 +74,7 @@ static double between_us(const struct trib_leaders_ask *ask, int leaders, int tu
 
     if (ask->groups < 2)
         return 0;
-    return trib_cost_us(model, &work, ask->cores > 0 && ask->cores < ask->largest);
+    return trib_cost_us(model, &work, crowded(ask));
 }
 
 double trib_leaders_us(const struct trib_leaders_ask *ask, int leaders)

@@ -43,11 +43,18 @@ trib_options() {
     [ -z "$rewrite" ] || echo --rewrite
 }
 
-# Its csv as rows "label,ranks,bytes,samples,batch,p50,min,max".
-trib_rows() { # LABEL
-    awk -F, -v label="$1" '
-        NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-        { print label "," $column["ranks"] "," $column["bytes"] "," \
-              $column["iters"] "," $column["batch"] "," $column["p50_us"] "," \
-              $column["min_us"] "," $column["max_us"] }'
+# Its csv as rows "label,ranks,bytes,samples,batch,p50,min,max", and what COLUMNs have.
+trib_rows() { # LABEL [COLUMN…]
+    awk -F, -v label="$1" -v more="${*:2}" '
+        { sub(/"[^"]*"/, "codec") } # its text may have commas
+        NR == 1 {
+            for (i = 1; i <= NF; i++) column[$i] = i
+            n = split("ranks bytes iters batch p50_us min_us max_us " more, wanted, " ")
+            next
+        }
+        {
+            row = label
+            for (i = 1; i <= n; i++) row = row "," $column[wanted[i]]
+            print row
+        }'
 }

@@ -242,25 +242,31 @@ net_kill() {
     net_on "$2" kill -s "$1" "$(cat "$net_dir/rank$3.pid")"
 }
 
-# net_job COMMAND... - a rank on each host, or on the first $net_job_hosts, in the
-# background: what it says goes to $net_dir/rankI.out, its exit status at last to
-# $net_dir/rankI.status.
+# net_job COMMAND... - $net_job_ranks ranks (1) on each host, or on the first
+# $net_job_hosts, in the background: what one says goes to $net_dir/rankI.out, its exit
+# status at last to $net_dir/rankI.status.
 net_job() {
-    local rank
+    local rank size
 
-    for ((rank = 0; rank < ${net_job_hosts:-${#net_pids[@]}}; rank++)); do
+    size=$(net_job_size)
+    for ((rank = 0; rank < size; rank++)); do
         net_job_start "$rank" "$@"
     done
 }
 
-# net_job_start RANK COMMAND... - one of them, on the host of its number.
+# How many ranks a job has, and on which host one of them is.
+net_job_size() { echo $((${net_job_hosts:-${#net_pids[@]}} * ${net_job_ranks:-1})); }
+net_job_host() { echo $(($1 / ${net_job_ranks:-1})); } # RANK
+
+# net_job_start RANK COMMAND... - one of them.
 net_job_start() {
-    local rank=$1 size=${net_job_hosts:-${#net_pids[@]}}
+    local rank=$1 size
 
     shift
+    size=$(net_job_size)
     rm -f "$net_dir/rank$rank".*
     {
-        net_rank "$rank" "$rank" "$size" "$@" >"$net_dir/rank$rank.out" 2>&1 </dev/null
+        net_rank "$(net_job_host "$rank")" "$rank" "$size" "$@" >"$net_dir/rank$rank.out" 2>&1 </dev/null
         echo $? >"$net_dir/rank$rank.end"
         mv "$net_dir/rank$rank.end" "$net_dir/rank$rank.status"
     } 2>/dev/null &

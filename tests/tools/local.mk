@@ -41,6 +41,7 @@ tests_tools_test_writer_SOURCES = tests/tools/test_writer.c
 tests_tools_test_writer_LDADD = $(PERF_TEST_LIBS)
 
 dist_check_SCRIPTS += \
+	tests/tools/test_bench_service.sh \
 	tests/tools/test_codec.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \
@@ -50,6 +51,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_trib_perf.sh \
 	tests/tools/test_trib_run.sh
 TESTS += \
+	tests/tools/test_bench_service.sh \
 	tests/tools/test_codec.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \

@@ -215,6 +215,20 @@ static void test_choose_cores(void **state)
     assert_in_range(many, 2, 8);
 }
 
+/* Where more ranks than cores exchange short vectors, who is told has to be let onto a core. */
+static void test_choose_crowded(void **state)
+{
+    struct trib_leaders_ask ask = {
+        .groups = 2, .smallest = 4, .largest = 4, .bytes = 64 << 10, .cores = 4};
+
+    (void)state;
+    assert_true(trib_leaders_choose(&ask) > 1);
+    ask.cores = 2;
+    assert_int_equal(trib_leaders_choose(&ask), 1);
+    ask.bytes = 64 << 20;
+    assert_true(trib_leaders_choose(&ask) > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,7 +236,7 @@ int main(void)
         cmocka_unit_test(test_few_ranks_near), cmocka_unit_test(test_all_ranks_lead),
         cmocka_unit_test(test_too_many),       cmocka_unit_test(test_ask),
         cmocka_unit_test(test_cost),           cmocka_unit_test(test_choose),
-        cmocka_unit_test(test_choose_cores),
+        cmocka_unit_test(test_choose_cores),   cmocka_unit_test(test_choose_crowded),
     };
 
     tribtest_deadline(120);

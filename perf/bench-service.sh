@@ -1,0 +1,247 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-service.sh - the aggregation service and groups with leaders, beside our ring, Gloo and Open MPI.
+#
+#   perf/bench-service.sh [OPTION]… [PART]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round, small vectors, few samples: does everything run?
+#   --rounds N        launches of each program [5]
+#   --sizes LIST      bytes, with commas, of dense and blocks [25000000,100000000]
+#   --levels LIST     bytes, with commas, of hierarchy [4 KiB to 64 MiB, by 4]
+#   --rate RATE       of each host's link, both ways, but for hierarchy [1gbit]
+#   --rates LIST      that of hierarchy [1gbit 10gbit]
+#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
+#   --samples N       samples a size and launch [3]
+#   --sample MS       a sample is as many calls as fit this time [20]
+#   --limit S         end a launch after so long [120]
+#   --only LIST       contenders, with commas, as progress names them
+#   --write           write the tables into docs/performance.md, too
+#
+# Parts; without one, all:
+#
+#   dense      f32 through tribd, a shard for each of 4 workers: on 4 hosts of their own, and
+#              co-located, on the workers' hosts. B is the rate that iperf3 has; each worker
+#              sends and receives the vector of S bytes once: the bound is S / B
+#   blocks     inputs of which a part of the blocks is zeros, through tribd by codec blocks,
+#              beside dense vectors
+#   codecs     25 MB through tribd by each codec, and its error, beside dense
+#   hierarchy  2 hosts of 4 ranks: algorithm hierarchical with 1, 2, 4 leaders of a host, or
+#              as many as it chooses, beside the flat ring
+#
+# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all
+# share its cores. A round launches every contender once; in the first, what goes through tribd
+# is compared with an oracle. A job that goes on without the service has failed here. Into OUT_DIR go
+# PART.csv (all launches), PART.md (tables), errors.log.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=5 sizes=25000000,100000000 codec_bytes=25000000 rate=1gbit rates="1gbit 10gbit"
+levels=4096,16384,65536,262144,1048576,4194304,16777216,67108864
+samples=3 sample_ms=20 only='' write='' congestion=cubic
+limit=120
+workers=4
+# shellcheck disable=SC2034 # peers.sh reads them
+place=in rewrite=''
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+# shellcheck source=tests/netns/net.sh
+. "$here/../tests/netns/net.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [sizes]=sizes [levels]=levels [rate]=rate [rates]=rates
+    [congestion]=congestion [samples]=samples [sample]=sample_ms [limit]=limit
+    [only]=only)
+on_quick() {
+    rounds=1 sizes=1000000 codec_bytes=1000000 levels=4096,1048576 samples=2 sample_ms=5 limit=60
+}
+on_write() { write=yes; }
+parts=() words=()
+for word; do
+    case $word in
+    dense | blocks | codecs | hierarchy) parts+=("$word") ;;
+    *) words+=("$word") ;;
+    esac
+done
+take_arguments "${words[@]}"
+[ ${#parts[@]} -gt 0 ] || parts=(dense blocks codecs hierarchy)
+! why=$(net_refused) || die "$why"
+[ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_LEADERS TRIB_SERVICE
+
+# shellcheck source=perf/peers/peers.sh
+. "$here/peers/peers.sh"
+# shellcheck source=perf/benchnet.sh
+. "$here/benchnet.sh"
+has_gloo='' has_openmpi='' has_iperf=''
+if [[ " ${parts[*]} " =~ \ (dense|blocks)\  ]]; then
+    ! build_gloo || has_gloo=yes
+fi
+if [[ " ${parts[*]} " == *" dense "* ]]; then
+    ! build_openmpi || has_openmpi=yes
+    if command -v iperf3 >/dev/null; then has_iperf=yes; else missing+=(iperf3); fi
+fi
+
+# --- tribd ------------------------------------------------------------------------
+
+daemon_up() { # HOST: it listens, or has ended
+    grep -qs "listening at" "$net_dir/tribd$1.log" || ! kill -0 "${daemon_pid[$1]}" 2>/dev/null
+}
+
+# One on each of these hosts; they end with the hosts.
+start_daemons() { # HOST…
+    local host end=$((SECONDS + 30))
+    [ -e "$net_dir/key" ] || (umask 077 && head -c 32 /dev/urandom >"$net_dir/key")
+    for host; do
+        net_on "$host" env "TRIBD_LISTEN=$(net_address "$host"):4700" TRIBD_HTTP= TRIBD_AUTH=key \
+            TRIBD_KEY="$net_dir/key" TRIBD_THREADS=1 "$build/tribd/tribd" \
+            >"$net_dir/tribd$host.log" 2>&1 </dev/null &
+        daemon_pid[host]=$!
+    done
+    for host; do
+        until daemon_up "$host" || [ "$SECONDS" -gt "$end" ]; do sleep 0.05; done
+        grep -qs "listening at" "$net_dir/tribd$host.log" && continue
+        cat "$net_dir/tribd$host.log" >&2
+        return 1
+    done
+}
+daemon_pid=()
+
+# What jobs are told of the tribd of these hosts.
+services() { # HOST…
+    local host list=''
+    for host; do list+=${list:+,}$(net_address "$host"):4700; done
+    echo "$list"
+}
+
+# --- one launch -------------------------------------------------------------------
+
+# Rows "case,contender,ranks,bytes,samples,batch,p50,min,max[,nmse,wire bytes]".
+
+# Warnings, of a service that it does not have, say, make it fail.
+ours() { # LABEL ARGUMENT…
+    local options rows
+    mapfile -t options < <(trib_options)
+    rows=$(job "$build/perf/trib-perf" allreduce --memory alloc "${options[@]}" "${@:2}") ||
+        return 1
+    if grep '^tributary: ' <<<"$rows" >&2; then return 1; fi
+    trib_rows "$1" nmse wire_bytes <<<"$rows"
+}
+
+served() { # LABEL SERVICES ARGUMENT…
+    local check=()
+    [ "$round" -gt 1 ] || check=(--check)
+    TRIB_SERVICE=$2 TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$net_dir/key \
+        ours "$1" --algorithm service "${check[@]}" "${@:3}"
+}
+
+# Each contender once; what stands behind its name makes its rows.
+contend() { # CASE CONTENDER COMMAND…
+    ! wanted "$2" || launch_probed "$round" "$part, $1, $2" launch "$1" "${@:3}"
+}
+
+# --- parts ------------------------------------------------------------------------
+
+open_hosts() { # HOSTS
+    net_open "$1" 1500 4 || die "the hosts cannot be made"
+    net_rate "$rate" || die "the rate $rate cannot be set"
+    net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
+    make_doors
+}
+
+# 4 workers on the first hosts; tribd on 4 more and, for dense, on these, too.
+open_star() {
+    open_hosts $((2 * workers))
+    net_job_hosts=$workers net_job_ranks=1
+    start_daemons 4 5 6 7 || die "tribd does not start"
+    apart=$(services 4 5 6 7)
+}
+
+round_dense() {
+    [ -z "$has_iperf" ] || launch_probed "$round" "$part, $rate, iperf3" launch "$rate" iperf
+    contend "$rate" tribd served tribd "$apart"
+    contend "$rate" tribd-here served tribd-here "$together"
+    contend "$rate" ring ours ring --algorithm ring
+    [ -z "$has_gloo" ] || contend "$rate" gloo gloo
+    [ -z "$has_openmpi" ] || contend "$rate" openmpi openmpi
+}
+
+round_blocks() {
+    local density
+    contend dense tribd served tribd "$apart"
+    [ -z "$has_gloo" ] || contend dense gloo gloo
+    for density in 0.01 0.1 0.5 1; do
+        contend "$density-same" sparse served sparse "$apart" --codec blocks --density "$density,same"
+    done
+    for density in 0.01 0.1 0.5; do
+        contend "$density-own" sparse served sparse "$apart" --codec blocks --density "$density"
+    done
+}
+
+round_codecs() {
+    local codec sizes=$codec_bytes
+    contend none tribd served tribd "$apart"
+    for codec in int8 thc qsgd topk:ratio=0.01; do
+        contend "$codec" tribd served tribd "$apart" --codec "$codec"
+    done
+}
+
+round_hierarchy() {
+    local leaders sizes=$levels
+    contend "$rate" ring ours ring --algorithm ring
+    for leaders in 1 2 4; do
+        TRIB_LEADERS=$leaders contend "$rate" "leaders-$leaders" ours "leaders-$leaders" \
+            --algorithm hierarchical
+    done
+    contend "$rate" leaders-auto ours leaders-auto --algorithm hierarchical
+    contend "$rate" auto ours auto --algorithm auto
+}
+
+# All rounds of a part on hosts that are open.
+run_rounds() {
+    for ((round = 1; round <= rounds; round++)); do "round_$part"; done
+    net_close
+}
+
+run_part() {
+    local rate=$rate rates=$rates
+    if [ "$part" != hierarchy ]; then
+        open_star
+        [ "$part" != dense ] || start_daemons 0 1 2 3 || die "tribd does not start"
+        together=$(services 0 1 2 3)
+        run_rounds
+        return
+    fi
+    for rate in $rates; do
+        open_hosts 2
+        net_job_hosts=2 net_job_ranks=4
+        run_rounds
+    done
+}
+
+tables() {
+    machine_line
+    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "launches of each program, interleaved; a launch takes $samples samples a size, each as"
+    echo "many calls as fit $sample_ms ms (at least one), timed on the slowest rank."
+    absent_lines
+    awk -v part="$part" -v workers="$workers" -f "$here/benchlib.awk" \
+        -f "$here/bench-service.awk" "$runs"
+}
+
+# --- all --------------------------------------------------------------------------
+
+trap net_close EXIT
+trap 'exit 130' INT TERM HUP
+for part in "${parts[@]}"; do
+    runs=$out/$part.csv
+    echo "round,before,after,case,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,nmse,wire_bytes" \
+        >"$runs"
+    run_part
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+    tables >"$out/$part.md"
+    cat "$out/$part.md"
+    [ -z "$write" ] || write_section "service $part" "$out/$part.md"
+done
+echo "written to $out: ${parts[*]/%/.md}, ${parts[*]/%/.csv}, errors.log" >&2
