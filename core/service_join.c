@@ -111,7 +111,7 @@ static void fill_join(const struct sponsor *s, int node, struct trib_control *m)
     j->ranks = ranks;
     j->nodes = (uint32_t)s->n;
     j->node = (uint32_t)node;
-    j->weight = 1;
+    j->weight = (uint32_t)home->cfg.service_weight;
     j->slots = ranks * (uint32_t)home->cfg.window * TRIB_LANES;
     j->bytes = (uint64_t)j->slots * home->cfg.chunk;
     j->deadline_ms = (uint32_t)home->cfg.service_wait_ms;
