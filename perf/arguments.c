@@ -3,6 +3,7 @@
  * The command line of the collectives.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "perf/options.h"
@@ -128,6 +129,24 @@ bool perf_set_chunk(const struct perf_option *option, void *to, const char *valu
     return false;
 }
 
+bool perf_set_density(const struct perf_option *option, void *to, const char *value,
+                      FILE *err)
+{
+    struct perf_args *args = to;
+    char *end;
+    (void)option;
+    args->density = strtod(value, &end);
+    args->same_blocks = strcmp(end, ",same") == 0;
+    if (end != value && (*end == '\0' || args->same_blocks) && args->density > 0 &&
+        args->density <= 1)
+        return true;
+    fprintf(err,
+            "trib-perf: --density '%s' is not a part above 0 and up to 1, such as 0.01 or "
+            "0.01,same.\n",
+            value);
+    return false;
+}
+
 bool perf_set_memory(const struct perf_option *option, void *to, const char *value,
                        FILE *err)
 {
@@ -155,6 +174,8 @@ static const struct perf_option options[] = {
      "bytes: 8,64K,16M or from:to:factor [8:64M:4]"},
     {"--dtype", "NAME", set_dtype, 0, 0, "f32 f64 f16 bf16 i8 i32 i64 [f32]"},
     {"--op", "NAME", set_op, 0, 0, "sum mean min max prod [sum]"},
+    {"--density", "D[,same]", perf_set_density, 0, 0,
+     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks [1]"},
     {"--root", "RANK", perf_set_int, AT(root), 0, "of reduce and broadcast [0]"},
     {"--codec", "TEXT", perf_set_codec, 0, 0,
      "such as topk:ratio=0.01; trib-info --codecs lists them"},
@@ -254,11 +275,13 @@ static bool check_applies(struct perf_args *args, FILE *err)
     bool rooted = coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
     bool data = args->sizes.n != 0 || args->codec != NULL || args->feedback != NULL ||
                 args->algorithm != NULL || args->chunk != 0 || args->dtype_named || args->op_named ||
-                args->memory != PERF_MEMORY_ALLOC || args->in_place || args->rewrite;
+                args->memory != PERF_MEMORY_ALLOC || args->in_place || args->rewrite ||
+                args->density < 1;
 
     if (coll == TRIB_BARRIER && data) {
         fputs("trib-perf: a barrier moves no data: leave out --sizes, --dtype, --op, "
-              "--codec, --feedback, --algorithm, --chunk, --memory, --in-place and --rewrite.\n",
+              "--density, --codec, --feedback, --algorithm, --chunk, --memory, --in-place "
+              "and --rewrite.\n",
               err);
         return false;
     }
@@ -343,6 +366,7 @@ void perf_args_init(struct perf_args *args, int argc, char **argv)
         .argv = argv,
         .warmup = -1,
         .root = -1,
+        .density = 1,
         .sample_s = 10e-6,
         .configured_codec = "none",
         .configured_feedback = "codec",

@@ -209,6 +209,8 @@ static void describe(struct perf_operation *op, size_t bytes)
         .root = args->root,
         .loss = loss_of(args),
         .seed = bytes + 1,
+        .empty = 1 - args->density,
+        .same_blocks = args->same_blocks,
     };
     if (op->oracle.loss.feedback && args->call != PERF_CALL_PLAN &&
         repeats(args, bytes))

@@ -51,6 +51,8 @@ bool perf_set_codec(const struct perf_option *option, void *args, const char *va
                     FILE *err);
 bool perf_set_chunk(const struct perf_option *option, void *args, const char *value,
                     FILE *err);
+bool perf_set_density(const struct perf_option *option, void *args, const char *value,
+                      FILE *err);
 bool perf_set_memory(const struct perf_option *option, void *args, const char *value,
                      FILE *err); /* enum perf_memory */
 

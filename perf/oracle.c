@@ -168,18 +168,31 @@ static double about_normal(uint64_t bits)
     return (((double)sum + fraction) / 65536 - 2) * 1.7320508;
 }
 
+static bool block_empty(const struct perf_oracle *o, int rank, size_t block)
+{
+    uint64_t whose = o->same_blocks ? 0 : (uint64_t)rank + 1;
+    uint64_t key = mix(o->seed * 0x10003u + whose);
+    return (double)(mix(key + block) >> 11) < o->empty * 0x1p53;
+}
+
 void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
                       void *out)
 {
     uint64_t key = mix(o->seed * 0x10001u + (uint64_t)rank + 1);
+    bool empty = false;
     for (size_t i = 0; i < n; i++) {
-        uint64_t bits = mix(key + first + i);
+        size_t at = first + i;
+        if (o->empty > 0 && (i == 0 || at % PERF_ORACLE_BLOCK == 0))
+            empty = block_empty(o, rank, at / PERF_ORACLE_BLOCK);
+        uint64_t bits = mix(key + at);
         union number number = {.i = bits};
         if (!is_integer(o->dtype)) {
             number.f = about_normal(bits);
             if (o->op == TRIB_PROD)
                 number.f = 1 + number.f / 8;
         }
+        if (empty)
+            number.i = 0; /* of floats 0.0, too */
         store(o->dtype, out, i, number);
     }
 }
@@ -389,7 +402,9 @@ static void judge_whole(struct judging *j)
     struct perf_verdict *out = j->out;
     j->whole.parts = j->parts;
     out->error2_limit = perf_error_limit(&j->passage, &j->whole);
-    out->lost = (uint64_t)perf_parts_lost(&j->passage, &j->whole);
+    /* Who selects may have too few elements to select from, and the same as others. */
+    if (j->o->loss.kind != PERF_LOSS_SELECTED || j->o->empty <= 0)
+        out->lost = (uint64_t)perf_parts_lost(&j->passage, &j->whole);
     out->wrong += out->lost + !(out->error2 <= out->error2_limit);
 }
 

@@ -13,6 +13,9 @@
 
 #include "perf/loss.h"
 
+/* Elements that are all zeros, or of which none need be. */
+#define PERF_ORACLE_BLOCK 256
+
 /* Inputs are a function of (seed, rank, element): each rank can make all of them. */
 struct perf_oracle {
     trib_coll_t coll;
@@ -24,6 +27,8 @@ struct perf_oracle {
     int root;
     struct perf_loss loss; /* none: an element may be off by rounding only */
     uint64_t seed;
+    double empty; /* part of the blocks of an input that is zeros, by chance; 0: none */
+    bool same_blocks; /* of all ranks; else each has blocks of its own */
 };
 
 struct perf_verdict {

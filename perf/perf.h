@@ -51,6 +51,8 @@ struct perf_args {
     bool op_named;
     bool dtype_named;
     struct perf_sizes sizes;
+    double density; /* part of the blocks of an input that is not zeros */
+    bool same_blocks; /* of all ranks */
     long iters; /* samples a size; 0: as many as fit half a second */
     long warmup; /* calls; -1: by size */
     double sample_s; /* a sample lasts at least so long */

@@ -51,6 +51,8 @@ static void table_open(const struct perf_writer *w)
                fed ? perf_feedback_text(args) : "", fed ? ", " : "",
                perf_algorithm_text(args), memory_text(args),
                args->in_place ? "in place" : "out of place");
+    if (args->density < 1)
+        printf(", density %g%s", args->density, args->same_blocks ? " (same blocks)" : "");
     printf(", %s, %d rank%s, tributary %s\n",
            args->call == PERF_CALL_PLAN ? "plan" : "blocking calls", w->ranks,
            w->ranks == 1 ? "" : "s", trib_version());
@@ -101,7 +103,8 @@ static void csv_header(FILE *f)
 {
     fputs("collective,algorithm,codec,dtype,op,ranks,bytes,iters,p50_us,p99_us,p999_us,"
           "min_us,max_us,algbw_GBps,busbw_GBps,wire_bytes,nmse,wrong,"
-          "mean_us,batch,count,ratio,cpu_us,memory,in_place,call,version\n",
+          "mean_us,batch,count,ratio,cpu_us,memory,in_place,call,density,same_blocks,"
+          "version\n",
           f);
 }
 
@@ -121,9 +124,10 @@ static void csv_row(const struct perf_writer *w, const struct perf_result *r)
         fprintf(f, ",%.6g,%.0f", r->nmse, r->wrong);
     else
         fputs(",,", f);
-    fprintf(f, ",%.4f,%ld,%zu,%.4f,%.4f,%s,%d,%s,%s\n", us->mean, r->batch, r->count,
-            r->ratio, r->cpu_us, memory_text(args), args->in_place,
-            args->call == PERF_CALL_PLAN ? "plan" : "blocking", trib_version());
+    fprintf(f, ",%.4f,%ld,%zu,%.4f,%.4f,%s,%d,%s,%g,%d,%s\n", us->mean, r->batch,
+            r->count, r->ratio, r->cpu_us, memory_text(args), args->in_place,
+            args->call == PERF_CALL_PLAN ? "plan" : "blocking", args->density,
+            args->same_blocks, trib_version());
     fflush(f);
 }
 
@@ -154,14 +158,15 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
 {
     const struct perf_args *args = w->args;
     json_t *run = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b}", "collective",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b, s:f, s:b}", "collective",
         trib_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype), "op",
         op_text(args), "codec", perf_codec_text(args), "feedback",
         perf_feedback_text(args), "algorithm",
         perf_algorithm_text(args), "ranks", w->ranks, "memory", memory_text(args),
         "in_place", args->in_place, "call",
         args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync,
-        "rewrite", args->rewrite);
+        "rewrite", args->rewrite, "density", args->density, "same_blocks",
+        args->same_blocks);
     json_t *memory =
         json_pack("{s:I, s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
                   "slot_bytes", (json_int_t)stats->slot_bytes, "peers",

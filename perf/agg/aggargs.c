@@ -98,6 +98,8 @@ static const struct perf_option options[] = {
     {"--weights", "LIST", set_weights, 0, 0,
      "of jobs at the service, which take them in turn, 1 to 100 [1]"},
     {"--chunk", "SIZE", perf_set_chunk, 0, 0, "bytes of a chunk"},
+    {"--density", "D[,same]", perf_set_density, 0, 0,
+     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks [1]"},
     {"--memory", "KIND", perf_set_memory, AT(each.memory), 0,
      "alloc (trib_alloc), malloc, register [alloc]"},
     {"--seconds", "S", set_seconds, 0, 0, "of a round [3]"},

@@ -32,9 +32,13 @@ static void table_open(const struct agg_report *r)
 {
     const struct agg_args *args = r->args;
 
-    printf("agg, %d job%s of %d worker%s, codec %s, %s, tributary %s\n", args->jobs,
-           args->jobs == 1 ? "" : "s", args->workers, args->workers == 1 ? "" : "s", r->codecs,
-           args->service != NULL ? args->service : "a tribd of its own", trib_version());
+    printf("agg, %d job%s of %d worker%s, codec %s", args->jobs, args->jobs == 1 ? "" : "s",
+           args->workers, args->workers == 1 ? "" : "s", r->codecs);
+    if (args->each.density < 1)
+        printf(", density %g%s", args->each.density,
+               args->each.same_blocks ? " (same blocks)" : "");
+    printf(", %s, tributary %s\n", args->service != NULL ? args->service : "a tribd of its own",
+           trib_version());
     printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s %6s %9s%s\n", "size", "operations", "input",
            "p50", "p95", "p99", "max", "workers", "tribd", "jain", "fell back",
            args->each.check ? "     nmse      wrong" : "");
@@ -69,7 +73,7 @@ static void table_row(const struct agg_report *r, const struct agg_result *p)
 
 static void csv_header(FILE *f)
 {
-    fputs("jobs,workers,codec,chunk,bytes,seconds,operations,GBps,samples,p50_us,p95_us,p99_us,"
+    fputs("jobs,workers,codec,chunk,density,same_blocks,bytes,seconds,operations,GBps,samples,p50_us,p95_us,p99_us,"
           "max_us,workers_cpu_s_per_GB,tribd_cpu_s_per_GB,tribd_elements_per_cpu_s,jain,"
           "jain_codec,fell_back,jobs_lost,jobs_failed,nmse,wrong,version\n",
           f);
@@ -88,8 +92,8 @@ static void csv_row(const struct agg_report *r, const struct agg_result *p)
     const struct agg_args *args = r->args;
     FILE *f = r->out.csv;
 
-    fprintf(f, "%d,%d,\"%s\",%zu,%zu,%.4f,%llu,%.6f,%zu", args->jobs, args->workers, r->codecs,
-            args->each.chunk, p->bytes, p->seconds, (unsigned long long)p->operations, p->GBps,
+    fprintf(f, "%d,%d,\"%s\",%zu,%g,%d,%zu,%.4f,%llu,%.6f,%zu", args->jobs, args->workers,
+            r->codecs, args->each.chunk, args->each.density, args->each.same_blocks, p->bytes, p->seconds, (unsigned long long)p->operations, p->GBps,
             p->us.n);
     fprintf(f, ",%.2f,%.2f,%.2f,%.2f,%.6f", p->us.p50, p->us.p95, p->us.p99, p->us.max,
             p->workers_cpu);
@@ -150,9 +154,10 @@ static json_t *json_run(const struct agg_report *r)
     const struct agg_args *args = r->args;
     const char *service = args->service != NULL ? args->service : "its own";
 
-    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:s, s:f, s:I}", "command", "agg", "jobs",
+    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:b, s:s, s:f, s:I}", "command", "agg", "jobs",
                      args->jobs, "workers", args->workers, "codec", r->codecs, "chunk_bytes",
-                     (json_int_t)args->each.chunk, "service", service, "seconds", args->seconds,
+                     (json_int_t)args->each.chunk, "density", args->each.density,
+                     "same_blocks", args->each.same_blocks, "service", service, "seconds", args->seconds,
                      "iters", (json_int_t)args->each.iters);
 }
 

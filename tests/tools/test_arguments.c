@@ -34,7 +34,26 @@ static void test_defaults(void **state)
     assert_int_equal(args.call, PERF_CALL_BLOCKING);
     assert_int_equal(args.ranks, 0);
     assert_string_equal(perf_codec_text(&args), "none");
+    assert_true(args.density == 1.0);
     perf_args_free(&args);
+}
+
+static void test_density(void **state)
+{
+    struct perf_args args;
+
+    (void)state;
+    parse("allreduce --density 0.25", &args);
+    assert_true(args.density == 0.25 && !args.same_blocks);
+    perf_args_free(&args);
+    parse("allreduce --density 0.25,same", &args);
+    assert_true(args.density == 0.25 && args.same_blocks);
+    perf_args_free(&args);
+    assert_refused("allreduce --density 0", "above 0 and up to 1");
+    assert_refused("allreduce --density 1.5", "above 0 and up to 1");
+    assert_refused("allreduce --density nan", "above 0 and up to 1");
+    assert_refused("allreduce --density 0.5,sam", "above 0 and up to 1");
+    assert_refused("barrier --density 0.5", "leave out --sizes, --dtype, --op, --density");
 }
 
 static void test_all(void **state)
@@ -141,7 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
         cmocka_unit_test(test_plan),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_density),  cmocka_unit_test(test_nearest),
     };
 
     tribtest_deadline(180);

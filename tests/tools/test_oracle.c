@@ -107,6 +107,51 @@ static void test_inputs(void **state)
     assert_true(sum2 > 50 && sum2 < 200);
 }
 
+/* Blocks that a sparse input has, of `blocks`; each is zeros, or as the dense one has it. */
+static int blocks_left(const struct perf_oracle *o, int rank, int blocks, bool *left)
+{
+    static double in[400 * PERF_ORACLE_BLOCK], dense_in[400 * PERF_ORACLE_BLOCK];
+    static const double zeros[PERF_ORACLE_BLOCK];
+    struct perf_oracle dense = *o;
+    size_t n = (size_t)blocks * PERF_ORACLE_BLOCK, got = 0, step = 1000;
+    int count = 0;
+
+    dense.empty = 0;
+    perf_oracle_fill(&dense, rank, 0, n, dense_in);
+    for (; got < n; got += step)
+        perf_oracle_fill(o, rank, got, n - got < step ? n - got : step, in + got);
+    for (int b = 0; b < blocks; b++) {
+        const double *at = in + b * PERF_ORACLE_BLOCK;
+
+        left[b] = memcmp(at, zeros, sizeof(zeros)) != 0;
+        count += left[b];
+        if (left[b])
+            assert_memory_equal(at, dense_in + b * PERF_ORACLE_BLOCK, sizeof(zeros));
+    }
+    return count;
+}
+
+static void test_density(void **state)
+{
+    struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_F64, TRIB_SUM);
+    bool left[2][400];
+    int shared = 0;
+
+    (void)state;
+    o.empty = 0.75;
+    for (int rank = 0; rank < 2; rank++) {
+        int count = blocks_left(&o, rank, 400, left[rank]);
+        assert_in_range(count, 60, 140); /* 100, ± 4.6 standard deviations */
+    }
+    for (int b = 0; b < 400; b++)
+        shared += left[0][b] && left[1][b];
+    assert_in_range(shared, 5, 50); /* 25 by chance */
+    o.same_blocks = true;
+    blocks_left(&o, 0, 400, left[0]);
+    blocks_left(&o, 1, 400, left[1]);
+    assert_memory_equal(left[0], left[1], sizeof(left[0]));
+}
+
 /* 16-bit floats, by the values that the standard gives their bits. */
 static void test_half_formats(void **state)
 {
@@ -238,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_damage_is_seen),
         cmocka_unit_test(test_missing_rank_is_seen),
         cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_density),
         cmocka_unit_test(test_half_formats),
         cmocka_unit_test(test_wrapping_mean),
         cmocka_unit_test(test_min_and_max),

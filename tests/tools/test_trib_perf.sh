@@ -76,6 +76,19 @@ try "a broadcast has no feedback" 2 "sums nothing" broadcast -n 2 --codec topk \
     --feedback ef14
 try "a broadcast has no op" 0 "broadcast f32, codec none" broadcast -n 2 --iters 3 \
     --sizes 8
+# A tenth of the blocks is what is sent; where each rank draws its own, sums have more.
+for density in 0.1,same 0.1; do
+    try "sparse inputs, $density" 0 "density 0.1" allreduce -n 3 --check --codec blocks \
+        --density "$density" --iters 3 --warmup 1 --sizes 1M
+    awk -v least="$([ "$density" = 0.1 ] && echo 3 || echo 7)" '
+        /1 MiB/ { seen = 1; if ($(NF - 2) < least || $(NF - 2) > 14) bad = 1 }
+        END { exit bad || !seen }' "$said"
+    result $? "sparse inputs, $density: they are sent as such"
+done
+for codec in none topk:ratio=0.05 int8 qsgd thc; do
+    try "sparse inputs by codec $codec" 0 "codec $codec," allreduce -n 3 --check --in-place \
+        --codec "$codec" --density 0.02,same --iters 3 --warmup 1 --sizes 8,1M
+done
 for memory in alloc malloc; do
     try "more than any host holds, by $memory" 2 "GiB of memory free" \
         allreduce -n 2 --memory "$memory" --sizes 1000000G
