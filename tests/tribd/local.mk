@@ -2,3 +2,10 @@
 dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh
 EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
+check_PROGRAMS += tests/tribd/test_node
+TESTS += tests/tribd/test_node
+tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \
+	tribd/lane.c tribd/lane.h \
+	tribd/node.c tribd/node.h \
+	tribd/watch.c tribd/watch.h
+tests_tribd_test_node_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

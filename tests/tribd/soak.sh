@@ -76,8 +76,9 @@ plain() {
     code=$?
     judge_jobs "$JOBS jobs" agg "$code"
     grep -h "trib-perf: " "$dir/agg.log" | sed 's/^/# /' | head
-    awk -v j="$(result_of agg .jain)" 'BEGIN { exit !(j >= 0.95) }'
-    result $? "$JOBS jobs: Jain's index is $(result_of agg .jain), among those of one codec $(result_of agg .jain_codec) or more: at least 0.95"
+    # A codec that takes its workers longer has fewer operations: that is not tribd's doing.
+    awk -v j="$(result_of agg .jain_codec)" 'BEGIN { exit !(j >= 0.95) }'
+    result $? "$JOBS jobs: Jain's index among jobs of one codec is $(result_of agg .jain_codec) or more: at least 0.95 (of all $(result_of agg .jain))"
     say "they put in $(result_of agg '"\(.GBps) GB/s, p50 \(.p50_us) us, p99 \(.p99_us) us, tribd \(.tribd_cpu_s_per_GB) s/GB"')"
     shown=("$folder/series.csv")
     flat
@@ -159,7 +160,7 @@ attacks=(killed garbage stopped killed-first stopped-all)
 most_s() { case $1 in stopped*) echo 10 ;; *) echo 5 ;; esac; }
 
 one_attack() { # NAME: quiet beside its job, then the attack
-    local quiet hostile since free="" log="$dir/others.$BASHPID"
+    local quiet hostile since free=0 log="$dir/others.$BASHPID"
     start_victim || { say "the victim does not come up before $1"; return 1; }
     quiet=$(others 5)
     others 5 >"$log" &
@@ -167,8 +168,9 @@ one_attack() { # NAME: quiet beside its job, then the attack
     since=$(date +%s%3N)
     attack "$1"
     if [ "$1" != garbage ]; then
-        within "$(most_s "$1")" victim_gone && free=$(($(date +%s%3N) - since))
-        [ -n "$free" ] || late=$((late + 1))
+        within 30 victim_gone
+        free=$(($(date +%s%3N) - since))
+        [ "$free" -le "$(most_s "$1")000" ] || late=$((late + 1))
     fi
     wait "$measured"
     hostile=$(cat "$log")
