@@ -72,6 +72,7 @@ EXTRA_DIST += \
 	perf/bench.sh \
 	perf/bench-codec.awk \
 	perf/bench-codec.sh \
+	perf/bench-core.sh \
 	perf/bench-hosts.awk \
 	perf/bench-hosts.sh \
 	perf/bench-put.awk \
