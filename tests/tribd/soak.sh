@@ -4,7 +4,8 @@
 #     tests/tribd/soak.sh BUILD FOLDER MINUTES
 #
 # A tribd with 64 jobs of 2 workers: for three fifths of the time they have it for themselves, and
-# then one more job, which is killed, stopped or sends garbage at times. In FOLDER are series.csv,
+# in the rest, at least 150 s, there is
+# one more job, which is killed, stopped or sends garbage at times. In FOLDER are series.csv,
 # what tribd held, and attacks.csv, what each attack cost the others. For ./dev soak.
 # shellcheck disable=SC2317,SC2154 # the functions are called, by others; daemons.sh has the rest
 # shellcheck source-path=SCRIPTDIR/../..
@@ -24,7 +25,7 @@ mkdir -p "$folder"
 
 JOBS=64
 plain_s=$(awk -v m="$minutes" 'BEGIN { print int(m * 36) }')
-hostile_s=$(awk -v m="$minutes" 'BEGIN { print int(m * 24) }')
+hostile_s=$(awk -v m="$minutes" 'BEGIN { print m * 24 > 150 ? int(m * 24) : 150 }') # a few attacks at least
 codecs=(--codec none --codec int8 --codec bf16 --codec topk:ratio=0.05)
 now_s() { date +%s; }
 say() { printf '# %s\n' "$*"; }
