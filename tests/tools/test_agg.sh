@@ -101,9 +101,9 @@ grep -q "had no service for 2 of its 2 operations: no service at 127.0.0.1" "$sa
 result $? "nobody there: it says why"
 
 job agg agg --tribd "$build/tribd/tribd" --jobs 3 --sizes 64K --seconds 8
-has_workers() { [ "$(pgrep -c -P "${job_pid[agg]}")" -ge 7 ]; }
+has_workers() { [ "$(pgrep -c -x -P "${job_pid[agg]}" trib-perf)" -ge 6 ]; }
 within 30 has_workers && sleep 1
-kill -KILL "$(pgrep -n -P "${job_pid[agg]}")"
+kill -KILL "$(pgrep -n -x -P "${job_pid[agg]}" trib-perf)"
 patience=60 ended agg 1
 result $? "a worker is killed: the exit status says so"
 grep -q "job agg\.2 (none) has failed: " "$dir/agg.log" && ! grep -q "had no service" "$dir/agg.log"
