@@ -78,7 +78,8 @@ static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leavin
                     "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d "
                     "feedback=%s codec=%s",
                     trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
-                    trib_op_name(r->op.op), d->root, (int)r->op.feed, d->chunk, leaving,
+                    trib_op_name(r->op.op), r->op.root == TRIB_ROOT_NONE ? 0 : d->root,
+                    (int)r->op.feed, d->chunk, leaving,
                     plan->codec ? r->feedback.text : "none",
                     plan->codec ? trib_codec_info(plan->codec)->text : "none");
 }

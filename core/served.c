@@ -143,6 +143,7 @@ void trib_served_pop(struct trib_service *v, trib_status_t status)
         v->newest = NULL;
     s->pending = false;
     s->status = status;
+    v->served += status == TRIB_OK && s->confirm;
     s->n_fed = 0;
 }
 

@@ -274,4 +274,5 @@ void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats)
         return;
     add_stats(comm->service->channel, stats);
     add_stats(comm->service->spare, stats);
+    stats->served = comm->service->served;
 }

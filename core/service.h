@@ -33,6 +33,7 @@ struct trib_service {
     struct trib_served *oldest, *newest; /* started, and not known to be done by all */
     uint64_t started;
     uint64_t confirmed; /* starts that all ranks have done */
+    uint64_t served;    /* of these, by the channel */
     bool recovering;
     bool in_home; /* called from where the home is locked */
     trib_status_t broken; /* the spare failed, too; the sentence is the home's failure */

@@ -62,7 +62,7 @@ static bool take_word(void *to, const char *value, FILE *err)
         return false;
     }
     args->named = true;
-    if (strcmp(value, "put") == 0 || strcmp(value, "codec") == 0) {
+    if (strcmp(value, "agg") == 0 || strcmp(value, "put") == 0 || strcmp(value, "codec") == 0) {
         fprintf(err, "trib-perf: %s stands first: trib-perf %s [OPTION]….\n", value, value);
         return false;
     }
@@ -73,7 +73,7 @@ static bool take_word(void *to, const char *value, FILE *err)
     return perf_wrong_name(err, "collective", value, &names);
 }
 
-static bool set_codec(const struct perf_option *option, void *to, const char *value,
+bool perf_set_codec(const struct perf_option *option, void *to, const char *value,
                       FILE *err)
 {
     struct perf_args *args = to;
@@ -118,7 +118,7 @@ static bool set_algorithm(const struct perf_option *option, void *to, const char
     return perf_wrong_name(err, "algorithm", value, &s.names);
 }
 
-static bool set_chunk(const struct perf_option *option, void *to, const char *value,
+bool perf_set_chunk(const struct perf_option *option, void *to, const char *value,
                       FILE *err)
 {
     struct perf_args *args = to;
@@ -129,8 +129,8 @@ static bool set_chunk(const struct perf_option *option, void *to, const char *va
     return false;
 }
 
-static bool set_density(const struct perf_option *option, void *to, const char *value,
-                        FILE *err)
+bool perf_set_density(const struct perf_option *option, void *to, const char *value,
+                      FILE *err)
 {
     struct perf_args *args = to;
     char *end;
@@ -147,7 +147,7 @@ static bool set_density(const struct perf_option *option, void *to, const char *
     return false;
 }
 
-static bool set_memory(const struct perf_option *option, void *to, const char *value,
+bool perf_set_memory(const struct perf_option *option, void *to, const char *value,
                        FILE *err)
 {
     static const struct perf_names names = {{"alloc", "malloc", "register"}, 3};
@@ -174,17 +174,17 @@ static const struct perf_option options[] = {
      "bytes: 8,64K,16M or from:to:factor [8:64M:4]"},
     {"--dtype", "NAME", set_dtype, 0, 0, "f32 f64 f16 bf16 i8 i32 i64 [f32]"},
     {"--op", "NAME", set_op, 0, 0, "sum mean min max prod [sum]"},
-    {"--density", "D[,same]", set_density, 0, 0,
+    {"--density", "D[,same]", perf_set_density, 0, 0,
      "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks [1]"},
     {"--root", "RANK", perf_set_int, AT(root), 0, "of reduce and broadcast [0]"},
-    {"--codec", "TEXT", set_codec, 0, 0,
+    {"--codec", "TEXT", perf_set_codec, 0, 0,
      "such as topk:ratio=0.01; trib-info --codecs lists them"},
     {"--feedback", "TEXT", perf_set_text, AT(feedback), 0,
      "such as ef14:momentum=0.9, ef21 or none [codec: what its ef= says]"},
     {"--algorithm", "NAME", set_algorithm, 0, 0,
      "such as ring; trib-info --algorithms lists them"},
-    {"--chunk", "SIZE", set_chunk, 0, 0, "bytes of a chunk"},
-    {"--memory", "KIND", set_memory, AT(memory), 0,
+    {"--chunk", "SIZE", perf_set_chunk, 0, 0, "bytes of a chunk"},
+    {"--memory", "KIND", perf_set_memory, AT(memory), 0,
      "alloc (trib_alloc), malloc, register [alloc]"},
     {"--in-place", NULL, perf_set_switch, AT(in_place), 0,
      "input and result share a buffer"},
@@ -219,6 +219,7 @@ static const struct perf_command command = {
         "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-perf put [OPTION]…             writes over a transport: see put --help\n"
         "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec --help\n"
+        "       trib-perf agg [OPTION]…             jobs that a service sums: see agg --help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
         "or barrier. A size is that of the whole vector, also for allgather and\n"
@@ -358,9 +359,9 @@ static bool check_together(struct perf_args *args, FILE *err)
     return check_sizes(args, err);
 }
 
-int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out)
+void perf_args_init(struct perf_args *args, int argc, char **argv)
 {
-    struct perf_args args = {
+    *args = (struct perf_args){
         .argc = argc,
         .argv = argv,
         .warmup = -1,
@@ -371,11 +372,18 @@ int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out
         .configured_feedback = "codec",
         .configured_algorithm = "auto",
     };
-    perf_setting("TRIB_CODEC", args.configured_codec, sizeof(args.configured_codec));
-    perf_setting("TRIB_FEEDBACK", args.configured_feedback,
-                 sizeof(args.configured_feedback));
-    perf_setting("TRIB_ALGORITHM", args.configured_algorithm,
-                 sizeof(args.configured_algorithm));
+    perf_setting("TRIB_CODEC", args->configured_codec, sizeof(args->configured_codec));
+    perf_setting("TRIB_FEEDBACK", args->configured_feedback,
+                 sizeof(args->configured_feedback));
+    perf_setting("TRIB_ALGORITHM", args->configured_algorithm,
+                 sizeof(args->configured_algorithm));
+}
+
+int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out)
+{
+    struct perf_args args;
+
+    perf_args_init(&args, argc, argv);
     int code = perf_command_parse(&command, argc, argv, &args, err);
     if (code < 0 && !check_together(&args, err))
         code = 2;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
 noinst_PROGRAMS += perf/membw perf/probe
-noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la
+noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
@@ -45,11 +45,22 @@ libcodecperf_la_SOURCES = \
 	perf/codec/work.c
 libcodecperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
+# trib-perf agg does with what is public.
+libaggperf_la_SOURCES = \
+	perf/agg/agg.c perf/agg/agg.h \
+	perf/agg/aggargs.c \
+	perf/agg/aggreport.c \
+	perf/agg/crew.c \
+	perf/agg/daemon.c \
+	perf/agg/load.c \
+	perf/agg/tally.c
+libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
 	$(XXHASH_LIBS)
 perf_trib_perf_SOURCES = perf/trib-perf.c
-perf_trib_perf_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
+perf_trib_perf_LDADD = libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_probe_SOURCES = perf/probe.c
@@ -61,6 +72,7 @@ EXTRA_DIST += \
 	perf/bench.sh \
 	perf/bench-codec.awk \
 	perf/bench-codec.sh \
+	perf/bench-core.sh \
 	perf/bench-hosts.awk \
 	perf/bench-hosts.sh \
 	perf/bench-put.awk \

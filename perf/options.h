@@ -46,6 +46,16 @@ bool perf_set_sizes(const struct perf_option *option, void *args, const char *va
 bool perf_set_bind(const struct perf_option *option, void *args, const char *value,
                    FILE *err); /* enum perf_bind */
 
+/* In arguments.c; args begins with a struct perf_args. */
+bool perf_set_codec(const struct perf_option *option, void *args, const char *value,
+                    FILE *err);
+bool perf_set_chunk(const struct perf_option *option, void *args, const char *value,
+                    FILE *err);
+bool perf_set_density(const struct perf_option *option, void *args, const char *value,
+                      FILE *err);
+bool perf_set_memory(const struct perf_option *option, void *args, const char *value,
+                     FILE *err); /* enum perf_memory */
+
 #define PERF_NAMES_MAX 64
 
 struct perf_names {

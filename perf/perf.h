@@ -86,6 +86,9 @@ struct perf_args {
 int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out);
 void perf_args_free(struct perf_args *args);
 
+/** perf_args_init - what holds where nothing is said; the configuration's texts. */
+void perf_args_init(struct perf_args *args, int argc, char **argv);
+
 /** perf_codec_text, _feedback_text, _algorithm_text - as asked for, else the configuration's. */
 const char *perf_feedback_text(const struct perf_args *args);
 const char *perf_codec_text(const struct perf_args *args);
@@ -124,7 +127,7 @@ char *perf_size_text(size_t bytes, char *text, size_t text_bytes);
 
 struct perf_summary {
     size_t n;
-    double p50, p99, p999, min, max, mean;
+    double p50, p95, p99, p999, min, max, mean;
 };
 
 /**

@@ -34,6 +34,7 @@ void perf_summarise(double *values, size_t n, struct perf_summary *out)
     out->n = n;
     out->mean = sum / (double)n;
     out->p50 = percentile(values, n, 500);
+    out->p95 = percentile(values, n, 950);
     out->p99 = percentile(values, n, 990);
     out->p999 = percentile(values, n, 999);
     out->min = values[0];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/agg/agg.h"
 #include "perf/codec/codec.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
@@ -147,6 +148,8 @@ int main(int argc, char **argv)
 {
     struct perf_args args;
     char rank[16];
+    if (argc > 1 && strcmp(argv[1], "agg") == 0)
+        return agg_main(argc, argv);
     if (argc > 1 && strcmp(argv[1], "put") == 0)
         return put_main(argc, argv);
     if (argc > 1 && strcmp(argv[1], "codec") == 0)

@@ -167,6 +167,8 @@ typedef struct trib_stats {
                                  needed so far */
     uint64_t wait_ns;         /* time spent in trib_plan_wait */
     uint64_t encode_ns;       /* time in codecs, of all threads; 0 where the dense path ran */
+    uint64_t served;          /* all-reduces that services have summed; not those that were done
+                                 again by the ranks */
 } trib_stats_t;
 
 TRIB_API trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats);

@@ -8,6 +8,7 @@ check_PROGRAMS += \
 	tests/tools/test_putwire \
 	tests/tools/test_samples \
 	tests/tools/test_sizes \
+	tests/tools/test_tally \
 	tests/tools/test_writer
 TESTS += \
 	tests/tools/test_arguments \
@@ -18,6 +19,7 @@ TESTS += \
 	tests/tools/test_putwire \
 	tests/tools/test_samples \
 	tests/tools/test_sizes \
+	tests/tools/test_tally \
 	tests/tools/test_writer
 
 PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
@@ -37,11 +39,14 @@ tests_tools_test_samples_SOURCES = tests/tools/test_samples.c
 tests_tools_test_samples_LDADD = $(PERF_TEST_LIBS)
 tests_tools_test_sizes_SOURCES = tests/tools/test_sizes.c
 tests_tools_test_sizes_LDADD = $(PERF_TEST_LIBS)
+tests_tools_test_tally_SOURCES = tests/tools/test_tally.c
+tests_tools_test_tally_LDADD = libaggperf.la $(PERF_TEST_LIBS)
 tests_tools_test_writer_SOURCES = tests/tools/test_writer.c
 tests_tools_test_writer_LDADD = $(PERF_TEST_LIBS)
 
 dist_check_SCRIPTS += \
 	tests/tools/test_bench_service.sh \
+	tests/tools/test_agg.sh \
 	tests/tools/test_codec.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \
@@ -52,6 +57,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_trib_run.sh
 TESTS += \
 	tests/tools/test_bench_service.sh \
+	tests/tools/test_agg.sh \
 	tests/tools/test_codec.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \

@@ -3,7 +3,7 @@ dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_tree.sh
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_tree.sh
-EXTRA_DIST += tests/tribd/daemons.sh
+EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
 check_PROGRAMS += tests/tribd/test_node
 TESTS += tests/tribd/test_node
 tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \

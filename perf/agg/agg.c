@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/agg/agg.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Who lost what, by name; the number of jobs of which something is to be said. */
+static int say_jobs(const struct agg_args *args, const struct agg_result *p)
+{
+    int said = 0;
+
+    for (int i = 0; i < args->jobs; i++) {
+        const struct agg_job_result *j = &p->jobs[i];
+        const char *why = j->why[0] != '\0' ? j->why : "it did not say why";
+        if (j->failed)
+            fprintf(stderr, "trib-perf: job %s (%s) has failed: %s.\n", j->name, j->codec, why);
+        else if (j->fell_back > 0)
+            fprintf(stderr,
+                    "trib-perf: job %s (%s) had no service for %llu of its %llu operations: %s.\n",
+                    j->name, j->codec, (unsigned long long)j->fell_back,
+                    (unsigned long long)j->operations, why);
+        if (j->wrong > 0)
+            fprintf(stderr, "trib-perf: job %s (%s): %llu elements are wrong.\n", j->name,
+                    j->codec, (unsigned long long)j->wrong);
+        said += j->failed || j->fell_back > 0 || j->wrong > 0;
+    }
+    return said;
+}
+
+static int sweep(struct agg_crew *crew, struct agg_report *report)
+{
+    const struct agg_args *args = crew->args;
+    struct agg_job_result *jobs = calloc((size_t)args->jobs, sizeof(*jobs));
+    struct agg_result result;
+    double tribd_cpu_s;
+    int troubles = jobs == NULL;
+
+    for (int round = 1; jobs != NULL && round <= (int)args->each.sizes.n; round++) {
+        bool went = agg_crew_round(crew, round, &tribd_cpu_s);
+        if (crew->signalled != 0)
+            break;
+        agg_tally(crew, round, tribd_cpu_s, jobs, &result);
+        troubles += say_jobs(args, &result);
+        if (!went && result.operations == 0)
+            break; /* nobody is left */
+        agg_report_add(report, &result);
+    }
+    free(jobs);
+    return troubles > 0;
+}
+
+static int run(struct agg_crew *crew, struct agg_report *report)
+{
+    char why[4352];
+    int code = agg_crew_start(crew) || crew->signalled == 0 ? sweep(crew, report) : 1;
+
+    agg_crew_close(crew);
+    if (crew->signalled != 0)
+        return 128 + crew->signalled;
+    if (!agg_report_finish(report, why, sizeof(why))) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        return 1;
+    }
+    return code;
+}
+
+/* The service, if it is ours, lives from before the first worker until behind the last. */
+static int serve_and_run(const struct agg_args *args, struct agg_report *report)
+{
+    struct agg_crew crew = {.args = args};
+    struct agg_daemon daemon = {0};
+    int code = 1;
+
+    if (!agg_crew_open(&crew))
+        return 1;
+    if (args->service != NULL) {
+        code = run(&crew, report);
+    } else if (agg_daemon_start(args->tribd, &crew.old_mask, &daemon)) {
+        crew.daemon = &daemon;
+        code = run(&crew, report);
+        agg_daemon_stop(&daemon);
+    }
+    sigprocmask(SIG_SETMASK, &crew.old_mask, NULL);
+    return code;
+}
+
+int agg_main(int argc, char **argv)
+{
+    struct agg_args args;
+    char why[4352], rank[16];
+    int code = agg_args_parse(argc, argv, stderr, &args);
+
+    if (code >= 0)
+        return code;
+    if (perf_setting("TRIB_RANK", rank, sizeof(rank))) {
+        fputs("trib-perf: agg starts its own workers: leave out the launcher, or unset TRIB_RANK.\n",
+              stderr);
+        agg_args_free(&args);
+        return 2;
+    }
+    struct agg_report *report = agg_report_open(&args, why, sizeof(why));
+    if (report == NULL)
+        fprintf(stderr, "trib-perf: %s.\n", why);
+    code = report != NULL ? serve_and_run(&args, report) : 2;
+    agg_report_free(report);
+    agg_args_free(&args);
+    return code;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rows of agg.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/agg/agg.h"
+#include "perf/output.h"
+
+struct agg_report {
+    const struct agg_args *args;
+    struct perf_output out;
+    char codecs[1024];
+};
+
+/* "none int8": what jobs take in turn. */
+static void join_codecs(const struct agg_args *args, char *text, size_t bytes)
+{
+    size_t at = 0;
+
+    snprintf(text, bytes, "%s", args->each.configured_codec);
+    for (int i = 0; i < args->n_codecs && at + 1 < bytes; i++)
+        at += (size_t)snprintf(text + at, bytes - at, "%s%s", i > 0 ? " " : "",
+                               args->codecs[i]);
+}
+
+/* --- table --- */
+
+static void table_open(const struct agg_report *r)
+{
+    const struct agg_args *args = r->args;
+
+    printf("agg, %d job%s of %d worker%s, codec %s", args->jobs, args->jobs == 1 ? "" : "s",
+           args->workers, args->workers == 1 ? "" : "s", r->codecs);
+    if (args->each.density < 1)
+        printf(", density %g%s", args->each.density,
+               args->each.same_blocks ? " (same blocks)" : "");
+    printf(", %s, tributary %s\n", args->service != NULL ? args->service : "a tribd of its own",
+           trib_version());
+    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s %6s %9s%s\n", "size", "operations", "input",
+           "p50", "p95", "p99", "max", "workers", "tribd", "jain", "fell back",
+           args->each.check ? "     nmse      wrong" : "");
+    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s\n", "", "", "GB/s", "µs ", "µs ", "µs ",
+           "µs ", "CPU s/GB", "CPU s/GB");
+    fflush(stdout);
+}
+
+static void table_row(const struct agg_report *r, const struct agg_result *p)
+{
+    char size[32];
+
+    printf("%10s %10llu %8.3f", perf_size_text(p->bytes, size, sizeof(size)),
+           (unsigned long long)p->operations, p->GBps);
+    perf_output_us(p->us.p50);
+    perf_output_us(p->us.p95);
+    perf_output_us(p->us.p99);
+    perf_output_us(p->us.max);
+    printf(" %9.3f", p->workers_cpu);
+    if (isnan(p->tribd_cpu))
+        printf(" %9s", "-");
+    else
+        printf(" %9.3f", p->tribd_cpu);
+    printf(" %6.3f %9llu", p->jain, (unsigned long long)p->fell_back);
+    if (r->args->each.check)
+        printf(" %8.2g %10llu", p->nmse, (unsigned long long)p->wrong);
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* --- csv --- */
+
+static void csv_header(FILE *f)
+{
+    fputs("jobs,workers,codec,chunk,density,same_blocks,bytes,seconds,operations,GBps,samples,p50_us,p95_us,p99_us,"
+          "max_us,workers_cpu_s_per_GB,tribd_cpu_s_per_GB,tribd_elements_per_cpu_s,jain,"
+          "jain_codec,fell_back,jobs_lost,jobs_failed,nmse,wrong,version\n",
+          f);
+}
+
+/* What is not known is empty. */
+static void csv_number(FILE *f, const char *format, double value)
+{
+    fputc(',', f);
+    if (isfinite(value))
+        fprintf(f, format, value); /* NOLINT: one of three of csv_row */
+}
+
+static void csv_row(const struct agg_report *r, const struct agg_result *p)
+{
+    const struct agg_args *args = r->args;
+    FILE *f = r->out.csv;
+
+    fprintf(f, "%d,%d,\"%s\",%zu,%g,%d,%zu,%.4f,%llu,%.6f,%zu", args->jobs, args->workers,
+            r->codecs, args->each.chunk, args->each.density, args->each.same_blocks, p->bytes, p->seconds, (unsigned long long)p->operations, p->GBps,
+            p->us.n);
+    fprintf(f, ",%.2f,%.2f,%.2f,%.2f,%.6f", p->us.p50, p->us.p95, p->us.p99, p->us.max,
+            p->workers_cpu);
+    csv_number(f, "%.6f", p->tribd_cpu);
+    csv_number(f, "%.6g", p->tribd_elements);
+    fprintf(f, ",%.5f,%.5f,%llu,%d,%d", p->jain, p->jain_codec,
+            (unsigned long long)p->fell_back, p->lost, p->failed);
+    csv_number(f, "%.6g", p->nmse);
+    if (args->each.check)
+        fprintf(f, ",%llu", (unsigned long long)p->wrong);
+    else
+        fputc(',', f);
+    fprintf(f, ",%s\n", trib_version());
+    fflush(f);
+}
+
+/* --- json --- */
+
+static json_t *json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *json_job(const struct agg_job_result *j)
+{
+    return json_pack("{s:s, s:s, s:i, s:I, s:I, s:f, s:I, s:b, s:s}", "name", j->name, "codec",
+                     j->codec, "weight", j->weight, "operations", (json_int_t)j->operations,
+                     "fell_back", (json_int_t)j->fell_back, "GBps", j->GBps, "wrong",
+                     (json_int_t)j->wrong, "failed", j->failed, "why", j->why);
+}
+
+static json_t *json_result(const struct agg_report *r, const struct agg_result *p)
+{
+    const struct perf_summary *us = &p->us;
+    json_t *jobs = json_array();
+    json_t *o = json_pack(
+        "{s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:I, s:i, s:i}",
+        "bytes", (json_int_t)p->bytes, "seconds", p->seconds, "operations",
+        (json_int_t)p->operations, "GBps", p->GBps, "samples", (json_int_t)us->n, "p50_us",
+        us->p50, "p95_us", us->p95, "p99_us", us->p99, "max_us", us->max,
+        "workers_cpu_s_per_GB", p->workers_cpu, "tribd_cpu_s_per_GB", json_number(p->tribd_cpu),
+        "tribd_elements_per_cpu_s", json_number(p->tribd_elements), "jain", p->jain, "jain_codec",
+        p->jain_codec, "fell_back", (json_int_t)p->fell_back, "jobs_lost", p->lost,
+        "jobs_failed", p->failed);
+
+    for (int job = 0; job < r->args->jobs; job++)
+        json_array_append_new(jobs, json_job(&p->jobs[job]));
+    json_object_set_new(o, "jobs", jobs);
+    if (r->args->each.check) {
+        json_object_set_new(o, "nmse", json_number(p->nmse));
+        json_object_set_new(o, "wrong", json_integer((json_int_t)p->wrong));
+    }
+    return o;
+}
+
+static json_t *json_run(const struct agg_report *r)
+{
+    const struct agg_args *args = r->args;
+    const char *service = args->service != NULL ? args->service : "its own";
+
+    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:b, s:s, s:f, s:I}", "command", "agg", "jobs",
+                     args->jobs, "workers", args->workers, "codec", r->codecs, "chunk_bytes",
+                     (json_int_t)args->each.chunk, "density", args->each.density,
+                     "same_blocks", args->each.same_blocks, "service", service, "seconds", args->seconds,
+                     "iters", (json_int_t)args->each.iters);
+}
+
+/* --- the whole --- */
+
+struct agg_report *agg_report_open(const struct agg_args *args, char *why, size_t why_bytes)
+{
+    struct agg_report *r = calloc(1, sizeof(*r));
+
+    if (r == NULL) {
+        snprintf(why, why_bytes, "out of memory");
+        return NULL;
+    }
+    r->args = args;
+    join_codecs(args, r->codecs, sizeof(r->codecs));
+    if (!perf_output_open(&r->out, args->each.csv, args->each.json, why, why_bytes)) {
+        free(r);
+        return NULL;
+    }
+    if (r->out.csv != NULL)
+        csv_header(r->out.csv);
+    if (r->out.table)
+        table_open(r);
+    return r;
+}
+
+void agg_report_add(struct agg_report *r, const struct agg_result *result)
+{
+    if (r->out.table)
+        table_row(r, result);
+    if (r->out.csv != NULL)
+        csv_row(r, result);
+    if (r->out.results != NULL)
+        json_array_append_new(r->out.results, json_result(r, result));
+}
+
+bool agg_report_finish(struct agg_report *r, char *why, size_t why_bytes)
+{
+    json_t *all = NULL;
+
+    if (r->out.results != NULL)
+        all = perf_output_document(&r->out, r->args->each.argc, r->args->each.argv, json_run(r));
+    return perf_output_finish(&r->out, all, why, why_bytes);
+}
+
+void agg_report_free(struct agg_report *r)
+{
+    if (r == NULL)
+        return;
+    perf_output_free(&r->out);
+    free(r);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker: sums one vector after the other, and notes how long each took.
+ *
+ * Which operation of a round is the last, worker 0 of its job says before it begins that one:
+ * the others look once they have ended it, which they cannot before it has begun there.
+ */
+#include "perf/agg/agg.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "perf/oracle.h"
+
+struct load {
+    const struct agg_crew *crew;
+    const struct agg_args *args;
+    int job, rank;
+    struct agg_worker *notes;
+    trib_comm_t *comm;
+    struct perf_operation op;
+    double check_cpu_s; /* of this round: not the operations' */
+};
+
+/* What is said to it ------------------------------------------------------------------------ */
+
+/* The first sentence on the service is kept; other threads than this one call it, too. */
+static void hear(void *arg, trib_log_level_t level, const char *line)
+{
+    struct agg_worker *w = arg;
+    const char *service = strstr(line, ": service: ");
+    int none = 0;
+
+    if (service == NULL || level > TRIB_LOG_WARN) {
+        fprintf(stderr, "%s\n", line);
+        return;
+    }
+    if (!atomic_compare_exchange_strong(&w->words, &none, 1))
+        return;
+    snprintf(w->lost, sizeof(w->lost), "%s", service + strlen(": service: "));
+    atomic_store(&w->words, 2);
+}
+
+static void set_environment(const struct load *l)
+{
+    const struct agg_args *args = l->args;
+    const struct agg_daemon *own = l->crew->daemon;
+    char text[80];
+
+    snprintf(text, sizeof(text), "%s.%d", args->prefix, l->job);
+    setenv("TRIB_SERVICE_JOB", text, 1);
+    setenv("TRIB_SERVICE", own != NULL ? own->address : args->service, 1);
+    if (args->n_weights > 0) {
+        snprintf(text, sizeof(text), "%d", agg_weight_of(args, l->job));
+        setenv("TRIB_SERVICE_WEIGHT", text, 1);
+    }
+    if (own == NULL)
+        return;
+    setenv("TRIB_SERVICE_AUTH", "key", 1);
+    setenv("TRIB_SERVICE_KEY", own->key, 1);
+}
+
+/* Checks ------------------------------------------------------------------------------------ */
+
+static double thread_cpu(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Else what is left of the operation before would look right. */
+static void new_input(struct load *l)
+{
+    double before = thread_cpu();
+
+    l->op.oracle.seed += (uint64_t)1 << 32;
+    perf_operation_fill(&l->op);
+    l->check_cpu_s += thread_cpu() - before;
+}
+
+/* What all ranks have the same, bit by bit: that of the operation before, as this rank may be
+   ahead of worker 0 in this one. */
+static uint64_t differs(const struct load *l, uint64_t i)
+{
+    const struct agg_worker *first = agg_worker_at(l->crew, l->job, 0);
+
+    return i > 0 && l->notes->hash[(i - 1) % AGG_HASHES] != first->hash[(i - 1) % AGG_HASHES];
+}
+
+static void judge(struct load *l, uint64_t i)
+{
+    struct agg_worker *w = l->notes;
+    struct perf_verdict verdict;
+    double before = thread_cpu();
+
+    perf_oracle_compare(&l->op.oracle, l->op.output, &verdict);
+    w->hash[i % AGG_HASHES] = verdict.hash;
+    uint64_t wrong = verdict.wrong + perf_operation_guards(&l->op) + differs(l, i);
+    if (wrong > 0 && w->wrong == 0)
+        w->first_wrong = i;
+    w->wrong += wrong;
+    if (verdict.error2 > 0)
+        w->nmse = fmax(w->nmse, verdict.error2 / verdict.reference2);
+    perf_operation_judge_later(&l->op);
+    l->check_cpu_s += thread_cpu() - before;
+}
+
+/* Rounds ------------------------------------------------------------------------------------ */
+
+static void keep_sample(struct agg_worker *w, uint64_t i, double seconds)
+{
+    w->longest_s = fmax(w->longest_s, seconds);
+    if (i % w->stride != 0)
+        return;
+    if (w->n_samples == AGG_SAMPLES) {
+        for (uint32_t k = 0; k < AGG_SAMPLES / 2; k++)
+            w->seconds[k] = w->seconds[2 * k];
+        w->n_samples = AGG_SAMPLES / 2;
+        w->stride *= 2;
+        if (i % w->stride != 0)
+            return;
+    }
+    w->seconds[w->n_samples++] = (float)seconds;
+}
+
+static bool is_last(const struct load *l, uint64_t i)
+{
+    if (l->args->each.iters > 0)
+        return i + 1 == (uint64_t)l->args->each.iters;
+    return perf_now() - l->crew->shared->begin >= l->args->seconds;
+}
+
+static trib_status_t run_one(struct load *l, uint64_t i)
+{
+    struct agg_worker *w = l->notes;
+
+    if (l->args->each.check)
+        new_input(l);
+    double before = perf_now();
+    trib_status_t status = l->op.run(&l->op);
+    double now = perf_now();
+    atomic_fetch_add(&w->beats, 1);
+    if (status != TRIB_OK)
+        return status;
+    keep_sample(w, i, now - before);
+    w->elapsed_s = now - l->crew->shared->begin;
+    w->operations++;
+    if (l->args->each.check)
+        judge(l, i);
+    return TRIB_OK;
+}
+
+static trib_status_t run_all(struct load *l)
+{
+    _Atomic uint64_t *last = &l->crew->shared->last[l->job];
+    trib_status_t status = TRIB_OK;
+
+    for (uint64_t i = 0; status == TRIB_OK; i++) {
+        if (l->rank == 0 && is_last(l, i))
+            atomic_store(last, i);
+        status = run_one(l, i);
+        if (atomic_load(last) == i)
+            break;
+    }
+    return status;
+}
+
+static trib_status_t served(const struct load *l, uint64_t *out)
+{
+    trib_stats_t stats = {.size = sizeof(stats)};
+    trib_status_t status = trib_stats(l->comm, &stats);
+
+    *out = stats.served;
+    return status;
+}
+
+/* The parent has read those of an earlier round when the next begins. */
+static void clear_notes(struct agg_worker *w, int round)
+{
+    w->round = round;
+    w->operations = w->fell_back = 0;
+    w->elapsed_s = w->cpu_s = w->longest_s = w->nmse = 0;
+    w->wrong = w->first_wrong = 0;
+    w->stride = 1;
+    w->n_samples = 0;
+    memset(w->hash, 0, sizeof(w->hash));
+}
+
+static void await_round(struct load *l, int round)
+{
+    const struct timespec pause = {.tv_nsec = 3000000};
+
+    atomic_store(&l->notes->ready, round);
+    while (atomic_load(&l->crew->shared->round) < round) {
+        atomic_fetch_add(&l->notes->beats, 1);
+        nanosleep(&pause, NULL);
+    }
+    clear_notes(l->notes, round);
+}
+
+static trib_status_t run_round(struct load *l, int round)
+{
+    struct agg_worker *w = l->notes;
+    uint64_t before, after;
+    trib_status_t status = TRIB_OK;
+    /* With error feedback the first of all can be judged best. */
+    bool warm = !(l->args->each.check && l->op.oracle.loss.feedback);
+
+    perf_operation_fill(&l->op);
+    for (long i = 0; warm && i < l->args->each.warmup && status == TRIB_OK; i++)
+        status = l->op.run(&l->op);
+    if (status == TRIB_OK)
+        status = served(l, &before);
+    if (status != TRIB_OK)
+        return status;
+    await_round(l, round);
+    double cpu = perf_cpu_seconds();
+    l->check_cpu_s = 0;
+    status = run_all(l);
+    w->cpu_s = perf_cpu_seconds() - cpu - l->check_cpu_s;
+    if (served(l, &after) == TRIB_OK && w->operations > after - before)
+        w->fell_back = w->operations - (after - before);
+    if (status == TRIB_OK)
+        atomic_store(&w->done, round);
+    return status;
+}
+
+static trib_status_t run_rounds(struct load *l)
+{
+    struct perf_args mine = l->args->each;
+    trib_status_t status = TRIB_OK;
+
+    mine.ranks = l->args->workers;
+    mine.codec = agg_codec_of(l->args, l->job);
+    for (size_t i = 0; i < mine.sizes.n && status == TRIB_OK; i++) {
+        status = perf_operation_open(l->comm, &mine, mine.sizes.bytes[i], &l->op);
+        if (status != TRIB_OK)
+            break;
+        status = run_round(l, (int)i + 1);
+        perf_operation_close(&l->op);
+    }
+    return status;
+}
+
+int agg_load(const struct agg_crew *crew, int job, int rank, const char *root)
+{
+    struct load l = {.crew = crew,
+                     .args = crew->args,
+                     .job = job,
+                     .rank = rank,
+                     .notes = agg_worker_at(crew, job, rank)};
+    trib_opts_t opts = TRIB_OPTS_INIT;
+
+    opts.rank_plus_1 = rank + 1;
+    opts.ranks = crew->args->workers;
+    opts.root = root;
+    opts.log = hear;
+    opts.log_arg = l.notes;
+    set_environment(&l);
+    trib_status_t status = trib_init(&opts, &l.comm);
+    if (status == TRIB_OK)
+        status = run_rounds(&l);
+    if (status != TRIB_OK)
+        snprintf(l.notes->why, sizeof(l.notes->why), "%s", trib_last_error(l.comm));
+    trib_status_t freed = trib_free_comm(l.comm);
+    if (status == TRIB_OK && freed != TRIB_OK)
+        snprintf(l.notes->why, sizeof(l.notes->why), "%s", trib_last_error(NULL));
+    return status != TRIB_OK || freed != TRIB_OK;
+}

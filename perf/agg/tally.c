@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/agg/agg.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double agg_jain(const double *x, size_t n)
+{
+    double sum = 0, squares = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += x[i];
+        squares += x[i] * x[i];
+    }
+    return squares > 0 ? sum * sum / ((double)n * squares) : 1;
+}
+
+/* Jobs -------------------------------------------------------------------------------------- */
+
+/* The last operation of workers that have all ended it: the others were compared at the time. */
+static uint64_t last_differs(const struct agg_worker *first, const struct agg_worker *w)
+{
+    const uint64_t last = (first->operations - 1) % AGG_HASHES;
+
+    return w->operations == first->operations && w->hash[last] != first->hash[last];
+}
+
+/* One sentence for a job: of the first worker that has one, failures before losses. */
+static const char *sentence_of(const struct agg_crew *crew, int job)
+{
+    const char *lost = "";
+
+    for (int rank = 0; rank < crew->args->workers; rank++) {
+        const struct agg_worker *w = agg_worker_at(crew, job, rank);
+        if (w->failed)
+            return w->why;
+        if (lost[0] == '\0' && atomic_load(&w->words) == 2)
+            lost = w->lost;
+    }
+    return lost;
+}
+
+static void tally_job(const struct agg_crew *crew, int job, int round, size_t bytes,
+                      struct agg_job_result *out)
+{
+    const struct agg_args *args = crew->args;
+    const struct agg_worker *first = agg_worker_at(crew, job, 0);
+    double input = (double)bytes * args->workers;
+
+    memset(out, 0, sizeof(*out));
+    snprintf(out->name, sizeof(out->name), "%s.%d", args->prefix, job);
+    out->codec = agg_codec_of(args, job);
+    out->weight = agg_weight_of(args, job);
+    out->why = sentence_of(crew, job);
+    for (int rank = 0; rank < args->workers; rank++)
+        out->failed |= agg_worker_at(crew, job, rank)->failed;
+    if (first->round != round || first->operations == 0)
+        return;
+    out->operations = first->operations;
+    out->fell_back = first->fell_back;
+    out->GBps = (double)first->operations * input / first->elapsed_s * 1e-9;
+    for (int rank = 0; rank < args->workers; rank++) {
+        const struct agg_worker *w = agg_worker_at(crew, job, rank);
+        if (w->round == round)
+            out->wrong += w->wrong + (args->each.check ? last_differs(first, w) : 0);
+    }
+}
+
+/* Latencies --------------------------------------------------------------------------------- */
+
+/* Microseconds of a job's operations, each as long as its slowest worker took; how many. */
+static size_t job_samples(const struct agg_crew *crew, int job, int round, double *us)
+{
+    const struct agg_worker *first = agg_worker_at(crew, job, 0);
+    size_t n = first->round == round ? first->n_samples : 0;
+
+    for (int rank = 1; rank < crew->args->workers; rank++) {
+        const struct agg_worker *w = agg_worker_at(crew, job, rank);
+        if (w->round != round || w->stride != first->stride)
+            return 0; /* one was killed */
+        n = w->n_samples < n ? w->n_samples : n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        us[i] = 0;
+        for (int rank = 0; rank < crew->args->workers; rank++)
+            us[i] = fmax(us[i], 1e6 * (double)agg_worker_at(crew, job, rank)->seconds[i]);
+    }
+    return n;
+}
+
+static void tally_latency(const struct agg_crew *crew, int round, struct perf_summary *out)
+{
+    size_t jobs = (size_t)crew->args->jobs, n = 0;
+    double *us = calloc(jobs * AGG_SAMPLES, sizeof(*us));
+
+    for (size_t job = 0; us != NULL && job < jobs; job++)
+        n += job_samples(crew, (int)job, round, us + n);
+    perf_summarise(us, n, out);
+    free(us);
+}
+
+/* Sums -------------------------------------------------------------------------------------- */
+
+/* With codec NULL of all jobs, else of those with this one. */
+static double fairness(const struct agg_job_result *jobs, int n_jobs, const char *codec)
+{
+    double *x = calloc((size_t)n_jobs, sizeof(*x));
+    size_t n = 0;
+
+    for (int job = 0; x != NULL && job < n_jobs; job++)
+        if (codec == NULL || strcmp(jobs[job].codec, codec) == 0)
+            x[n++] = jobs[job].GBps / jobs[job].weight;
+    double jain = x != NULL ? agg_jain(x, n) : (double)NAN;
+    free(x);
+    return jain;
+}
+
+static void tally_workers(const struct agg_crew *crew, int round, struct agg_result *out)
+{
+    const int n = crew->args->jobs * crew->args->workers;
+
+    for (int i = 0; i < n; i++) {
+        const struct agg_worker *w = &crew->shared->workers[i];
+        if (w->round != round)
+            continue;
+        out->seconds = fmax(out->seconds, w->elapsed_s);
+        out->workers_cpu += w->cpu_s;
+        out->us.max = fmax(out->us.max, 1e6 * w->longest_s);
+        out->nmse = fmax(out->nmse, w->nmse);
+    }
+}
+
+void agg_tally(const struct agg_crew *crew, int round, double tribd_cpu_s,
+               struct agg_job_result *jobs, struct agg_result *out)
+{
+    const struct agg_args *args = crew->args;
+    const size_t bytes = args->each.sizes.bytes[round - 1];
+
+    memset(out, 0, sizeof(*out));
+    out->bytes = bytes;
+    out->jobs = jobs;
+    tally_latency(crew, round, &out->us);
+    tally_workers(crew, round, out);
+    for (int job = 0; job < args->jobs; job++) {
+        tally_job(crew, job, round, bytes, &jobs[job]);
+        out->operations += jobs[job].operations;
+        out->fell_back += jobs[job].fell_back;
+        out->lost += jobs[job].fell_back > 0;
+        out->failed += jobs[job].failed;
+        out->wrong += jobs[job].wrong;
+    }
+    out->jain = out->jain_codec = fairness(jobs, args->jobs, NULL);
+    for (int i = 0; i < args->n_codecs; i++)
+        out->jain_codec = fmin(i == 0 ? 1 : out->jain_codec,
+                               fairness(jobs, args->jobs, args->codecs[i]));
+    const double GB = (double)out->operations * (double)bytes * args->workers * 1e-9;
+    out->GBps = out->seconds > 0 ? GB / out->seconds : 0;
+    out->workers_cpu = GB > 0 ? out->workers_cpu / GB : 0;
+    out->tribd_cpu = GB > 0 ? tribd_cpu_s / GB : (double)NAN;
+    out->tribd_elements = tribd_cpu_s > 0 ? GB * 1e9 / sizeof(float) / tribd_cpu_s : (double)NAN;
+    if (!args->each.check)
+        out->nmse = (double)NAN;
+}

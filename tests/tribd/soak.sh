@@ -1,0 +1,245 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+#     tests/tribd/soak.sh BUILD FOLDER MINUTES
+#
+# A tribd with 64 jobs of 2 workers: for three fifths of the time they have it for themselves, and
+# in the rest, at least 150 s, there is
+# one more job, which is killed, stopped or sends garbage at times. In FOLDER are series.csv,
+# what tribd held, and attacks.csv, what each attack cost the others. For ./dev soak.
+# shellcheck disable=SC2317,SC2154 # the functions are called, by others; daemons.sh has the rest
+# shellcheck source-path=SCRIPTDIR/../..
+abs_top_builddir=$(cd "$1" && pwd) || exit 2
+folder=$2
+minutes=${3:-10}
+awk -v m="$minutes" 'BEGIN { exit !(m + 0 >= 1 && m ~ /^[0-9.]+$/) }' || {
+    echo "soak: '$minutes' is not a number of minutes of at least 1" >&2
+    exit 2
+}
+. tests/harness/tap.sh
+. tests/tribd/daemons.sh
+for program in curl jq pgrep; do
+    ! missing "$program" "everything" || finish
+done
+mkdir -p "$folder"
+
+JOBS=64
+plain_s=$(awk -v m="$minutes" 'BEGIN { print int(m * 36) }')
+hostile_s=$(awk -v m="$minutes" 'BEGIN { print m * 24 > 150 ? int(m * 24) : 150 }') # a few attacks at least
+codecs=(--codec none --codec int8 --codec bf16 --codec topk:ratio=0.05)
+now_s() { date +%s; }
+say() { printf '# %s\n' "$*"; }
+
+# --- what tribd holds ---
+
+rss_KiB() { awk '/^VmRSS/ { print $2 }' "/proc/${daemon_pid[soak]}/status"; }
+n_threads() { awk '/^Threads/ { print $2 }' "/proc/${daemon_pid[soak]}/status"; }
+n_fds() { find "/proc/${daemon_pid[soak]}/fd" -mindepth 1 2>/dev/null | wc -l; }
+status() { curl -sf -m 10 "http://127.0.0.1:${daemon_http[soak]}/status"; }
+
+sample() { # PART: a line of the series
+    local held seen
+    seen=$(rss_KiB),$(n_fds),$(n_threads)
+    held=$(status) || return 1
+    # Not when they have left.
+    [ "$(jq -r .held.jobs <<<"$held")" -ge $JOBS ] || return 0
+    held=$(jq -r '[.held.slots, .held.jobs, .total.operations] | @csv' <<<"$held")
+    echo "$(($(now_s) - began)),$1,$seen,$held" >>"$folder/series.csv"
+}
+
+column() { # PART, column, function of awk's array v[1 … n] sorted by time, as text
+    awk -F , -v part="$1" -v c="$2" '$2 == part { v[++n] = $c } END {'"$3"'}' "$folder/series.csv"
+}
+
+# --- part 1: 64 jobs alone ---
+
+result_of() { # FILE of trib-perf agg, filter of jq
+    jq -r ".results[0] | $2" "$folder/$1.json"
+}
+
+judge_jobs() { # NAME, FILE of trib-perf agg, its exit code
+    shown=("$dir/$2.log" "$dir/soak.log")
+    [ "$3" = 0 ]
+    result $? "$1: trib-perf agg ends well"
+    [ "$(result_of "$2" '(.wrong // 0) + .fell_back + .jobs_lost + .jobs_failed')" = 0 ]
+    result $? "$1: no wrong element, no operation without the service, no job lost or failed, of $(result_of "$2" '.operations') operations"
+}
+
+plain() {
+    local end code
+    TRIB_SERVICE_WAIT_MS=60000 service soak job agg agg --jobs $JOBS --workers 2 --check \
+        --sizes 64K --seconds "$plain_s" --tribd-pid "${daemon_pid[soak]}" --json "$folder/agg.json" \
+        "${codecs[@]}"
+    within 60 status_of soak ".held.jobs == $JOBS" || say "not all jobs are there"
+    end=$(($(now_s) + plain_s - 3))
+    while [ "$(now_s)" -lt "$end" ] && ! stopped_running "${job_pid[agg]}"; do
+        sample plain
+        sleep 3
+    done
+    within 120 stopped_running "${job_pid[agg]}"
+    wait "${job_pid[agg]}"
+    code=$?
+    judge_jobs "$JOBS jobs" agg "$code"
+    grep -h "trib-perf: " "$dir/agg.log" | sed 's/^/# /' | head
+    # A codec that takes its workers longer has fewer operations: that is not tribd's doing.
+    awk -v j="$(result_of agg .jain_codec)" 'BEGIN { exit !(j >= 0.95) }'
+    result $? "$JOBS jobs: Jain's index among jobs of one codec is $(result_of agg .jain_codec) or more: at least 0.95 (of all $(result_of agg .jain))"
+    say "they put in $(result_of agg '"\(.GBps) GB/s, p50 \(.p50_us) us, p99 \(.p99_us) us, tribd \(.tribd_cpu_s_per_GB) s/GB"')"
+    shown=("$folder/series.csv")
+    flat
+}
+
+# Memory: what grows for each operation shows in the last half.
+flat() {
+    local first last most
+    first=$(column plain 3 'print v[int(n / 2) + 1]')
+    last=$(column plain 3 'print v[n]')
+    most=$(column plain 3 'for (i = int(n / 2) + 1; i <= n; i++) if (v[i] > m) m = v[i]; print m')
+    [ "$((most - first))" -le "$((first / 50 + 2048))" ]
+    result $? "memory is flat: $first KiB at half time, $last KiB at the end, $most KiB at most (first of all $(column plain 3 'print v[1]'))"
+    [ "$(column plain 4 'for (i = int(n / 2) + 1; i <= n; i++) if (v[i] != v[n]) bad++; print bad + 0')" = 0 ] &&
+        [ "$(column plain 5 'for (i = int(n / 2) + 1; i <= n; i++) if (v[i] != v[n]) bad++; print bad + 0')" = 0 ]
+    result $? "descriptors and threads are constant: $(column plain 4 'print v[n]') and $(column plain 5 'print v[n]')"
+}
+
+all_back() { # NAME: nobody holds anything, and tribd is as it was
+    shown=("$said" "$dir/soak.log")
+    within 10 is_empty soak
+    result $? "$1: all slots are returned"
+    as_before() { [ "$(n_fds)" -le "$fds_before" ] && [ "$(n_threads)" -le "$threads_before" ]; }
+    within 10 as_before
+    result $? "$1: descriptors and threads are as before any job: $(n_fds) and $(n_threads), before $fds_before and $threads_before"
+    expect "$1: tribctl says so" 0 "slots" "$build/tribd/tribctl" --config "$dir/soak.conf" status
+    sed 's/^/# /' "$said"
+}
+
+# --- part 2: one more job, which is hostile ---
+
+start_victim() {
+    TRIB_TRANSPORT=tcp TRIB_STOP_TIMEOUT_MS=1000 service soak job victim agg --jobs 1 --workers 2 \
+        --sizes 256K --seconds 100000
+    within 30 victim_runs
+}
+victim_runs() { status_of soak '.jobs[] | select(.name == "victim.0" and .operations > 10)'; }
+victim_gone() { status_of soak '[.jobs[] | select(.name == "victim.0")] | length == 0'; }
+end_victim() {
+    pkill -CONT -P "${job_pid[victim]}" # its workers
+    kill -TERM "${job_pid[victim]}" 2>/dev/null
+    within 30 stopped_running "${job_pid[victim]}"
+    wait "${job_pid[victim]}" 2>/dev/null
+}
+worker() { pgrep -P "${job_pid[victim]}" | sed -n "$(($1 + 1))p"; }
+
+# Operations in a second of all but the victim; nothing once they have ended.
+others() { # seconds
+    local a b
+    a=$(counted) && sleep "$1" && b=$(counted) || return
+    awk -v a="$a" -v b="$b" 'BEGIN {
+        split(a, from, " "); split(b, to, " ")
+        if (from[3] == to[3] && to[1] > from[1] && to[2] > from[2]) print (to[2] - from[2]) / (to[1] - from[1])
+    }'
+}
+counted() { # uptime, operations of the others, how many these are
+    status | jq -r '.uptime_s as $t | [.jobs[] | select(.name != "victim.0") | .operations] |
+        "\($t) \(add // 0) \(length)"'
+}
+
+garbage() { # bytes to the port for jobs, and to all that the transports of tribd listen at
+    local port ports
+    ports=$(awk 'FNR == NR { inode[$1]; next } $4 == "0A" && $10 in inode { split($2, a, ":"); print a[2] }' \
+        <(find "/proc/${daemon_pid[soak]}/fd" -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n') \
+        /proc/net/tcp)
+    for port in $ports; do
+        for _ in 1 2 3; do
+            (exec 7<>"/dev/tcp/127.0.0.1/$((16#$port))" && timeout 5 head -c 200000 /dev/urandom >&7) 2>/dev/null
+        done
+    done
+}
+
+attack() { # NAME: do it to the victim
+    case $1 in
+    killed) kill -KILL "$(worker 1)" ;;
+    killed-first) kill -KILL "$(worker 0)" ;;
+    stopped) kill -STOP "$(worker 1)" ;;
+    stopped-all) kill -STOP "$(worker 0)" "$(worker 1)" "${job_pid[victim]}" ;;
+    garbage) garbage ;;
+    esac
+}
+
+attacks=(killed garbage stopped killed-first stopped-all)
+most_s() { case $1 in stopped*) echo 10 ;; *) echo 5 ;; esac; }
+
+one_attack() { # NAME: quiet beside its job, then the attack
+    local quiet hostile since free=0 log="$dir/others.$BASHPID"
+    start_victim || { say "the victim does not come up before $1"; return 1; }
+    quiet=$(others 5)
+    others 5 >"$log" &
+    local measured=$!
+    since=$(date +%s%3N)
+    attack "$1"
+    if [ "$1" != garbage ]; then
+        within 30 victim_gone
+        free=$(($(date +%s%3N) - since))
+        [ "$free" -le "$(most_s "$1")000" ] || late=$((late + 1))
+    fi
+    wait "$measured"
+    hostile=$(cat "$log")
+    if [ "$1" = stopped-all ]; then
+        kill -CONT "${job_pid[victim]}"
+    fi
+    end_victim
+    within 10 victim_gone || late=$((late + 1))
+    [ -z "$quiet" ] || [ -z "$hostile" ] || echo "$1,$quiet,$hostile,$free" >>"$folder/attacks.csv"
+}
+
+hostile() {
+    local end code code2 i=0
+    late=0
+    echo "attack,quiet_ops_per_s,hostile_ops_per_s,slots_free_ms" >"$folder/attacks.csv"
+    TRIB_SERVICE_WAIT_MS=60000 service soak job load agg --jobs $((JOBS - 4)) --workers 2 --sizes 64K \
+        --seconds "$hostile_s" --json "$folder/load.json" "${codecs[@]}"
+    TRIB_SERVICE_WAIT_MS=60000 service soak job sums agg --jobs 4 --workers 2 --sizes 64K --check \
+        --seconds "$hostile_s" --json "$folder/sums.json" "${codecs[@]}"
+    within 60 status_of soak "[.jobs[] | select(.operations > 10)] | length >= $JOBS" ||
+        say "not all jobs are there"
+    end=$(($(now_s) + hostile_s - 20))
+    while [ "$(now_s)" -lt "$end" ]; do
+        one_attack "${attacks[i++ % ${#attacks[@]}]}"
+        sample hostile
+    done
+    within 120 stopped_running "${job_pid[load]}" && within 120 stopped_running "${job_pid[sums]}"
+    wait "${job_pid[load]}"
+    code=$?
+    wait "${job_pid[sums]}"
+    code2=$?
+    judge_jobs "beside a hostile job" load "$code"
+    judge_jobs "beside a hostile job, checked" sums "$code2"
+    judge_attacks
+}
+
+median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+judge_attacks() {
+    local ratio n
+    shown=("$folder/attacks.csv" "$dir/soak.log")
+    sed 's/^/# /' "$folder/attacks.csv"
+    n=$(($(wc -l <"$folder/attacks.csv") - 1))
+    [ "$n" -gt 0 ] && [ "$late" = 0 ]
+    result $? "the slots of the hostile job are free in 5 s, of one that is stopped in 10 s ($late of $n were late)"
+    ratio=$(awk -F , 'NR > 1 && $2 > 0 { print $3 / $2 }' "$folder/attacks.csv" | median)
+    awk -v r="$ratio" 'BEGIN { exit !(r >= 0.9) }'
+    result $? "the others keep $ratio of their throughput meanwhile (median of $n attacks): at least 0.9"
+}
+
+TRIBD_THREADS=${TRIBD_THREADS:-0} start_daemon soak "drain_ms = 5000" || finish
+began=$(now_s)
+echo "seconds,part,rss_KiB,descriptors,threads,slots,jobs,operations" >"$folder/series.csv"
+fds_before=$(n_fds) threads_before=$(n_threads)
+plain
+all_back "$JOBS jobs"
+hostile
+all_back "beside a hostile job"
+kill -TERM "${daemon_pid[soak]}"
+ended soak 0
+result $? "tribd ends well"
+finish
