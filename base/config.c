@@ -586,6 +586,14 @@ void trib_config_unknown(trib_config_unknown_fn fn, void *arg)
     }
 }
 
+bool trib_config_is_same(const char *name, size_t len)
+{
+    for (size_t i = 0; i < TRIB_CONFIG_ROWS; i++)
+        if (rows[i].same && strlen(rows[i].name) == len && !memcmp(rows[i].name, name, len))
+            return true;
+    return false;
+}
+
 size_t trib_config_same_text(const struct trib_config *cfg, char *text, size_t bytes)
 {
     char value[TRIB_CONFIG_TEXT_BYTES];

@@ -121,6 +121,9 @@ typedef void (*trib_config_unknown_fn)(void *arg, const char *variable,
 /** trib_config_unknown - call fn for each TRIB_* variable that is no setting. */
 void trib_config_unknown(trib_config_unknown_fn fn, void *arg);
 
+/** trib_config_is_same - is there such a setting, on which ranks must agree? */
+bool trib_config_is_same(const char *name, size_t len);
+
 /** trib_config_digest - of the settings on which ranks must agree. */
 uint64_t trib_config_digest(const struct trib_config *cfg);
 

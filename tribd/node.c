@@ -40,9 +40,18 @@ static bool takes_transport(const char *text, size_t len)
     return len > 0;
 }
 
+/* Is the word "name=…" of what ranks must agree on, and one setting alone? */
+static bool takes_setting(const char *word, size_t len)
+{
+    const char *equals = memchr(word, '=', len);
+
+    return equals && !memchr(word, ';', len) &&
+           trib_config_is_same(word, (size_t)(equals - word));
+}
+
 /*
  * "transport=tcp algorithm=auto codec=…": the ranks' transport where this service has none of
- * its own, and what ranks must agree on.
+ * its own, and what ranks must agree on. Other settings are this service's own.
  */
 static trib_status_t load_settings(struct node *n, const char *text, struct trib_error *err)
 {
@@ -61,6 +70,10 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
                              "transport %.*s has decorators or parameters, which a service "
                              "does not take from a job",
                              (int)(len - 10 < 60 ? len - 10 : 60), text + 10);
+        if (len && !transport && !takes_setting(text, len))
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "\"%.*s\" is no setting that a service takes from a job",
+                             (int)(len < 60 ? len : 60), text);
         if (len && at + len + 2 < sizeof(list) && !(transport && strcmp(own, "auto") != 0) &&
             strncmp(text, "service=", 8) != 0) {
             memcpy(list + at, text, len);

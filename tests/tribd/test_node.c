@@ -96,7 +96,10 @@ static void test_refused(void **state)
         {64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=256", TRIB_ERR_PROTOCOL,
          "window 256 need 2048 slots"},
         {64, UINT64_C(64) << 16, "transport=tcp window=999", TRIB_ERR_CONFIG, "window"},
-        {64, UINT64_C(64) << 16, "transport=tcp tea=yes", TRIB_ERR_CONFIG, "tea"},
+        {64, UINT64_C(64) << 16, "transport=tcp tea=yes", TRIB_ERR_CONFIG, "tea=yes"},
+        {64, UINT64_C(64) << 16, "transport=tcp trace=9", TRIB_ERR_CONFIG, "trace=9"},
+        {64, UINT64_C(64) << 16, "codec=none;trace=9", TRIB_ERR_CONFIG, "no setting that"},
+        {64, UINT64_C(64) << 16, "codec", TRIB_ERR_CONFIG, "no setting that"},
         {64, UINT64_C(64) << 16, "transport=fault+tcp", TRIB_ERR_CONFIG, "decorators"},
     };
     struct node *n;
