@@ -14,8 +14,10 @@
 
 enum {
     TURN_BYTES = 1 << 20,
-    EAGER = 200,     /* passes without anything to do before it sleeps */
-    SLEEP_MS = 1,    /* of transports that cannot wake it: shared memory */
+    /* It looks for something to do for so long before it sleeps: longer where that is hard. */
+    SPIN_NS = 20000,
+    SPIN_BLIND_NS = 200000,
+    SLEEP_MS = 1, /* of transports that cannot wake it: shared memory */
     NODES_POLLED = 256,
 };
 
@@ -130,6 +132,15 @@ static void sleep_for_work(struct lane *lane)
     }
 }
 
+/* How long to look for work: can all transports wake it? */
+static uint64_t spin_ns(const struct lane *lane)
+{
+    for (const struct node *n = lane->nodes; n; n = n->next)
+        if (n->descriptor < 0)
+            return SPIN_BLIND_NS;
+    return SPIN_NS;
+}
+
 static void wait_for_node(struct lane *lane)
 {
     struct pollfd fd = {.fd = lane->event_fd, .events = POLLIN};
@@ -142,7 +153,7 @@ static void wait_for_node(struct lane *lane)
 static void *run(void *arg)
 {
     struct lane *lane = arg;
-    unsigned idle = 0;
+    uint64_t moved = trib_now_ns();
 
     while (!atomic_load(&lane->stop)) {
         take_added(lane);
@@ -152,8 +163,8 @@ static void *run(void *arg)
             continue;
         }
         if (serve(lane))
-            idle = 0;
-        else if (++idle > EAGER)
+            moved = trib_now_ns();
+        else if (trib_now_ns() - moved > spin_ns(lane))
             sleep_for_work(lane);
         else
             sched_yield();
