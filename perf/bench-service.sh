@@ -182,7 +182,7 @@ round_blocks() {
 round_codecs() {
     local codec sizes=$codec_bytes
     contend none tribd served tribd "$apart"
-    for codec in int8 thc qsgd topk:ratio=0.01; do
+    for codec in int8 int8:result=requantised thc qsgd topk:ratio=0.01; do
         contend "$codec" tribd served tribd "$apart" --codec "$codec"
     done
 }
