@@ -9,6 +9,8 @@
 
 #include "pipeline/keep.h"
 
+enum { ROUNDS_GOOD = 8 };
+
 bool trib_service_takes(const struct trib_comm *comm, trib_coll_t coll,
                         const trib_desc_t *desc, bool leaving)
 {
@@ -31,12 +33,29 @@ static trib_status_t refused(struct trib_served *s, const struct trib_comm *by,
     return trib_comm_fail(s->service->home, st, "%s", trib_last_error(by));
 }
 
+/*
+ * Of a vector's rounds one goes up while another comes down: there should be some. The chunks
+ * of a channel are those of networks; smaller ones, where they make too few rounds.
+ */
+static size_t chunk_on(const struct trib_served *s, const struct trib_comm *channel)
+{
+    const size_t least = s->service->home->chunk_asked, most = channel->cfg.chunk;
+    const size_t bytes = s->desc.count * trib_dtype_size(s->desc.dtype);
+    const size_t good = bytes / ((size_t)channel->channel->services * ROUNDS_GOOD);
+
+    if (s->desc.chunk || least >= most || good >= most)
+        return s->desc.chunk;
+    return good < least ? least : good / 4096 * 4096;
+}
+
 static trib_status_t make_on(struct trib_served *s, struct trib_comm *comm,
                              struct trib_plan **out)
 {
     trib_desc_t desc = s->desc;
 
     desc.algorithm = "auto";
+    if (comm->channel)
+        desc.chunk = chunk_on(s, comm);
     return trib_plan_make(comm, s->coll, &desc, false, out);
 }
 

@@ -34,12 +34,12 @@ for_seconds() {
     done
 }
 
-# The process $own, whose output goes to $log.rank, is summing: rows come. If none do, it
-# is ended, so that it is not in the way of the next test.
+# The process $own, whose output goes to $log.rank, is summing: rows come, trib-run's of rank 0.
+# If none do, it is ended, so that it is not in the way of the next test.
 summing() {
     local end=$((SECONDS + 200))
 
-    while [ "$(grep -c '^ *[0-9]' "$log.rank")" -lt 2 ]; do
+    while [ "$(grep -c '^\(\[0\]\)\? *[0-9]' "$log.rank")" -lt 2 ]; do
         if [ "$SECONDS" -ge "$end" ] || ! kill -0 "$own" 2>/dev/null; then
             kill "$own" 2>/dev/null
             return 1
