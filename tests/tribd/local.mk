@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh
-TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh
+dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
+	tests/tribd/test_tribd_return.sh
+TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
+	tests/tribd/test_tribd_return.sh
+check_PROGRAMS += tests/tribd/steps
+tests_tribd_steps_SOURCES = tests/tribd/steps.c
 EXTRA_DIST += tests/tribd/daemons.sh
