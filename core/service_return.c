@@ -15,7 +15,7 @@
 #include "core/served.h"
 
 enum {
-    STARTS_MOST = 256, /* from one question to the next: starts may become slow meanwhile */
+    STARTS_MOST = 2048, /* from one question to the next: starts may become slow meanwhile */
     ANSWER_MOST = 64,  /* starts until the answer is due, where no plan is started again */
     ASK_NS = 1000000000,
 };

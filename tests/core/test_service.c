@@ -58,14 +58,26 @@ static double sum_of(uint64_t seed, int ranks, uint64_t step, size_t i)
 
 /* Nodes --------------------------------------------------------------------------------- */
 
+/* Have all ranks done, or has one failed? */
+static bool is_over(const struct ranks_self *self)
+{
+    const struct lossy_job *j = self->arg;
+
+    for (int r = 0; r < j->nodes.ranks; r++) {
+        const int status = self->slot[r - self->rank].status;
+        if (status != 0 && status != RANKS_NEVER)
+            return true;
+    }
+    return atomic_load(&j->shared->n_done) == j->nodes.ranks;
+}
+
 static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm *channel)
 {
     struct lossy_job *j = self->arg;
     const bool late = nodes == &j->later, first = channel->engine.rank == nodes->ranks;
     uint64_t moved = 0;
 
-    while (nodes_listen(self, nodes, channel) &&
-           atomic_load(&j->shared->n_done) < nodes->ranks) {
+    while (nodes_listen(self, nodes, channel) && !is_over(self)) {
         if (!trib_channel_step(channel))
             sched_yield();
         else if (++moved == j->after[late] && first && j->signal) {
@@ -79,21 +91,21 @@ static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm
 }
 
 /* A later node, or rank 0's talk with it: one message, or none for long. */
-static bool hear(const struct lossy_job *j, int fd, void *out, size_t bytes)
+static bool hear(const struct ranks_self *self, int fd, void *out, size_t bytes)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
 
     for (unsigned i = 0; i < 200 * tribtest_slowness(); i++) {
         if (poll(&ready, 1, 100) == 1)
             return recv(fd, out, bytes, 0) == (ssize_t)bytes;
-        if (atomic_load(&j->shared->n_done) == j->nodes.ranks)
+        if (is_over(self))
             return false;
     }
     return false;
 }
 
 struct later_node {
-    struct lossy_job *job;
+    const struct ranks_self *self;
     int index;
     int fd;
 };
@@ -102,10 +114,11 @@ static trib_status_t meet_later(void *arg, const char *phase, const void *in, si
                                 void *out)
 {
     const struct later_node *n = arg;
-    const size_t all = (size_t)(n->job->later.ranks + n->job->later.services) * bytes;
+    const struct lossy_job *j = n->self->arg;
+    const size_t all = (size_t)(j->later.ranks + j->later.services) * bytes;
 
     (void)phase;
-    if (send(n->fd, in, bytes, 0) != (ssize_t)bytes || !hear(n->job, n->fd, out, all))
+    if (send(n->fd, in, bytes, 0) != (ssize_t)bytes || !hear(n->self, n->fd, out, all))
         return TRIB_ERR_PEER_LOST;
     return TRIB_OK;
 }
@@ -114,7 +127,7 @@ static trib_status_t meet_later(void *arg, const char *phase, const void *in, si
 static void serve_later(struct ranks_self *self, trib_comm_t *all)
 {
     struct lossy_job *j = self->arg;
-    struct later_node n = {.job = j, .index = self->rank - j->nodes.ranks - j->nodes.services};
+    struct later_node n = {.self = self, .index = self->rank - j->nodes.ranks - j->nodes.services};
     struct trib_exchange x = {meet_later, &n};
     struct trib_error err = {0};
     struct trib_comm *channel;
@@ -122,8 +135,8 @@ static void serve_later(struct ranks_self *self, trib_comm_t *all)
     bool called = false;
 
     n.fd = j->later.pipes[n.index][0];
-    while (!called && atomic_load(&j->shared->n_done) < j->nodes.ranks)
-        called = hear(j, n.fd, &call, sizeof(call));
+    while (!called && !is_over(self))
+        called = hear(self, n.fd, &call, sizeof(call));
     if (!called)
         return;
     struct trib_channel_opts opts = {.rank = j->later.ranks + n.index,
@@ -166,7 +179,7 @@ static trib_status_t meet_ranks(void *arg, const char *phase, const void *in, si
     (void)phase;
     ranks_ok(w->self, trib_comm_tell(council, TRIB_ALLGATHER, in, bytes, all));
     for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
-        ranks_assert(w->self, hear(j, j->later.pipes[i][1], all + (ranks + i) * bytes, bytes));
+        ranks_assert(w->self, hear(w->self, j->later.pipes[i][1], all + (ranks + i) * bytes, bytes));
     for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
         ranks_assert(w->self, send(j->later.pipes[i][1], all, (ranks + nodes) * bytes, 0) ==
                                   (ssize_t)((ranks + nodes) * bytes));
@@ -507,12 +520,12 @@ static void sweep(const char *transport, int sig, int draws)
 
 static void test_killed(void **state)
 {
-    sweep(*state, SIGKILL, 16);
+    sweep(*state, SIGKILL, 12);
 }
 
 static void test_stopped(void **state)
 {
-    sweep(*state, SIGSTOP, 4);
+    sweep(*state, SIGSTOP, 3);
 }
 
 #define ON(test, transport) {#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport}
