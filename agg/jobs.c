@@ -136,6 +136,18 @@ static struct trib_jobs_account *account_of(struct trib_jobs *jobs, const char *
     return account;
 }
 
+void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user,
+                     const struct trib_jobs_limits *job)
+{
+    jobs->opts.user = *user;
+    jobs->opts.job = *job;
+    for (uint32_t i = 0; i < jobs->n_accounts; i++) {
+        jobs->accounts[i].named = false;
+        jobs->accounts[i].weight = 1;
+        jobs->accounts[i].limits = *user;
+    }
+}
+
 trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t weight,
                              const struct trib_jobs_limits *limits, struct trib_error *err)
 {

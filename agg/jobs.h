@@ -104,6 +104,17 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_er
 /** trib_jobs_destroy - NULL is allowed. */
 void trib_jobs_destroy(struct trib_jobs *jobs);
 
+/** trib_jobs_name_ok - of a job or a user: 1 to 64 printable characters of ASCII. */
+bool trib_jobs_name_ok(const char *name);
+
+/**
+ * trib_jobs_limit - opts.user and opts.job, from now on; what trib_jobs_user said is forgotten.
+ *
+ * What jobs hold they keep; those that wait are measured by the new limits of their users.
+ */
+void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user,
+                     const struct trib_jobs_limits *job);
+
 /**
  * trib_jobs_user - a user's weight among users, and limits of its own.
  *

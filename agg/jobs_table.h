@@ -91,7 +91,5 @@ bool trib_jobs_never(const struct trib_jobs *jobs, const struct trib_job_request
                      const struct trib_jobs_account *account,
                      char text[TRIB_JOB_TEXT_BYTES]);
 
-/** trib_jobs_name_ok - 1 to 64 printable characters of ASCII. */
-bool trib_jobs_name_ok(const char *name);
 
 #endif

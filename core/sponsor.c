@@ -118,7 +118,7 @@ static void fill_join(const struct trib_sponsor *s, int node, struct trib_contro
     j->ranks = ranks;
     j->nodes = (uint32_t)s->n;
     j->node = (uint32_t)node;
-    j->weight = 1;
+    j->weight = (uint32_t)cfg->service_weight;
     j->slots = ranks * (uint32_t)cfg->window * TRIB_LANES;
     j->bytes = (uint64_t)j->slots * cfg->chunk;
     j->deadline_ms = (uint32_t)s->wait_ms;

@@ -4,6 +4,7 @@ tribd_tribd_SOURCES = \
 	tribd/lane.c tribd/lane.h \
 	tribd/manage.c tribd/manage.h \
 	tribd/node.c tribd/node.h \
+	tribd/quotas.c tribd/quotas.h \
 	tribd/server.c tribd/server.h \
 	tribd/server_open.c tribd/server_parts.h \
 	tribd/settings.c tribd/settings.def tribd/settings.h \

@@ -2,6 +2,7 @@
 #include "tribd/node.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,26 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
     }
     list[at] = 0;
     return trib_config_load(&n->cfg, list, &n->log, err);
+}
+
+/* What it was admitted with bounds what its settings may take: the slots of all its ranks. */
+static trib_status_t fits_grant(const struct node *n, const struct trib_control_join *join,
+                                struct trib_error *err)
+{
+    const uint64_t slots = (uint64_t)n->ranks * (uint64_t)n->cfg.window * TRIB_LANES;
+    const uint64_t bytes = slots * n->cfg.chunk;
+
+    if (slots > join->slots)
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "%d ranks with window %d need %" PRIu64 " slots; the job asked for "
+                         "%" PRIu32,
+                         n->ranks, n->cfg.window, slots, join->slots);
+    if (bytes > join->bytes)
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "%" PRIu64 " slots of %zu bytes need %" PRIu64 " bytes; the job asked "
+                         "for %" PRIu64,
+                         slots, n->cfg.chunk, bytes, join->bytes);
+    return TRIB_OK;
 }
 
 /* Meeting --------------------------------------------------------------------------------- */
@@ -205,6 +226,8 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     atomic_init(&n->weight, TRIB_TURNS_WEIGHT_ONE);
     trib_turns_weigh(&n->share, TRIB_TURNS_WEIGHT_ONE);
     trib_status_t st = load_settings(n, join->settings, err);
+    if (st == TRIB_OK)
+        st = fits_grant(n, join, err);
     if (st == TRIB_OK) {
         errno = trib_thread_start(&thread, meet_ranks, n);
         if (errno)

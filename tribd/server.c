@@ -341,13 +341,17 @@ static void reload(struct server *s, const struct server_ear *ear)
     struct settings *read = calloc(1, sizeof(*read));
     struct trib_error err = {0};
     struct who *who = NULL;
+    struct quotas quotas;
     char kept[256];
 
     systemd_reloading();
     trib_status_t st = read ? ear->load(ear->arg, read, &err) : TRIB_ERR_NO_MEMORY;
     if (st == TRIB_OK)
+        st = quotas_read(read, &err, &quotas);
+    if (st == TRIB_OK)
         st = who_open(read, &err, &who);
     if (st == TRIB_OK) {
+        quotas_apply(&quotas, s->jobs);
         settings_renew(&s->settings, read, kept, sizeof(kept));
         (void)settings_level(&s->settings, &s->log.level);
         who_drop(s->who);

@@ -74,11 +74,15 @@ static trib_status_t create_jobs(const struct settings *t, struct trib_error *er
                                                     .jobs = t->jobs,
                                                     .queued = t->queue,
                                                     .bytes = server_memory(t)},
-                                        .user = {.slots = t->user_slots},
-                                        .job = {.slots = t->job_slots},
                                         .patience_ns = (uint64_t)PATIENCE_MS * 1000000};
+    struct quotas quotas;
 
-    return trib_jobs_create(&opts, err, out);
+    trib_status_t st = quotas_read(t, err, &quotas);
+    if (st == TRIB_OK)
+        st = trib_jobs_create(&opts, err, out);
+    if (st == TRIB_OK)
+        quotas_apply(&quotas, *out);
+    return st;
 }
 
 static trib_status_t open_jobs(struct server *s, struct trib_error *err)

@@ -9,6 +9,7 @@
 #include "agg/session.h"
 #include "tribd/lane.h"
 #include "tribd/manage.h"
+#include "tribd/quotas.h"
 #include "tribd/server.h"
 #include "tribd/who.h"
 

@@ -213,6 +213,33 @@ static void test_draining_takes_no_new_jobs(void **state)
     trib_jobs_destroy(jobs);
 }
 
+/* What a job holds it keeps; names and their own limits are forgotten. */
+static void test_limits_change(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+    const struct trib_jobs_limits user = {.slots = 100}, job = {.slots = 60}, none = {0};
+    struct trib_error err = {0};
+
+    (void)state;
+    struct trib_jobs *jobs = table(&opts);
+    assert_status(trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err),
+                  TRIB_OK);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 90, 0, 0);
+    assert_int_equal(a.slots, 90);
+    trib_jobs_limit(jobs, &user, &job);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 61, 0, 0);
+    assert_says(b.text, "job b needs 61 slots, and a job may hold 60");
+    b = ask_for(jobs, T0, "b", "ana", 20, 0, 0);
+    assert_says(b.text, "it needs 20 slots and 10 of 100 are free");
+    assert_int_equal(ask_for(jobs, T0, "c", "ana", 10, 0, 0).verdict, TRIB_JOB_ADMIT);
+    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 50, 0, 0);
+    assert_int_equal(ask_for(jobs, T0, "f", "eve", 50, 0, 0).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(trib_jobs_weight(jobs, e.id), trib_jobs_weight(jobs, e.id + 1));
+    trib_jobs_limit(jobs, &none, &none);
+    assert_int_equal(ask_for(jobs, T0, "g", "ana", 100, 0, 0).slots, 100);
+    trib_jobs_destroy(jobs);
+}
+
 static void test_limits_of_users_and_jobs(void **state)
 {
     struct trib_jobs_opts opts = plain;
@@ -418,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_a_dead_job_holds_until_its_deadline),
         cmocka_unit_test(test_kicked_while_it_waits),
         cmocka_unit_test(test_draining_takes_no_new_jobs),
+        cmocka_unit_test(test_limits_change),
         cmocka_unit_test(test_limits_of_users_and_jobs),
         cmocka_unit_test(test_limits_of_the_service),
         cmocka_unit_test(test_bad_requests),

@@ -6,3 +6,10 @@ TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
 check_PROGRAMS += tests/tribd/steps
 tests_tribd_steps_SOURCES = tests/tribd/steps.c
 EXTRA_DIST += tests/tribd/daemons.sh
+check_PROGRAMS += tests/tribd/test_node
+TESTS += tests/tribd/test_node
+tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \
+	tribd/lane.c tribd/lane.h \
+	tribd/node.c tribd/node.h \
+	tribd/watch.c tribd/watch.h
+tests_tribd_test_node_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

@@ -139,9 +139,15 @@ reload "the settings are read again" "users = daemon" "http = 127.0.0.1:${daemon
 result $? "SIGHUP: the settings are read again"
 ! said_by one "restart"
 result $? "SIGHUP: nothing else has changed"
-reload "slots, job_slots: only a restart changes that" "slots = 9" "job_slots = 5" \
+reload "slots, queue: only a restart changes that" "slots = 9" "queue = 5" \
     "http = 127.0.0.1:${daemon_http[one]}"
 result $? "SIGHUP: it says what it does not change"
+reload "the settings are as before: weights: \"ana\" is not user:weight" "weights = bob:2,ana"
+result $? "SIGHUP: a weight that is none changes nothing"
+reload "the settings are read again" "job_slots = 5" "http = 127.0.0.1:${daemon_http[one]}"
+service "one" run "a job with a limit" "codec none" --sizes 4K
+grep -q "slots, and a job may hold 5" "$said"
+result $? "SIGHUP: a new limit of jobs"
 reload "the settings are as before: users: there is no user nobody_such" "users = nobody_such"
 result $? "SIGHUP: a mistake changes nothing"
 reload "the settings are as before: " "nonsense"

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a node refuses of a JOIN, whoever sent it: node_open, before any rank is met. */
+#include "tests/harness/tribtest.h"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+
+#include "base/time.h"
+#include "tribd/lane.h"
+
+struct fixture {
+    struct trib_log log;
+    struct lane *lane;
+    int wake_fd;
+};
+
+static int open_fixture(void **state)
+{
+    static struct fixture f;
+    struct trib_error err = {0};
+
+    trib_log_init(&f.log, TRIB_LOG_ERROR, NULL, NULL);
+    f.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    assert_true(f.wake_fd >= 0);
+    assert_status(lane_start(&err, &f.lane), TRIB_OK);
+    *state = &f;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *f = *state;
+
+    lane_stop(f->lane);
+    close(f->wake_fd);
+    return 0;
+}
+
+static struct trib_control_join join_of(uint32_t slots, uint64_t bytes, const char *settings)
+{
+    struct trib_control_join j = {
+        .job = "a", .user = "b", .ranks = 4, .nodes = 1, .slots = slots, .bytes = bytes};
+
+    snprintf(j.settings, sizeof(j.settings), "%s", settings);
+    return j;
+}
+
+static trib_status_t open_node(struct fixture *f, const struct trib_control_join *join,
+                               struct trib_error *err, struct node **out)
+{
+    const struct node_opts opts = {
+        .join = join, .lane = f->lane, .wake_fd = f->wake_fd, .log = &f->log};
+
+    return node_open(&opts, err, out);
+}
+
+static void await_gone(struct node *n)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+
+    while (atomic_load(&n->state) != NODE_GONE) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    node_free(n);
+}
+
+/* 4 ranks, a window of 8 and both lanes: 64 slots. */
+static void test_within_its_grant(void **state)
+{
+    struct trib_control_join j =
+        join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
+    struct trib_error err = {0};
+    struct node *n;
+
+    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
+    node_end(n);
+    await_gone(n);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        uint32_t slots;
+        uint64_t bytes;
+        const char *settings;
+        trib_status_t status;
+        const char *why;
+    } cases[] = {
+        {63, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8", TRIB_ERR_PROTOCOL,
+         "4 ranks with window 8 need 64 slots; the job asked for 63"},
+        {64, (UINT64_C(64) << 16) - 1, "transport=tcp chunk=64K window=8", TRIB_ERR_PROTOCOL,
+         "64 slots of 65536 bytes need 4194304 bytes; the job asked for 4194303"},
+        {64, UINT64_C(64) << 16, "transport=tcp chunk=16M window=8", TRIB_ERR_PROTOCOL,
+         "64 slots of 16777216 bytes"},
+        {64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=256", TRIB_ERR_PROTOCOL,
+         "window 256 need 2048 slots"},
+        {64, UINT64_C(64) << 16, "transport=tcp window=999", TRIB_ERR_CONFIG, "window"},
+        {64, UINT64_C(64) << 16, "transport=tcp tea=yes", TRIB_ERR_CONFIG, "tea"},
+        {64, UINT64_C(64) << 16, "transport=fault+tcp", TRIB_ERR_CONFIG, "decorators"},
+    };
+    struct node *n;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct trib_control_join j =
+            join_of(cases[i].slots, cases[i].bytes, cases[i].settings);
+        struct trib_error err = {0};
+
+        assert_status(open_node(*state, &j, &err, &n), cases[i].status);
+        assert_null(n);
+        if (!strstr(trib_error_text(&err), cases[i].why))
+            fail_msg("\"%s\" does not say \"%s\"", trib_error_text(&err), cases[i].why);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_within_its_grant),
+        cmocka_unit_test(test_refused),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+}

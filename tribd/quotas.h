@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What users and jobs may have of a service: the weights and limits among its settings. */
+#ifndef TRIBD_QUOTAS_H
+#define TRIBD_QUOTAS_H
+
+#include "agg/jobs.h"
+#include "tribd/settings.h"
+
+#define QUOTAS_USERS_MAX (SETTINGS_TEXT_BYTES / 4) /* "a:1," */
+
+struct quota_user {
+    char name[TRIB_JOB_NAME_BYTES];
+    uint32_t weight;
+};
+
+struct quotas {
+    struct trib_jobs_limits user, job;
+    struct quota_user users[QUOTAS_USERS_MAX];
+    int n_users;
+};
+
+/** quotas_read - errors TRIB_ERR_CONFIG: which entry of `weights` is wrong, and how. */
+trib_status_t quotas_read(const struct settings *settings, struct trib_error *err,
+                          struct quotas *out);
+
+/** quotas_apply - in place of what held before, for all that is asked from now on. */
+void quotas_apply(const struct quotas *quotas, struct trib_jobs *jobs);
+
+#endif
