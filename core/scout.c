@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The search for services. Its thread connects, proves who it is and asks for room; all of that
- * may take seconds, which no start waits for. What it has got it keeps alive for a while, until
+ * may take seconds, which no start waits for. What it has got it keeps for a while, until
  * the ranks are at a place where they can go there; after that it gives the room back, and
  * asks anew when they come.
  *
@@ -91,7 +91,10 @@ static void pause_until(struct trib_scout *s, uint64_t moment)
         (void)trib_cond_wait(&s->wake, &s->mutex, moment);
 }
 
-/* With the mutex: what was admitted is kept alive, for a while; false: it is lost. */
+/*
+ * With the mutex: what was admitted is kept, for a while; false: it is lost. Nothing is read, for
+ * what nodes say first is for the ranks.
+ */
 static bool keep(struct trib_scout *s)
 {
     const uint64_t until = trib_deadline_ms(KEEP_MS);
@@ -99,7 +102,7 @@ static bool keep(struct trib_scout *s)
 
     while (s->sponsor && !s->closed && alive && !trib_deadline_passed(until)) {
         (void)trib_cond_wait(&s->wake, &s->mutex, trib_deadline_ms(STEP_MS));
-        alive = !s->sponsor || trib_sponsor_step(s->sponsor) == TRIB_OK;
+        alive = !s->sponsor || trib_sponsor_whole(s->sponsor);
     }
     struct trib_sponsor *rest = s->sponsor;
     s->sponsor = NULL;

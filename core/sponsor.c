@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/sponsor.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -168,4 +169,13 @@ trib_status_t trib_sponsor_step(struct trib_sponsor *s)
             st = one;
     }
     return st;
+}
+
+bool trib_sponsor_whole(const struct trib_sponsor *s)
+{
+    struct pollfd ends[TRIB_SPONSOR_MOST];
+
+    for (int i = 0; i < s->n; i++)
+        ends[i] = (struct pollfd){.fd = trib_session_fd(s->sessions[i]), .events = POLLRDHUP};
+    return poll(ends, (nfds_t)s->n, 0) <= 0;
 }

@@ -53,8 +53,12 @@ trib_status_t trib_sponsor_reach(struct trib_sponsor *s, int which, bool prove);
 /** trib_sponsor_ask - connection i asks for room; as node i of as many as there are by now. */
 trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i);
 
-/** trib_sponsor_step - keep them alive: an error if one has ended. */
+/** trib_sponsor_step - keep them alive, once the ranks have met the nodes: what they say is
+ * dropped. An error if one has ended. */
 trib_status_t trib_sponsor_step(struct trib_sponsor *s);
+
+/** trib_sponsor_whole - has none been closed by the other side? Reads nothing. */
+bool trib_sponsor_whole(const struct trib_sponsor *s);
 
 /* The search: a thread of rank 0's process, which calls nothing of its communicators. -------- */
 

@@ -2,7 +2,7 @@
 /*
  * A job for tests of tribd: it takes steps until there is a file, and each is right.
  *
- *     trib-run -n 2 -- steps FILE
+ *     trib-run -n 2 -- steps FILE [MS]    with a pause of so long before each
  *
  * Values are small integers, so all sums are exact; what the sparse sums give in the end is
  * all that was given to them. Exit code 1 and a sentence if anything is not so.
@@ -117,16 +117,18 @@ int main(int argc, char **argv)
 {
     const time_t began = time(NULL);
     struct job j = {.comm = NULL};
+    const useconds_t pause = argc == 3 ? (useconds_t)atoi(argv[2]) * 1000 : 0;
     long step = 0;
 
-    if (argc != 2 || trib_init(NULL, &j.comm) != TRIB_OK) {
-        fprintf(stderr, "%s\n", argc == 2 ? trib_last_error(NULL) : "usage: steps FILE");
+    if (argc < 2 || trib_init(NULL, &j.comm) != TRIB_OK) {
+        fprintf(stderr, "%s\n", argc >= 2 ? trib_last_error(NULL) : "usage: steps FILE [MS]");
         return 1;
     }
     j.rank = trib_rank(j.comm);
     j.size = trib_size(j.comm);
     make(&j);
     for (; goes_on(&j, argv[1]); step++) {
+        usleep(pause);
         one_step(&j, step);
         if (time(NULL) - began > LONGEST_S)
             return 1;

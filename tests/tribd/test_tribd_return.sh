@@ -12,10 +12,10 @@
 ! missing jq "where jobs are" || finish
 export TRIB_LOG=info TRIB_SERVICE_RETRY_MS=100
 
-start_steps() { # NAME, "DAEMON…"
+start_steps() { # NAME, "DAEMON…", ms between steps
     rm -f "$dir/$1.stop"
     TRIB_SERVICE_JOB=$1 service "$2" "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/steps" \
-        "$dir/$1.stop" >"$dir/$1.log" 2>&1 </dev/null &
+        "$dir/$1.stop" "${3:-0}" >"$dir/$1.log" 2>&1 </dev/null &
     job_pid[$1]=$!
 }
 
@@ -69,8 +69,8 @@ for transport in shm tcp; do
     ended two 0
 done
 
-# It begins without.
-start_steps early "one"
+# It begins without; its steps are so slow that what a service says first waits for them.
+start_steps early "one" 600
 said_by_job early "sum without a service" 1 "no tribd: the ranks sum"
 again one || finish
 said_by_job early "(1 of 1) sums from operation" 1 "there is one: they come to it"
