@@ -131,6 +131,8 @@ static void drop_copy(struct trib_comm *comm)
     if (comm->service) {
         if (comm->service->channel)
             drop_copy(comm->service->channel);
+        trib_plan_destroy(comm->service->agreement);
+        drop_copy(comm->service->council);
         drop_copy(comm->service->spare);
         free(comm->service);
     }

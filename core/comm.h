@@ -251,6 +251,14 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
 trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
                              size_t bytes, void *out);
 
+/**
+ * trib_comm_again - all ranks in another communicator, with other settings: as trib_split.
+ *
+ * cfg      copied; the same on all ranks where they must agree
+ */
+trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,
+                              struct trib_comm **out);
+
 /** trib_cache_clear - destroy the plans of the blocking calls. */
 void trib_cache_clear(struct trib_comm *comm);
 

@@ -22,12 +22,16 @@ libcore_la_SOURCES = \
 	core/plan_state.c core/plan_model.c \
 	core/reach.c \
 	core/report.c core/report.h \
+	core/scout.c \
 	core/served.c core/served.h \
 	core/service.c core/service.h \
+	core/service_council.c \
 	core/service_join.c \
 	core/service_lay.c \
+	core/service_return.c \
 	core/service_tree.c core/service_tree.h \
 	core/settings.c \
 	core/split.c \
+	core/sponsor.c core/sponsor.h \
 	core/topology.c \
 	core/window.c core/window.h

@@ -59,12 +59,12 @@ static trib_status_t make_on(struct trib_served *s, struct trib_comm *comm,
     return trib_plan_make(comm, s->coll, &desc, false, out);
 }
 
-static trib_status_t make_confirm(struct trib_served *s, struct trib_comm *channel)
+static trib_status_t make_confirm(struct trib_comm *channel, struct trib_plan **out)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
 
     desc.dtype = TRIB_I8;
-    return trib_plan_make(channel, TRIB_BARRIER, &desc, false, &s->confirm);
+    return trib_plan_make(channel, TRIB_BARRIER, &desc, false, out);
 }
 
 static void link_served(struct trib_served *s)
@@ -109,7 +109,7 @@ trib_status_t trib_served_make(struct trib_plan *plan, trib_coll_t coll,
     struct trib_comm *by = v->channel ? v->channel : v->spare;
     trib_status_t st = make_on(s, by, &s->now);
     if (st == TRIB_OK && v->channel)
-        st = make_confirm(s, by);
+        st = make_confirm(by, &s->confirm);
     if (st != TRIB_OK && trib_service_lost(v)) {
         trib_service_recover(v); /* makes what there is no plan for, too */
         st = v->broken;
@@ -195,21 +195,39 @@ static trib_status_t start_both(struct trib_served *s)
     return st;
 }
 
-trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *spare)
+/*
+ * On a channel a plan counts its starts from 0, as its barrier does. Back on the spare `loaded`
+ * is what it was: it must be that of ranks whose plan has not come to the channel.
+ */
+static void adopt(struct trib_served *s, struct trib_plan *plan)
 {
-    struct trib_plan *plan;
-
-    trib_status_t st = make_on(s, spare, &plan);
-    if (st != TRIB_OK)
-        return st;
-    if (s->now) {
-        trib_run_adopt(&plan->run, &s->now->run);
-        plan->loaded = s->now->loaded;
-        plan->run.desc.digest = plan->run.frame.digest = trib_plan_digest(plan);
+    trib_run_adopt(&plan->run, &s->now->run);
+    if (plan->comm->channel) {
+        s->elsewhere = s->now->loaded - s->now->run.step;
+        plan->loaded = plan->run.step;
+    } else {
+        plan->loaded = s->now->loaded + s->elsewhere;
+        s->elsewhere = 0;
     }
+    plan->run.desc.digest = plan->run.frame.digest = trib_plan_digest(plan);
+}
+
+trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to)
+{
+    struct trib_plan *plan, *confirm = NULL;
+
+    trib_status_t st = make_on(s, to, &plan);
+    if (st == TRIB_OK && to->channel)
+        st = make_confirm(to, &confirm);
+    if (st != TRIB_OK) {
+        trib_plan_destroy(plan);
+        return st;
+    }
+    if (s->now)
+        adopt(s, plan);
     trib_plan_destroy(s->now);
     trib_plan_destroy(s->confirm);
-    s->confirm = NULL;
+    s->confirm = confirm;
     s->now = plan;
     return TRIB_OK;
 }
@@ -223,6 +241,40 @@ trib_status_t trib_served_again(struct trib_served *s)
     return st;
 }
 
+bool trib_served_waits(const struct trib_served *s)
+{
+    size_t named = 0;
+
+    for (size_t i = 0; i < s->n_fed; i++)
+        named += s->fed[i].count;
+    return s->desc.feed != TRIB_FEED_WHOLE && named < s->desc.count;
+}
+
+/* Which channel there is, and with it the plan, before a start: the same on all ranks. */
+static void find_way(struct trib_served *s)
+{
+    struct trib_service *v = s->service;
+
+    for (;;) {
+        if (v->channel && v->way.look)
+            v->way.look(v->way.arg);
+        if (v->channel && v->way.found && v->way.found(v->way.arg))
+            trib_service_leave(v);
+        if (trib_service_lost(v))
+            trib_service_recover(v);
+        if (!v->channel && v->ask_at && !v->broken)
+            trib_service_turn(v, s);
+        if (v->broken || !v->channel || s->now->comm == v->channel)
+            return;
+        const trib_status_t st = trib_served_move(s, v->channel);
+        if (st == TRIB_OK)
+            return;
+        trib_comm_lock(v->channel);
+        trib_engine_fail(&v->channel->engine, st, trib_last_error(v->channel));
+        trib_comm_unlock(v->channel);
+    }
+}
+
 /* The public calls ------------------------------------------------------------------------ */
 
 trib_status_t trib_served_start(struct trib_plan *plan, const void *send, void *recv)
@@ -233,10 +285,7 @@ trib_status_t trib_served_start(struct trib_plan *plan, const void *send, void *
     if (s->pending)
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
-    if (v->channel && v->look)
-        v->look(v->arg);
-    if (trib_service_lost(v))
-        trib_service_recover(v);
+    find_way(s);
     if (v->broken)
         return v->broken;
     s->send = send;
@@ -307,7 +356,23 @@ static void advance(struct trib_service *v)
     }
     /* Of the spare: as any communicator's. */
     (void)refused(s, last->comm, st);
-    trib_service_give_up(v, st);
+    trib_service_give_up(v, v->spare, st);
+}
+
+/* Drives until the oldest start is done, or lost. */
+static void wait_oldest(struct trib_service *v)
+{
+    struct trib_served *oldest = v->oldest;
+
+    if (!trib_service_lost(v))
+        (void)trib_plan_wait(oldest->confirm ? oldest->confirm : oldest->now);
+    advance(v);
+}
+
+void trib_served_finish(struct trib_service *v)
+{
+    while (v->oldest)
+        wait_oldest(v);
 }
 
 trib_status_t trib_served_test(struct trib_plan *plan)
@@ -322,14 +387,9 @@ trib_status_t trib_served_test(struct trib_plan *plan)
 trib_status_t trib_served_wait(struct trib_plan *plan)
 {
     struct trib_served *s = plan->served;
-    struct trib_service *v = s->service;
 
-    while (s->pending) {
-        struct trib_served *oldest = v->oldest;
-        if (!trib_service_lost(v))
-            (void)trib_plan_wait(oldest->confirm ? oldest->confirm : oldest->now);
-        advance(v);
-    }
+    while (s->pending)
+        wait_oldest(s->service);
     return s->status;
 }
 

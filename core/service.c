@@ -9,6 +9,8 @@
 #include "core/served.h"
 #include "pipeline/keep.h"
 
+enum { COUNCIL_CHUNK = 4096 };
+
 /* While the home's engine waits, with its lock. */
 static void look_from_home(void *arg)
 {
@@ -19,32 +21,65 @@ static void look_from_home(void *arg)
     v->in_home = false;
 }
 
-trib_status_t trib_service_attach(struct trib_comm *comm, struct trib_comm *channel,
-                                  struct trib_comm *spare)
+/* It carries a few numbers at a time. */
+static struct trib_config council_settings(const struct trib_comm *home)
 {
-    struct trib_service *v = calloc(1, sizeof(*v));
+    struct trib_config cfg = home->cfg;
 
-    if (!v)
-        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a service");
+    cfg.window = 1;
+    cfg.chunk = COUNCIL_CHUNK;
+    cfg.origin[TRIB_CONFIG_ROW_chunk] = TRIB_ORIGIN_API; /* not to be enlarged */
+    cfg.encode_threads = 0;
+    return cfg;
+}
+
+trib_status_t trib_service_attach(struct trib_comm *comm)
+{
+    const struct trib_config small = council_settings(comm);
+    struct trib_service *v = calloc(1, sizeof(*v));
+    struct trib_comm *spare = NULL, *council = NULL;
+
+    trib_status_t st = trib_split(comm, 0, 0, &spare);
+    if (st == TRIB_OK)
+        st = trib_comm_again(comm, &small, &council);
+    if (st == TRIB_OK && !v)
+        st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a service");
+    if (st != TRIB_OK) {
+        if (spare)
+            trib_comm_dispose(spare);
+        if (council)
+            trib_comm_dispose(council);
+        free(v);
+        return st;
+    }
     v->home = comm;
-    v->channel = channel;
     v->spare = spare;
+    v->council = council;
+    v->stride = 1;
     comm->service = v;
     comm->engine.aside = look_from_home;
     comm->engine.aside_arg = v;
     return TRIB_OK;
 }
 
-static void lose_channel(struct trib_service *v)
+static void dispose_channel(struct trib_service *v)
 {
     struct trib_comm *channel = v->channel;
 
     v->channel = NULL;
     if (channel)
         trib_channel_dispose(channel);
-    if (v->gone)
-        v->gone(v->arg);
-    v->gone = NULL;
+}
+
+static void forget(struct trib_service *v)
+{
+    struct trib_comm *comm = v->home;
+
+    if (v->way.free)
+        v->way.free(v->way.arg);
+    free(v);
+    comm->service = NULL;
+    comm->engine.aside = NULL;
 }
 
 void trib_service_drop(struct trib_comm *comm)
@@ -53,11 +88,11 @@ void trib_service_drop(struct trib_comm *comm)
 
     if (!v)
         return;
-    lose_channel(v);
+    dispose_channel(v);
+    trib_council_close(v);
+    trib_comm_dispose(v->council);
     trib_comm_dispose(v->spare);
-    free(v);
-    comm->service = NULL;
-    comm->engine.aside = NULL;
+    forget(v);
 }
 
 /* Recovery -------------------------------------------------------------------------------- */
@@ -71,32 +106,24 @@ static void count_confirmed(struct trib_service *v)
     }
 }
 
-/* The largest number of confirmed starts of all ranks. */
-static trib_status_t agree(struct trib_service *v, uint64_t *out)
+/* How far all ranks are, and have all done; said has more. */
+static trib_status_t agree(struct trib_service *v)
 {
-    int64_t mine = (int64_t)v->confirmed;
-    struct trib_plan *plan;
-    trib_desc_t desc = TRIB_DESC_INIT;
+    const int64_t say[TRIB_SAY_WORDS] = {
+        [TRIB_SAY_CONFIRMED] = (int64_t)v->confirmed,
+        [TRIB_SAY_STARTED] = (int64_t)v->started,
+        [TRIB_SAY_LEAVING] = v->leaving,
+    };
 
-    desc.count = 1;
-    desc.dtype = TRIB_I64;
-    desc.op = TRIB_MAX;
-    desc.codec = "none";
-    desc.algorithm = "auto";
-    trib_status_t st = trib_plan_make(v->spare, TRIB_ALLREDUCE, &desc, false, &plan);
-    if (st == TRIB_OK)
-        st = trib_plan_run(plan, NULL, &mine);
-    trib_plan_destroy(plan);
-    *out = (uint64_t)mine;
-    return st;
+    return trib_council_meet(v, say);
 }
 
-/* The spare failed as well: a rank is lost, and the communicator with it. */
-void trib_service_give_up(struct trib_service *v, trib_status_t st)
+/* That failed as well: a rank is lost, and the communicator with it. */
+void trib_service_give_up(struct trib_service *v, const struct trib_comm *by, trib_status_t st)
 {
     char text[sizeof(v->home->err.text)];
 
-    snprintf(text, sizeof(text), "%s", trib_last_error(v->spare));
+    snprintf(text, sizeof(text), "%s", trib_last_error(by));
     v->broken = st;
     if (!v->in_home)
         trib_comm_lock(v->home);
@@ -119,62 +146,95 @@ static trib_status_t move_to_spare(struct trib_service *v, uint64_t done)
             trib_keep_restore(&s->now->run);
     v->confirmed = done;
     for (struct trib_served *s = v->first; s && st == TRIB_OK; s = s->next)
-        st = trib_served_move(s, v->spare);
+        if (!s->now || s->now->comm != v->spare) /* it may not have come to the channel */
+            st = trib_served_move(s, v->spare);
     for (struct trib_served *s = v->oldest; s && st == TRIB_OK; s = s->newer)
         st = trib_served_again(s);
     return st;
 }
 
+static void say_what_happened(const struct trib_service *v, uint64_t done)
+{
+    uint64_t pending = 0;
+
+    for (struct trib_served *s = v->oldest; s; s = s->newer)
+        pending += s->ordinal > done;
+    if (v->said[TRIB_SAY_LEAVING])
+        trib_log(&v->home->log, TRIB_LOG_INFO, "service",
+                 "more services can be had: the ranks leave these after operation %" PRIu64
+                 ", %" PRIu64 " operations of this one are done again",
+                 done, pending);
+    else
+        trib_log(&v->home->log, TRIB_LOG_WARN, "service",
+                 "%s; the ranks go on without the service, %" PRIu64
+                 " operations of this one are done again",
+                 trib_last_error(v->channel), pending);
+}
+
 void trib_service_recover(struct trib_service *v)
 {
-    uint64_t done, pending = 0;
+    struct trib_comm *by = v->council;
 
     if (!v->channel || v->recovering)
         return;
     v->recovering = true;
     trib_driver_stop(v->channel);
     count_confirmed(v);
-    trib_status_t st = agree(v, &done);
-    for (struct trib_served *s = v->oldest; s; s = s->newer)
-        pending += s->ordinal > done;
-    trib_log(&v->home->log, TRIB_LOG_WARN, "service",
-             "%s; the ranks go on without the service, %" PRIu64 " operations of this one are "
-             "done again",
-             trib_last_error(v->channel), pending);
-    if (st == TRIB_OK)
+    trib_status_t st = agree(v);
+    if (st == TRIB_OK) {
+        const uint64_t done = (uint64_t)v->said[TRIB_SAY_CONFIRMED];
+        v->ask_at = v->way.open ? (uint64_t)v->said[TRIB_SAY_STARTED] + 1 : 0;
+        say_what_happened(v, done);
+        by = v->spare;
         st = move_to_spare(v, done);
+    }
     if (st != TRIB_OK)
-        trib_service_give_up(v, st);
-    lose_channel(v);
+        trib_service_give_up(v, by, st);
+    dispose_channel(v);
+    v->leaving = false;
     v->recovering = false;
+    if (v->way.lost)
+        v->way.lost(v->way.arg);
+}
+
+void trib_service_leave(struct trib_service *v)
+{
+    v->leaving = true;
+    trib_comm_lock(v->channel);
+    trib_engine_fail(&v->channel->engine, TRIB_ERR_ABORTED, "more services can be had");
+    trib_comm_unlock(v->channel);
 }
 
 /*
  * One agreement, whether the channel failed or not: a rank that is here may be awaited by
- * ranks for whom it failed, and what all ranks do over the spare must be the same.
+ * ranks for whom it failed, and what all ranks say to the council must be the same.
  */
 trib_status_t trib_service_detach(struct trib_comm *comm)
 {
     struct trib_service *v = comm->service;
     trib_status_t st = TRIB_OK;
-    uint64_t done;
 
     if (!v)
         return TRIB_OK;
-    if (v->channel && !v->broken) {
+    if (!v->broken && v->channel) {
         trib_driver_stop(v->channel);
-        st = agree(v, &done);
-        if (st != TRIB_OK)
-            trib_service_give_up(v, st);
+        st = agree(v);
+    } else if (!v->broken && v->asking) {
+        st = trib_council_hear(v);
     }
-    lose_channel(v);
-    if (comm->engine.failed)
+    if (st != TRIB_OK)
+        trib_service_give_up(v, v->council, st);
+    dispose_channel(v);
+    trib_council_close(v);
+    if (comm->engine.failed) {
+        trib_comm_dispose(v->council);
         trib_comm_dispose(v->spare);
-    else
+    } else {
+        const trib_status_t left = trib_free_comm(v->council);
         st = trib_free_comm(v->spare);
-    free(v);
-    comm->service = NULL;
-    comm->engine.aside = NULL;
+        st = st == TRIB_OK ? left : st;
+    }
+    forget(v);
     return st;
 }
 
@@ -189,8 +249,8 @@ void trib_service_look(struct trib_comm *comm)
 
     if (!v || !v->channel || v->recovering)
         return;
-    if (v->look)
-        v->look(v->arg);
+    if (v->way.look)
+        v->way.look(v->way.arg);
     if (!v->channel->engine.failed && trib_comm_try_lock(v->channel)) {
         if (trib_engine_progress(&v->channel->engine))
             trib_engine_awake(&v->channel->engine);
@@ -221,6 +281,14 @@ void trib_service_register(struct trib_comm *comm, void *ptr, size_t bytes)
         return;
     register_in(comm->service->channel, ptr, bytes);
     register_in(comm->service->spare, ptr, bytes);
+}
+
+void trib_service_register_all(struct trib_service *v)
+{
+    const struct trib_memories *m = &v->home->engine.memories;
+
+    for (size_t i = 0; i < m->n; i++)
+        register_in(v->channel, m->list[i].ptr, m->list[i].bytes);
 }
 
 static void deregister_in(struct trib_comm *comm, void *ptr)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A communicator's service: nodes of tribd that sum its all-reduces, and what happens when
- * they are lost.
+ * A communicator's service: nodes of tribd that sum its all-reduces, what happens when they
+ * are lost, and how the ranks come to others.
  *
- * There are two communicators beside the user's: the channel (channel.h), and a spare one of
- * the ranks alone. A plan that is served has a plan of the channel, and behind each of its
- * starts comes a barrier of the channel's: who has left it knows that all ranks have their
- * results. So when the channel fails
+ * There are three communicators beside the user's: the channel (channel.h), a spare one of the
+ * ranks alone, and a small one, the council, on which they agree. A plan that is served has a
+ * plan of the channel, and behind each of its starts comes a barrier of the channel's: who has
+ * left it knows that all ranks have their results. So when the channel fails
  *
- *   - the ranks tell each other, over the spare, up to which start number each has left the
+ *   - the ranks tell each other, over the council, up to which start number each has left the
  *     barrier; all starts up to the largest of these are done, on every rank;
  *   - each later one is undone (pipeline/keep.h) and started anew over the spare, in the same
  *     order on all ranks: nothing is lost and nothing is counted twice;
@@ -16,7 +16,13 @@
  *
  * A rank that is not in a call meets the others at its next one: ranks that wait for each
  * other in whatever operation of the user's communicator look after the channel meanwhile.
- * None of this uses that communicator, whose operations have an order of their own.
+ *
+ * While there is no channel the ranks ask each other now and then, at start numbers on which
+ * they have agreed, whether rank 0 knows of services that would take the job; then they open a
+ * channel, and each plan goes to it with its next start (service_return.c). A channel of
+ * fewer services than are to be had is left as if it had failed, and the ranks come to more.
+ *
+ * None of this uses the user's communicator, whose operations have an order of their own.
  */
 #ifndef CORE_SERVICE_H
 #define CORE_SERVICE_H
@@ -25,43 +31,74 @@
 
 struct trib_served;
 
+/* What ranks say in one agreement; each learns the largest of all. */
+enum trib_council_word {
+    TRIB_SAY_CONFIRMED, /* starts that all ranks have done, as far as this one knows */
+    TRIB_SAY_STARTED,
+    TRIB_SAY_LEAVING, /* rank 0: the channel did not fail, it is left for a better one */
+    TRIB_SAY_GO,      /* rank 0: there are services */
+    TRIB_SAY_NEXT,    /* rank 0: so many starts from here to the next question */
+    TRIB_SAY_BUSY,    /* a start cannot end before the user has done more */
+    TRIB_SAY_WORDS,
+};
+
+/* How ranks come to services. Calls are of a user's thread, on one rank at a time. */
+struct trib_service_way {
+    void (*look)(void *arg);  /* rank 0, now and then, while there is a channel; or NULL */
+    bool (*found)(void *arg); /* rank 0: could there be a better channel than now? Cheap */
+    /*
+     * All ranks at once: open a channel; the same status on all of them. NULL: they never
+     * come back. text receives who serves, or why nobody does; council is theirs meanwhile
+     */
+    trib_status_t (*open)(void *arg, struct trib_comm **channel_out, char *text, size_t bytes);
+    void (*lost)(void *arg); /* the channel is no more; or NULL */
+    void (*free)(void *arg); /* at the end; or NULL */
+    void *arg;
+};
+
 struct trib_service {
     struct trib_comm *home;
-    struct trib_comm *channel; /* NULL: it failed, the spare serves */
+    struct trib_comm *channel; /* NULL: there is none, the spare serves */
     struct trib_comm *spare;
+    struct trib_comm *council;
+    struct trib_plan *agreement; /* of the council; NULL: not yet needed */
+    int64_t said[TRIB_SAY_WORDS];
     struct trib_served *first; /* all plans that are served */
     struct trib_served *oldest, *newest; /* started, and not known to be done by all */
     uint64_t started;
     uint64_t confirmed; /* starts that all ranks have done */
     uint64_t served;    /* of these, by the channel */
+    uint64_t ask_at;    /* before this start the ranks ask; 0: they do not */
+    uint64_t asked_ns;  /* rank 0: when they did last, and how many starts come between */
+    uint64_t stride;
+    bool asking;        /* the question of ask_at is under way */
     bool recovering;
+    bool leaving; /* rank 0 gave the channel up on purpose */
     bool in_home; /* called from where the home is locked */
-    trib_status_t broken; /* the spare failed, too; the sentence is the home's failure */
-    void (*look)(void *arg); /* now and then, while there is a channel; or NULL */
-    void (*gone)(void *arg); /* the channel is no more: close what it needed; or NULL */
-    void *arg;
+    trib_status_t broken; /* spare or council failed, too; the sentence is the home's failure */
+    struct trib_service_way way;
 };
 
 /**
- * trib_service_attach - let these two sum comm's all-reduces; comm owns them then.
+ * trib_service_attach - let a service sum comm's all-reduces; for now the spare.
  *
- * look, gone, arg of struct trib_service are the caller's to set.
- * errors   TRIB_ERR_NO_MEMORY; they are still the caller's
+ * All ranks at once. The caller then sets way, and channel, which comm owns from then on.
+ * errors   as trib_split, the same on all ranks
  */
-trib_status_t trib_service_attach(struct trib_comm *comm, struct trib_comm *channel,
-                                  struct trib_comm *spare);
+trib_status_t trib_service_attach(struct trib_comm *comm);
 
 /**
  * trib_service_join - of trib_init: join the services of TRIB_SERVICE, if any.
  *
- * A service that cannot be had is no error: rank 0 warns, and the ranks sum by themselves.
+ * A service that cannot be had is no error: rank 0 warns, and the ranks sum by themselves, until
+ * there is one.
  */
 trib_status_t trib_service_join(struct trib_comm *comm);
 
-/** trib_service_detach - leave both; before the home leaves. Errors as trib_free_comm. */
+/** trib_service_detach - leave all three; before the home leaves. Errors as trib_free_comm. */
 trib_status_t trib_service_detach(struct trib_comm *comm);
 
-/** trib_service_drop - free both without a word: the communicator has failed. */
+/** trib_service_drop - free them without a word: the communicator has failed. */
 void trib_service_drop(struct trib_comm *comm);
 
 /** trib_service_look - while ranks wait for each other elsewhere: meet those for whom the
@@ -74,6 +111,9 @@ void trib_service_look(struct trib_comm *comm);
  * Where one cannot, its vectors go through slots.
  */
 void trib_service_register(struct trib_comm *comm, void *ptr, size_t bytes);
+
+/** trib_service_register_all - what the home can reach, a new channel shall. */
+void trib_service_register_all(struct trib_service *v);
 
 /** trib_service_deregister - TRIB_ERR_BUSY while a start is under way. */
 trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr);

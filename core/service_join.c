@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the ranks of a job come to nodes of services. Rank 0 asks each tribd, over a control
- * connection (agg/session.h); then ranks and nodes meet as ranks do, what nodes have to say
- * coming through rank 0; then all ranks tell each other whether it went well, and make the
- * spare. What goes wrong before that end, goes wrong on all ranks, which then have no service.
+ * How the ranks of a job come to nodes of services, at first and again. Rank 0 asks each tribd,
+ * over a control connection (sponsor.h); then ranks and nodes meet as ranks do, what nodes have
+ * to say coming through rank 0; then all ranks tell each other whether it went well. What goes
+ * wrong before that end, goes wrong on all ranks, which then have no channel.
  */
 #include <pwd.h>
 #include <stdio.h>
@@ -11,38 +11,35 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agg/session.h"
 #include "base/time.h"
-#include "base/wait.h"
-#include "boot/tcp_net.h"
 #include "core/service.h"
-#include "core/service_tree.h"
+#include "core/sponsor.h"
 
 enum {
-    HANDSHAKE_MS = 5000,
     LOOK_NS = 500000000, /* between two looks at the control connections */
-    SILENT_MS = 10000,   /* a tribd says something each second, unless it is stopped */
     WHY_MAX = 400,
+    PAUSE_MOST_MS = 60000,
+    LASTING_MS = 60000, /* a channel that has served for so long was no mistake */
+    AT_ONCE_MS = 10,
 };
 
-/* Rank 0's connections, while there is a channel. */
-struct sponsor {
+/* A rank's way to services: struct trib_service_way. Rank 0 has all of it, others the tree. */
+struct way {
     struct trib_comm *home;
-    struct trib_auth *auth;
-    int n;
-    struct trib_session *sessions[TRIB_SERVICES_MAX];
-    struct trib_service_layout layout;
-    uint8_t tree[TRIB_CONTROL_TREE_MAX]; /* of layout */
-    size_t tree_bytes;
-    char job[TRIB_CONTROL_JOB_MAX + 1];
-    struct trib_error err;
-    uint64_t looked;
+    int retry_ms; /* 0: once */
+    struct trib_sponsor_job job;
+    struct trib_sponsor *sponsor; /* of the channel */
+    struct trib_scout *scout;     /* there is no channel, or one of some services alone */
+    int pause_ms;                 /* of the next search */
+    bool more; /* the channel is left for one of more services */
+    uint64_t opened_ns;
 };
 
 /* What rank 0 tells the others of a step. */
 struct verdict {
     int32_t status;
     int32_t services;
+    int32_t retry_ms;
     uint32_t tree_bytes;
     char why[WHY_MAX];
 };
@@ -50,182 +47,132 @@ struct verdict {
 /* The ranks' and the nodes' exchanges. */
 struct meeting {
     struct trib_comm *home;
-    struct sponsor *sponsor; /* rank 0 */
+    struct trib_comm *by; /* carries what ranks say */
+    struct way *way;
+    struct trib_sponsor *sponsor; /* rank 0 */
     int services;
-    uint8_t tree[TRIB_CONTROL_TREE_MAX];
-    uint32_t tree_bytes;
     int exchanges;
     char why[WHY_MAX];
 };
 
 /* Rank 0 asks ----------------------------------------------------------------------------- */
 
-static void free_sponsor(void *arg)
+static void name_job(const struct trib_comm *home, struct trib_sponsor_job *job)
 {
-    struct sponsor *s = arg;
-    const struct trib_control goodbye = {.kind = TRIB_CONTROL_GOODBYE,
-                                         .said.text = "the job is done"};
-
-    if (!s)
-        return;
-    for (int i = 0; i < s->n; i++) {
-        if (trib_session_ready(s->sessions[i]))
-            (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100), &goodbye);
-        trib_session_free(s->sessions[i]);
-    }
-    trib_service_layout_free(&s->layout);
-    trib_auth_free(s->auth);
-    free(s);
-}
-
-static void name_job(struct sponsor *s)
-{
-    const struct trib_comm *home = s->home;
     const struct passwd *user = getpwuid(geteuid());
 
+    snprintf(job->user, sizeof(job->user), "%.64s", user ? user->pw_name : "?");
     if (home->cfg.service_job[0])
-        snprintf(s->job, sizeof(s->job), "%.64s", home->cfg.service_job);
+        snprintf(job->name, sizeof(job->name), "%.64s", home->cfg.service_job);
     else
-        snprintf(s->job, sizeof(s->job), "%.20s@%.30s:%d", user ? user->pw_name : "job",
+        snprintf(job->name, sizeof(job->name), "%.20s@%.30s:%d", user ? user->pw_name : "job",
                  home->engine.peers[0].host, (int)getpid());
 }
 
-static trib_status_t connect_to(struct sponsor *s, const char *address, int *fd_out)
+/* Slots are for all with whom a node exchanges anything. */
+static trib_status_t count_peers(const struct trib_service_layout *layout,
+                                 struct trib_sponsor_job *job)
 {
-    struct trib_tcp_root at;
-    char why[160];
-
-    if (!trib_tcp_root_parse(address, &at))
-        return trib_fail(&s->err, TRIB_ERR_CONFIG,
-                         "TRIB_SERVICE: \"%s\" is not host:port", address);
-    *fd_out = trib_tcp_connect(&at, trib_deadline_ms(HANDSHAKE_MS), why, sizeof(why));
-    if (*fd_out >= 0)
-        return TRIB_OK;
-    return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s", address, why);
-}
-
-/* Slots for all with whom that node exchanges anything. */
-static trib_status_t fill_join(struct sponsor *s, int node, struct trib_control *m)
-{
-    const struct trib_comm *home = s->home;
-    const int ranks = home->engine.ranks;
-    const struct passwd *user = getpwuid(geteuid());
-    struct trib_control_join *j = &m->join;
-    bool *peer = calloc((size_t)(ranks + s->layout.n), sizeof(*peer));
-    const int peers =
-        peer ? trib_service_tree_peers(s->layout.tree, ranks, s->layout.n, node, peer) : -1;
-
-    free(peer);
-    if (peers < 0)
-        return TRIB_ERR_NO_MEMORY;
-    *m = (struct trib_control){.kind = TRIB_CONTROL_JOIN};
-    snprintf(j->job, sizeof(j->job), "%s", s->job);
-    snprintf(j->user, sizeof(j->user), "%.64s", user ? user->pw_name : "?");
-    j->ranks = (uint32_t)ranks;
-    j->nodes = (uint32_t)s->n;
-    j->node = (uint32_t)node;
-    j->weight = (uint32_t)home->cfg.service_weight;
-    j->slots = (uint32_t)peers * (uint32_t)home->cfg.window * TRIB_LANES;
-    j->bytes = (uint64_t)j->slots * home->cfg.chunk;
-    j->deadline_ms = (uint32_t)home->cfg.service_wait_ms;
-    int at = snprintf(j->settings, sizeof(j->settings), "transport=%s ",
-                      home->cfg.transport);
-    trib_config_same_text(&home->cfg, j->settings + at, sizeof(j->settings) - (size_t)at);
-    j->tree = (struct trib_control_bytes){s->tree, (uint32_t)s->tree_bytes};
+    for (int i = 0; i < layout->n; i++) {
+        bool *peer = calloc((size_t)(job->ranks + layout->n), sizeof(*peer));
+        const int peers =
+            peer ? trib_service_tree_peers(layout->tree, job->ranks, layout->n, i, peer) : -1;
+        free(peer);
+        if (peers < 0)
+            return TRIB_ERR_NO_MEMORY;
+        job->peers[i] = (uint32_t)peers;
+    }
     return TRIB_OK;
 }
 
-static trib_status_t ask(struct sponsor *s, int node)
+static trib_status_t take_layout(const struct trib_service_layout *layout,
+                                 struct trib_sponsor_job *job, struct trib_error *err)
 {
-    struct trib_session *session = s->sessions[node];
-    const uint64_t until =
-        trib_deadline_ms(HANDSHAKE_MS + s->home->cfg.service_wait_ms);
-    struct trib_control m;
+    size_t bytes = 0;
 
-    trib_status_t st = trib_session_meet_wait(session, until);
-    if (st != TRIB_OK)
-        return st;
-    st = fill_join(s, node, &m);
-    if (st == TRIB_OK)
-        st = trib_session_send_wait(session, until, &m);
-    while (st == TRIB_OK) {
-        st = trib_session_take_wait(session, until, &m);
-        if (st != TRIB_OK)
-            return st;
-        if (m.kind == TRIB_CONTROL_ADMITTED)
-            return TRIB_OK;
-        if (m.kind == TRIB_CONTROL_QUEUED)
-            trib_log(&s->home->log, TRIB_LOG_INFO, "service", "%s: place %u in the queue: %s",
-                     s->layout.addresses[node], m.queued.position, m.queued.text);
-        else
-            return trib_fail(&s->err, TRIB_ERR_NO_RESOURCE, "%s refuses: %s",
-                             s->layout.addresses[node],
-                             m.kind == TRIB_CONTROL_REFUSED ? m.said.text : "no answer");
-    }
-    return st;
-}
-
-static trib_status_t open_session(struct sponsor *s, int node)
-{
-    struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
-                                     .auth = s->auth,
-                                     .job = s->job,
-                                     .peer = s->layout.addresses[node],
-                                     .handshake_ms = HANDSHAKE_MS,
-                                     .silent_ms = SILENT_MS,
-                                     .err = &s->err};
-
-    trib_status_t st = connect_to(s, s->layout.addresses[node], &opts.fd);
-    if (st == TRIB_OK)
-        st = trib_session_open(&opts, &s->sessions[node]);
-    return st;
+    job->n = layout->n;
+    memcpy(job->addresses, layout->addresses, sizeof(job->addresses));
+    trib_status_t st = trib_service_tree_pack(layout->tree, job->ranks, job->tree,
+                                              sizeof(job->tree), &bytes);
+    job->tree_bytes = (uint32_t)bytes;
+    if (st == TRIB_ERR_OVERFLOW)
+        return trib_fail(err, st, "racks change too often from rank to rank for a tree of "
+                         "services: number the ranks rack by rack");
+    return st == TRIB_OK ? count_peers(layout, job) : st;
 }
 
 /* Who is to sum, and as bytes how they stand above the ranks. */
-static trib_status_t lay(struct sponsor *s)
+static trib_status_t lay(const struct trib_comm *home, struct trib_sponsor_job *job,
+                         struct trib_error *err)
 {
-    const struct trib_comm *home = s->home;
-    const int ranks = home->engine.ranks;
-    const char **hosts = calloc((size_t)ranks, sizeof(*hosts));
+    const char **hosts = calloc((size_t)job->ranks, sizeof(*hosts));
+    struct trib_service_layout layout = {0};
 
-    for (int r = 0; hosts && r < ranks; r++)
+    for (int r = 0; hosts && r < job->ranks; r++)
         hosts[r] = home->engine.peers[r].host;
     trib_status_t st =
-        hosts ? trib_service_lay(&home->cfg, hosts, ranks, &home->log, &s->err, &s->layout)
+        hosts ? trib_service_lay(&home->cfg, hosts, job->ranks, &home->log, err, &layout)
               : TRIB_ERR_NO_MEMORY;
     free(hosts);
     if (st == TRIB_OK)
-        st = trib_service_tree_pack(s->layout.tree, ranks, s->tree, sizeof(s->tree),
-                                    &s->tree_bytes);
-    if (st == TRIB_ERR_OVERFLOW)
-        (void)trib_fail(&s->err, st, "racks change too often from rank to rank for a tree of "
-                        "services: number the ranks rack by rack");
+        st = take_layout(&layout, job, err);
+    trib_service_layout_free(&layout);
     return st;
 }
 
-/* As many sessions as services have a part, all admitted. */
-static trib_status_t sponsor_job(struct sponsor *s)
+static trib_status_t describe_job(const struct trib_comm *home, struct trib_sponsor_job *job,
+                                  struct trib_error *err)
 {
-    const struct trib_config *cfg = &s->home->cfg;
-    const struct trib_auth_opts auth = {.method = cfg->service_auth,
-                                        .key_file = cfg->service_key};
+    job->cfg = home->cfg;
+    job->ranks = home->engine.ranks;
+    name_job(home, job);
+    return lay(home, job, err);
+}
 
-    name_job(s);
-    trib_status_t st = lay(s);
+/* As many sessions as services have a part, all admitted. */
+static trib_status_t sponsor_job(struct way *w, struct trib_error *err)
+{
+    struct trib_sponsor *s;
+
+    trib_status_t st = describe_job(w->home, &w->job, err);
     if (st == TRIB_OK)
-        st = trib_auth_open(&auth, &s->err, &s->auth);
-    while (st == TRIB_OK && s->n < s->layout.n) {
-        st = open_session(s, s->n);
-        if (st == TRIB_OK)
-            s->n++;
-    }
-    for (int i = 0; i < s->n && st == TRIB_OK; i++) {
-        st = ask(s, i);
-        if (st != TRIB_OK && !s->err.status)
-            (void)trib_fail(&s->err, st, "%s: %s", s->layout.addresses[i],
-                            st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
-    }
+        st = trib_sponsor_new(&w->job, &w->home->log, err, &w->sponsor);
+    if (st != TRIB_OK)
+        return st;
+    s = w->sponsor;
+    for (int i = 0; i < w->job.n && st == TRIB_OK; i++)
+        st = trib_sponsor_reach(s, i, false);
+    for (int i = 0; i < s->n && st == TRIB_OK; i++)
+        st = trib_sponsor_ask(s, i);
+    if (st != TRIB_OK)
+        (void)trib_fail(err, st, "%s", trib_error_text(&s->err));
     return st;
+}
+
+/* Rank 0 looks for services, or for those that the channel lacks. */
+static void search(struct way *w, uint64_t taken, int pause_ms)
+{
+    const struct trib_scout_opts opts = {
+        .job = &w->job, .taken = taken, .look_only = taken != 0, .pause_ms = pause_ms};
+
+    trib_scout_close(w->scout);
+    w->scout = NULL;
+    if (!w->retry_ms || w->home->engine.rank != 0)
+        return;
+    const trib_status_t st = trib_scout_open(&opts, &w->scout);
+    if (st != TRIB_OK)
+        trib_log(&w->home->log, TRIB_LOG_WARN, "service",
+                 "no search for services: %s; the job does not come to them before it starts "
+                 "anew",
+                 trib_status_str(st));
+}
+
+static void search_later(struct way *w)
+{
+    const int pause_ms = w->pause_ms;
+
+    w->pause_ms = pause_ms > PAUSE_MOST_MS / 2 ? PAUSE_MOST_MS : 2 * pause_ms;
+    search(w, 0, pause_ms);
 }
 
 /* Meeting --------------------------------------------------------------------------------- */
@@ -246,10 +193,15 @@ static trib_status_t send_blobs(struct trib_session *session, uint64_t until,
     return st;
 }
 
+static const char *address_of(const struct trib_sponsor *s, int i)
+{
+    return s->job->addresses[s->which[i]];
+}
+
 /* Rank 0: each node's blob to behind the ranks', and all of them to each node. */
 static trib_status_t exchange_with_nodes(struct meeting *m, uint8_t *all, size_t bytes)
 {
-    struct sponsor *s = m->sponsor;
+    struct trib_sponsor *s = m->sponsor;
     const uint32_t ranks = (uint32_t)m->home->engine.ranks;
     const uint64_t until = trib_deadline_ms(m->home->cfg.boot_timeout_ms);
     trib_status_t st = TRIB_OK;
@@ -258,13 +210,14 @@ static trib_status_t exchange_with_nodes(struct meeting *m, uint8_t *all, size_t
         struct trib_control c;
         st = trib_session_take_wait(s->sessions[i], until, &c);
         if (st == TRIB_INPROGRESS)
-            st = trib_fail(&s->err, TRIB_ERR_TIMEOUT, "%s does not answer", s->layout.addresses[i]);
+            st = trib_fail(&s->err, TRIB_ERR_TIMEOUT, "%s does not answer",
+                           address_of(s, i));
         if (st != TRIB_OK)
             break;
         if (c.kind != TRIB_CONTROL_BLOBS || c.blobs.each != bytes || c.blobs.count != 1 ||
             c.blobs.first != ranks + (uint32_t)i)
             return trib_fail(&s->err, TRIB_ERR_PROTOCOL, "%s gives something else than what "
-                             "it is to be reached by", s->layout.addresses[i]);
+                             "it is to be reached by", address_of(s, i));
         memcpy(all + (ranks + (size_t)i) * bytes, c.blobs.data.at, bytes);
     }
     const struct trib_control_blobs b = {.exchange = (uint32_t)m->exchanges,
@@ -286,7 +239,7 @@ static trib_status_t meet_nodes(void *arg, const char *phase, const void *in, si
     (void)phase;
     if (!told)
         return TRIB_ERR_NO_MEMORY;
-    trib_status_t st = trib_comm_tell(m->home, TRIB_ALLGATHER, in, bytes, all);
+    trib_status_t st = trib_comm_tell(m->by, TRIB_ALLGATHER, in, bytes, all);
     if (st == TRIB_OK && m->sponsor) {
         v.status = exchange_with_nodes(m, all, bytes);
         if (v.status != TRIB_OK)
@@ -296,7 +249,7 @@ static trib_status_t meet_nodes(void *arg, const char *phase, const void *in, si
     }
     m->exchanges++;
     if (st == TRIB_OK)
-        st = trib_comm_tell(m->home, TRIB_BROADCAST, NULL, sizeof(v) + nodes * bytes, told);
+        st = trib_comm_tell(m->by, TRIB_BROADCAST, NULL, sizeof(v) + nodes * bytes, told);
     memcpy(&v, told, sizeof(v));
     memcpy(all + ranks * bytes, told + sizeof(v), nodes * bytes);
     free(told);
@@ -320,21 +273,21 @@ static void stand_by(struct meeting *m)
             (void)meet_nodes(m, "stand by", none, bytes, all);
         free(none);
         free(all);
-        if (m->exchanges == before || m->home->engine.failed)
+        if (m->exchanges == before || m->by->engine.failed)
             return;
     }
 }
 
 /* Did all ranks do well? The first sentence of those that did not, on all ranks. */
-static trib_status_t agree(struct trib_comm *home, trib_status_t mine, char why[WHY_MAX])
+static trib_status_t agree(struct trib_comm *by, trib_status_t mine, char why[WHY_MAX])
 {
-    struct verdict v = {.status = mine}, *all = calloc((size_t)home->engine.ranks, sizeof(v));
+    struct verdict v = {.status = mine}, *all = calloc((size_t)by->engine.ranks, sizeof(v));
 
     if (!all)
         return TRIB_ERR_NO_MEMORY;
     snprintf(v.why, sizeof(v.why), "%s", why);
-    trib_status_t st = trib_comm_tell(home, TRIB_ALLGATHER, &v, sizeof(v), all);
-    for (int r = 0; st == TRIB_OK && r < home->engine.ranks; r++) {
+    trib_status_t st = trib_comm_tell(by, TRIB_ALLGATHER, &v, sizeof(v), all);
+    for (int r = 0; st == TRIB_OK && r < by->engine.ranks; r++) {
         if (all[r].status == TRIB_OK)
             continue;
         st = (trib_status_t)all[r].status;
@@ -346,32 +299,20 @@ static trib_status_t agree(struct trib_comm *home, trib_status_t mine, char why[
 
 /* Control connections, once there is a channel -------------------------------------------- */
 
-/* They are kept alive; who ends one, or is silent, does not sum any more. */
-static trib_status_t step_sessions(struct sponsor *s)
-{
-    struct trib_control m;
-    trib_status_t st = TRIB_OK;
-
-    for (int i = 0; i < s->n; i++) {
-        trib_status_t one;
-        while ((one = trib_session_step(s->sessions[i], &m)) == TRIB_OK)
-            continue;
-        if (one != TRIB_INPROGRESS)
-            st = one;
-    }
-    return st;
-}
-
-/* The home's lock may be held, and other threads may hold the channel's. */
+/*
+ * They are kept alive; who ends one, or is silent, does not sum any more. The home's lock may be
+ * held, and other threads may hold the channel's.
+ */
 static void look(void *arg)
 {
-    struct sponsor *s = arg;
-    struct trib_comm *channel = s->home->service->channel;
+    struct way *w = arg;
+    struct trib_sponsor *s = w->sponsor;
+    struct trib_comm *channel = w->home->service->channel;
     const uint64_t now = trib_now_ns();
 
-    if (now - s->looked < LOOK_NS)
+    if (!s || now - s->looked < LOOK_NS)
         return;
-    const trib_status_t st = step_sessions(s);
+    const trib_status_t st = trib_sponsor_step(s);
     if (st != TRIB_OK) {
         if (!trib_comm_try_lock(channel))
             return; /* soon again */
@@ -384,22 +325,23 @@ static void look(void *arg)
 static trib_status_t announce(void *arg, uint32_t number, const char *text,
                               struct trib_error *err)
 {
-    struct sponsor *s = arg;
+    struct way *w = arg;
+    struct trib_sponsor *s = w->sponsor;
     struct trib_control m = {.kind = TRIB_CONTROL_PLAN, .plan.number = number};
     trib_status_t st = TRIB_OK;
 
     snprintf(m.plan.text, sizeof(m.plan.text), "%s", text);
     for (int i = 0; i < s->n && st == TRIB_OK; i++)
         st = trib_session_send_wait(s->sessions[i],
-                                    trib_deadline_ms(s->home->cfg.stop_timeout_ms), &m);
+                                    trib_deadline_ms(w->home->cfg.stop_timeout_ms), &m);
     if (st == TRIB_OK)
         return st;
     (void)trib_fail(err, st, "%s", trib_error_text(&s->err));
-    struct trib_service *v = s->home->service;
-    if (v && v->channel) {
-        trib_comm_lock(v->channel);
-        trib_engine_fail(&v->channel->engine, st, trib_error_text(&s->err));
-        trib_comm_unlock(v->channel);
+    struct trib_comm *channel = w->home->service->channel;
+    if (channel) {
+        trib_comm_lock(channel);
+        trib_engine_fail(&channel->engine, st, trib_error_text(&s->err));
+        trib_comm_unlock(channel);
     }
     return st;
 }
@@ -411,13 +353,14 @@ static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
     struct trib_channel_opts opts = {.rank = m->home->engine.rank,
                                      .ranks = m->home->engine.ranks,
                                      .services = m->services};
+    const struct trib_sponsor_job *job = &m->way->job;
     struct trib_service_tree *tree;
     struct trib_exchange x = {meet_nodes, m};
     struct trib_error err = {0};
 
     if (m->sponsor)
-        opts.announcer = (struct trib_announcer){announce, m->sponsor};
-    trib_status_t st = trib_service_tree_unpack(m->tree, m->tree_bytes, opts.ranks,
+        opts.announcer = (struct trib_announcer){announce, m->way};
+    trib_status_t st = trib_service_tree_unpack(job->tree, job->tree_bytes, opts.ranks,
                                                 opts.services, &err, &tree);
     opts.tree = tree;
     if (st == TRIB_OK)
@@ -431,74 +374,184 @@ static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
     return st;
 }
 
-static trib_status_t make_service(struct meeting *m)
+/* With the sponsor that rank 0 has; the same on all ranks. */
+static trib_status_t meet(struct way *w, struct trib_comm *by, int services, char why[WHY_MAX],
+                          struct trib_comm **out)
 {
-    struct trib_comm *channel = NULL, *spare = NULL;
-    trib_status_t st = open_channel(m, &channel);
+    struct meeting m = {.home = w->home, .by = by, .way = w, .services = services};
 
-    st = agree(m->home, st, m->why);
-    if (st == TRIB_OK)
-        st = trib_split(m->home, 0, 0, &spare);
-    if (st == TRIB_OK)
-        st = trib_service_attach(m->home, channel, spare);
-    if (st != TRIB_OK) {
-        if (channel)
-            trib_channel_dispose(channel);
-        if (spare)
-            trib_comm_dispose(spare);
-        return st;
-    }
-    if (m->sponsor) {
-        m->home->service->look = look;
-        m->home->service->gone = free_sponsor;
-        m->home->service->arg = m->sponsor;
-    }
-    return TRIB_OK;
+    *out = NULL;
+    if (w->home->engine.rank == 0)
+        m.sponsor = w->sponsor;
+    trib_status_t st = open_channel(&m, out);
+    st = agree(by, st, m.why);
+    if (st != TRIB_OK && *out)
+        trib_channel_dispose(*out);
+    snprintf(why, WHY_MAX, "%s", m.why);
+    return st;
 }
 
-/* The tree that rank 0 has laid out, to all ranks. */
-static trib_status_t share_tree(struct meeting *m, uint32_t bytes)
+/* Who serves, for people; rank 0 then looks for the others. */
+static void opened(struct way *w, char *text, size_t bytes)
 {
-    m->tree_bytes = bytes < sizeof(m->tree) ? bytes : sizeof(m->tree);
-    if (bytes == 0)
-        return TRIB_OK;
-    if (m->sponsor)
-        memcpy(m->tree, m->sponsor->tree, m->tree_bytes);
-    return trib_comm_tell(m->home, TRIB_BROADCAST, NULL, m->tree_bytes, m->tree);
+    uint64_t taken = 0;
+    size_t at = 0;
+
+    w->opened_ns = trib_now_ns();
+    w->more = false;
+    text[0] = 0;
+    for (int i = 0; i < w->sponsor->n && at < bytes; i++) {
+        at += (size_t)snprintf(text + at, bytes - at, "%s%s", i ? ", " : "",
+                               address_of(w->sponsor, i));
+        taken |= UINT64_C(1) << w->sponsor->which[i];
+    }
+    if (at < bytes)
+        snprintf(text + at, bytes - at, " (%d of %d) sum%s", w->sponsor->n, w->job.n,
+                 w->sponsor->n == 1 ? "s" : "");
+    if (w->sponsor->n < w->job.n)
+        search(w, taken, w->retry_ms);
+}
+
+static bool found(void *arg)
+{
+    struct way *w = arg;
+
+    if (!w->scout || !trib_scout_found(w->scout))
+        return false;
+    w->more = w->home->service->channel;
+    return true;
+}
+
+static trib_status_t come_again(void *arg, struct trib_comm **out, char *text, size_t bytes)
+{
+    struct way *w = arg;
+    struct trib_comm *by = w->home->service->council;
+    struct verdict v = {.status = TRIB_ERR_NO_RESOURCE, .why = "no service would have the job"};
+
+    if (w->scout) {
+        w->sponsor = trib_scout_take(w->scout);
+        trib_scout_close(w->scout);
+        w->scout = NULL;
+    }
+    if (w->sponsor) {
+        w->sponsor->job = &w->job;
+        w->sponsor->log = &w->home->log;
+        v = (struct verdict){.services = w->sponsor->n};
+    }
+    trib_status_t st = trib_comm_tell(by, TRIB_BROADCAST, NULL, sizeof(v), &v);
+    if (st == TRIB_OK && v.status == TRIB_OK)
+        v.status = meet(w, by, v.services, v.why, out);
+    st = st == TRIB_OK ? (trib_status_t)v.status : st;
+    snprintf(text, bytes, "%s", v.why);
+    if (w->home->engine.rank != 0)
+        return st;
+    if (st == TRIB_OK) {
+        opened(w, text, bytes);
+    } else {
+        trib_sponsor_free(w->sponsor);
+        w->sponsor = NULL;
+        search_later(w);
+    }
+    return st;
+}
+
+static void lost(void *arg)
+{
+    struct way *w = arg;
+
+    if (w->home->engine.rank != 0)
+        return;
+    trib_sponsor_free(w->sponsor);
+    w->sponsor = NULL;
+    if (trib_now_ns() - w->opened_ns >= LASTING_MS * UINT64_C(1000000))
+        w->pause_ms = w->retry_ms;
+    if (w->more)
+        search(w, 0, AT_ONCE_MS);
+    else
+        search_later(w);
+}
+
+static void free_way(void *arg)
+{
+    struct way *w = arg;
+
+    trib_scout_close(w->scout);
+    trib_sponsor_free(w->sponsor);
+    free(w);
+}
+
+/* Of rank 0, and the others hear of it: does it begin with services, and may it come later? */
+static trib_status_t begin(struct way *w, struct verdict *v)
+{
+    struct trib_comm *comm = w->home;
+    struct trib_error err = {0};
+
+    if (comm->engine.rank == 0) {
+        v->status = sponsor_job(w, &err);
+        v->services = w->sponsor ? w->sponsor->n : 0;
+        v->retry_ms = v->status == TRIB_ERR_CONFIG ? 0 : comm->cfg.service_retry_ms;
+        v->tree_bytes = w->job.tree_bytes;
+        snprintf(v->why, sizeof(v->why), "%s", trib_error_text(&err));
+    }
+    trib_status_t st = trib_comm_tell(comm, TRIB_BROADCAST, NULL, sizeof(*v), v);
+    w->retry_ms = w->pause_ms = v->retry_ms;
+    w->job.tree_bytes = v->tree_bytes;
+    if (st == TRIB_OK && v->tree_bytes)
+        st = trib_comm_tell(comm, TRIB_BROADCAST, NULL, v->tree_bytes, w->job.tree);
+    return st;
+}
+
+static trib_status_t attach(struct way *w, struct verdict *v)
+{
+    struct trib_comm *comm = w->home;
+    struct trib_comm *channel = NULL;
+
+    const trib_status_t st = trib_service_attach(comm);
+    if (st != TRIB_OK)
+        return st;
+    struct trib_service *service = comm->service;
+    service->way = (struct trib_service_way){.lost = lost, .free = free_way, .arg = w};
+    if (w->retry_ms)
+        service->way.open = come_again;
+    if (comm->engine.rank == 0) {
+        service->way.look = look;
+        service->way.found = found;
+    }
+    if (v->status == TRIB_OK)
+        v->status = meet(w, service->council, v->services, v->why, &channel);
+    service->channel = v->status == TRIB_OK ? channel : NULL;
+    if (service->channel)
+        w->opened_ns = trib_now_ns();
+    else if (w->retry_ms)
+        service->ask_at = 1;
+    return comm->engine.failed;
 }
 
 trib_status_t trib_service_join(struct trib_comm *comm)
 {
-    struct meeting m = {.home = comm};
     struct verdict v = {0};
 
     if (!comm->cfg.service[0])
         return TRIB_OK;
-    if (comm->engine.rank == 0) {
-        m.sponsor = calloc(1, sizeof(*m.sponsor));
-        if (m.sponsor) {
-            m.sponsor->home = comm;
-            v.status = sponsor_job(m.sponsor);
-            v.services = m.sponsor->n;
-            v.tree_bytes = (uint32_t)m.sponsor->tree_bytes;
-            snprintf(v.why, sizeof(v.why), "%s", trib_error_text(&m.sponsor->err));
-        } else {
-            v.status = TRIB_ERR_NO_MEMORY;
-        }
+    struct way *w = calloc(1, sizeof(*w));
+    if (!w)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a service");
+    w->home = comm;
+    trib_status_t st = begin(w, &v);
+    if (st == TRIB_OK && (v.status == TRIB_OK || v.retry_ms))
+        st = attach(w, &v);
+    const bool serves = comm->service && comm->service->channel;
+    if (st == TRIB_OK && !serves && comm->engine.rank == 0) {
+        trib_log(&comm->log, TRIB_LOG_WARN, "service", "%s; the ranks sum without a service",
+                 v.why[0] ? v.why : "no service");
+        trib_sponsor_free(w->sponsor);
+        w->sponsor = NULL;
+        if (comm->service)
+            search_later(w);
     }
-    trib_status_t st = trib_comm_tell(comm, TRIB_BROADCAST, NULL, sizeof(v), &v);
-    if (st == TRIB_OK && v.status == TRIB_OK && v.services > 0) {
-        m.services = v.services;
-        v.status = share_tree(&m, v.tree_bytes);
-        if (v.status == TRIB_OK)
-            v.status = make_service(&m);
-        snprintf(v.why, sizeof(v.why), "%s", m.why);
-    }
-    if (comm->service)
-        return st;
-    free_sponsor(m.sponsor);
-    if (st == TRIB_OK && comm->engine.rank == 0)
-        trib_log(&comm->log, TRIB_LOG_WARN, "service",
-                 "%s; the ranks sum without a service", v.why[0] ? v.why : "no service");
-    return comm->engine.failed ? (trib_status_t)comm->engine.failed : st;
+    if (!comm->service)
+        free_way(w);
+    else if (st == TRIB_OK && !serves && !w->retry_ms)
+        st = trib_service_detach(comm);
+    return st;
 }

@@ -29,6 +29,7 @@ trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const voi
 /* The parent's all-gather, of which a child sees its members' part. */
 struct members {
     struct trib_comm *parent;
+    const struct trib_config *cfg; /* of the child */
     const int *ranks; /* [size] of the child, in the parent */
     int size;
     int exchanges; /* that this rank has taken part in */
@@ -105,8 +106,8 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     if (!child)
         return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
     trib_comm_claim(child);
-    child->cfg = parent->cfg;
-    child->chunk_asked = parent->chunk_asked;
+    child->cfg = *m->cfg;
+    child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
     child->log = parent->log;
     snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
              ++parent->n_children);
@@ -144,23 +145,20 @@ static trib_status_t agree(struct members *m, trib_status_t mine, trib_comm_t **
     return mine == TRIB_OK ? st : mine;
 }
 
-trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **comm_out)
+static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg,
+                           struct split_key mine, struct trib_comm **comm_out)
 {
-    if (!comm)
-        return TRIB_ERR_INVALID;
-    if (!comm_out)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_split: comm_out is NULL");
-    *comm_out = NULL;
     int size = comm->engine.size, n;
-    struct split_key mine = {color, key};
     struct split_key *all = calloc((size_t)size, sizeof(*all));
     int *ranks = calloc((size_t)size, sizeof(*ranks));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
+
+    *comm_out = NULL;
     if (all && ranks)
         st = trib_comm_tell(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
     if (st == TRIB_OK) {
         int rank = find_members(all, size, comm->engine.rank, ranks, &n);
-        struct members m = {comm, ranks, n, 0};
+        struct members m = {comm, cfg, ranks, n, 0};
         if (rank >= 0)
             st = make_child(comm, &m, rank, comm_out);
         /* Where this failed the parent has failed, and nothing is left to exchange. */
@@ -171,4 +169,19 @@ trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **co
     free(all);
     free(ranks);
     return st;
+}
+
+trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **comm_out)
+{
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!comm_out)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_split: comm_out is NULL");
+    return split(comm, &comm->cfg, (struct split_key){color, key}, comm_out);
+}
+
+trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,
+                              struct trib_comm **out)
+{
+    return split(comm, cfg, (struct split_key){0, 0}, out);
 }

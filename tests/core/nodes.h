@@ -95,7 +95,7 @@ static inline bool nodes_listen(struct ranks_self *self, const struct nodes *s,
 {
     struct nodes_message m;
 
-    while (recv(s->pipes[self->rank - s->ranks][0], &m, sizeof(m), MSG_DONTWAIT) ==
+    while (recv(s->pipes[channel->engine.rank - s->ranks][0], &m, sizeof(m), MSG_DONTWAIT) ==
            sizeof(m)) {
         if (m.number == NODES_GOODBYE)
             return false;

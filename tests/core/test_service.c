@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that lose their service in any phase: killed, stopped, or never. Whatever happens,
- * each sum is the plain one, and what a codec holds back is neither lost nor sent twice.
+ * Ranks that lose their service in any phase: killed, stopped, or never; that come to another
+ * one, and may lose that, too. Whatever happens, each sum is the plain one, and what a codec
+ * holds back is neither lost nor sent twice.
  *
  * A node counts what it has moved and ends itself at a number that the test draws. Values are
  * small integers, so all sums are exact.
  */
 #include "tests/harness/tribtest.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,16 +22,21 @@
 
 enum { LONG = 30000, SHORT = 1023, SPARSE = 4097, STEPS = 6, DRAIN = 12 };
 
+enum { CALL = NODES_GOODBYE - 1 }; /* to a later node: they are so many, come */
+
 struct shared {
-    _Atomic int pid[NODES_MOST];
-    _Atomic int n_done; /* ranks */
+    _Atomic int struck[2]; /* process of node 0 of each, once it has ended itself */
+    _Atomic int n_done;    /* ranks */
+    _Atomic int returns;
 };
 
 struct lossy_job {
     struct nodes nodes;
+    struct nodes later; /* services: 0: none */
     uint64_t seed;
-    int signal;          /* 0: none */
-    uint64_t after;      /* so many steps of node 0 that moved something */
+    int signal; /* 0: none */
+    uint64_t after[2]; /* so many steps of node 0 of each that moved something; 0: never */
+    bool leaves; /* for the later ones, which are better, though nothing has failed */
     struct shared *shared;
 };
 
@@ -51,24 +58,151 @@ static double sum_of(uint64_t seed, int ranks, uint64_t step, size_t i)
 
 /* Nodes --------------------------------------------------------------------------------- */
 
-static int serve(struct ranks_self *self, struct trib_comm *channel)
+/* Have all ranks done, or has one failed? */
+static bool is_over(const struct ranks_self *self)
+{
+    const struct lossy_job *j = self->arg;
+
+    for (int r = 0; r < j->nodes.ranks; r++) {
+        const int status = self->slot[r - self->rank].status;
+        if (status != 0 && status != RANKS_NEVER)
+            return true;
+    }
+    return atomic_load(&j->shared->n_done) == j->nodes.ranks;
+}
+
+static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm *channel)
 {
     struct lossy_job *j = self->arg;
-    const int index = self->rank - j->nodes.ranks;
+    const bool late = nodes == &j->later, first = channel->engine.rank == nodes->ranks;
     uint64_t moved = 0;
 
-    atomic_store(&j->shared->pid[index], getpid());
-    while (nodes_listen(self, &j->nodes, channel) &&
-           atomic_load(&j->shared->n_done) < j->nodes.ranks) {
+    while (nodes_listen(self, nodes, channel) && !is_over(self)) {
         if (!trib_channel_step(channel))
             sched_yield();
-        else if (++moved == j->after && index == 0 && j->signal)
+        else if (++moved == j->after[late] && first && j->signal) {
+            atomic_store(&j->shared->struck[late], getpid());
             raise(j->signal);
+        }
         if (channel->engine.failed)
             usleep(1000);
     }
     trib_channel_dispose(channel);
-    return 0;
+}
+
+/* A later node, or rank 0's talk with it: one message, or none for long. */
+static bool hear(const struct ranks_self *self, int fd, void *out, size_t bytes)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+    for (unsigned i = 0; i < 200 * tribtest_slowness(); i++) {
+        if (poll(&ready, 1, 100) == 1)
+            return recv(fd, out, bytes, 0) == (ssize_t)bytes;
+        if (is_over(self))
+            return false;
+    }
+    return false;
+}
+
+struct later_node {
+    const struct ranks_self *self;
+    int index;
+    int fd;
+};
+
+static trib_status_t meet_later(void *arg, const char *phase, const void *in, size_t bytes,
+                                void *out)
+{
+    const struct later_node *n = arg;
+    const struct lossy_job *j = n->self->arg;
+    const size_t all = (size_t)(j->later.ranks + j->later.services) * bytes;
+
+    (void)phase;
+    if (send(n->fd, in, bytes, 0) != (ssize_t)bytes || !hear(n->self, n->fd, out, all))
+        return TRIB_ERR_PEER_LOST;
+    return TRIB_OK;
+}
+
+/* It is there from the beginning, and waits to be called. */
+static void serve_later(struct ranks_self *self, trib_comm_t *all)
+{
+    struct lossy_job *j = self->arg;
+    struct later_node n = {.self = self, .index = self->rank - j->nodes.ranks - j->nodes.services};
+    struct trib_exchange x = {meet_later, &n};
+    struct trib_error err = {0};
+    struct trib_comm *channel;
+    struct nodes_message call;
+    bool called = false;
+
+    n.fd = j->later.pipes[n.index][0];
+    while (!called && !is_over(self))
+        called = hear(self, n.fd, &call, sizeof(call));
+    if (!called)
+        return;
+    struct trib_channel_opts opts = {.rank = j->later.ranks + n.index,
+                                     .ranks = j->later.ranks,
+                                     .services = j->later.services};
+    if (trib_channel_open(&all->cfg, &all->log, &opts, &x, &err, &channel) != TRIB_OK)
+        ranks_die(self, "later channel: %s", trib_error_text(&err));
+    serve(self, &j->later, channel);
+}
+
+/* The way to them ----------------------------------------------------------------------- */
+
+struct way {
+    struct ranks_self *self;
+    struct trib_comm *home;
+    uint64_t step;
+    bool offered;
+    bool returned;
+};
+
+static bool found(void *arg)
+{
+    const struct way *w = arg;
+    const struct lossy_job *j = w->self->arg;
+
+    if (w->offered || !j->later.services)
+        return false;
+    return !w->home->service->channel || (j->leaves && w->step >= 2);
+}
+
+static trib_status_t meet_ranks(void *arg, const char *phase, const void *in, size_t bytes,
+                                void *out)
+{
+    struct way *w = arg;
+    const struct lossy_job *j = w->self->arg;
+    const size_t ranks = (size_t)j->later.ranks, nodes = (size_t)j->later.services;
+    struct trib_comm *council = w->home->service->council;
+    uint8_t *all = out;
+
+    (void)phase;
+    ranks_ok(w->self, trib_comm_tell(council, TRIB_ALLGATHER, in, bytes, all));
+    for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
+        ranks_assert(w->self, hear(w->self, j->later.pipes[i][1], all + (ranks + i) * bytes, bytes));
+    for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
+        ranks_assert(w->self, send(j->later.pipes[i][1], all, (ranks + nodes) * bytes, 0) ==
+                                  (ssize_t)((ranks + nodes) * bytes));
+    return trib_comm_tell(council, TRIB_BROADCAST, NULL, nodes * bytes, all + ranks * bytes);
+}
+
+static trib_status_t open_later(void *arg, struct trib_comm **out, char *text, size_t bytes)
+{
+    struct way *w = arg;
+    struct lossy_job *j = w->self->arg;
+    struct trib_channel_opts opts = {
+        .rank = w->self->rank, .ranks = j->later.ranks, .services = j->later.services};
+    struct trib_exchange x = {meet_ranks, w};
+    struct trib_error err = {0};
+
+    w->offered = w->returned = true;
+    snprintf(text, bytes, "the later nodes sum");
+    if (w->self->rank == 0) {
+        atomic_fetch_add(&j->shared->returns, 1);
+        nodes_tell(&j->later, CALL, "");
+        opts.announcer = (struct trib_announcer){nodes_announce, &j->later};
+    }
+    return trib_channel_open(&w->home->cfg, &w->home->log, &opts, &x, &err, out);
 }
 
 /* Ranks --------------------------------------------------------------------------------- */
@@ -142,7 +276,7 @@ static void check_dense(struct ranks_self *self, const struct plans *p, uint64_t
     for (size_t i = 0; i < LONG; i++)
         if ((double)p->x[i] != sum_of(j->seed, j->nodes.ranks, step, i))
             ranks_die(self, "seed %llu, after %llu: dense element %zu of step %llu is %g, not %g",
-                      (unsigned long long)j->seed, (unsigned long long)j->after, i,
+                      (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
                       (unsigned long long)step, (double)p->x[i],
                       sum_of(j->seed, j->nodes.ranks, step, i));
 }
@@ -154,7 +288,7 @@ static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t
     for (size_t i = 0; i < SHORT; i++)
         if ((double)p->out[i] != sum_of(j->seed, j->nodes.ranks, step, i))
             ranks_die(self, "seed %llu, after %llu: integer %zu of step %llu is %lld, not %g",
-                      (unsigned long long)j->seed, (unsigned long long)j->after, i,
+                      (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
                       (unsigned long long)step, (long long)p->out[i],
                       sum_of(j->seed, j->nodes.ranks, step, i));
 }
@@ -212,7 +346,7 @@ static void check_sparse(struct ranks_self *self, trib_comm_t *comm, struct plan
             sum += sum_of(j->seed, j->nodes.ranks, step, i);
         if ((double)p->total[i] != sum)
             ranks_die(self, "seed %llu, after %llu: %g of %g came out at element %zu",
-                      (unsigned long long)j->seed, (unsigned long long)j->after,
+                      (unsigned long long)j->seed, (unsigned long long)j->after[0],
                       (double)p->total[i], sum, i);
     }
 }
@@ -232,38 +366,90 @@ static void fork_child(struct ranks_self *self, trib_comm_t *home, struct plans 
     ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+/* A plan that is made where the job has no service, perhaps, and goes where it goes. */
+static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **more, int64_t *x)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.dtype = TRIB_I64;
+    d.recv = x;
+    d.count = 3;
+    if (!*more)
+        *more = plan(self, comm, d);
+    for (int i = 0; i < 3; i++)
+        x[i] = self->rank + i;
+    WELL(self, comm, trib_plan_start(*more));
+    WELL(self, comm, trib_plan_wait(*more));
+    const int n = trib_size(comm);
+    for (int i = 0; i < 3; i++)
+        ranks_assert(self, x[i] == n * (n - 1) / 2 + n * i);
+}
+
+/* NULL: it was a node, and is done. */
+static trib_comm_t *come(struct ranks_self *self, struct way *way)
+{
+    struct lossy_job *j = self->arg;
+    struct trib_comm *all = NULL, *home = NULL;
+    const bool node = self->rank >= j->nodes.ranks;
+    const bool late = self->rank >= j->nodes.ranks + j->nodes.services;
+
+    ranks_ok(self, trib_init(&self->opts, &all));
+    struct trib_comm *first = NULL, *channel = NULL;
+    ranks_ok(self, trib_split(all, late ? 1 : 0, 0, &first));
+    if (!late && j->nodes.services)
+        channel = nodes_join(self, &j->nodes, first);
+    ranks_ok(self, trib_split(all, node ? -1 : 0, 0, &home));
+    if (late)
+        serve_later(self, all);
+    else if (node)
+        serve(self, &j->nodes, channel);
+    if (node)
+        return NULL;
+    ranks_ok(self, trib_service_attach(home));
+    *way = (struct way){.self = self, .home = home};
+    home->service->channel = channel;
+    home->service->ask_at = channel ? 0 : 1;
+    home->service->way = (struct trib_service_way){.found = self->rank == 0 ? found : NULL,
+                                                   .open = open_later,
+                                                   .arg = way};
+    return home;
+}
+
 static int run_rank(struct ranks_self *self)
 {
     struct lossy_job *j = self->arg;
-    struct trib_comm *all = NULL, *home = NULL, *spare = NULL, *channel;
+    struct way way;
+    trib_plan_t *more = NULL;
+    int64_t x[3];
     struct plans p;
 
-    ranks_ok(self, trib_init(&self->opts, &all));
-    channel = nodes_join(self, &j->nodes, all);
-    const bool node = self->rank >= j->nodes.ranks;
-    ranks_ok(self, trib_split(all, node ? -1 : 0, 0, &home));
-    if (node)
-        return serve(self, channel);
-    ranks_ok(self, trib_split(home, 0, 0, &spare));
-    ranks_ok(self, trib_service_attach(home, channel, spare));
+    trib_comm_t *home = come(self, &way);
+    if (!home)
+        return 0;
     make_plans(self, home, &p);
-    for (uint64_t step = 0; step < STEPS; step++) {
-        if (step == 2 && !j->signal)
+    for (way.step = 0; way.step < STEPS; way.step++) {
+        if (way.step == 2 && !j->signal)
             fork_child(self, home, &p);
-        one_step(self, home, &p, step);
+        one_step(self, home, &p, way.step);
+        if (way.step >= 2)
+            one_more(self, home, &more, x);
     }
     check_sparse(self, home, &p);
+    ranks_assert(self, !j->leaves || way.returned);
+    ranks_ok(self, trib_plan_free(more));
     free_plans(self, &p);
     WELL(self, NULL, trib_free_comm(home));
     const bool last = atomic_fetch_add(&j->shared->n_done, 1) + 1 == j->nodes.ranks;
-    if (last && j->signal) /* it may be stopped */
-        kill(atomic_load(&j->shared->pid[0]), SIGKILL);
+    for (int i = 0; last && i < 2; i++) /* they may be stopped */
+        if (atomic_load(&j->shared->struck[i]))
+            kill(atomic_load(&j->shared->struck[i]), SIGKILL);
     return 0;
 }
 
 /* Runs ---------------------------------------------------------------------------------- */
 
-static void run(const char *transport, struct lossy_job *j)
+/* Did the ranks come to the later nodes? */
+static bool run(const char *transport, struct lossy_job *j)
 {
     char config[200];
 
@@ -272,8 +458,9 @@ static void run(const char *transport, struct lossy_job *j)
     j->shared = mmap(NULL, sizeof(*j->shared), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->shared, MAP_FAILED);
-    assert_true(nodes_open(&j->nodes));
-    struct ranks_job job = {.size = j->nodes.ranks + j->nodes.services,
+    j->later.ranks = j->nodes.ranks;
+    assert_true(nodes_open(&j->nodes) && nodes_open(&j->later));
+    struct ranks_job job = {.size = j->nodes.ranks + j->nodes.services + j->later.services,
                             .fn = run_rank,
                             .arg = j,
                             .config = config,
@@ -285,9 +472,13 @@ static void run(const char *transport, struct lossy_job *j)
     int failed = ranks_failed(&r);
     ranks_close(&r);
     nodes_close(&j->nodes);
+    nodes_close(&j->later);
+    /* Nodes that ended themselves did not return. */
+    const int struck = !!j->shared->struck[0] + !!j->shared->struck[1];
+    const bool returned = j->shared->returns;
     munmap(j->shared, sizeof(*j->shared));
-    /* The node that ended itself did not return. */
-    assert_int_equal(failed, j->signal ? 1 : 0);
+    assert_int_equal(failed, struck);
+    return returned;
 }
 
 static void test_never(void **state)
@@ -295,17 +486,36 @@ static void test_never(void **state)
     run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 2}, .seed = 1});
 }
 
+static void test_leaves(void **state)
+{
+    assert_true(run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 1},
+                                                .later = {.services = 2},
+                                                .leaves = true,
+                                                .seed = 2}));
+}
+
+static void test_comes_later(void **state)
+{
+    assert_true(run(*state, &(struct lossy_job){
+                                .nodes = {.ranks = 3}, .later = {.services = 1}, .seed = 3}));
+}
+
 static void sweep(const char *transport, int sig, int draws)
 {
+    int returned = 0;
+
     for (int i = 0; i < draws; i++) {
         const uint64_t bits = oracle_mix((uint64_t)i + (uint64_t)sig * 1000);
         struct lossy_job j = {.nodes = {.ranks = 2 + (int)(bits % 3),
                                         .services = 1 + (int)(bits >> 8 & 1)},
+                              .later = {.services = (int)((bits >> 9) % 3)},
                               .seed = bits,
                               .signal = sig,
-                              .after = 1 + (bits >> 16) % (i % 2 ? 40 : 400)};
-        run(transport, &j);
+                              .after = {1 + (bits >> 16) % (i % 2 ? 40 : 400),
+                                        (bits >> 40) % 400}};
+        returned += run(transport, &j);
     }
+    assert_true(returned > 0);
 }
 
 static void test_killed(void **state)
@@ -323,8 +533,10 @@ static void test_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON(test_never, "shm"), ON(test_killed, "shm"), ON(test_stopped, "shm"),
-        ON(test_never, "tcp"), ON(test_killed, "tcp"), ON(test_stopped, "tcp"),
+        ON(test_never, "shm"),       ON(test_leaves, "shm"),  ON(test_comes_later, "shm"),
+        ON(test_killed, "shm"),      ON(test_stopped, "shm"), ON(test_never, "tcp"),
+        ON(test_leaves, "tcp"),      ON(test_comes_later, "tcp"), ON(test_killed, "tcp"),
+        ON(test_stopped, "tcp"),
     };
 
     tribtest_deadline(300);

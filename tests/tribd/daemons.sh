@@ -54,6 +54,13 @@ start_daemon() { # NAME, line of its file...; its log is $dir/NAME.log
     return 1
 }
 
+again() { # DAEMON that has ended: as it was, at its port
+    : >"$dir/$1.log"
+    "$build/tribd/tribd" --config "$dir/$1.conf" >>"$dir/$1.log" 2>&1 </dev/null &
+    daemon_pid[$1]=$!
+    within 10 is_up "$1" && said_by "$1" "listening at"
+}
+
 # NAME, exit code: a daemon or a job has ended with it within $patience seconds (20)
 ended() {
     local pid=${daemon_pid[$1]:-${job_pid[$1]:-}} got
