@@ -151,6 +151,7 @@ static void serve_later(struct ranks_self *self, trib_comm_t *all)
 
 struct way {
     struct ranks_self *self;
+    struct trib_comm *all, *first; /* by which they met */
     struct trib_comm *home;
     uint64_t step;
     bool offered;
@@ -389,16 +390,16 @@ static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **m
 static trib_comm_t *come(struct ranks_self *self, struct way *way)
 {
     struct lossy_job *j = self->arg;
-    struct trib_comm *all = NULL, *home = NULL;
+    struct trib_comm *all = NULL, *first = NULL, *home = NULL, *channel = NULL;
     const bool node = self->rank >= j->nodes.ranks;
     const bool late = self->rank >= j->nodes.ranks + j->nodes.services;
 
     ranks_ok(self, trib_init(&self->opts, &all));
-    struct trib_comm *first = NULL, *channel = NULL;
     ranks_ok(self, trib_split(all, late ? 1 : 0, 0, &first));
     if (!late && j->nodes.services)
         channel = nodes_join(self, &j->nodes, first);
     ranks_ok(self, trib_split(all, node ? -1 : 0, 0, &home));
+    *way = (struct way){.self = self, .all = all, .first = first, .home = home};
     if (late)
         serve_later(self, all);
     else if (node)
@@ -406,13 +407,19 @@ static trib_comm_t *come(struct ranks_self *self, struct way *way)
     if (node)
         return NULL;
     ranks_ok(self, trib_service_attach(home));
-    *way = (struct way){.self = self, .home = home};
     home->service->channel = channel;
     home->service->ask_at = channel ? 0 : 1;
     home->service->way = (struct trib_service_way){.found = self->rank == 0 ? found : NULL,
                                                    .open = open_later,
                                                    .arg = way};
     return home;
+}
+
+/* Without a word: not all are alive. */
+static void part(struct way *w)
+{
+    trib_comm_dispose(w->first);
+    trib_comm_dispose(w->all);
 }
 
 static int run_rank(struct ranks_self *self)
@@ -424,8 +431,10 @@ static int run_rank(struct ranks_self *self)
     struct plans p;
 
     trib_comm_t *home = come(self, &way);
-    if (!home)
+    if (!home) {
+        part(&way);
         return 0;
+    }
     make_plans(self, home, &p);
     for (way.step = 0; way.step < STEPS; way.step++) {
         if (way.step == 2 && !j->signal)
@@ -443,6 +452,7 @@ static int run_rank(struct ranks_self *self)
     for (int i = 0; last && i < 2; i++) /* they may be stopped */
         if (atomic_load(&j->shared->struck[i]))
             kill(atomic_load(&j->shared->struck[i]), SIGKILL);
+    part(&way);
     return 0;
 }
 
