@@ -229,8 +229,6 @@ every_test() {
     check "all-reduce over verbs, 4 ranks" sums 4 8,300K
     check "all-reduce over verbs, qsgd codec" sums 2 1000,64K --codec qsgd:bits=8
     check "all-reduce over verbs, int8 codec" sums 3 1000,64K --codec int8
-    check "tribd sums over verbs" served none --sizes 1000,64K --iters 3
-    check "tribd sums over verbs, topk codec" served none --sizes 64K --iters 3 --codec topk:ratio=0.05
     check "tribd is killed, over verbs" served KILL --sizes "$(many 12 8,64K)" --iters 20
     check "all-reduce over verbs, connections by GIDs" by_gids
     check "all-reduce over verbs, no connection manager" no_manager
@@ -267,7 +265,7 @@ more_tests() {
         esac
         check "all-reduce over verbs, $codec" sums 3 "$sizes" --codec "$codec"
     done
-    for codec in int8 qsgd:bits=4; do
+    for codec in none int8 topk:ratio=0.05 qsgd:bits=4; do
         check "tribd sums over verbs, $codec" served none --sizes 1000,64K --iters 3 --codec "$codec"
     done
     check "tribd is stopped, over verbs" served STOP --sizes "$(many 12 8,64K)" --iters 20
