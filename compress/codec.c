@@ -106,15 +106,15 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
     X("signsgd", "signsgd[:ef=0]", \
       "the sign that most ranks have, else 0", \
       none, all, vote, bits, TRIB_CODEC_LINEAR | TRIB_CODEC_VOTE) \
-    X("int4", "int4[:bucket=N][,round=random|nearest][,ef=0|1]", \
+    X("int4", "int4[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
       "integers up to 7; summed as integers", \
       none, all, int4, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
-    X("int8", "int8[:bucket=N][,round=random|nearest][,ef=0|1]", \
+    X("int8", "int8[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
       "integers up to 127; summed as integers", \
       none, all, int8, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
-    X("int16", "int16[:bucket=N][,round=random|nearest][,ef=0|1]", \
+    X("int16", "int16[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
       "integers up to 32767; summed as integers", \
       none, all, int16, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \

@@ -78,6 +78,7 @@ static const char *const meanings[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_BUCKET] = "elements with a scale of their own",
     [TRIB_PARAM_NORM] = "what the levels are parts of",
     [TRIB_PARAM_ROUND] = "random is unbiased, nearest errs less",
+    [TRIB_PARAM_RESULT] = "sums in as many bits as they need, or rounded anew to those of a word",
     [TRIB_PARAM_CLIP] = "the norm is at most so many root mean squares",
     [TRIB_PARAM_ROTATION] = "elements that are rotated together",
     [TRIB_PARAM_TAIL] = "the part that is cut off",

@@ -331,15 +331,41 @@ static void add_stats(struct trib_comm *comm, trib_stats_t *stats)
     stats->shared_bytes += slots;
     stats->slot_bytes += slots;
     stats->encode_ns += e->stats.encode_ns;
-    for (int r = 0; r < e->size; r++)
-        stats->peers += e->links[r].connected;
     trib_comm_unlock(comm);
+}
+
+static void mark_connected(struct trib_comm *comm, int ranks, bool *connected)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    for (int r = 0; r < ranks; r++)
+        connected[r] |= comm->engine.links[r].connected;
+    trib_comm_unlock(comm);
+}
+
+/* Ranks, however many connections there are to each. */
+static void count_peers(const struct trib_service *v, trib_stats_t *stats)
+{
+    const int ranks = v->home->engine.ranks;
+    bool *connected = calloc((size_t)ranks, sizeof(*connected));
+
+    if (!connected)
+        return;
+    mark_connected(v->home, ranks, connected);
+    mark_connected(v->channel, ranks, connected);
+    mark_connected(v->spare, ranks, connected);
+    stats->peers = 0;
+    for (int r = 0; r < ranks; r++)
+        stats->peers += connected[r];
+    free(connected);
 }
 
 void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats)
 {
     if (!comm->service)
         return;
+    count_peers(comm->service, stats);
     add_stats(comm->service->channel, stats);
     add_stats(comm->service->spare, stats);
     stats->served = comm->service->served;

@@ -135,7 +135,7 @@ function codecs(    c, i, b, t, dense_ms) {
             t = ms(cases[c], "tribd", b)
             if (!t) continue
             print "| " size_text(b) " | `" cases[c] "` | " cell(cases[c], "tribd", b) " | " \
-                (cases[c] ~ /^(int8|thc)$/ ? mark(dense_ms, t, 3.5, "") " (≥ 3.5)" : ratio(dense_ms, t)) \
+                (cases[c] ~ /^(int8(:result=requantised)?|thc)$/ ? mark(dense_ms, t, 3.5, "") " (≥ 3.5)" : ratio(dense_ms, t)) \
                 " | " error_text(cases[c], "tribd", b) " | " wire_text(cases[c], "tribd", b) " |"
         }
     }
