@@ -64,6 +64,9 @@ struct trib_driver {
 
 struct trib_near;
 
+/* Of a vector, so that a pipeline over a network has little filling and draining. */
+enum { TRIB_ROUNDS_GOOD = 8 };
+
 struct trib_comm {
     struct trib_service *service; /* that sums its all-reduces, or NULL: service.h */
     struct trib_channel *channel; /* to services; NULL: there are none in it. channel.h */

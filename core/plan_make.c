@@ -12,9 +12,8 @@
 #include "pipeline/move.h"
 
 enum {
-    /* From which on a pipeline's filling and draining is little. On one host there is no
-     * wire that would rest: what moves data is this host's cores. */
-    ROUNDS_GOOD = 8,
+    /* In place of TRIB_ROUNDS_GOOD: on one host there is no wire that would rest; what moves
+     * data is this host's cores. */
     ROUNDS_GOOD_NEAR = 2,
     ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
     PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
@@ -244,7 +243,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
-    size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
+    size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : TRIB_ROUNDS_GOOD;
     bool wished = plan->codec && trib_codec_piece(plan->codec);
     if (rounds < good && usual < slot && !wished) { /* of large chunks not too few */
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));

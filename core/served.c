@@ -9,8 +9,6 @@
 
 #include "pipeline/keep.h"
 
-enum { ROUNDS_GOOD = 8 };
-
 bool trib_service_takes(const struct trib_comm *comm, trib_coll_t coll,
                         const trib_desc_t *desc, bool leaving)
 {
@@ -41,7 +39,7 @@ static size_t chunk_on(const struct trib_served *s, const struct trib_comm *chan
 {
     const size_t least = s->service->home->chunk_asked, most = channel->cfg.chunk;
     const size_t bytes = s->desc.count * trib_dtype_size(s->desc.dtype);
-    const size_t good = bytes / ((size_t)channel->channel->services * ROUNDS_GOOD);
+    const size_t good = bytes / ((size_t)channel->channel->services * TRIB_ROUNDS_GOOD);
 
     if (s->desc.chunk || least >= most || good >= most)
         return s->desc.chunk;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "core/service_tree.h"
+#include "tests/harness/units.h"
 
 enum { RANKS_MOST = 8, TEXT_BYTES = 1024 };
 
@@ -18,16 +19,6 @@ static void hear(void *arg, trib_log_level_t level, const char *line)
 
     (void)level;
     snprintf(h->text, sizeof(h->text), "%s", line);
-}
-
-static int split(char *text, const char **names)
-{
-    char *rest;
-    int n = 0;
-
-    for (char *p = strtok_r(text, " ", &rest); p; p = strtok_r(NULL, " ", &rest))
-        names[n++] = p;
-    return n;
 }
 
 static trib_status_t lay(const char *service, const char *racks, const char *ranks,
@@ -44,30 +35,20 @@ static trib_status_t lay(const char *service, const char *racks, const char *ran
     snprintf(cfg.racks, sizeof(cfg.racks), "%s", racks);
     heard->text[0] = '\0';
     trib_log_init(&log, TRIB_LOG_WARN, hear, heard);
-    const int n = split(text, hosts);
+    const int n = units_split(text, hosts);
     return trib_service_lay(&cfg, hosts, n, &log, err, out);
 }
 
-/* "a:1,b:1 (c:1:2)": the services of a unit and its ranks, and the units below. */
-static void append_unit(const struct trib_service_layout *l, int unit, int ranks, char *text)
+static void append_tree(const struct trib_service_layout *l, int ranks, char *text)
 {
     const struct trib_service_tree *t = l->tree;
-    int n = 0;
+    const char *names[TRIB_SERVICES_MAX];
+    const struct units_text u = {t->units,    ranks,      t->parent, t->first,
+                                 t->services, t->leaf_of, names};
 
-    for (int i = t->first[unit]; i < t->first[unit + 1]; i++)
-        sprintf(text + strlen(text), "%s%s", i > t->first[unit] ? "," : "",
-                l->addresses[t->services[i]]);
-    for (int r = 0; r < ranks; r++)
-        n += t->leaf_of[r] == unit;
-    if (n)
-        sprintf(text + strlen(text), ":%d", n);
-    for (int v = unit + 1; v < t->units; v++) {
-        if (t->parent[v] != unit)
-            continue;
-        strcat(text, " (");
-        append_unit(l, v, ranks, text);
-        strcat(text, ")");
-    }
+    for (int i = 0; i < l->n; i++)
+        names[i] = l->addresses[i];
+    units_append(&u, 0, text);
 }
 
 /* What ranks and services make of the bytes is the same tree. */
@@ -83,7 +64,7 @@ static void check_bytes(const struct trib_service_layout *l, int ranks, const ch
     assert_status(trib_service_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n), TRIB_OK);
     assert_status(trib_service_tree_pack(l->tree, ranks, bytes, n - 1, &less), TRIB_ERR_OVERFLOW);
     assert_status(trib_service_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree), TRIB_OK);
-    append_unit(&again, 0, ranks, text);
+    append_tree(&again, ranks, text);
     assert_string_equal(text, expected);
     trib_service_layout_free(&again);
     for (size_t cut = 1; cut < n; cut++) {
@@ -110,7 +91,7 @@ static void check(const char *service, const char *ranks, const char *expected)
     if (lay(service, "", ranks, &err, &heard, &l) != TRIB_OK)
         fail_msg("%s: %s", service, trib_error_text(&err));
     if (l.tree)
-        append_unit(&l, 0, n, text);
+        append_tree(&l, n, text);
     for (int i = 0; !l.tree && i < l.n; i++)
         sprintf(text + strlen(text), "%s%s", i ? " " : "", l.addresses[i]);
     assert_string_equal(text, expected);

@@ -3,40 +3,10 @@
 
 #include "base/error.h"
 #include "tests/harness/draw.h"
+#include "tests/harness/units.h"
 #include "topo/services.h"
 
 enum { NAMES_MAX = 64, TEXT_BYTES = 8192 };
-
-/* "s1 s2:1 (leaf:3)": services of a unit and its ranks, and the units below it. */
-static void append_unit(const struct trib_units *u, const char *const *names, int unit, int ranks,
-                        char *text)
-{
-    int n = 0;
-
-    for (int i = u->first[unit]; i < u->first[unit + 1]; i++)
-        sprintf(text + strlen(text), "%s%s", i > u->first[unit] ? "," : "", names[u->services[i]]);
-    for (int r = 0; r < ranks; r++)
-        n += u->of_rank[r] == unit;
-    if (n)
-        sprintf(text + strlen(text), ":%d", n);
-    for (int v = unit + 1; v < u->n; v++) {
-        if (u->parent[v] != unit)
-            continue;
-        strcat(text, " (");
-        append_unit(u, names, v, ranks, text);
-        strcat(text, ")");
-    }
-}
-
-static int split(char *text, const char **names)
-{
-    char *rest;
-    int n = 0;
-
-    for (char *p = strtok_r(text, " ", &rest); p; p = strtok_r(NULL, " ", &rest))
-        names[n++] = p;
-    return n;
-}
 
 static void check(const char *racks_text, const char *services, const char *ranks,
                   const char *expected)
@@ -50,12 +20,15 @@ static void check(const char *racks_text, const char *services, const char *rank
 
     snprintf(service_text, sizeof(service_text), "%s", services);
     snprintf(rank_text, sizeof(rank_text), "%s", ranks);
-    const int n_services = split(service_text, service_names), n = split(rank_text, rank_names);
+    const int n_services = units_split(service_text, service_names);
+    const int n = units_split(rank_text, rank_names);
     assert_status(trib_racks_parse(&source, NULL, &racks), TRIB_OK);
     assert_status(
         trib_places_of_racks(racks, service_names, n_services, rank_names, n, &places), TRIB_OK);
     assert_status(trib_units_make(&places, NULL, &units), TRIB_OK);
-    append_unit(&units, service_names, 0, n, text);
+    const struct units_text u = {units.n,        n,             units.parent, units.first,
+                                 units.services, units.of_rank, service_names};
+    units_append(&u, 0, text);
     assert_string_equal(text, expected);
     trib_units_free(&units);
     trib_units_free(&units);
