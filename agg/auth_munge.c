@@ -12,6 +12,7 @@
  * munged may be stopped, and libmunge would wait for it: it is asked by an errand.
  */
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #if HAVE_MUNGE
 
 #include <munge.h>
+#include <pwd.h>
 
 #include "base/library.h"
 #include "base/time.h"
@@ -130,13 +132,18 @@ static struct question *question_new(const struct trib_munge *munge)
     return q;
 }
 
+static const char *place_of(const struct trib_munge *munge)
+{
+    return munge->socket[0] ? munge->socket : "its usual socket";
+}
+
 static trib_status_t no_answer(const struct trib_munge *munge, const char *why,
                                struct trib_error *err)
 {
     return trib_fail(
         err, TRIB_ERR_UNSUPPORTED,
         "munged does not answer at %s (%s): start it (systemctl start munge)",
-        munge->socket[0] ? munge->socket : "its usual socket", why);
+        place_of(munge), why);
 }
 
 /* Ask; *q is NULL afterwards unless munged has answered, perhaps with an error. */
@@ -151,7 +158,10 @@ static trib_status_t ask(const struct trib_munge *munge, struct question **q,
     int error = trib_errand_run(question_ask, question_free, asked,
                                 trib_deadline_ms(MUNGED_MS));
     if (error == ETIMEDOUT)
-        return no_answer(munge, "not within 2000 ms", err);
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "munged does not answer at %s within %d ms: is it stopped, or the host "
+                         "overloaded? (systemctl status munge)",
+                         place_of(munge), MUNGED_MS);
     if (error || asked->error == EMUNGE_SOCKET) {
         const char *why = error ? strerror(error) : munge->munge_strerror(asked->error);
         trib_status_t status = no_answer(munge, why, err);
@@ -234,6 +244,20 @@ static bool trusted(const struct trib_auth *auth, uid_t uid)
     return false;
 }
 
+static trib_status_t not_a_user(uid_t uid, struct trib_error *err)
+{
+    struct passwd entry, *found = NULL;
+    char room[2048], name[64];
+
+    snprintf(name, sizeof(name), "%u", (unsigned)uid);
+    if (getpwuid_r(uid, &entry, room, sizeof(room), &found) == 0 && found)
+        snprintf(name, sizeof(name), "%.32s", found->pw_name);
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "user %s may not use this aggregator: root, its own user and those of its "
+                     "setting users may",
+                     name);
+}
+
 static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
                            struct trib_error *err)
 {
@@ -257,11 +281,7 @@ static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
             "it trusts root, user %u, and those that its list of users names",
             (unsigned)q->uid, (unsigned)geteuid());
     if (!trusted(hs->auth, q->uid))
-        return trib_fail(
-            err, TRIB_ERR_CONFIG,
-            "user %u may not use this aggregator: root, user %u, and those "
-            "that its list of users names may",
-            (unsigned)q->uid, (unsigned)geteuid());
+        return not_a_user(q->uid, err);
     hs->peer.has_user = true;
     hs->peer.uid = q->uid;
     hs->peer.gid = q->gid;

@@ -215,7 +215,7 @@ trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_err
     http->daemon = start_daemon(http, &address);
     if (!http->daemon) {
         free(http);
-        return trib_fail(err, TRIB_ERR_CONFIG,
+        return trib_fail(err, TRIB_ERR_BOOT,
                          "cannot listen for HTTP at %s, port %u: %m: choose another port or "
                          "address",
                          text, opts->port);

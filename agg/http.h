@@ -31,7 +31,7 @@ struct trib_http_opts {
  * trib_http_start - listen, and answer from now on.
  *
  * owner    trib_http_stop
- * errors   TRIB_ERR_CONFIG: the address is none, or cannot be listened at;
+ * errors   TRIB_ERR_CONFIG: the address is none; TRIB_ERR_BOOT: it cannot be listened at;
  *          TRIB_ERR_UNSUPPORTED: built without libmicrohttpd; TRIB_ERR_SYSTEM
  */
 trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_error *err,

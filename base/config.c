@@ -373,6 +373,16 @@ const char *trib_config_environment(const char *variable)
     return getenv(variable);
 }
 
+bool trib_config_environment_name(size_t at, const char *prefix, char *text, size_t bytes)
+{
+    if (!environ || !environ[at])
+        return false;
+    const bool ours = strncmp(environ[at], prefix, strlen(prefix)) == 0;
+    const int length = ours ? (int)strcspn(environ[at], "=") : 0;
+    snprintf(text, bytes, "%.*s", length, environ[at]);
+    return true;
+}
+
 static trib_status_t load_file(struct source *src)
 {
     src->file = getenv(FILE_VARIABLE);

@@ -57,6 +57,10 @@ struct trib_config {
 /** trib_config_environment - a variable of the environment, or NULL: the one place that reads it. */
 const char *trib_config_environment(const char *variable);
 
+/** trib_config_environment_name - does entry `at` of the environment, from 0, begin with prefix?
+ * Then its name is in text, else it is ""; false: there is no such entry. */
+bool trib_config_environment_name(size_t at, const char *prefix, char *text, size_t bytes);
+
 /**
  * trib_config_load - read all sources.
  *

@@ -57,13 +57,17 @@ enum trib_cpu_level trib_cpu_best(void)
 
 bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out)
 {
+    /* C runs anywhere. A virtual processor that is asked what it is answers slowly. */
+    if (name && !strcmp(name, level_names[TRIB_CPU_C])) {
+        *level_out = TRIB_CPU_C;
+        return true;
+    }
     enum trib_cpu_level best = trib_cpu_best();
-
     if (!name || !strcmp(name, "auto")) {
         *level_out = best;
         return true;
     }
-    for (int level = 0; level <= (int)best; level++) {
+    for (int level = TRIB_CPU_C + 1; level <= (int)best; level++) {
         if (!strcmp(name, level_names[level])) {
             *level_out = (enum trib_cpu_level)level;
             return true;

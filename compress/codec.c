@@ -437,7 +437,7 @@ size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
     return codec->stages.pack->variable ? trib_variable_scratch(codec, n) : 0;
 }
 
-/* kept: NULL, or as of a struct trib_values */
+/* kept: NULL, or in->x if encode_keeps: it becomes what is left */
 static size_t encode_dense(const struct trib_codec *c, const struct trib_encode *in, float *kept,
                            uint8_t *dst)
 {
@@ -448,10 +448,15 @@ static size_t encode_dense(const struct trib_codec *c, const struct trib_encode 
                                   .share = in->share,
                                   .kept = kept};
     if (rotates(c))
-        trib_rotated_encode(c, in, dst);
+        trib_rotated_encode(c, in, kept, dst);
     else
         c->stages.quantise->encode(c, &v, dst);
     return c->stages.quantise->bytes(c, in->n);
+}
+
+static bool encode_keeps(const struct trib_codec *c)
+{
+    return has_lanes(c) && (rotates(c) || trib_lanes_keeps(c));
 }
 
 size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
@@ -524,7 +529,7 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_
 {
     assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
     assert(!codec->stages.select->sparse);
-    if (has_lanes(codec) && trib_lanes_keeps(codec) && !rotates(codec))
+    if (encode_keeps(codec))
         return encode_dense(codec, in, residual, dst);
     const size_t len = trib_codec_encode(codec, in, dst);
     if (in->model) {

@@ -71,8 +71,17 @@ size_t trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst)
 
 void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *dst)
 {
-    memset(dst, 0, (n + 7) / 8);
-    for (size_t i = 0; i < m; i++)
+    const size_t words = n / 64;
+    size_t i = 0;
+    for (size_t w = 0; w < words; w++) {
+        /* in a register: bits that follow in one byte of memory would wait for each other */
+        uint64_t word = 0;
+        for (; i < m && positions[i] / 64 == w; i++)
+            word |= UINT64_C(1) << positions[i] % 64;
+        memcpy(dst + 8 * w, &word, sizeof word);
+    }
+    memset(dst + 8 * words, 0, (n % 64 + 7) / 8);
+    for (; i < m; i++)
         dst[positions[i] / 8] |= (uint8_t)(1u << positions[i] % 8);
 }
 

@@ -67,13 +67,24 @@ static bool grid_of_norm(const struct trib_codec *c, float norm, int32_t L,
     return finite && norm > 0;
 }
 
-static void measure_norm(const struct trib_codec *c, const float *x, size_t n, float *head_out)
+static void head_of(const struct trib_codec *c, const float *x, size_t n, uint32_t magnitude,
+                    float *head_out)
 {
     uint8_t head[sizeof *head_out];
-    const uint32_t magnitude = c->kernels->max_magnitude(x, n);
     (void)trib_bucket_measure_norm(c, x, n, magnitude, head_out, head);
     if (isnan(*head_out))
         *head_out = INFINITY;
+}
+
+static void measure_norm(const struct trib_codec *c, const float *x, size_t n, float *head_out)
+{
+    head_of(c, x, n, c->kernels->max_magnitude(x, n), head_out);
+}
+
+static void measure_norm_added(const struct trib_codec *c, float *x, const float *more, size_t n,
+                               float *head_out)
+{
+    head_of(c, x, n, c->kernels->add_max(x, more, n), head_out);
 }
 
 static void encode_u8(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
@@ -145,6 +156,7 @@ static double int_delta(const struct trib_codec *c)
 #define RULE(BITS, WIDTH) \
     { \
         .bits = BITS, .lanes = int_lanes, .measure = measure_norm, .grid = int_grid, \
+        .measure_added = measure_norm_added, \
         .encode = encode_##WIDTH, .keep = keep_##WIDTH, .requantises = true \
     }
 static const struct trib_lane_rule int4 = RULE(4, u8);
@@ -187,6 +199,7 @@ static double qsgd_delta(const struct trib_codec *c)
 static const struct trib_lane_rule qsgd = {
     .lanes = qsgd_lanes,
     .measure = measure_norm,
+    .measure_added = measure_norm_added,
     .grid = qsgd_grid,
     .encode = encode_u8,
     .keep = keep_u8,

@@ -11,16 +11,13 @@ KERNEL vec v_magnitude(vec v)
 static uint32_t max_magnitude(const float *x, size_t n)
 {
     vec a = v_zero(), b = v_zero();
-    uint32_t lane[VEC_LANES], m = 0;
     size_t i = 0;
     /* magnitudes are below 2^31: signed comparison will do */
     for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {
         a = v_max_i32(a, v_magnitude(v_load(x + i)));
         b = v_max_i32(b, v_magnitude(v_load(x + i + VEC_LANES)));
     }
-    v_store(lane, v_max_i32(a, b));
-    for (int j = 0; j < VEC_LANES; j++)
-        m = lane[j] > m ? lane[j] : m;
+    const uint32_t m = v_max_lane_i32(v_max_i32(a, b));
     const uint32_t rest = max_magnitude_scalar(x + i, n - i);
     return rest > m ? rest : m;
 }
@@ -167,6 +164,7 @@ static void levels_add(float *acc, const uint8_t *codes, size_t n,
 
 struct octave_vecs {
     vec scale, steps, base, above_base, minus_base, highest, sign, noise, fixed, unit, key1;
+    vec below_octaves; /* a number is in the octaves if its bits are above */
 };
 
 KERNEL struct octave_vecs octave_vecs_of(const struct trib_octaves *o)
@@ -183,35 +181,65 @@ KERNEL struct octave_vecs octave_vecs_of(const struct trib_octaves *o)
         .fixed = v_set_i32(o->fixed),
         .unit = v_set_f32(0x1p-24f),
         .key1 = v_set_i32(o->key[1]),
+        .below_octaves =
+            v_set_i32(o->base < 0 ? UINT32_MAX : (((uint32_t)o->base + 1) << 23) - 1),
     };
 }
 
-/* h is i * 0x9e3779b9 + key[0] */
-KERNEL vec v_octave_code(vec x, vec h, const struct octave_vecs *o)
+/* h is i * 0x9e3779b9 + key[0]; plain: octaves_plain */
+KERNEL vec v_octave_code(vec x, vec h, const struct octave_vecs *o, bool plain)
 {
-    h = v_or(v_and(v_hash(h, o->key1), o->noise), o->fixed);
+    h = v_hash(h, o->key1);
+    if (!plain)
+        h = v_or(v_and(h, o->noise), o->fixed);
     const vec y = v_mul_f32(v_magnitude(x), o->scale);
-    const vec e = v_shr_i32(y, 23);
     const vec rounded = v_shr_i32(v_add_i32(y, v_shr_i32(h, 9)), 23);
     const vec level = v_min_i32(v_add_i32(rounded, o->minus_base), o->highest);
+    const vec sign = v_and(v_sign_i32(x), o->sign);
+    if (plain)
+        return v_or(v_keep_below_i32(level, o->below_octaves, y), sign);
+    const vec e = v_shr_i32(y, 23);
     const vec u = v_mul_f32(v_to_f32(v_shr_i32(h, 8)), o->unit);
     const vec step = v_truncate(v_add_f32(v_mul_f32(y, o->steps), u));
     const vec code = v_or(v_keep_below_i32(level, o->base, e),
                           v_keep_below_i32(step, e, o->above_base));
-    return v_or(code, v_and(v_sign_i32(x), o->sign));
+    return v_or(code, sign);
 }
 
-static void octaves_encode(uint8_t *codes, const float *x, size_t n,
-                           const struct trib_octaves *o)
+/* Random rounding without even steps below the octaves, which then become 0. */
+KERNEL bool octaves_plain(const struct trib_octaves *o)
+{
+    return o->noise == UINT32_MAX && o->fixed == 0 && o->steps == 0 && o->base < 255;
+}
+
+KERNEL void octaves_encode_as(uint8_t *codes, const float *x, size_t n,
+                              const struct trib_octaves *o, bool plain)
 {
     enum { L = VEC_LANES };
     const struct octave_vecs v = octave_vecs_of(o);
     const vec step = v_set_i32(L * 0x9e3779b9u);
     vec h = v_counters(o->key[0]);
     size_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step), h3 = v_add_i32(h2, step);
+        const vec a = v_octave_code(v_load(x + i), h, &v, plain);
+        const vec b = v_octave_code(v_load(x + i + L), h1, &v, plain);
+        const vec c = v_octave_code(v_load(x + i + 2 * L), h2, &v, plain);
+        v_store_u8x4(codes + i, a, b, c, v_octave_code(v_load(x + i + 3 * L), h3, &v, plain));
+        h = v_add_i32(h3, step);
+    }
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
-        v_store_u8(codes + i, v_octave_code(v_load(x + i), h, &v));
+        v_store_u8(codes + i, v_octave_code(v_load(x + i), h, &v, plain));
     octaves_encode_scalar(codes, x, n, i, o);
+}
+
+static void octaves_encode(uint8_t *codes, const float *x, size_t n,
+                           const struct trib_octaves *o)
+{
+    if (octaves_plain(o))
+        octaves_encode_as(codes, x, n, o, true);
+    else
+        octaves_encode_as(codes, x, n, o, false);
 }
 
 struct power_vecs {

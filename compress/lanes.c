@@ -122,6 +122,10 @@ void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *r
     const struct trib_lanes l = rule_of(c)->lanes(c);
     for (size_t i = 0; i < n; i += l.bucket, share_out += l.heads) {
         const size_t count = min_size(l.bucket, n - i);
+        if (rule_of(c)->measure_added) {
+            rule_of(c)->measure_added(c, residual + i, x + i, count, share_out);
+            continue;
+        }
         c->kernels->axpy_f32(residual + i, x + i, 1.0f, count);
         rule_of(c)->measure(c, residual + i, count, share_out);
     }
@@ -131,9 +135,24 @@ void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *r
 struct source {
     const float *x;
     float *kept; /* x, if it is to become what is left of it */
+    float *told; /* x, if it is to become what the symbols say */
     size_t n;
     uint64_t index; /* number of the first value in the vector */
 };
+
+/* What symbols of a width of up to 16 bits, one or two bytes each, say. */
+static void tell(const struct trib_codec *c, const struct trib_lanes *l, const uint8_t *symbols,
+                 size_t n, const struct trib_integers *g, float *x)
+{
+    uint8_t points[PIECE];
+    if (l->bits > 8) {
+        c->kernels->integers_decode_u16(x, symbols, n, g);
+        return;
+    }
+    if (l->adds)
+        c->kernels->grid_points(points, symbols, n, l->adds);
+    c->kernels->integers_decode(x, l->adds ? points : symbols, n, g);
+}
 
 static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *l,
                            const struct source *s, struct trib_noise *noise,
@@ -151,6 +170,8 @@ static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *
             else
                 rule_of(c)->encode(c, to + j * element, s->x + at, same, g);
         }
+        if (s->told)
+            tell(c, l, to, count, g, s->told + i);
         if (l->bits < 8)
             c->kernels->bits_pack(dst + i / 8 * (size_t)l->bits, codes, count, l->bits);
     }
@@ -160,7 +181,7 @@ static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *
 static void encode_nothing(const struct trib_codec *c, const struct trib_lanes *l,
                            const struct source *s, struct trib_integers *g, uint8_t *dst)
 {
-    static const uint8_t zeros[PIECE];
+    static const uint8_t zeros[2 * PIECE];
     memset(dst, 0, lanes_bytes(s->n, l->bits));
     g->weight = -1.0f;
     for (size_t i = 0; s->kept && i < s->n; i += PIECE) {
@@ -168,6 +189,8 @@ static void encode_nothing(const struct trib_codec *c, const struct trib_lanes *
         c->kernels->integers_add(s->kept + i, zeros, count, g);
         c->kernels->drop_not_finite(s->kept + i, count);
     }
+    for (size_t i = 0; s->told && i < s->n; i += PIECE)
+        tell(c, l, zeros, min_size(PIECE, s->n - i), g, s->told + i);
 }
 
 bool trib_lanes_keeps(const struct trib_codec *c)
@@ -190,8 +213,11 @@ void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v, 
     assert(v->first % l.bucket == 0);
     memcpy(dst, &h, HEADER_BYTES);
     for (size_t i = 0; i < v->count; i += l.bucket) {
-        const struct source s = {v->x + i, v->kept ? v->kept + i : NULL,
-                                 min_size(l.bucket, v->count - i), v->key.index + v->first + i};
+        const struct source s = {.x = v->x + i,
+                                 .kept = v->kept ? v->kept + i : NULL,
+                                 .told = v->told ? v->told + i : NULL,
+                                 .n = min_size(l.bucket, v->count - i),
+                                 .index = v->key.index + v->first + i};
         uint8_t *to = lanes + lanes_bytes(i, l.bits);
         struct trib_integers g;
         if (share)
@@ -497,7 +523,8 @@ static void renew_bucket(struct renewal *r, size_t at, uint8_t *head_out, uint8_
     memcpy(head_out, &head, sizeof head);
     const bool some = rule_of(r->c)->grid(r->c, &head, 1, &g);
     for (size_t i = 0; i < n; i += PIECE) {
-        const struct source s = {x, NULL, min_size(PIECE, n - i), r->m->key.index + at + i};
+        const struct source s = {
+            .x = x, .n = min_size(PIECE, n - i), .index = r->m->key.index + at + i};
         uint8_t *to = dst + lanes_bytes(i, r->l->bits);
         if (n > PIECE)
             sum_values(r, at + i, s.n, x);

@@ -40,6 +40,9 @@ struct trib_lane_rule {
     /* What n values want of their head: the largest over all ranks counts, so what should be
      * small is negated. INFINITY throughout: not all are finite. */
     void (*measure)(const struct trib_codec *c, const float *x, size_t n, float *head_out);
+    /* The same of x + more, which x becomes, in one pass; NULL: they are added before. */
+    void (*measure_added)(const struct trib_codec *c, float *x, const float *more, size_t n,
+                          float *head_out);
     /* The grid of a head, which may be any floats: for encode, and what lanes of so many
      * contributions stand for; false: all symbols are 0. */
     bool (*grid)(const struct trib_codec *c, const float *head, uint32_t contributions,

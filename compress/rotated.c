@@ -107,14 +107,25 @@ void trib_rotated_share_added(const struct trib_codec *c, const float *x, float 
     }
 }
 
-void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst)
+/* residual -= R^-1 z, while both are in the cache. */
+static void take_off(const struct trib_codec *c, const struct trib_rht *r, float *residual,
+                     float *z, size_t n)
+{
+    rotate_back(c, r, z, n);
+    c->kernels->axpy_f32(residual, z, -1.0f, n);
+    c->kernels->drop_not_finite(residual, n);
+}
+
+void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *in,
+                         float *residual, uint8_t *dst)
 {
     float z[TRIB_ROTATED_WINDOW], own[TRIB_ROTATED_WINDOW / TRIB_ROTATED_BLOCK_MIN];
     const struct trib_rht r = rotation(c);
     const bool unrotated = rule_of(c) && rule_of(c)->measures_unrotated;
     for (struct window w = window_first(c, in->n); w.count; window_next(c, &w, in->n)) {
         struct trib_values v = {
-            .x = z, .n = in->n, .first = w.at, .count = w.count, .key = in->key};
+            .x = z, .n = in->n, .first = w.at, .count = w.count, .key = in->key,
+            .told = residual ? z : NULL};
         if (in->share) {
             v.share = in->share + w.heads;
         } else if (unrotated) {
@@ -123,6 +134,8 @@ void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *i
         }
         rotate(c, &r, z, in->x + w.at, w.count);
         c->stages.quantise->encode(c, &v, dst);
+        if (residual)
+            take_off(c, &r, residual + w.at, z, w.count);
     }
 }
 

@@ -37,11 +37,12 @@ size_t trib_rotated_unit(const struct trib_codec *c);
 const char *trib_rotated_refusal(const struct trib_codec *c);
 
 /* codec.h's trib_codec_share, …_share_added and encode; of codecs without shares the first two
- * are not called. */
+ * are not called. residual: NULL, or in->x of words that add: it becomes what is left. */
 void trib_rotated_share(const struct trib_codec *c, const float *x, size_t n, float *share_out);
 void trib_rotated_share_added(const struct trib_codec *c, const float *x, float *residual,
                               size_t n, float *share_out);
-void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst);
+void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *in,
+                         float *residual, uint8_t *dst);
 
 /* x = decode(src), and acc += weight * decode(src), of a valid word of n values */
 void trib_rotated_decode(const struct trib_codec *c, const uint8_t *src, float *x, size_t n);

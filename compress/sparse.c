@@ -26,7 +26,7 @@
 #include "compress/selection.h"
 #include "compress/strata.h"
 
-enum { HEADER_BYTES = 8, KEYS_BYTES = 8, BATCH = TRIB_GAPS_GROUP };
+enum { HEADER_BYTES = 8, KEYS_BYTES = 8, BATCH = TRIB_GAPS_GROUP, LINE_FLOATS = 16 };
 enum { KIND_DENSE, KIND_GAPS, KIND_BITMAP, KIND_STRATA, KINDS };
 enum { VALUES_QUANTISED, VALUES_F32, VALUES };
 
@@ -339,6 +339,47 @@ static bool scatter_units(const struct trib_codec *c, const struct trib_quantise
     return true;
 }
 
+static bool scatter_all_units(const struct trib_codec *c, const struct trib_quantise *q,
+                              const struct trib_sparse_decode *d, struct trib_positions *p,
+                              struct trib_code *code)
+{
+    uint32_t positions[BATCH];
+    size_t m;
+    while ((m = trib_positions_next(p, positions)) > 0)
+        if (!scatter_units(c, q, d, positions, m, code))
+            return false;
+    return true;
+}
+
+/* The next positions; with fetch, what is at them is on its way into the second level of cache:
+ * that holds more misses at a time than the first. */
+static size_t next_ahead(const struct trib_sparse_decode *d, struct trib_positions *p,
+                         bool fetch, uint32_t positions_out[BATCH])
+{
+    const size_t m = trib_positions_next(p, positions_out);
+    for (size_t i = 0; fetch && i < m; i++)
+        __builtin_prefetch(d->x + positions_out[i], 0, 2);
+    return m;
+}
+
+/* Elements far apart are a miss each: those of a batch come while the one before it is added.
+ * What is overwritten was just set to 0, so it is in the cache. */
+static void scatter_elements(const struct trib_codec *c, const struct trib_quantise *q,
+                             const struct trib_sparse_decode *d, struct trib_positions *p,
+                             struct trib_code *code)
+{
+    const bool fetch = !d->overwrite && p->left < p->n / LINE_FLOATS;
+    uint32_t positions[2][BATCH];
+    float values[BATCH];
+    size_t m = next_ahead(d, p, fetch, positions[0]);
+    for (int turn = 0; m > 0; turn = !turn, code->first += code->count) {
+        code->count = m;
+        m = next_ahead(d, p, fetch, positions[!turn]);
+        q->decode(c, code, values);
+        scatter(d, positions[turn], values, code->count);
+    }
+}
+
 static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_quantise *q,
                                   const struct trib_sparse_decode *d,
                                   const struct header *h)
@@ -373,21 +414,12 @@ static trib_status_t decode_positions(const struct trib_codec *c,
                                .n = units,
                                .left = units_of(h->count, unit),
                                .bitmap = h->kind == KIND_BITMAP};
-    uint32_t positions[BATCH];
-    float values[BATCH];
-    size_t m;
     if (p.bitmap && p.len != (units + 7) / 8)
         return TRIB_ERR_CODEC;
-    while ((m = trib_positions_next(&p, positions)) > 0) {
-        if (unit == 1) {
-            code.count = m;
-            q->decode(c, &code, values);
-            scatter(d, positions, values, m);
-            code.first += m;
-        } else if (!scatter_units(c, q, d, positions, m, &code)) {
-            return TRIB_ERR_CODEC;
-        }
-    }
+    if (unit == 1)
+        scatter_elements(c, q, d, &p, &code);
+    else if (!scatter_all_units(c, q, d, &p, &code))
+        return TRIB_ERR_CODEC;
     return code.first == code.n && trib_positions_done(&p) ? TRIB_OK : TRIB_ERR_CODEC;
 }
 

@@ -78,6 +78,7 @@ struct trib_values {
     struct trib_encode_key key; /* of value 0 of the word */
     const float *share; /* of words that add: the heads of the range's buckets; NULL: of x */
     float *kept; /* NULL, or x if trib_lanes_keeps: it becomes what is left */
+    float *told; /* of words that add; NULL, or x: it becomes what the word says */
 };
 
 struct trib_model_kind; /* model_kind.h */

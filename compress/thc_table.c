@@ -35,13 +35,12 @@ void trib_thc_grid(const struct trib_thc_table *t, float deviation, const uint32
                             .highest = t->highest,
                             .key = {key[0], key[1]}};
     memcpy(g->value, t->value, sizeof g->value);
-    uint32_t symbol = 0;
-    for (uint32_t point = 0; point <= TRIB_GRID_POINTS_MAX; point++) {
-        while (symbol + 1 < TRIB_GRID_SYMBOLS && t->value[symbol + 1] <= point)
-            symbol++;
-        const uint32_t below = t->value[symbol];
-        const uint32_t gap = symbol + 1 < TRIB_GRID_SYMBOLS ? t->value[symbol + 1] - below : 0;
-        g->cell[point] = symbol | below << 8 | gap << 16;
+    for (uint32_t symbol = 0, point = 0; symbol < TRIB_GRID_SYMBOLS; symbol++) {
+        const bool last = symbol + 1 == TRIB_GRID_SYMBOLS;
+        const uint32_t below = t->value[symbol], above = last ? below : t->value[symbol + 1];
+        const uint32_t end = last ? TRIB_GRID_POINTS_MAX + 1 : above;
+        for (; point < end; point++)
+            g->cell[point] = symbol | below << 8 | (above - below) << 16;
     }
 }
 

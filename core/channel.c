@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/service_tree.h"
+#include "pipeline/quorum.h"
 
 /* Opening --------------------------------------------------------------------------------- */
 
@@ -68,7 +69,7 @@ void trib_channel_dispose(struct trib_comm *comm)
 
 /* Announcing ------------------------------------------------------------------------------ */
 
-/* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=… codec=… */
+/* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=… quorum=… codec=… */
 static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving, char *text,
                  size_t bytes)
 {
@@ -76,11 +77,12 @@ static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leavin
 
     return snprintf(text, bytes,
                     "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d "
-                    "feedback=%s codec=%s",
+                    "feedback=%s quorum=%s codec=%s",
                     trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
                     trib_op_name(r->op.op), r->op.root == TRIB_ROOT_NONE ? 0 : d->root,
                     (int)r->op.feed, d->chunk, leaving,
                     plan->codec ? r->feedback.text : "none",
+                    plan->quorum[0] ? plan->quorum : "all",
                     plan->codec ? trib_codec_info(plan->codec)->text : "none");
 }
 
@@ -138,7 +140,8 @@ void trib_channel_free_plan(struct trib_plan *plan)
     if (!c->taken[plan->number])
         return;
     c->taken[plan->number] = false;
-    if (!c->announcer.plan || trib_comm_in_child(plan->comm)) /* or it is a copy */
+    if (!c->announcer.plan || plan->comm->engine.failed ||
+        trib_comm_in_child(plan->comm)) /* or it is a copy */
         return;
     snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->run.step - plan->loaded);
     (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has failed */
@@ -211,6 +214,7 @@ struct announcement {
     int coll;
     bool leaving;
     char feedback[TRIB_CHANNEL_TEXT_MAX];
+    char quorum[TRIB_QUORUM_TEXT_MAX];
     char codec[TRIB_CHANNEL_TEXT_MAX];
 };
 
@@ -230,6 +234,7 @@ static bool parse(const char *text, struct announcement *a)
         !take_number_of(&text, "chunk", SIZE_MAX, &chunk) ||
         !take_number_of(&text, "leaving", 1, &leaving) ||
         !take_word(&text, "feedback", false, a->feedback, sizeof(a->feedback)) ||
+        !take_word(&text, "quorum", false, a->quorum, sizeof(a->quorum)) ||
         !take_word(&text, "codec", true, a->codec, sizeof(a->codec)))
         return false;
     a->desc.count = (size_t)count;
@@ -239,6 +244,7 @@ static bool parse(const char *text, struct announcement *a)
     a->desc.feed = (trib_feed_t)feed;
     a->desc.chunk = (size_t)chunk;
     a->desc.codec = a->codec;
+    a->desc.quorum = a->quorum;
     a->desc.feedback = strcmp(a->codec, "none") == 0 ? NULL : a->feedback;
     a->leaving = leaving;
     return true;
@@ -272,9 +278,9 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const c
                               "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
                               number, text);
     /* What is kept for a codec: agreements twice, what its results lose, and the words and
-     * values of a round, which of a short vector is all of it. */
-    if (c->memory && strcmp(a.codec, "none") != 0 &&
-        a.desc.count > c->memory / (5 * sizeof(float)))
+     * values of a round, which of a short vector is all of it; with a quorum all results. */
+    const bool kept = strcmp(a.codec, "none") != 0 || strcmp(a.quorum, "all") != 0;
+    if (c->memory && kept && a.desc.count > c->memory / (5 * sizeof(float)))
         return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
                               "a plan of %zu elements by codec %.60s may need more than the %zu "
                               "MiB that a plan may have here",
@@ -288,7 +294,7 @@ static bool is_done(const struct trib_plan *plan)
     const struct trib_run *run = &plan->run;
 
     return run->step >= plan->last_start && run->state != TRIB_RUN_QUEUED &&
-           run->state != TRIB_RUN_ACTIVE;
+           run->state != TRIB_RUN_ACTIVE && trib_quorum_idle(run);
 }
 
 static void destroy_dropped(struct trib_channel *c)
@@ -312,7 +318,7 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
 
     for (int p = 0; p < e->size; p++) {
         struct trib_link *l = &e->links[p];
-        if (p == e->rank || !l->opened || l->lost)
+        if (p == e->rank || !l->opened || l->lost || l->recv[TRIB_LANE_UP].skip)
             continue;
         const struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
         if (!cell)

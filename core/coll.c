@@ -2,6 +2,7 @@
 /*
  * The blocking calls: look the plan up, run it here.
  */
+#include "core/quorum.h"
 #include "core/service.h"
 
 static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
@@ -87,8 +88,8 @@ static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
 
     if (!comm)
         return TRIB_ERR_INVALID;
-    /* A codec with memory needs a residual for each vector, hence a plan. */
-    if (comm->coded)
+    /* What has memory, of a codec or for late ranks, needs a residual for each vector. */
+    if (comm->coded || trib_quorum_configured(comm))
         key.vector = recv ? recv : send;
     trib_status_t st = lookup(comm, &key, &plan);
     return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;

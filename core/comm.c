@@ -17,7 +17,7 @@
 #include "boot/launcher.h"
 #include "core/channel.h"
 #include "core/near.h"
-#include "core/service.h"
+#include "core/served.h"
 
 /* The sentence of this thread's last trib_init that failed: there is no comm to ask. */
 static _Thread_local char init_error[512];
@@ -131,6 +131,10 @@ static void drop_copy(struct trib_comm *comm)
     if (comm->service) {
         if (comm->service->channel)
             drop_copy(comm->service->channel);
+        trib_quorum_drop_barriers(comm->service);
+        trib_quorum_drop(comm->service);
+        if (comm->service->confirms)
+            drop_copy(comm->service->confirms);
         trib_plan_destroy(comm->service->agreement);
         drop_copy(comm->service->council);
         drop_copy(comm->service->spare);

@@ -17,6 +17,8 @@
 
 #define TRIB_PLAN_CACHE 64
 
+enum { TRIB_QUORUM_TEXT_MAX = 64 };
+
 struct trib_plan {
     struct trib_comm *comm;
     struct trib_run run;
@@ -25,6 +27,9 @@ struct trib_plan {
     void *recv;
     size_t lengths[2]; /* elements of send and recv, for checks */
     char why[256];     /* of the algorithm */
+    bool has_quorum; /* if a service does it */
+    bool plain; /* codec none, in words of the codec here: the service has a quorum */
+    char quorum[TRIB_QUORUM_TEXT_MAX]; /* of a channel's plan: its text; empty: all ranks */
     uint32_t loaded;   /* steps by which a loaded state is ahead of the starts */
     uint32_t number; /* of a channel's plan */
     bool numbered;
@@ -64,9 +69,6 @@ struct trib_driver {
 
 struct trib_near;
 
-/* Of a vector, so that a pipeline over a network has little filling and draining. */
-enum { TRIB_ROUNDS_GOOD = 8 };
-
 struct trib_comm {
     struct trib_service *service; /* that sums its all-reduces, or NULL: service.h */
     struct trib_channel *channel; /* to services; NULL: there are none in it. channel.h */
@@ -82,6 +84,7 @@ struct trib_comm {
     int n_plans; /* of the caller */
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
+    bool stands_in;     /* for a channel: its plans keep what those of the channel keep */
     bool coded;         /* cfg.codec is not "none" */
     bool load_store;     /* each rank has load/store reach to all others … */
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
@@ -90,6 +93,7 @@ struct trib_comm {
     bool residual_lost; /* the warning of a dropped residual was given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
                          * over networks where nobody has set it */
+    bool chunk_given; /* somebody has set it */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];

@@ -6,12 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <tributary/topology.h>
 
 #include "base/error.h"
 #include "collectives/collectives.h"
 #include "core/comm.h"
+#include "core/service_tree.h"
 #include "topo/leaders.h"
 
 enum { RANKS_MOST = 1024, LINE_BYTES = 200 };
@@ -27,10 +29,12 @@ struct picture {
     const struct trib_algo *algo;
     struct trib_shape shape;
     struct trib_shape_groups groups;
-    struct trib_schedule *lists; /* one a rank */
+    struct trib_service_layout services;
+    int n;                       /* ranks, and behind them services */
+    struct trib_schedule *lists; /* [n] */
     int *of_rank;
     int *leader;
-    struct link *links; /* of one rank, to all */
+    struct link *links; /* of one rank or service, to all [n] */
     trib_line_fn fn;
     void *arg;
 };
@@ -49,6 +53,23 @@ static void say(const struct picture *p, const char *fmt, ...)
     while (n > 0 && n < LINE_BYTES && line[n - 1] == ' ') /* of columns that are empty */
         line[--n] = '\0';
     p->fn(p->arg, line);
+}
+
+/* By its name, or by how no other's begins. */
+static const struct trib_algo *find_algo(const char *name)
+{
+    const struct trib_algo *found = trib_algo_find(name);
+    int n = 0;
+
+    if (found || !*name)
+        return found;
+    for (size_t i = 0; trib_algos[i]; i++) {
+        if (strncmp(trib_algos[i]->name, name, strlen(name)) != 0)
+            continue;
+        found = trib_algos[i];
+        n++;
+    }
+    return n == 1 ? found : NULL;
 }
 
 static trib_status_t check(const trib_schedule_opts_t *opts, const struct trib_algo *algo,
@@ -81,12 +102,12 @@ static bool make_groups(struct picture *p)
     int leaders = p->opts->leaders ? p->opts->leaders : trib_leaders_choose(&ask);
 
     leaders = leaders < smallest ? leaders : smallest;
-    p->of_rank = calloc((size_t)ranks, sizeof(*p->of_rank));
+    p->of_rank = calloc((size_t)p->n, sizeof(*p->of_rank));
     p->leader = calloc((size_t)ranks, sizeof(*p->leader));
     if (!p->of_rank || !p->leader)
         return false;
-    for (int r = 0; r < ranks; r++)
-        p->of_rank[r] = r / each;
+    for (int r = 0; r < p->n; r++)
+        p->of_rank[r] = r < ranks ? r / each : hosts + r - ranks;
     for (int i = 0; i < hosts * leaders; i++)
         p->leader[i] = i / leaders * each + i % leaders;
     p->groups = (struct trib_shape_groups){hosts, leaders, p->of_rank, p->leader};
@@ -104,19 +125,53 @@ static trib_coll_t coll_of(const struct trib_algo *algo)
     return (trib_coll_t)coll;
 }
 
+/* Services, from opts->service and the hosts that per_host makes. */
+static trib_status_t lay_services(struct picture *p, struct trib_error *err)
+{
+    const int ranks = p->opts->ranks;
+    struct trib_config cfg = {0};
+    struct trib_log log;
+
+    p->n = ranks;
+    if (!p->opts->service)
+        return TRIB_OK;
+    if (strlen(p->opts->service) >= sizeof(cfg.service))
+        return trib_fail(err, TRIB_ERR_INVALID, "the list of services has more than %zu bytes",
+                         sizeof(cfg.service) - 1);
+    snprintf(cfg.service, sizeof(cfg.service), "%s", p->opts->service);
+    trib_log_init(&log, TRIB_LOG_WARN, NULL, NULL);
+    char(*names)[16] = calloc((size_t)ranks, sizeof(*names));
+    const char **hosts = calloc((size_t)ranks, sizeof(*hosts));
+    trib_status_t st = names && hosts ? TRIB_OK
+                                      : trib_fail(err, TRIB_ERR_NO_MEMORY,
+                                                  "no memory for the hosts of %d ranks", ranks);
+    for (int r = 0; st == TRIB_OK && r < ranks; r++) {
+        snprintf(names[r], sizeof(names[r]), "host%d", r / per_host(p->opts));
+        hosts[r] = names[r];
+    }
+    if (st == TRIB_OK)
+        st = trib_service_lay(&cfg, hosts, ranks, &log, err, &p->services);
+    free(hosts);
+    free(names);
+    p->n += p->services.n;
+    p->shape.services = p->services.n;
+    p->shape.tree = p->services.tree;
+    return st;
+}
+
 static trib_status_t make_lists(struct picture *p, struct trib_error *err)
 {
-    p->lists = calloc((size_t)p->opts->ranks, sizeof(*p->lists));
-    p->links = calloc((size_t)p->opts->ranks, sizeof(*p->links));
+    p->lists = calloc((size_t)p->n, sizeof(*p->lists));
+    p->links = calloc((size_t)p->n, sizeof(*p->links));
     p->shape.coll = coll_of(p->algo);
     p->shape.op = TRIB_SUM;
     p->shape.size = p->opts->ranks;
     bool room = p->lists && p->links && make_groups(p);
     if (room && !p->algo->can(&p->shape))
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "algorithm %s cannot do %s with %d ranks alone", p->algo->name,
-                         trib_coll_name(p->shape.coll), p->opts->ranks);
-    for (int r = 0; room && r < p->opts->ranks; r++) {
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED, "algorithm %s cannot do %s with %d ranks %s",
+                         p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
+                         p->opts->service ? "and services" : "alone");
+    for (int r = 0; room && r < p->n; r++) {
         p->shape.rank = r;
         room = p->algo->build(&p->shape, &p->lists[r]) == TRIB_OK;
     }
@@ -139,7 +194,7 @@ static void count_links(const struct picture *p, int rank)
 {
     const struct trib_schedule *s = &p->lists[rank];
 
-    for (int r = 0; r < p->opts->ranks; r++)
+    for (int r = 0; r < p->n; r++)
         p->links[r] = (struct link){0};
     for (uint32_t i = 0; i < s->n_steps; i++) {
         struct link *link = &p->links[s->steps[i].peer];
@@ -151,6 +206,15 @@ static void count_links(const struct picture *p, int rank)
     }
 }
 
+/* "rank 3", "tribd 0": they are numbered apart. */
+static const char *name_of(const struct picture *p, uint32_t i, char name[20])
+{
+    const uint32_t ranks = (uint32_t)p->opts->ranks;
+
+    snprintf(name, 20, "%s %" PRIu32, i < ranks ? "rank" : "tribd", i < ranks ? i : i - ranks);
+    return name;
+}
+
 static void say_step(const struct picture *p, const struct trib_schedule *s, uint32_t i)
 {
     static const char *const ops[] = {
@@ -158,50 +222,63 @@ static void say_step(const struct picture *p, const struct trib_schedule *s, uin
         [TRIB_STEP_RECV_COPY] = "recv", [TRIB_STEP_SCALE] = "scale", [TRIB_STEP_COPY] = "copy"};
     const struct trib_step *step = &s->steps[i];
     bool send = step->op == TRIB_STEP_SEND;
-    char peer[40] = "", after[24] = "";
+    char name[20], peer[40] = "", after[24] = "";
 
     if (step->op < TRIB_STEP_SCALE)
-        snprintf(peer, sizeof(peer), " %s rank %-4" PRIu32 " %s", send ? "to  " : "from",
-                 step->peer, step->lane == TRIB_LANE_UP ? "up  " : "down");
+        snprintf(peer, sizeof(peer), " %s %-9s %s", send ? "to  " : "from",
+                 name_of(p, step->peer, name), step->lane == TRIB_LANE_UP ? "up  " : "down");
     if (step->dep != TRIB_STEP_NO_DEP)
         snprintf(after, sizeof(after), "  after %" PRIu32, step->dep);
     say(p, "  %4" PRIu32 "  %-9s chunk %-4" PRIu32 "%s%s%s", i, ops[step->op], step->chunk, peer,
         after, step->flags & TRIB_STEP_FORWARD ? ", as it came" : "");
 }
 
+/* A link for each peer to which r sends. */
+static void say_links(const struct picture *p, int r, uint64_t *all, uint64_t *far)
+{
+    char from[20], to[20];
+
+    count_links(p, r);
+    for (int i = 0; i < p->n; i++) {
+        const struct link *link = &p->links[i];
+        const uint64_t bytes = link->bytes[TRIB_LANE_UP] + link->bytes[TRIB_LANE_DOWN];
+        const bool near = p->of_rank[r] == p->of_rank[i];
+
+        *all += bytes;
+        *far += near ? 0 : bytes;
+        if (link->messages)
+            say(p, "  %9s -> %-9s  %8" PRIu32 "  %14" PRIu64 "  %14" PRIu64 "%s",
+                name_of(p, (uint32_t)r, from), name_of(p, (uint32_t)i, to), link->messages,
+                link->bytes[TRIB_LANE_UP], link->bytes[TRIB_LANE_DOWN],
+                near ? "" : "  to another host");
+    }
+}
+
 static void draw_text(const struct picture *p)
 {
     uint64_t far = 0, all = 0;
+    char name[20];
 
-    for (int r = 0; r < p->opts->ranks; r++) {
+    for (int r = 0; r < p->n; r++) {
         const struct trib_schedule *s = &p->lists[r];
-        say(p, "rank %d, host %d", r, p->of_rank[r]);
+        if (r < p->opts->ranks)
+            say(p, "rank %d, host %d", r, p->of_rank[r]);
+        else
+            say(p, "%s, at %s", name_of(p, (uint32_t)r, name),
+                p->services.addresses[r - p->opts->ranks]);
         for (uint32_t i = 0; i < s->n_steps; i++)
             say_step(p, s, i);
     }
-    say(p, "links  %4s    %4s  %8s  %14s  %14s", "from", "to", "messages", "bytes up",
-        "bytes down");
-    for (int r = 0; r < p->opts->ranks; r++) {
-        count_links(p, r);
-        for (int to = 0; to < p->opts->ranks; to++) {
-            const struct link *link = &p->links[to];
-            uint64_t bytes = link->bytes[TRIB_LANE_UP] + link->bytes[TRIB_LANE_DOWN];
-
-            all += bytes;
-            far += p->of_rank[r] == p->of_rank[to] ? 0 : bytes;
-            if (link->messages)
-                say(p, "       %4d -> %4d  %8" PRIu32 "  %14" PRIu64 "  %14" PRIu64 "%s", r, to,
-                    link->messages, link->bytes[TRIB_LANE_UP], link->bytes[TRIB_LANE_DOWN],
-                    p->of_rank[r] == p->of_rank[to] ? "" : "  to another host");
-        }
-    }
+    say(p, "  %9s -> %-9s  %8s  %14s  %14s", "from", "to", "messages", "bytes up", "bytes down");
+    for (int r = 0; r < p->n; r++)
+        say_links(p, r, &all, &far);
     say(p, "sent: %" PRIu64 " bytes, of these %" PRIu64 " to other hosts", all, far);
 }
 
-static void draw_dot(const struct picture *p)
+static void say_nodes(const struct picture *p)
 {
-    say(p, "digraph schedule {");
-    say(p, "  node [shape=circle];");
+    char name[20];
+
     for (int r = 0; r < p->opts->ranks; r++) {
         if (r == 0 || p->of_rank[r] != p->of_rank[r - 1])
             say(p, "  subgraph cluster_%d { label=\"host %d\";", p->of_rank[r], p->of_rank[r]);
@@ -209,9 +286,19 @@ static void draw_dot(const struct picture *p)
         if (r + 1 == p->opts->ranks || p->of_rank[r] != p->of_rank[r + 1])
             say(p, "  }");
     }
-    for (int r = 0; r < p->opts->ranks; r++) {
+    for (int i = 0; i < p->services.n; i++)
+        say(p, "  %d [shape=box, label=\"%s\\n%s\"];", p->opts->ranks + i,
+            name_of(p, (uint32_t)(p->opts->ranks + i), name), p->services.addresses[i]);
+}
+
+static void draw_dot(const struct picture *p)
+{
+    say(p, "digraph schedule {");
+    say(p, "  node [shape=circle];");
+    say_nodes(p);
+    for (int r = 0; r < p->n; r++) {
         count_links(p, r);
-        for (int to = 0; to < p->opts->ranks; to++)
+        for (int to = 0; to < p->n; to++)
             if (p->links[to].messages)
                 say(p, "  %d -> %d [label=\"up %" PRIu64 " B\\ndown %" PRIu64 " B\"%s];", r, to,
                     p->links[to].bytes[TRIB_LANE_UP], p->links[to].bytes[TRIB_LANE_DOWN],
@@ -223,11 +310,14 @@ static void draw_dot(const struct picture *p)
 static void draw(const struct picture *p)
 {
     const char *line = p->opts->dot ? "// " : "";
+    char services[24] = "";
 
-    say(p, "%s%s %s, %d rank%s on %d host%s, %zu bytes%s: %" PRIu32 " chunk%s a round", line,
+    if (p->opts->service)
+        snprintf(services, sizeof(services), ", %d tribd", p->services.n);
+    say(p, "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s a round", line,
         p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
         p->opts->ranks == 1 ? "" : "s", p->groups.n, p->groups.n == 1 ? "" : "s",
-        p->opts->bytes,
+        services, p->opts->bytes,
         p->shape.coll == TRIB_ALLGATHER || p->shape.coll == TRIB_REDUCE_SCATTER ? " each" : "",
         p->lists[0].n_chunks, p->lists[0].n_chunks == 1 ? "" : "s");
     if (p->opts->dot)
@@ -243,16 +333,19 @@ trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn 
     if (!opts || !fn || opts->size != sizeof(*opts) || !opts->algorithm)
         return TRIB_ERR_INVALID;
     struct picture p = {
-        .opts = opts, .algo = trib_algo_find(opts->algorithm), .fn = fn, .arg = arg};
+        .opts = opts, .algo = find_algo(opts->algorithm), .fn = fn, .arg = arg};
     trib_status_t st = check(opts, p.algo, &err);
+    if (st == TRIB_OK)
+        st = lay_services(&p, &err);
     if (st == TRIB_OK)
         st = make_lists(&p, &err);
     if (st == TRIB_OK)
         draw(&p);
     else
         trib_say_error(trib_error_text(&err));
-    for (int r = 0; p.lists && r < opts->ranks; r++)
+    for (int r = 0; p.lists && r < p.n; r++)
         trib_schedule_free(&p.lists[r]);
+    trib_service_layout_free(&p.services);
     free(p.lists);
     free(p.links);
     free(p.of_rank);

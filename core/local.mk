@@ -20,10 +20,12 @@ libcore_la_SOURCES = \
 	core/plan_feedback.c \
 	core/plan_make.c \
 	core/plan_state.c core/plan_model.c \
+	core/quorum.c core/quorum.h \
 	core/reach.c \
 	core/report.c core/report.h \
 	core/scout.c \
 	core/served.c core/served.h \
+	core/served_quorum.c \
 	core/service.c core/service.h \
 	core/service_council.c \
 	core/service_join.c \

@@ -225,11 +225,10 @@ static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all,
     struct trib_window far = {(uint32_t)comm->cfg.window, CHUNK_OF_NETWORKS};
     bool maps = near;
 
-    for (int r = 0; r < e->size; r++) {
-        if (all[r].chunk_given)
-            return comm->cfg.chunk;
+    for (int r = 0; r < e->size; r++)
         maps &= !all[r].never_maps;
-    }
+    if (comm->chunk_given)
+        return comm->cfg.chunk;
     if (maps || chunk < comm->chunk_asked || !trib_window_spare(far, room, e->size))
         return chunk;
     return far.chunk;
@@ -248,6 +247,7 @@ static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
 
     for (int r = 0; r < e->size; r++) {
         size_t share = share_of_room(all, e->size, r, near);
+        comm->chunk_given |= all[r].chunk_given != 0;
         if (share >= least)
             continue;
         least = share;

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/time.h"
 #include "core/service.h"
@@ -227,11 +228,32 @@ trib_status_t trib_plan_free(trib_plan_t *plan)
     /* It may be seen done by its failure while a pass of the progress thread still has it
      * in hand: that pass holds the lock. */
     if (!in_child) {
-        trib_comm_lock(plan->comm);
-        trib_comm_unlock(plan->comm);
+        struct trib_comm *by = plan->served ? trib_served_plan(plan->served)->comm : plan->comm;
+        trib_comm_lock(by);
+        trib_comm_unlock(by);
     }
     plan->comm->n_plans--;
     trib_plan_destroy(plan);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    if (!elements_out)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_absent needs a place for a number of each rank, "
+                              "elements_out is NULL");
+    trib_status_t st = trib_plan_idle(plan, "trib_plan_absent");
+    if (st != TRIB_OK)
+        return st;
+    if (plan->served && trib_served_busy(plan))
+        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                              "the plan still runs: wait for it before trib_plan_absent");
+    memset(elements_out, 0, (size_t)plan->comm->engine.ranks * sizeof(*elements_out));
+    if (plan->served)
+        trib_served_absent(plan, elements_out);
     return TRIB_OK;
 }
 
@@ -251,13 +273,15 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              "feedback   %s\n"
              "chunks     %" PRIu32 " rounds of %" PRIu32 ", up to %zu bytes each\n"
              "threads    %d encode ahead\n"
-             "memory     %s\n",
+             "memory     %s\n"
+             "%s%s%s",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
              plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
              plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
              plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
              r->zero_copy ? "peers read and write trib_alloc memory in place"
-                          : "through slots");
+                          : "through slots",
+             plan->quorum[0] ? "quorum     " : "", plan->quorum, plan->quorum[0] ? "\n" : "");
     return TRIB_OK;
 }

@@ -59,11 +59,13 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
     struct trib_run_desc *r = &plan->run.desc;
     struct trib_feedback_rule *rule = &r->feedback;
     /* The configuration's is for sums that have a codec; what is asked for must be done. */
-    const bool here = sums(r->op.coll) && plan->codec;
+    const bool here = sums(r->op.coll) && plan->codec && !plan->plain;
     const char *text = desc->feedback ? desc->feedback
                        : here         ? plan->comm->cfg.feedback
                                       : "none";
     struct trib_error err = {0};
+
+    const struct trib_codec *codec = plan->plain ? NULL : plan->codec;
 
     trib_status_t st = trib_feedback_parse(text, &err, rule);
     if (st == TRIB_OK && !sums(r->op.coll)) {
@@ -74,7 +76,7 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
         rule->kind = TRIB_FEEDBACK_NONE;
     }
     if (st == TRIB_OK)
-        st = trib_feedback_fit(rule, plan->codec, &err);
+        st = trib_feedback_fit(rule, codec, &err);
     if (st != TRIB_OK)
         return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
     st = check(plan);

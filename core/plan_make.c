@@ -8,17 +8,20 @@
 
 #include "base/digest.h"
 #include "core/near.h"
+#include "core/quorum.h"
 #include "core/service.h"
-#include "pipeline/move.h"
+#include "pipeline/quorum.h"
 
 enum {
-    /* In place of TRIB_ROUNDS_GOOD: on one host there is no wire that would rest; what moves
-     * data is this host's cores. */
+    /* Of a vector, so that a pipeline over a network has little filling and draining; on one
+     * host there is no wire that would rest: what moves data is this host's cores. */
+    ROUNDS_GOOD = 8,
     ROUNDS_GOOD_NEAR = 2,
     ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
     PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
     AHEAD_ROUNDS = 8,      /* that ranks agree on at once: a window of them */
     AHEAD_CHUNKS = 64,     /* of these: a program is not to be long */
+    AHEAD_BYTES = 1 << 20, /* of elements: what is measured before the first word */
     FED_PARTS = 16,        /* of a vector, or more, where it comes piecewise */
 };
 
@@ -191,10 +194,17 @@ static size_t words_max(const struct trib_codec *codec, size_t slot_bytes)
     return n;
 }
 
+/* With a quorum a bitmap of the ranks stands behind the word. */
 static size_t piece_max(const struct trib_plan *plan, size_t slot_bytes,
                         size_t element_bytes)
 {
-    return plan->codec ? words_max(plan->codec, slot_bytes) : slot_bytes / element_bytes;
+    const size_t mask = plan->run.desc.quorum.need
+                            ? trib_quorum_mask_bytes(plan->comm->engine.ranks)
+                            : 0;
+
+    if (!plan->codec)
+        return slot_bytes / element_bytes;
+    return words_max(plan->codec, slot_bytes > mask ? slot_bytes - mask : 1);
 }
 
 static size_t divide_up(size_t a, size_t b)
@@ -243,7 +253,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
-    size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : TRIB_ROUNDS_GOOD;
+    size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
     bool wished = plan->codec && trib_codec_piece(plan->codec);
     if (rounds < good && usual < slot && !wished) { /* of large chunks not too few */
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
@@ -261,6 +271,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
                    r->piece * size >= ZERO_COPY_MIN;
     r->place = r->zero_copy && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;
+    r->stream_kept = 2 * r->total * size > comm->cache_bytes;
     return TRIB_OK;
 }
 
@@ -287,9 +298,10 @@ static trib_status_t build(struct trib_plan *plan, const struct trib_algo *algo,
 /*
  * Ranks agree on a round while the one before moves. Across a network an agreement takes the
  * time of all that stands in queues before it, up to a window of chunks: so a round becomes as
- * many of the schedule's as that. Those of a vector that is fed piecewise begin only when they
- * are fed, and stay a small part of it. Within load/store reach an agreement is near, and what
- * was measured is still in the cache when it is encoded.
+ * many of the schedule's as that, but not so many that the link rests while the first is
+ * measured. Those of a vector that is fed piecewise begin only when they are fed, and stay a small
+ * part of it. Within load/store reach an agreement is near, and what was measured is still in the
+ * cache when it is encoded.
  */
 static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
 {
@@ -299,6 +311,8 @@ static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
 
     if (most > AHEAD_CHUNKS / r->n_chunks)
         most = AHEAD_CHUNKS / r->n_chunks;
+    if (r->piece && most > AHEAD_BYTES / (r->piece * sizeof(float)))
+        most = (uint32_t)(AHEAD_BYTES / (r->piece * sizeof(float)));
     if (most < 2 || plan->comm->load_store || r->cut == TRIB_CUT_BLOCKED)
         return;
     const uint32_t rounds = (uint32_t)divide_up(r->rounds, most);
@@ -364,14 +378,27 @@ uint32_t trib_plan_digest(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
-    uint64_t piece = plan->run.desc.piece;
-    uint32_t chunk = trib_digest32(&piece, sizeof(piece));
+    const uint64_t cut[2] = {plan->run.desc.piece,
+                             plan->quorum[0] ? trib_digest32(plan->quorum, strlen(plan->quorum))
+                                             : 0};
+    uint32_t chunk = trib_digest32(cut, plan->quorum[0] ? sizeof(cut) : sizeof(cut[0]));
     if (plan->numbered)
         return trib_frame_digest_of_plan(codec, plan->number, chunk);
     uint32_t algo = trib_digest32(algorithm, strlen(algorithm));
     uint32_t state[2] = {plan->codec ? plan->run.desc.feedback.digest : 0, plan->loaded};
 
     return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo, chunk);
+}
+
+/* How many of each host lead, where that is what the algorithm is made of. */
+static void tell_leaders(struct trib_plan *plan, const struct trib_algo *algo,
+                         const struct trib_shape *shape)
+{
+    size_t n = strlen(plan->why);
+
+    if (shape->groups && strcmp(algo->name, "hierarchical") == 0)
+        snprintf(plan->why + n, sizeof(plan->why) - n, "; leaders of a host: %d",
+                 shape->groups->leaders);
 }
 
 static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)
@@ -388,13 +415,15 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     struct trib_schedule schedule = {0};
     struct trib_near_groups near;
 
-    const struct trib_algo *algo;
+    const struct trib_algo *algo = NULL;
     trib_status_t st =
         trib_near_group(plan->comm, d->count * trib_dtype_size(d->dtype), &near, &shape);
     if (st == TRIB_OK)
         st = choose(plan, &shape, d, &algo);
     if (st == TRIB_OK)
         st = build(plan, algo, &shape, &schedule);
+    if (st == TRIB_OK)
+        tell_leaders(plan, algo, &shape);
     trib_near_ungroup(&near);
     shape.groups = NULL;
     if (st != TRIB_OK)
@@ -406,6 +435,8 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     r->keep = plan->comm->channel;
     r->n_chunks = schedule.n_chunks;
     st = trib_plan_feedback(plan, d);
+    if (st == TRIB_OK)
+        st = trib_plan_quorum_feedback(plan);
     if (st == TRIB_OK)
         st = cut(plan, d);
     if (st == TRIB_OK && plan->codec)
@@ -468,6 +499,8 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
         st = trib_served_make(plan, coll, desc);
     else
         st = make_codec(plan, coll, desc);
+    if (st == TRIB_OK && !plan->served)
+        st = trib_plan_quorum(plan, desc);
     if (st == TRIB_OK && !plan->served)
         st = compile(plan, desc, leaving);
     if (st != TRIB_OK) {

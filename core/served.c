@@ -9,6 +9,12 @@
 
 #include "pipeline/keep.h"
 
+enum {
+    CHUNK_LEAST = 32 << 10, /* of dense vectors on a channel, unless somebody asks for less */
+    WORD_MOST = 48 << 10,
+    CHANNEL_ROUNDS_GOOD = 192,
+};
+
 bool trib_service_takes(const struct trib_comm *comm, trib_coll_t coll,
                         const trib_desc_t *desc, bool leaving)
 {
@@ -31,19 +37,48 @@ static trib_status_t refused(struct trib_served *s, const struct trib_comm *by,
     return trib_comm_fail(s->service->home, st, "%s", trib_last_error(by));
 }
 
+/* Is what it loses that of buckets, which chunks do not cut? */
+static bool by_buckets(const struct trib_codec_info *codec)
+{
+    return codec->flags & TRIB_CODEC_LINEAR && !(codec->flags & TRIB_CODEC_MODEL);
+}
+
 /*
- * Of a vector's rounds one goes up while another comes down: there should be some. The chunks
- * of a channel are those of networks; smaller ones, where they make too few rounds.
+ * The chunks of all ranks meet at a service, and a sum ends a trip after the last of them is up:
+ * over networks dense vectors have chunks of 32 KiB, so that less is on the way then, or larger
+ * ones where these are rounds enough and save messages; words of integers are of 48 KiB at most.
+ * Other code words stay as they are: what is lost does not depend on the way, and sparse ones
+ * cost by their number, however short.
  */
+static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most)
+{
+    const struct trib_codec_info *info = trib_codec_info(codec);
+    const size_t least = most < CHUNK_LEAST ? most : CHUNK_LEAST;
+    size_t chunk = most;
+
+    if (info->flags & TRIB_CODEC_IDENTITY)
+        return good >= most ? 0 : good < least ? least : good / 4096 * 4096;
+    if (!by_buckets(info))
+        return 0;
+    while (chunk > least && trib_codec_bound(codec, chunk / sizeof(float)) > WORD_MOST)
+        chunk /= 2;
+    return chunk;
+}
+
+/* 0: the usual one */
 static size_t chunk_on(const struct trib_served *s, const struct trib_comm *channel)
 {
-    const size_t least = s->service->home->chunk_asked, most = channel->cfg.chunk;
     const size_t bytes = s->desc.count * trib_dtype_size(s->desc.dtype);
-    const size_t good = bytes / ((size_t)channel->channel->services * TRIB_ROUNDS_GOOD);
+    const size_t good = bytes / ((size_t)channel->channel->services * CHANNEL_ROUNDS_GOOD);
+    const char *text = s->desc.codec ? s->desc.codec : channel->cfg.codec;
+    struct trib_codec *codec;
 
-    if (s->desc.chunk || least >= most || good >= most)
+    if (s->desc.chunk || s->service->home->chunk_given || channel->load_store ||
+        trib_codec_create(text, NULL, NULL, &codec) != TRIB_OK) /* as the plan will tell */
         return s->desc.chunk;
-    return good < least ? least : good / 4096 * 4096;
+    const size_t chunk = chunk_by(codec, good, channel->cfg.chunk);
+    trib_codec_destroy(codec);
+    return chunk;
 }
 
 static trib_status_t make_on(struct trib_served *s, struct trib_comm *comm,
@@ -57,12 +92,15 @@ static trib_status_t make_on(struct trib_served *s, struct trib_comm *comm,
     return trib_plan_make(comm, s->coll, &desc, false, out);
 }
 
-static trib_status_t make_confirm(struct trib_comm *channel, struct trib_plan **out)
+/* The barrier behind each start of a plan of the channel. */
+static trib_status_t make_confirm(const struct trib_service *v, const struct trib_plan *plan,
+                                  struct trib_plan **out)
 {
+    struct trib_comm *by = plan->run.desc.quorum.need ? v->confirms : plan->comm;
     trib_desc_t desc = TRIB_DESC_INIT;
 
     desc.dtype = TRIB_I8;
-    return trib_plan_make(channel, TRIB_BARRIER, &desc, false, out);
+    return trib_plan_make(by, TRIB_BARRIER, &desc, false, out);
 }
 
 static void link_served(struct trib_served *s)
@@ -94,20 +132,25 @@ trib_status_t trib_served_make(struct trib_plan *plan, trib_coll_t coll,
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     plan->served = s;
     s->service = v;
+    s->absent = calloc((size_t)plan->comm->engine.ranks, sizeof(*s->absent));
     s->coll = coll;
     s->desc = *desc;
     s->desc.codec = copy_text(desc->codec);
     s->desc.feedback = copy_text(desc->feedback);
+    s->desc.quorum = copy_text(desc->quorum);
     s->desc.algorithm = NULL;
-    if ((desc->codec && !s->desc.codec) || (desc->feedback && !s->desc.feedback))
+    if ((desc->codec && !s->desc.codec) || (desc->feedback && !s->desc.feedback) ||
+        (desc->quorum && !s->desc.quorum) || !s->absent)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     link_served(s);
     if (trib_service_lost(v))
         trib_service_recover(v);
-    struct trib_comm *by = v->channel ? v->channel : v->spare;
+    struct trib_comm *by = v->channel && !v->broken ? v->channel : v->spare;
     trib_status_t st = make_on(s, by, &s->now);
-    if (st == TRIB_OK && v->channel)
-        st = make_confirm(by, &s->confirm);
+    if (st == TRIB_OK && by->channel)
+        st = make_confirm(v, s->now, &s->confirm);
+    if (st == TRIB_OK)
+        st = trib_quorum_make(s);
     if (st != TRIB_OK && trib_service_lost(v)) {
         trib_service_recover(v); /* makes what there is no plan for, too */
         st = v->broken;
@@ -122,10 +165,13 @@ void trib_served_destroy(struct trib_served *s)
     if (!s)
         return;
     unlink_served(s);
+    trib_quorum_free(s);
     trib_plan_destroy(s->now);
     trib_plan_destroy(s->confirm);
     free((char *)(uintptr_t)s->desc.codec);
     free((char *)(uintptr_t)s->desc.feedback);
+    free((char *)(uintptr_t)s->desc.quorum);
+    free(s->absent);
     free(s->fed);
     free(s);
 }
@@ -142,7 +188,7 @@ static void push(struct trib_served *s)
     struct trib_service *v = s->service;
 
     s->newer = NULL;
-    s->pending = true;
+    s->pending = s->open = true;
     s->ordinal = ++v->started;
     if (v->newest)
         v->newest->newer = s;
@@ -151,29 +197,67 @@ static void push(struct trib_served *s)
     v->newest = s;
 }
 
+void trib_served_drop(struct trib_served *s)
+{
+    struct trib_service *v = s->service;
+    struct trib_served *before = NULL;
+
+    if (!s->pending)
+        return;
+    for (struct trib_served *t = v->oldest; t != s; t = t->newer)
+        before = t;
+    if (before)
+        before->newer = s->newer;
+    else
+        v->oldest = s->newer;
+    if (v->newest == s)
+        v->newest = before;
+    s->pending = false;
+}
+
+void trib_served_close(struct trib_served *s, trib_status_t status)
+{
+    if (!s->open)
+        return;
+    s->open = false;
+    s->status = status;
+    s->n_fed = 0;
+}
+
 void trib_served_pop(struct trib_service *v, trib_status_t status)
 {
     struct trib_served *s = v->oldest;
 
-    v->oldest = s->newer;
-    if (!v->oldest)
-        v->newest = NULL;
-    s->pending = false;
-    s->status = status;
+    trib_served_drop(s);
+    if (!s->open)
+        return;
     v->served += status == TRIB_OK && s->confirm;
-    s->n_fed = 0;
+    if (status == TRIB_OK && trib_served_has_quorum(s))
+        trib_quorum_note(s);
+    trib_served_close(s, status);
 }
 
-static bool done_well(const struct trib_plan *plan)
+bool trib_served_done_well(const struct trib_plan *plan)
 {
     return atomic_load_explicit(&plan->run.state, memory_order_acquire) == TRIB_RUN_DONE &&
            plan->run.status == TRIB_OK;
 }
 
-bool trib_served_confirmed(const struct trib_served *s)
+static void pop_to(struct trib_service *v, uint64_t ordinal)
 {
-    return s->confirm && s->confirm->run.step == s->now->run.step - s->now->loaded &&
-           done_well(s->confirm);
+    if (ordinal > v->confirmed)
+        v->confirmed = ordinal;
+    while (v->oldest && v->oldest->ordinal <= ordinal)
+        trib_served_pop(v, TRIB_OK);
+    trib_quorum_forget(v, false);
+}
+
+void trib_served_count(struct trib_service *v)
+{
+    for (struct trib_served *s = v->first; s; s = s->next)
+        if (s->confirm && s->covers > v->confirmed && trib_served_done_well(s->confirm))
+            pop_to(v, s->covers);
+    pop_to(v, v->confirmed);
 }
 
 /* The buffers of a start are its own, not those of the description: trib_plan_run. */
@@ -184,12 +268,16 @@ static trib_status_t start_plan(struct trib_plan *plan, const void *send, void *
     return trib_plan_start(plan);
 }
 
-static trib_status_t start_both(struct trib_served *s)
+/* ordinal: of this start */
+static trib_status_t start_both(struct trib_served *s, uint64_t ordinal)
 {
     trib_status_t st = start_plan(s->now, s->send, s->recv);
 
-    if (st == TRIB_OK && s->confirm)
-        st = trib_plan_start(s->confirm);
+    if (st != TRIB_OK || !s->confirm || trib_served_has_quorum(s))
+        return st;
+    st = trib_plan_start(s->confirm);
+    if (st == TRIB_OK)
+        s->covers = ordinal;
     return st;
 }
 
@@ -199,7 +287,7 @@ static trib_status_t start_both(struct trib_served *s)
  */
 static void adopt(struct trib_served *s, struct trib_plan *plan)
 {
-    trib_run_adopt(&plan->run, &s->now->run);
+    trib_run_adopt(&plan->run, &s->now->run, plan->comm->engine.ranks);
     if (plan->comm->channel) {
         s->elsewhere = s->now->loaded - s->now->run.step;
         plan->loaded = plan->run.step;
@@ -216,7 +304,7 @@ trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to)
 
     trib_status_t st = make_on(s, to, &plan);
     if (st == TRIB_OK && to->channel)
-        st = make_confirm(to, &confirm);
+        st = make_confirm(s->service, plan, &confirm);
     if (st != TRIB_OK) {
         trib_plan_destroy(plan);
         return st;
@@ -226,13 +314,14 @@ trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to)
     trib_plan_destroy(s->now);
     trib_plan_destroy(s->confirm);
     s->confirm = confirm;
+    s->covers = 0;
     s->now = plan;
-    return TRIB_OK;
+    return trib_quorum_make(s);
 }
 
 trib_status_t trib_served_again(struct trib_served *s)
 {
-    trib_status_t st = start_both(s);
+    trib_status_t st = start_both(s, s->ordinal);
 
     for (size_t i = 0; st == TRIB_OK && i < s->n_fed; i++)
         st = trib_plan_ready(s->now, s->fed[i].first, s->fed[i].count);
@@ -253,7 +342,7 @@ static void find_way(struct trib_served *s)
 {
     struct trib_service *v = s->service;
 
-    for (;;) {
+    while (!v->broken) {
         if (v->channel && v->way.look)
             v->way.look(v->way.arg);
         if (v->channel && v->way.found && v->way.found(v->way.arg))
@@ -280,17 +369,24 @@ trib_status_t trib_served_start(struct trib_plan *plan, const void *send, void *
     struct trib_served *s = plan->served;
     struct trib_service *v = s->service;
 
-    if (s->pending)
+    if (s->open)
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
     find_way(s);
+    while (!v->broken && s->pending) {
+        trib_quorum_fence(s);
+        find_way(s);
+    }
     if (v->broken)
         return v->broken;
     s->send = send;
     s->recv = recv;
     s->n_fed = 0;
+    memset(s->absent, 0, (size_t)v->home->engine.ranks * sizeof(*s->absent));
+    if (trib_quorum_start_known(s))
+        return TRIB_OK;
     s->step_before = s->now->run.step;
-    trib_status_t st = start_both(s);
+    trib_status_t st = start_both(s, v->started + 1);
     if (st != TRIB_OK && !trib_service_lost(v))
         return refused(s, s->now->comm, st);
     push(s);
@@ -324,6 +420,8 @@ trib_status_t trib_served_ready(struct trib_plan *plan, size_t first, size_t cou
         trib_service_recover(v);
     if (v->broken)
         return v->broken;
+    if (s->due)
+        return note_fed(s, first, count);
     trib_status_t st = trib_plan_ready(s->now, first, count);
     if (st == TRIB_OK)
         return note_fed(s, first, count);
@@ -334,71 +432,126 @@ trib_status_t trib_served_ready(struct trib_plan *plan, size_t first, size_t cou
     return st == TRIB_OK ? v->broken : st;
 }
 
-/* One look at the oldest start: is it done, and was it lost? */
-static void advance(struct trib_service *v)
+/* What ends a start for its user: the barrier, with a quorum its own operation. */
+static struct trib_plan *last_of(const struct trib_served *s)
 {
-    struct trib_served *s = v->oldest;
+    return s->confirm && !trib_served_has_quorum(s) ? s->confirm : s->now;
+}
+
+/*
+ * While ranks wait at the channel, with its lock: the services tell that a rank is lost, but for
+ * how long it was stopped before counts for those who then agree without it, too.
+ */
+static void look_at_ranks(void *arg)
+{
+    struct trib_service *v = arg;
+    struct trib_engine *e = &v->council->engine;
+
+    if (!e->failed && trib_comm_try_lock(v->council)) {
+        (void)trib_engine_look(e);
+        trib_comm_unlock(v->council);
+    }
+    if (e->failed)
+        trib_engine_fail(&v->channel->engine, e->failed, trib_error_text(&e->failure));
+}
+
+/* As that, of a user who does not wait, but asks. */
+static void look_meanwhile(struct trib_service *v)
+{
+    if (!v->channel || !trib_comm_try_lock(v->channel))
+        return;
+    look_at_ranks(v);
+    trib_comm_unlock(v->channel);
+}
+
+/* One look at an open start: is it done, and was it lost? */
+static void advance(struct trib_served *s)
+{
+    struct trib_service *v = s->service;
 
     if (trib_service_lost(v)) {
         trib_service_recover(v);
         return;
     }
-    struct trib_plan *last = s->confirm ? s->confirm : s->now;
-    trib_status_t st = trib_plan_test(last);
-    if (st == TRIB_INPROGRESS || trib_service_lost(v))
-        return;
-    if (st == TRIB_OK) {
-        v->confirmed = s->ordinal;
-        trib_served_pop(v, TRIB_OK);
+    if (s->due) {
+        if (!trib_served_waits(s))
+            trib_quorum_deliver_due(s);
         return;
     }
-    /* Of the spare: as any communicator's. */
-    (void)refused(s, last->comm, st);
-    trib_service_give_up(v, v->spare, st);
+    struct trib_plan *last = last_of(s);
+    trib_status_t st = trib_plan_test(last);
+    if (st == TRIB_INPROGRESS)
+        look_meanwhile(v);
+    if (st == TRIB_INPROGRESS || trib_service_lost(v))
+        return;
+    if (st == TRIB_OK && trib_served_has_quorum(s)) {
+        trib_quorum_end_all(v);
+    } else if (st == TRIB_OK) {
+        pop_to(v, s->ordinal);
+    } else { /* Of the spare: as any communicator's. */
+        (void)refused(s, last->comm, st);
+        trib_service_give_up(v, v->spare, st);
+    }
 }
 
-/* Drives until the oldest start is done, or lost. */
-static void wait_oldest(struct trib_service *v)
+/* Drives until an open start is done, or lost. */
+static void wait_for(struct trib_served *s)
 {
-    struct trib_served *oldest = v->oldest;
+    struct trib_service *v = s->service;
 
-    if (!trib_service_lost(v))
-        (void)trib_plan_wait(oldest->confirm ? oldest->confirm : oldest->now);
-    advance(v);
+    if (v->channel && !v->channel->engine.aside) {
+        v->channel->engine.aside_arg = v;
+        v->channel->engine.aside = look_at_ranks;
+    }
+    if (!s->due && !trib_service_lost(v))
+        (void)trib_plan_wait(last_of(s));
+    advance(s);
 }
 
 void trib_served_finish(struct trib_service *v)
 {
     while (v->oldest)
-        wait_oldest(v);
+        wait_for(v->oldest);
 }
 
 trib_status_t trib_served_test(struct trib_plan *plan)
 {
     struct trib_served *s = plan->served;
 
-    if (s->pending)
-        advance(s->service);
-    return s->pending ? TRIB_INPROGRESS : s->status;
+    if (s->open)
+        advance(s);
+    return s->open ? TRIB_INPROGRESS : s->status;
 }
 
 trib_status_t trib_served_wait(struct trib_plan *plan)
 {
     struct trib_served *s = plan->served;
 
-    while (s->pending)
-        wait_oldest(s->service);
+    while (s->open) {
+        if (s->due && trib_served_waits(s))
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                                  "the plan waits for elements that trib_plan_ready has not "
+                                  "named");
+        wait_for(s);
+    }
     return s->status;
 }
 
 bool trib_served_busy(const struct trib_plan *plan)
 {
-    return plan->served->pending;
+    return plan->served->open;
+}
+
+void trib_served_absent(const struct trib_plan *plan, size_t *elements_out)
+{
+    const size_t ranks = (size_t)plan->comm->engine.ranks;
+
+    memcpy(elements_out, plan->served->absent, ranks * sizeof(*elements_out));
 }
 
 static trib_status_t idle(struct trib_plan *plan, const char *call)
 {
-    return plan->served->pending
+    return plan->served->open
                ? trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                                 "the plan still runs: wait for it before %s", call)
                : trib_comm_ours(plan->comm, call);

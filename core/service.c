@@ -37,11 +37,13 @@ trib_status_t trib_service_attach(struct trib_comm *comm)
 {
     const struct trib_config small = council_settings(comm);
     struct trib_service *v = calloc(1, sizeof(*v));
-    struct trib_comm *spare = NULL, *council = NULL;
+    struct trib_comm *spare = NULL, *council = NULL, *confirms = NULL;
 
     trib_status_t st = trib_split(comm, 0, 0, &spare);
     if (st == TRIB_OK)
         st = trib_comm_again(comm, &small, &council);
+    if (st == TRIB_OK)
+        st = trib_comm_again(comm, &small, &confirms);
     if (st == TRIB_OK && !v)
         st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a service");
     if (st != TRIB_OK) {
@@ -49,12 +51,16 @@ trib_status_t trib_service_attach(struct trib_comm *comm)
             trib_comm_dispose(spare);
         if (council)
             trib_comm_dispose(council);
+        if (confirms)
+            trib_comm_dispose(confirms);
         free(v);
         return st;
     }
+    spare->stands_in = true;
     v->home = comm;
     v->spare = spare;
     v->council = council;
+    v->confirms = confirms;
     v->stride = 1;
     comm->service = v;
     comm->engine.aside = look_from_home;
@@ -62,13 +68,29 @@ trib_status_t trib_service_attach(struct trib_comm *comm)
     return TRIB_OK;
 }
 
+/* Barriers that are under way come to nothing; of a rank that goes on none is awaited any more. */
+static void stop_confirms(struct trib_service *v)
+{
+    struct trib_comm *confirms = v->confirms;
+
+    if (!confirms)
+        return;
+    trib_driver_stop(confirms);
+    if (confirms->engine.head)
+        trib_engine_fail(&confirms->engine, TRIB_ERR_ABORTED, "the service is left");
+}
+
 static void dispose_channel(struct trib_service *v)
 {
-    struct trib_comm *channel = v->channel;
+    struct trib_comm *channel = v->channel, *confirms = v->confirms;
 
-    v->channel = NULL;
+    stop_confirms(v);
+    trib_quorum_drop_barriers(v);
+    v->channel = v->confirms = NULL;
     if (channel)
         trib_channel_dispose(channel);
+    if (confirms)
+        trib_comm_dispose(confirms);
 }
 
 static void forget(struct trib_service *v)
@@ -77,6 +99,7 @@ static void forget(struct trib_service *v)
 
     if (v->way.free)
         v->way.free(v->way.arg);
+    trib_quorum_drop(v);
     free(v);
     comm->service = NULL;
     comm->engine.aside = NULL;
@@ -97,15 +120,6 @@ void trib_service_drop(struct trib_comm *comm)
 
 /* Recovery -------------------------------------------------------------------------------- */
 
-/* Starts whose barrier this rank has left; the rest stays in the list. */
-static void count_confirmed(struct trib_service *v)
-{
-    while (v->oldest && trib_served_confirmed(v->oldest)) {
-        v->confirmed = v->oldest->ordinal;
-        trib_served_pop(v, TRIB_OK);
-    }
-}
-
 /* How far all ranks are, and have all done; said has more. */
 static trib_status_t agree(struct trib_service *v)
 {
@@ -113,6 +127,8 @@ static trib_status_t agree(struct trib_service *v)
         [TRIB_SAY_CONFIRMED] = (int64_t)v->confirmed,
         [TRIB_SAY_STARTED] = (int64_t)v->started,
         [TRIB_SAY_LEAVING] = v->leaving,
+        [TRIB_SAY_LOST] = trib_service_lost(v),
+        [TRIB_SAY_ENDED] = (int64_t)v->ended,
     };
 
     return trib_council_meet(v, say);
@@ -132,6 +148,10 @@ void trib_service_give_up(struct trib_service *v, const struct trib_comm *by, tr
         trib_comm_unlock(v->home);
     while (v->oldest)
         trib_served_pop(v, st);
+    for (struct trib_served *s = v->first; s; s = s->next)
+        trib_served_close(s, st);
+    if (v->way.lost)
+        v->way.lost(v->way.arg);
 }
 
 /* What the channel has not done, the spare does. */
@@ -145,6 +165,7 @@ static trib_status_t move_to_spare(struct trib_service *v, uint64_t done)
         if (s->now->run.step != s->step_before)
             trib_keep_restore(&s->now->run);
     v->confirmed = done;
+    trib_quorum_forget(v, true);
     for (struct trib_served *s = v->first; s && st == TRIB_OK; s = s->next)
         if (!s->now || s->now->comm != v->spare) /* it may not have come to the channel */
             st = trib_served_move(s, v->spare);
@@ -171,28 +192,45 @@ static void say_what_happened(const struct trib_service *v, uint64_t done)
                  trib_last_error(v->channel), pending);
 }
 
+/* What ranks have said of the channel that some, or all, have lost. */
+static trib_status_t settle(struct trib_service *v, uint64_t *done_out, struct trib_comm **by_out)
+{
+    const uint64_t done = (uint64_t)v->said[TRIB_SAY_CONFIRMED];
+    const uint64_t ended = (uint64_t)v->said[TRIB_SAY_ENDED];
+
+    *done_out = ended > done ? ended : done;
+    return ended > done ? trib_quorum_settle(v, done, ended, by_out) : TRIB_OK;
+}
+
 void trib_service_recover(struct trib_service *v)
 {
     struct trib_comm *by = v->council;
+    uint64_t done;
 
     if (!v->channel || v->recovering)
         return;
     v->recovering = true;
     trib_driver_stop(v->channel);
-    count_confirmed(v);
+    trib_served_count(v);
+    trib_quorum_end_all(v);
     trib_status_t st = agree(v);
     if (st == TRIB_OK) {
-        const uint64_t done = (uint64_t)v->said[TRIB_SAY_CONFIRMED];
         v->ask_at = v->way.open ? (uint64_t)v->said[TRIB_SAY_STARTED] + 1 : 0;
-        say_what_happened(v, done);
+        say_what_happened(v, (uint64_t)v->said[TRIB_SAY_CONFIRMED]);
+        st = settle(v, &done, &by);
+    }
+    stop_confirms(v);
+    if (st == TRIB_OK) {
         by = v->spare;
         st = move_to_spare(v, done);
     }
-    if (st != TRIB_OK)
-        trib_service_give_up(v, by, st);
-    dispose_channel(v);
     v->leaving = false;
     v->recovering = false;
+    if (st != TRIB_OK) { /* plans that have not left the channel are there until they are freed */
+        trib_service_give_up(v, by, st);
+        return;
+    }
+    dispose_channel(v);
     if (v->way.lost)
         v->way.lost(v->way.arg);
 }
@@ -207,23 +245,30 @@ void trib_service_leave(struct trib_service *v)
 
 /*
  * One agreement, whether the channel failed or not: a rank that is here may be awaited by
- * ranks for whom it failed, and what all ranks say to the council must be the same.
+ * ranks for whom it failed, and what all ranks say to the council must be the same. It may have
+ * results that they have not.
  */
 trib_status_t trib_service_detach(struct trib_comm *comm)
 {
     struct trib_service *v = comm->service;
+    struct trib_comm *by = v ? v->council : NULL;
     trib_status_t st = TRIB_OK;
+    uint64_t done;
 
     if (!v)
         return TRIB_OK;
+    if (comm->engine.failed) /* nobody to agree with */
+        v->broken = comm->engine.failed;
     if (!v->broken && v->channel) {
         trib_driver_stop(v->channel);
         st = agree(v);
+        if (st == TRIB_OK && v->said[TRIB_SAY_LOST])
+            st = settle(v, &done, &by);
     } else if (!v->broken && v->asking) {
         st = trib_council_hear(v);
     }
     if (st != TRIB_OK)
-        trib_service_give_up(v, v->council, st);
+        trib_service_give_up(v, by, st);
     dispose_channel(v);
     trib_council_close(v);
     if (comm->engine.failed) {
@@ -240,23 +285,34 @@ trib_status_t trib_service_detach(struct trib_comm *comm)
 
 bool trib_service_lost(const struct trib_service *v)
 {
-    return v->channel && v->channel->engine.failed;
+    return !v->broken && v->channel && v->channel->engine.failed;
+}
+
+/* With its lock. */
+static void drive(struct trib_engine *e)
+{
+    if (trib_engine_progress(e))
+        trib_engine_awake(e);
+    else
+        (void)trib_engine_look(e);
 }
 
 void trib_service_look(struct trib_comm *comm)
 {
     struct trib_service *v = comm->service;
 
-    if (!v || !v->channel || v->recovering)
+    if (!v || !v->channel || v->recovering || v->broken)
         return;
     if (v->way.look)
         v->way.look(v->way.arg);
     if (!v->channel->engine.failed && trib_comm_try_lock(v->channel)) {
-        if (trib_engine_progress(&v->channel->engine))
-            trib_engine_awake(&v->channel->engine);
-        else
-            (void)trib_engine_look(&v->channel->engine);
+        drive(&v->channel->engine);
         trib_comm_unlock(v->channel);
+    }
+    if (v->confirms && trib_comm_try_lock(v->confirms)) {
+        if (v->confirms->engine.head)
+            drive(&v->confirms->engine);
+        trib_comm_unlock(v->confirms);
     }
     if (trib_service_lost(v))
         trib_service_recover(v);
@@ -308,8 +364,9 @@ trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr)
 
     if (!v)
         return TRIB_OK;
-    if (v->oldest)
-        return TRIB_ERR_BUSY;
+    for (const struct trib_served *s = v->first; s; s = s->next)
+        if (s->open)
+            return TRIB_ERR_BUSY;
     deregister_in(v->channel, ptr);
     deregister_in(v->spare, ptr);
     return TRIB_OK;

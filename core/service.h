@@ -22,6 +22,11 @@
  * channel, and each plan goes to it with its next start (service_return.c). A channel of
  * fewer services than are to be had is left as if it had failed, and the ranks come to more.
  *
+ * With a quorum (pipeline/quorum.h) the barrier is of another communicator, of the ranks, and its
+ * end is awaited before the plan's next start: so it holds up no other plan, and a rank may be late
+ * by one start of each. A user may then have a result that is not confirmed. It is not
+ * undone, but given to the ranks that have not got it: served_quorum.c.
+ *
  * None of this uses the user's communicator, whose operations have an order of their own.
  */
 #ifndef CORE_SERVICE_H
@@ -39,6 +44,9 @@ enum trib_council_word {
     TRIB_SAY_GO,      /* rank 0: there are services */
     TRIB_SAY_NEXT,    /* rank 0: so many starts from here to the next question */
     TRIB_SAY_BUSY,    /* a start cannot end before the user has done more */
+    TRIB_SAY_LOST,    /* this rank's channel has failed */
+    TRIB_SAY_ENDED,   /* newest start with a quorum whose result its user may have */
+    TRIB_SAY_HAS,     /* who has that result: ranks from here to the last */
     TRIB_SAY_WORDS,
 };
 
@@ -51,7 +59,7 @@ struct trib_service_way {
      * come back. text receives who serves, or why nobody does; council is theirs meanwhile
      */
     trib_status_t (*open)(void *arg, struct trib_comm **channel_out, char *text, size_t bytes);
-    void (*lost)(void *arg); /* the channel is no more; or NULL */
+    void (*lost)(void *arg); /* the channel is no more, or all of it has failed; or NULL */
     void (*free)(void *arg); /* at the end; or NULL */
     void *arg;
 };
@@ -61,13 +69,17 @@ struct trib_service {
     struct trib_comm *channel; /* NULL: there is none, the spare serves */
     struct trib_comm *spare;
     struct trib_comm *council;
+    struct trib_comm *confirms; /* of the ranks: barriers behind starts with a quorum; or NULL */
     struct trib_plan *agreement; /* of the council; NULL: not yet needed */
     int64_t said[TRIB_SAY_WORDS];
     struct trib_served *first; /* all plans that are served */
     struct trib_served *oldest, *newest; /* started, and not known to be done by all */
     uint64_t started;
     uint64_t confirmed; /* starts that all ranks have done */
-    uint64_t served;    /* of these, by the channel */
+    uint64_t ended;     /* newest start with a quorum whose result the user may have */
+    uint64_t served;    /* starts that the channel has done */
+    struct trib_known *freed; /* results not confirmed, of plans that are freed */
+    struct trib_known *ahead; /* of starts that this rank has not begun; the others have ended */
     uint64_t ask_at;    /* before this start the ranks ask; 0: they do not */
     uint64_t asked_ns;  /* rank 0: when they did last, and how many starts come between */
     uint64_t stride;
@@ -130,6 +142,9 @@ trib_status_t trib_served_make(struct trib_plan *plan, trib_coll_t coll,
                                const trib_desc_t *desc);
 void trib_served_destroy(struct trib_served *s);
 
+/** trib_served_any_quorum - would a service have to close chunks of a plan without the late ones? */
+bool trib_served_any_quorum(const struct trib_service *v);
+
 /** trib_served_plan - the plan that does it now: for questions, and for its state. */
 struct trib_plan *trib_served_plan(struct trib_served *s);
 
@@ -143,6 +158,7 @@ trib_status_t trib_served_state_save(struct trib_plan *plan, void *state, size_t
                                      size_t *bytes_out);
 trib_status_t trib_served_state_load(struct trib_plan *plan, const void *state,
                                      size_t bytes);
+void trib_served_absent(const struct trib_plan *plan, size_t *elements_out);
 trib_status_t trib_served_sent(struct trib_plan *plan, const unsigned char **mask_out,
                                size_t *sent_out);
 

@@ -32,6 +32,7 @@ struct way {
     struct trib_scout *scout;     /* there is no channel, or one of some services alone */
     int pause_ms;                 /* of the next search */
     bool more; /* the channel is left for one of more services */
+    bool stays; /* services could be had, but for a plan that cannot come along */
     uint64_t opened_ns;
 };
 
@@ -412,11 +413,26 @@ static void opened(struct way *w, char *text, size_t bytes)
         search(w, taken, w->retry_ms);
 }
 
+/* A tree has no quorum (quorum.c): a plan that has one, of a time without services, would end the
+ * channel with its next start. So nobody goes there while there is such a plan. */
+static bool must_stay(struct way *w)
+{
+    const bool stays = w->job.tree_bytes && trib_served_any_quorum(w->home->service);
+
+    if (stays && !w->stays)
+        trib_log(&w->home->log, TRIB_LOG_WARN, "service",
+                 "services would have the job, as a tree, which has no quorum; a plan has one: "
+                 "the ranks go on by themselves while there is such a plan (name services of one "
+                 "unit in TRIB_SERVICE, or leave the quorum out)");
+    w->stays = stays;
+    return stays;
+}
+
 static bool found(void *arg)
 {
     struct way *w = arg;
 
-    if (!w->scout || !trib_scout_found(w->scout))
+    if (!w->scout || !trib_scout_found(w->scout) || must_stay(w))
         return false;
     w->more = w->home->service->channel;
     return true;
@@ -463,6 +479,11 @@ static void lost(void *arg)
         return;
     trib_sponsor_free(w->sponsor);
     w->sponsor = NULL;
+    if (w->home->engine.failed) { /* the job holds nothing of a service any more */
+        trib_scout_close(w->scout);
+        w->scout = NULL;
+        return;
+    }
     if (trib_now_ns() - w->opened_ns >= LASTING_MS * UINT64_C(1000000))
         w->pause_ms = w->retry_ms;
     if (w->more)

@@ -89,6 +89,11 @@ static trib_status_t go(struct trib_service *v)
         return TRIB_OK;
     }
     trib_served_finish(v);
+    if (!v->broken && !v->confirms) {
+        const trib_status_t made = trib_comm_again(v->council, &v->council->cfg, &v->confirms);
+        if (made != TRIB_OK)
+            return made;
+    }
     if (!v->broken)
         open_channel(v);
     return v->council->engine.failed;

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "core/comm.h"
+#include "core/quorum.h"
 #include "transport/transport.h"
 
 trib_status_t trib_settings_kernels(const struct trib_config *cfg,
@@ -66,6 +67,13 @@ static trib_status_t check_feedback(const struct trib_config *cfg,
     return st;
 }
 
+static trib_status_t check_quorum(const struct trib_config *cfg, struct trib_error *err)
+{
+    struct trib_quorum_wish wish;
+
+    return trib_quorum_parse(cfg->quorum, err, &wish);
+}
+
 static trib_status_t check_algorithm(const struct trib_config *cfg,
                                      struct trib_error *err)
 {
@@ -96,6 +104,7 @@ bool trib_settings_check(const struct trib_config *cfg,
     } checks[] = {
         {TRIB_CONFIG_ROW_codec, check_codec},
         {TRIB_CONFIG_ROW_feedback, check_feedback},
+        {TRIB_CONFIG_ROW_quorum, check_quorum},
         {TRIB_CONFIG_ROW_algorithm, check_algorithm},
         {TRIB_CONFIG_ROW_transport, check_transport},
         {TRIB_CONFIG_ROW_cpu, check_cpu},

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/time.h"
 #include "boot/tcp_net.h"
@@ -11,8 +12,16 @@
 
 enum {
     HANDSHAKE_MS = 5000,
-    SILENT_MS = 10000, /* a tribd says something each second, unless it is stopped */
+    ALIVES = 3, /* a tribd that lives says so each second: so many may be late */
 };
+
+/* A tribd is lost when a rank would be, that is stopped or of another host and silent. */
+static int silent_ms(const struct trib_config *cfg)
+{
+    const int least = ALIVES * TRIB_SESSION_ALIVE_MS;
+
+    return cfg->stop_timeout_ms > least ? cfg->stop_timeout_ms : least;
+}
 
 trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job, const struct trib_log *log,
                                struct trib_error *err, struct trib_sponsor **out)
@@ -59,11 +68,12 @@ static trib_status_t connect_to(struct trib_sponsor *s, const char *address, int
 
     if (!trib_tcp_root_parse(address, &at))
         return trib_fail(&s->err, TRIB_ERR_CONFIG,
-                         "TRIB_SERVICE: \"%s\" is not host:port", address);
+                         "TRIB_SERVICE: \"%s\" is not host:port, such as agg0:4700", address);
     *fd_out = trib_tcp_connect(&at, trib_deadline_ms(HANDSHAKE_MS), why, sizeof(why));
     if (*fd_out >= 0)
         return TRIB_OK;
-    return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s", address, why);
+    return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s%s", address, why,
+                     strstr(why, "refused") ? ": is tribd started there?" : "");
 }
 
 /* With a sentence, whatever it was. */
@@ -85,7 +95,7 @@ trib_status_t trib_sponsor_reach(struct trib_sponsor *s, int which, bool prove)
                                      .job = s->job->name,
                                      .peer = address,
                                      .handshake_ms = HANDSHAKE_MS,
-                                     .silent_ms = SILENT_MS,
+                                     .silent_ms = silent_ms(&s->job->cfg),
                                      .err = &s->err};
     struct trib_session *session;
 

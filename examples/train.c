@@ -372,7 +372,7 @@ static int tear_down(struct train *t)
 
     trib_status_t status = trib_free_comm(t->comm); /* frees the gradient too */
     if (status != TRIB_OK) {
-        fprintf(stderr, "train: leaving: %s\n", trib_status_str(status));
+        fprintf(stderr, "train: leaving: %s\n", trib_last_error(NULL));
         result = -1;
     }
     return result;

@@ -181,6 +181,8 @@ static const struct perf_option options[] = {
      "such as topk:ratio=0.01; trib-info --codecs lists them"},
     {"--feedback", "TEXT", perf_set_text, AT(feedback), 0,
      "such as ef14:momentum=0.9, ef21 or none [codec: what its ef= says]"},
+    {"--quorum", "TEXT", perf_set_text, AT(quorum), 0,
+     "of a service, such as 0.9,deadline=20ms: late ranks are left out [all]"},
     {"--algorithm", "NAME", set_algorithm, 0, 0,
      "such as ring; trib-info --algorithms lists them"},
     {"--chunk", "SIZE", perf_set_chunk, 0, 0, "bytes of a chunk"},
@@ -189,7 +191,7 @@ static const struct perf_option options[] = {
     {"--in-place", NULL, perf_set_switch, AT(in_place), 0,
      "input and result share a buffer"},
     {"--call", "KIND", set_call, AT(call), 0,
-     "blocking, plan, auto: plan if codec, feedback, algorithm or chunk is given [auto]"},
+     "blocking, plan, auto: plan if codec, feedback, quorum, algorithm or chunk is given [auto]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "samples a size [as many as fit 0.5 s, 20 to 1000]"},
     {"--sample", "TIME", set_sample, 0, 0,
@@ -274,13 +276,13 @@ static bool check_applies(struct perf_args *args, FILE *err)
     const char *name = trib_coll_name(coll);
     bool rooted = coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
     bool data = args->sizes.n != 0 || args->codec != NULL || args->feedback != NULL ||
-                args->algorithm != NULL || args->chunk != 0 || args->dtype_named || args->op_named ||
+                args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 || args->dtype_named || args->op_named ||
                 args->memory != PERF_MEMORY_ALLOC || args->in_place || args->rewrite ||
                 args->density < 1;
 
     if (coll == TRIB_BARRIER && data) {
         fputs("trib-perf: a barrier moves no data: leave out --sizes, --dtype, --op, "
-              "--density, --codec, --feedback, --algorithm, --chunk, --memory, --in-place "
+              "--density, --codec, --feedback, --quorum, --algorithm, --chunk, --memory, --in-place "
               "and --rewrite.\n",
               err);
         return false;
@@ -321,7 +323,7 @@ static bool check_feedback(const struct perf_args *args, FILE *err)
 static bool check_together(struct perf_args *args, FILE *err)
 {
     bool plan_only = args->codec != NULL || args->feedback != NULL ||
-                     args->algorithm != NULL || args->chunk != 0;
+                     args->quorum != NULL || args->algorithm != NULL || args->chunk != 0;
     bool barrier = args->coll == TRIB_BARRIER;
 
     if (!args->named) {
@@ -333,7 +335,7 @@ static bool check_together(struct perf_args *args, FILE *err)
     if (!check_applies(args, err) || !check_feedback(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
-        fputs("trib-perf: blocking calls take codec, feedback, algorithm and chunk from "
+        fputs("trib-perf: blocking calls take codec, feedback, quorum, algorithm and chunk from "
               "the configuration: set TRIB_* or use --call plan.\n",
               err);
         return false;

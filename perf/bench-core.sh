@@ -13,10 +13,15 @@
 #   --workers N       of each job [2]
 #   --profile         where tribd's time goes, by `perf record`, in OUT_DIR/profile.CODEC.txt
 #
-# tribd has one thread on core 0, and the workers have core 1, over shared memory. A round takes by
-# turns, on core 0: the add kernel (y += x of `trib-perf codec`, in the cache: 64 KiB), tribd with
-# codec none, and with int8. Elements are those that workers put in, for a second of processor time;
-# tribd's has its looking and waiting in it. Into OUT_DIR go runs.csv (all launches) and bench.md.
+# tribd has one thread on core 0, and the workers have core 1, over shared memory; they write their
+# vectors anew before each sum. A round takes by turns, on core 0: the add kernel (y += x of `trib-perf
+# codec`) in the cache (64 KiB) and in DRAM (64 MiB); the same kernel on vectors that core 1 has written,
+# while core 1 copies results and writes more (perf/handed: the path of data through tribd without
+# tribd); tribd with codec none, and with int8. How near the cores are to each other (perf/probe) is
+# asked before and behind each: the hypervisor may change it, and near is compared with near.
+# Elements are those that workers put in, for a second in which the thread of tribd worked: frames,
+# copies and sums, but not its looking for more. Both are tribd's own counters.
+# Into OUT_DIR go runs.csv (all launches) and bench.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -36,7 +41,7 @@ command -v taskset >/dev/null || die "taskset is missing (package util-linux)"
 [ -z "$profile" ] || command -v perf >/dev/null || die "perf is missing (package linux-perf)"
 
 private=$(mktemp -d)
-tribd=''
+tribd='' http=''
 leave() {
     [ -z "$tribd" ] || kill "$tribd" 2>/dev/null || true
     wait
@@ -49,7 +54,8 @@ trap 'exit 130' INT TERM HUP
 start_tribd() {
     local port deadline=$((SECONDS + 20))
     port=$((20000 + RANDOM % 12000))
-    TRIB_TRANSPORT=shm TRIBD_THREADS=1 TRIBD_AUTH=key TRIBD_KEY=$private/key TRIBD_HTTP='' \
+    http=$((port + 1))
+    TRIB_TRANSPORT=shm TRIBD_THREADS=1 TRIBD_AUTH=key TRIBD_KEY=$private/key TRIBD_HTTP=127.0.0.1:$http \
         TRIBD_LISTEN=127.0.0.1:$port taskset -c 0 "$build/tribd/tribd" >"$private/log" 2>&1 &
     tribd=$!
     until grep -q "listening at" "$private/log"; do
@@ -66,32 +72,65 @@ field() { # NAME of a csv's column: its values; texts in quotation marks may hav
         { print $at }'
 }
 
-add() { # ROUND
+add() { # BYTES
     local GBps
-    GBps=$(timeout -k 5 $limit taskset -c 0 "$build/perf/trib-perf" codec none --sizes 64K --csv - 2>>"$errors" |
+    GBps=$(timeout -k 5 "$limit" taskset -c 0 "$build/perf/trib-perf" codec none --sizes "$1" --csv - |
         field add_GBps)
-    awk -v g="$GBps" -v r="$1" 'BEGIN { printf "%d,add,65536,%.6g\n", r, g * 1e9 / 4 }' >>"$runs"
+    awk -v g="$GBps" -v row="add,$1" 'BEGIN { printf "%s,%.6g\n", row, g * 1e9 / 4 }'
 }
 
-serve() { # ROUND CODEC
-    local rows
-    rows=$(timeout -k 5 $limit taskset -c 1 "$build/perf/trib-perf" agg --jobs "$jobs" --workers "$workers" \
-        --codec "$2" --sizes "$sizes" --seconds "$seconds" --tribd-pid "$tribd" --csv - 2>>"$errors") ||
-        die "trib-perf agg has failed: $(tail -n 1 "$errors")"
-    paste -d , <(field bytes <<<"$rows") <(field tribd_elements_per_cpu_s <<<"$rows") |
-        sed "s/^/$1,$2,/" >>"$runs"
+handed() { # BYTES
+    local rate
+    rate=$(timeout -k 5 "$limit" "$build/perf/handed" "$(in_bytes "$1")" "$workers")
+    awk -v rate="$rate" -v row="handed,$1" 'BEGIN { printf "%s,%.6g\n", row, rate * 1e9 }'
+}
+
+in_bytes() { # SIZE
+    case $1 in
+        *K) echo $((${1%K} << 10)) ;;
+        *M) echo $((${1%M} << 20)) ;;
+        *) echo "$1" ;;
+    esac
+}
+
+# What tribd has counted since it began: bytes as float32, in both directions, and seconds of work.
+counted() {
+    exec 3<>"/dev/tcp/127.0.0.1/$http" || die "tribd gives no metrics"
+    printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
+    awk '$1 == "tribd_dense_bytes_total" { bytes = $2 } $1 == "tribd_busy_seconds_total" { busy = $2 }
+        END { print bytes, busy }' <&3
+    exec 3>&-
+}
+
+serve() { # CODEC BYTES
+    local before after
+    before=$(counted)
+    timeout -k 5 "$limit" taskset -c 1 "$build/perf/trib-perf" agg --jobs "$jobs" --workers "$workers" \
+        --codec "$1" --sizes "$2" --seconds "$seconds" --rewrite --csv - >/dev/null || return
+    after=$(counted)
+    awk -v row="$1,$2" '{ printf "%s,%.6g\n", row, ($3 - $1) / 8 / ($4 - $2) }' <<<"$before $after"
+}
+
+each_size() { # ROUND WHAT FUNCTION ARGUMENT…
+    local bytes round=$1 what=$2
+    shift 2
+    for bytes in ${sizes//,/ }; do launch_probed "$round" "$what, $bytes" "$@" "$bytes"; done
 }
 
 profile_of() { # CODEC
     perf record -q -g -F 499 -o "$private/perf.data" -p "$tribd" -- sleep "$seconds" 2>>"$errors" &
-    serve 0 "$1"
+    each_size 0 "$1" serve "$1"
     wait $!
     perf report -i "$private/perf.data" --no-children -g none --percent-limit 1 --stdio 2>>"$errors" |
         grep -E '^ +[0-9]' >"$out/profile.$1.txt" || true
 }
 
-tables() {
-    awk -F , 'NR > 1 && $1 > 0 { key = $2 "," $3; if (!(key in n)) order[++keys] = key; v[key, ++n[key]] = $4 }
+# Rows: round, cores before, cores behind, what, bytes, elements a second. All launches between
+# two answers "near" are one table; the others another.
+table() { # CORES: near or other
+    awk -F , -v cores="$1" 'NR > 1 && $1 > 0 && (($2 == "near" && $3 == "near") == (cores == "near")) {
+            key = $4 "," $5; if (!(key in n)) order[++keys] = key; v[key, ++n[key]] = $6
+        }
         function sorted(key,    i, j, t) {
             for (i = 2; i <= n[key]; i++)
                 for (j = i; j > 1 && v[key, j - 1] > v[key, j]; j--) {
@@ -99,27 +138,36 @@ tables() {
                 }
         }
         function median(key) { return v[key, int((n[key] + 1) / 2)] }
+        function ratio(a, key) { return (key in n) ? sprintf("%.2f", a / median(key)) : "-" }
         END {
-            print "| what | vector | 10⁹ elements a second of one core, median [least-greatest] | to add | to none |\n|---|--:|--:|--:|--:|"
+            if (!keys)
+                exit
+            print "**Cores " (cores == "near" ? "near each other before and behind a launch" : "far from each other, or not the same before and behind") "**\n"
+            print "| what | vector | launches | 10⁹ elements a second of one core, median [least-greatest] | to add in cache | to add in DRAM | to what is handed over | to none |\n|---|--:|--:|--:|--:|--:|--:|--:|"
+            for (k = 1; k <= keys; k++) sorted(order[k])
             for (k = 1; k <= keys; k++) {
-                sorted(order[k]); split(order[k], p, ",")
-                add = median("add,65536"); none = (("none," p[2]) in n) ? median("none," p[2]) : 0
-                printf "| %s | %d | %.3f [%.3f-%.3f] | %.2f | %s |\n", p[1], p[2], median(order[k]) / 1e9, v[order[k], 1] / 1e9,
-                    v[order[k], n[order[k]]] / 1e9, median(order[k]) / add, none ? sprintf("%.2f", median(order[k]) / none) : "-"
+                split(order[k], p, ","); m = median(order[k])
+                printf "| %s | %s | %d | %.3f [%.3f-%.3f] | %s | %s | %s | %s |\n", p[1], p[2], n[order[k]], m / 1e9, v[order[k], 1] / 1e9,
+                    v[order[k], n[order[k]]] / 1e9, ratio(m, "add,64K"), ratio(m, "add,64M"), p[1] == "add" ? "-" : ratio(m, "handed," p[2]), p[1] == "int8" || p[1] == "none" ? ratio(m, "none," p[2]) : "-"
             }
+            print ""
         }' "$runs"
 }
 
-echo "round,what,bytes,elements_per_cpu_s" >"$runs"
+echo "round,before,after,what,bytes,elements_per_s" >"$runs"
 start_tribd
 for ((round = 1; round <= rounds; round++)); do
-    say "round $round of $rounds"
-    add "$round"
-    serve "$round" none
-    serve "$round" int8
+    launch_probed "$round" "add, 64K" add 64K
+    launch_probed "$round" "add, 64M" add 64M
+    each_size "$round" handed handed
+    each_size "$round" none serve none
+    each_size "$round" int8 serve int8
 done
 if [ -n "$profile" ]; then
     profile_of none
     profile_of int8
 fi
-tables | tee "$out/bench.md"
+{
+    table near
+    table other
+} | tee "$out/bench.md"

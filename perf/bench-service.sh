@@ -187,8 +187,18 @@ round_codecs() {
     done
 }
 
+# By size the number of leaders that it chooses, in place of a time.
+chosen() {
+    local said
+    said=$(job "$build/perf/trib-perf" allreduce --algorithm hierarchical --sizes "$sizes" \
+        --iters 1 --warmup 0 --explain) || return 1
+    awk '$1 == "allreduce" && $2 == "of" { bytes = 4 * $3 }
+        / leaders of a host: / { print "chosen,8," bytes ",1,1," $NF "," $NF "," $NF }' <<<"$said"
+}
+
 round_hierarchy() {
     local leaders sizes=$levels
+    [ "$round" -gt 1 ] || contend "$rate" chosen chosen
     contend "$rate" ring ours ring --algorithm ring
     for leaders in 1 2 4; do
         TRIB_LEADERS=$leaders contend "$rate" "leaders-$leaders" ours "leaders-$leaders" \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
-noinst_PROGRAMS += perf/membw perf/probe
+noinst_PROGRAMS += perf/handed perf/membw perf/probe
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
@@ -61,6 +61,8 @@ PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_L
 	$(XXHASH_LIBS)
 perf_trib_perf_SOURCES = perf/trib-perf.c
 perf_trib_perf_LDADD = libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
+perf_handed_SOURCES = perf/codec/handed.c
+perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_probe_SOURCES = perf/probe.c

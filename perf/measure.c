@@ -90,6 +90,8 @@ static trib_status_t check(struct perf_operation *op, struct check *out)
     struct perf_verdict verdict;
     perf_operation_fill(op);
     trib_status_t status = op->run(op);
+    if (status == TRIB_OK)
+        status = perf_operation_judge_absent(op);
     if (status != TRIB_OK)
         return status;
 

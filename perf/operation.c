@@ -180,6 +180,22 @@ void perf_operation_judge_later(struct perf_operation *op)
         op->oracle.loss.kind = PERF_LOSS_UNKNOWN;
 }
 
+trib_status_t perf_operation_judge_absent(struct perf_operation *op)
+{
+    const size_t ranks = (size_t)trib_size(op->comm);
+    trib_status_t status = TRIB_OK;
+
+    if (op->plan == NULL)
+        return TRIB_OK;
+    size_t *absent = calloc(ranks, sizeof(*absent));
+    status = absent == NULL ? TRIB_ERR_NO_MEMORY : trib_plan_absent(op->plan, absent);
+    for (size_t r = 0; status == TRIB_OK && r < ranks; r++)
+        if (absent[r] > 0)
+            op->oracle.loss.kind = PERF_LOSS_UNKNOWN;
+    free(absent);
+    return status;
+}
+
 static void describe(struct perf_operation *op, size_t bytes)
 {
     const struct perf_args *args = op->args;
@@ -197,6 +213,7 @@ static void describe(struct perf_operation *op, size_t bytes)
     op->desc.root = args->root;
     op->desc.codec = args->codec;
     op->desc.feedback = args->feedback;
+    op->desc.quorum = args->quorum;
     op->desc.algorithm = args->algorithm;
     op->desc.chunk = args->chunk;
     op->oracle = (struct perf_oracle){
@@ -212,6 +229,7 @@ static void describe(struct perf_operation *op, size_t bytes)
         .empty = 1 - args->density,
         .same_blocks = args->same_blocks,
     };
+    op->oracle.loss.feedback |= args->quorum != NULL; /* what was late comes out later */
     if (op->oracle.loss.feedback && args->call != PERF_CALL_PLAN &&
         repeats(args, bytes))
         perf_operation_judge_later(op);

@@ -62,6 +62,7 @@ struct perf_args {
     char configured_codec[128];
     char configured_feedback[128];
     char configured_algorithm[64];
+    const char *quorum; /* NULL: the configuration's */
     size_t chunk; /* bytes; 0: the configuration's */
     int root;
     int ranks; /* started here; 0: a launcher has started this one */
@@ -185,6 +186,9 @@ void perf_operation_zero(struct perf_operation *op);
 
 /** perf_operation_judge_later - results hold what earlier operations kept back. */
 void perf_operation_judge_later(struct perf_operation *op);
+
+/** perf_operation_judge_absent - so is the newest result, if a quorum has left a rank out. */
+trib_status_t perf_operation_judge_absent(struct perf_operation *op);
 
 /** perf_operation_keep - copy the input away. */
 trib_status_t perf_operation_keep(struct perf_operation *op);

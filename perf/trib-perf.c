@@ -131,8 +131,12 @@ static int rank_main(void *arg, int rank, const char *root)
         fprintf(stderr, "trib-perf: --root %d: the ranks are 0 to %d.\n", args->root,
                 trib_size(run.comm) - 1);
     perf_writer_free(run.writer);
-    if (trib_free_comm(run.comm) != TRIB_OK && code == 0)
-        code = 1;
+    const int number = trib_rank(run.comm);
+    if (trib_free_comm(run.comm) != TRIB_OK) {
+        fprintf(stderr, "trib-perf: rank %d cannot leave: %s\n", number,
+                trib_last_error(NULL));
+        code = code == 0 ? 1 : code;
+    }
     return code;
 }
 

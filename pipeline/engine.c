@@ -8,6 +8,8 @@
  * their credits are on the way. A k-ary task waits for several RECVs at once: they
  * stand next to each other in the list, and no SEND that they match depends on one of
  * them. So the first step that is not done can always run.
+ * A service whose results are read in place waits, before it makes one, until that of W
+ * rounds before was read: its RECV_COPYs are before it, and a REF's credit is given at once.
  * A user who feeds a vector piecewise only delays own contributions, which depend on
  * nothing; chunks are taken in the same order of rounds on all ranks.
  */
@@ -22,6 +24,7 @@
 #include "base/time.h"
 #include "pipeline/ahead.h"
 #include "pipeline/idle.h"
+#include "pipeline/quorum.h"
 #include "pipeline/share.h"
 
 trib_status_t trib_engine_link(struct trib_engine *e, int peer)
@@ -110,6 +113,8 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     trib_share_begin(run);
     if (run->desc.model && !begin_model(e, run))
         return;
+    if (run->quorum && !trib_quorum_begin(e, run))
+        return;
     for (uint32_t i = 0; i < p->n_edges; i++) {
         struct trib_edge *edge = &p->edges[i];
         struct trib_link *l = &e->links[edge->peer];
@@ -118,8 +123,9 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         edge->peer_send = edge->peer_recv = (struct trib_view){.base = NULL};
         for (int lane = 0; lane < TRIB_LANES; lane++) {
             uint32_t open = lane == TRIB_LANE_UP && edge->open_out;
-            edge->send_base[lane] = l->send[lane].next + open;
-            edge->recv_base[lane] = l->recv[lane].next + open;
+            uint32_t out = lane == TRIB_LANE_DOWN ? l->out_frames : 0;
+            edge->send_base[lane] = l->send[lane].next + open + out;
+            edge->recv_base[lane] = l->recv[lane].next + open + l->recv[lane].skip;
             edge->ref_end[lane] = l->send[lane].released;
         }
     }
@@ -253,7 +259,7 @@ static bool take_open(struct trib_engine *e, struct trib_run *run,
     struct trib_link *l = &e->links[edge->peer];
     struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
 
-    if (!cell || frame_is_wrong(e, run, edge->peer, cell, 0))
+    if (!cell || l->recv[TRIB_LANE_UP].skip || frame_is_wrong(e, run, edge->peer, cell, 0))
         return false;
     size_t bytes = cell->frame.bytes;
     struct trib_open open;
@@ -376,9 +382,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return true;
 }
 
-/* The cell of a frame whose turn it is, or NULL. */
-static struct trib_cell *due_cell(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_member *m, uint32_t round)
+struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
+                               const struct trib_member *m, uint32_t round)
 {
     const struct trib_program *p = &run->program;
     const struct trib_edge *edge = &p->edges[m->edge];
@@ -388,20 +393,37 @@ static struct trib_cell *due_cell(struct trib_engine *e, struct trib_run *run,
         edge->recv_base[lane] +
         trib_turn(edge->recvs[lane], edge->share_recvs[lane], p, round, m->ordinal);
 
-    if (edge->open_in || l->recv[lane].next != turn)
+    if (edge->open_in || l->recv[lane].skip || l->recv[lane].next != turn)
         return NULL;
     return trib_link_peek(l, &e->arena, lane);
 }
 
-/* May the place of t's value be written to? That of a service is also the one of the round
+/* Has the peer read what a SEND of this round named? */
+static bool was_read(const struct trib_engine *e, const struct trib_run *run,
+                     const struct trib_task *send, uint32_t round)
+{
+    const struct trib_link *l = &e->links[run->program.edges[send->edge].peer];
+    const uint32_t turn = trib_send_turn(&run->program, send, round);
+
+    return !run->values_read || !l->mapped ||
+           (int32_t)(atomic_load_explicit(&l->my_credits[send->lane], memory_order_acquire) -
+                     turn) > 0;
+}
+
+/* May the place of t's value be written to? That of a service is also the one of some round
  * before. */
-static bool value_free(const struct trib_run *run, const struct trib_task *t)
+static bool value_free(const struct trib_engine *e, const struct trib_run *run,
+                       const struct trib_task *t)
 {
     const struct trib_program *p = &run->program;
 
-    for (uint32_t i = 0; run->serves && i < p->n_tasks; i++) {
+    if (!run->serves || t->done < run->value_rounds)
+        return true;
+    const uint32_t before = t->done - run->value_rounds;
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
         const struct trib_task *u = &p->tasks[i];
-        if (u->kind == TRIB_TASK_SEND && u->chunk == t->chunk && u->done < t->done)
+        if (u->kind == TRIB_TASK_SEND && u->chunk == t->chunk &&
+            (u->done <= before || !was_read(e, run, u, before)))
             return false;
     }
     return true;
@@ -416,24 +438,48 @@ static trib_status_t reduce(struct trib_engine *e, struct trib_run *run,
                            : trib_raw_reduce(e, run, t, c);
 }
 
+/* Are the contributions there? With a quorum, those without which it is not closed. */
+static bool members_due(struct trib_engine *e, struct trib_run *run, const struct trib_task *t)
+{
+    if (run->quorum)
+        return trib_quorum_due(e, run, t);
+    for (uint32_t i = 0; i < t->n_members; i++)
+        if (!trib_run_due(e, run, &run->program.members[t->member + i], t->done))
+            return false;
+    return true;
+}
+
+static void release_member(struct trib_engine *e, struct trib_run *run,
+                           const struct trib_member *m, size_t elements)
+{
+    const int peer = run->program.edges[m->edge].peer;
+    struct trib_link *l = &e->links[peer];
+
+    if (!trib_quorum_counts(run, peer)) {
+        trib_quorum_skip(e, l, m->lane);
+        return;
+    }
+    count_received(e, run, &trib_link_peek(l, &e->arena, m->lane)->frame, elements);
+    trib_link_release(l, &e->arena, m->lane);
+}
+
 static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
     struct trib_program *p = &run->program;
     struct trib_member *m = &p->members[t->member];
 
-    for (uint32_t i = 0; i < t->n_members; i++)
-        if (!due_cell(e, run, &m[i], t->done))
-            return false;
+    if (!members_due(e, run, t))
+        return false;
     struct trib_chunk c = chunk_of(run, t);
     bool share = trib_share_task(run, t);
-    if (!own_ready(run, t, &c) || !value_free(run, t) ||
+    if (!own_ready(run, t, &c) || !value_free(e, run, t) ||
         (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)) ||
         !trib_ahead_ready(e, run, t))
         return false;
     for (uint32_t i = 0; i < t->n_members; i++) {
         int peer = p->edges[m[i].edge].peer;
         struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
-        if (frame_is_wrong(e, run, peer, cell, c.index))
+        if (trib_quorum_counts(run, peer) && frame_is_wrong(e, run, peer, cell, c.index))
             return false;
     }
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_BEGIN, -1, c.index, c.n);
@@ -444,12 +490,10 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
                              "a contribution that is not valid");
         return false;
     }
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        struct trib_link *l = &e->links[p->edges[m[i].edge].peer];
-        count_received(e, run, &trib_link_peek(l, &e->arena, m[i].lane)->frame,
-                       share ? 0 : c.n);
-        trib_link_release(l, &e->arena, m[i].lane);
-    }
+    for (uint32_t i = 0; i < t->n_members; i++)
+        release_member(e, run, &m[i], share ? 0 : c.n);
+    if (run->quorum)
+        trib_quorum_closed(e, run, t, &c);
     e->stats.sums += !share;
     return true;
 }
@@ -469,9 +513,9 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
 {
     const struct trib_edge *edge = &run->program.edges[t->edge];
     const struct trib_member from = {t->edge, t->lane, t->ordinal};
-    struct trib_cell *cell = due_cell(e, run, &from, t->done);
+    struct trib_cell *cell = trib_run_due(e, run, &from, t->done);
 
-    if (!cell || !value_free(run, t) || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
+    if (!cell || !value_free(e, run, t) || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
                   !trib_coded_store_free(run, t->chunk, t->done)))
         return false;
     struct trib_chunk c = chunk_of(run, t);
@@ -625,6 +669,8 @@ bool trib_engine_progress(struct trib_engine *e)
 
     if (!e->all_mapped)
         moved = trib_engine_events(e);
+    if (e->owing && !e->failed)
+        moved |= trib_quorum_pump(e);
     if (!run || e->failed)
         return moved;
     if (e->arena.awaited)
@@ -637,6 +683,10 @@ bool trib_engine_progress(struct trib_engine *e)
             (void)trib_engine_events(e);
     }
     if (e->failed) /* the run is done, and its plan may be freed */
+        return moved;
+    if (e->owing)
+        moved |= trib_quorum_pump(e);
+    if (e->failed)
         return moved;
     if (!e->all_mapped)
         pay_credits(e, run);

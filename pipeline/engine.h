@@ -42,11 +42,16 @@ struct trib_run_desc {
     bool zero_copy; /* exchange OPEN frames; read and place in peers' memory */
     bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
+    bool stream_kept; /* what keep.h copies is too large for it, its copy included */
     const struct trib_codec *codec; /* NULL: raw elements */
     struct trib_model *model;       /* of the codec, or NULL */
     struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
     bool keep; /* a start may have to be undone: see keep.h */
+    struct {
+        uint32_t need; /* contributions of a chunk, at least; 0: of all ranks */
+        uint64_t deadline_ns; /* after the first of them */
+    } quorum; /* of a service: see quorum.h */
     size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing is */
 };
 
@@ -91,6 +96,8 @@ struct trib_run {
     size_t recv_first;
     bool no_result; /* recv is not for this rank: values go to scratch_value */
     bool serves;    /* it contributes nothing: values are in scratch_value, chunk by chunk */
+    bool values_read;      /* of a service: peers read them there, see struct trib_values */
+    uint32_t value_rounds; /* of a service: so many rounds have places in scratch_value */
     struct trib_frame frame; /* template */
     uint32_t step;           /* number of starts, for codecs */
     uint32_t remaining;      /* tasks not finished */
@@ -104,6 +111,7 @@ struct trib_run {
 
     /* state of the plan */
     struct trib_share share;
+    struct trib_quorum *quorum; /* or NULL: everybody is counted */
     struct trib_keep *keep; /* what a start changed, as it was; or NULL */
     struct trib_store *stores;  /* [n_chunks], codec only */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
@@ -117,6 +125,16 @@ struct trib_run {
     void *codec_scratch;
     struct trib_run_ahead *ahead;   /* chunks that workers encode, or NULL */
     _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or NULL */
+};
+
+/*
+ * Of a service: where results lie until all within load/store reach who get them have read
+ * them. Operations of an engine run one after the other, and do not end before that: so all
+ * runs have the same memory. It lasts as long as the engine, as peers may be behind.
+ */
+struct trib_values {
+    uint8_t *base; /* of e->memories, or NULL */
+    size_t bytes;
 };
 
 /* What is known of a peer from the start. */
@@ -134,6 +152,7 @@ struct trib_engine_stats {
     uint64_t sums;                 /* of chunks, k-ary */
     uint64_t wait_ns, encode_ns;
     uint64_t words_ahead; /* that were there when they were due */
+    uint64_t short_sums;  /* of these sums, without some rank */
 };
 
 struct trib_engine {
@@ -149,12 +168,14 @@ struct trib_engine {
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
     struct trib_memories memories;
+    struct trib_values values;
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
     struct trib_workers *workers; /* of cfg->encode_threads, or NULL: not wanted so far */
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
     uint32_t seq;
+    bool owing; /* links may have frames of operations that are over: see quorum.h */
     _Atomic int failed; /* trib_status_t: the communicator has failed */
     struct trib_error failure; /* its sentence, written once, before failed */
     uint32_t idle;          /* passes without progress */
@@ -216,6 +237,10 @@ void trib_run_dispose(struct trib_run *run);
 /** trib_run_start - queue it; send == recv or NULL is in place. */
 void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
                     void *recv);
+
+/** trib_run_due - the cell of a frame whose turn it is, or NULL. */
+struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
+                               const struct trib_member *m, uint32_t round);
 
 /** trib_run_bind - where the vector's elements are in the buffers of this rank. */
 void trib_run_bind(struct trib_engine *e, struct trib_run *run, const void *send,

@@ -98,6 +98,17 @@ static double norm_of(struct trib_engine *e, const struct trib_run *run)
     return sqrt(sum);
 }
 
+void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_feedback_rule *rule = &run->desc.feedback;
+
+    if (rule->clip > 0 && run->desc.total && !run->serves) {
+        const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
+        /* of NaN and Inf no part is left to scale: they go as they are, and are seen */
+        run->feedback.scale = norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
+    }
+}
+
 void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
@@ -108,11 +119,7 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
     if (f->codec)
         trib_codec_set_ratio(f->codec,
                              trib_feedback_ratio(rule, f->ratio, run->step - 1));
-    if (rule->clip > 0 && run->desc.total && !run->serves) {
-        const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
-        /* of NaN and Inf no part is left to scale: they go as they are, and are seen */
-        f->scale = norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
-    }
+    trib_feedback_clip(e, run);
 }
 
 /* x = wa * a + wb * b */

@@ -47,6 +47,9 @@ void trib_feedback_dispose(struct trib_run *run);
 /** trib_feedback_begin - an operation begins: ratio of this step, norm of its vector. */
 void trib_feedback_begin(struct trib_engine *e, struct trib_run *run);
 
+/** trib_feedback_clip - of these the norm. */
+void trib_feedback_clip(struct trib_engine *e, struct trib_run *run);
+
 /**
  * trib_feedback_apply - what the codec gets of the own contribution of a chunk.
  *

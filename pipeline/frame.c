@@ -53,7 +53,7 @@ static void say_digest(uint32_t mine, uint32_t theirs, char *text, size_t bytes)
                                    at ? " and" : "has", parts[i]);
     if (at < bytes)
         snprintf(text + at, bytes - at, "%s than this rank",
-                 at ? "" : "has another chunk size");
+                 at ? "" : "has another chunk size or quorum");
 }
 
 static void say_difference(const struct trib_frame *mine, const struct trib_frame *theirs,

@@ -161,11 +161,18 @@ static bool tell_untold(struct trib_engine *e, const struct trib_notice *n)
     return untold;
 }
 
+/* Beside services ranks have no links to each other: they hear of it from those, and a rank that
+ * is stopped would not answer. */
+static bool has_strangers(const struct trib_engine *e)
+{
+    return e->size == e->ranks || trib_engine_serves(e);
+}
+
 void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *n)
 {
     uint64_t until = trib_deadline_ms(TELL_MS);
 
-    for (int p = 0; p < e->size && !trib_deadline_passed(until); p++) {
+    for (int p = 0; has_strangers(e) && p < e->size && !trib_deadline_passed(until); p++) {
         struct trib_link *l = &e->links[p];
         const struct trib_peer *peer = &e->peers[p];
         if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))

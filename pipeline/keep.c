@@ -16,6 +16,7 @@ struct trib_keep {
     uint8_t *input;         /* [total] elements */
     uint8_t *model;         /* before step model_of */
     uint32_t model_of;
+    void (*copy)(void *dst, const void *src, size_t bytes);
 };
 
 static void vectors(const struct trib_run *run, float *out[VECTORS])
@@ -31,7 +32,12 @@ static size_t chunks_of(const struct trib_run *run)
     return (size_t)trib_run_rounds(run) * run->desc.n_chunks;
 }
 
-trib_status_t trib_keep_prepare(struct trib_run *run)
+static void copy_cached(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+trib_status_t trib_keep_prepare(const struct trib_kernels *kernels, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     float *live[VECTORS];
@@ -42,6 +48,7 @@ trib_status_t trib_keep_prepare(struct trib_run *run)
     struct trib_keep *k = run->keep = calloc(1, sizeof(*k));
     if (!k)
         return TRIB_ERR_NO_MEMORY;
+    k->copy = d->stream_kept ? kernels->copy_stream : copy_cached;
     k->state_of = calloc(chunks_of(run) + 1, sizeof(*k->state_of));
     k->input_of = calloc(chunks_of(run) + 1, sizeof(*k->input_of));
     k->input = malloc(d->total * d->element + 1); /* touched by what is in place alone */
@@ -83,12 +90,12 @@ void trib_keep_model(struct trib_run *run)
     k->model_of = run->step + 1;
 }
 
-static void copy(float *const to[VECTORS], float *const from[VECTORS],
+static void copy(const struct trib_keep *k, float *const to[VECTORS], float *const from[VECTORS],
                  const struct trib_chunk *c)
 {
     for (int i = 0; i < VECTORS; i++)
         if (from[i])
-            memcpy(to[i] + c->first, from[i] + c->first, c->n * sizeof(float));
+            k->copy(to[i] + c->first, from[i] + c->first, c->n * sizeof(float));
 }
 
 void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c)
@@ -100,7 +107,7 @@ void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c)
         return;
     k->state_of[c->index] = run->step;
     vectors(run, live);
-    copy(k->vector, live, c);
+    copy(k, k->vector, live, c);
 }
 
 static bool in_place(const struct trib_run *run)
@@ -116,19 +123,25 @@ void trib_keep_input(const struct trib_run *run, const struct trib_chunk *c)
     if (!k || c->n == 0 || !in_place(run) || k->input_of[c->index] == run->step)
         return;
     k->input_of[c->index] = run->step;
-    memcpy(k->input + c->first * size, trib_run_own(run, c), c->n * size);
+    k->copy(k->input + c->first * size, trib_run_own(run, c), c->n * size);
 }
 
-static void restore_chunk(struct trib_run *run, const struct trib_chunk *c)
+void trib_keep_undo(struct trib_run *run, const struct trib_chunk *c)
+{
+    struct trib_keep *k = run->keep;
+    float *live[VECTORS];
+
+    if (!c->n || k->state_of[c->index] != run->step)
+        return;
+    vectors(run, live);
+    copy(k, live, k->vector, c);
+}
+
+void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c)
 {
     struct trib_keep *k = run->keep;
     const size_t size = run->desc.element;
-    float *live[VECTORS];
 
-    if (c->n && k->state_of[c->index] == run->step) {
-        vectors(run, live);
-        copy(live, k->vector, c);
-    }
     if (c->n && k->input_of[c->index] == run->step)
         memcpy(run->recv + (c->first - run->recv_first) * size, k->input + c->first * size,
                c->n * size);
@@ -142,7 +155,8 @@ void trib_keep_restore(struct trib_run *run)
     for (uint32_t r = 0; r < trib_run_rounds(run); r++) {
         for (uint32_t i = 0; i < run->desc.n_chunks; i++) {
             const struct trib_chunk c = trib_vector_chunk(run, r, i);
-            restore_chunk(run, &c);
+            trib_keep_undo(run, &c);
+            trib_keep_undo_input(run, &c);
         }
     }
     if (k->model && k->model_of == run->step) { /* its own bytes */
@@ -175,12 +189,36 @@ static void adopt_model(struct trib_run *run, const struct trib_run *from)
     free(state);
 }
 
-void trib_run_adopt(struct trib_run *run, struct trib_run *from)
+static bool finishes_mean(const struct trib_run *run, const struct trib_task *t)
+{
+    return t->kind == TRIB_TASK_REDUCE && (t->flags & TRIB_TASK_MEAN) &&
+           (t->flags & TRIB_TASK_FINISH) && !(t->flags & TRIB_TASK_OWN_SENT) &&
+           t->chunk < run->desc.n_chunks;
+}
+
+void trib_keep_scale(struct trib_run *run, float factor)
+{
+    const bool rounds_means = run->residual && run->desc.codec && !trib_coded_linear(run) &&
+                              !(trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE);
+
+    for (uint32_t i = 0; rounds_means && i < run->program.n_tasks; i++) {
+        const struct trib_task *t = &run->program.tasks[i];
+        for (uint32_t r = 0; finishes_mean(run, t) && r < trib_run_rounds(run); r++) {
+            const struct trib_chunk c = trib_vector_chunk(run, r, t->chunk);
+            for (size_t k = c.first; k < c.first + c.n; k++)
+                run->residual[k] *= factor;
+        }
+    }
+}
+
+void trib_run_adopt(struct trib_run *run, struct trib_run *from, int ranks)
 {
     uint8_t *sent = run->feedback.sent;
 
     assert(run->desc.total == from->desc.total);
+    trib_keep_scale(from, (float)ranks);
     take(&run->residual, &from->residual);
+    trib_keep_scale(run, 1.0f / (float)ranks);
     take(&run->feedback.momentum, &from->feedback.momentum);
     take(&run->feedback.own, &from->feedback.own);
     take(&run->feedback.sum, &from->feedback.sum);

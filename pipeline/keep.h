@@ -14,7 +14,7 @@
 struct trib_chunk;
 
 /** trib_keep_prepare - after trib_feedback_prepare; TRIB_ERR_NO_MEMORY. */
-trib_status_t trib_keep_prepare(struct trib_run *run);
+trib_status_t trib_keep_prepare(const struct trib_kernels *kernels, struct trib_run *run);
 void trib_keep_dispose(struct trib_run *run);
 
 /** trib_keep_model - before a start, and before the exchange that goes with it. */
@@ -26,15 +26,24 @@ void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c);
 /** trib_keep_input - before a chunk's result is stored. */
 void trib_keep_input(const struct trib_run *run, const struct trib_chunk *c);
 
+/** trib_keep_undo, trib_keep_undo_input - a chunk's state, or its contribution where a result
+ * was stored over it, is what it was before the last start; of one chunk one thread. */
+void trib_keep_undo(struct trib_run *run, const struct trib_chunk *c);
+void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c);
+
 /** trib_keep_restore - undo the last start of a run that is not under way. */
 void trib_keep_restore(struct trib_run *run);
+
+/** trib_keep_scale - times factor, what this rank holds back of means that it finishes. */
+void trib_keep_scale(struct trib_run *run, float factor);
 
 /**
  * trib_run_adopt - take over what another run of the same vector keeps between operations.
  *
  * Neither is under way; `from` is then only good to be disposed of. A model that is cut
- * otherwise begins anew.
+ * otherwise begins anew. What a rank holds back of the means that it finishes counts for all
+ * `ranks`: in another schedule it is of its contribution, and the other way round.
  */
-void trib_run_adopt(struct trib_run *run, struct trib_run *from);
+void trib_run_adopt(struct trib_run *run, struct trib_run *from, int ranks);
 
 #endif

@@ -120,6 +120,7 @@ struct trib_recv_lane {
     uint32_t next;     /* position of the next frame to look at, from 0 */
     uint32_t arrived;  /* counted by events; without load/store reach */
     uint32_t returned; /* last credit given */
+    uint32_t skip;     /* frames to come that nobody awaits any more: see quorum.h */
     bool owed;         /* the transport was full: credits are still to be returned */
     uint8_t *slots;
 };
@@ -169,6 +170,8 @@ struct trib_link {
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
     struct trib_carry carry[TRIB_LANES];
+    struct trib_out *out; /* results to be sent before all others: see quorum.h */
+    uint32_t out_frames;  /* of them, in all */
     uint32_t carrying; /* writes out of the caller's memory that are not done */
     _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */

@@ -26,6 +26,7 @@ libpipeline_la_SOURCES = \
 	pipeline/prepare.c \
 	pipeline/program.c \
 	pipeline/program.h \
+	pipeline/quorum.c pipeline/quorum.h \
 	pipeline/schedule.c \
 	pipeline/schedule.h \
 	pipeline/share.c \

@@ -26,7 +26,8 @@ uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
     bool in_recv = !run->no_result;
 
     if (run->serves)
-        return run->scratch_value + c->index % run->desc.n_chunks * run->desc.piece * size;
+        return run->scratch_value +
+               c->index % (run->value_rounds * run->desc.n_chunks) * run->desc.piece * size;
     if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
         in_recv = c->n == 0 || (c->first >= run->recv_first &&
                                 c->first - run->recv_first < run->desc.count);
@@ -44,6 +45,28 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
     if (!view->base || lo < view->lo || lo + c->n * run->desc.element > view->hi)
         return NULL;
     return view->base + lo;
+}
+
+/* Where a result for this peer is to be stored: in its receive buffer. What a service opens
+ * is its own results: below. */
+static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_edge *edge, const struct trib_chunk *c)
+{
+    return edge->peer < e->ranks ? peer_at(run, &edge->peer_recv, c) : NULL;
+}
+
+/* The value of a chunk at a service, which has opened the places of some rounds: see
+ * trib_run_value. */
+static const uint8_t *value_at(const struct trib_run *run, const struct trib_view *view,
+                               const struct trib_chunk *c)
+{
+    const size_t place = run->desc.piece * run->desc.element;
+    const size_t round = place * run->desc.n_chunks;
+
+    if (!view->base || !round || (view->hi - view->lo) / round == 0)
+        return NULL;
+    const size_t places = (view->hi - view->lo) / round * run->desc.n_chunks;
+    return view->base + view->lo + c->index % places * place;
 }
 
 /* Is this chunk of it to be written to? */
@@ -69,6 +92,8 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
     if (cell->frame.kind != TRIB_FRAME_REF)
         return NULL;
     bool recv = cell->frame.source == TRIB_SOURCE_RECV;
+    if (recv && edge->peer >= e->ranks)
+        return value_at(run, &edge->peer_recv, c);
     return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
 }
 
@@ -93,7 +118,7 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
     const struct trib_edge *edge = &run->program.edges[t->edge];
     bool own = t->flags & TRIB_TASK_OWN, final = t->flags & TRIB_TASK_FINAL;
     const struct trib_ref *ref = own ? &run->open.send : &run->open.recv;
-    bool in_scratch = run->scratch_value && !own &&
+    bool in_scratch = run->scratch_value && !run->values_read && !own &&
                       trib_run_value(run, c) >= run->scratch_value;
 
     if (t->placed & round_bit(t->done))
@@ -104,7 +129,7 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
     if (run->desc.zero_copy && c->n && !in_scratch && ref->blob.len &&
         (final || (t->flags & TRIB_TASK_STABLE)))
         return READ_IN_PLACE;
-    if (c->n && final && peer_at(run, &edge->peer_recv, c))
+    if (c->n && final && stored_at(e, run, edge, c))
         return STORED_IN_PLACE;
     return THROUGH_SLOT;
 }
@@ -210,7 +235,7 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
         if (way == WRITTEN_IN_PLACE)
             fill_carry(e, run, t, c, way);
         if (way == STORED_IN_PLACE) {
-            e->kernels->copy_stream(peer_at(run, &edge->peer_recv, c), src, bytes);
+            e->kernels->copy_stream(stored_at(e, run, edge, c), src, bytes);
             e->stats.copied_bytes += bytes;
         }
         t->placed &= ~round_bit(t->done);
@@ -302,7 +327,9 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
     const struct trib_edge *edge = &run->program.edges[send->edge];
     struct trib_link *l = &e->links[edge->peer];
 
-    if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || run->open.recv.blob.len ||
+    bool read = run->open.recv.blob.len && (!run->serves || send->flags & TRIB_TASK_FINAL);
+
+    if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || read ||
         l->send[send->lane].next != trib_send_turn(&run->program, send, round) ||
         !trib_link_can_send(l, send->lane, bytes))
         return NULL;
@@ -323,8 +350,8 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
         if (f->kind != TRIB_TASK_SEND || f->chunk != t->chunk || f->dep != me ||
             t->done - f->done >= PLACED_ROUNDS)
             continue;
-        uint8_t *place = f->flags & TRIB_TASK_FINAL
-                             ? peer_at(run, &p->edges[f->edge].peer_recv, c)
+        uint8_t *place = f->flags & TRIB_TASK_FINAL && !run->values_read
+                             ? stored_at(e, run, &p->edges[f->edge], c)
                              : NULL;
         if (place)
             f->placed |= round_bit(t->done);
@@ -335,6 +362,17 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
             continue;
         r->dst[r->n_dst++] = place;
     }
+}
+
+/*
+ * In place the lines were just read: storing around the cache costs twice. Those of a service's
+ * results peers have read since they were written last: to have them back costs more than both.
+ */
+static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
+{
+    if (run->serves)
+        return run->values_read && t->flags & TRIB_TASK_FINISH;
+    return run->desc.stream && run->own != run->recv;
 }
 
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
@@ -368,8 +406,7 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         .dst[0] = value,
         .n_dst = 1,
         .ranks = t->flags & TRIB_TASK_MEAN ? e->ranks : 0,
-        /* In place the lines were just read: storing around the cache costs twice. */
-        .stream = run->desc.stream && run->own != run->recv,
+        .stream = goes_around_cache(run, t),
     };
     if (c->n) {
         add_places(e, run, t, c, &r);

@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "pipeline/ahead.h"
 #include "pipeline/keep.h"
+#include "pipeline/quorum.h"
 #include "pipeline/share.h"
 
 static uint32_t codec_flags(const struct trib_run *run)
@@ -35,7 +36,8 @@ bool trib_coded_linear(const struct trib_run *run)
     bool sums =
         coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
 
-    return run->desc.codec && sums && (codec_flags(run) & TRIB_CODEC_LINEAR);
+    return run->desc.codec && sums && (codec_flags(run) & TRIB_CODEC_LINEAR) &&
+           !(codec_flags(run) & TRIB_CODEC_IDENTITY);
 }
 
 /* n elements at p as float32: in place where they are that, else staged. */
@@ -215,6 +217,14 @@ enum trib_own_use trib_coded_own_use(const struct trib_run *run, const struct tr
     return TRIB_OWN_UNUSED;
 }
 
+static const float *own_or_kept(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_chunk *c)
+{
+    const float *kept = trib_share_kept(run, c);
+
+    return kept ? kept : trib_own_f32(e, run, c);
+}
+
 struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, const struct trib_chunk *c,
                                   bool final)
@@ -224,9 +234,7 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
     if (s->round == t->done + 1)
         return s;
     if (!trib_ahead_take(e, run, t, &s->bytes, &s->len)) {
-        const float *x = trib_share_kept(run, c);
-        if (!x)
-            x = trib_own_f32(e, run, c);
+        const float *x = own_or_kept(e, run, c);
         bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
         s->len =
             encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
@@ -255,7 +263,7 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     } else if (own && trib_ahead_take(e, run, t, &run->word, &len)) {
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->word, len);
     } else {
-        const float *x = own ? trib_own_f32(e, run, c) : partial_f32(e, run, c);
+        const float *x = own ? own_or_kept(e, run, c) : partial_f32(e, run, c);
         bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
         len = encode(e, run, c, x, exact, WITH_FEEDBACK, payload);
         if (len <= l->small)
@@ -328,6 +336,8 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     for (uint32_t i = 0; i < t->n_members && st == TRIB_OK; i++) {
         struct trib_member *m = &p->members[t->member + i];
         int peer = p->edges[m->edge].peer;
+        if (!trib_quorum_counts(run, peer))
+            continue;
         if (own_due && peer > e->rank) {
             st = merge_own(e, run, t, c, first);
             own_due = first = false;
@@ -388,7 +398,7 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
                                 .dst = {run->acc},
                                 .n_dst = 1,
                                 .n = c->n,
-                                .ranks = e->ranks};
+                                .ranks = trib_quorum_contributors(e, run)};
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
     }
     struct trib_store *s = &run->stores[t->chunk];
@@ -424,6 +434,11 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
         memcpy(s->bytes, word, len);
         s->len = len;
         s->round = t->done + 1;
+    }
+    if (run->quorum) {
+        trib_status_t st = trib_quorum_result(e, run, c, word, &len);
+        if (st != TRIB_OK)
+            return st;
     }
     return trib_coded_value(e, run, c, word, len);
 }

@@ -7,23 +7,33 @@
 #include "pipeline/ahead.h"
 #include "pipeline/engine.h"
 #include "pipeline/keep.h"
+#include "pipeline/quorum.h"
 #include "pipeline/share.h"
 
-/* A SEND takes its word from the store if the same word has another use. */
+/* Does u take the word that a SEND has of the own contribution, too? */
+static bool same_word(const struct trib_task *u, bool linear)
+{
+    if (u->kind == TRIB_TASK_SEND)
+        return u->flags & TRIB_TASK_OWN;
+    return u->flags & TRIB_TASK_OWN_SENT ||
+           (linear && (u->kind == TRIB_TASK_REDUCE || u->kind == TRIB_TASK_COPY));
+}
+
+/* A SEND takes its word from the store if the same word has another use, as sums of words that
+ * add have; else it is made where it is sent from. */
 static void mark_stored(struct trib_program *p, bool linear)
 {
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         struct trib_task *t = &p->tasks[i];
         if (t->kind != TRIB_TASK_SEND)
             continue;
-        if (linear || t->flags & (TRIB_TASK_FINAL | TRIB_TASK_FORWARD))
+        if (t->flags & (TRIB_TASK_FINAL | TRIB_TASK_FORWARD) ||
+            (linear && !(t->flags & TRIB_TASK_OWN)))
             t->flags |= TRIB_TASK_STORED;
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
-            bool same_word = u->kind == TRIB_TASK_SEND
-                                 ? u->flags & t->flags & TRIB_TASK_OWN
-                                 : u->flags & TRIB_TASK_OWN_SENT;
-            if (i != j && u->chunk == t->chunk && (t->flags & TRIB_TASK_OWN) && same_word)
+            if (i != j && u->chunk == t->chunk && (t->flags & TRIB_TASK_OWN) &&
+                same_word(u, linear))
                 t->flags |= TRIB_TASK_STORED;
         }
     }
@@ -55,15 +65,53 @@ static trib_status_t prepare_codec(struct trib_run *run)
     return TRIB_OK;
 }
 
-/* Sums of chunks that end up elsewhere need a place of their own. A service has one for each
- * chunk of a round, which the next round takes over: see trib_run_value. */
+static bool some_mapped(const struct trib_engine *e, const struct trib_run *run)
+{
+    for (uint32_t i = 0; i < run->program.n_edges; i++)
+        if (e->links[run->program.edges[i].peer].mapped)
+            return true;
+    return false;
+}
+
+/* Too small, they are made anew, at least twice as large; runs that have the old ones keep
+ * them. Where there is no such memory results go through slots. */
+static void grow_values(struct trib_engine *e, size_t bytes)
+{
+    size_t more = bytes > 2 * e->values.bytes ? bytes : 2 * e->values.bytes;
+    void *base;
+
+    if (bytes <= e->values.bytes)
+        return;
+    if (trib_memory_alloc(&e->memories, more, &base) == TRIB_OK)
+        e->values = (struct trib_values){base, more};
+    else
+        trib_error_clear(e->err);
+}
+
+/*
+ * A service has a place for each chunk of a round, which the next round takes over: see
+ * trib_run_value. Of large dense chunks it has a window of rounds, where peers read them.
+ */
+static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const size_t round = d->n_chunks * d->piece * d->element;
+
+    if (d->zero_copy && some_mapped(e, run)) {
+        grow_values(e, e->arena.window * round);
+        run->values_read = e->values.bytes >= e->arena.window * round;
+    }
+    run->value_rounds = run->values_read ? e->arena.window : 1;
+    run->scratch_value = run->values_read ? e->values.base : malloc(round + 64);
+    return run->scratch_value ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+}
+
+/* Sums of chunks that end up elsewhere need a place of their own. */
 static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    if (run->serves) {
-        run->scratch_value = malloc(d->n_chunks * d->piece * d->element + 64);
-        return run->scratch_value ? TRIB_OK : TRIB_ERR_NO_MEMORY;
-    }
+    if (run->serves)
+        return prepare_values(e, run);
     bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
                    (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
 
@@ -118,8 +166,10 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         st = prepare_scratch(e, run);
     if (st == TRIB_OK && run->desc.codec)
         st = prepare_codec(run);
+    if (st == TRIB_OK && run->desc.quorum.need)
+        st = trib_quorum_prepare(e, run);
     if (st == TRIB_OK)
-        st = trib_keep_prepare(run);
+        st = trib_keep_prepare(e->kernels, run);
     if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE && !run->serves) {
         run->unfed = calloc((size_t)trib_run_rounds(run) * run->desc.n_chunks, sizeof(*run->unfed));
         if (!run->unfed)
@@ -146,8 +196,10 @@ void trib_run_dispose(struct trib_run *run)
     free(run->codec_scratch);
     trib_ahead_dispose(run);
     trib_keep_dispose(run);
+    trib_quorum_dispose(run);
     trib_feedback_dispose(run);
-    free(run->scratch_value);
+    if (!run->values_read)
+        free(run->scratch_value);
     free(run->sources);
     free((void *)run->unfed);
     trib_program_free(&run->program);

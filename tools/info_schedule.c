@@ -55,10 +55,12 @@ static bool read_options(int argc, char **argv, trib_schedule_opts_t *opts)
                 return false;
             *(per_host ? &opts->ranks_per_host : &opts->leaders) = (int)n;
             i++;
+        } else if (strcmp(argv[i], "--service") == 0 && i + 1 < argc) {
+            opts->service = argv[++i];
         } else {
             fprintf(stderr,
                     "trib-info: '%s' does not go with --schedule, which has --per-host RANKS, "
-                    "--leaders RANKS and --dot\n",
+                    "--leaders RANKS, --service SERVICES and --dot\n",
                     argv[i]);
             return false;
         }

@@ -144,7 +144,7 @@ static const char *take_option(int key, const char *value, struct run_options *o
     case 'n':
         return parse_int(value, 1, RUN_RANKS_MAX, &o->ranks)
                    ? NULL
-                   : "--ranks must be a number from 1 to 4096";
+                   : "-n, --ranks must be a number from 1 to 4096";
     case KEY_PREFIX:
         o->prefix = true;
         return NULL;

@@ -8,6 +8,7 @@
 enum {
     LOOK_MS = 25, /* between two looks into /proc */
     CLIP_LOOKS = 4,
+    CLIP_PART = 2, /* of the time-out: it takes more looks than that, however late they are */
 };
 
 void trib_watch_begin(struct trib_watch *w, const struct trib_watch_opts *opts)
@@ -51,12 +52,24 @@ uint64_t trib_watch_due(uint64_t *last)
     if (elapsed < step)
         return 0;
     *last = now;
-    return elapsed < CLIP_LOOKS * step ? elapsed : CLIP_LOOKS * step;
+    return elapsed;
+}
+
+/* A busy machine gives this process a look only now and then: those count, but no single one
+ * for all of the time before it, in which this process may have been stopped itself. */
+static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
+{
+    const uint64_t looks = CLIP_LOOKS * LOOK_MS * UINT64_C(1000000);
+    const uint64_t part = stop_timeout_ns / CLIP_PART;
+    const uint64_t most = part > looks ? part : looks;
+
+    return elapsed < most ? elapsed : most;
 }
 
 static bool look(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
                  size_t bytes)
 {
+    const uint64_t stop_timeout_ns = (uint64_t)stop_timeout_ms * 1000000u;
     enum trib_process_state state = trib_process_watch_look(&w->process);
 
     if (state == TRIB_PROCESS_DEAD) {
@@ -64,10 +77,10 @@ static bool look(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *
         return true;
     }
     if (state == TRIB_PROCESS_STOPPED)
-        w->stopped_ns += w->stopped_ns ? due : 1;
+        w->stopped_ns += w->stopped_ns ? clip(due, stop_timeout_ns) : 1;
     else
         w->stopped_ns = 0;
-    if (w->stopped_ns < (uint64_t)stop_timeout_ms * 1000000u)
+    if (w->stopped_ns < stop_timeout_ns)
         return false;
     snprintf(why, bytes, "process %d has been stopped for %.1f s", w->process.who.pid,
              (double)w->stopped_ns / 1e9);

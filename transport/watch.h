@@ -42,16 +42,16 @@ void trib_watch_free(struct trib_watch *w);
  * trib_watch_due - the time for which the next looks into /proc stand, in ns.
  *
  * last     when it was asked last, by trib_now_ns; is set
- * returns  0: it is too early for a look. Of a long time only a part counts, in which
- *          somebody watched: a job that was suspended as a whole and goes on must not
- *          find all its peers lost
+ * returns  0: it is too early for a look
  */
 uint64_t trib_watch_due(uint64_t *last);
 
 /**
  * trib_watch_lost - has the peer died, been stopped or been silent for too long?
  *
- * due      of trib_watch_due; 0: no look into /proc
+ * due      of trib_watch_due; 0: no look into /proc. Of a long time only a part counts, in
+ *          which somebody watched: a job that was suspended as a whole and goes on must not
+ *          find all its peers lost
  * why      then receives a clause
  */
 bool trib_watch_lost(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,

@@ -44,12 +44,13 @@ static void take_added(struct lane *lane)
     pthread_mutex_unlock(&lane->mutex);
 }
 
-/* Those that end, and those that drain and have nothing under way. */
+/* Those that end or have failed, and those that drain and have nothing under way. */
 static bool is_over(const struct node *n)
 {
     const bool busy = n->channel->engine.head && !n->channel->engine.failed;
 
-    return atomic_load(&n->ending) || (atomic_load(&n->draining) && !busy);
+    return atomic_load(&n->ending) || atomic_load(&n->state) == NODE_FAILED ||
+           (atomic_load(&n->draining) && !busy);
 }
 
 static void dispose_ended(struct lane *lane)
@@ -86,15 +87,16 @@ static bool serve(struct lane *lane)
     while ((member = trib_turns_next(&lane->share, &budget))) {
         struct node *n = node_of(member);
         const uint64_t before = n->channel->engine.stats.wire_bytes, begin = trib_now_ns();
-        uint64_t used = 0;
-        bool more = true, moved_it = false;
+        uint64_t used = 0, end = begin;
+        bool more = true;
         while (more && used < budget) {
             more = node_step(n);
-            moved_it |= more;
+            if (more)
+                end = trib_now_ns();
             used = n->channel->engine.stats.wire_bytes - before;
         }
-        watch_turn(n->watch, &n->channel->engine, begin, moved_it);
-        moved |= moved_it;
+        watch_turn(n->watch, &n->channel->engine, begin, end);
+        moved |= end != begin;
         trib_turns_used(&lane->share, used, more);
     }
     return moved;
@@ -117,7 +119,7 @@ static void sleep_for_work(struct lane *lane)
     for (struct node *n = lane->nodes; n; n = n->next) {
         const uint64_t begin = trib_now_ns();
         const bool moved_it = node_step(n);
-        watch_turn(n->watch, &n->channel->engine, begin, moved_it);
+        watch_turn(n->watch, &n->channel->engine, begin, moved_it ? trib_now_ns() : begin);
         moved |= moved_it;
     }
     (void)poll(fds, n_fds, moved ? 0 : SLEEP_MS);

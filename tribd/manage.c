@@ -72,8 +72,12 @@ static trib_status_t listen_at(struct manage *m, struct trib_error *err)
     /* Before it has a name: at no moment can another open it. */
     if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
         bind(fd, (const struct sockaddr *)&m->address, sizeof(m->address)) != 0) {
-        st = trib_fail(err, TRIB_ERR_CONFIG, "socket: cannot listen at %s: %m",
-                       m->address.sun_path);
+        const char *cure = errno == ENOENT   ? ": make its folder"
+                           : errno == EROFS  ? ": tribd.service may write in /run/tribd alone"
+                           : errno == EACCES ? ": choose a folder of tribd's user"
+                                             : "";
+        st = trib_fail(err, TRIB_ERR_BOOT, "socket: cannot listen at %s: %m%s",
+                       m->address.sun_path, cure);
         if (fd >= 0)
             close(fd);
         return st;

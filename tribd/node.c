@@ -2,6 +2,7 @@
 #include "tribd/node.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,10 @@
 #include "core/service_tree.h"
 #include "tribd/lane.h"
 
+/* A stopped peer is lost after so long, unless TRIB_STOP_TIMEOUT_MS says otherwise: what it has
+ * here shall be free in 5 s, also on a busy machine, which sees late that it is stopped. */
+enum { STOP_MS = 2000 };
+
 static void wake_server(int fd)
 {
     const uint64_t one = 1;
@@ -20,13 +25,17 @@ static void wake_server(int fd)
     (void)!write(fd, &one, sizeof(one));
 }
 
-/* Once it is GONE the server may free it: nothing of it is read behind the store. */
+/* Once it is GONE the server may free it, and end: nothing of either is used behind the store.
+ * Without a descriptor to spare the server sees it at its next tick. */
 static void set_state(struct node *n, enum node_state state)
 {
-    const int fd = n->wake_fd;
+    const int fd = fcntl(n->wake_fd, F_DUPFD_CLOEXEC, 0);
 
     atomic_store(&n->state, state);
+    if (fd < 0)
+        return;
     wake_server(fd);
+    close(fd);
 }
 
 /* Settings of strangers ------------------------------------------------------------------- */
@@ -83,7 +92,10 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
         text += len + strspn(text + len, " ");
     }
     list[at] = 0;
-    return trib_config_load(&n->cfg, list, &n->log, err);
+    st = trib_config_load(&n->cfg, list, &n->log, err);
+    if (n->cfg.origin[TRIB_CONFIG_ROW_stop_timeout_ms] == TRIB_ORIGIN_DEFAULT)
+        n->cfg.stop_timeout_ms = STOP_MS;
+    return st;
 }
 
 /* Where it stands above the ranks. */
@@ -320,9 +332,11 @@ trib_status_t node_announce(struct node *n, uint32_t number, const char *text)
     return TRIB_OK;
 }
 
-void node_end(struct node *n)
+void node_end(struct node *n, const char *say)
 {
     pthread_mutex_lock(&n->mutex);
+    if (say)
+        snprintf(n->told, sizeof(n->told), "%s", say);
     atomic_store(&n->ending, true);
     pthread_cond_signal(&n->met);
     pthread_mutex_unlock(&n->mutex);
@@ -391,10 +405,29 @@ bool node_step(struct node *n)
     return true;
 }
 
+/* To all ranks: of what rank 0 hears on its control connection the others hear nothing. */
+static void tell_ranks(struct node *n, const char *why)
+{
+    struct trib_engine *e = &n->channel->engine;
+    char text[400];
+
+    snprintf(text, sizeof(text), "the service on host %.63s: %.300s", e->peers[e->rank].host,
+             why);
+    trib_engine_fail(e, TRIB_ERR_ABORTED, text);
+}
+
 void node_dispose(struct node *n)
 {
-    if (!n->why[0])
-        snprintf(n->why, sizeof(n->why), "this service was told to end");
+    char told[sizeof(n->told)];
+
+    pthread_mutex_lock(&n->mutex);
+    memcpy(told, n->told, sizeof(told));
+    pthread_mutex_unlock(&n->mutex);
+    if (!n->why[0] && (told[0] || !atomic_load(&n->ending)))
+        snprintf(n->why, sizeof(n->why), "%s",
+                 told[0] ? told : "this service was told to end");
+    if (n->why[0] && (told[0] || atomic_load(&n->draining)))
+        tell_ranks(n, n->why);
     trib_channel_dispose(n->channel);
     n->channel = NULL;
     set_state(n, NODE_GONE);

@@ -27,7 +27,7 @@ struct lane;
 enum node_state {
     NODE_MEETS,  /* its ranks, on a thread of its own */
     NODE_SERVES, /* on a lane */
-    NODE_FAILED, /* on a lane, to be ended: `why` says why */
+    NODE_FAILED, /* on a lane, which disposes of it next: `why` says why */
     NODE_GONE,   /* nobody uses it any more: node_free */
 };
 
@@ -67,6 +67,7 @@ struct node {
     uint32_t n_given;
     bool sent; /* this node's own blob has gone to rank 0 */
     struct node_announcement *first, *last;
+    char told[256]; /* to its ranks when it ends; "": nothing */
 };
 
 struct node_opts {
@@ -109,8 +110,12 @@ bool node_give(struct node *n, const struct trib_control_blobs *blobs);
 /** node_announce - a plan of rank 0's; TRIB_ERR_NO_MEMORY. */
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text);
 
-/** node_end - whatever it does; it will be GONE. */
-void node_end(struct node *n);
+/**
+ * node_end - whatever it does; it will be GONE.
+ *
+ * say       its ranks are told that this is why; NULL: they have left, or know it
+ */
+void node_end(struct node *n, const char *say);
 
 /** node_drain - end it between two operations. */
 void node_drain(struct node *n);
@@ -118,7 +123,7 @@ void node_drain(struct node *n);
 /** node_step - of its lane: what it can do now; false: nothing. */
 bool node_step(struct node *n);
 
-/** node_dispose - of its lane: it is ending; then it is GONE. */
+/** node_dispose - of its lane: it is ending, or has failed; then it is GONE. */
 void node_dispose(struct node *n);
 
 #endif

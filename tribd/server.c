@@ -36,7 +36,7 @@ static void publish(struct server *s)
 }
 
 /* The end of the conversation; the node, if any, ends, and then the client is gone. */
-static void hang_up(struct server *s, struct client *c)
+static void hang_up_saying(struct server *s, struct client *c, const char *say)
 {
     trib_session_free(c->session);
     c->session = NULL;
@@ -44,11 +44,16 @@ static void hang_up(struct server *s, struct client *c)
         event(s, TRIB_SERVICE_COUNTS_LOST);
     c->left = true;
     if (c->node)
-        node_end(c->node);
+        node_end(c->node, say);
     if (c->job)
         (void)trib_jobs_end(s->jobs, trib_now_ns(), c->job,
                             trib_now_ns() + (uint64_t)RECLAIM_MS * 1000000);
     publish(s);
+}
+
+static void hang_up(struct server *s, struct client *c)
+{
+    hang_up_saying(s, c, NULL);
 }
 
 static void refuse(struct server *s, struct client *c, const char *why)
@@ -237,9 +242,20 @@ static void step_client(struct server *s, struct client *c)
         return;
     if (!c->proven)
         event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s",
-             c->join.job[0] ? c->join.job : "?", trib_error_text(&c->err));
+    const bool named = c->join.job[0];
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s", named ? "job " : "", c->join.job,
+             named ? ": " : "", trib_error_text(&c->err));
     hang_up(s, c);
+}
+
+/* Its node lives no more. */
+static void free_slots(struct server *s, struct client *c)
+{
+    if (!c->job || c->freed)
+        return;
+    c->freed = true;
+    (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
+    publish(s);
 }
 
 static void step_node(struct server *s, struct client *c)
@@ -251,14 +267,20 @@ static void step_node(struct server *s, struct client *c)
         trib_session_send(c->session, &m) != TRIB_OK)
         hang_up(s, c);
     const int state = atomic_load(&c->node->state);
+    const bool told = s->draining && state == NODE_GONE;
+    if (told && c->node->why[0] && !c->said) { /* its job may have left by now: it was told, too */
+        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s", c->join.job, c->node->why);
+        c->said = true;
+    }
     if (!c->session || (state != NODE_FAILED && state != NODE_GONE))
         return;
-    const bool told = s->draining && state == NODE_GONE;
+    if (state == NODE_GONE)
+        free_slots(s, c); /* they do not wait for a goodbye */
     if (!c->over_by)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
     if (told || trib_deadline_passed(c->over_by)) {
-        trib_log(&s->log, told ? TRIB_LOG_INFO : TRIB_LOG_WARN, "tribd", "job %s: %s",
-                 c->join.job, c->node->why);
+        if (!told)
+            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
         hang_up(s, c);
     }
@@ -276,7 +298,7 @@ static void free_client(struct server *s, struct client *c)
         node_free(c->node);
     who_drop(c->who);
     free(c->tree);
-    if (c->job)
+    if (c->job && !c->freed)
         (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
     if (c->join.job[0])
         trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone", c->join.job);
@@ -433,17 +455,24 @@ static struct client *named(struct server *s, const char *what, char *say, size_
     return n == 1 ? found : NULL;
 }
 
+/* "JOB", or "JOB WHY": names of jobs have no blanks. */
 static bool kick(struct server *s, const char *what, char *say, size_t bytes)
 {
-    struct client *c = named(s, what, say, bytes);
+    char name[MANAGE_LINE], text[MANAGE_LINE + 80];
+    const size_t n = strcspn(what, " ");
+    const char *why = what + n + strspn(what + n, " ");
 
+    snprintf(name, sizeof(name), "%.*s", (int)n, what);
+    struct client *c = named(s, name, say, bytes);
     if (!c)
         return false;
     snprintf(say, bytes, "job %s was ended; its ranks go on without the service", c->join.job);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked", c->join.job);
-    (void)trib_session_end(c->session, TRIB_ERR_ABORTED,
-                           "who runs the service has ended the job there (tribctl kick)");
-    hang_up(s, c);
+    snprintf(text, sizeof(text), "its operator has ended the job there (tribctl kick)%s%s",
+             why[0] ? ": " : "", why);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked%s%s", c->join.job,
+             why[0] ? ": " : "", why);
+    (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
+    hang_up_saying(s, c, text);
     return true;
 }
 

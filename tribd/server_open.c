@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a server comes up: listen, count, let watch, start the threads that sum. */
+#include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 
 #include "base/time.h"
 #include "boot/tcp_net.h"
+#include "core/comm.h"
 #include "tribd/server_parts.h"
 
 static trib_status_t parse_addresses(const struct settings *t,
@@ -23,12 +26,37 @@ static trib_status_t parse_addresses(const struct settings *t,
             return trib_fail(err, TRIB_ERR_CONFIG, "listen: more than %d addresses",
                              LISTENERS_MAX);
         if (!trib_tcp_root_parse(a, &roots[n++]))
-            return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port", a);
+            return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port, such as *:4700, with "
+                             "a port of 1 to 65535",
+                             a);
     }
     *n_out = n;
     return n ? TRIB_OK
              : trib_fail(err, TRIB_ERR_CONFIG,
                          "listen is empty: no job could find this service");
+}
+
+static const char *cure_of(int error)
+{
+    return error == EADDRINUSE      ? ": another program has that port (ss -ltnp shows which)"
+           : error == EADDRNOTAVAIL ? ": it is none of this host's (ip address shows these)"
+           : error == EACCES        ? ": ports below 1024 are for root"
+                                    : "";
+}
+
+/* Addresses of a name, and no others: the ranks' own way (trib_tcp_bind) takes all of the host,
+ * as an operator who names a network does not want. */
+static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error *err,
+                             struct addrinfo **out)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICSERV};
+    const int failed = getaddrinfo(root->host, root->port, &hints, out);
+
+    return failed ? trib_fail(err, TRIB_ERR_CONFIG, "listen: %s cannot be resolved: %s",
+                              root->host, gai_strerror(failed))
+                  : TRIB_OK;
 }
 
 static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *root,
@@ -38,8 +66,8 @@ static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *roo
 
     const int error = trib_tcp_bind(root, fds, &n);
     if (error)
-        return trib_fail(err, TRIB_ERR_BOOT, "cannot listen at %s:%s: %s", root->host,
-                         root->port, strerror(error));
+        return trib_fail(err, TRIB_ERR_BOOT, "listen: cannot listen at %s:%s: %s%s", root->host,
+                         root->port, strerror(error), cure_of(error));
     for (int i = 0; i < n; i++) {
         if (s->n_listeners < LISTENERS_MAX)
             s->listeners[s->n_listeners++] = fds[i];
@@ -49,6 +77,39 @@ static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *roo
     return TRIB_OK;
 }
 
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+static trib_status_t listen_by_name(struct server *s, const struct trib_tcp_root *root,
+                                    struct trib_error *err)
+{
+    struct addrinfo *list;
+    bool reached = strcmp(root->host, "localhost") == 0;
+
+    if (strcmp(root->host, "*") == 0)
+        return listen_at(s, root, err);
+    trib_status_t st = resolve(root, err, &list);
+    if (st != TRIB_OK)
+        return st;
+    for (const struct addrinfo *a = list; a && st == TRIB_OK; a = a->ai_next) {
+        struct trib_tcp_root at = *root;
+        if (getnameinfo(a->ai_addr, a->ai_addrlen, at.host, sizeof(at.host), NULL, 0,
+                        NI_NUMERICHOST))
+            continue;
+        reached |= strcmp(at.host, root->host) == 0 || !is_loopback(at.host);
+        st = listen_at(s, &at, err);
+    }
+    freeaddrinfo(list);
+    if (st == TRIB_OK && !reached)
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "listen: %s is an address of the loopback interface here (/etc/hosts?): jobs of "
+                 "other hosts do not find it; write an address, or *",
+                 root->host);
+    return st;
+}
+
 static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
 {
     struct trib_tcp_root roots[LISTENERS_MAX];
@@ -56,7 +117,7 @@ static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
 
     trib_status_t st = parse_addresses(&s->settings, roots, &n, err);
     for (int i = 0; i < n && st == TRIB_OK; i++)
-        st = listen_at(s, &roots[i], err);
+        st = listen_by_name(s, &roots[i], err);
     return st;
 }
 
@@ -108,7 +169,7 @@ static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *
 {
     return trib_tcp_root_parse(t->http, out)
                ? TRIB_OK
-               : trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port", t->http);
+               : trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port, such as 127.0.0.1:4780", t->http);
 }
 
 static trib_status_t open_http(struct server *s, struct trib_error *err)
@@ -141,14 +202,54 @@ static trib_status_t start_lanes(struct server *s, struct trib_error *err)
     return st;
 }
 
+/* TRIB_* variables that hold for all jobs here. */
+static trib_status_t check_variables(struct trib_error *err)
+{
+    struct trib_config_faults *faults = calloc(1, sizeof(*faults));
+    struct trib_config cfg;
+    trib_status_t st = TRIB_OK;
+
+    if (!faults)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for settings");
+    trib_config_examine(&cfg, NULL, faults);
+    if (!trib_settings_check(&cfg, faults)) {
+        const char *sentence = faults->other;
+        for (int i = 0; i < TRIB_CONFIG_ROWS && !sentence[0]; i++)
+            sentence = faults->row[i];
+        st = trib_fail(err, TRIB_ERR_CONFIG, "of its TRIB_* variables: %s", sentence);
+    }
+    free(faults);
+    return st;
+}
+
+static trib_status_t check_addresses(const struct trib_tcp_root *roots, int n,
+                                     struct trib_error *err)
+{
+    trib_status_t st = TRIB_OK;
+
+    for (int i = 0; i < n && st == TRIB_OK; i++) {
+        struct addrinfo *list = NULL;
+        if (strcmp(roots[i].host, "*") == 0)
+            continue;
+        st = resolve(&roots[i], err, &list);
+        if (list)
+            freeaddrinfo(list);
+    }
+    return st;
+}
+
 trib_status_t server_check(const struct settings *t, struct trib_error *err)
 {
     struct trib_tcp_root roots[LISTENERS_MAX];
     struct trib_jobs *jobs = NULL;
     struct who *who = NULL;
-    int n;
+    int n = 0;
 
     trib_status_t st = parse_addresses(t, roots, &n, err);
+    if (st == TRIB_OK)
+        st = check_addresses(roots, n, err);
+    if (st == TRIB_OK)
+        st = check_variables(err);
     if (st == TRIB_OK && t->http[0])
         st = parse_http(t, roots, err);
     if (st == TRIB_OK)
@@ -179,7 +280,9 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
     s->settings = *settings;
     s->log = *log;
     s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    trib_status_t st = who_open(&s->settings, err, &s->who);
+    trib_status_t st = check_variables(err);
+    if (st == TRIB_OK)
+        st = who_open(&s->settings, err, &s->who);
     if (st == TRIB_OK)
         st = open_jobs(s, err);
     if (st == TRIB_OK)

@@ -39,6 +39,8 @@ struct client {
     bool proven; /* who it is */
     bool asked;
     bool left; /* it said goodbye, was refused, or is known to be lost */
+    bool freed; /* jobs has its slots back */
+    bool said;  /* why its node has ended, in the log */
 };
 
 struct server {

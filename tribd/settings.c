@@ -33,6 +33,8 @@ static const struct row rows[] = {
 #undef X
 };
 
+#define PREFIX "TRIBD_"
+
 enum {
     ROWS = sizeof(rows) / sizeof(*rows),
     LINE_CHARACTERS = 197, /* of inih, as it is built everywhere */
@@ -41,8 +43,8 @@ enum {
 struct source {
     struct settings *settings;
     struct trib_error *err;
-    trib_status_t status;
     const char *file;
+    char wrong[240]; /* with its first line that is no good, or "" */
     bool seen[ROWS]; /* in the file */
 };
 
@@ -98,23 +100,20 @@ static int take_line(void *user, const char *section, const char *name, const ch
     char why[120];
 
     (void)section; /* sections are for people */
-    if (src->status != TRIB_OK)
+    if (src->wrong[0])
         return 0;
     if (!r) {
         const char *near = nearest(name);
-        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: there is no setting \"%s\"%s%s",
-                                src->file, name, near ? "; did you mean " : "",
-                                near ? near : "");
+        snprintf(src->wrong, sizeof(src->wrong), "there is no setting \"%.60s\"%s%s%s", name,
+                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     } else if (src->seen[r - rows]) { /* which a line that begins with a space is, too */
-        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %s is set twice", src->file,
-                                name);
+        snprintf(src->wrong, sizeof(src->wrong), "%s is set twice", name);
     } else if (!set(src->settings, r, value, why, sizeof(why))) {
-        src->status = trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %s = %.60s: it %s", src->file, name,
-                                value, why);
+        snprintf(src->wrong, sizeof(src->wrong), "%s = %.60s: it %s", name, value, why);
     } else {
         src->seen[r - rows] = true;
     }
-    return src->status == TRIB_OK;
+    return !src->wrong[0];
 }
 
 static trib_status_t load_file(struct source *src)
@@ -124,22 +123,55 @@ static trib_status_t load_file(struct source *src)
     if (!f)
         return trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %m", src->file);
     const int line = ini_parse_file(f, take_line, src);
+    const bool unread = ferror(f);
     fclose(f);
-    if (src->status == TRIB_OK && line)
+    if (unread)
+        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s cannot be read: it is a folder, or its "
+                         "disk fails", src->file);
+    if (line && src->wrong[0])
+        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s line %d: %s", src->file, line,
+                         src->wrong);
+    if (line)
         return trib_fail(src->err, TRIB_ERR_CONFIG,
                          "%s line %d is not \"name = value\", or longer than %d characters",
                          src->file, line, LINE_CHARACTERS);
-    return src->status;
+    return TRIB_OK;
+}
+
+static void variable_of(const struct row *r, char variable[64])
+{
+    size_t at = (size_t)snprintf(variable, 64, PREFIX);
+
+    for (const char *p = r->name; *p; p++)
+        variable[at++] = (char)toupper((unsigned char)*p);
+    variable[at] = 0;
+}
+
+void settings_unknown(void)
+{
+    char name[64], names[ROWS][64];
+    const char *list[ROWS];
+
+    for (int i = 0; i < ROWS; i++) {
+        variable_of(&rows[i], names[i]);
+        list[i] = names[i];
+    }
+    for (size_t at = 0; trib_config_environment_name(at, PREFIX, name, sizeof(name)); at++) {
+        bool known = !name[0];
+        for (int i = 0; i < ROWS; i++)
+            known |= strcmp(name, names[i]) == 0;
+        const char *near = known ? NULL : trib_text_nearest(name, list, ROWS);
+        if (!known)
+            fprintf(stderr, "tribd: warning: environment variable %s has no meaning%s%s%s\n", name,
+                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
 }
 
 static trib_status_t load_variables(struct source *src)
 {
     for (int i = 0; i < ROWS; i++) {
-        char variable[64] = "TRIBD_", why[120];
-        size_t at = strlen(variable);
-        for (const char *p = rows[i].name; *p; p++)
-            variable[at++] = (char)toupper((unsigned char)*p);
-        variable[at] = 0;
+        char variable[64], why[120];
+        variable_of(&rows[i], variable);
         const char *value = trib_config_environment(variable);
         if (value && !set(src->settings, &rows[i], value, why, sizeof(why)))
             return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%.60s: it %s", variable, value, why);

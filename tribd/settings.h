@@ -40,6 +40,9 @@ void settings_renew(struct settings *s, const struct settings *from, char *kept,
 /** settings_level - of `log`; false: there is no such level. */
 bool settings_level(const struct settings *s, trib_log_level_t *out);
 
+/** settings_unknown - say on standard error which TRIBD_* variables are none of these. */
+void settings_unknown(void);
+
 /** settings_help - a line for each, to standard output. */
 void settings_help(void);
 

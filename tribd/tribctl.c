@@ -19,14 +19,16 @@ enum { FAILED = 1, WRONG = 2 };
 
 static void print_help(void)
 {
-    puts("usage: tribctl [--config FILE] status|jobs|drain|kick JOB\n"
+    puts("usage: tribctl [--config FILE] status|jobs|drain|kick JOB [WHY]\n"
          "\n"
          "Shows what the tribd of this host does, and tells it what to do.\n"
          "\n"
          "  status    what it holds, has summed, and what became of its jobs\n"
          "  jobs      a line for each job\n"
          "  drain     no new jobs; it ends when those that run have left, drain_ms at most\n"
-         "  kick JOB  end a job there, by name or number; its ranks go on without the service\n"
+         "  kick JOB [WHY]\n"
+         "            end a job there, by name or number; its ranks are told so, and why, and go\n"
+         "            on without the service\n"
          "\n"
          "  --config FILE  that of tribd: status and jobs ask at its setting http, drain and\n"
          "                 kick at its socket. TRIBD_HTTP and TRIBD_SOCKET go before it\n"
@@ -199,7 +201,8 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
     return 0;
 }
 
-static int tell(const struct settings *s, const char *verb, const char *what)
+/* The line "VERB WHAT WHY". */
+static int tell(const struct settings *s, const char *verb, const char *what, const char *why)
 {
     struct trib_error err = {0};
     char line[MANAGE_LINE], answer[MANAGE_LINE + 16];
@@ -207,15 +210,17 @@ static int tell(const struct settings *s, const char *verb, const char *what)
 
     if (!s->socket[0]) {
         fprintf(stderr,
-                "tribctl: %s needs tribd's socket: write \"socket = /run/tribd.sock\" into the "
+                "tribctl: %s needs tribd's socket: write \"socket = /run/tribd/socket\" into the "
                 "file of both, or set TRIBD_SOCKET\n",
                 verb);
         return WRONG;
     }
-    if (snprintf(line, sizeof(line), "%s%s%s", verb, what[0] ? " " : "", what) >=
-            (int)sizeof(line) - 1 ||
+    if (snprintf(line, sizeof(line), "%s%s%s%s%s", verb, what[0] ? " " : "", what,
+                 why[0] ? " " : "", why) >= (int)sizeof(line) - 1 ||
         strchr(line, '\n')) {
-        fputs("tribctl: no job has such a name: it is too long, or has a line end\n", stderr);
+        fprintf(stderr,
+                "tribctl: JOB and WHY must be one line of at most %d characters together\n",
+                MANAGE_LINE - 8);
         return WRONG;
     }
     if (ask_to(s->socket, line, &err, answer, sizeof(answer), &done) != TRIB_OK)
@@ -233,12 +238,14 @@ static int run(const struct settings *s, int argc, char **argv)
         return show(s, print_status);
     if (argc == 1 && strcmp(verb, "jobs") == 0)
         return show(s, print_jobs);
-    if ((argc == 1 && strcmp(verb, "drain") == 0) || (argc == 2 && kick && argv[1][0]))
-        return tell(s, verb, kick ? argv[1] : "");
+    if (argc == 1 && strcmp(verb, "drain") == 0)
+        return tell(s, verb, "", "");
+    if (kick && (argc == 2 || argc == 3) && argv[1][0] && !strchr(argv[1], ' '))
+        return tell(s, verb, argv[1], argc == 3 ? argv[2] : "");
     if (!argc)
         fputs("tribctl: say what: status, jobs, drain or kick JOB\n", stderr);
     else if (kick)
-        fputs("tribctl: kick takes one job, by name or number\n", stderr);
+        fputs("tribctl: kick takes one job, by name or number, and why, in quotes\n", stderr);
     else if (argc == 1)
         fprintf(stderr, "tribctl: there is no command '%s'; tribctl --help lists them.\n", verb);
     else

@@ -128,6 +128,7 @@ int main(int argc, char **argv)
     const int code = parse(argc, argv, &args);
     if (code >= 0)
         return code;
+    settings_unknown();
     trib_status_t st = load(&args, &settings, &err);
     if (st == TRIB_OK && args.check)
         st = server_check(&settings, &err);

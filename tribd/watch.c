@@ -178,6 +178,7 @@ static void count(struct watch *w, const struct trib_engine *e)
                        s->dense_bytes - l->dense_bytes + s->received_dense_bytes -
                            l->received_dense_bytes);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_CHUNKS, s->sums - l->sums);
+    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_SHORT, s->short_sums - l->short_sums);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_OPERATIONS, s->operations - l->operations);
     w->last = *s;
     if (e->failed == TRIB_ERR_PROTOCOL && !w->failed)
@@ -197,13 +198,13 @@ static void show_operation(struct watch *w, const struct trib_engine *e)
     trib_metrics_operation(w->writer, now);
 }
 
-void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, bool moved)
+void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns)
 {
     if (!w)
         return;
-    if (moved) {
-        w->moved_ns = trib_now_ns();
-        trib_metrics_count(w->writer, TRIB_JOB_COUNTS_BUSY, w->moved_ns - begin_ns);
+    if (end_ns != begin_ns) {
+        w->moved_ns = end_ns;
+        trib_metrics_count(w->writer, TRIB_JOB_COUNTS_BUSY, end_ns - begin_ns);
         count(w, e);
     }
     show_operation(w, e);

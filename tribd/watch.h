@@ -25,7 +25,8 @@ void watch_close(struct watch *w);
 void watch_before(struct watch *w, const struct trib_engine *e);
 void watch_after(struct watch *w, const struct trib_engine *e);
 
-/** watch_turn - the end of its turn on the lane, in which something moved or not. */
-void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, bool moved);
+/** watch_turn - its turn on the lane is over; end_ns: of the last step in which something moved,
+ * begin_ns: there was none. */
+void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns);
 
 #endif

@@ -51,11 +51,17 @@ typedef struct trib_desc {
     const char *algorithm; /* NULL: the configuration's; "auto", "ring", "direct", … */
     size_t chunk;          /* bytes of a chunk; 0: the configuration's */
     trib_feed_t feed;
+    const char *quorum;    /* NULL: the configuration's; "all" or "": every rank is counted;
+                            * "0.9,deadline=20ms": services close a chunk when all are in, or
+                            * so long after the first, with that part of the ranks: see
+                            * trib_plan_absent. All-reduce, sum and mean, f32, f16, bf16; of
+                            * codecs those that share nothing, with ef14. Without a service
+                            * it changes nothing */
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
     {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
-     0, TRIB_FEED_WHOLE}
+     0, TRIB_FEED_WHOLE, NULL}
 
 /**
  * trib_allreduce and its like - the blocking calls, on a cache of plans.
@@ -135,6 +141,18 @@ TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
  */
 TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **mask_out,
                                       size_t *sent_out);
+
+/**
+ * trib_plan_absent - whose contributions the newest result lacks.
+ *
+ * Of plans with a quorum. A mean is over those that are in it. What is missing is in the
+ * residual of its rank, and goes with that rank's next start; a start is late by no more than
+ * one of its plan: the next one waits for it.
+ * elements_out [ranks] how many elements lack the contribution of each rank: 0 where it is
+ *          whole, and everywhere without a quorum; the same on all ranks
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID: elements_out is NULL
+ */
+TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out);
 
 /**
  * trib_plan_state_save - what the plan keeps between operations, of this rank.

@@ -47,17 +47,20 @@ TRIB_API trib_status_t trib_topology_draw(const trib_topology_opts_t *opts,
 
 typedef struct trib_schedule_opts {
     size_t size; /* sizeof(trib_schedule_opts_t) */
-    const char *algorithm; /* drawn is its all-reduce, or the first collective that it has */
+    const char *algorithm; /* or how its name begins; drawn is its all-reduce, or the first
+                              collective that it has */
     int ranks; /* 1 to 1024 */
     size_t bytes; /* of a vector; of each rank for all-gather and reduce-scatter */
     int ranks_per_host; /* 0: all are of one */
     int leaders; /* of a host, at most the ranks of the last; 0: by the bytes */
     int dot; /* for Graphviz, instead of lines that people read */
+    const char *service; /* of algorithm service: as TRIB_SERVICE, the hosts being host0,
+                            host1, …; NULL: none */
 } trib_schedule_opts_t;
 
 #define TRIB_SCHEDULE_OPTS_INIT \
     { \
-        sizeof(trib_schedule_opts_t), NULL, 0, 0, 0, 0, 0 \
+        sizeof(trib_schedule_opts_t), NULL, 0, 0, 0, 0, 0, NULL \
     }
 
 /**
@@ -67,7 +70,7 @@ typedef struct trib_schedule_opts {
  * fn       as above
  * thread   any
  * errors   TRIB_ERR_INVALID; TRIB_ERR_UNSUPPORTED: the algorithm needs more than ranks;
- * TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
+ * TRIB_ERR_CONFIG: service; TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
  */
 TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn,
                                           void *arg);

@@ -113,16 +113,23 @@ static int free_port(void)
     return bound ? ntohs(at.sin_port) : 0;
 }
 
-/* The program beside this one, as both are installed; else by its name. */
+/* From the folder of this program: as both are installed, and as both are built, where libtool
+ * may have put this one a folder deeper. */
+static const char *const places[] = {"tribd", "../tribd/tribd", "../../tribd/tribd"};
+
+/* The program that goes with this one; else by its name, of PATH. */
 static void find_program(const char *asked, char *path, size_t bytes)
 {
     ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
 
     path[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(path, '/');
-    if (asked == NULL && slash != NULL && (size_t)(slash - path) + 7 < bytes) {
-        snprintf(slash + 1, bytes - (size_t)(slash + 1 - path), "tribd");
-        if (access(path, X_OK) == 0)
+    for (size_t i = 0; asked == NULL && slash != NULL && i < sizeof(places) / sizeof(*places);
+         i++) {
+        const size_t room = bytes - (size_t)(slash + 1 - path);
+        struct stat st;
+        if (snprintf(slash + 1, room, "%s", places[i]) < (int)room && stat(path, &st) == 0 &&
+            S_ISREG(st.st_mode) && access(path, X_OK) == 0)
             return;
     }
     snprintf(path, bytes, "%s", asked != NULL ? asked : "tribd");
@@ -148,8 +155,8 @@ static void be_tribd(const struct agg_daemon *d, const char *path, const sigset_
     setenv("TRIBD_LOG", "info", 1);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execlp(path, path, (char *)NULL);
-    fprintf(stderr, "trib-perf: cannot start %s: %s; name it with --tribd, or a service that runs "
-                    "with --service.\n",
+    fprintf(stderr, "cannot start %s: %s; name it with --tribd, or a service that runs with "
+                    "--service\n",
             path, strerror(errno));
     _exit(127);
 }
@@ -177,6 +184,28 @@ static bool comes_up(struct agg_daemon *d)
     return false;
 }
 
+/* It has not come up: what it said last is why. */
+static void say_cause(const struct agg_daemon *d)
+{
+    char text[1024];
+
+    read_log(d, text, sizeof(text));
+    size_t n = strlen(text);
+    while (n > 0 && text[n - 1] == '\n')
+        text[--n] = '\0';
+    const char *line = strrchr(text, '\n');
+    line = line != NULL ? line + 1 : text;
+    if (strncmp(line, "tribd: ", 7) == 0)
+        line += 7;
+    if (line[0] != '\0')
+        fprintf(stderr, "trib-perf: no tribd of its own: %s.\n", line);
+    else if (d->pid == 0)
+        fputs("trib-perf: no tribd of its own: it has ended without a word.\n", stderr);
+    else
+        fprintf(stderr, "trib-perf: no tribd of its own: it says nothing for %d s.\n",
+                START_SECONDS);
+}
+
 bool agg_daemon_start(const char *program, const sigset_t *mask, struct agg_daemon *out)
 {
     char path[4096];
@@ -192,8 +221,12 @@ bool agg_daemon_start(const char *program, const sigset_t *mask, struct agg_daem
         pid_t pid = fork();
         if (pid == 0)
             be_tribd(out, path, mask, parent);
-        if (pid < 0)
-            break;
+        if (pid < 0) {
+            fprintf(stderr, "trib-perf: no tribd of its own: no more processes: %s.\n",
+                    strerror(errno));
+            agg_daemon_stop(out);
+            return false;
+        }
         out->pid = pid;
         if (comes_up(out))
             return true;
@@ -202,8 +235,7 @@ bool agg_daemon_start(const char *program, const sigset_t *mask, struct agg_daem
         if (strstr(text, "cannot listen") == NULL)
             break; /* another port would not help */
     }
-    fputs("trib-perf: no tribd of its own; what it says:\n", stderr);
-    show_log(out);
+    say_cause(out);
     agg_daemon_stop(out);
     return false;
 }

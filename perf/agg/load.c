@@ -140,6 +140,8 @@ static trib_status_t run_one(struct load *l, uint64_t i)
 
     if (l->args->each.check)
         new_input(l);
+    else if (l->args->each.rewrite)
+        perf_operation_rewrite(&l->op);
     double before = perf_now();
     trib_status_t status = l->op.run(&l->op);
     double now = perf_now();
@@ -213,6 +215,8 @@ static trib_status_t run_round(struct load *l, int round)
     perf_operation_fill(&l->op);
     for (long i = 0; warm && i < l->args->each.warmup && status == TRIB_OK; i++)
         status = l->op.run(&l->op);
+    if (status == TRIB_OK && l->args->each.rewrite)
+        status = perf_operation_keep(&l->op);
     if (status == TRIB_OK)
         status = served(l, &before);
     if (status != TRIB_OK)
@@ -261,6 +265,8 @@ int agg_load(const struct agg_crew *crew, int job, int rank, const char *root)
     opts.log = hear;
     opts.log_arg = l.notes;
     set_environment(&l);
+    if (crew->args->each.bind == PERF_BIND_CORE)
+        perf_bind_core(rank);
     trib_status_t status = trib_init(&opts, &l.comm);
     if (status == TRIB_OK)
         status = run_rounds(&l);

@@ -329,7 +329,7 @@ static void test_addresses(void **state)
     (void)state;
     start(&stage, (struct trib_http_opts){0});
     struct trib_http_opts opts = {.port = trib_http_port(stage.http), .view = view, .arg = &stage};
-    assert_status(trib_http_start(&opts, &err, &http), TRIB_ERR_CONFIG);
+    assert_status(trib_http_start(&opts, &err, &http), TRIB_ERR_BOOT);
     assert_null(http);
     assert_has(err.text, "cannot listen for HTTP at 127.0.0.1, port ");
     assert_has(err.text, "in use: choose another port");

@@ -17,6 +17,7 @@ core_tests = \
 	tests/core/test_placed \
 	tests/core/test_plan_state \
 	tests/core/test_plan \
+	tests/core/test_quorum \
 	tests/core/test_scale \
 	tests/core/test_service \
 	tests/core/test_service_tree \
@@ -56,6 +57,8 @@ tests_core_test_near_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_placed_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
+tests_core_test_quorum_SOURCES = tests/core/nodes.h tests/core/test_quorum.c
+tests_core_test_quorum_LDADD = $(core_tests_link)
 tests_core_test_service_SOURCES = tests/core/nodes.h tests/core/test_service.c
 tests_core_test_service_LDADD = $(core_tests_link)
 tests_core_test_split_LDADD = $(core_tests_link)

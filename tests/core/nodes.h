@@ -47,6 +47,17 @@ static inline void nodes_close(struct nodes *s)
     }
 }
 
+/* Are all ranks done, or has one failed? */
+static inline bool nodes_over(const struct ranks_self *self, const struct nodes *s, int n_done)
+{
+    for (int r = 0; r < s->ranks; r++) {
+        const int status = self->slot[r - self->rank].status;
+        if (status != 0 && status != RANKS_NEVER)
+            return true;
+    }
+    return n_done == s->ranks;
+}
+
 /* To nodes that may be dead, or stopped. */
 static inline void nodes_tell(const struct nodes *s, uint32_t number, const char *text)
 {

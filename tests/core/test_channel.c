@@ -67,7 +67,7 @@ static void check(struct ranks_self *self, const struct one *c, const uint8_t *g
 static void draw(const struct served *s, uint64_t n, struct one *c)
 {
     static const size_t counts[] = {0, 1, 2, 17, 1023, 4097, 30000, LONGEST};
-    static const size_t chunks[] = {0, 256, 4096};
+    static const size_t chunks[] = {0, 256, 4096, 16384};
     uint64_t bits = oracle_mix(n ^ oracle_mix(s->seed));
 
     *c = (struct one){
@@ -79,7 +79,7 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
         .codec = &matrix_codecs[0],
         .count = counts[(bits >> 24 & 0xff) % 8],
         .in_place = bits >> 32 & 1,
-        .chunk = chunks[(bits >> 33 & 0xff) % 3],
+        .chunk = chunks[(bits >> 33 & 0xff) % 4],
     };
     if (!oracle_is_float(c->o.dtype) || n % 3 == 0)
         return;
@@ -199,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON(test_star, "shm"), ON(test_tree, "shm"), ON(test_star, "shm+nomap"),
+        ON(test_star, "shm;window=1"), ON(test_racks, "shm;window=3"),
         ON(test_star, "tcp"), ON(test_tree, "tcp"), ON(test_racks, "tcp"), ON(test_racks, "shm"),
 #if HAVE_UCX
         ON(test_star, "ucx"),

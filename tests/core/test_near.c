@@ -35,12 +35,31 @@ static void check_groups(struct ranks_self *self, const struct expected *x)
     trib_near_ungroup(&near);
 }
 
+static void check_said(struct ranks_self *self, const struct expected *x)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    char text[1000], expected[80];
+    int v[COUNT];
+
+    d.recv = v;
+    d.count = COUNT;
+    d.dtype = TRIB_I32;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    snprintf(expected, sizeof(expected), "; leaders of a host: %d\n", x->leaders);
+    if (!strstr(text, expected))
+        ranks_die(self, "explained is: %s", text);
+    ranks_ok(self, trib_plan_free(plan));
+}
+
 static int sum(struct ranks_self *self)
 {
     const struct expected *x = self->arg;
     int size = trib_size(self->comm), v[COUNT];
 
     check_groups(self, x);
+    check_said(self, x);
     for (int i = 0; i < COUNT; i++)
         v[i] = i * (self->rank + 1);
     ranks_ok(self, trib_allreduce(self->comm, v, v, COUNT, TRIB_I32, TRIB_SUM));

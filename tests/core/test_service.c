@@ -58,17 +58,11 @@ static double sum_of(uint64_t seed, int ranks, uint64_t step, size_t i)
 
 /* Nodes --------------------------------------------------------------------------------- */
 
-/* Have all ranks done, or has one failed? */
 static bool is_over(const struct ranks_self *self)
 {
     const struct lossy_job *j = self->arg;
 
-    for (int r = 0; r < j->nodes.ranks; r++) {
-        const int status = self->slot[r - self->rank].status;
-        if (status != 0 && status != RANKS_NEVER)
-            return true;
-    }
-    return atomic_load(&j->shared->n_done) == j->nodes.ranks;
+    return nodes_over(self, &j->nodes, atomic_load(&j->shared->n_done));
 }
 
 static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm *channel)
@@ -476,11 +470,7 @@ static bool run(const char *transport, struct lossy_job *j)
                             .config = config,
                             .bare = true,
                             .noisy = j->signal != 0};
-    struct ranks r;
-    assert_true(ranks_start(&r, &job));
-    ranks_wait(&r);
-    int failed = ranks_failed(&r);
-    ranks_close(&r);
+    int failed = ranks_run(&job);
     nodes_close(&j->nodes);
     nodes_close(&j->later);
     /* Nodes that ended themselves did not return. */

@@ -3,11 +3,16 @@
 # fuzz_x.c defines LLVMFuzzerTestOneInput; its corpus is tests/fuzz/corpus/fuzz_x/. With
 # --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
 # To add a target: append it to fuzz_targets, give it the three lines and a corpus.
-fuzz_targets = tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_text \
+fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec \
+	tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
 	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_model \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
 	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
+
+tests_fuzz_fuzz_announce_SOURCES = tests/fuzz/fuzz_announce.c
+tests_fuzz_fuzz_announce_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_announce_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
 tests_fuzz_fuzz_boot_LDADD = $(fuzz_link)

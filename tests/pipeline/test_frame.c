@@ -114,7 +114,7 @@ static void test_says_what_of_the_digest_differs(void **state)
     f.digest ^= 0x00004000;
     expect_mismatch(f, "has another algorithm than this rank");
     f.digest ^= 0x00000101;
-    expect_mismatch(f, "has another chunk size than this rank");
+    expect_mismatch(f, "has another chunk size or quorum than this rank");
     f.digest ^= 0x00000001;
     f.seq = 13;
     expect_mismatch(f, "is at operation 13, this rank at 12");

@@ -237,6 +237,8 @@ every_test() {
     check "a rank that is killed is named" death
     check "the demo trains over verbs" train none
     program test_matrix "$build/tests/core/test_matrix" --transport verbs --every "$1" --ranks 3
+    abs_top_builddir=$build program test_tribd_faults "$build/tests/fault/test_tribd_faults" \
+        --transport verbs --every "$2"
     export CONFORMANCE_TRANSPORT=verbs
     CONFORMANCE_FILTER="*processes]" program verbs "$build/tests/transport/test_conformance"
 }
@@ -282,10 +284,10 @@ more_tests() {
 }
 
 if [ -n "$long" ]; then
-    every_test 4
+    every_test 4 2
     more_tests
 else
-    every_test 12
+    every_test 12 6
 fi
 rm -f "$log" "$log".*
 exit "$3"

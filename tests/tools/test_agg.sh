@@ -126,7 +126,14 @@ try "a word" 2 "takes options alone, not 'allreduce'" allreduce
 try "two services" 2 "leave out --tribd" --service 127.0.0.1:1
 expect "a process that is none" 2 "not the id of a process" "${agg[@]}" --service 127.0.0.1:1 --tribd-pid 4194305
 expect "a process without a service" 2 "name it with --service" "${agg[@]}" --tribd-pid $$
-expect "a program that does not exist" 1 "cannot start /no/such/tribd" "${agg[@]}" --tribd /no/such/tribd --jobs 1
+expect "a program that does not exist" 1 \
+    "trib-perf: no tribd of its own: cannot start /no/such/tribd: No such file" \
+    "${agg[@]}" --tribd /no/such/tribd --jobs 1
+[ "$(grep -c "trib-perf: " "$said")" = 1 ] && tail -n 1 "$said" | grep -q "trib-perf: "
+result $? "in one line"
+PATH=/usr/bin:/bin expect "tribd of the same build is found" 0 "a tribd of its own" "${agg[@]}" --jobs 1 \
+    --iters 2 --sizes 4K
+TRIBD_SLOTS=0 try "one that does not start" 1 "trib-perf: no tribd of its own: TRIBD_SLOTS=0" --jobs 1
 expect "a program that is no tribd" 1 "no tribd of its own" "${agg[@]}" --tribd false --jobs 1
 try "one file for both" 2 "cannot both write to" --csv x --json x
 try "a file that cannot be" 2 "cannot write /no/such/place" --csv /no/such/place/x.csv

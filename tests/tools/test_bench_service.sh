@@ -41,6 +41,13 @@ table hierarchy "| 3.00 [3.00-3.00] | 4.00 [4.00-4.00] | - | 4.00 [4.00-4.00] | 
 1gbit,leaders-1,4096,3
 1gbit,leaders-2,4096,4
 1gbit,leaders-auto,4096,4"
+# With the number that it chose, here in place of a time in us, its launches are those of that number, too.
+table hierarchy "| 3.00 [3.00-3.00] | 2.90 [2.90-2.90] | - | 1: 4.00 [4.00-4.00] | - | 1.43 ✓ | 1.21 ✗ |" \
+    <<<"1gbit,chosen,4096,0.001
+1gbit,ring,4096,5
+1gbit,leaders-1,4096,3
+1gbit,leaders-2,4096,2.9
+1gbit,leaders-auto,4096,4"
 
 expect "help" 0 "PART.csv (all launches)" "$perf/bench-service.sh" --help
 expect "a misspelt option" 2 "there is no option '--round'" "$perf/bench-service.sh" dense --round 3

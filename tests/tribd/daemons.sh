@@ -6,7 +6,7 @@
 #     start_daemon one "slots = 64" || finish
 #     service "one" job first allreduce -n 2 --check
 #     ended first 0; result $? "it ends well"
-# shellcheck disable=SC2154 # of tap.sh
+# shellcheck disable=SC2154,SC2034 # of tap.sh, and for it
 perf=$build/perf/trib-perf
 declare -A daemon_pid daemon_port daemon_http job_pid
 
@@ -88,8 +88,38 @@ service() {
 }
 
 job() { # NAME, arguments of trib-perf: in the background, what it says in $dir/NAME.log
+    : >"$dir/$1.log" # of one before
     TRIB_SERVICE_JOB=$1 "$perf" "${@:2}" >"$dir/$1.log" 2>&1 </dev/null &
     job_pid[$1]=$!
+}
+
+# NAME, "DAEMON…", ms between steps: a job that takes steps, each of them checked, until end_steps
+start_steps() {
+    rm -f "$dir/$1.stop"
+    : >"$dir/$1.log" # of one before
+    service "$2" run_steps "$1" "${3:-0}"
+}
+run_steps() {
+    TRIB_SERVICE_JOB=$1 "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/steps" "$dir/$1.stop" \
+        "$2" >"$dir/$1.log" 2>&1 </dev/null &
+    job_pid[$1]=$!
+}
+
+end_steps() { # NAME, what it has been through
+    touch "$dir/$1.stop"
+    shown=("$dir/$1.log")
+    patience=60 ended "$1" 0 && grep -q "steps, all right" "$dir/$1.log"
+    result $? "$2: every step is right"
+}
+
+says() { # JOB, words, times: so often by now, or the job has ended
+    [ "$(grep -cF -- "$2" "$dir/$1.log")" -ge "$3" ] || ! kill -0 "${job_pid[$1]}" 2>/dev/null
+}
+
+said_by_job() { # JOB, words, times, what it is
+    shown=("$dir/$1.log")
+    within 60 says "$1" "$2" "$3" && [ "$(grep -cF -- "$2" "$dir/$1.log")" -ge "$3" ]
+    result $? "$4"
 }
 
 right() { # FILE: every row of trib-perf has 0 wrong elements, and there is one
@@ -103,6 +133,11 @@ status_of() { # DAEMON, filter of jq: true?
 
 runs() { # DAEMON, JOB: it is admitted there, or trib-perf has ended
     status_of "$1" ".jobs[] | select(.name == \"$2\" and .state == \"admitted\")" ||
+        ! kill -0 "${job_pid[$2]}" 2>/dev/null
+}
+
+sums() { # DAEMON, JOB: it sums there, or has ended
+    status_of "$1" ".jobs[] | select(.name == \"$2\" and .operations > 10)" ||
         ! kill -0 "${job_pid[$2]}" 2>/dev/null
 }
 

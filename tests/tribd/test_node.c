@@ -74,7 +74,7 @@ static void test_within_its_grant(void **state)
     struct node *n;
 
     assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
-    node_end(n);
+    node_end(n, NULL);
     await_gone(n);
 }
 

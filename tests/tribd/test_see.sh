@@ -6,6 +6,7 @@
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf
+export TRIB_STOP_TIMEOUT_MS=60000 # a busy machine is no stopped one
 declare -A pids
 at_exit() {
     local pid
@@ -29,7 +30,7 @@ expect "a command that does not exist" 2 "no command 'stop'" "$build/tribd/tribc
 expect "an option that does not exist" 2 "no option '--fast'" "$build/tribd/tribctl" --fast
 expect "kick without a job" 2 "kick takes one job" "$build/tribd/tribctl" kick
 expect "too many words" 2 "too much behind 'drain'" "$build/tribd/tribctl" drain now
-expect "no socket is set" 2 "socket = /run/tribd.sock" "$build/tribd/tribctl" drain
+expect "no socket is set" 2 "socket = /run/tribd/socket" "$build/tribd/tribctl" drain
 export TRIBD_HTTP=127.0.0.1:1
 expect "no tribd" 1 "no tribd shows itself at 127.0.0.1:1" "$build/tribd/tribctl" status
 TRIBD_SOCKET=$dir/none expect "no tribd to be told" 1 "$dir/none: No such file" "$build/tribd/tribctl" drain
@@ -119,14 +120,14 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
 
     late=$(pgrep -P "$(pgrep -P "${pids[train]}" | head -n 1)" | tail -n 1)
     kill -STOP "$late"
-    within 5 shows '.jobs[0].operation | (.waits_for | type) == "number" and .age_s > 0.2'
+    within 5 shows '.jobs[0].operation | (.waits_for | type) == "number" and .age_s > 1'
     result $? "a rank is stopped: it is the one that is waited for"
     rank=$(jq '.jobs[0].operation.waits_for' "$dir/status")
     kill -CONT "$late"
-    within 5 shows ".jobs[0].lag[$rank] | .counts[4] + .counts[5] >= 1 and .sum_s > 0.15"
+    within 5 shows ".jobs[0].lag[$rank] | .counts[5] >= 1 and .sum_s > 1"
     result $? "it goes on: its lag is counted"
-    shows ".jobs[0].lag[1 - $rank] | .counts[4] + .counts[5] == 0"
-    result $? "that of the other rank is not"
+    shows ".jobs[0].lag | .[$rank].sum_s > .[1 - $rank].sum_s"
+    result $? "that of the other rank is less"
 
     if ! missing promtool "Prometheus takes /metrics"; then
         curl -sf -m 5 "http://127.0.0.1:$((port + 1))/metrics" >"$dir/metrics"
@@ -137,9 +138,12 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     if ! missing chromium "the page shows the job"; then
         HOME=$dir timeout -k 5 $((60 * slow)) chromium --headless --no-sandbox --disable-gpu \
             --disable-dev-shm-usage --no-first-run --user-data-dir="$dir/chromium" \
-            --virtual-time-budget=4000 --dump-dom "http://127.0.0.1:$((port + 1))/" >"$said" 2>/dev/null
+            --virtual-time-budget=8000 --dump-dom "http://127.0.0.1:$((port + 1))/" >"$said" 2>/dev/null
         grep -qE '<tr data-job="3"><td class="name" title="train">' "$said"
         result $? "the page shows the job"
+        grep -qE '<h3>3 train</h3><div class="lag"><span>rank [01]</span><div><div class="bar' "$said" &&
+            grep -qE '<polyline points="[0-9.]+,[0-9.]+ ' "$said"
+        result $? "and how late its ranks are, and throughput as a line"
     fi
 
     # --- those who wait, are refused, or have no key ---

@@ -7,6 +7,7 @@
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
 tribd=$build/tribd/tribd
+export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one
 
 # --- settings ---
 
@@ -41,6 +42,12 @@ check "a setting that stands there twice" 2 "slots is set twice" "slots = 1" "jo
 check "a value of two lines" 2 "users is set twice" "users = root" "  daemon"
 check "an address that is none" 2 'listen: "nowhere" is not host:port' "listen = nowhere"
 check "no address" 2 "listen is empty" "listen ="
+check "a name that nobody knows" 2 "listen: nohost.invalid cannot be resolved" "listen = nohost.invalid:4700"
+check "the line of a mistake" 2 'line 2: there is no setting "lisen"; did you mean listen?' "slots = 1" "lisen = *:1"
+expect "a folder for a file" 2 "cannot be read: it is a folder" "$tribd" --config "$dir"
+TRIB_TRANSPORT=vers expect "a transport for all jobs that is none" 2 'no transport is called "vers"' "$tribd" --check-config
+TRIBD_LISTN=x expect "a variable that means nothing" 2 "TRIBD_LISTN has no meaning; did you mean TRIBD_LISTEN?" \
+    "$tribd" --config "$dir"
 check "an address for HTTP that is none" 2 'http: "1:2:3" is not host:port' "http = 1:2:3"
 check "a method that does not exist" 2 "rot13" "auth = rot13"
 check "a key file that does not exist" 2 "No such file" "auth = key" "key = $dir/none"

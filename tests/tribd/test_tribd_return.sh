@@ -12,30 +12,6 @@
 ! missing jq "where jobs are" || finish
 export TRIB_LOG=info TRIB_SERVICE_RETRY_MS=100
 
-start_steps() { # NAME, "DAEMON…", ms between steps
-    rm -f "$dir/$1.stop"
-    TRIB_SERVICE_JOB=$1 service "$2" "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/steps" \
-        "$dir/$1.stop" "${3:-0}" >"$dir/$1.log" 2>&1 </dev/null &
-    job_pid[$1]=$!
-}
-
-end_steps() { # NAME, what it has been through
-    touch "$dir/$1.stop"
-    shown=("$dir/$1.log")
-    patience=60 ended "$1" 0 && grep -q "steps, all right" "$dir/$1.log"
-    result $? "$2: every step is right"
-}
-
-says() { # JOB, words, times: so often by now, or the job has ended
-    [ "$(grep -cF -- "$2" "$dir/$1.log")" -ge "$3" ] || ! kill -0 "${job_pid[$1]}" 2>/dev/null
-}
-
-said_by_job() { # JOB, words, times, what it is
-    shown=("$dir/$1.log")
-    within 60 says "$1" "$2" "$3" && [ "$(grep -cF -- "$2" "$dir/$1.log")" -ge "$3" ]
-    result $? "$4"
-}
-
 where() { # DAEMON, JOB, what it is
     shown=("$dir/$2.log" "$dir/$1.log" "$dir/status")
     within 20 status_of "$1" ".jobs | map(select(.name == \"$2\" and .state == \"admitted\")) | length == 1"
@@ -82,10 +58,26 @@ end_steps early "begun without"
 [ "$(grep -cF "sums from operation" "$dir/early.log")" = 1 ]
 result $? "and stay away"
 
+# Stopped between admission, which the job asks for beside its steps, and their meeting: the next
+# step waits no longer than for a rank that is stopped.
+start_steps met "one" 2000
+said_by_job met "sum without a service" 1 "no tribd: the ranks sum"
+again one || finish
+shown=("$dir/one.log")
+within 20 said_by one "job met: 2 ranks" && kill -STOP "${daemon_pid[one]}"
+result $? "there is one, and it is stopped before they meet"
+said_by_job met "silent for 4000 ms: it is stopped, or its host cannot be reached; the ranks go on without a service" \
+    1 "they wait 4 s for it"
+kill -CONT "${daemon_pid[one]}"
+said_by_job met "(1 of 1) sums from operation" 1 "it goes on: they come to it"
+end_steps met "stopped before they meet"
+kill -TERM "${daemon_pid[one]}"
+ended one 0
+
 # 0: never.
 start_daemon three || finish
 TRIB_SERVICE_RETRY_MS=0 start_steps never "three"
-where three never "a job that would not come back"
+within 60 sums three never && where three never "a job that would not come back"
 kill -KILL "${daemon_pid[three]}"
 ended three 137
 said_by_job never "go on without the service" 1 "its tribd is killed: it goes on"

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any text as the plans that rank 0 of a job announces to a node: the node has a plan of it, or a
+ * sentence why not, and no more memory than a plan may have. A line is an announcement, its first
+ * character the number of the plan.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "boot/boot.h"
+#include "core/channel.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { RANKS = 2, MEMORY = 8 << 20 };
+
+static void need(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void quiet(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
+
+/* What all three say at one exchange. */
+static struct {
+    pthread_barrier_t all;
+    uint8_t said[RANKS + 1][TRIB_BOOT_BLOB_MAX];
+} meeting;
+
+/* arg: one's own place in it. */
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+{
+    (void)phase;
+    memcpy(arg, in, bytes);
+    (void)pthread_barrier_wait(&meeting.all);
+    for (size_t r = 0; r <= RANKS; r++)
+        memcpy((uint8_t *)out + r * bytes, meeting.said[r], bytes);
+    (void)pthread_barrier_wait(&meeting.all);
+    return TRIB_OK;
+}
+
+static struct trib_comm *join(int rank)
+{
+    const struct trib_channel_opts opts = {
+        .rank = rank, .ranks = RANKS, .services = 1, .memory = MEMORY};
+    const struct trib_exchange x = {meet, meeting.said[rank]};
+    struct trib_error err = {0};
+    struct trib_config cfg;
+    struct trib_comm *comm;
+    struct trib_log log;
+
+    trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
+    need(trib_config_load(&cfg, "transport=shm", &log, &err) == TRIB_OK);
+    need(trib_channel_open(&cfg, &log, &opts, &x, &err, &comm) == TRIB_OK);
+    return comm;
+}
+
+static struct trib_comm *node, *ranks[RANKS];
+
+static void *be_rank(void *arg)
+{
+    struct trib_comm **comm = arg;
+
+    *comm = join((int)(comm - ranks));
+    return NULL;
+}
+
+static void close_all(void)
+{
+    trib_channel_dispose(node);
+    for (int r = 0; r < RANKS; r++)
+        trib_channel_dispose(ranks[r]);
+}
+
+/* Ranks to which the node connects, and which say nothing. */
+static void open_all(void)
+{
+    pthread_t threads[RANKS];
+
+    need(pthread_barrier_init(&meeting.all, NULL, RANKS + 1) == 0);
+    for (int r = 0; r < RANKS; r++)
+        need(pthread_create(&threads[r], NULL, be_rank, &ranks[r]) == 0);
+    node = join(RANKS);
+    for (int r = 0; r < RANKS; r++)
+        need(pthread_join(threads[r], NULL) == 0);
+    atexit(close_all);
+}
+
+static void take(const char *line)
+{
+    struct trib_channel *c = node->channel;
+    const uint32_t number = (uint8_t)line[0] == 0xff ? UINT32_MAX : (uint8_t)line[0] % 16;
+    const struct trib_plan *before = number < TRIB_CHANNEL_PLANS ? c->plans[number] : NULL;
+
+    trib_error_clear(&node->err);
+    const trib_status_t st = trib_channel_take(node, number, line + 1);
+    need(!node->engine.failed);
+    if (st != TRIB_OK) {
+        need(trib_last_error(node)[0] != '\0');
+        need(number >= TRIB_CHANNEL_PLANS || c->plans[number] == before);
+    } else if (strncmp(line + 1, "freed=", 6) != 0) {
+        need(!before && c->plans[number]);
+    }
+}
+
+static void forget_plans(void)
+{
+    struct trib_channel *c = node->channel;
+
+    for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++) {
+        trib_plan_destroy(c->plans[i]);
+        c->plans[i] = NULL;
+    }
+    c->n_dropped = 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1), *rest;
+
+    if (!text)
+        return 0;
+    if (!node)
+        open_all();
+    memcpy(text, data, size);
+    text[size] = '\0';
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *exact = strdup(line); /* so that ASan sees its end */
+        if (exact)
+            take(exact);
+        free(exact);
+        (void)trib_channel_step(node);
+    }
+    forget_plans();
+    free(text);
+    return 0;
+}

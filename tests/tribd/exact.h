@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For jobs whose sums are exact: small integers, and an end with a sentence where a call fails.
+ */
+#ifndef TESTS_TRIBD_EXACT_H
+#define TESTS_TRIBD_EXACT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tributary.h>
+
+static inline void must(const trib_comm_t *comm, trib_status_t st, const char *what)
+{
+    if (st == TRIB_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", what, trib_last_error(comm));
+    exit(1);
+}
+
+/** value - of element i, which a rank gives in a step: -8 to 8. */
+static inline float value(int rank, long step, int i)
+{
+    return (float)((rank * 5 + step * 3 + i) % 17 - 8);
+}
+
+#endif
