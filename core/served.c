@@ -232,8 +232,6 @@ void trib_served_pop(struct trib_service *v, trib_status_t status)
     if (!s->open)
         return;
     v->served += status == TRIB_OK && s->confirm;
-    if (status == TRIB_OK && trib_served_has_quorum(s))
-        trib_quorum_note(s);
     trib_served_close(s, status);
 }
 
@@ -245,6 +243,7 @@ bool trib_served_done_well(const struct trib_plan *plan)
 
 static void pop_to(struct trib_service *v, uint64_t ordinal)
 {
+    trib_quorum_end_all(v); /* so that each rank begins each barrier */
     if (ordinal > v->confirmed)
         v->confirmed = ordinal;
     while (v->oldest && v->oldest->ordinal <= ordinal)
@@ -373,7 +372,7 @@ trib_status_t trib_served_start(struct trib_plan *plan, const void *send, void *
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
     find_way(s);
-    while (!v->broken && s->pending) {
+    while (!v->broken && trib_quorum_unconfirmed(s)) {
         trib_quorum_fence(s);
         find_way(s);
     }

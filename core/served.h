@@ -108,9 +108,6 @@ bool trib_served_has_quorum(const struct trib_served *s);
 trib_status_t trib_quorum_make(struct trib_served *s);
 void trib_quorum_free(struct trib_served *s);
 
-/** trib_quorum_note - who is missing in the newest start, whose run is done. */
-void trib_quorum_note(struct trib_served *s);
-
 /** trib_quorum_end_all - of pending starts whose own operation is done the user may have the
  * result. */
 void trib_quorum_end_all(struct trib_service *v);
@@ -123,6 +120,9 @@ void trib_quorum_drop_barriers(struct trib_service *v);
 
 /** trib_quorum_drop - all that is known. */
 void trib_quorum_drop(struct trib_service *v);
+
+/** trib_quorum_unconfirmed - may the plan not be started again, or its memory freed? */
+bool trib_quorum_unconfirmed(const struct trib_served *s);
 
 /** trib_quorum_fence - see that the plan's last start is confirmed, or the channel lost. */
 void trib_quorum_fence(struct trib_served *s);

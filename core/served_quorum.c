@@ -83,7 +83,7 @@ trib_status_t trib_quorum_make(struct trib_served *s)
 void trib_quorum_free(struct trib_served *s)
 {
     struct trib_known *k = s->known;
-    const bool kept = k && s->pending && !s->open && s->covers == s->ordinal;
+    const bool kept = k && trib_quorum_unconfirmed(s);
 
     trib_served_drop(s);
     free(s->due);
@@ -140,7 +140,8 @@ void trib_quorum_forget(struct trib_service *v, bool all)
 
 /* Starts -------------------------------------------------------------------------------- */
 
-void trib_quorum_note(struct trib_served *s)
+/* Who is missing in the newest start, whose run is done. */
+static void note(struct trib_served *s)
 {
     trib_quorum_copy(&s->now->run, s->ordinal, s->known->start);
     trib_quorum_absent(s->known->start, ranks_of(s->service), s->absent);
@@ -151,13 +152,18 @@ static void end(struct trib_served *s)
 {
     struct trib_service *v = s->service;
 
-    trib_quorum_note(s);
+    note(s);
     if (s->ordinal > v->ended)
         v->ended = s->ordinal;
     v->served++;
     trib_served_close(s, TRIB_OK);
-    if (trib_plan_start(s->confirm) == TRIB_OK)
-        s->covers = s->ordinal;
+    s->covers = s->ordinal;
+    const trib_status_t st = trib_plan_start(s->confirm);
+    if (st == TRIB_OK)
+        return;
+    trib_comm_lock(v->confirms); /* the others wait for it in vain: the fence ends the channel */
+    trib_engine_fail(&v->confirms->engine, st, trib_last_error(v->confirms));
+    trib_comm_unlock(v->confirms);
 }
 
 void trib_quorum_end_all(struct trib_service *v)
@@ -186,6 +192,13 @@ static void look_at_channel(void *arg)
         trib_engine_fail(&v->confirms->engine, TRIB_ERR_ABORTED, "the service is lost");
 }
 
+/* A later start of another plan may have shown that all ranks have ended this one: its barrier
+ * still is to be left. */
+bool trib_quorum_unconfirmed(const struct trib_served *s)
+{
+    return s->pending || is_running(s->confirm);
+}
+
 void trib_quorum_fence(struct trib_served *s)
 {
     struct trib_service *v = s->service;
@@ -194,7 +207,7 @@ void trib_quorum_fence(struct trib_served *s)
 
     v->confirms->engine.aside = look_at_channel;
     v->confirms->engine.aside_arg = v;
-    if (s->covers == s->ordinal)
+    if (st == TRIB_OK)
         st = trib_plan_wait(s->confirm);
     if (trib_service_lost(v))
         return;

@@ -103,6 +103,8 @@ struct user {
     struct ranks_self *self;
     trib_comm_t *comm;
     trib_plan_t *plan[PLANS];
+    trib_plan_t *last; /* of a step, without a quorum: whoever ends it knows that all ended those */
+    float sum;
     void *send[PLANS], *recv[PLANS];
     double *out[PLANS]; /* all that came out, times those that were in a mean */
 };
@@ -137,6 +139,10 @@ static void make_plans(struct user *u)
         d.quorum = j->quorum;
         WELL(u, trib_plan_allreduce(u->comm, &d, &u->plan[p]));
     }
+    trib_desc_t d = TRIB_DESC_INIT;
+    d.recv = &u->sum;
+    d.count = 1;
+    WELL(u, trib_plan_allreduce(u->comm, &d, &u->last));
 }
 
 /* Of the chunk of element i; all of them where there is no service any more. */
@@ -197,6 +203,14 @@ static void feed(struct user *u, int p, bool pause)
     WELL(u, trib_plan_ready(u->plan[p], 0, count / 3));
 }
 
+static void wait_for_last(struct user *u)
+{
+    const struct job *j = u->self->arg;
+
+    WELL(u, trib_plan_wait(u->last));
+    ranks_assert(u->self, u->sum == (float)(j->nodes.ranks * (j->nodes.ranks + 1) / 2));
+}
+
 static void one_step(struct user *u, int step, bool zero)
 {
     const struct job *j = u->self->arg;
@@ -216,16 +230,23 @@ static void one_step(struct user *u, int step, bool zero)
         usleep(LATE_MS * 1000);
     for (int p = 0; p < PLANS; p++)
         WELL(u, trib_plan_start(u->plan[p]));
+    u->sum = (float)u->self->rank + 1;
+    if (bits & 256)
+        WELL(u, trib_plan_start(u->last));
     for (int p = 0; p < PLANS; p++)
         if (j->kind[p].feed)
             feed(u, p, j->strikes ? u->self->rank == j->late && step == STEPS / 2
                                   : late && !(bits & 64));
+    if (bits & 256 && (bits >> 10 & 3) == (uint64_t)u->self->rank % 4)
+        wait_for_last(u);
     for (int p = PLANS - 1; p >= 0; p--) {
         while (bits & 128 && trib_plan_test(u->plan[p]) == TRIB_INPROGRESS)
             sched_yield();
         WELL(u, trib_plan_wait(u->plan[p]));
         take_result(u, p, step);
     }
+    if (bits & 256)
+        wait_for_last(u);
 }
 
 static void note_held(struct user *u)
@@ -319,6 +340,7 @@ static int run_rank(struct ranks_self *self)
         WELL(&u, trib_barrier(u.comm));
     for (int p = 0; p < PLANS; p++)
         WELL(&u, trib_plan_free(u.plan[p]));
+    WELL(&u, trib_plan_free(u.last));
     WELL(&u, trib_free_comm(u.comm));
     u.comm = NULL;
     const bool last = atomic_fetch_add(&j->shared->n_done, 1) + 1 == j->nodes.ranks;
