@@ -399,6 +399,11 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
     return codec->stages.quantise->bytes(codec, n);
 }
 
+size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n)
+{
+    return has_lanes(codec) ? trib_lanes_bytes(codec, n) : trib_codec_bound(codec, n);
+}
+
 size_t trib_quantise_bucket(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;

@@ -109,6 +109,9 @@ bool trib_codec_feedback_grows(const struct trib_codec *codec);
  */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
 
+/** trib_codec_own_bound - the same of one rank's elements alone: a sum of words may be wider. */
+size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n);
+
 /** trib_codec_piece - elements that a chunk should have at most; 0: as many as a slot takes. */
 size_t trib_codec_piece(const struct trib_codec *codec);
 

@@ -36,6 +36,13 @@ struct trib_reduce {
     bool stream;
 };
 
+/* Vectors of lanes, one byte each, that are to be summed. */
+struct trib_lanes_sum {
+    const uint8_t *const *src; /* [n_src] */
+    size_t n_src;              /* at least 1 */
+    size_t n;                  /* lanes */
+};
+
 /*
  * Random rounding to levels. Element i of a bucket becomes the code
  *     min(floor(|x| * scale + u), highest) | (x negative ? sign : 0)
@@ -310,6 +317,8 @@ struct trib_kernels {
     /* sum += lanes, modulo 2^16 */
     void (*lanes_add_u8)(uint16_t *sum, const uint8_t *lanes, size_t n);
     void (*lanes_add_u16)(uint16_t *sum, const uint8_t *lanes, size_t n);
+    /* at any address, 16 bits each, modulo 2^16 */
+    void (*lanes_sum_u8)(uint8_t *sum, const struct trib_lanes_sum *s);
     /* a lane becomes how many of two thresholds it reaches, both below 2^31 */
     void (*lanes_vote)(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie);
     void (*sums_by_sign)(const float *x, size_t n, struct trib_sums *out);

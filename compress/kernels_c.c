@@ -205,6 +205,11 @@ static void strata_positions(const struct trib_strata *s, size_t first, size_t c
     strata_positions_scalar(s, first, count, positions_out);
 }
 
+static void lanes_sum_u8(uint8_t *sum, const struct trib_lanes_sum *s)
+{
+    lanes_sum_u8_scalar(sum, s, 0);
+}
+
 static void lanes_vote(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
 {
     lanes_vote_scalar(lanes, n, more, tie);
@@ -366,6 +371,7 @@ const struct trib_kernels trib_kernels_c = {
     .integers_add_u16 = integers_add_u16,
     .lanes_add_u8 = lanes_add_u8,
     .lanes_add_u16 = lanes_add_u16,
+    .lanes_sum_u8 = lanes_sum_u8,
     .lanes_vote = lanes_vote,
     .sums_by_sign = sums_by_sign,
     .signs_encode = signs_encode,

@@ -118,6 +118,17 @@ KERNEL void lanes_add_u8_scalar(uint16_t *sum, const uint8_t *lanes, size_t n)
         sum[i] = (uint16_t)(sum[i] + lanes[i]);
 }
 
+/* From lane `first` on. */
+KERNEL void lanes_sum_u8_scalar(uint8_t *sum, const struct trib_lanes_sum *s, size_t first)
+{
+    for (size_t i = first; i < s->n; i++) {
+        uint16_t all = 0;
+        for (size_t k = 0; k < s->n_src; k++)
+            all = (uint16_t)(all + s->src[k][i]);
+        memcpy(sum + 2 * i, &all, sizeof all);
+    }
+}
+
 KERNEL void lanes_vote_scalar(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
 {
     for (size_t i = 0; i < n; i++)

@@ -163,6 +163,7 @@ const struct trib_kernels VEC_TABLE = {
     .integers_add_u16 = integers_add_u16,
     .lanes_add_u8 = lanes_add_u8,
     .lanes_add_u16 = lanes_add_u16,
+    .lanes_sum_u8 = lanes_sum_u8,
     .lanes_vote = lanes_vote,
     .sums_by_sign = sums_by_sign,
     .signs_encode = signs_encode,

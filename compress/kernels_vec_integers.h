@@ -226,6 +226,26 @@ static void lanes_add_u16(uint16_t *sum, const uint8_t *lanes, size_t n)
     lanes_add_u16_scalar(sum + i, lanes + 2 * i, n - i);
 }
 
+static void lanes_sum_u8(uint8_t *sum, const struct trib_lanes_sum *s)
+{
+    enum { L = 2 * VEC_LANES };
+    size_t i = 0;
+    for (; i + 4 * L <= s->n; i += 4 * L) {
+        const uint8_t *p = s->src[0] + i;
+        vec a = v_load_u8_u16(p), b = v_load_u8_u16(p + L);
+        vec c = v_load_u8_u16(p + 2 * L), d = v_load_u8_u16(p + 3 * L);
+        for (size_t k = 1; k < s->n_src; k++) {
+            p = s->src[k] + i;
+            a = v_add_i16(a, v_load_u8_u16(p)), b = v_add_i16(b, v_load_u8_u16(p + L));
+            c = v_add_i16(c, v_load_u8_u16(p + 2 * L)), d = v_add_i16(d, v_load_u8_u16(p + 3 * L));
+        }
+        uint8_t *to = sum + 2 * i;
+        v_store(to, a), v_store(to + VEC_BYTES, b);
+        v_store(to + 2 * VEC_BYTES, c), v_store(to + 3 * VEC_BYTES, d);
+    }
+    lanes_sum_u8_scalar(sum, s, i);
+}
+
 KERNEL vec v_vote(const uint8_t *lanes, vec more, vec tie)
 {
     const vec lane = v_load_u8(lanes); /* reached: the difference is negative */

@@ -469,11 +469,36 @@ static trib_status_t merged_header(const struct trib_codec *c, const struct trib
     return TRIB_OK;
 }
 
+enum { SOURCES_MOST = 32 };
+
+/* Where the lanes of each word are, from `at` on, if they are symbols of one byte that count for
+ * themselves; false: some are not, or they are too many. */
+static bool symbols_of(const struct trib_lanes *l, const struct trib_merge *m, size_t at,
+                       const uint8_t **src_out)
+{
+    if (l->bits != 8 || l->adds || m->n_words > SOURCES_MOST)
+        return false;
+    for (size_t i = 0; i < m->n_words; i++) {
+        struct header h;
+        memcpy(&h, m->words[i].src, HEADER_BYTES);
+        if (h.kind != KIND_SYMBOLS)
+            return false;
+        src_out[i] = m->words[i].src + lanes_at(l, m->n) + at;
+    }
+    return true;
+}
+
 /* Lanes [at, at + count) of the sum, `width` bytes each. */
 static void sum_lanes(const struct trib_codec *c, const struct trib_lanes *l,
                       const struct trib_merge *m, size_t at, size_t count, int width,
                       union sums *sums)
 {
+    const uint8_t *src[SOURCES_MOST];
+    if (width == 2 && symbols_of(l, m, at, src)) {
+        const struct trib_lanes_sum s = {.src = src, .n_src = m->n_words, .n = count};
+        c->kernels->lanes_sum_u8(sums->codes, &s);
+        return;
+    }
     memset(sums, 0, count * (size_t)width);
     for (size_t i = 0; i < m->n_words; i++)
         add_word(c, l, &m->words[i], m->n, at, count, width, sums);
@@ -561,6 +586,7 @@ trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_mer
                                uint8_t *dst, size_t *len_out)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
+    const uint8_t *src[SOURCES_MOST];
     struct header h;
     union sums sums;
     *len_out = 0;
@@ -578,11 +604,16 @@ trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_mer
     }
     memcpy(dst, &h, HEADER_BYTES);
     memcpy(dst + HEADER_BYTES, m->words[0].src + HEADER_BYTES, first - HEADER_BYTES);
+    *len_out = word_bytes(&l, m->n, h.bits);
+    if (h.bits == 16 && h.kind == KIND_SUMS && symbols_of(&l, m, 0, src)) {
+        const struct trib_lanes_sum s = {src, m->n_words, m->n};
+        c->kernels->lanes_sum_u8(dst + first, &s);
+        return TRIB_OK;
+    }
     for (size_t at = 0; at < m->n; at += PIECE) {
         const size_t count = min_size(PIECE, m->n - at);
         sum_lanes(c, &l, m, at, count, width, &sums);
         store_sums(c, &h, &sums, width, count, dst + first + lanes_bytes(at, h.bits));
     }
-    *len_out = word_bytes(&l, m->n, h.bits);
     return TRIB_OK;
 }

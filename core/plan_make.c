@@ -10,6 +10,7 @@
 #include "core/near.h"
 #include "core/quorum.h"
 #include "core/service.h"
+#include "pipeline/move.h"
 #include "pipeline/quorum.h"
 
 enum {
@@ -70,7 +71,7 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "feed %d is not for %s: only all-reduce and reduce are "
                               "fed piecewise",
                               (int)d->feed, trib_coll_name(coll));
-    if (d->chunk && (d->chunk < 64 || d->chunk > comm->chunk_asked))
+    if (d->chunk && (d->chunk < 64 || (d->chunk > comm->chunk_asked && !comm->channel)))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "chunk is %zu bytes, it must be 64 to %zu, the size of a "
                               "slot (raise TRIB_CHUNK)",
@@ -177,34 +178,46 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     return TRIB_OK;
 }
 
-/* The most elements of which a code word fits into a slot: whole units where there is room
- * for one, else lines. */
-static size_t words_max(const struct trib_codec *codec, size_t slot_bytes)
+/* The most elements of a chunk of which a code word fits into a slot: whole units where there is
+ * room for one, else lines. */
+static size_t words_max(const struct trib_codec *codec, size_t chunk, size_t slot_bytes,
+                        size_t (*bound)(const struct trib_codec *, size_t))
 {
     size_t wished = trib_codec_piece(codec), unit = trib_codec_unit(codec);
-    size_t room = wished ? wished : slot_bytes / sizeof(float);
+    size_t room = wished ? wished : chunk / sizeof(float);
 
-    if (unit > room || trib_codec_bound(codec, unit) > slot_bytes)
+    if (unit > room || bound(codec, unit) > slot_bytes)
         unit = 64;
     size_t n = room / unit * unit;
     if (n == 0)
         n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
-    while (n > unit && trib_codec_bound(codec, n) > slot_bytes)
+    while (n > unit && bound(codec, n) > slot_bytes)
         n -= unit;
     return n;
 }
 
-/* With a quorum a bitmap of the ranks stands behind the word. */
-static size_t piece_max(const struct trib_plan *plan, size_t slot_bytes,
-                        size_t element_bytes)
+/* Do all ranks read the sums of words where the service makes them? */
+static bool sums_in_place(const struct trib_plan *plan)
 {
+    const struct trib_comm *comm = plan->comm;
+
+    return comm->channel && comm->load_store && comm->cfg.zero_copy && !comm->channel->tree &&
+           trib_coded_linear(&plan->run);
+}
+
+/* With a quorum a bitmap of the ranks stands behind the word. */
+static size_t piece_max(const struct trib_plan *plan, size_t chunk, size_t element_bytes)
+{
+    const size_t slot = plan->comm->cfg.chunk < chunk ? plan->comm->cfg.chunk : chunk;
     const size_t mask = plan->run.desc.quorum.need
                             ? trib_quorum_mask_bytes(plan->comm->engine.ranks)
                             : 0;
 
     if (!plan->codec)
-        return slot_bytes / element_bytes;
-    return words_max(plan->codec, slot_bytes > mask ? slot_bytes - mask : 1);
+        return chunk / element_bytes;
+    return words_max(plan->codec, chunk > mask ? chunk - mask : 1,
+                     slot > mask ? slot - mask : 1,
+                     sums_in_place(plan) ? trib_codec_own_bound : trib_codec_bound);
 }
 
 static size_t divide_up(size_t a, size_t b)
@@ -228,7 +241,8 @@ static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size
     return whole <= most && (n > line || plan->codec) ? whole : n;
 }
 
-/* A code word is of as many elements everywhere: what is lost does not depend on the way. */
+/* A code word is of as many elements everywhere: what is lost does not depend on the way. Where a
+ * chunk is larger than a slot, as on a channel only, its words fit into one. */
 static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
 {
     const struct trib_comm *comm = plan->comm;
@@ -236,7 +250,20 @@ static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
 
     if (plan->codec && comm->chunk_asked < slot)
         slot = comm->chunk_asked;
-    return d->chunk && d->chunk < slot ? d->chunk : slot;
+    return d->chunk && (d->chunk < slot || plan->codec) ? d->chunk : slot;
+}
+
+/* Of a chunk as peers may read it in place: as elements, and sums of words that add at a service.
+ * Other words, and those of ranks, are made in slots. */
+static size_t shared_bytes(const struct trib_plan *plan)
+{
+    const struct trib_run *run = &plan->run;
+
+    if (!plan->codec)
+        return run->desc.piece * run->desc.element;
+    return plan->comm->channel && trib_coded_linear(run)
+               ? trib_codec_bound(plan->codec, run->desc.piece)
+               : 0;
 }
 
 /* All ranks cut alike: only what they must agree on may be used here. */
@@ -247,15 +274,14 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     size_t size = trib_dtype_size(d->dtype);
     size_t slot = chunk_of(plan, d);
     size_t most = piece_max(plan, slot, size);
-    size_t usual = slot < comm->chunk_asked ? slot : comm->chunk_asked;
+    size_t usual = slot < comm->chunk_asked || plan->codec ? slot : comm->chunk_asked;
     size_t parts = blocked(r->op.coll) ? 1 : r->n_chunks;
 
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
     size_t rounds = divide_up(d->count, parts * most);
     size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
-    bool wished = plan->codec && trib_codec_piece(plan->codec);
-    if (rounds < good && usual < slot && !wished) { /* of large chunks not too few */
+    if (rounds < good && usual < slot) { /* of large chunks not too few */
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
         rounds = more < good ? more : good;
     }
@@ -267,9 +293,9 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
                               "numbered (raise TRIB_CHUNK)",
                               d->count, slot);
     r->rounds = (uint32_t)rounds;
-    r->zero_copy = !plan->codec && comm->cfg.zero_copy && comm->engine.size > 1 &&
-                   r->piece * size >= ZERO_COPY_MIN;
-    r->place = r->zero_copy && r->total * size >= PLACE_MIN;
+    r->zero_copy = comm->cfg.zero_copy && comm->engine.size > 1 &&
+                   shared_bytes(plan) >= ZERO_COPY_MIN;
+    r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;
     r->stream_kept = 2 * r->total * size > comm->cache_bytes;
     return TRIB_OK;

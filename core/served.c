@@ -12,6 +12,7 @@
 enum {
     CHUNK_LEAST = 32 << 10, /* of dense vectors on a channel, unless somebody asks for less */
     WORD_MOST = 48 << 10,
+    CHUNKS_OF_WORD = 4, /* within load/store reach, if the word fits into the slot of one */
     CHANNEL_ROUNDS_GOOD = 192,
 };
 
@@ -47,19 +48,23 @@ static bool by_buckets(const struct trib_codec_info *codec)
  * The chunks of all ranks meet at a service, and a sum ends a trip after the last of them is up:
  * over networks dense vectors have chunks of 32 KiB, so that less is on the way then, or larger
  * ones where these are rounds enough and save messages; words of integers are of 48 KiB at most.
+ * Within load/store reach dense chunks are as large as stays in a cache, and as many bytes of
+ * integers cost as much to pass on: these are of more elements.
  * Other code words stay as they are: what is lost does not depend on the way, and sparse ones
  * cost by their number, however short.
  */
-static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most)
+static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most, bool near)
 {
     const struct trib_codec_info *info = trib_codec_info(codec);
     const size_t least = most < CHUNK_LEAST ? most : CHUNK_LEAST;
     size_t chunk = most;
 
     if (info->flags & TRIB_CODEC_IDENTITY)
-        return good >= most ? 0 : good < least ? least : good / 4096 * 4096;
+        return good >= most || near ? 0 : good < least ? least : good / 4096 * 4096;
     if (!by_buckets(info))
         return 0;
+    if (near)
+        return CHUNKS_OF_WORD * most;
     while (chunk > least && trib_codec_bound(codec, chunk / sizeof(float)) > WORD_MOST)
         chunk /= 2;
     return chunk;
@@ -73,10 +78,10 @@ static size_t chunk_on(const struct trib_served *s, const struct trib_comm *chan
     const char *text = s->desc.codec ? s->desc.codec : channel->cfg.codec;
     struct trib_codec *codec;
 
-    if (s->desc.chunk || s->service->home->chunk_given || channel->load_store ||
+    if (s->desc.chunk || s->service->home->chunk_given ||
         trib_codec_create(text, NULL, NULL, &codec) != TRIB_OK) /* as the plan will tell */
         return s->desc.chunk;
-    const size_t chunk = chunk_by(codec, good, channel->cfg.chunk);
+    const size_t chunk = chunk_by(codec, good, channel->cfg.chunk, channel->load_store);
     trib_codec_destroy(codec);
     return chunk;
 }

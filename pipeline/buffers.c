@@ -41,9 +41,14 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
     if (run->serves) {
         trib_ref_none(&run->open.send);
         run->own_place.region = NULL;
-        hi = run->value_rounds * d->n_chunks * d->piece * size;
+        hi = run->value_rounds * d->n_chunks * run->value_bytes;
         if (run->values_read)
             trib_memory_ref(&e->memories, run->scratch_value, 0, hi, true, &run->open.recv);
+        return;
+    }
+    if (d->codec) { /* peers get words of it */
+        trib_ref_none(&run->open.send);
+        run->own_place.region = NULL;
         return;
     }
     if (d->op.coll == TRIB_ALLGATHER && run->own != run->recv)

@@ -211,28 +211,29 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     return true;
 }
 
-/* in_place: payload that the peer reads, or finds, where it is. */
+/* Of elements that peers find in place; words in place are counted where they are named. */
+static size_t in_place(const struct trib_run *run, const struct trib_frame *f, size_t elements)
+{
+    return f->kind == TRIB_FRAME_DATA || run->desc.codec ? 0 : elements * run->desc.element;
+}
+
 static void count_frame(struct trib_engine *e, struct trib_run *run,
-                        const struct trib_frame *f, size_t in_place)
+                        const struct trib_frame *f, size_t elements)
 {
     run->moved++;
     e->stats.messages++;
-    e->stats.wire_bytes += sizeof(*f) + f->bytes + in_place;
+    e->stats.wire_bytes += sizeof(*f) + f->bytes + in_place(run, f, elements);
 }
 
 static void count_received(struct trib_engine *e, struct trib_run *run,
                            const struct trib_frame *f, size_t elements)
 {
-    const size_t dense = elements * run->desc.element;
-
     run->moved++;
-    e->stats.received_bytes +=
-        sizeof(*f) + f->bytes + (f->kind == TRIB_FRAME_DATA ? 0 : dense);
-    e->stats.received_dense_bytes += dense;
+    e->stats.received_bytes += sizeof(*f) + f->bytes + in_place(run, f, elements);
+    e->stats.received_dense_bytes += elements * run->desc.element;
 }
 
-static bool send_open(struct trib_engine *e, struct trib_run *run,
-                      struct trib_edge *edge)
+static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
 {
     struct trib_link *l = &e->links[edge->peer];
 
@@ -253,8 +254,7 @@ static bool send_open(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-static bool take_open(struct trib_engine *e, struct trib_run *run,
-                      struct trib_edge *edge)
+static bool take_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
 {
     struct trib_link *l = &e->links[edge->peer];
     struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
@@ -378,7 +378,7 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
         return false;
     }
     trib_trace_now(&e->trace, TRIB_TRACE_POST, edge->peer, f.chunk, f.bytes);
-    count_frame(e, run, &f, f.kind == TRIB_FRAME_DATA ? 0 : c.n * run->desc.element);
+    count_frame(e, run, &f, c.n);
     return true;
 }
 
@@ -416,8 +416,9 @@ static bool value_free(const struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t)
 {
     const struct trib_program *p = &run->program;
+    const uint32_t first = run->desc.share_piece != 0; /* of the vector */
 
-    if (!run->serves || t->done < run->value_rounds)
+    if (!run->serves || trib_share_task(run, t) || t->done < first + run->value_rounds)
         return true;
     const uint32_t before = t->done - run->value_rounds;
     for (uint32_t i = 0; i < p->n_tasks; i++) {
@@ -470,8 +471,8 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
 
     if (!members_due(e, run, t))
         return false;
+    const bool share = trib_share_task(run, t);
     struct trib_chunk c = chunk_of(run, t);
-    bool share = trib_share_task(run, t);
     if (!own_ready(run, t, &c) || !value_free(e, run, t) ||
         (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)) ||
         !trib_ahead_ready(e, run, t))
@@ -566,9 +567,8 @@ static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return false;
 }
 
-/* Not done before all OPENs are exchanged, which else the next operation would find, and
- * before the peers have read from the buffers that REF frames named, and the transport from
- * those that it writes out of. */
+/* Not done before all OPENs are exchanged, which the next operation would find, peers have read
+ * what REF frames named, and the transport what it writes out of. */
 static bool edges_pending(struct trib_engine *e, struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_edges; i++) {

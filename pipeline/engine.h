@@ -98,6 +98,7 @@ struct trib_run {
     bool serves;    /* it contributes nothing: values are in scratch_value, chunk by chunk */
     bool values_read;      /* of a service: peers read them there, see struct trib_values */
     uint32_t value_rounds; /* of a service: so many rounds have places in scratch_value */
+    size_t value_bytes;    /* of such a place: elements, or the sum of words that add */
     struct trib_frame frame; /* template */
     uint32_t step;           /* number of starts, for codecs */
     uint32_t remaining;      /* tasks not finished */

@@ -27,7 +27,7 @@ uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
 
     if (run->serves)
         return run->scratch_value +
-               c->index % (run->value_rounds * run->desc.n_chunks) * run->desc.piece * size;
+               c->index % (run->value_rounds * run->desc.n_chunks) * run->value_bytes;
     if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
         in_recv = c->n == 0 || (c->first >= run->recv_first &&
                                 c->first - run->recv_first < run->desc.count);
@@ -55,12 +55,10 @@ static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *ru
     return edge->peer < e->ranks ? peer_at(run, &edge->peer_recv, c) : NULL;
 }
 
-/* The value of a chunk at a service, which has opened the places of some rounds: see
- * trib_run_value. */
-static const uint8_t *value_at(const struct trib_run *run, const struct trib_view *view,
-                               const struct trib_chunk *c)
+const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view *view,
+                             const struct trib_chunk *c)
 {
-    const size_t place = run->desc.piece * run->desc.element;
+    const size_t place = run->value_bytes;
     const size_t round = place * run->desc.n_chunks;
 
     if (!view->base || !round || (view->hi - view->lo) / round == 0)
@@ -93,7 +91,7 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
         return NULL;
     bool recv = cell->frame.source == TRIB_SOURCE_RECV;
     if (recv && edge->peer >= e->ranks)
-        return value_at(run, &edge->peer_recv, c);
+        return trib_value_at(run, &edge->peer_recv, c);
     return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
 }
 

@@ -65,6 +65,11 @@ static inline bool trib_chunk_fed(const struct trib_run *run, const struct trib_
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c);
 uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c);
 
+/** trib_value_at - that of a chunk at a service which has opened the places of some rounds; NULL:
+ * it has not. */
+const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view *view,
+                             const struct trib_chunk *c);
+
 /** trib_raw_payload - bytes that a SEND of this chunk puts into its slot. */
 size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c);
@@ -128,6 +133,10 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_cell *cell);
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c);
+
+/** trib_store_of - where the next word of t's chunk is to be made, or copied to. */
+struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,
+                                 const struct trib_chunk *c);
 
 /** trib_coded_own - the own contribution's code word, made by whoever needs it first. */
 struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,

@@ -193,6 +193,16 @@ bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *
            trib_coded_store_free(run, t->chunk, t->done);
 }
 
+struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,
+                                 const struct trib_chunk *c)
+{
+    struct trib_store *s = &run->stores[t->chunk];
+
+    if (run->values_read)
+        s->bytes = trib_run_value(run, c);
+    return s;
+}
+
 enum trib_own_use trib_coded_own_use(const struct trib_run *run, const struct trib_task *t)
 {
     bool linear = trib_coded_linear(run);
@@ -243,6 +253,33 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
     return s;
 }
 
+/* A peer that has this service's memory within reach gets the length of the word alone. */
+static bool read_in_place(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_edge *edge)
+{
+    return run->values_read && edge->peer < e->ranks && e->links[edge->peer].mapped &&
+           run->open.recv.blob.len;
+}
+
+static void fill_stored(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                        const struct trib_store *s, struct trib_cell *cell)
+{
+    struct trib_edge *edge = &run->program.edges[t->edge];
+    struct trib_link *l = &e->links[edge->peer];
+
+    assert(s->round == t->done + 1);
+    if (!read_in_place(e, run, edge)) {
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, s->len), s->bytes, s->len);
+        return;
+    }
+    cell->frame.kind = TRIB_FRAME_REF;
+    cell->frame.source = TRIB_SOURCE_RECV;
+    cell->frame.bytes = sizeof(s->len);
+    memcpy(trib_link_to_send(l, &e->arena, t->lane, sizeof(s->len)), &s->len, sizeof(s->len));
+    edge->ref_end[t->lane] = l->send[t->lane].next + 1;
+    e->stats.wire_bytes += s->len;
+}
+
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                      const struct trib_chunk *c, struct trib_cell *cell)
 {
@@ -255,11 +292,11 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     cell->frame.chunk = c->index;
     cell->frame.kind = TRIB_FRAME_DATA;
     if (t->flags & TRIB_TASK_STORED) {
-        struct trib_store *s = own ? trib_coded_own(e, run, t, c, t->flags & TRIB_TASK_FINAL)
-                                   : &run->stores[t->chunk];
-        assert(s->round == t->done + 1);
+        const struct trib_store *s =
+            own ? trib_coded_own(e, run, t, c, t->flags & TRIB_TASK_FINAL)
+                : &run->stores[t->chunk];
         len = s->len;
-        memcpy(trib_link_to_send(l, &e->arena, t->lane, len), s->bytes, len);
+        fill_stored(e, run, t, s, cell);
     } else if (own && trib_ahead_take(e, run, t, &run->word, &len)) {
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->word, len);
     } else {
@@ -269,7 +306,8 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
         if (len <= l->small)
             memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     }
-    cell->frame.bytes = len;
+    if (cell->frame.kind == TRIB_FRAME_DATA)
+        cell->frame.bytes = len;
     e->stats.dense_bytes += c->n * run->desc.element;
     e->stats.payload_bytes += len;
 }
@@ -418,19 +456,38 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
+/* The code word that a frame brings, or names; NULL: not valid. */
+static const uint8_t *word_of(const struct trib_engine *e, const struct trib_run *run,
+                              const struct trib_task *t, const struct trib_chunk *c,
+                              struct trib_cell *cell, uint32_t *len_out)
+{
+    const struct trib_edge *edge = &run->program.edges[t->edge];
+    const uint8_t *payload =
+        trib_link_received(&e->links[edge->peer], &e->arena, t->lane, cell);
+
+    *len_out = cell->frame.bytes;
+    if (cell->frame.kind == TRIB_FRAME_DATA)
+        return *len_out <= e->arena.slot_bytes ? payload : NULL;
+    if (cell->frame.kind != TRIB_FRAME_REF || *len_out != sizeof(*len_out) ||
+        edge->peer < e->ranks)
+        return NULL;
+    memcpy(len_out, payload, sizeof(*len_out));
+    return *len_out <= run->value_bytes ? trib_value_at(run, &edge->peer_recv, c) : NULL;
+}
+
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c,
                                  struct trib_cell *cell)
 {
-    uint32_t len = cell->frame.bytes;
+    uint32_t len;
+    const uint8_t *word = word_of(e, run, t, c, cell, &len);
 
-    if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
+    if (!word)
         return TRIB_ERR_PROTOCOL;
-    const uint8_t *word =
-        trib_link_received(&e->links[run->program.edges[t->edge].peer], &e->arena, t->lane,
-                           cell);
+    if (cell->frame.kind == TRIB_FRAME_REF)
+        e->stats.received_bytes += len;
     if (t->flags & TRIB_TASK_RELAYED) {
-        struct trib_store *s = &run->stores[t->chunk];
+        struct trib_store *s = trib_store_of(run, t, c);
         memcpy(s->bytes, word, len);
         s->len = len;
         s->round = t->done + 1;

@@ -10,6 +10,8 @@
  */
 #include "pipeline/move.h"
 
+#include <string.h>
+
 /* The words of a task, in the order of ranks; a sum made before, which is not `own`, first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, struct trib_word mine,
@@ -39,12 +41,27 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
+/* A sum that was made behind run->word becomes the store's; where peers read, it is there. */
+static void keep_sum(struct trib_run *run, struct trib_store *s, size_t len)
+{
+    uint8_t *sum = run->word;
+
+    if (run->values_read) {
+        memcpy(s->bytes, sum, len);
+        return;
+    }
+    run->word = s->bytes;
+    s->bytes = sum;
+}
+
 trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c)
 {
     bool own = t->flags & TRIB_TASK_OWN, finish = t->flags & TRIB_TASK_FINISH;
+    bool first = t->flags & TRIB_TASK_EMPTY;
     struct trib_store *s =
-        own ? trib_coded_own(e, run, t, c, false) : &run->stores[t->chunk];
+        own ? trib_coded_own(e, run, t, c, false) : trib_store_of(run, t, c);
+    uint8_t *sum = run->values_read && first ? s->bytes : run->word;
     size_t n, len;
 
     const struct trib_word mine = {.src = s->bytes, .len = s->len};
@@ -60,12 +77,11 @@ trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
                                    .stream = TRIB_STREAM_OF_SUMS,
                                    .index = c->first}};
     if (st == TRIB_OK)
-        st = trib_codec_merge(run->desc.codec, &m, run->word, &len);
+        st = trib_codec_merge(run->desc.codec, &m, sum, &len);
     if (st != TRIB_OK)
         return st;
-    uint8_t *sum = run->word;
-    run->word = s->bytes;
-    s->bytes = sum;
+    if (sum == run->word)
+        keep_sum(run, s, len);
     s->len = (uint32_t)len;
     s->round = t->done + 1;
     return finish ? trib_coded_value(e, run, c, s->bytes, s->len) : TRIB_OK;

@@ -57,7 +57,7 @@ static trib_status_t prepare_codec(struct trib_run *run)
         !run->stores || trib_feedback_prepare(run) != TRIB_OK ||
         trib_share_prepare(run) != TRIB_OK)
         return TRIB_ERR_NO_MEMORY;
-    for (uint32_t c = 0; c < n_chunks; c++) {
+    for (uint32_t c = 0; c < n_chunks && !run->values_read; c++) {
         run->stores[c].bytes = malloc(bound + 1);
         if (!run->stores[c].bytes)
             return TRIB_ERR_NO_MEMORY;
@@ -88,19 +88,32 @@ static void grow_values(struct trib_engine *e, size_t bytes)
         trib_error_clear(e->err);
 }
 
+/* Of a result in memory that a service opens: whole lines. */
+static size_t value_bytes(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    if (!trib_coded_linear(run))
+        return d->piece * d->element;
+    return (trib_codec_bound(d->codec, d->piece) + 63) / 64 * 64;
+}
+
 /*
  * A service has a place for each chunk of a round, which the next round takes over: see
- * trib_run_value. Of large dense chunks it has a window of rounds, where peers read them.
+ * trib_run_value. Of large chunks, as elements or as words that add, it has a window of rounds,
+ * where peers read them.
  */
 static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    const size_t round = d->n_chunks * d->piece * d->element;
+    const size_t round = d->n_chunks * run->value_bytes;
 
     if (d->zero_copy && some_mapped(e, run)) {
         grow_values(e, e->arena.window * round);
         run->values_read = e->values.bytes >= e->arena.window * round;
     }
+    if (!run->values_read && d->codec && trib_codec_bound(d->codec, d->piece) > e->arena.slot_bytes)
+        return TRIB_ERR_NO_MEMORY;
     run->value_rounds = run->values_read ? e->arena.window : 1;
     run->scratch_value = run->values_read ? e->values.base : malloc(round + 64);
     return run->scratch_value ? TRIB_OK : TRIB_ERR_NO_MEMORY;
@@ -153,6 +166,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
                                                  : trib_coll_name(run->desc.op.coll);
 
     run->serves = trib_engine_serves(e);
+    run->value_bytes = value_bytes(run);
     for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
         st = trib_engine_connect(e, p->edges[i].peer, operation);
     if (st != TRIB_OK)
@@ -185,7 +199,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 
 void trib_run_dispose(struct trib_run *run)
 {
-    for (uint32_t c = 0; run->stores && c < run->desc.n_chunks; c++)
+    for (uint32_t c = 0; run->stores && !run->values_read && c < run->desc.n_chunks; c++)
         free(run->stores[c].bytes);
     free(run->stores);
     free(run->acc);

@@ -347,6 +347,24 @@ static void check_integers(const struct trib_kernels *isa)
     }
 }
 
+/* Of up to 5 vectors, to addresses of any kind. */
+static void check_lanes_sum(const struct trib_kernels *isa)
+{
+    const struct trib_kernels *ref = trib_kernels_get("c");
+    for (size_t n = 0; n < 600; n++) {
+        const uint8_t *src[5];
+        struct trib_lanes_sum s = {src, 1 + random_below(5), n};
+        unsigned char *a = place(5, 2 * n, random_below(70)), *b = place(6, 2 * n, random_below(70));
+        for (size_t k = 0; k < s.n_src; k++) {
+            unsigned char *lanes = place((int)k, n, random_below(70));
+            fill(TRIB_I8, lanes, n);
+            src[k] = lanes;
+        }
+        ref->lanes_sum_u8(a, &s), isa->lanes_sum_u8(b, &s);
+        assert_memory_equal(a, b, 2 * n);
+    }
+}
+
 /* Sums of lanes, which may carry out of 16 bits. */
 static void check_lanes(const struct trib_kernels *isa)
 {
@@ -521,6 +539,7 @@ static void test_integers(void **state)
     (void)state;
     test_isa(check_integers);
     test_isa(check_lanes);
+    test_isa(check_lanes_sum);
     test_isa(check_bits);
 }
 

@@ -67,7 +67,7 @@ static void check(struct ranks_self *self, const struct one *c, const uint8_t *g
 static void draw(const struct served *s, uint64_t n, struct one *c)
 {
     static const size_t counts[] = {0, 1, 2, 17, 1023, 4097, 30000, LONGEST};
-    static const size_t chunks[] = {0, 256, 4096, 16384};
+    static const size_t chunks[] = {0, 256, 4096, 16384, 262144 /* more than a slot: of words */};
     uint64_t bits = oracle_mix(n ^ oracle_mix(s->seed));
 
     *c = (struct one){
@@ -79,7 +79,7 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
         .codec = &matrix_codecs[0],
         .count = counts[(bits >> 24 & 0xff) % 8],
         .in_place = bits >> 32 & 1,
-        .chunk = chunks[(bits >> 33 & 0xff) % 4],
+        .chunk = chunks[(bits >> 33 & 0xff) % 5],
     };
     if (!oracle_is_float(c->o.dtype) || n % 3 == 0)
         return;
