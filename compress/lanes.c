@@ -403,6 +403,8 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
     uint8_t codes[PIECE + 8];
     struct header h;
     memcpy(&h, w->src, HEADER_BYTES);
+    if (word_bytes(l, n, h.bits) != w->len) /* a peer has changed it since it was found valid */
+        return;
     const int bytes = h.bits > 8 ? h.bits / 8 : 1;
     const uint8_t *lanes = lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);
     if (l->adds && h.kind == KIND_SYMBOLS)

@@ -280,8 +280,9 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
              plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
-             r->zero_copy ? "peers read and write trib_alloc memory in place"
-                          : "through slots",
+             !r->zero_copy  ? "through slots"
+             : plan->codec ? "sums are read where a service makes them"
+                           : "peers read and write trib_alloc memory in place",
              plan->quorum[0] ? "quorum     " : "", plan->quorum, plan->quorum[0] ? "\n" : "");
     return TRIB_OK;
 }
