@@ -296,7 +296,10 @@ int served_act(struct ranks_self *self)
     atomic_store(&self->slot->count, (uint64_t)-st);
     if (self->comm) {
         drop(&j);
-        ranks_ok(self, trib_free_comm(self->comm));
+        /* A plan that was never made has not failed its communicator: leaving may be what meets the loss. */
+        const trib_status_t left = trib_free_comm(self->comm);
+        if (left != st)
+            ranks_ok(self, left);
     }
     return 0;
 }
