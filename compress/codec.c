@@ -498,9 +498,9 @@ trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *s
     }
     if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;
-    const struct trib_code code = {src, n, 0, n};
+    const struct trib_code code = {src, len, n, 0, n};
     if (rotates(codec))
-        trib_rotated_decode(codec, src, x, n);
+        trib_rotated_decode(codec, &code, x);
     else
         codec->stages.quantise->decode(codec, &code, x);
     return TRIB_OK;
@@ -521,9 +521,9 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     }
     if (!dense_valid(codec, src, len, n))
         return TRIB_ERR_CODEC;
-    const struct trib_code code = {src, n, 0, n};
+    const struct trib_code code = {src, len, n, 0, n};
     if (rotates(codec))
-        trib_rotated_add(codec, src, weight, acc, n);
+        trib_rotated_add(codec, &code, weight, acc);
     else
         codec->stages.quantise->decode_add(codec, &code, weight, acc);
     return TRIB_OK;

@@ -75,9 +75,11 @@ static bool stream_read(const uint8_t *src, size_t len, uint8_t *codes, size_t c
 {
     uint8_t copy[TRIB_GROUP + PADDING];
     unsigned n = (unsigned)count;
-    if (len > TRIB_GROUP || src[0] != STREAM_KIND)
+    if (len > TRIB_GROUP)
         return false;
     memcpy(copy, src, len);
+    if (copy[0] != STREAM_KIND)
+        return false;
     memset(copy + len, 0, PADDING);
     return rans_uncompress_to_4x16(copy, (unsigned)len, codes, &n) && n == count;
 }

@@ -12,7 +12,9 @@
  */
 enum {
     GROUP = TRIB_GAPS_GROUP,
-    GROUP_BYTES_MAX = GROUP / 4 + GROUP * 4,
+    CONTROL_MAX = GROUP / 4,
+    DATA_MAX = GROUP * 4,
+    GROUP_BYTES_MAX = CONTROL_MAX + DATA_MAX,
     SLACK = 3, /* bytes read or written beyond the last gap */
 };
 
@@ -111,15 +113,15 @@ static uint32_t gap_read(const uint8_t *data, uint32_t control)
     return gap & low_bytes[control & 3];
 }
 
-/* Positions of `count` gaps from `at` on; returns what may follow. The source has SLACK bytes
- * beyond the group. 64 bits: 256 gaps of 32 bits cannot wrap. */
-static uint64_t group_decode(const uint8_t *src, size_t count, uint64_t at,
-                             uint32_t out[GROUP])
+/* Positions of `count` gaps from `at` on; returns what may follow. The data have SLACK bytes
+ * beyond them. 64 bits: 256 gaps of 32 bits cannot wrap. */
+static uint64_t group_decode(const uint8_t *controls, const uint8_t *data, size_t count,
+                             uint64_t at, uint32_t out[GROUP])
 {
-    const uint8_t *a = src + (count + 3) / 4;
+    const uint8_t *a = data;
     size_t j = 0;
     for (; j + 4 <= count; j += 4) {
-        const uint32_t control = src[j / 4];
+        const uint32_t control = controls[j / 4];
         const uint8_t *const b = a + (control & 3) + 1, *const c = b + (control >> 2 & 3) + 1;
         const uint8_t *const d = c + (control >> 4 & 3) + 1;
         const uint64_t at_a = at + gap_read(a, control);
@@ -132,7 +134,7 @@ static uint64_t group_decode(const uint8_t *src, size_t count, uint64_t at,
         a = d + (control >> 6) + 1;
     }
     for (; j < count; j++) {
-        const uint32_t control = src[j / 4] >> 2 * (j % 4) & 3u;
+        const uint32_t control = controls[j / 4] >> 2 * (j % 4) & 3u;
         at += gap_read(a, control);
         out[j] = (uint32_t)at++;
         a += control + 1;
@@ -142,24 +144,25 @@ static uint64_t group_decode(const uint8_t *src, size_t count, uint64_t at,
 
 static size_t next_gaps(struct trib_positions *p, uint32_t out[GROUP])
 {
-    uint8_t padded[GROUP_BYTES_MAX + SLACK];
-    const size_t count = group_of(p->left), control = (count + 3) / 4;
-    if (count == 0 || p->len < control)
+    uint8_t controls[CONTROL_MAX], padded[DATA_MAX + SLACK];
+    const size_t count = group_of(p->left), before = (count + 3) / 4;
+    if (count == 0 || p->len < before)
         return 0;
-    const size_t bytes = control + group_data_bytes(p->src, count);
-    const uint8_t *src = p->src;
-    if (p->len < bytes)
+    memcpy(controls, p->src, before); /* a peer may change those at src meanwhile */
+    const size_t bytes = group_data_bytes(controls, count);
+    const uint8_t *data = p->src + before;
+    if (p->len - before < bytes)
         return 0;
-    if (p->len < bytes + SLACK) {
+    if (p->len - before < bytes + SLACK) {
         memset(padded + bytes, 0, SLACK);
-        src = memcpy(padded, p->src, bytes);
+        data = memcpy(padded, data, bytes);
     }
-    const uint64_t at = group_decode(src, count, p->next, out);
+    const uint64_t at = group_decode(controls, data, count, p->next, out);
     if (at > p->n) /* rising, so the last is the largest */
         return 0;
     p->next = at;
-    p->src += bytes;
-    p->len -= bytes;
+    p->src += before + bytes;
+    p->len -= before + bytes;
     p->left -= count;
     return count;
 }

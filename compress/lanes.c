@@ -253,6 +253,7 @@ bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len
 
 /* A piece of a word, within one bucket: its lanes as bytes, 16 or 32 bits, and its grid. */
 struct piece {
+    struct header header; /* of the word */
     size_t at; /* in the range asked for */
     size_t count;
     int bytes; /* of a lane */
@@ -289,18 +290,31 @@ static void open_grid(const struct trib_codec *c, const struct header *h, const 
     }
 }
 
-/* The piece behind p; false: the range is done. p is all 0 at first. */
+/* A peer may have changed the header since the word was found valid. */
+static bool header_fits(const struct header *h, const struct trib_lanes *l, size_t n, size_t len)
+{
+    return word_bytes(l, n, h->bits) == len;
+}
+
+/* Before the first piece; false: none can be had. */
+static bool pieces_open(const struct trib_lanes *l, const struct trib_code *code, struct piece *p)
+{
+    p->at = p->count = 0;
+    memcpy(&p->header, code->src, HEADER_BYTES);
+    return header_fits(&p->header, l, code->n, code->len);
+}
+
+/* The piece behind p; false: the range is done. */
 static bool next_piece(const struct trib_codec *c, const struct trib_lanes *l,
                        const struct trib_code *code, struct piece *p)
 {
-    struct header h;
+    const struct header h = p->header;
     float head[TRIB_LANE_HEADS_MAX];
     p->at += p->count;
     const size_t at = code->first + p->at, in_bucket = l->bucket - at % l->bucket;
     p->count = min_size(PIECE, min_size(in_bucket, code->count - p->at));
     if (!p->count)
         return false;
-    memcpy(&h, code->src, HEADER_BYTES);
     memcpy(head, code->src + HEADER_BYTES + at / l->bucket * l->heads * sizeof *head,
            l->heads * sizeof *head);
     open_grid(c, &h, head, &p->grid);
@@ -342,9 +356,11 @@ void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code,
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct piece p;
-    p.at = p.count = 0;
-    while (next_piece(c, &l, code, &p))
-        decode_piece(c, &p, x + p.at);
+    if (!pieces_open(&l, code, &p))
+        memset(x, 0, code->count * sizeof *x);
+    else
+        while (next_piece(c, &l, code, &p))
+            decode_piece(c, &p, x + p.at);
 }
 
 void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, float weight,
@@ -352,7 +368,8 @@ void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, fl
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct piece p;
-    p.at = p.count = 0;
+    if (!pieces_open(&l, code, &p))
+        return;
     while (next_piece(c, &l, code, &p)) {
         p.grid.weight = weight;
         add_piece(c, &p, acc + p.at);
@@ -403,7 +420,7 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
     uint8_t codes[PIECE + 8];
     struct header h;
     memcpy(&h, w->src, HEADER_BYTES);
-    if (word_bytes(l, n, h.bits) != w->len) /* a peer has changed it since it was found valid */
+    if (!header_fits(&h, l, n, w->len))
         return;
     const int bytes = h.bits > 8 ? h.bits / 8 : 1;
     const uint8_t *lanes = lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);

@@ -270,11 +270,15 @@ static bool coefficients(struct trib_model *m, const uint8_t *src, size_t len, s
             memcpy(m->y, src + sizeof head, length * sizeof(float));
         return head.n == length;
     }
-    if (!pairs_valid(src, head.n, length))
-        return false;
     memset(m->y, 0, length * sizeof(float));
-    for (size_t i = 0; i < head.n; i++)
-        m->y[pair_at(src, i).position] = pair_at(src, i).value;
+    size_t next = 0;
+    for (size_t i = 0; i < head.n; i++) {
+        const struct pair p = pair_at(src, i);
+        if (p.position < next || p.position >= length)
+            return false;
+        m->y[p.position] = p.value;
+        next = (size_t)p.position + 1;
+    }
     return true;
 }
 
@@ -315,7 +319,7 @@ trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t 
 
     if (!head_read(c, src, len, &head) || head.epoch != 0 || head.n != n)
         return TRIB_ERR_CODEC;
-    const struct trib_code code = {src + sizeof head, n, 0, n};
+    const struct trib_code code = {src + sizeof head, len - sizeof head, n, 0, n};
     if (overwrite)
         trib_quantise_f32.decode(c, &code, x);
     else
@@ -343,15 +347,12 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
 
 /* ---- sums of words --------------------------------------------------------------- */
 
-static struct word_head head_at(const struct trib_word *w)
-{
-    struct word_head head;
-    memcpy(&head, w->src, sizeof head);
-    return head;
-}
-
-/* Words that add: of one epoch, and of one length where they are not pairs. */
-static bool words_valid(const struct trib_codec *c, const struct trib_merge *m)
+/*
+ * Words that add: of one epoch, and of one length where they are not pairs. first_out: the head
+ * of the first, which a peer may change after this.
+ */
+static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
+                        struct word_head *first_out)
 {
     const struct trib_model_kind *kind = kind_of(c);
     const size_t most = kind->most(c, m->piece);
@@ -361,8 +362,9 @@ static bool words_valid(const struct trib_codec *c, const struct trib_merge *m)
         struct word_head head;
         if (!head_read(c, w->src, w->len, &head))
             return false;
-        const struct word_head first = head_at(&m->words[0]);
-        if (head.epoch != first.epoch || (head.epoch == 0 ? head.n != m->n
+        if (i == 0)
+            *first_out = head;
+        if (head.epoch != first_out->epoch || (head.epoch == 0 ? head.n != m->n
                                                                : !c->coefficients && head.n > most))
             return false;
         if (head.epoch != 0 && c->coefficients)
@@ -370,17 +372,22 @@ static bool words_valid(const struct trib_codec *c, const struct trib_merge *m)
         if (head.epoch != 0 && kind->sparse) {
             if (!pairs_valid(w->src, head.n, m->piece))
                 return false;
-        } else if (head.n != first.n) {
+        } else if (head.n != first_out->n) {
             return false;
         }
     }
     return true;
 }
 
-/* The first pair of a word at or behind a position; n: there is none. */
+static size_t pairs_of(const struct trib_word *w)
+{
+    return (w->len - sizeof(struct word_head)) / sizeof(struct pair);
+}
+
+/* The first pair of a word at or behind a position; pairs_of: there is none. */
 static size_t pair_from(const struct trib_word *w, uint32_t position)
 {
-    size_t low = 0, high = head_at(w).n;
+    size_t low = 0, high = pairs_of(w);
 
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -400,7 +407,7 @@ static bool next_sum(const struct trib_merge *m, uint32_t from, struct pair *sum
     for (size_t i = 0; i < m->n_words; i++) {
         const struct trib_word *w = &m->words[i];
         const size_t at = pair_from(w, from);
-        if (at == head_at(w).n)
+        if (at == pairs_of(w))
             continue;
         const struct pair p = pair_at(w->src, at);
         if (!found || p.position < sum_out->position)
@@ -475,11 +482,11 @@ trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_mer
 {
     const struct trib_model_kind *kind = kind_of(c);
     uint8_t *at = dst + sizeof(struct word_head);
+    struct word_head head = {0, 0};
 
     *len_out = 0;
-    if (!words_valid(c, m))
+    if (!words_valid(c, m, &head))
         return TRIB_ERR_CODEC;
-    struct word_head head = head_at(&m->words[0]);
     if (head.epoch != 0 && c->coefficients) {
         const trib_status_t status = add_coefficients(c, m, at, &head.n);
         if (status != TRIB_OK)

@@ -141,23 +141,30 @@ void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *i
 
 /* ---- decode --------------------------------------------------------------------- */
 
-void trib_rotated_decode(const struct trib_codec *c, const uint8_t *src, float *x, size_t n)
+static struct trib_code part_of(const struct trib_code *whole, const struct window *w)
+{
+    return (struct trib_code){whole->src, whole->len, whole->n, w->at, w->count};
+}
+
+void trib_rotated_decode(const struct trib_codec *c, const struct trib_code *whole, float *x)
 {
     const struct trib_rht r = rotation(c);
+    const size_t n = whole->n;
     for (struct window w = window_first(c, n); w.count; window_next(c, &w, n)) {
-        const struct trib_code code = {src, n, w.at, w.count};
+        const struct trib_code code = part_of(whole, &w);
         c->stages.quantise->decode(c, &code, x + w.at);
         rotate_back(c, &r, x + w.at, w.count);
     }
 }
 
-void trib_rotated_add(const struct trib_codec *c, const uint8_t *src, float weight, float *acc,
-                      size_t n)
+void trib_rotated_add(const struct trib_codec *c, const struct trib_code *whole, float weight,
+                      float *acc)
 {
     float x[TRIB_ROTATED_WINDOW];
     const struct trib_rht r = rotation(c);
+    const size_t n = whole->n;
     for (struct window w = window_first(c, n); w.count; window_next(c, &w, n)) {
-        const struct trib_code code = {src, n, w.at, w.count};
+        const struct trib_code code = part_of(whole, &w);
         c->stages.quantise->decode(c, &code, x);
         rotate_back(c, &r, x, w.count);
         c->kernels->axpy_f32(acc + w.at, x, weight, w.count);

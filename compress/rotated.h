@@ -44,9 +44,11 @@ void trib_rotated_share_added(const struct trib_codec *c, const float *x, float 
 void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *in,
                          float *residual, uint8_t *dst);
 
-/* x = decode(src), and acc += weight * decode(src), of a valid word of n values */
-void trib_rotated_decode(const struct trib_codec *c, const uint8_t *src, float *x, size_t n);
-void trib_rotated_add(const struct trib_codec *c, const uint8_t *src, float weight, float *acc,
-                      size_t n);
+struct trib_code;
+
+/* x = decode(whole), and acc += weight * decode(whole), of a valid word */
+void trib_rotated_decode(const struct trib_codec *c, const struct trib_code *whole, float *x);
+void trib_rotated_add(const struct trib_codec *c, const struct trib_code *whole, float weight,
+                      float *acc);
 
 #endif

@@ -216,7 +216,7 @@ static void quantise(const struct job *j, const float *x, size_t n, uint8_t *dst
 
 static size_t encode_values(const struct job *j, uint8_t *dst)
 {
-    const struct trib_code code = {dst, j->count, 0, j->count};
+    const struct trib_code code = {dst, j->q->bytes(j->c, j->count), j->count, 0, j->count};
     float *values = (float *)(void *)j->s.work; /* candidates are gone by then */
     gather(j, values);
     if (!j->exact)
@@ -231,7 +231,7 @@ static size_t encode_values(const struct job *j, uint8_t *dst)
 
 static size_t encode_dense(const struct job *j, uint8_t *dst)
 {
-    const struct trib_code code = {dst, j->s.n, 0, j->s.n};
+    const struct trib_code code = {dst, j->q->bytes(j->c, j->s.n), j->s.n, 0, j->s.n};
     quantise(j, j->x, j->s.n, dst);
     if (j->s.residual) {
         j->q->decode_add(j->c, &code, -1.0f, j->s.residual);
@@ -385,7 +385,7 @@ static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_
                                   const struct header *h)
 {
     const size_t bytes = q->bytes(c, h->count);
-    struct trib_code code = {.src = d->src + HEADER_BYTES, .n = h->count};
+    struct trib_code code = {.src = d->src + HEADER_BYTES, .len = bytes, .n = h->count};
     struct trib_strata strata = {.n = d->n, .k = h->count};
     uint32_t positions[BATCH];
     float values[BATCH];
@@ -408,7 +408,7 @@ static trib_status_t decode_positions(const struct trib_codec *c,
 {
     const size_t bytes = q->bytes(c, h->count), unit = c->stages.select->unit(c);
     const size_t units = units_of(d->n, unit);
-    struct trib_code code = {.src = d->src + HEADER_BYTES, .n = h->count};
+    struct trib_code code = {.src = d->src + HEADER_BYTES, .len = bytes, .n = h->count};
     struct trib_positions p = {.src = code.src + bytes,
                                .len = d->len - HEADER_BYTES - bytes,
                                .n = units,
@@ -439,7 +439,7 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
     if (q->lanes && !trib_lanes_valid(c, d->src + HEADER_BYTES, values, h.count))
         return TRIB_ERR_CODEC;
     if (h.kind == KIND_DENSE) {
-        struct trib_code code = {d->src + HEADER_BYTES, d->n, 0, d->n};
+        struct trib_code code = {d->src + HEADER_BYTES, values, d->n, 0, d->n};
         if (d->len - HEADER_BYTES != values)
             return TRIB_ERR_CODEC;
         decode_elements(c, q, d, &code);

@@ -61,9 +61,14 @@ enum { TRIB_PACK_BITS, TRIB_PACK_OMEGA, TRIB_PACK_ENTROPY }; /* of TRIB_PARAM_PA
 
 #define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
 
-/* A range of quantised values. src comes from the wire: any bytes, the right length. */
+/*
+ * A range of quantised values. src comes from the wire: any bytes, the right length. A peer that
+ * shares memory may change them meanwhile: where a byte says how many follow, it is read once, or
+ * what it says is held against the length each time.
+ */
 struct trib_code {
     const uint8_t *src;
+    size_t len; /* bytes at src */
     size_t n; /* values at src */
     size_t first; /* range asked for */
     size_t count;

@@ -113,9 +113,12 @@ trib_status_t trib_variable_decode(const struct trib_codec *c,
     struct trib_code_reader r;
     if (d->n == 0)
         return d->len == 0 ? TRIB_OK : TRIB_ERR_CODEC;
-    if (d->len < start || d->src[0] >= TRIB_CODES_KINDS)
+    if (d->len < start)
         return TRIB_ERR_CODEC;
-    const unsigned kind = d->src[0];
+    uint8_t kind; /* the compiler is not to read it again */
+    memcpy(&kind, d->src, sizeof kind);
+    if (kind >= TRIB_CODES_KINDS)
+        return TRIB_ERR_CODEC;
     if (kind == TRIB_CODES_BITS && d->len - start != trib_bits_bytes(d->n, b.bits))
         return TRIB_ERR_CODEC;
     reader_open(&r, d->src + start, d->len - start, d->n, b.bits);

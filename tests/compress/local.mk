@@ -8,6 +8,7 @@ compress_tests = \
 	tests/compress/test_autoencoder_apart \
 	tests/compress/test_bitpack \
 	tests/compress/test_blocks \
+	tests/compress/test_changing \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Words that change while they are read, as a hostile rank can change those in memory that it
+ * shares with a service. What comes out may be wrong, but nothing beyond the word, the result or
+ * the vector is touched: a page without access follows each.
+ */
+#include "tests/compress/guarded.h"
+#include "tests/compress/vectors.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { N = 1500, CHANGES = 100000 /* of each word */, RANKS = 9 };
+
+/* Somebody who changes bytes of a word, those at its begin above all, and puts them back. */
+struct stranger {
+    pthread_t thread;
+    volatile uint8_t *word;
+    size_t len;
+    atomic_bool done;
+};
+
+/* That it races is the point. */
+__attribute__((no_sanitize("thread"))) static void *change(void *arg)
+{
+    struct stranger *s = arg;
+    uint32_t random = 2463534242u;
+    for (int i = 0; i < CHANGES; i++) {
+        random ^= random << 13, random ^= random >> 17, random ^= random << 5;
+        const size_t near = s->len < 16 ? s->len : 16;
+        const size_t at = random % 2 ? random / 2 % near : random / 2 % s->len;
+        const uint8_t was = s->word[at];
+        s->word[at] = (uint8_t)(random >> 24);
+        for (volatile int wait = (int)(random >> 8 & 127); wait; wait--)
+            ;
+        s->word[at] = was;
+        for (volatile int wait = (int)(random >> 16 & 127); wait; wait--)
+            ;
+    }
+    atomic_store(&s->done, true);
+    return NULL;
+}
+
+struct words {
+    struct codec_buffers own; /* stays as it is */
+    uint8_t *changing, *sum;  /* each ends at a guard page */
+};
+
+static struct words words_new(const char *text)
+{
+    struct words w = {.own = buffers_new(text, NULL, N)};
+    float *x = (float *)(void *)place(0, N * sizeof(float), 0);
+    assert_status(trib_codec_for_ranks(w.own.codec, RANKS, NULL), TRIB_OK);
+    for (size_t i = 0; i < N; i++)
+        x[i] = random_f32();
+    encode(&w.own, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    w.changing = place(1, w.own.len, 0);
+    memcpy(w.changing, w.own.code, w.own.len);
+    w.sum = place(2, trib_codec_bound(w.own.codec, N), 0);
+    return w;
+}
+
+static void merge(const struct words *w, bool final)
+{
+    struct trib_word both[] = {{w->changing, w->own.len}, {w->own.code, w->own.len}};
+    const struct trib_merge m = {
+        .words = both, .n_words = 2, .n = N, .piece = N, .final = final, .ranks = 2};
+    size_t len;
+    if (trib_codec_merge(w->own.codec, &m, w->sum, &len) == TRIB_OK)
+        assert_true(len <= trib_codec_bound(w->own.codec, N));
+}
+
+static void read_all(const struct words *w)
+{
+    float *y = (float *)(void *)place(3, N * sizeof(float), 0);
+    (void)trib_codec_decode(w->own.codec, w->changing, w->own.len, y, N);
+    (void)trib_codec_decode_add(w->own.codec, w->changing, w->own.len, 1.0f, y, N);
+    if (trib_codec_info(w->own.codec)->flags & TRIB_CODEC_LINEAR) {
+        merge(w, false);
+        merge(w, true);
+    }
+}
+
+static void read_while_it_changes(const char *text)
+{
+    struct words w = words_new(text);
+    struct stranger s = {.word = w.changing, .len = w.own.len};
+    assert_int_equal(pthread_create(&s.thread, NULL, change, &s), 0);
+    while (!atomic_load(&s.done))
+        read_all(&w);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    buffers_free(&w.own);
+}
+
+static void test_all_codecs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof codec_texts / sizeof *codec_texts; i++)
+        read_while_it_changes(codec_texts[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_codecs)};
+    return cmocka_run_group_tests(tests, buffers_create, NULL);
+}
