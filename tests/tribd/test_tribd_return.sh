@@ -23,6 +23,7 @@ for transport in shm tcp; do
     start_daemon one || finish
     start_daemon two || finish
     start_steps job "one two"
+    within 60 sums two job
     where two job "both have the job, over $transport"
     kill -KILL "${daemon_pid[two]}"
     ended two 137
