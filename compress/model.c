@@ -179,17 +179,26 @@ static struct pair pair_at(const uint8_t *src, size_t i)
     return p;
 }
 
+/* Pair i, read once; false: it is not at `next` or behind it, or not below `length`. */
+static bool pair_take(const uint8_t *src, size_t i, size_t length, size_t *next,
+                      struct pair *out)
+{
+    *out = pair_at(src, i);
+    if (out->position < *next || out->position >= length)
+        return false;
+    *next = (size_t)out->position + 1;
+    return true;
+}
+
 /* Positions grow, and lie below `length`. */
 static bool pairs_valid(const uint8_t *src, size_t n, size_t length)
 {
+    struct pair p;
     size_t next = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        const struct pair p = pair_at(src, i);
-        if (p.position < next || p.position >= length)
+    for (size_t i = 0; i < n; i++)
+        if (!pair_take(src, i, length, &next, &p))
             return false;
-        next = (size_t)p.position + 1;
-    }
     return true;
 }
 
@@ -271,13 +280,12 @@ static bool coefficients(struct trib_model *m, const uint8_t *src, size_t len, s
         return head.n == length;
     }
     memset(m->y, 0, length * sizeof(float));
+    struct pair p;
     size_t next = 0;
     for (size_t i = 0; i < head.n; i++) {
-        const struct pair p = pair_at(src, i);
-        if (p.position < next || p.position >= length)
+        if (!pair_take(src, i, length, &next, &p))
             return false;
         m->y[p.position] = p.value;
-        next = (size_t)p.position + 1;
     }
     return true;
 }

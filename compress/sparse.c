@@ -226,7 +226,7 @@ static size_t encode_values(const struct job *j, uint8_t *dst)
         j->q->decode(j->c, &code, values);
         subtract(j, values);
     }
-    return j->q->bytes(j->c, j->count);
+    return code.len;
 }
 
 static size_t encode_dense(const struct job *j, uint8_t *dst)
@@ -237,7 +237,7 @@ static size_t encode_dense(const struct job *j, uint8_t *dst)
         j->q->decode_add(j->c, &code, -1.0f, j->s.residual);
         j->c->kernels->drop_not_finite(j->s.residual, j->s.n);
     }
-    return j->q->bytes(j->c, j->s.n);
+    return code.len;
 }
 
 static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
