@@ -155,6 +155,11 @@ static inline void trib_comm_unlock(struct trib_comm *comm)
 
 /** trib_driver_start - somebody has started a plan: see that it goes on. */
 trib_status_t trib_driver_start(struct trib_comm *comm);
+
+/** trib_driver_relieve - the calling thread drives in its place, until trib_driver_resume. Any thread,
+ * without the lock. */
+void trib_driver_relieve(struct trib_comm *comm);
+void trib_driver_resume(struct trib_comm *comm);
 void trib_driver_stop(struct trib_comm *comm);
 
 struct trib_boot;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The progress thread. It exists only once a plan has been started, works only while one
- * is active, and steps back while a caller waits, because that one drives, too.
+ * is active, and sleeps while a caller waits, because that one drives, too.
  */
 #include <errno.h>
 #include <sched.h>
@@ -21,7 +21,7 @@ static bool wait_for_work(struct trib_driver *d)
     bool stop;
 
     pthread_mutex_lock(&d->mutex);
-    while (!d->stop && atomic_load(&d->active) == 0)
+    while (!d->stop && (atomic_load(&d->active) == 0 || atomic_load(&d->callers) > 0))
         pthread_cond_wait(&d->work, &d->mutex);
     stop = d->stop;
     pthread_mutex_unlock(&d->mutex);
@@ -38,7 +38,7 @@ static void drive(struct trib_comm *comm)
     struct trib_engine *e = &comm->engine;
     bool sleep = false;
 
-    if (atomic_load(&comm->driver.callers) || !trib_comm_try_lock(comm)) {
+    if (!trib_comm_try_lock(comm)) {
         step_back();
         return;
     }
@@ -70,6 +70,28 @@ static void *driver_main(void *arg)
     return NULL;
 }
 
+static void wake(struct trib_driver *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    pthread_cond_signal(&d->work);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void trib_driver_relieve(struct trib_comm *comm)
+{
+    atomic_fetch_add(&comm->driver.callers, 1);
+}
+
+/* Whoever takes `callers` to 0 behind a plan that is not done wakes it; a driver that has just seen
+ * a caller holds the mutex until it waits. */
+void trib_driver_resume(struct trib_comm *comm)
+{
+    struct trib_driver *d = &comm->driver;
+
+    if (atomic_fetch_sub(&d->callers, 1) == 1 && d->running && atomic_load(&d->active))
+        wake(d);
+}
+
 /* Called with the engine locked, so `active` cannot be cleared meanwhile. */
 trib_status_t trib_driver_start(struct trib_comm *comm)
 {
@@ -88,11 +110,8 @@ trib_status_t trib_driver_start(struct trib_comm *comm)
                                   "(set TRIB_PROGRESS=caller to go without)");
         d->running = true;
     }
-    if (atomic_exchange(&d->active, 1) == 0) {
-        pthread_mutex_lock(&d->mutex);
-        pthread_cond_signal(&d->work);
-        pthread_mutex_unlock(&d->mutex);
-    }
+    if (atomic_exchange(&d->active, 1) == 0)
+        wake(d);
     return TRIB_OK;
 }
 

@@ -204,12 +204,14 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
         return st;
     if (state != TRIB_RUN_DONE) {
         uint64_t begin = trib_now_ns();
-        atomic_fetch_add(&comm->driver.callers, 1);
+        trib_driver_relieve(comm);
         trib_comm_lock(comm);
         (void)trib_engine_wait(&comm->engine, &plan->run);
         comm->engine.stats.wait_ns += trib_now_ns() - begin;
+        if (!comm->engine.head)
+            atomic_store(&comm->driver.active, 0);
         trib_comm_unlock(comm);
-        atomic_fetch_sub(&comm->driver.callers, 1);
+        trib_driver_resume(comm);
     }
     return plan->run.status;
 }

@@ -151,28 +151,66 @@ static int tested_only(struct ranks_self *self)
     return 0;
 }
 
+static void await_operations(struct ranks_self *self, uint64_t wanted)
+{
+    trib_stats_t s = {.size = sizeof(s)};
+    double until = ranks_seconds() + 20;
+
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        ranks_ok(self, trib_stats(self->comm, &s));
+    } while (s.operations != wanted && ranks_seconds() < until);
+    ranks_assert(self, s.operations == wanted);
+}
+
+static uint64_t operations_so_far(struct ranks_self *self)
+{
+    trib_stats_t s = {.size = sizeof(s)};
+
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_ok(self, trib_stats(self->comm, &s));
+    return s.operations;
+}
+
 /* The progress thread works while the caller does something else. */
 static int in_background(struct ranks_self *self)
 {
     float *x = vector(self, COUNT, false);
     trib_plan_t *plan = allreduce_plan(self, x, COUNT, TRIB_FEED_WHOLE);
-    trib_stats_t s = {.size = sizeof(s)};
 
     fill(self, 3, x, COUNT);
-    ranks_ok(self, trib_barrier(self->comm));
-    ranks_ok(self, trib_stats(self->comm, &s));
-    uint64_t before = s.operations;
+    uint64_t before = operations_so_far(self);
     ranks_ok(self, trib_plan_start(plan));
-    double until = ranks_seconds() + 20;
-    do {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        ranks_ok(self, trib_stats(self->comm, &s));
-    } while (s.operations == before && ranks_seconds() < until);
-    ranks_assert(self, s.operations == before + 1);
+    await_operations(self, before + 1);
     ranks_ok(self, trib_plan_wait(plan));
     check(self, 3, x, COUNT, "background");
     ranks_ok(self, trib_plan_free(plan));
     free(x);
+    return 0;
+}
+
+/* Also once the caller has waited for another plan, and so driven, while this one was under way. */
+static int in_background_behind_a_wait(struct ranks_self *self)
+{
+    float *x = vector(self, COUNT, false), *y = vector(self, COUNT, false);
+    trib_plan_t *first = allreduce_plan(self, x, COUNT, TRIB_FEED_WHOLE);
+    trib_plan_t *second = allreduce_plan(self, y, COUNT, TRIB_FEED_FORWARD);
+
+    fill(self, 4, x, COUNT);
+    fill(self, 5, y, COUNT);
+    uint64_t before = operations_so_far(self);
+    ranks_ok(self, trib_plan_start(first));
+    ranks_ok(self, trib_plan_start(second));
+    ranks_ok(self, trib_plan_wait(first));
+    ranks_ok(self, trib_plan_ready(second, 0, COUNT));
+    await_operations(self, before + 2);
+    ranks_ok(self, trib_plan_wait(second));
+    check(self, 4, x, COUNT, "waited for");
+    check(self, 5, y, COUNT, "behind it");
+    ranks_ok(self, trib_plan_free(first));
+    ranks_ok(self, trib_plan_free(second));
+    free(x);
+    free(y);
     return 0;
 }
 
@@ -449,6 +487,7 @@ static void test_runs_in_background(void **state)
 {
     (void)state;
     run_everywhere(in_background, true);
+    run_everywhere(in_background_behind_a_wait, true);
 }
 
 static void test_fed_piecewise(void **state)
