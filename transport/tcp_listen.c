@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -85,12 +86,20 @@ static void tell_full(struct tcp *tcp)
     }
 }
 
+/* An accept for nobody makes a socket and drops it: 10 us where poll takes 0.3. */
+static bool at_the_door(const struct tcp *tcp)
+{
+    struct pollfd door = {.fd = tcp->listener.fd, .events = POLLIN};
+
+    return poll(&door, 1, 0) != 0;
+}
+
 /* At once as many as have places: nobody goes before his hello was looked for. */
 void trib_socket_accept(struct tcp *tcp)
 {
     int yes = 1;
 
-    for (int i = 0; i < tcp->max_guests; i++) {
+    for (int i = 0; i < tcp->max_guests && at_the_door(tcp); i++) {
         int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             tell_full(tcp);
