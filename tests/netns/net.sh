@@ -132,6 +132,9 @@ net_open() {
     net_await "$net_dir/ready" $! || return 1
     net_switch ip link add switch mtu "$net_mtu" type bridge &&
         net_switch ip link set switch up || return 1
+    # A switch is no firewall: the rules for IP packets that this kernel may have are not for its.
+    [ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] ||
+        net_switch sh -c 'echo 0 >/proc/sys/net/bridge/bridge-nf-call-iptables' 2>/dev/null || :
     for ((i = 0; i < n; i++)); do
         net_hold "host$i" && net_link "$i" eth0 "port$i" || return 1
         [[ $net_families != *4* ]] ||
