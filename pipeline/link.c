@@ -281,6 +281,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     l->small = small_bytes(a, l->mapped);
     l->stride = sizeof(struct trib_cell) + l->small;
     l->waits = arena->per_edge;
+    l->give_back_after = a->to_services && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
     lay_out_heads(l, a, arena, remote);
     if (a->staging)
         set_outbox(l, a,
@@ -307,7 +308,9 @@ static void set_send(struct trib_link *l, const struct trib_arena *a,
     l->slots_off = off;
     for (int lane = 0; lanes && lane < TRIB_LANES; lane++)
         l->send[lane].remote = lanes + off + lane_off(a, lane, true);
-    l->window = a->window;
+    l->window[TRIB_LANE_DOWN] = a->window;
+    l->window[TRIB_LANE_UP] =
+        a->to_services && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
 }
 
 /* The slots of one edge, and behind them what this rank writes over it. */

@@ -32,6 +32,12 @@
  * Credits. Position n of a lane may be written once the receiver has released
  * position n - W. The receiver writes the number of released positions into the
  * sender's arena.
+ *
+ * Beside services, over transport writes, contributions and the credits of results share the way
+ * out. A link that is full of contributions keeps those credits for as long as it takes to empty,
+ * and the service, without them, keeps results. So a sender of contributions has 5 / 8 W of them
+ * under way, and credits return by quarters of a window. A sender that waits for any has at least
+ * one that is not returned by itself: 5 / 8 W, rounded up, is never less than such a quarter.
  */
 #ifndef PIPELINE_LINK_H
 #define PIPELINE_LINK_H
@@ -160,7 +166,8 @@ struct trib_link {
     size_t head_off;           /* of this rank's credits and notice in it */
     struct trib_remote *slots; /* the peer's, for this rank; NULL: not granted yet */
     size_t slots_off;
-    uint32_t window;           /* frames of a lane under way at most; 0: not granted yet */
+    uint32_t window[TRIB_LANES]; /* frames of a lane under way at most; 0: not granted yet */
+    uint32_t give_back_after;    /* frames of a lane that are released */
     bool opened;               /* its own slots exist */
     bool granted;              /* an event told: the peer's grant is here */
     bool ungranted;            /* the transport was full: the own grant is still to go */
@@ -197,6 +204,7 @@ struct trib_arena {
     uint8_t *base;
     struct trib_region *region;
     bool per_edge;      /* set before create: a link's slots are a region of its own */
+    bool to_services;   /* the links are those between ranks and services, or services */
     size_t edge_bytes;  /* of the links that are open */
     int awaited;        /* links that are open and not granted yet */
     struct trib_region **edges; /* [size], per_edge */
@@ -271,12 +279,12 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a);
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
                                      struct trib_error *err);
 
-static inline bool trib_link_has_room(const struct trib_link *l,
-                                      const struct trib_send_lane *s, bool place)
+static inline bool trib_link_has_room(const struct trib_link *l, int lane, bool place)
 {
+    const struct trib_send_lane *s = &l->send[lane];
     uint32_t under_way = s->next - s->released;
 
-    return under_way < l->window &&
+    return under_way < l->window[lane] &&
            (!place || s->sent - under_way >= s->place_end[s->place]);
 }
 
@@ -286,10 +294,10 @@ static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t byte
     struct trib_send_lane *s = &l->send[lane];
     bool place = bytes > l->small;
 
-    if (trib_link_has_room(l, s, place))
+    if (trib_link_has_room(l, lane, place))
         return true;
     s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
-    return trib_link_has_room(l, s, place);
+    return trib_link_has_room(l, lane, place);
 }
 
 /* Of the cell of a position, from the first slot of its lane. */
@@ -388,8 +396,8 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
 /**
  * trib_link_release - the cell that peek gave is used up.
  *
- * A credit is a store to a line of the peer, or even a write, so half a window is
- * returned at a time: a sender that waits gets one as long as the receiver goes on.
+ * A credit is a store to a line of the peer, or even a write, so half a window, or a quarter
+ * (above), is returned at a time: a sender that waits gets one as long as the receiver goes on.
  * Frames that name the sender's memory, and those whose payload is in a place, are
  * returned at once: the sender may wait for that.
  */
@@ -401,7 +409,7 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
     bool now = f->kind == TRIB_FRAME_REF || f->bytes > l->small;
 
     r->next++;
-    if (now || r->next - r->returned >= (a->window + 1) / 2)
+    if (now || r->next - r->returned >= l->give_back_after)
         trib_link_give_back(l, a, lane);
 }
 

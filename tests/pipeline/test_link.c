@@ -23,6 +23,7 @@ struct end {
 
 struct pair {
     struct trib_config cfg;
+    bool to_services;
     struct end end[2];
 };
 
@@ -39,6 +40,7 @@ static void open_end(struct pair *p, int self, const char *transport, uint32_t w
                                    .size = 2,
                                    .window = window,
                                    .per_edge = per_edge,
+                                   .to_services = p->to_services,
                                    .slot_bytes = SLOT - 5};
     assert_status(trib_arena_create(&e->arena), TRIB_OK);
     assert_int_equal(e->arena.slot_bytes, SLOT); /* rounded up to lines */
@@ -61,11 +63,13 @@ static void poll_pair(struct pair *p)
 }
 
 /* per_edge[i]: of end i. */
-static struct pair *open_unlike(const char *transport, uint32_t window, const bool *per_edge)
+static struct pair *open_as(const char *transport, uint32_t window, const bool *per_edge,
+                            bool to_services)
 {
     struct pair *p = calloc(1, sizeof(*p));
 
     assert_non_null(p);
+    p->to_services = to_services;
     assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
     for (int i = 0; i < 2; i++)
         open_end(p, i, transport, window, per_edge[i]);
@@ -91,6 +95,11 @@ static struct pair *open_unlike(const char *transport, uint32_t window, const bo
         assert_true(trib_link_can_send(&e->link, 0, 0));
     }
     return p;
+}
+
+static struct pair *open_unlike(const char *transport, uint32_t window, const bool *per_edge)
+{
+    return open_as(transport, window, per_edge, false);
 }
 
 static struct pair *open_pair(const char *transport, uint32_t window)
@@ -185,6 +194,36 @@ static void test_window(void **state)
     }
 }
 
+/* Fills the lane, then has the other end take frames until one more may be sent. */
+static void expect_under_way(struct pair *p, int lane, uint32_t most, uint32_t until_credit)
+{
+    uint32_t sent = 0, taken = 0;
+
+    while (can_send(p, 0, lane, 1))
+        send_number(&p->end[0], lane, sent++, 1);
+    assert_int_equal(sent, most);
+    while (!can_send(p, 0, lane, 1))
+        expect_number(p, 1, lane, taken++, 1);
+    assert_int_equal(taken, until_credit);
+    while (taken < sent)
+        expect_number(p, 1, lane, taken++, 1);
+}
+
+/* Beside services fewer contributions than results are under way, and credits come earlier. */
+static void test_contributions(void **state)
+{
+    (void)state;
+    for (uint32_t window = 1; window <= 40; window++) {
+        struct pair *p = open_as("shm+nomap", window, (bool[2]){false, false}, true);
+        expect_under_way(p, TRIB_LANE_UP, (5 * window + 7) / 8, (window + 3) / 4);
+        expect_under_way(p, TRIB_LANE_DOWN, window, (window + 3) / 4);
+        close_pair(p);
+        p = open_as("shm", window, (bool[2]){false, false}, true);
+        expect_under_way(p, TRIB_LANE_UP, window, (window + 1) / 2);
+        close_pair(p);
+    }
+}
+
 /* Under way at once: as many large payloads as there are places, small ones between. */
 static void test_places(void **state)
 {
@@ -273,7 +312,7 @@ static void test_not_granted(void **state)
         assert_status(trib_link_connect(&b->link, &b->arena, 0, &a->address, &a->blob),
                       TRIB_OK);
         assert_status(trib_link_take_grant(&b->link, &b->arena), TRIB_OK);
-        assert_int_equal(b->link.window, 2);
+        assert_int_equal(b->link.window[TRIB_LANE_UP], 2);
         close_pair(p);
     }
 }
@@ -609,6 +648,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_window),
+        cmocka_unit_test(test_contributions),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_positions_wrap),
         cmocka_unit_test(test_arena_is_bounded),
