@@ -14,14 +14,14 @@ tribd_tribd_SOURCES = \
 	tribd/who.c tribd/who.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)
 
-# Where --with-systemdsystemunitdir=FOLDER asks for it.
+# Installed where --with-systemdsystemunitdir=FOLDER asks for it.
 EXTRA_DIST += tribd/tribd.service.in
-if TRIB_SYSTEMD
-nodist_systemdsystemunit_DATA = tribd/tribd.service
 CLEANFILES += tribd/tribd.service
 tribd/tribd.service: tribd/tribd.service.in
 	$(AM_V_GEN)mkdir -p tribd && sed -e 's|@bindir[@]|$(bindir)|' -e 's|@sysconfdir[@]|$(sysconfdir)|' \
 		$(srcdir)/tribd/tribd.service.in >$@
+if TRIB_SYSTEMD
+nodist_systemdsystemunit_DATA = tribd/tribd.service
 endif
 
 bin_PROGRAMS += tribd/tribctl

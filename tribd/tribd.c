@@ -92,9 +92,10 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+/* In the journal it is an error, as what the log says is. */
 static int fail(trib_status_t st, const struct trib_error *err)
 {
-    fprintf(stderr, "tribd: %s\n", trib_error_text(err));
+    fprintf(stderr, "%stribd: %s\n", systemd_log() ? "<3>" : "", trib_error_text(err));
     return st == TRIB_ERR_CONFIG ? 2 : 1;
 }
 

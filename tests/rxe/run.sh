@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run.sh [--long] BUILD FOLDER - the tests that need an RDMA device, where it is: on this
+# run.sh [--long|--unit] BUILD FOLDER - the tests that need an RDMA device, where it is: on this
 # machine if its kernel has soft-RoCE, else in a guest; those of two hosts always in guests.
 # The log is FOLDER/rxe.log, of the form that scripts/count-tests reads. --long: more sizes,
-# codecs, repetitions, and a network of MTU 1500, too.
+# codecs, repetitions, a network of MTU 1500, and tribd under systemd, too. --unit: that alone.
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/harness/tap.sh
 . "$here/../harness/tap.sh"
-long=()
+long=() only=
+[ "${1-}" != --unit ] || { only=yes && shift; }
 [ "${1-}" != --long ] || { long=(--long) && shift; }
 build=$(cd "$1" && pwd) && mkdir -p "$2" && folder=$(cd "$2" && pwd) || exit 1
 inside_status=37 # what inside.sh and hosts.sh say when they have come to their end
@@ -115,8 +116,36 @@ two_hosts() { # MTU OF-PACKETS
     shown=("$said")
 }
 
+# Installed as docs/deploy.md says, but into a folder, from where the guest takes it: this
+# build was configured for others.
+install_for_systemd() { # ROOT
+    local unit=$build/tribd/tribd.service to=/usr/lib/systemd/system
+
+    make -C "$build" -s install DESTDIR="$1" prefix=/usr/local || return
+    rm -f "$unit"
+    make -C "$build" -s tribd/tribd.service prefix=/usr/local sysconfdir=/etc &&
+        install -D -m 644 -t "$1$to" "$unit"
+    rm -f "$unit"
+}
+
+by_systemd() {
+    local root=$folder/root
+
+    rm -rf "$root"
+    install_for_systemd "$root" >"$said" 2>&1
+    result $? "tribd and its unit are installed into a folder"
+    RXE_BOOT_SECONDS=600 watched "$here/guest" --systemd --timeout "$limit" -- \
+        bash "$here/unit.sh" "$root" "$build" "$inside_status"
+    result $(($? != inside_status)) "systemd: the tests came to their end"
+    rm -rf "$root"
+}
+
 tests() {
     number=100 # after those of inside.sh
+    if [ -n "$only" ]; then
+        by_systemd
+        return
+    fi
     on_one_machine 9000 4096
     if [ "$status_of_guest" != 0 ]; then
         skip "tests of two hosts" "$why_no_guest"
@@ -128,6 +157,7 @@ tests() {
         two_hosts 1500 1024
         hang
         guest_runs_host
+        by_systemd
     fi
 }
 

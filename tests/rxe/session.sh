@@ -7,7 +7,8 @@
 # serial ports, and switches the machine off.
 #
 # JOB is bash: the environment of the host, job_folder, job_command, job_mtu, job_host,
-# job_hosts and job_scripts, the folder that this script comes from.
+# job_hosts, job_scripts, the folder that this script comes from, and job_systemd: a program
+# that becomes process 1 then, of which this script is a service.
 
 port= # begin of their names; 1: output, 2: errors, 3: the exit status
 
@@ -19,6 +20,7 @@ mounts() {
     mount -t devpts devpts /dev/pts
     mount -t tmpfs tmpfs /dev/shm
     mount -t tmpfs tmpfs /run
+    mkdir /run/rxe && cp "$0" "$job" /run/rxe/ # which may be gone with the next
     case $job_folder/ in
     /tmp/*) ;; # has to be seen in the guest
     *) mount -t tmpfs tmpfs /tmp ;;
@@ -80,9 +82,41 @@ run() {
     return "$status"
 }
 
+# hand_over - to systemd, which starts little but its journal, in memory, and the command: not
+# what is enabled on the host, not its file systems, not what any machine has.
+hand_over() {
+    local unit
+
+    mount -t tmpfs -o mode=755 tmpfs /etc/systemd
+    mkdir -p /etc/systemd/system /run/systemd/system
+    printf '[Journal]\nStorage=volatile\n' >/etc/systemd/journald.conf
+    for unit in /lib/systemd/system/{sysinit,local-fs,sockets,timers}.target.wants/*; do
+        case $unit in
+        */systemd-journald*) ;;
+        *) ln -sf /dev/null "/etc/systemd/system/${unit##*/}" ;;
+        esac
+    done
+    rm -f /etc/machine-id /etc/fstab /.dockerenv # no container, whatever the host is
+    printf '%032x\n' 4700 >/etc/machine-id # without one it enables what is installed
+    cat >/run/systemd/system/rxe.service <<UNIT
+[Unit]
+Description=The command
+FailureAction=poweroff-immediate
+[Service]
+Type=exec
+ExecStart=/bin/bash /run/rxe/${0##*/} /run/rxe/${job##*/}
+StandardError=journal+console
+UNIT
+    exec env -i PATH="$PATH" "$job_systemd" --unit=rxe.service
+}
+
+job=$1
 # shellcheck source=/dev/null
-. "$1"
-mounts
+. "$job"
+if [ $$ = 1 ]; then
+    mounts
+    [ -z "$job_systemd" ] || hand_over
+fi
 if ports; then
     echo up >"${port}3"
     run
