@@ -203,6 +203,18 @@ static void ask(struct server *s, struct client *c, const struct trib_control_jo
     publish(s);
 }
 
+/* Also where there is no room for it: then the connection has ended, which says so. */
+static bool announce(struct server *s, struct client *c, const struct trib_control_plan *plan)
+{
+    const trib_status_t st = node_announce(c->node, plan->number, plan->text);
+
+    if (st == TRIB_ERR_NO_RESOURCE)
+        (void)trib_session_end(c->session, st, "%d plans wait here already", NODE_WAITING_MAX);
+    if (st == TRIB_ERR_NO_RESOURCE)
+        hang_up(s, c);
+    return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
+}
+
 static void take_message(struct server *s, struct client *c, const struct trib_control *m)
 {
     c->proven = true;
@@ -215,7 +227,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
             return;
         break;
     case TRIB_CONTROL_PLAN:
-        if (c->node && node_announce(c->node, m->plan.number, m->plan.text) == TRIB_OK)
+        if (c->node && announce(s, c, &m->plan))
             return;
         break;
     case TRIB_CONTROL_GOODBYE:
