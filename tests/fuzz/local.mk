@@ -86,4 +86,4 @@ fuzz_link_flags = $(AM_LDFLAGS)
 TESTS += $(fuzz_targets)
 endif
 
-EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/reach.h tests/fuzz/corpus
