@@ -242,6 +242,16 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
     hang_up(s, c);
 }
 
+/* It has proved who it is, and keeps its place among those who may connect for nothing. */
+static bool asks_for_nothing(struct client *c)
+{
+    if (!c->proven || c->asked)
+        return false;
+    if (!c->ask_by)
+        c->ask_by = trib_deadline_ms(IDLE_MS);
+    return trib_deadline_passed(c->ask_by);
+}
+
 static void step_client(struct server *s, struct client *c)
 {
     struct trib_control m;
@@ -250,6 +260,8 @@ static void step_client(struct server *s, struct client *c)
     while (c->session && (st = trib_session_step(c->session, &m)) == TRIB_OK)
         take_message(s, c, &m);
     c->proven |= c->session && trib_session_ready(c->session);
+    if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
+        st = trib_session_end(c->session, TRIB_ERR_TIMEOUT, "no JOIN has come within %d ms", IDLE_MS);
     if (!c->session || st == TRIB_INPROGRESS)
         return;
     if (!c->proven)
@@ -406,6 +418,7 @@ static void reload(struct server *s, const struct server_ear *ear)
         who_drop(s->who);
         s->who = who;
         trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
+        server_warn(s);
         if (kept[0])
             trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that", kept);
     } else {
@@ -553,6 +566,7 @@ static void pass(struct server *s, const struct server_ear *ear)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
     manage_step(s->manage);
+    trib_http_tend_mt(s->http);
     if (fds[0].revents)
         hear(s, ear);
     end_drain(s);
@@ -561,6 +575,7 @@ static void pass(struct server *s, const struct server_ear *ear)
 void server_run(struct server *s, const struct server_ear *ear)
 {
     publish(s);
+    server_warn(s);
     while (!s->draining || s->n_clients > 0)
         pass(s, ear);
 }
