@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,7 +11,9 @@
 
 #include <microhttpd.h>
 
+#include "agg/http_address.h"
 #include "base/error.h"
+#include "base/time.h"
 
 #define REQUEST_BYTES 16384 /* of memory for the headers of one request */
 
@@ -21,8 +21,15 @@ static const char page[] =
 #include "agg/page.inc"
     ;
 
+struct open {
+    int fd;
+    uint64_t until; /* 0: a free place */
+};
+
 struct trib_http {
     struct MHD_Daemon *daemon;
+    pthread_mutex_t mutex;
+    struct open *open; /* [opts.connections], under mutex */
     struct trib_http_opts opts;
     uint16_t port;
     bool loopback;
@@ -144,44 +151,56 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 
 /* --- beginning and end --- */
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
-
-static bool parse_address(const char *text, uint16_t port, union address *out,
-                          bool *loopback_out)
+/* Slots of connections, by the socket of each: all that moves on one may be a byte now and then. */
+static void note_connection(void *arg, struct MHD_Connection *connection, void **socket_context,
+                            enum MHD_ConnectionNotificationCode what)
 {
-    memset(out, 0, sizeof(*out));
-    if (inet_pton(AF_INET, text, &out->v4.sin_addr) == 1) {
-        out->v4.sin_family = AF_INET;
-        out->v4.sin_port = htons(port);
-        *loopback_out = ntohl(out->v4.sin_addr.s_addr) >> 24 == 127;
-        return true;
+    struct trib_http *http = arg;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct open *o = *socket_context;
+
+    pthread_mutex_lock(&http->mutex);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED && o)
+        o->until = 0;
+    for (uint32_t i = 0; info && what == MHD_CONNECTION_NOTIFY_STARTED && i < http->opts.connections;
+         i++) {
+        if (http->open[i].until)
+            continue;
+        http->open[i] = (struct open){info->connect_fd,
+                                      trib_deadline_ms((int)http->opts.lifetime_s * 1000)};
+        *socket_context = &http->open[i];
+        break;
     }
-    if (inet_pton(AF_INET6, text, &out->v6.sin6_addr) == 1) {
-        out->v6.sin6_family = AF_INET6;
-        out->v6.sin6_port = htons(port);
-        *loopback_out = IN6_IS_ADDR_LOOPBACK(&out->v6.sin6_addr);
-        return true;
-    }
-    return false;
+    pthread_mutex_unlock(&http->mutex);
+}
+
+void trib_http_tend_mt(struct trib_http *http)
+{
+    if (!http)
+        return;
+    pthread_mutex_lock(&http->mutex);
+    for (uint32_t i = 0; i < http->opts.connections; i++)
+        if (http->open[i].until && trib_deadline_passed(http->open[i].until))
+            (void)shutdown(http->open[i].fd, SHUT_RDWR); /* MHD closes it, and says so */
+    pthread_mutex_unlock(&http->mutex);
 }
 
 /* Signals are for the threads of the daemon: MHD's inherits that it takes none. */
-static struct MHD_Daemon *start_daemon(struct trib_http *http, const union address *address)
+static struct MHD_Daemon *start_daemon(struct trib_http *http,
+                                       const struct trib_http_address *address)
 {
     unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD;
     sigset_t all, before;
 
-    if (address->any.sa_family == AF_INET6)
-        flags |= MHD_USE_IPv6;
+    if (address->at.any.sa_family == AF_INET6)
+        flags |= address->all ? MHD_USE_DUAL_STACK : MHD_USE_IPv6;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     errno = 0;
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        flags, http->opts.port, NULL, NULL, answer, http, MHD_OPTION_SOCK_ADDR, &address->any,
+        flags, http->opts.port, NULL, NULL, answer, http, MHD_OPTION_SOCK_ADDR,
+        &address->at.any, MHD_OPTION_NOTIFY_CONNECTION, note_connection, http,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->opts.connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)http->opts.timeout_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES, MHD_OPTION_END);
@@ -191,39 +210,59 @@ static struct MHD_Daemon *start_daemon(struct trib_http *http, const union addre
     return daemon;
 }
 
+static trib_status_t listen_at(struct trib_http *http, const char *text, struct trib_error *err)
+{
+    struct trib_http_address address;
+
+    trib_status_t st = trib_http_address(text, http->opts.port, err, &address);
+    if (st != TRIB_OK)
+        return st;
+    http->loopback = address.loopback;
+    http->daemon = start_daemon(http, &address);
+    if (!http->daemon && address.all && errno != EADDRINUSE) { /* a host without IPv6 */
+        (void)trib_http_address("0.0.0.0", http->opts.port, err, &address);
+        http->daemon = start_daemon(http, &address);
+    }
+    return http->daemon ? TRIB_OK
+                        : trib_fail(err, TRIB_ERR_BOOT,
+                                    "cannot listen for HTTP at %s, port %u: %m: choose another "
+                                    "port or address",
+                                    text, http->opts.port);
+}
+
 trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_error *err,
                               struct trib_http **out)
 {
-    const char *text = opts->address ? opts->address : "127.0.0.1";
     struct trib_http *http = calloc(1, sizeof(*http));
     const union MHD_DaemonInfo *info;
-    union address address;
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
 
     *out = NULL;
-    if (!http)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for an HTTP server");
-    http->opts = *opts;
-    http->opts.connections = opts->connections ? opts->connections : 16;
-    http->opts.timeout_s = opts->timeout_s ? opts->timeout_s : 10;
-    if (!parse_address(text, opts->port, &address, &http->loopback)) {
-        free(http);
-        return trib_fail(err, TRIB_ERR_CONFIG,
-                         "cannot listen for HTTP at \"%.64s\": write a numeric address, such "
-                         "as 127.0.0.1 or ::",
-                         text);
+    if (http) {
+        http->opts = *opts;
+        http->opts.connections = opts->connections ? opts->connections : 16;
+        http->opts.timeout_s = opts->timeout_s ? opts->timeout_s : 10;
+        http->opts.lifetime_s = opts->lifetime_s ? opts->lifetime_s : 10;
+        http->open = calloc(http->opts.connections, sizeof(*http->open));
+        pthread_mutex_init(&http->mutex, NULL);
     }
-    http->daemon = start_daemon(http, &address);
-    if (!http->daemon) {
-        free(http);
-        return trib_fail(err, TRIB_ERR_BOOT,
-                         "cannot listen for HTTP at %s, port %u: %m: choose another port or "
-                         "address",
-                         text, opts->port);
+    if (!http || !http->open)
+        (void)trib_fail(err, st, "no memory for an HTTP server");
+    else
+        st = listen_at(http, opts->address ? opts->address : "127.0.0.1", err);
+    if (st != TRIB_OK) {
+        trib_http_stop(http);
+        return st;
     }
     info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
     http->port = info ? info->port : opts->port;
     *out = http;
     return TRIB_OK;
+}
+
+bool trib_http_is_loopback(const struct trib_http *http)
+{
+    return http->loopback;
 }
 
 uint16_t trib_http_port(const struct trib_http *http)
@@ -235,6 +274,9 @@ void trib_http_stop(struct trib_http *http)
 {
     if (!http)
         return;
-    MHD_stop_daemon(http->daemon);
+    if (http->daemon)
+        MHD_stop_daemon(http->daemon);
+    pthread_mutex_destroy(&http->mutex);
+    free(http->open);
     free(http);
 }

@@ -10,6 +10,7 @@
 #ifndef AGG_HTTP_H
 #define AGG_HTTP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agg/metrics.h"
@@ -18,10 +19,11 @@ struct trib_error;
 struct trib_http;
 
 struct trib_http_opts {
-    const char *address;  /* numeric; NULL: 127.0.0.1 */
+    const char *address;  /* of agg/http_address.h; NULL: 127.0.0.1 */
     uint16_t port;        /* 0: any that is free */
     uint32_t connections; /* at a time, others wait; 0: 16 */
     uint32_t timeout_s;   /* a connection on which nothing moves is closed; 0: 10 */
+    uint32_t lifetime_s;  /* any connection is, by trib_http_tend_mt; 0: 10 */
     /* What there is to show; on the server's thread. */
     trib_status_t (*view)(void *arg, struct trib_service_view *out);
     void *arg;
@@ -39,6 +41,16 @@ trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_err
 
 /** trib_http_port - where it listens. */
 uint16_t trib_http_port(const struct trib_http *http);
+
+/** trib_http_is_loopback - can this host alone reach it? */
+bool trib_http_is_loopback(const struct trib_http *http);
+
+/**
+ * trib_http_tend_mt - close what has been open for too long: now and then, from any thread.
+ *
+ * Each connection is for one request; of one that comes byte by byte something always moves.
+ */
+void trib_http_tend_mt(struct trib_http *http);
 
 /** trib_http_stop - closes its connections and ends its thread; NULL is allowed. */
 void trib_http_stop(struct trib_http *http);

@@ -23,6 +23,17 @@ uint16_t trib_http_port(const struct trib_http *http)
     return 0;
 }
 
+bool trib_http_is_loopback(const struct trib_http *http)
+{
+    (void)http;
+    return true;
+}
+
+void trib_http_tend_mt(struct trib_http *http)
+{
+    (void)http;
+}
+
 void trib_http_stop(struct trib_http *http)
 {
     (void)http;

@@ -22,6 +22,7 @@ libagg_la_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
 noinst_LTLIBRARIES += libservice.la
 libservice_la_SOURCES = \
 	agg/http.h \
+	agg/http_address.c agg/http_address.h \
 	agg/jobs.c agg/jobs.h \
 	agg/jobs_fair.c agg/jobs_table.h \
 	agg/jobs_text.c \

@@ -16,6 +16,8 @@
 enum {
     TRIB_CHANNEL_PLANS = 4096,    /* under way at a time, of one channel */
     TRIB_CHANNEL_TEXT_MAX = 1024, /* of an announcement, with its NUL */
+    /* A chunk of words that add may be of so many slots, if the word fits into one. */
+    TRIB_CHANNEL_CHUNKS_OF_WORD = 4,
 };
 
 /* How announcements leave rank 0. */

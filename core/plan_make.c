@@ -41,6 +41,15 @@ static bool has_root(trib_coll_t coll)
     return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
 }
 
+/* Bytes of a chunk at most: on a channel so many slots of them, of words that add. Whoever has
+ * announced it there may be a stranger. */
+static size_t chunk_most(const struct trib_comm *comm)
+{
+    const size_t own = comm->cfg.chunk > comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
+
+    return comm->channel ? TRIB_CHANNEL_CHUNKS_OF_WORD * own : comm->chunk_asked;
+}
+
 static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                                 const trib_desc_t *d)
 {
@@ -71,11 +80,12 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "feed %d is not for %s: only all-reduce and reduce are "
                               "fed piecewise",
                               (int)d->feed, trib_coll_name(coll));
-    if (d->chunk && (d->chunk < 64 || (d->chunk > comm->chunk_asked && !comm->channel)))
+    if (d->chunk && (d->chunk < 64 || d->chunk > chunk_most(comm)))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "chunk is %zu bytes, it must be 64 to %zu, the size of a "
-                              "slot (raise TRIB_CHUNK)",
-                              d->chunk, comm->chunk_asked);
+                              "chunk is %zu bytes, it must be 64 to %zu, the size of %s "
+                              "(raise TRIB_CHUNK)",
+                              d->chunk, chunk_most(comm),
+                              comm->channel ? "the slots that it may take" : "a slot");
     if (__builtin_mul_overflow(d->count, bytes, &whole) ||
         __builtin_mul_overflow(whole, blocked(coll) ? (size_t)size : 1, &whole) ||
         whole > PTRDIFF_MAX)
@@ -191,6 +201,8 @@ static size_t words_max(const struct trib_codec *codec, size_t chunk, size_t slo
     size_t n = room / unit * unit;
     if (n == 0)
         n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
+    while (n / 2 > unit && bound(codec, n / 2 / unit * unit) > slot_bytes)
+        n = n / 2 / unit * unit;
     while (n > unit && bound(codec, n) > slot_bytes)
         n -= unit;
     return n;

@@ -12,7 +12,6 @@
 enum {
     CHUNK_LEAST = 32 << 10, /* of dense vectors on a channel, unless somebody asks for less */
     WORD_MOST = 48 << 10,
-    CHUNKS_OF_WORD = 4, /* within load/store reach, if the word fits into the slot of one */
     CHANNEL_ROUNDS_GOOD = 192,
 };
 
@@ -64,7 +63,7 @@ static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most,
     if (!by_buckets(info))
         return 0;
     if (near)
-        return CHUNKS_OF_WORD * most;
+        return TRIB_CHANNEL_CHUNKS_OF_WORD * most;
     while (chunk > least && trib_codec_bound(codec, chunk / sizeof(float)) > WORD_MOST)
         chunk /= 2;
     return chunk;

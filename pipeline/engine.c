@@ -236,7 +236,6 @@ static void count_received(struct trib_engine *e, struct trib_run *run,
 static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
 {
     struct trib_link *l = &e->links[edge->peer];
-
     const struct trib_open *open = l->mapped ? &run->open : &run->open_far;
     size_t bytes = trib_open_bytes(open);
 
@@ -350,7 +349,6 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     struct trib_edge *edge = &run->program.edges[t->edge];
     struct trib_link *l = &e->links[edge->peer];
     uint32_t turn = trib_send_turn(&run->program, t, t->done);
-
     bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
 
     if (l->send[t->lane].next != turn || unopened)
@@ -370,6 +368,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
             trib_coded_fill(e, run, t, &c, cell);
         else
             trib_raw_fill(e, run, t, &c, cell);
+        if (e->failed)
+            return false;
     }
     struct trib_frame f = cell->frame;
     trib_status_t st = trib_link_publish(l, &e->arena, t->lane);

@@ -115,6 +115,7 @@ struct trib_run {
     struct trib_quorum *quorum; /* or NULL: everybody is counted */
     struct trib_keep *keep; /* what a start changed, as it was; or NULL */
     struct trib_store *stores;  /* [n_chunks], codec only */
+    size_t word_bytes;          /* of the longest code word: what a store has room for */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
     float *residual;            /* error feedback [total], or NULL */

@@ -21,6 +21,7 @@
 
 #include "base/time.h"
 #include "pipeline/ahead.h"
+#include "pipeline/idle.h"
 #include "pipeline/keep.h"
 #include "pipeline/quorum.h"
 #include "pipeline/share.h"
@@ -261,6 +262,7 @@ static bool read_in_place(const struct trib_engine *e, const struct trib_run *ru
            run->open.recv.blob.len;
 }
 
+/* Sums of a service that peers read are as wide as they are, and may be wider than a slot. */
 static void fill_stored(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                         const struct trib_store *s, struct trib_cell *cell)
 {
@@ -268,6 +270,11 @@ static void fill_stored(struct trib_engine *e, struct trib_run *run, struct trib
     struct trib_link *l = &e->links[edge->peer];
 
     assert(s->round == t->done + 1);
+    if (!read_in_place(e, run, edge) && s->len > e->arena.slot_bytes) {
+        trib_engine_unable(e, edge->peer, TRIB_ERR_NO_RESOURCE,
+                           "the sum is wider than the slot that it has to go through");
+        return;
+    }
     if (!read_in_place(e, run, edge)) {
         memcpy(trib_link_to_send(l, &e->arena, t->lane, s->len), s->bytes, s->len);
         return;
@@ -456,7 +463,9 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* The code word that a frame brings, or names; NULL: not valid. */
+/* The code word that a frame brings, or names; NULL: not valid. One that is passed on goes to a
+ * store, which has room for what the codec makes of a chunk and no more: nobody decodes it here,
+ * so nothing else would find that it is longer. */
 static const uint8_t *word_of(const struct trib_engine *e, const struct trib_run *run,
                               const struct trib_task *t, const struct trib_chunk *c,
                               struct trib_cell *cell, uint32_t *len_out)
@@ -467,12 +476,17 @@ static const uint8_t *word_of(const struct trib_engine *e, const struct trib_run
 
     *len_out = cell->frame.bytes;
     if (cell->frame.kind == TRIB_FRAME_DATA)
-        return *len_out <= e->arena.slot_bytes ? payload : NULL;
+        return *len_out <= e->arena.slot_bytes &&
+                       (!(t->flags & TRIB_TASK_RELAYED) || *len_out <= run->word_bytes)
+                   ? payload
+                   : NULL;
     if (cell->frame.kind != TRIB_FRAME_REF || *len_out != sizeof(*len_out) ||
         edge->peer < e->ranks)
         return NULL;
     memcpy(len_out, payload, sizeof(*len_out));
-    return *len_out <= run->value_bytes ? trib_value_at(run, &edge->peer_recv, c) : NULL;
+    return *len_out <= run->word_bytes && *len_out <= run->value_bytes
+               ? trib_value_at(run, &edge->peer_recv, c)
+               : NULL;
 }
 
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,

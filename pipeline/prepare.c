@@ -30,10 +30,11 @@ static void mark_stored(struct trib_program *p, bool linear)
         if (t->flags & (TRIB_TASK_FINAL | TRIB_TASK_FORWARD) ||
             (linear && !(t->flags & TRIB_TASK_OWN)))
             t->flags |= TRIB_TASK_STORED;
+        if (!(t->flags & TRIB_TASK_OWN))
+            continue; /* all of a service's, which has thousands where there are many ranks */
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
-            if (i != j && u->chunk == t->chunk && (t->flags & TRIB_TASK_OWN) &&
-                same_word(u, linear))
+            if (i != j && u->chunk == t->chunk && same_word(u, linear))
                 t->flags |= TRIB_TASK_STORED;
         }
     }
@@ -46,6 +47,7 @@ static trib_status_t prepare_codec(struct trib_run *run)
     size_t bound = trib_codec_bound(d->codec, d->piece);
     uint32_t n_chunks = d->n_chunks;
 
+    run->word_bytes = bound;
     mark_stored(&run->program, trib_coded_linear(run));
     run->acc = malloc(floats);
     run->stage = malloc(floats);

@@ -112,6 +112,8 @@ trib_status_t ask_status(const char *address, struct trib_error *err, char **out
     *out = NULL;
     if (!trib_tcp_root_parse(address, &at))
         return trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port", address);
+    if (strcmp(at.host, "*") == 0) /* all addresses of this host */
+        snprintf(at.host, sizeof(at.host), "localhost");
     t.fd = trib_tcp_connect(&at, t.until, why, sizeof(why));
     if (t.fd < 0)
         return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd shows itself at %s: %s", address,

@@ -18,6 +18,8 @@
  * here shall be free in 5 s, also on a busy machine, which sees late that it is stopped. */
 enum { STOP_MS = 2000 };
 
+enum { PLANS_A_STEP = 16 };
+
 static void wake_server(int fd)
 {
     const uint64_t one = 1;
@@ -315,19 +317,25 @@ void node_free(struct node *n)
 
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text)
 {
-    struct node_announcement *a = calloc(1, sizeof(*a));
+    struct node_announcement *a = malloc(sizeof(*a) + strlen(text) + 1);
 
     if (!a)
         return TRIB_ERR_NO_MEMORY;
+    a->next = NULL;
     a->number = number;
-    snprintf(a->text, sizeof(a->text), "%s", text);
+    memcpy(a->text, text, strlen(text) + 1);
     pthread_mutex_lock(&n->mutex);
-    if (n->last)
-        n->last->next = a;
-    else
-        n->first = a;
-    n->last = a;
+    const bool full = n->n_waiting == NODE_WAITING_MAX;
+    if (full) {
+        free(a);
+    } else {
+        *(n->last ? &n->last->next : &n->first) = a;
+        n->last = a;
+        n->n_waiting++;
+    }
     pthread_mutex_unlock(&n->mutex);
+    if (full)
+        return TRIB_ERR_NO_RESOURCE;
     lane_wake(n->lane);
     return TRIB_OK;
 }
@@ -362,17 +370,20 @@ static struct node_announcement *take_announcement(struct node *n)
         n->first = a->next;
         if (!n->first)
             n->last = NULL;
+        n->n_waiting--;
     }
     pthread_mutex_unlock(&n->mutex);
     return a;
 }
 
+/* Some of them: who never stops announcing does not keep the others of its lane waiting. */
 static bool take_announcements(struct node *n)
 {
     struct node_announcement *a;
     bool moved = false;
 
-    while (!n->channel->engine.failed && (a = take_announcement(n))) {
+    for (int i = 0; i < PLANS_A_STEP && !n->channel->engine.failed && (a = take_announcement(n));
+         i++) {
         const trib_status_t st = trib_channel_take(n->channel, a->number, a->text);
         if (st != TRIB_OK) {
             char why[400];

@@ -24,6 +24,10 @@
 
 struct lane;
 
+/* Announcements that wait for the lane at most: those of all plans that a channel may have, and
+ * that they are no more. */
+enum { NODE_WAITING_MAX = 2 * TRIB_CHANNEL_PLANS };
+
 enum node_state {
     NODE_MEETS,  /* its ranks, on a thread of its own */
     NODE_SERVES, /* on a lane */
@@ -34,7 +38,7 @@ enum node_state {
 struct node_announcement {
     struct node_announcement *next;
     uint32_t number;
-    char text[TRIB_CONTROL_PLAN_MAX + 1];
+    char text[];
 };
 
 struct node {
@@ -67,6 +71,7 @@ struct node {
     uint32_t n_given;
     bool sent; /* this node's own blob has gone to rank 0 */
     struct node_announcement *first, *last;
+    uint32_t n_waiting; /* of these */
     char told[256]; /* to its ranks when it ends; "": nothing */
 };
 
@@ -107,7 +112,11 @@ bool node_sent(struct node *n, struct trib_control *out, uint8_t *room, size_t b
 /** node_give - blobs from rank 0; false: not of this exchange. */
 bool node_give(struct node *n, const struct trib_control_blobs *blobs);
 
-/** node_announce - a plan of rank 0's; TRIB_ERR_NO_MEMORY. */
+/**
+ * node_announce - a plan of rank 0's.
+ *
+ * errors    TRIB_ERR_NO_RESOURCE: NODE_WAITING_MAX wait already; TRIB_ERR_NO_MEMORY
+ */
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text);
 
 /**

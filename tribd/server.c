@@ -203,6 +203,18 @@ static void ask(struct server *s, struct client *c, const struct trib_control_jo
     publish(s);
 }
 
+/* Also where there is no room for it: then the connection has ended, which says so. */
+static bool announce(struct server *s, struct client *c, const struct trib_control_plan *plan)
+{
+    const trib_status_t st = node_announce(c->node, plan->number, plan->text);
+
+    if (st == TRIB_ERR_NO_RESOURCE)
+        (void)trib_session_end(c->session, st, "%d plans wait here already", NODE_WAITING_MAX);
+    if (st == TRIB_ERR_NO_RESOURCE)
+        hang_up(s, c);
+    return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
+}
+
 static void take_message(struct server *s, struct client *c, const struct trib_control *m)
 {
     c->proven = true;
@@ -215,7 +227,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
             return;
         break;
     case TRIB_CONTROL_PLAN:
-        if (c->node && node_announce(c->node, m->plan.number, m->plan.text) == TRIB_OK)
+        if (c->node && announce(s, c, &m->plan))
             return;
         break;
     case TRIB_CONTROL_GOODBYE:
@@ -230,6 +242,16 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
     hang_up(s, c);
 }
 
+/* It has proved who it is, and keeps its place among those who may connect for nothing. */
+static bool asks_for_nothing(struct client *c)
+{
+    if (!c->proven || c->asked)
+        return false;
+    if (!c->ask_by)
+        c->ask_by = trib_deadline_ms(IDLE_MS);
+    return trib_deadline_passed(c->ask_by);
+}
+
 static void step_client(struct server *s, struct client *c)
 {
     struct trib_control m;
@@ -238,6 +260,8 @@ static void step_client(struct server *s, struct client *c)
     while (c->session && (st = trib_session_step(c->session, &m)) == TRIB_OK)
         take_message(s, c, &m);
     c->proven |= c->session && trib_session_ready(c->session);
+    if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
+        st = trib_session_end(c->session, TRIB_ERR_TIMEOUT, "no JOIN has come within %d ms", IDLE_MS);
     if (!c->session || st == TRIB_INPROGRESS)
         return;
     if (!c->proven)
@@ -394,6 +418,7 @@ static void reload(struct server *s, const struct server_ear *ear)
         who_drop(s->who);
         s->who = who;
         trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
+        server_warn(s);
         if (kept[0])
             trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that", kept);
     } else {
@@ -541,6 +566,7 @@ static void pass(struct server *s, const struct server_ear *ear)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
     manage_step(s->manage);
+    trib_http_tend_mt(s->http);
     if (fds[0].revents)
         hear(s, ear);
     end_drain(s);
@@ -549,6 +575,7 @@ static void pass(struct server *s, const struct server_ear *ear)
 void server_run(struct server *s, const struct server_ear *ear)
 {
     publish(s);
+    server_warn(s);
     while (!s->draining || s->n_clients > 0)
         pass(s, ear);
 }

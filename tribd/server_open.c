@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agg/http_address.h"
 #include "base/time.h"
 #include "boot/tcp_net.h"
 #include "core/comm.h"
@@ -88,6 +89,7 @@ static trib_status_t listen_by_name(struct server *s, const struct trib_tcp_root
     struct addrinfo *list;
     bool reached = strcmp(root->host, "localhost") == 0;
 
+    s->reached |= strcmp(root->host, "*") == 0;
     if (strcmp(root->host, "*") == 0)
         return listen_at(s, root, err);
     trib_status_t st = resolve(root, err, &list);
@@ -98,6 +100,7 @@ static trib_status_t listen_by_name(struct server *s, const struct trib_tcp_root
         if (getnameinfo(a->ai_addr, a->ai_addrlen, at.host, sizeof(at.host), NULL, 0,
                         NI_NUMERICHOST))
             continue;
+        s->reached |= !is_loopback(at.host);
         reached |= strcmp(at.host, root->host) == 0 || !is_loopback(at.host);
         st = listen_at(s, &at, err);
     }
@@ -167,9 +170,25 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
 static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *out,
                                 struct trib_error *err)
 {
-    return trib_tcp_root_parse(t->http, out)
-               ? TRIB_OK
-               : trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port, such as 127.0.0.1:4780", t->http);
+    struct trib_http_address address;
+
+    if (!trib_tcp_root_parse(t->http, out))
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "http: \"%s\" is not host:port, such as 127.0.0.1:4780", t->http);
+    return trib_http_address(out->host, (uint16_t)atoi(out->port), err, &address);
+}
+
+void server_warn(const struct server *s)
+{
+    if (s->http && !trib_http_is_loopback(s->http))
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "http: whoever reaches %s sees the names of all jobs and users, without a proof "
+                 "of who asks: keep strangers from it by a firewall",
+                 s->settings.http);
+    if (s->reached && strcmp(s->settings.auth, "none") == 0)
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "auth = none: whoever reaches %s may use this service, in any name",
+                 s->settings.listen);
 }
 
 static trib_status_t open_http(struct server *s, struct trib_error *err)

@@ -22,6 +22,7 @@ enum {
     RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
     STUCK_MS = 10000,
     TICK_MS = 1000,
+    IDLE_MS = 10000, /* of one that has proved who it is, until it asks for anything */
     UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
     PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
 };
@@ -37,6 +38,7 @@ struct client {
     struct trib_control_join join;
     uint8_t *tree; /* of join */
     bool proven; /* who it is */
+    uint64_t ask_by; /* proven, a JOIN is due by then */
     bool asked;
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */
@@ -56,6 +58,7 @@ struct server {
     int wake_fd;
     int listeners[LISTENERS_MAX];
     int n_listeners;
+    bool reached; /* other hosts reach one of these */
     struct client *clients[CLIENTS_MAX];
     int n_clients;
     bool draining, drained; /* told to; and its time is up */
@@ -64,6 +67,9 @@ struct server {
 
 /** server_memory - behind all slots, in bytes, as the settings say. */
 uint64_t server_memory(const struct settings *t);
+
+/** server_warn - in the log, of doors that stand open. */
+void server_warn(const struct server *s);
 
 /** server_manage - what tribctl wants done; of struct manage_ops. */
 bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes);

@@ -290,6 +290,38 @@ static void test_silent_connections_are_closed(void **state)
     stop(&stage);
 }
 
+/* Two that never stop sending, byte by byte: the third waits no longer than they may live. */
+static void test_slow_connections_are_closed(void **state)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+    struct stage stage;
+    int slow[2], asks = -1;
+    struct pollfd answered;
+
+    (void)state;
+    start(&stage, (struct trib_http_opts){.connections = 2, .lifetime_s = 1});
+    for (int i = 0; i < 2; i++) {
+        slow[i] = dial(&stage);
+        assert_int_equal(send(slow[i], "GET /", 5, MSG_NOSIGNAL), 5);
+    }
+    usleep(100000); /* so that they come first, as they nearly always do */
+    asks = dial(&stage);
+    assert_true(send(asks, "GET /status HTTP/1.0\r\n\r\n", 24, MSG_NOSIGNAL) == 24);
+    answered = (struct pollfd){.fd = asks, .events = POLLIN};
+    while (poll(&answered, 1, 50) == 0) {
+        assert_false(trib_deadline_passed(end));
+        for (int i = 0; i < 2; i++)
+            (void)!send(slow[i], "x", 1, MSG_NOSIGNAL);
+        trib_http_tend_mt(stage.http);
+    }
+    char *text = hear(asks);
+    assert_code(text, 200);
+    free(text);
+    for (int i = 0; i < 2; i++)
+        close(slow[i]);
+    stop(&stage);
+}
+
 static int threads_of_this(void)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -334,16 +366,31 @@ static void test_addresses(void **state)
     assert_has(err.text, "cannot listen for HTTP at 127.0.0.1, port ");
     assert_has(err.text, "in use: choose another port");
     trib_error_clear(&err);
-    opts.address = "localhost";
+    opts.address = "agg0";
     assert_status(trib_http_start(&opts, &err, &http), TRIB_ERR_CONFIG);
-    assert_has(err.text, "at \"localhost\": write a numeric address");
+    assert_has(err.text, "at \"agg0\": write *, localhost or a numeric address");
     stop(&stage);
-    /* Where others can reach it, names are nobody's concern. */
-    start(&stage, (struct trib_http_opts){.address = "0.0.0.0"});
-    char *text = ask(&stage, "GET /metrics HTTP/1.1\r\nHost: a.cluster\r\n\r\n");
-    assert_code(text, 200);
-    free(text);
-    stop(&stage);
+}
+
+/* Where others can reach it, names are nobody's concern. */
+static void test_where_others_reach_it(void **state)
+{
+    static const struct {
+        const char *address;
+        bool loopback;
+        int code;
+    } cases[] = {{"0.0.0.0", false, 200}, {"*", false, 200}, {"localhost", true, 403}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct stage stage;
+        start(&stage, (struct trib_http_opts){.address = cases[i].address});
+        assert_int_equal(trib_http_is_loopback(stage.http), cases[i].loopback);
+        char *text = ask(&stage, "GET /metrics HTTP/1.1\r\nHost: a.cluster\r\n\r\n");
+        assert_code(text, cases[i].code);
+        free(text);
+        stop(&stage);
+    }
 }
 
 int main(void)
@@ -353,7 +400,9 @@ int main(void)
         cmocka_unit_test(test_page),           cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_endless_header), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_silent_connections_are_closed),
+        cmocka_unit_test(test_slow_connections_are_closed),
         cmocka_unit_test(test_stops_with_clients), cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_where_others_reach_it),
     };
 
     tribtest_deadline(300);

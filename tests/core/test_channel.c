@@ -31,6 +31,28 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
     }
 }
 
+/* What a stranger may have rank 0 announce: chunks larger than words ever have. They end as fast as
+ * any other plan: a lane has other jobs. */
+static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
+{
+    const size_t slot = channel->cfg.chunk > channel->chunk_asked ? channel->cfg.chunk
+                                                                  : channel->chunk_asked;
+    const size_t most = TRIB_CHANNEL_CHUNKS_OF_WORD * slot;
+    const size_t chunks[] = {most, most + 1, (size_t)1 << 40, SIZE_MAX};
+
+    for (uint32_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+        char text[TRIB_CHANNEL_TEXT_MAX];
+        snprintf(text, sizeof(text),
+                 "coll=allreduce count=1000000 dtype=f32 op=sum root=0 feed=0 chunk=%zu leaving=0 "
+                 "feedback=none quorum=all codec=topk:ratio=0.01",
+                 chunks[i]);
+        const trib_status_t st = trib_channel_take(channel, TRIB_CHANNEL_PLANS - 1 - i, text);
+        if ((st == TRIB_OK) != (i == 0) || (i && st != TRIB_ERR_INVALID))
+            ranks_die(self, "a chunk of %zu bytes: %s", chunks[i], trib_status_name(st));
+    }
+    trib_error_clear(&channel->err);
+}
+
 /* Ranks --------------------------------------------------------------------------------- */
 
 struct one {
@@ -143,6 +165,7 @@ static int sums(struct ranks_self *self)
     struct trib_comm *channel = nodes_join(self, &s->nodes, self->comm);
 
     if (self->rank >= s->nodes.ranks) {
+        refuse_chunks(self, channel);
         serve(self, channel);
         trib_channel_dispose(channel);
         return 0;

@@ -12,10 +12,13 @@
 #include "base/error.h"
 #include "boot/boot.h"
 #include "core/channel.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { RANKS = 2, MEMORY = 8 << 20 };
+
+unsigned fuzz_reached; /* inputs of which every line was an announcement */
 
 static void need(int condition)
 {
@@ -93,7 +96,7 @@ static void open_all(void)
     atexit(close_all);
 }
 
-static void take(const char *line)
+static bool take(const char *line)
 {
     struct trib_channel *c = node->channel;
     const uint32_t number = (uint8_t)line[0] == 0xff ? UINT32_MAX : (uint8_t)line[0] % 16;
@@ -108,6 +111,7 @@ static void take(const char *line)
     } else if (strncmp(line + 1, "freed=", 6) != 0) {
         need(!before && c->plans[number]);
     }
+    return st == TRIB_OK;
 }
 
 static void forget_plans(void)
@@ -124,6 +128,7 @@ static void forget_plans(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1), *rest;
+    bool all = size > 0;
 
     if (!text)
         return 0;
@@ -134,10 +139,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *exact = strdup(line); /* so that ASan sees its end */
         if (exact)
-            take(exact);
+            all &= take(exact);
         free(exact);
         (void)trib_channel_step(node);
     }
+    fuzz_reached += all;
     forget_plans();
     free(text);
     return 0;

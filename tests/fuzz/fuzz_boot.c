@@ -10,8 +10,11 @@
 
 #include "boot/tcp_net.h"
 #include "boot/tcp_proto.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* frames that are whole and valid */
 
 static void need(int condition)
 {
@@ -32,6 +35,7 @@ static void check_hello(const struct trib_tcp_frame *frame)
         return;
     need(hello.size >= 0 && hello.who.rank >= 0 && hello.who.pid >= 0);
     need(strlen(trib_who_format(&hello.who, text)) < sizeof(text));
+    fuzz_reached++;
     size_t n = trib_tcp_put_hello(bytes, frame->kind, &hello);
     need(trib_tcp_parse(bytes, n, 0, &copy, &used) == TRIB_OK && used == n);
     need(trib_tcp_parse_hello(&copy, &again) == TRIB_OK);
@@ -47,12 +51,14 @@ static void check_frame(const struct trib_tcp_frame *frame)
 
     check_hello(frame);
     if (trib_tcp_parse_gather(frame, &gather) == TRIB_OK) {
+        fuzz_reached++;
         need(gather.bytes <= TRIB_BOOT_BLOB_MAX);
         need(memchr(gather.phase, 0, sizeof(gather.phase)) != NULL);
         need(trib_tcp_put_gather(bytes, frame->exchange, &gather) ==
              TRIB_TCP_HEAD_BYTES + frame->length);
     }
     if (trib_tcp_parse_fail(frame, &failure) == TRIB_OK) {
+        fuzz_reached++;
         need(failure.status < 0);
         need(memchr(failure.text, 0, sizeof(failure.text)) != NULL);
         need(trib_tcp_put_fail(bytes, &failure) <= sizeof(bytes));

@@ -11,8 +11,11 @@
 
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* words that decode, or add to a valid one */
 
 static const char *const texts[] = {
     "none",
@@ -108,6 +111,7 @@ static void check_decode(const struct trib_codec *c, const uint8_t *data, size_t
         abort();
     if (status != TRIB_OK && status != TRIB_ERR_CODEC)
         abort();
+    fuzz_reached += status == TRIB_OK;
     free(src);
     free(x);
     free(acc);
@@ -164,6 +168,7 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
             abort();
         if (status != TRIB_OK && status != TRIB_ERR_CODEC)
             abort();
+        fuzz_reached += status == TRIB_OK;
     }
     free(x);
     free(share);

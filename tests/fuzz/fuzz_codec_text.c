@@ -10,8 +10,11 @@
 #include "base/error.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* codecs */
 
 /* Looked up once: what a CPU can do takes an emulated one long to say. */
 static const struct trib_kernels *kernels;
@@ -43,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     if (trib_codec_create(text, kernels, &err, &c) == TRIB_OK) {
         check_again(c);
+        fuzz_reached++;
         trib_codec_destroy(c);
     } else if (err.status != TRIB_ERR_CODEC || !err.text[0]) {
         abort();

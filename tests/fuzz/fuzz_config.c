@@ -10,8 +10,11 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* lists of settings */
 
 static void check_again(const struct trib_config *cfg)
 {
@@ -43,10 +46,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(text, data, size);
     text[size] = '\0';
-    if (trib_config_load(&cfg, text, NULL, &err) == TRIB_OK)
+    if (trib_config_load(&cfg, text, NULL, &err) == TRIB_OK) {
         check_again(&cfg);
-    else if (!err.text[0])
+        fuzz_reached++;
+    } else if (!err.text[0]) {
         abort();
+    }
     if (trib_size_parse(text, &bytes)) {
         size_t back;
         if (!trib_size_parse(trib_size_format(bytes, printed), &back) || back != bytes)

@@ -10,8 +10,11 @@
 #include <string.h>
 
 #include "agg/control.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* inputs that are valid messages up to their end */
 
 static void need(int condition)
 {
@@ -36,7 +39,7 @@ static void check_message(const struct trib_control *m)
         need(!strchr(m->said.text, '\n') && !strchr(m->said.text, '\033'));
 }
 
-static void check_frame(const struct trib_control_frame *frame, uint32_t seal)
+static bool check_frame(const struct trib_control_frame *frame, uint32_t seal)
 {
     static uint8_t again[TRIB_CONTROL_FRAME_BYTES];
     struct trib_control message;
@@ -45,19 +48,21 @@ static void check_frame(const struct trib_control_frame *frame, uint32_t seal)
 
     need(frame->length >= seal && trib_control_name(frame->kind) != NULL);
     if (trib_control_get(frame->kind, frame->payload, n, &message) != TRIB_OK)
-        return;
+        return false;
     need(message.kind == frame->kind);
     check_message(&message);
     need(trib_control_put(&message, again, sizeof(again), &used) == TRIB_OK);
     need(used == TRIB_CONTROL_HEAD_BYTES + n);
     need(memcmp(again + TRIB_CONTROL_HEAD_BYTES, frame->payload, n) == 0);
     need(trib_control_put(&message, again, used - 1, &used) == TRIB_ERR_OVERFLOW);
+    return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trib_control_frame frame;
     size_t done = 0;
+    bool valid = true;
 
     if (size == 0)
         return 0;
@@ -72,9 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data + 1, n);
     while (trib_control_parse(bytes + done, n - done, seal, from, &frame) == TRIB_OK) {
         need(frame.head == bytes + done && frame.payload + frame.length <= bytes + n);
-        check_frame(&frame, seal);
+        valid &= check_frame(&frame, seal);
         done += trib_control_frame_bytes(&frame);
     }
+    fuzz_reached += valid && n && done == n;
     free(bytes);
     return 0;
 }

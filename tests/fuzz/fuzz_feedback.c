@@ -10,8 +10,11 @@
 #include "base/error.h"
 #include "compress/codec.h"
 #include "compress/feedback_rule.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* rules */
 
 static const char *const texts[] = {"topk:ratio=0.01", "efsign", "none"};
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
@@ -33,6 +36,7 @@ static void check_rule(const char *text, const struct trib_codec *codec)
     if (st == TRIB_OK)
         st = trib_feedback_fit(&rule, codec, &err);
     if (st == TRIB_OK) {
+        fuzz_reached++;
         if (trib_feedback_parse(rule.text, NULL, &again) != TRIB_OK ||
             trib_feedback_fit(&again, codec, NULL) != TRIB_OK ||
             strcmp(again.text, rule.text) != 0 || again.digest != rule.digest)

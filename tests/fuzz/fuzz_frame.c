@@ -9,8 +9,11 @@
 
 #include "base/config.h"
 #include "pipeline/link.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* frames of the operation that runs, and opens */
 
 /* Takes n bytes of the input, or what is left and zeros. */
 static void take(const uint8_t **data, size_t *size, void *to, size_t n)
@@ -78,6 +81,7 @@ static void check_link(const uint8_t *data, size_t size)
     said %= sizeof(payload) + 1;
     take(&data, &size, payload, said);
     bool opened = trib_open_read(payload, said, &open);
+    fuzz_reached += opened;
     take(&data, &size, arena.base, arena.block_bytes);
     if (trib_link_notice(&l, &arena, 1, &n) && !memchr(n.text, 0, sizeof(n.text)))
         abort();
@@ -99,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     take(&data, &size, &mine, sizeof(mine));
     mine.magic = TRIB_FRAME_MAGIC;
     check_frame(&mine, &theirs);
+    fuzz_reached += trib_frame_same(&mine, &theirs);
     check_frame(&theirs, &theirs);
     theirs.magic = mine.magic;
     theirs.kind = TRIB_FRAME_DATA;

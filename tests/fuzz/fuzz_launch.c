@@ -9,8 +9,11 @@
 
 #include "boot/pmi.h"
 #include "boot/slurm.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* lines that have a value, and lists of hosts */
 
 static void need(int condition)
 {
@@ -28,10 +31,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (text && answer) {
         memcpy(text, data + 1, size - 1);
         text[size - 1] = '\0';
-        if (trib_pmi_word(text, "value", answer, room))
+        if (trib_pmi_word(text, "value", answer, room)) {
             need(memchr(answer, 0, room) && !strchr(answer, ' '));
-        if (trib_slurm_first_host(text, answer, room))
+            fuzz_reached++;
+        }
+        if (trib_slurm_first_host(text, answer, room)) {
             need(memchr(answer, 0, room) && answer[0] && !strpbrk(answer, "[],:/ "));
+            fuzz_reached++;
+        }
     }
     free(text);
     free(answer);

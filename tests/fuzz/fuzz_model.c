@@ -10,8 +10,11 @@
 
 #include "compress/codec.h"
 #include "compress/model.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* gifts that were taken */
 
 static const char *const texts[] = {
     "powersgd:rank=2,columns=16",
@@ -83,6 +86,7 @@ static void take_result(struct taught *t, const uint8_t *data, size_t size)
 
     if (st != TRIB_OK && st != TRIB_ERR_CODEC)
         abort();
+    fuzz_reached += st == TRIB_OK;
     if (trib_codec_decode(t->codec, src, size, y, N) == TRIB_OK && size != 8 + N * sizeof(float))
         abort();
     free(src);
@@ -98,9 +102,10 @@ static void merge(struct taught *t, const uint8_t *data, size_t size)
         const struct trib_merge m = {.words = words + 2 - count, .n_words = count, .n = N,
                                      .piece = N, .final = true, .ranks = RANKS};
         size_t len = 0;
-        if (trib_codec_merge(t->codec, &m, sum, &len) == TRIB_OK &&
-            len > trib_codec_bound(t->codec, N))
+        const trib_status_t st = trib_codec_merge(t->codec, &m, sum, &len);
+        if (st == TRIB_OK && len > trib_codec_bound(t->codec, N))
             abort();
+        fuzz_reached += st == TRIB_OK;
     }
     free(src);
     free(sum);
@@ -119,6 +124,8 @@ static void read_state(struct taught *t, const uint8_t *data, size_t size)
         trib_model_write(t->model, after);
         if (memcmp(after, t->state, bytes) != 0)
             abort();
+    } else {
+        fuzz_reached++;
     }
     if (trib_model_read(t->model, data, size, NULL) == TRIB_OK && size != bytes)
         abort();
@@ -135,7 +142,7 @@ static void take_exchanged(struct taught *t, const uint8_t *data, size_t size)
         sum[0] = 1.0f;
     memcpy(sum, data, size < n * sizeof *sum ? size : n * sizeof *sum);
     if (n > 0)
-        (void)trib_model_exchanged(t->model, sum, NULL);
+        fuzz_reached += trib_model_exchanged(t->model, sum, NULL) == TRIB_OK;
     free(sum);
 }
 

@@ -10,10 +10,13 @@
 #include <tributary.h>
 
 #include "base/digest.h"
+#include "tests/fuzz/reach.h"
 
 enum { HEAD = 64, AT_BYTES = 16, AT_CHECKSUM = 24 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* states that the plan has taken */
 
 static trib_comm_t *comm;
 static trib_plan_t *plan;
@@ -50,6 +53,7 @@ static void load(const uint8_t *state, size_t bytes)
         abort();
     if (st != TRIB_OK)
         return;
+    fuzz_reached++;
     uint8_t *saved = malloc(bytes);
     if (!saved || trib_plan_state_save(plan, saved, bytes, &again) != TRIB_OK ||
         again != bytes)

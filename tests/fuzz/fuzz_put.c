@@ -12,11 +12,14 @@
 
 #include "base/time.h"
 #include "perf/put/side.h"
+#include "tests/fuzz/reach.h"
 
 #define AREA 8192
 #define STREAM_MAX 16384 /* what a socket pair holds */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* phases that have begun */
 
 static void need(int condition)
 {
@@ -36,6 +39,7 @@ static trib_status_t hear_phase(struct put_side *side, uint64_t deadline)
     status = put_side_begin(side, &phase);
     if (status != TRIB_OK)
         return status;
+    fuzz_reached++;
     need(side->slots >= 1 && side->slots <= PUT_SLOTS);
     need(side->slots * side->stride <= AREA && phase.bytes < side->stride);
     return status;

@@ -10,8 +10,11 @@
 #include "base/error.h"
 #include "topo/draw.h"
 #include "topo/services.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* files of racks */
 
 static void need(int condition)
 {
@@ -102,6 +105,7 @@ static void run(const uint8_t *data, size_t size, const char *format)
     check_hosts(racks);
     check_drawing(racks);
     check_services(racks);
+    fuzz_reached++;
     trib_racks_free(racks);
 }
 

@@ -12,8 +12,11 @@
 #include "base/log.h"
 #include "collectives/collectives.h"
 #include "core/service_tree.h"
+#include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* inputs that are a tree, or services */
 
 static void need(int condition)
 {
@@ -64,6 +67,7 @@ static void run_text(const uint8_t *data, size_t size)
         need(err.text[0] != '\0');
     else if (layout.tree)
         check_tree(layout.tree, 5, layout.n);
+    fuzz_reached += !err.text[0];
     trib_service_layout_free(&layout);
 }
 
@@ -82,8 +86,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!exact)
         return 0;
     memcpy(exact, data + 1, size - 1);
-    if (trib_service_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) == TRIB_OK && tree)
+    if (trib_service_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) == TRIB_OK && tree) {
         check_tree(tree, ranks, services);
+        fuzz_reached++;
+    }
     free(tree);
     free(exact);
     return 0;

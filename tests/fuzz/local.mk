@@ -8,7 +8,7 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
 	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_model \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
-	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
+	tests/fuzz/fuzz_session tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_announce_SOURCES = tests/fuzz/fuzz_announce.c
 tests_fuzz_fuzz_announce_LDADD = $(fuzz_link)
@@ -66,6 +66,13 @@ tests_fuzz_fuzz_racks_SOURCES = tests/fuzz/fuzz_racks.c
 tests_fuzz_fuzz_racks_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_racks_LDFLAGS = $(fuzz_link_flags)
 
+tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c \
+	tribd/lane.c tribd/lane.h \
+	tribd/node.c tribd/node.h \
+	tribd/watch.c tribd/watch.h
+tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)
+tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
+
 tests_fuzz_fuzz_tree_SOURCES = tests/fuzz/fuzz_tree.c
 tests_fuzz_fuzz_tree_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_tree_LDFLAGS = $(fuzz_link_flags)
@@ -86,4 +93,4 @@ fuzz_link_flags = $(AM_LDFLAGS)
 TESTS += $(fuzz_targets)
 endif
 
-EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/reach.h tests/fuzz/corpus

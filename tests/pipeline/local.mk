@@ -6,6 +6,7 @@ pipeline_tests = \
 	tests/pipeline/test_link \
 	tests/pipeline/test_open \
 	tests/pipeline/test_program \
+	tests/pipeline/test_relay \
 	tests/pipeline/test_schedule
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)

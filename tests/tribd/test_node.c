@@ -116,11 +116,29 @@ static void test_refused(void **state)
     }
 }
 
+/* A job whose ranks never come announces plan after plan: nothing takes them. */
+static void test_announcements_have_an_end(void **state)
+{
+    struct trib_control_join j =
+        join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
+    struct trib_error err = {0};
+    struct node *n;
+
+    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
+    for (int i = 0; i < NODE_WAITING_MAX; i++)
+        assert_status(node_announce(n, (uint32_t)i, "coll=allreduce"), TRIB_OK);
+    for (int i = 0; i < 10; i++)
+        assert_status(node_announce(n, 0, "coll=allreduce"), TRIB_ERR_NO_RESOURCE);
+    node_end(n, NULL);
+    await_gone(n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_within_its_grant),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_announcements_have_an_end),
     };
 
     tribtest_deadline(120);

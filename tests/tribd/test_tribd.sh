@@ -49,6 +49,8 @@ TRIB_TRANSPORT=vers expect "a transport for all jobs that is none" 2 'no transpo
 TRIBD_LISTN=x expect "a variable that means nothing" 2 "TRIBD_LISTN has no meaning; did you mean TRIBD_LISTEN?" \
     "$tribd" --config "$dir"
 check "an address for HTTP that is none" 2 'http: "1:2:3" is not host:port' "http = 1:2:3"
+check "a name for HTTP" 2 'HTTP at "agg0": write *, localhost or a numeric' "http = agg0:4780" "auth = none"
+check "HTTP everywhere" 0 "http = *:4780" "http = *:4780" "auth = none"
 check "a method that does not exist" 2 "rot13" "auth = rot13"
 check "a key file that does not exist" 2 "No such file" "auth = key" "key = $dir/none"
 cp "$dir/key" "$dir/open"
@@ -60,6 +62,14 @@ TRIBD_SLOTS=zero expect "a wrong variable" 2 "TRIBD_SLOTS=zero" "$tribd" --check
 TRIBD_USERS=$(head -c 600 /dev/zero | tr '\0' u) expect "a variable too long" 2 \
     "more than 511 characters" "$tribd" --check-config
 TRIBD_SLOTS=78 check "a variable goes before the file" 0 "slots = 78" "auth = none" "slots = 77"
+
+name="without munge and a key it does not start"
+if TRIBD_AUTH=munge "$tribd" --check-config >/dev/null 2>&1; then
+    skip "$name" "munged answers here"
+else
+    expect "$name" 2 "there is nothing to authenticate by" env -u TRIBD_KEY -u TRIBD_AUTH TRIBD_HTTP= \
+        TRIBD_LISTEN=127.0.0.1:$((20000 + RANDOM % 12000)) "$tribd"
+fi
 
 start_daemon one || finish
 start_daemon two || finish
@@ -99,6 +109,23 @@ if ! missing curl "/metrics answers" "/ answers"; then
     expect "/ answers" 0 "<html" curl -sf "http://127.0.0.1:${daemon_http[one]}/"
 fi
 
+# --- doors that stand open ---
+
+start_daemon wide || finish
+kill "${daemon_pid[wide]}"
+ended wide 0
+sed -i -e 's/127\.0\.0\.1:/*:/' -e 's/^auth = .*/auth = none/' "$dir/wide.conf"
+shown=("$dir/wide.log" "$dir/wide.conf")
+again wide
+result $? "it listens everywhere, for HTTP, too"
+within 10 said_by wide "warning: tribd: http: whoever reaches *:${daemon_http[wide]} sees"
+result $? "it warns of HTTP for all hosts"
+within 10 said_by wide "warning: tribd: auth = none: whoever reaches *:${daemon_port[wide]} may use"
+result $? "it warns of jobs that prove nothing, from all hosts"
+expect "tribctl finds HTTP everywhere" 0 "" "$build/tribd/tribctl" --config "$dir/wide.conf" status
+kill "${daemon_pid[wide]}"
+ended wide 0
+
 # --- who is not let in ---
 
 without=("the ranks sum without a service")
@@ -130,6 +157,10 @@ service "one" run "beside garbage and a silent connection" "codec none" --sizes 
 ! grep -q warning "$said"
 result $? "they do not keep others from the service"
 exec 8>&-
+
+"$build/tests/tribd/idle" "${daemon_port[one]}" "$dir/key" >"$said" 2>&1
+grep -qF "no JOIN has come within 10000 ms" "$said"
+result $? "who proves who it is, and asks for nothing, does not keep its place"
 
 # --- SIGHUP ---
 

@@ -64,6 +64,11 @@ for transport in shm tcp; do
     patience=60 ended perf 0 && right "$dir/perf.log"
     result $? "trib-perf --quorum: its results are right"
 
+    TRIB_QUORUM=0.9,deadline=20ms service "one two" job perf allreduce -n 3 --check --iters 50 \
+        --sizes 4K,1M
+    patience=60 ended perf 0 && right "$dir/perf.log" && ! grep -q "warning" "$dir/perf.log"
+    result $? "TRIB_QUORUM=0.9,deadline=20ms: its results are right"
+
     start_late lost "one two"
     shown=("$dir/lost.log" "$dir/one.log")
     within 60 says lost "rank 1 is process"
