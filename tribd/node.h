@@ -51,6 +51,9 @@ struct node {
     struct trib_log log;
     int wake_fd; /* an eventfd of the server: something for it to look at */
     size_t plan_memory;
+    uint64_t plans_taken; /* of its lane: announcements so far */
+    uint64_t plans_paid;  /* and until when their time is used up: see node.c */
+    _Atomic uint32_t n_announced; /* that wait for the lane; grows under mutex */
     _Atomic int state; /* enum node_state */
     _Atomic bool ending;
     _Atomic bool draining; /* end it between two operations */
@@ -67,6 +70,7 @@ struct node {
     uint32_t n_given;
     bool sent; /* this node's own blob has gone to rank 0 */
     struct node_announcement *first, *last;
+    bool behind; /* too many of them: until a few are left */
     char told[256]; /* to its ranks when it ends; "": nothing */
 };
 
@@ -107,8 +111,16 @@ bool node_sent(struct node *n, struct trib_control *out, uint8_t *room, size_t b
 /** node_give - blobs from rank 0; false: not of this exchange. */
 bool node_give(struct node *n, const struct trib_control_blobs *blobs);
 
-/** node_announce - a plan of rank 0's; TRIB_ERR_NO_MEMORY. */
+/**
+ * node_announce - a plan of rank 0's.
+ *
+ * errors    TRIB_ERR_NO_RESOURCE: more wait than a job can have plans; TRIB_ERR_NO_MEMORY
+ */
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text);
+
+/** node_is_behind - so many plans wait for its lane that no more should come now: the server is
+ * woken when it has caught up. */
+bool node_is_behind(struct node *n);
 
 /**
  * node_end - whatever it does; it will be GONE.

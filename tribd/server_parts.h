@@ -23,6 +23,7 @@ enum {
     STUCK_MS = 10000,
     TICK_MS = 1000,
     UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
+    MESSAGES_MOST = 32, /* of one client in a pass: who never stops talking keeps nobody waiting */
     PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
 };
 
@@ -37,6 +38,7 @@ struct client {
     struct trib_control_join join;
     uint8_t *tree; /* of join */
     bool proven; /* who it is */
+    bool more;   /* it may have said more than was taken in the last pass */
     bool asked;
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */
