@@ -251,15 +251,16 @@ static bool parse(const char *text, struct announcement *a)
 }
 
 /* It lasts until the node, too, has done with that many starts: others are behind rank 0. */
-static void drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
+static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 {
     struct trib_channel *c = comm->channel;
 
     if (number >= TRIB_CHANNEL_PLANS || !c->plans[number] || c->plans[number]->dropped)
-        return;
+        return false;
     c->plans[number]->dropped = true;
     c->plans[number]->last_start = starts;
     c->n_dropped++;
+    return true;
 }
 
 trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text)
@@ -269,10 +270,12 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const c
     uint64_t starts;
     const char *rest = text;
 
-    if (take_number_of(&rest, "freed", UINT32_MAX, &starts)) {
-        drop(comm, number, (uint32_t)starts);
-        return TRIB_OK;
-    }
+    if (take_number_of(&rest, "freed", UINT32_MAX, &starts))
+        return drop(comm, number, (uint32_t)starts)
+                   ? TRIB_OK
+                   : trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
+                                    "rank 0 has freed plan %" PRIu32 ", which there is none of",
+                                    number);
     if (number >= TRIB_CHANNEL_PLANS || c->plans[number] || !parse(text, &a))
         return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
                               "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",

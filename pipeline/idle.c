@@ -184,8 +184,28 @@ void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *n)
         sched_yield();
 }
 
+/* Has what an event tells of not been told before? By the cell's position: a frame that came twice
+ * would else have the next one read before it is there. */
+static bool is_new(const struct trib_engine *e, const struct trib_event *event)
+{
+    const struct trib_link *l = &e->links[event->peer];
+    const uint32_t lane = event->imm & 0xffffff;
+
+    if (event->kind != TRIB_EVENT_ARRIVED || event->imm >> 24 != TRIB_LINK_FRAME ||
+        lane >= TRIB_LANES || !l->recv[lane].slots) /* it may come before they are looked at */
+        return true;
+    const struct trib_recv_lane *r = &l->recv[lane];
+    const struct trib_cell *c =
+        (const struct trib_cell *)(r->slots + trib_slot_off(l, &e->arena, r->arrived));
+    return atomic_load_explicit(&c->position, memory_order_relaxed) == r->arrived + 1;
+}
+
 static bool take_event(struct trib_engine *e, const struct trib_event *event)
 {
+    if (!is_new(e, event)) {
+        trib_engine_protocol(e, event->peer, "a frame twice");
+        return false;
+    }
     if (!trib_link_event(&e->links[event->peer], event))
         return false;
     if (event->kind == TRIB_EVENT_ARRIVED)

@@ -13,7 +13,7 @@
  * sleeping peer wakes.
  */
 enum {
-    IMM_FRAME = 1,
+    IMM_FRAME = TRIB_LINK_FRAME,
     IMM_CREDITS = 2,
     IMM_NOTICE = 3,
     IMM_GRANT = 4,

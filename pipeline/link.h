@@ -54,6 +54,7 @@
 #define TRIB_NOTICE_TEXT 200
 #define TRIB_PLACES 2
 #define TRIB_SMALL_BYTES 4096
+#define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */
 
 /* The first line of a slot. position is stored last and read first. */
 struct trib_cell {

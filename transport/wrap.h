@@ -40,7 +40,7 @@ struct wrap {
     const struct trib_log *log;
     struct trib_error *err;
     int self;
-    uint64_t writes; /* drop, corrupt, kill: posted so far */
+    uint64_t writes; /* drop, repeat, corrupt, kill: posted so far */
     uint64_t nth;
     int signal_number;
     /* corrupt */
@@ -84,6 +84,9 @@ trib_status_t trib_wrap_drop(const struct trib_transport_opts *opts,
                              struct trib_transport *inner, struct trib_transport **out);
 trib_status_t trib_wrap_kill(const struct trib_transport_opts *opts,
                              struct trib_transport *inner, struct trib_transport **out);
+trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
+                               struct trib_transport *inner,
+                               struct trib_transport **out);
 trib_status_t trib_wrap_trace(const struct trib_transport_opts *opts,
                               struct trib_transport *inner,
                               struct trib_transport **out);

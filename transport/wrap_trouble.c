@@ -62,6 +62,39 @@ trib_status_t trib_wrap_drop(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
+/* repeat: one write arrives twice, as no transport is allowed to deliver it */
+
+static trib_status_t repeat_write(struct trib_transport *t, int peer,
+                                  const struct trib_write *write)
+{
+    struct wrap *w = wrap_of(t);
+    struct trib_write before = *write;
+    trib_status_t status = TRIB_OK;
+
+    before.signal = false; /* the sender keeps what it sends until the second is done */
+    if (w->writes + 1 == w->nth)
+        status = inner_of(t)->ops->write(inner_of(t), peer, &before);
+    if (status != TRIB_OK)
+        return status;
+    w->writes += w->writes + 1 == w->nth; /* one that is refused now is posted again, once */
+    status = inner_of(t)->ops->write(inner_of(t), peer, write);
+    w->writes += status == TRIB_OK;
+    return status;
+}
+
+trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
+                               struct trib_transport *inner, struct trib_transport **out)
+{
+    struct wrap *w = NULL;
+    trib_status_t status = wrap_nth(opts, inner, "repeat", &w);
+
+    if (status != TRIB_OK)
+        return status;
+    w->ops.write = repeat_write;
+    *out = &w->base;
+    return TRIB_OK;
+}
+
 /* corrupt: one write arrives with a wrong byte */
 
 static trib_status_t remember(struct wrap *w, const struct trib_region *region,

@@ -14,6 +14,10 @@
 
 enum {
     TURN_BYTES = 1 << 20,
+    /* What else takes time, as bytes: who moves little at each step, or makes plans, would else have
+     * a turn as long as it likes. Of the order of what is summed meanwhile. */
+    STEP_BYTES = 4096,
+    PLAN_BYTES = TURN_BYTES,
     /* It looks for something to do for so long before it sleeps: longer where that is hard. */
     SPIN_NS = 20000,
     SPIN_BLIND_NS = 200000,
@@ -73,6 +77,12 @@ static struct node *node_of(struct trib_turns_member *member)
     return (struct node *)(void *)((char *)member - offsetof(struct node, share));
 }
 
+/* What it has used so far, its steps apart. */
+static uint64_t used_by(const struct node *n)
+{
+    return n->channel->engine.stats.wire_bytes + n->plans_taken * PLAN_BYTES;
+}
+
 /* A node that has no budget left in this pass goes on in its next turn. */
 static bool serve(struct lane *lane)
 {
@@ -86,14 +96,14 @@ static bool serve(struct lane *lane)
     }
     while ((member = trib_turns_next(&lane->share, &budget))) {
         struct node *n = node_of(member);
-        const uint64_t before = n->channel->engine.stats.wire_bytes, begin = trib_now_ns();
-        uint64_t used = 0, end = begin;
+        const uint64_t before = used_by(n), begin = trib_now_ns();
+        uint64_t used = 0, steps = 0, end = begin;
         bool more = true;
         while (more && used < budget) {
             more = node_step(n);
             if (more)
                 end = trib_now_ns();
-            used = n->channel->engine.stats.wire_bytes - before;
+            used = used_by(n) - before + steps++ * STEP_BYTES;
         }
         watch_turn(n->watch, &n->channel->engine, begin, end);
         moved |= end != begin;

@@ -18,7 +18,11 @@
  * here shall be free in 5 s, also on a busy machine, which sees late that it is stopped. */
 enum { STOP_MS = 2000 };
 
-enum { PLANS_A_STEP = 16 };
+/* Announcements that wait for the lane: behind so many no more are read until few are left. */
+enum { BEHIND = 64, CAUGHT_UP = 16 };
+
+/* Plans made or freed: so many at once, and one more each so often. */
+enum { PLANS_AT_ONCE = NODE_WAITING_MAX, PLAN_NS = 500000 };
 
 static void wake_server(int fd)
 {
@@ -317,27 +321,40 @@ void node_free(struct node *n)
 
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text)
 {
-    struct node_announcement *a = malloc(sizeof(*a) + strlen(text) + 1);
+    const int state = atomic_load(&n->state);
 
+    if (state == NODE_FAILED || state == NODE_GONE)
+        return TRIB_OK; /* its job hears of that soon */
+    struct node_announcement *a = malloc(sizeof(*a) + strlen(text) + 1);
     if (!a)
         return TRIB_ERR_NO_MEMORY;
     a->next = NULL;
     a->number = number;
     memcpy(a->text, text, strlen(text) + 1);
     pthread_mutex_lock(&n->mutex);
-    const bool full = n->n_waiting == NODE_WAITING_MAX;
-    if (full) {
-        free(a);
-    } else {
+    const bool fits = atomic_load(&n->n_announced) < NODE_WAITING_MAX;
+    if (fits) {
         *(n->last ? &n->last->next : &n->first) = a;
         n->last = a;
-        n->n_waiting++;
+        n->behind |= atomic_fetch_add(&n->n_announced, 1) + 1 >= BEHIND;
     }
     pthread_mutex_unlock(&n->mutex);
-    if (full)
+    if (!fits) {
+        free(a);
         return TRIB_ERR_NO_RESOURCE;
+    }
     lane_wake(n->lane);
     return TRIB_OK;
+}
+
+bool node_is_behind(struct node *n)
+{
+    if (atomic_load(&n->state) != NODE_SERVES)
+        return false; /* what it is told now may be what it waits for */
+    pthread_mutex_lock(&n->mutex);
+    const bool behind = n->behind;
+    pthread_mutex_unlock(&n->mutex);
+    return behind;
 }
 
 void node_end(struct node *n, const char *say)
@@ -362,6 +379,7 @@ void node_drain(struct node *n)
 static struct node_announcement *take_announcement(struct node *n)
 {
     struct node_announcement *a = NULL;
+    bool caught_up = false;
 
     if (pthread_mutex_trylock(&n->mutex) != 0)
         return NULL;
@@ -370,31 +388,47 @@ static struct node_announcement *take_announcement(struct node *n)
         n->first = a->next;
         if (!n->first)
             n->last = NULL;
-        n->n_waiting--;
+        caught_up = atomic_fetch_sub(&n->n_announced, 1) - 1 <= CAUGHT_UP && n->behind;
+        n->behind &= !caught_up;
     }
     pthread_mutex_unlock(&n->mutex);
+    if (caught_up)
+        wake_server(n->wake_fd);
     return a;
 }
 
-/* Some of them: who never stops announcing does not keep the others of its lane waiting. */
-static bool take_announcements(struct node *n)
+/* A job has its plans at once, and then some each second: to make them takes the time of others. */
+static bool may_take(struct node *n)
 {
-    struct node_announcement *a;
-    bool moved = false;
+    const uint64_t now = trib_now_ns();
 
-    for (int i = 0; i < PLANS_A_STEP && !n->channel->engine.failed && (a = take_announcement(n));
-         i++) {
-        const trib_status_t st = trib_channel_take(n->channel, a->number, a->text);
-        if (st != TRIB_OK) {
-            char why[400];
-            snprintf(why, sizeof(why), "a service refuses plan %u: %.300s", a->number,
-                     trib_last_error(n->channel));
-            trib_engine_fail(&n->channel->engine, st, why);
-        }
-        free(a);
-        moved = true;
+    if (now - n->plans_paid > (uint64_t)PLANS_AT_ONCE * PLAN_NS)
+        n->plans_paid = now - (uint64_t)PLANS_AT_ONCE * PLAN_NS;
+    if (now - n->plans_paid < PLAN_NS)
+        return false;
+    n->plans_paid += PLAN_NS;
+    return true;
+}
+
+/* One: the lane counts them, and others have their turns. */
+static bool take_plan(struct node *n)
+{
+    struct node_announcement *a = NULL;
+
+    if (atomic_load_explicit(&n->n_announced, memory_order_relaxed) && may_take(n))
+        a = take_announcement(n);
+    if (!a)
+        return false;
+    n->plans_taken++;
+    const trib_status_t st = trib_channel_take(n->channel, a->number, a->text);
+    if (st != TRIB_OK) {
+        char why[400];
+        snprintf(why, sizeof(why), "a service refuses plan %u: %.300s", a->number,
+                 trib_last_error(n->channel));
+        trib_engine_fail(&n->channel->engine, st, why);
     }
-    return moved;
+    free(a);
+    return true;
 }
 
 bool node_step(struct node *n)
@@ -403,7 +437,7 @@ bool node_step(struct node *n)
 
     if (e->failed)
         return false;
-    bool moved = take_announcements(n);
+    bool moved = take_plan(n);
     if (!e->failed) {
         watch_before(n->watch, e);
         moved |= trib_channel_step(n->channel);

@@ -55,6 +55,9 @@ struct node {
     struct trib_log log;
     int wake_fd; /* an eventfd of the server: something for it to look at */
     size_t plan_memory;
+    uint64_t plans_taken; /* of its lane: announcements so far */
+    uint64_t plans_paid;  /* and until when their time is used up: see node.c */
+    _Atomic uint32_t n_announced; /* that wait for the lane; grows under mutex */
     _Atomic int state; /* enum node_state */
     _Atomic bool ending;
     _Atomic bool draining; /* end it between two operations */
@@ -71,7 +74,7 @@ struct node {
     uint32_t n_given;
     bool sent; /* this node's own blob has gone to rank 0 */
     struct node_announcement *first, *last;
-    uint32_t n_waiting; /* of these */
+    bool behind; /* too many of them: until a few are left */
     char told[256]; /* to its ranks when it ends; "": nothing */
 };
 
@@ -118,6 +121,10 @@ bool node_give(struct node *n, const struct trib_control_blobs *blobs);
  * errors    TRIB_ERR_NO_RESOURCE: NODE_WAITING_MAX wait already; TRIB_ERR_NO_MEMORY
  */
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text);
+
+/** node_is_behind - so many plans wait for its lane that no more should come now: the server is
+ * woken when it has caught up. */
+bool node_is_behind(struct node *n);
 
 /**
  * node_end - whatever it does; it will be GONE.

@@ -237,6 +237,8 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
     default:
         break;
     }
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s is not due here", trib_session_job(c->session),
+             trib_control_name(m->kind));
     (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "%s is not due here",
                            trib_control_name(m->kind));
     hang_up(s, c);
@@ -252,17 +254,28 @@ static bool asks_for_nothing(struct client *c)
     return trib_deadline_passed(c->ask_by);
 }
 
+/* What a client says while its lane has enough of it lies in its socket. */
+static bool is_held(const struct client *c)
+{
+    return c->node && node_is_behind(c->node);
+}
+
 static void step_client(struct server *s, struct client *c)
 {
     struct trib_control m;
     trib_status_t st = TRIB_INPROGRESS;
+    int taken = 0;
 
-    while (c->session && (st = trib_session_step(c->session, &m)) == TRIB_OK)
+    while (c->session && taken < MESSAGES_MOST && !is_held(c) &&
+           (st = trib_session_step(c->session, &m)) == TRIB_OK) {
         take_message(s, c, &m);
+        taken++;
+    }
+    c->more = taken == MESSAGES_MOST || is_held(c);
     c->proven |= c->session && trib_session_ready(c->session);
     if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
         st = trib_session_end(c->session, TRIB_ERR_TIMEOUT, "no JOIN has come within %d ms", IDLE_MS);
-    if (!c->session || st == TRIB_INPROGRESS)
+    if (!c->session || st >= TRIB_OK)
         return;
     if (!c->proven)
         event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
@@ -529,6 +542,10 @@ static int wait_ms(const struct server *s)
         due = s->drain_until;
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
+        if (c->session && is_held(c))
+            continue; /* its lane wakes this thread */
+        if (c->session && c->more)
+            return 0;
         if (c->session && trib_session_due(c->session) < due)
             due = trib_session_due(c->session);
         if (c->session && c->over_by && c->over_by < due)
@@ -550,7 +567,8 @@ static void pass(struct server *s, const struct server_ear *ear)
     for (int i = 0; i < n_listeners; i++)
         fds[n++] = (struct pollfd){.fd = s->listeners[i], .events = POLLIN};
     for (int i = 0; i < n_clients; i++) {
-        const struct trib_session *session = s->clients[i]->session;
+        const struct trib_session *session =
+            is_held(s->clients[i]) ? NULL : s->clients[i]->session;
         fds[n++] = (struct pollfd){.fd = session ? trib_session_fd(session) : -1,
                                    .events = session ? trib_session_events(session) : 0};
     }

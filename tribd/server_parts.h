@@ -24,6 +24,7 @@ enum {
     TICK_MS = 1000,
     IDLE_MS = 10000, /* of one that has proved who it is, until it asks for anything */
     UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
+    MESSAGES_MOST = 32, /* of one client in a pass: who never stops talking keeps nobody waiting */
     PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
 };
 
@@ -39,6 +40,7 @@ struct client {
     uint8_t *tree; /* of join */
     bool proven; /* who it is */
     uint64_t ask_by; /* proven, a JOIN is due by then */
+    bool more;   /* it may have said more than was taken in the last pass */
     bool asked;
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */

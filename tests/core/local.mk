@@ -18,6 +18,7 @@ core_tests = \
 	tests/core/test_plan_state \
 	tests/core/test_plan \
 	tests/core/test_quorum \
+	tests/core/test_repeat \
 	tests/core/test_scale \
 	tests/core/test_service \
 	tests/core/test_service_tree \
@@ -59,6 +60,8 @@ tests_core_test_placed_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
 tests_core_test_quorum_SOURCES = tests/core/nodes.h tests/core/test_quorum.c
 tests_core_test_quorum_LDADD = $(core_tests_link)
+tests_core_test_repeat_SOURCES = tests/core/nodes.h tests/core/test_repeat.c
+tests_core_test_repeat_LDADD = $(core_tests_link)
 tests_core_test_service_SOURCES = tests/core/nodes.h tests/core/test_service.c
 tests_core_test_service_LDADD = $(core_tests_link)
 tests_core_test_split_LDADD = $(core_tests_link)

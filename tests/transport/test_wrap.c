@@ -48,6 +48,24 @@ static void test_drop(void **state)
     }
 }
 
+static void test_repeat(void **state)
+{
+    static const uint32_t arrive[] = {1, 2, 2, 3};
+    struct pair pair;
+
+    (void)state;
+    for (int b = 0; b < 2; b++) {
+        open_with(&pair, b, "repeat:nth=2");
+        for (uint32_t i = 1; i <= 3; i++)
+            assert_status(pair_write(&pair, 8, i), TRIB_OK);
+        for (int i = 0; i < 4; i++)
+            expect(&pair, 1, TRIB_EVENT_ARRIVED, arrive[i]);
+        for (uint32_t i = 1; i <= 3; i++)
+            expect(&pair, 0, TRIB_EVENT_WRITE_DONE, i);
+        pair_close(&pair);
+    }
+}
+
 static void test_corrupt(void **state)
 {
     struct pair pair;
@@ -168,7 +186,8 @@ static void test_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drop),         cmocka_unit_test(test_corrupt),
+        cmocka_unit_test(test_drop),         cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_corrupt),
         cmocka_unit_test(test_corrupt_note), cmocka_unit_test(test_delay),
         cmocka_unit_test(test_nomap),        cmocka_unit_test(test_kill),
         cmocka_unit_test(test_trace),

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
+dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
+	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_return.sh \
 	tests/tribd/test_tribd_tree.sh
-TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
+TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
+	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_return.sh \
 	tests/tribd/test_tribd_tree.sh
 check_PROGRAMS += tests/tribd/steps
@@ -11,6 +13,10 @@ check_PROGRAMS += tests/tribd/late
 tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
 check_PROGRAMS += tests/tribd/idle
 tests_tribd_idle_SOURCES = tests/tribd/idle.c
+check_PROGRAMS += tests/tribd/hostile
+tests_tribd_hostile_SOURCES = tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
+	tests/tribd/hostile_alone.c
+tests_tribd_hostile_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
 check_PROGRAMS += tests/tribd/test_node
 TESTS += tests/tribd/test_node

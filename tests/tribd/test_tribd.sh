@@ -125,6 +125,45 @@ result $? "it warns of jobs that prove nothing, from all hosts"
 expect "tribctl finds HTTP everywhere" 0 "" "$build/tribd/tribctl" --config "$dir/wide.conf" status
 kill "${daemon_pid[wide]}"
 ended wide 0
+# --- transports at once ---
+
+all_sum() { # file that gets how many operations each job has, if all do sum
+    status_of one "[.jobs[] | select(.operations > 10)] | length == ${#transports[@]}" &&
+        jq '[.jobs[] | {key: .name, value: .operations}] | from_entries' "$dir/status" >"$1"
+}
+all_go_on() { # all of them at once: each has more than then
+    all_sum "$dir/now" &&
+        jq -es '.[0] as $a | .[1] | to_entries | all(.value > $a[.key])' "$dir/then" "$dir/now" >"$said"
+}
+uses() { # TRANSPORT: tribd has a job over it, as its memory and sockets show
+    case $1 in
+    shm) grep -q "memfd:tributary" "/proc/${daemon_pid[one]}/maps" ;;
+    ucx) grep -q "libucp" "/proc/${daemon_pid[one]}/maps" ;;
+    tcp) true ;;
+    esac
+}
+
+if ! missing jq "jobs over several transports at once"; then
+    transports=(shm tcp)
+    if "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]"; then
+        transports+=(ucx)
+    else
+        skip "ucx beside shm and tcp" "no UCX"
+    fi
+    for transport in "${transports[@]}"; do
+        TRIB_TRANSPORT=$transport start_steps "$transport" "one"
+    done
+    shown=("$dir/status" "$dir/one.log" "$dir/then" "$dir/now")
+    within 60 all_sum "$dir/then" && within 20 all_go_on
+    result $? "one tribd sums jobs over ${transports[*]} at once"
+    for transport in "${transports[@]}"; do
+        uses "$transport"
+        result $? "it does so over $transport"
+        end_steps "$transport" "over $transport, beside the others"
+        ! grep -q warning "$dir/$transport.log"
+        result $? "over $transport: no word of trouble"
+    done
+fi
 
 # --- who is not let in ---
 

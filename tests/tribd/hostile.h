@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What hostile.c and hostile_alone.c have in common. */
+#ifndef TESTS_TRIBD_HOSTILE_H
+#define TESTS_TRIBD_HOSTILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/** hostile_goes_on - until there is the file. */
+bool hostile_goes_on(const char *file);
+
+/** hostile_alone - by connections without a job behind them; an exit code. */
+int hostile_alone(const char *way, const char *file);
+
+/** hostile_noise - fill it with any bytes. */
+static inline void hostile_noise(void *to, size_t n)
+{
+    static uint64_t x = 88172645463325252u; /* xorshift: Marsaglia, J. Stat. Soft. 2003 */
+
+    for (size_t i = 0; i < n; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        ((uint8_t *)to)[i] = (uint8_t)x;
+    }
+}
+
+#endif

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A tribd and one who has the key, but does not keep to the rules: a job beside it goes on and is
+# right, and what the other held is free again. What that costs is for ./dev soak to measure: here
+# the job has to have a tenth of what it had alone.
+# shellcheck disable=SC2317 # the functions are called, by others
+# shellcheck source-path=SCRIPTDIR/../..
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+! missing curl "hostile jobs" || finish
+! missing jq "hostile jobs" || finish
+hostile=$build/tests/tribd/hostile
+PERIOD_S=1
+
+start_daemon one || finish
+rss_KiB() { awk '/^VmRSS/ { print $2 }' "/proc/${daemon_pid[one]}/status"; }
+operations() { # of the job beside it
+    status_of one true && jq '[.jobs[] | select(.name == "beside") | .operations] | add // 0' "$dir/status"
+}
+rate() { # operations of it in a period
+    local from
+    from=$(operations)
+    sleep $PERIOD_S
+    echo $(($(operations) - from))
+}
+alone_again() { status_of one '[.jobs[] | select(.name != "beside")] | length == 0'; }
+came() { status_of one '.jobs[] | select(.name == "hostile")' || ! kill -0 "${job_pid[hostile]}" 2>/dev/null; }
+
+attack() { # WAY, command...: in the background, until the file is there
+    rm -f "$dir/enough"
+    TRIB_SERVICE_JOB=hostile TRIB_SERVICE_RETRY_MS=0 "${@:2}" "$hostile" "$1" "$dir/enough" \
+        >"$dir/hostile.log" 2>&1 </dev/null &
+    job_pid[hostile]=$!
+}
+
+ends() { # WAY: well, and by itself; but whose frames are garbled may wait for its own for long
+    [ "$1" = garble ] || { patience=30 ended hostile 0; return; }
+    pkill -KILL -P "${job_pid[hostile]}"
+    within 30 stopped_running "${job_pid[hostile]}"
+}
+
+judge() { # WAY
+    local hostile_rate
+    hostile_rate=$(rate)
+    touch "$dir/enough"
+    count=0
+    shown=("$dir/hostile.log" "$dir/beside.log" "$dir/one.log")
+    ends "$1"
+    result $? "$1: it was hostile, and could not stay where it should not"
+    grep "hostile by" "$dir/hostile.log" | sed 's/^/# /'
+    read -r count < <(sed -n 's/.*hostile by .*: //p' "$dir/hostile.log")
+    before_rate=$quiet_rate
+    quiet_rate=$(rate)
+    [ "$quiet_rate" -le "$before_rate" ] || quiet_rate=$before_rate
+    [ "$((10 * hostile_rate))" -ge "$quiet_rate" ]
+    result $? "$1: the job beside it goes on: $hostile_rate operations, and the lesser of before and after: $quiet_rate"
+    quiet_rate=$(rate)
+    within 5 alone_again
+    result $? "$1: its slots are free within 5 s"
+    ! grep -q warning "$dir/beside.log"
+    result $? "$1: the job beside it has no word of trouble"
+}
+
+# A burst, then 2000 a second, and what lies in two sockets; without a limit 100000 a second.
+judge_plans() {
+    [ "$count" -le $((80000 + 2000 * (SECONDS - since + 1))) ]
+    result $? "plans: tribd takes its time for them ($count were sent)"
+}
+
+TRIB_TRANSPORT=tcp start_steps beside "one"
+within 60 sums one beside
+quiet_rate=$(rate)
+before=$(rss_KiB)
+for way in tiny plans freed garble; do
+    for transport in shm tcp; do
+        [ "$way" = garble ] || [ "$transport" = tcp ] || continue
+        TRIB_TRANSPORT=$transport service "one" attack "$way" "$build/tools/trib-run" -n 2 --
+        within 30 came
+        since=$SECONDS
+        judge "$way"
+        [ "$way" != plans ] || judge_plans
+    done
+done
+shown=("$dir/one.log")
+said_by one "rank 0 has freed plan 100, which there is none of"
+result $? "tribd ends a job that frees what is not its own"
+for way in joins messages; do
+    service "one" attack "$way" env
+    judge "$way"
+done
+# A pass over all plans may be kept; what grew without end, of 20000 messages of a kilobyte, is more.
+after=$(rss_KiB)
+[ "$after" -le $((before + 30000)) ]
+result $? "tribd has not grown with it: $before KiB before, $after KiB after"
+end_steps beside "beside all of them"
+within 6 is_empty one
+result $? "nobody holds anything afterwards"
+finish
