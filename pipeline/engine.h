@@ -155,6 +155,7 @@ struct trib_engine_stats {
     uint64_t wait_ns, encode_ns;
     uint64_t words_ahead; /* that were there when they were due */
     uint64_t short_sums;  /* of these sums, without some rank */
+    uint64_t late_frames; /* dropped: their sums had been closed without them */
 };
 
 struct trib_engine {

@@ -226,6 +226,7 @@ static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
         return false;
     }
     e->stats.received_bytes += sizeof(f) + f.bytes;
+    e->stats.late_frames++;
     trib_link_release(l, &e->arena, lane);
     r->skip--;
     return true;

@@ -180,6 +180,7 @@ static void count(struct watch *w, const struct trib_engine *e)
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_CHUNKS, s->sums - l->sums);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_SHORT, s->short_sums - l->short_sums);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_OPERATIONS, s->operations - l->operations);
+    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_DROPPED, s->late_frames - l->late_frames);
     w->last = *s;
     if (e->failed == TRIB_ERR_PROTOCOL && !w->failed)
         trib_metrics_count(w->writer, TRIB_JOB_COUNTS_DROPPED, 1);

@@ -5,6 +5,7 @@
 # shellcheck disable=SC2317 # the functions are called, by others
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+. "${abs_top_srcdir:-.}/tests/harness/seen.sh"
 
 pids=()
 at_exit() {
@@ -28,43 +29,11 @@ port=$(cat "$dir/port")
 
 # --- Prometheus ---
 
-asked=
-prometheus_at() { # PORT: answers, or has ended
-    promtool query instant "http://127.0.0.1:$1" up >"$said" 2>&1 || ! kill -0 "$asked" 2>/dev/null
-}
-
-start_prometheus() { # one that has a port; sets $prometheus_port
-    local try
-    cat >"$dir/prometheus.yml" <<YML
-scrape_configs:
-  - job_name: tribd
-    scrape_interval: 1s
-    static_configs: [{targets: ["127.0.0.1:$port"]}]
-YML
-    for try in 1 2 3 4 5; do
-        prometheus_port=$((20000 + RANDOM % 10000))
-        prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/data" \
-            --web.listen-address="127.0.0.1:$prometheus_port" >"$dir/prometheus.log" 2>&1 9>&- &
-        asked=$!
-        within 60 prometheus_at "$prometheus_port" && kill -0 "$asked" 2>/dev/null && {
-            pids+=("$asked")
-            return 0
-        }
-        wait "$asked"
-        echo "# no Prometheus at port $prometheus_port, try $try"
-    done
-    return 1
-}
-
-scraped() { # QUERY, words of the answer
-    promtool query instant "http://127.0.0.1:$prometheus_port" "$1" >"$said" 2>&1 &&
-        grep -qF -- "$2" "$said"
-}
-
 if ! missing prometheus "Prometheus scrapes it" "the evil name comes through"; then
     shown=("$said" "$dir/prometheus.log")
-    start_prometheus && within 60 scraped 'up{job="tribd"}' '=> 1 @'
+    start_prometheus "$port" && within 60 scraped 'up{job="tribd"}' '=> 1 @'
     result $? "Prometheus scrapes it"
+    pids+=("$prometheus")
     scraped 'tribd_job_received_bytes_total{user="eve"}' '<img src=x onerror='
     result $? "the evil name comes through"
     scraped 'tribd_job_rank_lag_seconds_bucket{name="train-7",rank="2",le="0.1"}' '=> 40 @'
@@ -74,12 +43,6 @@ fi
 
 # --- a browser ---
 
-browse() { # OPTION...: chromium, which needs a folder of its own and no sandbox as root
-    HOME=$dir timeout -k 5 $((120 * slow)) chromium --headless --no-sandbox --disable-gpu \
-        --disable-dev-shm-usage --no-first-run --user-data-dir="$dir/chromium" "$@" \
-        "http://127.0.0.1:$port/" 2>"$dir/chromium.err" 9>&-
-}
-
 in_page() { # NAME, extended regular expression
     grep -qE -- "$2" "$said"
     result $? "$1"
@@ -87,7 +50,7 @@ in_page() { # NAME, extended regular expression
 
 if ! missing chromium "the page has a row for each job"; then
     shown=("$dir/chromium.err" "$said")
-    browse --virtual-time-budget=7000 --dump-dom >"$said"
+    browse "$port" --virtual-time-budget=7000 --dump-dom >"$said"
     in_page "the page has a row for a job" '<tr data-job="1"><td class="name" title="train-7"><span class="faint">1 </span>train-7<'
     in_page "it says what is stuck, and for whom it waits" \
         'class="now bad">operation 812 stuck for [0-9.]+ (s|min) in transfer, waits for rank 2<'

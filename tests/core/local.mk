@@ -72,7 +72,7 @@ tests_core_test_threads_LDADD = $(core_tests_link)
 if TRIB_VERBS
 core_verbs_tests = \
 	tests/core/test_matrix_verbs \
-	tests/core/test_over_verbs
+	tests/core/test_over_verbs tests/core/test_revoked
 check_PROGRAMS += $(core_verbs_tests)
 TESTS += $(core_verbs_tests)
 tests_core_test_matrix_verbs_SOURCES = \
@@ -82,4 +82,7 @@ tests_core_test_matrix_verbs_LDADD = $(core_tests_link)
 tests_core_test_over_verbs_SOURCES = \
 	tests/core/test_over_verbs.c $(fake_verbs_sources)
 tests_core_test_over_verbs_LDADD = $(core_tests_link)
+tests_core_test_revoked_SOURCES = \
+	tests/core/nodes.h tests/core/test_revoked.c $(fake_verbs_sources)
+tests_core_test_revoked_LDADD = $(core_tests_link)
 endif

@@ -596,7 +596,7 @@ int main(void)
         ON(test_stopped, "shm"), ON(test_late, "tcp"), ON(test_rounded, "tcp"),
         ON(test_killed, "tcp"), ON(test_half_fed, "tcp"), ON(test_stopped, "tcp"),
 #if HAVE_UCX
-        ON(test_late, "ucx"),
+        ON(test_late, "ucx"), ON(test_killed, "ucx"), ON(test_half_fed, "ucx"),
 #endif
     };
 

@@ -9,6 +9,7 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -16,24 +17,51 @@
 #include <sys/wait.h>
 
 #include "build-config.h"
+#include "core/served.h"
 #include "core/service.h"
 #include "tests/core/nodes.h"
 #include "tests/core/oracle.h"
 
-enum { LONG = 30000, SHORT = 1023, SPARSE = 4097, STEPS = 6, DRAIN = 12 };
+enum { LONG = 30000, SHORT = 1023, CODED = 4097, STEPS = 6, RANKS = 4 };
 
 enum { CALL = NODES_GOODBYE - 1 }; /* to a later node: they are so many, come */
+
+/* Of the plan with a codec: what must hold in the end, whoever has summed when. */
+enum law {
+    ALL_CAME_OUT, /* what went in */
+    NOTHING_LOST, /* what came out and what ranks hold is what went in */
+    CAUGHT_UP,    /* the result is the sum of what was given last, again and again */
+};
+
+static const struct kind {
+    const char *codec, *feedback;
+    enum law law;
+    int drain;       /* steps with nothing to add, at the end */
+    double momentum; /* of what goes in */
+    double rounding; /* of float32, an element of all steps */
+    double lost;     /* with each service that ends: what it held back of its last results */
+} kinds[] = {
+    {"topk:ratio=0.25", NULL, ALL_CAME_OUT, 12, 0, 0, 0},
+    {"topk:ratio=0.25", "ef14:momentum=0.5,masking=0", NOTHING_LOST, 4, 0.5, 0, 0},
+    {"topk:ratio=0.25", "ef21", CAUGHT_UP, 12, 0, 0, 0},
+    {"qsgd:bits=8,bucket=64,ef=1", NULL, NOTHING_LOST, 4, 0, 1e-3, 0.6},
+    {"int8:ef=1", NULL, NOTHING_LOST, 4, 0, 1e-3, 0},
+    {"powersgd:rank=2", NULL, NOTHING_LOST, 4, 0, 1e-3, 0},
+};
+enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 
 struct shared {
     _Atomic int struck[2]; /* process of node 0 of each, once it has ended itself */
     _Atomic int n_done;    /* ranks */
     _Atomic int returns;
+    float held[RANKS][CODED]; /* by ranks, in the end */
 };
 
 struct lossy_job {
     struct nodes nodes;
     struct nodes later; /* services: 0: none */
     uint64_t seed;
+    const struct kind *kind;
     int signal; /* 0: none */
     uint64_t after[2]; /* so many steps of node 0 of each that moved something; 0: never */
     bool leaves; /* for the later ones, which are better, though nothing has failed */
@@ -203,10 +231,11 @@ static trib_status_t open_later(void *arg, struct trib_comm **out, char *text, s
 /* Ranks --------------------------------------------------------------------------------- */
 
 struct plans {
-    trib_plan_t *dense, *whole, *sparse;
+    trib_plan_t *dense, *whole, *coded;
     float *x; /* [LONG], in place */
     int64_t *in, *out; /* [SHORT] */
-    float *held, *total; /* [SPARSE] */
+    float *y; /* [CODED], in place */
+    double *total; /* [CODED] of results */
 };
 
 static trib_plan_t *plan(struct ranks_self *self, trib_comm_t *comm, trib_desc_t d)
@@ -220,25 +249,28 @@ static trib_plan_t *plan(struct ranks_self *self, trib_comm_t *comm, trib_desc_t
 
 static void make_plans(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
 {
+    const struct lossy_job *j = self->arg;
     trib_desc_t d = TRIB_DESC_INIT;
 
     p->x = calloc(LONG, sizeof(float));
     p->in = calloc(SHORT, sizeof(int64_t));
     p->out = calloc(SHORT, sizeof(int64_t));
-    p->held = calloc(SPARSE, sizeof(float));
-    p->total = calloc(SPARSE, sizeof(float));
+    p->y = calloc(CODED, sizeof(float));
+    p->total = calloc(CODED, sizeof(double));
     d.chunk = 4096;
     d.dtype = TRIB_F32;
     d.recv = p->x;
     d.count = LONG;
     d.feed = TRIB_FEED_FORWARD;
     p->dense = plan(self, comm, d);
-    d.recv = p->held;
-    d.count = SPARSE;
+    d.recv = p->y;
+    d.count = CODED;
     d.feed = TRIB_FEED_WHOLE;
-    d.codec = "topk:ratio=0.25";
-    p->sparse = plan(self, comm, d);
+    d.codec = j->kind->codec;
+    d.feedback = j->kind->feedback;
+    p->coded = plan(self, comm, d);
     d.codec = "none";
+    d.feedback = NULL;
     d.dtype = TRIB_I64;
     d.send = p->in;
     d.recv = p->out;
@@ -250,11 +282,11 @@ static void free_plans(struct ranks_self *self, struct plans *p)
 {
     ranks_ok(self, trib_plan_free(p->dense));
     ranks_ok(self, trib_plan_free(p->whole));
-    ranks_ok(self, trib_plan_free(p->sparse));
+    ranks_ok(self, trib_plan_free(p->coded));
     free(p->x);
     free(p->in);
     free(p->out);
-    free(p->held);
+    free(p->y);
     free(p->total);
 }
 
@@ -288,12 +320,22 @@ static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t
                       sum_of(j->seed, j->nodes.ranks, step, i));
 }
 
-static void one_sparse(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
+/* step STEPS and later: nothing, or, to be caught up with, the same again and again. */
+static double coded_number(const struct lossy_job *j, int rank, uint64_t step, size_t i)
 {
-    WELL(self, comm, trib_plan_start(p->sparse));
-    WELL(self, comm, trib_plan_wait(p->sparse));
-    for (size_t i = 0; i < SPARSE; i++)
-        p->total[i] += p->held[i];
+    if (step < STEPS)
+        return number(j->seed, rank, step, i);
+    return j->kind->law == CAUGHT_UP ? number(j->seed, rank, STEPS, i) : 0;
+}
+
+static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *p, uint64_t step)
+{
+    for (size_t i = 0; i < CODED; i++)
+        p->y[i] = (float)coded_number(self->arg, self->rank, step, i);
+    WELL(self, comm, trib_plan_start(p->coded));
+    WELL(self, comm, trib_plan_wait(p->coded));
+    for (size_t i = 0; i < CODED; i++)
+        p->total[i] += (double)p->y[i];
 }
 
 /* Several starts under way, waited for in another order, and other operations among them. */
@@ -321,28 +363,55 @@ static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p
     check_dense(self, p, step);
     WELL(self, comm, trib_plan_wait(p->whole));
     check_whole(self, p, step);
-    for (size_t i = 0; i < SPARSE; i++)
-        p->held[i] = (float)number(j->seed, self->rank, step, i);
-    one_sparse(self, comm, p);
+    one_coded(self, comm, p, step);
 }
 
-/* All that was given has come out. */
-static void check_sparse(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
+/* Steps of nothing; then what the ranks hold is known to rank 0. */
+static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
 {
     const struct lossy_job *j = self->arg;
 
-    for (int i = 0; i < DRAIN; i++) {
-        memset(p->held, 0, SPARSE * sizeof(float));
-        one_sparse(self, comm, p);
+    for (int i = 0; i < j->kind->drain; i++)
+        one_coded(self, comm, p, STEPS + (uint64_t)i);
+    const float *held = p->coded->served->now->run.residual;
+    ranks_assert(self, held || j->kind->law == CAUGHT_UP);
+    if (held)
+        memcpy(j->shared->held[self->rank], held, sizeof(j->shared->held[0]));
+    WELL(self, comm, trib_barrier(comm));
+}
+
+/* What the codec of one rank was given for element i, in all steps, or in the last one. */
+static double given(const struct lossy_job *j, int rank, size_t i)
+{
+    double sum = 0, u = 0;
+
+    if (j->kind->law == CAUGHT_UP)
+        return coded_number(j, rank, STEPS, i);
+    for (uint64_t step = 0; step < STEPS + (uint64_t)j->kind->drain; step++) {
+        u = j->kind->momentum * u + coded_number(j, rank, step, i);
+        sum += u;
     }
-    for (size_t i = 0; i < SPARSE; i++) {
-        double sum = 0;
-        for (uint64_t step = 0; step < STEPS; step++)
-            sum += sum_of(j->seed, j->nodes.ranks, step, i);
-        if ((double)p->total[i] != sum)
-            ranks_die(self, "seed %llu, after %llu: %g of %g came out at element %zu",
-                      (unsigned long long)j->seed, (unsigned long long)j->after[0],
-                      (double)p->total[i], sum, i);
+    return sum;
+}
+
+static void check_coded(struct ranks_self *self, const struct plans *p)
+{
+    const struct lossy_job *j = self->arg;
+    const struct kind *k = j->kind;
+    const double most = k->rounding + k->lost * (!!j->signal + 1);
+
+    for (size_t i = 0; i < CODED; i++) {
+        double in = 0, held = 0;
+        for (int r = 0; r < j->nodes.ranks; r++) {
+            in += given(j, r, i);
+            held += k->law == NOTHING_LOST ? (double)j->shared->held[r][i] : 0;
+        }
+        const double out = k->law == CAUGHT_UP ? (double)p->y[i] : p->total[i];
+        if (!(fabs(out + held - in) <= most))
+            ranks_die(self, "seed %llu, after %llu: codec %s %s: of element %zu %g went in, %g "
+                            "came out, %g is held",
+                      (unsigned long long)j->seed, (unsigned long long)j->after[0], k->codec,
+                      k->feedback ? k->feedback : "", i, in, out, held);
     }
 }
 
@@ -355,7 +424,7 @@ static void fork_child(struct ranks_self *self, trib_comm_t *home, struct plans 
     if (pid == 0) {
         bool ok = trib_plan_free(p->dense) == TRIB_OK &&
                   trib_plan_free(p->whole) == TRIB_OK &&
-                  trib_plan_free(p->sparse) == TRIB_OK && trib_free_comm(home) == TRIB_OK;
+                  trib_plan_free(p->coded) == TRIB_OK && trib_free_comm(home) == TRIB_OK;
         _exit(!ok);
     }
     ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
@@ -437,7 +506,9 @@ static int run_rank(struct ranks_self *self)
         if (way.step >= 2)
             one_more(self, home, &more, x);
     }
-    check_sparse(self, home, &p);
+    drain(self, home, &p);
+    if (self->rank == 0)
+        check_coded(self, &p);
     ranks_assert(self, !j->leaves || way.returned);
     ranks_ok(self, trib_plan_free(more));
     free_plans(self, &p);
@@ -463,6 +534,7 @@ static bool run(const char *transport, struct lossy_job *j)
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->shared, MAP_FAILED);
     j->later.ranks = j->nodes.ranks;
+    j->kind = j->kind ? j->kind : &kinds[0];
     assert_true(nodes_open(&j->nodes) && nodes_open(&j->later));
     struct ranks_job job = {.size = j->nodes.ranks + j->nodes.services + j->later.services,
                             .fn = run_rank,
@@ -500,7 +572,7 @@ static void test_comes_later(void **state)
                                 .nodes = {.ranks = 3}, .later = {.services = 1}, .seed = 3}));
 }
 
-static void sweep(const char *transport, int sig, int draws)
+static int sweep(const char *transport, int sig, int draws, const struct kind *kind)
 {
     int returned = 0;
 
@@ -510,22 +582,33 @@ static void sweep(const char *transport, int sig, int draws)
                                         .services = 1 + (int)(bits >> 8 & 1)},
                               .later = {.services = (int)((bits >> 9) % 3)},
                               .seed = bits,
+                              .kind = kind,
                               .signal = sig,
                               .after = {1 + (bits >> 16) % (i % 2 ? 40 : 400),
                                         (bits >> 40) % 400}};
         returned += run(transport, &j);
     }
-    assert_true(returned > 0);
+    return returned;
 }
 
 static void test_killed(void **state)
 {
-    sweep(*state, SIGKILL, 12);
+    assert_true(sweep(*state, SIGKILL, 12, &kinds[0]) > 0);
+}
+
+/* What feedback keeps of each kind: as it would be without a loss. */
+static void test_states(void **state)
+{
+    for (int k = 1; k < KINDS; k++) {
+        run(*state, &(struct lossy_job){
+                        .nodes = {.ranks = 3, .services = 1}, .kind = &kinds[k], .seed = 4});
+        assert_true(sweep(*state, SIGKILL, 5, &kinds[k]) > 0);
+    }
 }
 
 static void test_stopped(void **state)
 {
-    sweep(*state, SIGSTOP, 3);
+    assert_true(sweep(*state, SIGSTOP, 3, &kinds[0]) > 0);
 }
 
 #define ON(test, transport) {#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport}
@@ -534,9 +617,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON(test_never, "shm"),       ON(test_leaves, "shm"),  ON(test_comes_later, "shm"),
-        ON(test_killed, "shm"),      ON(test_stopped, "shm"), ON(test_never, "tcp"),
-        ON(test_leaves, "tcp"),      ON(test_comes_later, "tcp"), ON(test_killed, "tcp"),
-        ON(test_stopped, "tcp"),
+        ON(test_killed, "shm"),      ON(test_stopped, "shm"), ON(test_states, "shm"),
+        ON(test_never, "tcp"),       ON(test_leaves, "tcp"),  ON(test_comes_later, "tcp"),
+        ON(test_killed, "tcp"),      ON(test_stopped, "tcp"), ON(test_states, "tcp"),
     };
 
     tribtest_deadline(300);

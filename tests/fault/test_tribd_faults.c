@@ -8,10 +8,10 @@
  * which names it, its host and what was under way. Whatever happens, each tribd that is left
  * holds nothing 5 s later, and ends well.
  *
- *     test_tribd_faults [--seed S] [--transport T] [--every N] [--only I] [--long]
+ *     test_tribd_faults [--seed S] [--transport T] [--only I,…] [--long]
  *
- * Moments are drawn from the seed. --every N takes each Nth shot, --only I one alone, --long
- * draws ten times as many. A shot that was only late is fired twice more, alone: a machine may be
+ * Moments are drawn from the seed. --only takes the shots of these numbers, --long draws ten
+ * times as many. A shot that was only late is fired twice more, alone: a machine may be
  * busy, and a promise that does not hold is late each time.
  */
 #include "tests/harness/tribtest.h"
@@ -75,13 +75,14 @@ struct flight {
 static struct {
     uint64_t seed;
     const char *transport;
-    int every, only, rounds;
+    const char *only; /* numbers of shots, with commas; NULL: all */
+    int rounds;
     char folder[DAEMON_PATH - 40];
     struct flight flights[AT_ONCE];
     struct shot shots[SHOTS_MOST], late[SHOTS_MOST];
     int n_late, bad;
     double slowest[KINDS], emptied;
-} sweep = {.seed = 1, .every = 1, .only = -1, .rounds = 1};
+} sweep = {.seed = 1, .rounds = 1};
 
 static bool hits_rank(const struct shot *s)
 {
@@ -443,6 +444,18 @@ static struct shot aim(int index, const char *const *transports, int n)
     return s;
 }
 
+static bool is_wanted(int index)
+{
+    const char *comma;
+
+    for (const char *at = sweep.only; at; at = comma ? comma + 1 : NULL) {
+        if (atoi(at) == index)
+            return true;
+        comma = strchr(at, ',');
+    }
+    return !sweep.only;
+}
+
 static int aim_all(void)
 {
     static const char *const all[] = {"shm", "tcp",
@@ -454,10 +467,8 @@ static int aim_all(void)
     const int n = sweep.transport ? 1 : (int)(sizeof(all) / sizeof(*all));
     int shots = 0;
 
-    if (sweep.only >= 0)
-        sweep.shots[shots++] = aim(sweep.only, transports, n);
-    else
-        for (int i = 0; i < n * KINDS * PLACES * sweep.rounds; i += sweep.every)
+    for (int i = 0; i < n * KINDS * PLACES * sweep.rounds; i++)
+        if (is_wanted(i))
             sweep.shots[shots++] = aim(i, transports, n);
     return shots;
 }
@@ -502,10 +513,8 @@ static bool take(int argc, char **argv)
             sweep.seed = strtoull(value, NULL, 10);
         else if (strcmp(argv[i], "--transport") == 0)
             sweep.transport = value;
-        else if (strcmp(argv[i], "--every") == 0 && atoi(value) > 0)
-            sweep.every = atoi(value);
         else if (strcmp(argv[i], "--only") == 0)
-            sweep.only = atoi(value);
+            sweep.only = value;
         else
             return false;
         i++;
@@ -518,7 +527,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults)};
 
     if (!take(argc, argv)) {
-        fprintf(stderr, "usage: %s [--seed S] [--transport T] [--every N] [--only I] "
+        fprintf(stderr, "usage: %s [--seed S] [--transport T] [--only I,...] "
                         "[--long]\n", argv[0]);
         return 2;
     }

@@ -356,6 +356,17 @@ size_t fake_verbs_pinned(void)
     return bytes;
 }
 
+int fake_verbs_regions(const struct ibv_pd *pd)
+{
+    int n = 0;
+
+    fake_lock();
+    for (struct mr *mr = mrs; mr; mr = mr->next)
+        n += mr->base.pd == pd;
+    fake_unlock();
+    return n;
+}
+
 static void memlock(struct trib_memlock *out)
 {
     *out = (struct trib_memlock){.limited = false};

@@ -100,6 +100,9 @@ int fake_verbs_mistakes(void);
 /** fake_verbs_live - objects that were made and not destroyed. */
 int fake_verbs_live(void);
 
+/** fake_verbs_regions - registered in a protection domain, which may be gone. */
+int fake_verbs_regions(const struct ibv_pd *pd);
+
 /** fake_verbs_pinned - bytes of all pages that are registered. */
 size_t fake_verbs_pinned(void);
 

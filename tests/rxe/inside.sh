@@ -148,11 +148,8 @@ no_memory() {
         --check && grep -q 'verbs: .* cannot be registered.*may lock 64K.*ulimit -l' "$log"
 }
 
-# served SIGNAL|none [OPTION]... - three ranks, and a tribd that SIGNAL ends while they sum.
-served() {
-    local how=$1 daemon status
-    shift
-
+# A tribd over $transport, process $daemon, whose output goes to $log.tribd.
+start_tribd() {
     next_port
     head -c 32 /dev/urandom >"$log.key"
     chmod 600 "$log.key"
@@ -160,10 +157,23 @@ served() {
         TRIBD_HTTP='' "$build/tribd/tribd" >"$log.tribd" 2>&1 &
     daemon=$!
     for_seconds 20 grep -q listening "$log.tribd"
+}
+
+# served_ranks COMMAND... - three of it at this tribd, process $own, whose output goes to $log.rank.
+served_ranks() {
     TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key \
-        TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n 3 --timeout 300 -- \
-        "$build/perf/trib-perf" allreduce --check "$@" >"$log.rank" 2>&1 &
+        TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n 3 --timeout 300 -- "$@" \
+        >"$log.rank" 2>&1 &
     own=$!
+}
+
+# served SIGNAL|none [OPTION]... - three ranks, and a tribd that SIGNAL ends while they sum.
+served() {
+    local how=$1 daemon status
+    shift
+
+    start_tribd
+    served_ranks "$build/perf/trib-perf" allreduce --check "$@"
     [ "$how" = none ] || { summing && kill -s "$how" "$daemon"; }
     wait "$own"
     status=$?
@@ -176,6 +186,37 @@ served() {
     none) ! grep -q 'without a service' "$log.rank" ;;
     *) grep -q 'go on without the service' "$log.rank" ;;
     esac
+}
+
+said_by_ranks() { # WORDS, TIMES: so often by now, or they have ended
+    [ "$(grep -c "$1" "$log.rank")" -ge "$2" ] || ! kill -0 "$own" 2>/dev/null
+}
+
+# Sums with a quorum: a rank is stopped, the others know that it is missing and go on; then it
+# goes on, and all that was given comes out.
+quorum() {
+    local daemon status late before
+    local -x TRIB_STOP_TIMEOUT_MS=60000
+
+    start_tribd
+    served_ranks "$build/tests/tribd/late" "$log.stop"
+    for_seconds 100 said_by_ranks 'rank 2 is process' 1
+    late=$(sed -n 's/.*rank 2 is process \([0-9]*\).*/\1/p' "$log.rank")
+    touch "$log.stop.2"
+    for_seconds 100 grep -q '^State:[[:space:]]T' "/proc/$late/status"
+    before=$(grep -c 'lacks rank 2' "$log.rank") # a machine so slow has late ones anyway
+    for_seconds 50 said_by_ranks 'lacks rank 2' $((before + 1))
+    kill -s CONT "$late"
+    touch "$log.stop"
+    wait "$own"
+    status=$?
+    kill "$daemon"
+    wait "$daemon"
+    cat "$log.tribd" "$log.rank"
+    [ "$status" = 0 ] && grep -q 'tribd: job .* 3 ranks' "$log.tribd" &&
+        ! grep -q 'without .* service' "$log.rank" &&
+        [ "$(grep -c 'lacks rank 2' "$log.rank")" -gt "$before" ] &&
+        grep -q 'steps, all right' "$log.rank"
 }
 
 put() {
@@ -230,6 +271,7 @@ every_test() {
     check "all-reduce over verbs, qsgd codec" sums 2 1000,64K --codec qsgd:bits=8
     check "all-reduce over verbs, int8 codec" sums 3 1000,64K --codec int8
     check "tribd is killed, over verbs" served KILL --sizes "$(many 12 8,64K)" --iters 20
+    check "a quorum at tribd, over verbs: a rank is stopped" quorum
     check "all-reduce over verbs, connections by GIDs" by_gids
     check "all-reduce over verbs, no connection manager" no_manager
     check "1 MiB that may be locked: smaller slots" little_memory 1024 8,64K
@@ -238,7 +280,7 @@ every_test() {
     check "the demo trains over verbs" train none
     program test_matrix "$build/tests/core/test_matrix" --transport verbs --every "$1" --ranks 3
     abs_top_builddir=$build program test_tribd_faults "$build/tests/fault/test_tribd_faults" \
-        --transport verbs --every "$2"
+        --transport verbs ${2:+--only "$2"}
     export CONFORMANCE_TRANSPORT=verbs
     CONFORMANCE_FILTER="*processes]" program verbs "$build/tests/transport/test_conformance"
 }
@@ -284,10 +326,11 @@ more_tests() {
 }
 
 if [ -n "$long" ]; then
-    every_test 4 2
+    every_test 4 ""
     more_tests
 else
-    every_test 12 6
+    # A tribd that is killed, stopped, started again: each while ranks sum, and with plans under way.
+    every_test 12 10,11,12,15,16,17
 fi
 rm -f "$log" "$log".*
 exit "$3"

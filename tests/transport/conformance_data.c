@@ -440,6 +440,57 @@ out:
     free(mem);
 }
 
+static bool is_zero(const uint8_t *mem, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (mem[i] != 0)
+            return false;
+    return true;
+}
+
+/* What a peer knows of a region is worth nothing once it was given back, though the same
+ * memory is registered again: nothing is written, nothing arrives, and the pair is lost. */
+static void check_given_back(struct spawn *s, const struct row *row)
+{
+    enum { LEN = 8192 };
+    struct rig rig;
+    struct trib_region *region = NULL;
+    struct trib_remote *remote[RIG_RANKS_MAX];
+    struct trib_event e = {0};
+    uint8_t *mem = malloc(LEN);
+    int peer = !s->rank;
+
+    if (!SPAWN_CHECK(s, mem != NULL) || !rig_open(&rig, s, row))
+        goto out;
+    trib_log_init(&rig.log, TRIB_LOG_ERROR, NULL, NULL); /* some warn */
+    SPAWN_CHECK(s, rig.t->ops->reg(rig.t, mem, LEN, &region) == TRIB_OK);
+    if (!rig_swap(&rig, region, remote))
+        goto out;
+    fill(rig.mem, LEN, 3);
+    struct trib_write w = {
+        .local = rig.region, .remote = remote[peer], .len = LEN, .imm = 1};
+    if (s->rank == 0 ? !rig_write(&rig, peer, &w, NULL, NULL)
+                     : !rig_expect(&rig, TRIB_EVENT_ARRIVED, peer, &e))
+        goto out;
+    if (s->rank == 1) {
+        SPAWN_CHECK(s, e.imm == 1 && filled(mem, LEN, 3));
+        rig.t->ops->dereg(rig.t, region);
+        memset(mem, 0, LEN);
+        SPAWN_CHECK(s, rig.t->ops->reg(rig.t, mem, LEN, &region) == TRIB_OK);
+    }
+    if (!spawn_barrier(s))
+        goto out;
+    w.imm = 2;
+    if (s->rank == 0)
+        SPAWN_CHECK(s, rig.t->ops->write(rig.t, peer, &w) == TRIB_OK);
+    rig_expect(&rig, TRIB_EVENT_PEER_LOST, peer, &e);
+    SPAWN_CHECK(s, s->rank == 0 || is_zero(mem, LEN));
+    rig.t->ops->dereg(rig.t, region);
+out:
+    rig_close(&rig);
+    free(mem);
+}
+
 /* WRITE_DONE in order with the right tokens; quiet writes say nothing at the target. */
 static void check_signals(struct spawn *s, const struct row *row)
 {
@@ -518,6 +569,7 @@ const struct check data_checks[] = {
     {"map", check_map, 2, ROW_MAPS, 0, false, false},
     {"no map", check_no_map, 2, 0, ROW_MAPS, false, false},
     {"foreign memory", check_foreign, 2, ROW_FOREIGN, 0, false, false},
+    {"memory given back", check_given_back, 2, ROW_FOREIGN, ROW_MAPS | ROW_DECORATED, false, false},
     {"signals", check_signals, 2, 0, 0, false, false},
     {"independent", check_independent, 2, 0, 0, false, false},
     {NULL, NULL, 0, 0, 0, false, false},

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node refuses of a JOIN, whoever sent it: node_open, before any rank is met. */
+/*
+ * What a node refuses of a JOIN, whoever sent it: node_open, before any rank is met. And which
+ * frames count as dropped.
+ */
 #include "tests/harness/tribtest.h"
 
 #include <sched.h>
@@ -7,6 +10,7 @@
 
 #include "base/time.h"
 #include "tribd/lane.h"
+#include "tribd/watch.h"
 
 struct fixture {
     struct trib_log log;
@@ -133,12 +137,59 @@ static void test_announcements_have_an_end(void **state)
     await_gone(n);
 }
 
+static void assert_dropped(struct trib_metrics *metrics, uint64_t frames)
+{
+    struct trib_service_view view;
+    char line[80];
+
+    assert_status(trib_metrics_view_mt(metrics, 3, &view), TRIB_OK);
+    char *text = trib_metrics_text(&view), *json = trib_metrics_json(&view);
+    assert_non_null(text);
+    assert_non_null(json);
+    snprintf(line, sizeof(line), "\ntribd_dropped_frames_total %u\n", (unsigned)frames);
+    assert_non_null(strstr(text, line));
+    snprintf(line, sizeof(line), "\"dropped_frames\":%u,", (unsigned)frames);
+    assert_non_null(strstr(json, line));
+    free(text);
+    free(json);
+    trib_service_view_free(&view);
+}
+
+/* Late for a quorum: each. Not valid: the one that ends the job. */
+static void test_dropped_frames(void **state)
+{
+    static struct trib_engine e;
+    static struct trib_link link;
+    struct trib_metrics *metrics;
+
+    (void)state;
+    e.links = &link;
+    assert_status(trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
+                  TRIB_OK);
+    struct watch *w = watch_open(metrics, 1, 1);
+    assert_non_null(w);
+    assert_dropped(metrics, 0);
+    e.stats.late_frames = 3;
+    watch_turn(w, &e, 1, 2);
+    watch_turn(w, &e, 2, 3);
+    assert_dropped(metrics, 3);
+    e.stats.late_frames = 5;
+    e.failed = TRIB_ERR_PROTOCOL;
+    watch_turn(w, &e, 3, 4);
+    watch_turn(w, &e, 4, 5);
+    assert_dropped(metrics, 6);
+    watch_close(w);
+    assert_dropped(metrics, 6); /* of jobs that are gone, too */
+    trib_metrics_destroy(metrics);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_within_its_grant),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_announcements_have_an_end),
+        cmocka_unit_test(test_dropped_frames),
     };
 
     tribtest_deadline(120);

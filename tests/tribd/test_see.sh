@@ -5,8 +5,9 @@
 # shellcheck disable=SC2317 # the functions are called, by others
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+. "${abs_top_srcdir:-.}/tests/harness/seen.sh"
 perf=$build/perf/trib-perf
-export TRIB_STOP_TIMEOUT_MS=60000 # a busy machine is no stopped one
+export TRIB_STOP_TIMEOUT_MS=600000 TRIB_TIMEOUT_MS=600000 # a busy machine is no stopped one
 declare -A pids
 at_exit() {
     local pid
@@ -65,7 +66,7 @@ expect "what is no socket stays" 2 "is there already, and no socket" env TRIBD_S
 
 export TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$dir/key
 job() { # NAME, arguments of trib-perf
-    TRIB_SERVICE_JOB=$1 timeout -k 5 60 "$perf" allreduce -n 2 --check --warmup 0 "${@:2}" \
+    TRIB_SERVICE_JOB=$1 timeout -k 5 $((900 * slow)) "$perf" allreduce -n 2 --check --warmup 0 "${@:2}" \
         >"$dir/$1.log" 2>&1 </dev/null &
     pids[$1]=$!
 }
@@ -135,16 +136,46 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
             grep -qE '^tribd_job_operations_total\{.*name="train".*\} [1-9]' "$dir/metrics"
         result $? "Prometheus takes /metrics"
     fi
+    if ! missing prometheus "Prometheus scrapes it"; then
+        shown=("$said" "$dir/prometheus.log")
+        start_prometheus "$((port + 1))"
+        pids[prometheus]=$prometheus
+        within 60 scraped 'tribd_job_operations_total{name="train",user="key"}' '=> [1-9]'
+        result $? "Prometheus scrapes it"
+        within 60 scraped 'rate(tribd_job_operations_total{name="train"}[10s]) > 0' '=> [0-9.]+'
+        result $? "and has the rate of a job that runs"
+        scraped 'tribd_job_rank_lag_seconds_count{name="train"} - ignoring(le)
+                 tribd_job_rank_lag_seconds_bucket{name="train",le="1"} > 0' "rank=\"$rank\".*=> [1-9]"
+        result $? "and which rank was later than a second"
+        kill "$prometheus"
+    fi
     if ! missing chromium "the page shows the job"; then
-        HOME=$dir timeout -k 5 $((60 * slow)) chromium --headless --no-sandbox --disable-gpu \
-            --disable-dev-shm-usage --no-first-run --user-data-dir="$dir/chromium" \
-            --virtual-time-budget=8000 --dump-dom "http://127.0.0.1:$((port + 1))/" >"$said" 2>/dev/null
+        shown=("$dir/chromium.err" "$said")
+        browse "$((port + 1))" --virtual-time-budget=8000 --dump-dom >"$said"
         grep -qE '<tr data-job="3"><td class="name" title="train">' "$said"
         result $? "the page shows the job"
-        grep -qE '<h3>3 train</h3><div class="lag"><span>rank [01]</span><div><div class="bar' "$said" &&
-            grep -qE '<polyline points="[0-9.]+,[0-9.]+ ' "$said"
-        result $? "and how late its ranks are, and throughput as a line"
+        grep -qE '<h3>3 train</h3><div class="lag"><span>rank [01]</span><div><div class="bar' "$said"
+        result $? "and how late its ranks are"
+        # In y 192 is nothing, and the most that is shown is at 10 to 120.
+        grep -oE '<polyline [^>]*stroke="var\(--wire\)"' "$said" | grep -qE '[ "][0-9.]+,([0-9]{2}|1[012][0-9])\.[0-9]'
+        result $? "and throughput as a line, which is not flat"
     fi
+
+    shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/train.log")
+    kill -STOP "$late"
+    within 60 shows ".jobs[0].operation | .stuck and .waits_for == $rank and .age_s >= 5 and .phase == \"transfer\""
+    result $? "a rank is stopped for long: the operation is stuck, with age and phase"
+    if ! missing chromium "the page says who is late"; then
+        shown=("$dir/chromium.err" "$said")
+        browse "$((port + 1))" --virtual-time-budget=8000 --dump-dom >"$said"
+        grep -qE "<h3>3 train</h3><div class=\"lag\"><span>rank $rank</span><div><div class=\"bar worst\"[^>]*></div></div><span class=\"bad\">late by [0-9.]+ (s|min) so far" "$said"
+        result $? "the page says who is late"
+        grep -qE "class=\"now bad\">operation [0-9]+ stuck for [0-9.]+ (s|min) in transfer, waits for rank $rank<" "$said"
+        result $? "and what is stuck"
+    fi
+    kill -CONT "$late"
+    within 20 shows '.jobs[0].operation | . == null or (.stuck | not)'
+    result $? "it goes on: nothing is stuck"
 
     # --- those who wait, are refused, or have no key ---
 
@@ -173,6 +204,14 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     says '^job next was ended' kick "$(jq '.jobs[0].id' "$dir/status")"
     result $? "kick, by number"
     kill "${pids[train]}" "${pids[next]}"
+
+    # --- a codec ---
+
+    within 10 shows '.held.jobs == 0'
+    job coded --sizes 64K --iters 1000000 --codec topk:ratio=0.01
+    within 20 shows '.jobs[0] | .name == "coded" and .operations > 20 and .ratio > 5'
+    result $? "how much a codec saves is shown"
+    kill "${pids[coded]}"
 fi
 within 10 says '^slots +0 of 40$' status
 result $? "nothing is held in the end"

@@ -58,6 +58,12 @@ for transport in shm tcp; do
     touch "$dir/job.stop"
     patience=90 ended job 0 && grep -q "steps, all right" "$dir/job.log"
     result $? "it goes on: all that was given has come out"
+    shown=("$dir/status" "$dir/one.log")
+    within 10 status_of one '.total.dropped_frames > 0'
+    result $? "what came too late is counted as dropped"
+    curl -sf "http://127.0.0.1:${daemon_http[one]}/metrics" >"$dir/metrics"
+    grep -q '^tribd_dropped_frames_total [1-9]' "$dir/metrics"
+    result $? "in /metrics, too"
 
     service "one two" job perf allreduce -n 3 --quorum 0.6,deadline=5ms --check --iters 50 --sizes 4K,1M
     shown=("$dir/perf.log")

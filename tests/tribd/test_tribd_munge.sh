@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Jobs of two users at a tribd that knows them by MUNGE: who is let in, whose job /status shows,
+# and what SIGHUP changes of that. munged is the test's own, at its usual socket, which is in a
+# mount name space that nobody else sees.
+# shellcheck disable=SC2317 # the functions are called, by others
+# shellcheck source-path=SCRIPTDIR/../..
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+[ "$(id -u)" = 0 ] || skip_all "only root can have other users' jobs"
+[ -x /usr/sbin/munged ] || skip_all "munged is not installed"
+if [ -z "${TRIBTEST_OWN_RUN-}" ]; then
+    unshare -m true 2>"$said" || skip_all "no mount name space: $(cat "$said")"
+    rm -rf "$dir"
+    TRIBTEST_OWN_RUN=yes exec unshare -m "$BASH" "$0" "$@"
+fi
+. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+! missing curl "jobs by MUNGE" || finish
+! missing jq "jobs by MUNGE" || finish
+other=daemon # a user that every Debian has
+export TRIB_TRANSPORT=tcp TRIB_STOP_TIMEOUT_MS=60000 TRIBD_AUTH=munge
+
+# --- munged ---
+
+if ! mount -t tmpfs -o mode=755 tmpfs /run || ! mkdir -m 755 /run/munge "$dir/munged"; then
+    skip_all "no /run of its own can be mounted"
+fi
+chmod 711 "$dir"
+(umask 077 && head -c 1024 /dev/urandom >"$dir/munged/key")
+start_munged() {
+    /usr/sbin/munged --foreground --force --key-file="$dir/munged/key" --pid-file="$dir/munged/pid" \
+        --log-file="$dir/munged/log" --seed-file="$dir/munged/seed" >"$dir/munged.log" 2>&1 &
+    job_pid[munged]=$!
+    within 20 test -S /run/munge/munge.socket.2
+}
+shown=("$dir/munged.log" "$dir/munged/log")
+start_munged
+result $? "munged answers at its usual socket" # of this name space
+! "$build/tribd/tribd" --check-config 2>&1 | grep -q "built without" || skip_all "built without MUNGE"
+
+# --- jobs ---
+
+start_daemon one || finish
+shown=("$dir/job.log" "$dir/one.log")
+
+# USER, METHOD, NAME, arguments of trib-perf: two ranks of USER
+as() {
+    setpriv --reuid="$1" --regid="$(id -g "$1")" --clear-groups env HOME=/ TRIB_SERVICE_JOB="$3" \
+        TRIB_SERVICE=127.0.0.1:"${daemon_port[one]}" TRIB_SERVICE_AUTH="$2" timeout -k 5 120 \
+        "$perf" allreduce -n 2 --check --warmup 0 "${@:4}" >"$dir/job.log" 2>&1 </dev/null
+}
+let_in() { # USER, NAME
+    as "$1" munge "$2" --sizes 64K --iters 20 && right "$dir/job.log" &&
+        ! grep -q "without a service" "$dir/job.log" && said_by one "job $2"
+}
+kept_out() { # USER, NAME, words: by itself the job is right all the same
+    as "$1" munge "$2" --sizes 64K --iters 20 && right "$dir/job.log" && ! said_by one "job $2: " &&
+        grep -q "without a service" "$dir/job.log" && grep -qE -- "$3" "$dir/job.log"
+}
+reload() { # its file gets these lines, and it reads them
+    printf '%s\n' "listen = 127.0.0.1:${daemon_port[one]}" "http = 127.0.0.1:${daemon_http[one]}" \
+        "threads = 1" "$@" >"$dir/one.conf"
+    : >"$dir/one.log"
+    kill -HUP "${daemon_pid[one]}"
+    within 10 said_by one "the settings are read again"
+}
+shows_user() { # USER, NAME: a job that runs is that user's, for as long as it takes to see that
+    local good
+    as "$1" munge "$2" --sizes 64K --iters 1000000 &
+    job_pid[$2]=$!
+    within 60 status_of one ".jobs[] | select(.name == \"$2\" and .user == \"$1\" and .operations > 0)"
+    good=$?
+    pkill -P "${job_pid[$2]}" timeout
+    wait "${job_pid[$2]}"
+    return $good
+}
+
+let_in root first
+result $? "root, whose tribd it is, is let in by MUNGE"
+shown=("$dir/status" "$dir/job.log" "$dir/one.log")
+shows_user root of_root
+result $? "/status shows whose job it is: root's"
+shown=("$dir/job.log" "$dir/one.log")
+as root key by_key --sizes 64K --iters 5 && grep -q "without a service" "$dir/job.log"
+result $? "who wants another method is not let in"
+if ! setpriv --reuid="$other" --regid="$(id -g $other)" --clear-groups "$perf" --version >"$said" 2>&1; then
+    skip "jobs of $other" "$other cannot run what is in the folder of the build"
+    finish
+fi
+kept_out $other stranger "service: .*(closed|refused|not use|ended)"
+result $? "$other is not: the job sums by itself, and says why"
+said_by one "user $other may not use this aggregator"
+result $? "tribd says who was not let in"
+within 10 status_of one '.events.authentication_failures >= 1'
+result $? "and counts it"
+reload "users = $other" && let_in $other invited
+result $? "SIGHUP with users = $other: it is let in"
+shown=("$dir/status" "$dir/job.log" "$dir/one.log")
+shows_user $other of_other
+result $? "/status shows whose job it is: $other's"
+shown=("$dir/job.log" "$dir/one.log")
+reload "users = " && kept_out $other gone "service: "
+result $? "SIGHUP without users: it is not any more"
+
+# --- no munged ---
+
+kill "${job_pid[munged]}"
+wait "${job_pid[munged]}"
+kept_out root alone "munged does not answer"
+result $? "without munged a job sums by itself, and says so"
+start_munged && let_in root back
+result $? "munged is there again, and jobs are let in"
+within 10 is_empty one
+result $? "nobody holds anything afterwards"
+kill "${daemon_pid[one]}"
+patience=10 ended one 0
+result $? "SIGTERM ends it"
+kill "${job_pid[munged]}"
+wait "${job_pid[munged]}"
+finish
