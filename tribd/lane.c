@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tribd/lane.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -26,7 +27,7 @@ struct lane {
     int event_fd;
     struct node *nodes;
     struct trib_turns share;
-    _Atomic int load;
+    int load; /* of the server's thread */
     _Atomic bool stop;
     pthread_mutex_t mutex;
     struct node *added; /* under mutex */
@@ -63,7 +64,6 @@ static void dispose_ended(struct lane *lane)
         }
         *at = n->next;
         trib_turns_leave(&lane->share, &n->share);
-        atomic_fetch_sub(&lane->load, 1);
         node_dispose(n); /* n is the server's now */
     }
 }
@@ -206,7 +206,6 @@ void lane_stop(struct lane *lane)
 
 void lane_add(struct lane *lane, struct node *n)
 {
-    atomic_fetch_add(&lane->load, 1);
     pthread_mutex_lock(&lane->mutex);
     n->next = lane->added;
     lane->added = n;
@@ -221,7 +220,23 @@ void lane_wake(struct lane *lane)
     (void)!write(lane->event_fd, &one, sizeof(one));
 }
 
-int lane_load(const struct lane *lane)
+struct lane *lane_idlest(struct lane *const *lanes, int n)
 {
-    return atomic_load(&lane->load);
+    struct lane *best = lanes[0];
+
+    for (int i = 1; i < n; i++)
+        if (lanes[i]->load < best->load)
+            best = lanes[i];
+    return best;
+}
+
+void lane_expect(struct lane *lane)
+{
+    lane->load++;
+}
+
+void lane_forget(struct lane *lane)
+{
+    assert(lane->load > 0);
+    lane->load--;
 }

@@ -259,6 +259,7 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job");
     n->log = *opts->log;
     n->lane = opts->lane;
+    lane_expect(n->lane);
     n->wake_fd = opts->wake_fd;
     n->plan_memory = opts->plan_memory;
     n->ranks = (int)join->ranks;
@@ -301,6 +302,7 @@ void node_weigh(struct node *n, uint32_t weight)
 void node_free(struct node *n)
 {
     watch_close(n->watch);
+    lane_forget(n->lane);
     while (n->first) {
         struct node_announcement *a = n->first;
         n->first = a->next;
