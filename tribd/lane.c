@@ -79,12 +79,13 @@ static bool serve(struct lane *lane)
     struct trib_turns_member *member;
     bool moved = false;
     uint64_t budget;
+    int turns = 0;
 
-    for (struct node *n = lane->nodes; n; n = n->next) {
+    for (struct node *n = lane->nodes; n; n = n->next, turns++) {
         trib_turns_weigh(&n->share, atomic_load_explicit(&n->weight, memory_order_relaxed));
         trib_turns_want(&lane->share, &n->share);
     }
-    while ((member = trib_turns_next(&lane->share, &budget))) {
+    while (turns-- > 0 && (member = trib_turns_next(&lane->share, &budget))) {
         struct node *n = node_of(member);
         const uint64_t before = n->channel->engine.stats.wire_bytes, begin = trib_now_ns();
         uint64_t used = 0, end = begin;

@@ -10,8 +10,10 @@ tests_tribd_steps_SOURCES = tests/tribd/exact.h tests/tribd/steps.c
 check_PROGRAMS += tests/tribd/late
 tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
 EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
-check_PROGRAMS += tests/tribd/test_node
-TESTS += tests/tribd/test_node
+check_PROGRAMS += tests/tribd/test_lane tests/tribd/test_node
+TESTS += tests/tribd/test_lane tests/tribd/test_node
+tests_tribd_test_lane_SOURCES = tests/tribd/test_lane.c tribd/lane.c tribd/lane.h
+tests_tribd_test_lane_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \
 	tribd/lane.c tribd/lane.h \
 	tribd/node.c tribd/node.h \
