@@ -379,6 +379,7 @@ static void reload(struct server *s, const struct server_ear *ear)
         st = who_open(read, &err, &who);
     if (st == TRIB_OK) {
         quotas_apply(&quotas, s->jobs);
+        publish(s); /* weights, to those that run */
         settings_renew(&s->settings, read, kept, sizeof(kept));
         (void)settings_level(&s->settings, &s->log.level);
         who_drop(s->who);
