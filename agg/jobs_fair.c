@@ -119,6 +119,7 @@ static void sum_weights(struct trib_jobs *jobs)
 
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
 {
+    trib_jobs_read_ledgers(jobs);
     settle_accounts(jobs, now_ns);
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];

@@ -50,13 +50,17 @@ static enum lack lack_of(const struct trib_jobs_limits *limits,
 
 static uint64_t held_of(const struct trib_job *job, enum lack what)
 {
-    return what == LACK_BYTES ? job->slots * job->slot_bytes : job->slots;
+    return what == LACK_BYTES ? trib_job_bytes(job) : job->slots;
 }
 
+/* Whole KiB, where that is exact enough: plans have odd sizes. */
 static void append_bytes(char *text, uint64_t bytes)
 {
+    enum { FEW = 1 << 16 };
     char size[24];
 
+    if (bytes > FEW)
+        bytes = (bytes + 1023) / 1024 * 1024;
     trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%s bytes", trib_size_format(bytes, size));
 }
 
@@ -69,7 +73,7 @@ static void append_holder(char *text, const struct trib_job *job, enum lack what
     trib_text_append(text, TRIB_JOB_TEXT_BYTES, "job %s of user %s %s ", job->name, job->user,
                      job->state == TRIB_JOB_DRAINING ? "is ending and holds" : "holds");
     if (what == LACK_BYTES) {
-        append_bytes(text, job->slots * job->slot_bytes);
+        append_bytes(text, trib_job_bytes(job));
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " of ");
         append_bytes(text, limits->bytes);
     } else if (limits->slots) {
@@ -119,6 +123,12 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns, uint32
                          holders - named);
 }
 
+/* A limit may have been lowered, and plans take memory at any moment. */
+static uint64_t left(uint64_t most, uint64_t held)
+{
+    return most > held ? most - held : 0;
+}
+
 static void append_lack(const struct trib_jobs_limits *limits,
                         const struct trib_jobs_limits *held, const struct trib_job *job,
                         enum lack what, char *text)
@@ -130,14 +140,14 @@ static void append_lack(const struct trib_jobs_limits *limits,
         return;
     case LACK_SLOTS:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "it needs %" PRIu32 " slots and %" PRIu32 " of %" PRIu32 " are free",
-                         job->slots_least, limits->slots - held->slots, limits->slots);
+                         "it needs %" PRIu32 " slots and %" PRIu64 " of %" PRIu32 " are free",
+                         job->slots_least, left(limits->slots, held->slots), limits->slots);
         return;
     case LACK_BYTES:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "it needs ");
         append_bytes(text, job->slots_least * job->slot_bytes);
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " and ");
-        append_bytes(text, limits->bytes - held->bytes);
+        append_bytes(text, left(limits->bytes, held->bytes));
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " of ");
         append_bytes(text, limits->bytes);
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " are free");

@@ -222,7 +222,7 @@ static void *meet_ranks(void *arg)
     struct node *n = arg;
     struct trib_channel_opts opts = {
         .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
-        .tree = n->tree, .memory = n->plan_memory};
+        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
@@ -262,6 +262,7 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     lane_expect(n->lane);
     n->wake_fd = opts->wake_fd;
     n->plan_memory = opts->plan_memory;
+    n->ledger = opts->ledger;
     n->ranks = (int)join->ranks;
     n->services = (int)join->nodes;
     n->index = (int)join->node;

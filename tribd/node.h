@@ -51,6 +51,7 @@ struct node {
     struct trib_log log;
     int wake_fd; /* an eventfd of the server: something for it to look at */
     size_t plan_memory;
+    struct trib_ledger *ledger;
     _Atomic int state; /* enum node_state */
     _Atomic bool ending;
     _Atomic bool draining; /* end it between two operations */
@@ -76,6 +77,7 @@ struct node_opts {
     int wake_fd; /* an eventfd of the server */
     const struct trib_log *log;
     size_t plan_memory; /* bytes that a plan may take beside its slots */
+    struct trib_ledger *ledger; /* and all of them; or NULL. It outlives the node */
 };
 
 /**

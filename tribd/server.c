@@ -76,9 +76,11 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
                                    .lane = lane_idlest(s->lanes, s->n_lanes),
                                    .wake_fd = s->wake_fd,
                                    .log = &s->log,
-                                   .plan_memory = server_memory(&s->settings) / PLAN_SHARE};
+                                   .plan_memory = server_memory(&s->settings) / PLAN_SHARE,
+                                   .ledger = &c->ledger};
     struct trib_error err = {0};
 
+    trib_jobs_ledger(s->jobs, c->job, &c->ledger);
     if (node_open(&opts, &err, &c->node) != TRIB_OK) {
         refuse(s, c, trib_error_text(&err));
         return;

@@ -3,6 +3,7 @@
 
 #include "agg/jobs.h"
 #include "base/error.h"
+#include "base/ledger.h"
 
 #define S 1000000000ull /* nanoseconds */
 #define T0 (100 * S)
@@ -281,6 +282,41 @@ static void test_limits_of_users_and_jobs(void **state)
     trib_jobs_destroy(jobs);
 }
 
+/* What plans take is taken from the limits of the job, of its user and of all, and is in the way of
+ * slots. */
+static void test_memory_of_plans(void **state)
+{
+    const struct trib_jobs_opts opts = {
+        .service = {.slots = 512, .jobs = 8, .queued = 8, .bytes = 400 * 1024},
+        .user = {.bytes = 300 * 1024}, .job = {.bytes = 250 * 1024}};
+    struct trib_jobs *jobs = table(&opts);
+    struct trib_ledger a = {0};
+
+    (void)state;
+    const uint64_t id = ask_for(jobs, T0, "a", "ana", 100, 0, 0).id;
+    trib_jobs_ledger(jobs, id, &a);
+    assert_ptr_equal(trib_ledger_take_mt(&a, 151 * 1024), &a);
+    assert_null(trib_ledger_take_mt(&a, 150 * 1024));
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 0, 0);
+    assert_int_equal(b.verdict, TRIB_JOB_REFUSE);
+    assert_says(b.text, "it needs 100K bytes and 50K bytes of 300K bytes are free: job a of user "
+                        "ana holds 250K bytes of 300K bytes");
+    assert_int_equal(ask_for(jobs, T0, "c", "bob", 151, 0, 0).verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 250 * 1024);
+    assert_int_equal(trib_job_bytes(trib_jobs_at(&(struct trib_jobs_view){
+                         .jobs = trib_jobs_view(jobs).jobs}, 0)), 250 * 1024);
+
+    const struct trib_jobs_limits less = {.bytes = 200 * 1024};
+    trib_jobs_limit(jobs, &less, &less); /* what is held stays held */
+    assert_says(ask_for(jobs, T0, "d", "ana", 100, 0, 0).text, "and 0 bytes of 200K bytes are free");
+    assert_true(trib_jobs_leave(jobs, T0, id));
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 150 * 1024); /* its node is not gone yet */
+    trib_ledger_give_mt(&a, 150 * 1024);
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 0);
+    assert_int_equal(ask_for(jobs, T0, "e", "ana", 100, 0, 0).verdict, TRIB_JOB_ADMIT);
+    trib_jobs_destroy(jobs);
+}
+
 static void test_limits_of_the_service(void **state)
 {
     struct trib_jobs_opts opts = {
@@ -447,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_draining_takes_no_new_jobs),
         cmocka_unit_test(test_limits_change),
         cmocka_unit_test(test_limits_of_users_and_jobs),
+        cmocka_unit_test(test_memory_of_plans),
         cmocka_unit_test(test_limits_of_the_service),
         cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_bad_limits),

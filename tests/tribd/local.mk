@@ -7,6 +7,8 @@ TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_return.sh tests/tribd/test_tribd_tree.sh
 check_PROGRAMS += tests/tribd/steps
 tests_tribd_steps_SOURCES = tests/tribd/exact.h tests/tribd/steps.c
+check_PROGRAMS += tests/tribd/plans
+tests_tribd_plans_SOURCES = tests/tribd/exact.h tests/tribd/plans.c
 check_PROGRAMS += tests/tribd/late
 tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
 EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
