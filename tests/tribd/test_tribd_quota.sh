@@ -21,8 +21,8 @@ run() { # NAME, words, arguments of trib-perf
 # --- threads ---
 
 busy_threads() { # DAEMON, ticks of the clock: so many of its threads have worked so long
-    awk -v least="$2" '{ sub(/.*\) /, ""); if ($12 + $13 >= least) n++ } END { print n + 0 }' \
-        "/proc/${daemon_pid[$1]}/task/"*/stat
+    cat "/proc/${daemon_pid[$1]}/task/"*/stat 2>/dev/null | # some end meanwhile
+        awk -v least="$2" '{ sub(/.*\) /, ""); if ($12 + $13 >= least) n++ } END { print n + 0 }'
 }
 two_work() {
     [ "$(busy_threads wide 10)" -ge 2 ] || ! kill -0 "${job_pid[twice]}" 2>/dev/null
