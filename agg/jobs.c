@@ -196,9 +196,9 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
 
 /* --- what is held --- */
 
-static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint32_t slots,
-                 uint64_t now_ns)
+static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now_ns)
 {
+    const uint32_t slots = e->job.slots_wanted;
     struct trib_jobs_limits *both[] = {&jobs->held, &jobs->accounts[e->account].held};
 
     for (int i = 0; i < 2; i++) {
@@ -278,9 +278,7 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
                                             const struct trib_job_request *r,
                                             struct trib_jobs_account *account)
 {
-    const struct trib_jobs_limits *most = &jobs->opts.job;
     struct trib_jobs_entry *e = &jobs->entries[jobs->n++];
-    uint32_t room = trib_jobs_room(most, &(struct trib_jobs_limits){0}, r->slot_bytes);
 
     *e = (struct trib_jobs_entry){
         .account = (uint32_t)(account - jobs->accounts),
@@ -289,8 +287,7 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
             .state = TRIB_JOB_QUEUED,
             .weight = r->weight,
             .ranks = r->ranks,
-            .slots_wanted = r->slots < room ? r->slots : room,
-            .slots_least = r->slots_least,
+            .slots_wanted = r->slots,
             .slot_bytes = r->slot_bytes,
             .asked_ns = now_ns,
             .since_ns = now_ns,
@@ -304,14 +301,13 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
 }
 
 static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entry *e,
-                  uint32_t slots, struct trib_job_answer *out)
+                  struct trib_job_answer *out)
 {
-    hold(jobs, e, slots, now_ns);
+    hold(jobs, e, now_ns);
     *out = (struct trib_job_answer){
-        .verdict = TRIB_JOB_ADMIT, .id = e->job.id, .slots = slots};
-    trib_text_append(out->text, sizeof(out->text),
-                     "job %s of user %s has %" PRIu32 " of the %" PRIu32 " slots that it wants",
-                     e->job.name, e->job.user, slots, e->job.slots_wanted);
+        .verdict = TRIB_JOB_ADMIT, .id = e->job.id, .slots = e->job.slots};
+    trib_text_append(out->text, sizeof(out->text), "job %s of user %s has %" PRIu32 " slots",
+                     e->job.name, e->job.user, e->job.slots);
 }
 
 /* By tags; of equals the one that asked first. */
@@ -364,23 +360,19 @@ static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_en
 void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
                    const struct trib_job_request *request, struct trib_job_answer *out)
 {
-    struct trib_job_request r = *request;
     struct trib_jobs_account *account =
-        trib_jobs_name_ok(r.user) ? account_of(jobs, r.user) : NULL;
-    uint32_t slots;
+        trib_jobs_name_ok(request->user) ? account_of(jobs, request->user) : NULL;
 
     assert(now_ns);
-    if (!r.slots_least)
-        r.slots_least = r.slots;
     *out = (struct trib_job_answer){0};
-    if (trib_jobs_never(jobs, &r, account, out->text) ||
+    if (trib_jobs_never(jobs, request, account, out->text) ||
         turned_away(jobs, account, out->text)) {
         refuse(out, 0);
         return;
     }
-    struct trib_jobs_entry *e = append_entry(jobs, now_ns, &r, account);
-    if (trib_jobs_choose(jobs, now_ns, &slots) == e)
-        admit(jobs, now_ns, e, slots, out);
+    struct trib_jobs_entry *e = append_entry(jobs, now_ns, request, account);
+    if (trib_jobs_choose(jobs, now_ns) == e)
+        admit(jobs, now_ns, e, out);
     else
         put_off(jobs, now_ns, e, out);
 }
@@ -420,15 +412,13 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_an
 
 bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out)
 {
-    uint32_t slots;
-
     assert(now_ns);
     if (next_end(jobs, now_ns, out))
         return true;
-    struct trib_jobs_entry *e = trib_jobs_choose(jobs, now_ns, &slots);
+    struct trib_jobs_entry *e = trib_jobs_choose(jobs, now_ns);
     if (!e)
         return false;
-    admit(jobs, now_ns, e, slots, out);
+    admit(jobs, now_ns, e, out);
     return true;
 }
 

@@ -59,8 +59,7 @@ struct trib_job_request {
     const char *user; /* the same; from the authentication, never from the job */
     uint32_t weight;  /* among the jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
     uint32_t ranks;
-    uint32_t slots;      /* wanted */
-    uint32_t slots_least; /* it can do with; 0: with no fewer than wanted */
+    uint32_t slots;      /* it is given so many, or none: its ranks have cut their vectors for them */
     uint64_t slot_bytes; /* behind one slot */
     uint64_t wait_ns;    /* refuse it rather than let it wait longer; 0: now or never */
 };
@@ -73,7 +72,6 @@ struct trib_job {
     uint32_t weight;
     uint32_t ranks;
     uint32_t slots_wanted;
-    uint32_t slots_least;
     uint32_t slots; /* held: 0 while it is queued */
     uint64_t slot_bytes;
     uint64_t plan_bytes; /* taken from its ledger, as of the last look at the table */

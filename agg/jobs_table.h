@@ -22,7 +22,6 @@ struct trib_jobs_account {
     /* Of one look at the queue: */
     bool seen;    /* its first queued job was met */
     double tag;   /* where its next queued job stands */
-    double share; /* of the service, that it holds */
 };
 
 struct trib_jobs_entry {
@@ -58,9 +57,7 @@ struct trib_jobs {
     struct trib_jobs_account *accounts;
     struct trib_jobs_place *places; /* room for n_max, for positions */
     /* Of one look at the queue: */
-    uint32_t waiting;       /* users who wait */
-    double waiting_weights; /* theirs */
-    double active_weights;  /* and those of users whose jobs hold slots */
+    double waiting_weights; /* of users who wait */
 };
 
 /** trib_jobs_room - how many more slots of so many bytes limits allow; 0 also where jobs are full. */
@@ -75,9 +72,8 @@ void trib_jobs_read_ledgers(struct trib_jobs *jobs);
 /** trib_jobs_order - give every queued job its tag; ties go by who asked first. */
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns);
 
-/** trib_jobs_choose - who is admitted now, in *slots_out how many it is given; NULL: nobody. */
-struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns,
-                                         uint32_t *slots_out);
+/** trib_jobs_choose - who is admitted now; NULL: nobody. */
+struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns);
 
 /** trib_jobs_charge - a job that held slots is gone: its user's account. */
 void trib_jobs_charge(struct trib_jobs *jobs, uint64_t now_ns,
