@@ -44,7 +44,9 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_er
         goto err_memory;
     jobs->opts = *opts;
     jobs->n_max = all->jobs + all->queued;
-    jobs->n_accounts_max = TRIB_JOBS_MAX + jobs->n_max; /* those that are named, and one a job */
+    jobs->ledger.most = all->bytes;
+    /* Those that are named, one a job, and of jobs that are gone and slow to give back. */
+    jobs->n_accounts_max = 2 * TRIB_JOBS_MAX + jobs->n_max;
     jobs->entries = calloc(jobs->n_max, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
     jobs->places = calloc(jobs->n_max, sizeof(*jobs->places));
@@ -86,9 +88,22 @@ uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
     return (uint32_t)room;
 }
 
+void trib_jobs_read_ledgers(struct trib_jobs *jobs)
+{
+    jobs->held.bytes = trib_ledger_held_mt(&jobs->ledger);
+    for (uint32_t i = 0; i < jobs->n_accounts; i++)
+        jobs->accounts[i].held.bytes = trib_ledger_held_mt(&jobs->accounts[i].ledger);
+    for (uint32_t i = 0; i < jobs->n; i++) {
+        struct trib_jobs_entry *e = &jobs->entries[i];
+        const uint64_t all = e->ledger ? trib_ledger_held_mt(e->ledger) : 0;
+        const uint64_t slots = e->job.slots * e->job.slot_bytes;
+        e->job.plan_bytes = all > slots ? all - slots : 0;
+    }
+}
+
 struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs)
 {
-    return (struct trib_jobs_view){
+    struct trib_jobs_view view = {
         .jobs = &jobs->entries[0].job,
         .stride = sizeof(jobs->entries[0]),
         .n = jobs->n,
@@ -96,6 +111,9 @@ struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs)
         .held = jobs->held,
         .draining = jobs->draining,
     };
+
+    view.held.bytes = trib_ledger_held_mt(&jobs->ledger);
+    return view;
 }
 
 static struct trib_jobs_entry *find(const struct trib_jobs *jobs, uint64_t id)
@@ -118,7 +136,7 @@ static struct trib_jobs_account *free_account(struct trib_jobs *jobs)
     for (uint32_t i = 0; i < jobs->n_accounts; i++) {
         struct trib_jobs_account *account = &jobs->accounts[i];
         if (!account->named && !account->held.jobs && !account->held.queued &&
-            (!idle || account->served < idle->served))
+            !trib_ledger_held_mt(&account->ledger) && (!idle || account->served < idle->served))
             idle = account;
     }
     assert(idle); /* there are more accounts than names and jobs */
@@ -131,7 +149,10 @@ static struct trib_jobs_account *account_of(struct trib_jobs *jobs, const char *
         if (strcmp(jobs->accounts[i].name, name) == 0)
             return &jobs->accounts[i];
     struct trib_jobs_account *account = free_account(jobs);
-    *account = (struct trib_jobs_account){.weight = 1, .limits = jobs->opts.user};
+    *account = (struct trib_jobs_account){
+        .weight = 1,
+        .limits = jobs->opts.user,
+        .ledger = {.above = &jobs->ledger, .most = jobs->opts.user.bytes}};
     memcpy(account->name, name, strlen(name) + 1);
     return account;
 }
@@ -145,6 +166,7 @@ void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user
         jobs->accounts[i].named = false;
         jobs->accounts[i].weight = 1;
         jobs->accounts[i].limits = *user;
+        atomic_store(&jobs->accounts[i].ledger.most, user->bytes);
     }
 }
 
@@ -168,22 +190,23 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
     account->named = true;
     account->weight = weight;
     account->limits = limits ? *limits : jobs->opts.user;
+    atomic_store(&account->ledger.most, account->limits.bytes);
     return TRIB_OK;
 }
 
 /* --- what is held --- */
 
-static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint32_t slots,
-                 uint64_t now_ns)
+static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now_ns)
 {
+    const uint32_t slots = e->job.slots_wanted;
     struct trib_jobs_limits *both[] = {&jobs->held, &jobs->accounts[e->account].held};
 
     for (int i = 0; i < 2; i++) {
         both[i]->queued--;
         both[i]->jobs++;
         both[i]->slots += slots;
-        both[i]->bytes += slots * e->job.slot_bytes;
     }
+    trib_ledger_add_mt(&jobs->accounts[e->account].ledger, slots * e->job.slot_bytes);
     e->job.state = TRIB_JOB_ADMITTED;
     e->job.slots = slots;
     e->job.deadline_ns = 0;
@@ -206,8 +229,8 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jo
         both[i]->queued -= queued;
         both[i]->jobs -= !queued;
         both[i]->slots -= e->job.slots;
-        both[i]->bytes -= e->job.slots * e->job.slot_bytes;
     }
+    trib_ledger_give_mt(&jobs->accounts[e->account].ledger, e->job.slots * e->job.slot_bytes);
     jobs->n--;
     memmove(e, e + 1, (size_t)(&jobs->entries[jobs->n] - e) * sizeof(*e));
 }
@@ -255,9 +278,7 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
                                             const struct trib_job_request *r,
                                             struct trib_jobs_account *account)
 {
-    const struct trib_jobs_limits *most = &jobs->opts.job;
     struct trib_jobs_entry *e = &jobs->entries[jobs->n++];
-    uint32_t room = trib_jobs_room(most, &(struct trib_jobs_limits){0}, r->slot_bytes);
 
     *e = (struct trib_jobs_entry){
         .account = (uint32_t)(account - jobs->accounts),
@@ -266,8 +287,7 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
             .state = TRIB_JOB_QUEUED,
             .weight = r->weight,
             .ranks = r->ranks,
-            .slots_wanted = r->slots < room ? r->slots : room,
-            .slots_least = r->slots_least,
+            .slots_wanted = r->slots,
             .slot_bytes = r->slot_bytes,
             .asked_ns = now_ns,
             .since_ns = now_ns,
@@ -281,14 +301,13 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
 }
 
 static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entry *e,
-                  uint32_t slots, struct trib_job_answer *out)
+                  struct trib_job_answer *out)
 {
-    hold(jobs, e, slots, now_ns);
+    hold(jobs, e, now_ns);
     *out = (struct trib_job_answer){
-        .verdict = TRIB_JOB_ADMIT, .id = e->job.id, .slots = slots};
-    trib_text_append(out->text, sizeof(out->text),
-                     "job %s of user %s has %" PRIu32 " of the %" PRIu32 " slots that it wants",
-                     e->job.name, e->job.user, slots, e->job.slots_wanted);
+        .verdict = TRIB_JOB_ADMIT, .id = e->job.id, .slots = e->job.slots};
+    trib_text_append(out->text, sizeof(out->text), "job %s of user %s has %" PRIu32 " slots",
+                     e->job.name, e->job.user, e->job.slots);
 }
 
 /* By tags; of equals the one that asked first. */
@@ -341,23 +360,19 @@ static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_en
 void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
                    const struct trib_job_request *request, struct trib_job_answer *out)
 {
-    struct trib_job_request r = *request;
     struct trib_jobs_account *account =
-        trib_jobs_name_ok(r.user) ? account_of(jobs, r.user) : NULL;
-    uint32_t slots;
+        trib_jobs_name_ok(request->user) ? account_of(jobs, request->user) : NULL;
 
     assert(now_ns);
-    if (!r.slots_least)
-        r.slots_least = r.slots;
     *out = (struct trib_job_answer){0};
-    if (trib_jobs_never(jobs, &r, account, out->text) ||
+    if (trib_jobs_never(jobs, request, account, out->text) ||
         turned_away(jobs, account, out->text)) {
         refuse(out, 0);
         return;
     }
-    struct trib_jobs_entry *e = append_entry(jobs, now_ns, &r, account);
-    if (trib_jobs_choose(jobs, now_ns, &slots) == e)
-        admit(jobs, now_ns, e, slots, out);
+    struct trib_jobs_entry *e = append_entry(jobs, now_ns, request, account);
+    if (trib_jobs_choose(jobs, now_ns) == e)
+        admit(jobs, now_ns, e, out);
     else
         put_off(jobs, now_ns, e, out);
 }
@@ -397,16 +412,25 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_an
 
 bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out)
 {
-    uint32_t slots;
-
     assert(now_ns);
     if (next_end(jobs, now_ns, out))
         return true;
-    struct trib_jobs_entry *e = trib_jobs_choose(jobs, now_ns, &slots);
+    struct trib_jobs_entry *e = trib_jobs_choose(jobs, now_ns);
     if (!e)
         return false;
-    admit(jobs, now_ns, e, slots, out);
+    admit(jobs, now_ns, e, out);
     return true;
+}
+
+void trib_jobs_ledger(struct trib_jobs *jobs, uint64_t id, struct trib_ledger *out)
+{
+    struct trib_jobs_entry *e = find(jobs, id);
+
+    assert(e && e->job.state != TRIB_JOB_QUEUED);
+    out->above = &jobs->accounts[e->account].ledger;
+    atomic_store(&out->held, e->job.slots * e->job.slot_bytes);
+    atomic_store(&out->most, jobs->opts.job.bytes);
+    e->ledger = out;
 }
 
 uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs)

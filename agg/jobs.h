@@ -26,6 +26,7 @@
 
 struct trib_error;
 struct trib_jobs;
+struct trib_ledger;
 
 #define TRIB_JOB_NAME_BYTES 65 /* of a job or a user, with the zero */
 #define TRIB_JOB_TEXT_BYTES 512
@@ -43,7 +44,7 @@ struct trib_jobs_limits {
     uint32_t slots;
     uint32_t jobs;   /* that hold slots; not of a job */
     uint32_t queued; /* that wait; not of a job */
-    uint64_t bytes;  /* behind the slots */
+    uint64_t bytes;  /* behind the slots, and of plans */
 };
 
 struct trib_jobs_opts {
@@ -58,8 +59,7 @@ struct trib_job_request {
     const char *user; /* the same; from the authentication, never from the job */
     uint32_t weight;  /* among the jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
     uint32_t ranks;
-    uint32_t slots;      /* wanted */
-    uint32_t slots_least; /* it can do with; 0: with no fewer than wanted */
+    uint32_t slots;      /* it is given so many, or none: its ranks have cut their vectors for them */
     uint64_t slot_bytes; /* behind one slot */
     uint64_t wait_ns;    /* refuse it rather than let it wait longer; 0: now or never */
 };
@@ -72,9 +72,9 @@ struct trib_job {
     uint32_t weight;
     uint32_t ranks;
     uint32_t slots_wanted;
-    uint32_t slots_least;
     uint32_t slots; /* held: 0 while it is queued */
     uint64_t slot_bytes;
+    uint64_t plan_bytes; /* taken from its ledger, as of the last look at the table */
     uint64_t asked_ns;
     uint64_t since_ns;    /* in this state */
     uint64_t deadline_ns; /* queued: refused then; draining: freed then; else 0 */
@@ -142,6 +142,17 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
  */
 bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out);
 
+/**
+ * trib_jobs_ledger - make a job's ledger, from which its plans take memory beside its slots.
+ *
+ * It has what is behind the slots already, and the limit that jobs have at this moment; above it
+ * are those of its user and of all.
+ * id      of a job that was admitted
+ * owner   the caller: until the job has left, and all that was taken is given back
+ * thread  this call as all others; the ledger is of all threads
+ */
+void trib_jobs_ledger(struct trib_jobs *jobs, uint64_t id, struct trib_ledger *out);
+
 /** trib_jobs_wake_ns - the next deadline, of a wait or of a job that drains; 0: there is none. */
 uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs);
 
@@ -190,6 +201,12 @@ static inline const struct trib_job *trib_jobs_at(const struct trib_jobs_view *v
                                                   uint32_t i)
 {
     return (const struct trib_job *)((const char *)view->jobs + i * view->stride);
+}
+
+/** trib_job_bytes - what a job holds, behind its slots and for its plans. */
+static inline uint64_t trib_job_bytes(const struct trib_job *job)
+{
+    return job->slots * job->slot_bytes + job->plan_bytes;
 }
 
 /** trib_job_state_name - "queued", "admitted", "draining". */

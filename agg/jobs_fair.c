@@ -68,7 +68,6 @@ static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
     for (uint32_t i = 0; i < jobs->n_accounts; i++) {
         struct trib_jobs_account *account = &jobs->accounts[i];
         account->tag = account->served;
-        account->share = 0;
         account->seen = false;
     }
     for (uint32_t i = 0; i < jobs->n; i++) {
@@ -82,7 +81,6 @@ static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
         /* One that drains is at its end: nothing more is expected of it. */
         double least_s =
             e->job.state == TRIB_JOB_ADMITTED ? expected_s(jobs, account) : 0;
-        account->share += share;
         account->tag += share * (held_s > least_s ? held_s : least_s) / account->weight;
     }
 }
@@ -92,7 +90,7 @@ static bool meet_account(const struct trib_jobs *jobs, struct trib_jobs_account 
                          const struct trib_job *job)
 {
     bool able =
-        trib_jobs_room(&account->limits, &account->held, job->slot_bytes) >= job->slots_least;
+        trib_jobs_room(&account->limits, &account->held, job->slot_bytes) >= job->slots_wanted;
 
     if (able && !account->waiting && account->tag < jobs->now_v) {
         account->served += jobs->now_v - account->tag;
@@ -105,20 +103,18 @@ static bool meet_account(const struct trib_jobs *jobs, struct trib_jobs_account 
 
 static void sum_weights(struct trib_jobs *jobs)
 {
-    jobs->waiting = 0;
-    jobs->waiting_weights = jobs->active_weights = 0;
+    jobs->waiting_weights = 0;
     for (uint32_t i = 0; i < jobs->n_accounts; i++) {
         struct trib_jobs_account *account = &jobs->accounts[i];
 
         account->waiting &= account->seen;
-        jobs->waiting += account->waiting;
         jobs->waiting_weights += account->waiting ? account->weight : 0;
-        jobs->active_weights += account->waiting || account->held.jobs ? account->weight : 0;
     }
 }
 
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
 {
+    trib_jobs_read_ledgers(jobs);
     settle_accounts(jobs, now_ns);
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];
@@ -134,36 +130,16 @@ void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
     sum_weights(jobs);
 }
 
-/* What is left of a user's part of the service, in slots, where others wait too. */
-static uint32_t fair_slots(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
-{
-    const struct trib_jobs_account *mine = &jobs->accounts[e->account];
-
-    if (jobs->waiting <= mine->waiting)
-        return UINT32_MAX;
-    double left = (mine->weight / jobs->active_weights - mine->share) /
-                  dominant_share(jobs, &e->job, 1);
-    return left <= 0 ? 0 : left >= UINT32_MAX ? UINT32_MAX : (uint32_t)left;
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many slots it is given; 0: it does not fit. */
-static uint32_t grant(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
+/* Are there as many slots as it wants? */
+static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
 {
     const struct trib_job *job = &e->job;
     const struct trib_jobs_account *account = &jobs->accounts[e->account];
-    uint32_t room = trib_jobs_room(&jobs->opts.service, &jobs->held, job->slot_bytes);
 
-    room = least(room, trib_jobs_room(&account->limits, &account->held, job->slot_bytes));
-    if (room < job->slots_least)
-        return 0;
-    uint32_t fair = fair_slots(jobs, e);
-    return least(least(job->slots_wanted, room),
-                 fair > job->slots_least ? fair : job->slots_least);
+    return trib_jobs_room(&jobs->opts.service, &jobs->held, job->slot_bytes) >=
+               job->slots_wanted &&
+           trib_jobs_room(&account->limits, &account->held, job->slot_bytes) >=
+               job->slots_wanted;
 }
 
 /* Who was next for longer than others' patience: nobody passes it. */
@@ -191,8 +167,8 @@ static double lead(const struct trib_jobs *jobs)
     return (double)jobs->opts.patience_ns * 1e-9 / jobs->waiting_weights;
 }
 
-/* The smallest tag, up to `most`; with `fits`, of those that fit. */
-static struct trib_jobs_entry *smallest(struct trib_jobs *jobs, double most, bool fits)
+/* The smallest tag, up to `most`; with `fit`, of those that fit. */
+static struct trib_jobs_entry *smallest(struct trib_jobs *jobs, double most, bool fit)
 {
     struct trib_jobs_entry *best = NULL;
 
@@ -200,29 +176,27 @@ static struct trib_jobs_entry *smallest(struct trib_jobs *jobs, double most, boo
         struct trib_jobs_entry *e = &jobs->entries[i];
 
         if (e->job.state == TRIB_JOB_QUEUED && e->able && e->tag <= most &&
-            (!best || e->tag < best->tag) && (!fits || grant(jobs, e)))
+            (!best || e->tag < best->tag) && (!fit || fits(jobs, e)))
             best = e;
     }
     return best;
 }
 
-struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns,
-                                         uint32_t *slots_out)
+struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns)
 {
     trib_jobs_order(jobs, now_ns);
     struct trib_jobs_entry *next = gate_keeper(jobs, now_ns);
 
     if (!next) {
         next = smallest(jobs, HUGE_VAL, false);
-        if (next && !grant(jobs, next)) {
+        if (next && !fits(jobs, next)) {
             if (!next->blocked_ns)
                 next->blocked_ns = now_ns;
             if (now_ns - next->blocked_ns < jobs->opts.patience_ns)
                 next = smallest(jobs, next->tag + lead(jobs), true);
         }
     }
-    *slots_out = next ? grant(jobs, next) : 0;
-    if (!*slots_out)
+    if (!next || !fits(jobs, next))
         return NULL;
     if (next->tag > jobs->now_v)
         jobs->now_v = next->tag;

@@ -6,6 +6,7 @@
 #define AGG_JOBS_TABLE_H
 
 #include "agg/jobs.h"
+#include "base/ledger.h"
 
 /* One user. Accounts are not moved; one without jobs may be given to another user. */
 struct trib_jobs_account {
@@ -13,19 +14,20 @@ struct trib_jobs_account {
     bool named; /* by trib_jobs_user: kept */
     uint32_t weight;
     struct trib_jobs_limits limits;
-    struct trib_jobs_limits held;
+    struct trib_jobs_limits held; /* bytes: as of trib_jobs_read_ledgers */
+    struct trib_ledger ledger;
     double served; /* by jobs that ended: share of the service × seconds / weight */
     double hold_s; /* how long its jobs hold what they are given, on average */
     bool waiting;  /* has a queued job, and its limits allow the first of them */
     /* Of one look at the queue: */
     bool seen;    /* its first queued job was met */
     double tag;   /* where its next queued job stands */
-    double share; /* of the service, that it holds */
 };
 
 struct trib_jobs_entry {
     struct trib_job job; /* first: a view strides over entries */
     uint32_t account;
+    struct trib_ledger *ledger; /* the caller's; NULL: it has none yet */
     uint64_t admitted_ns;
     uint64_t blocked_ns; /* since when it is next, or was, and does not fit; 0: it was not */
     /* Of one look at the queue: */
@@ -41,7 +43,8 @@ struct trib_jobs_place {
 
 struct trib_jobs {
     struct trib_jobs_opts opts;
-    struct trib_jobs_limits held;
+    struct trib_jobs_limits held; /* bytes: as of trib_jobs_read_ledgers */
+    struct trib_ledger ledger;
     bool draining;
     uint64_t ids;
     double now_v;  /* virtual time: the tag of who was admitted last */
@@ -54,23 +57,23 @@ struct trib_jobs {
     struct trib_jobs_account *accounts;
     struct trib_jobs_place *places; /* room for n_max, for positions */
     /* Of one look at the queue: */
-    uint32_t waiting;       /* users who wait */
-    double waiting_weights; /* theirs */
-    double active_weights;  /* and those of users whose jobs hold slots */
+    double waiting_weights; /* of users who wait */
 };
 
 /** trib_jobs_room - how many more slots of so many bytes limits allow; 0 also where jobs are full. */
 uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
                         const struct trib_jobs_limits *held, uint64_t slot_bytes);
 
+/** trib_jobs_read_ledgers - what is held of memory, into the fields of that name. */
+void trib_jobs_read_ledgers(struct trib_jobs *jobs);
+
 /* --- agg/jobs_fair.c --- */
 
 /** trib_jobs_order - give every queued job its tag; ties go by who asked first. */
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns);
 
-/** trib_jobs_choose - who is admitted now, in *slots_out how many it is given; NULL: nobody. */
-struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns,
-                                         uint32_t *slots_out);
+/** trib_jobs_choose - who is admitted now; NULL: nobody. */
+struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns);
 
 /** trib_jobs_charge - a job that held slots is gone: its user's account. */
 void trib_jobs_charge(struct trib_jobs *jobs, uint64_t now_ns,

@@ -42,21 +42,25 @@ static enum lack lack_of(const struct trib_jobs_limits *limits,
     if (limits->jobs && held->jobs >= limits->jobs)
         return LACK_JOBS;
     only.bytes = 0;
-    if (trib_jobs_room(&only, held, job->slot_bytes) < job->slots_least)
+    if (trib_jobs_room(&only, held, job->slot_bytes) < job->slots_wanted)
         return LACK_SLOTS;
-    return trib_jobs_room(limits, held, job->slot_bytes) < job->slots_least ? LACK_BYTES
+    return trib_jobs_room(limits, held, job->slot_bytes) < job->slots_wanted ? LACK_BYTES
                                                                             : LACK_NOTHING;
 }
 
 static uint64_t held_of(const struct trib_job *job, enum lack what)
 {
-    return what == LACK_BYTES ? job->slots * job->slot_bytes : job->slots;
+    return what == LACK_BYTES ? trib_job_bytes(job) : job->slots;
 }
 
+/* Whole KiB, where that is exact enough: plans have odd sizes. */
 static void append_bytes(char *text, uint64_t bytes)
 {
+    enum { FEW = 1 << 16 };
     char size[24];
 
+    if (bytes > FEW)
+        bytes = (bytes + 1023) / 1024 * 1024;
     trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%s bytes", trib_size_format(bytes, size));
 }
 
@@ -69,7 +73,7 @@ static void append_holder(char *text, const struct trib_job *job, enum lack what
     trib_text_append(text, TRIB_JOB_TEXT_BYTES, "job %s of user %s %s ", job->name, job->user,
                      job->state == TRIB_JOB_DRAINING ? "is ending and holds" : "holds");
     if (what == LACK_BYTES) {
-        append_bytes(text, job->slots * job->slot_bytes);
+        append_bytes(text, trib_job_bytes(job));
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " of ");
         append_bytes(text, limits->bytes);
     } else if (limits->slots) {
@@ -119,6 +123,12 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns, uint32
                          holders - named);
 }
 
+/* A limit may have been lowered, and plans take memory at any moment. */
+static uint64_t left(uint64_t most, uint64_t held)
+{
+    return most > held ? most - held : 0;
+}
+
 static void append_lack(const struct trib_jobs_limits *limits,
                         const struct trib_jobs_limits *held, const struct trib_job *job,
                         enum lack what, char *text)
@@ -130,14 +140,14 @@ static void append_lack(const struct trib_jobs_limits *limits,
         return;
     case LACK_SLOTS:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "it needs %" PRIu32 " slots and %" PRIu32 " of %" PRIu32 " are free",
-                         job->slots_least, limits->slots - held->slots, limits->slots);
+                         "it needs %" PRIu32 " slots and %" PRIu64 " of %" PRIu32 " are free",
+                         job->slots_wanted, left(limits->slots, held->slots), limits->slots);
         return;
     case LACK_BYTES:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "it needs ");
-        append_bytes(text, job->slots_least * job->slot_bytes);
+        append_bytes(text, job->slots_wanted * job->slot_bytes);
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " and ");
-        append_bytes(text, limits->bytes - held->bytes);
+        append_bytes(text, left(limits->bytes, held->bytes));
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " of ");
         append_bytes(text, limits->bytes);
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " are free");
@@ -176,11 +186,11 @@ bool trib_jobs_name_ok(const char *name)
     return len && len < TRIB_JOB_NAME_BYTES;
 }
 
-/* Is the least that is asked for more than somebody may hold? */
+/* Is what is asked for more than somebody may hold? */
 static bool too_much(const struct trib_job_request *r, const struct trib_jobs_limits *limits,
                      const char *who, char *text)
 {
-    uint32_t slots = r->slots_least;
+    const uint32_t slots = r->slots;
 
     if (limits->slots && slots > limits->slots) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
@@ -213,12 +223,11 @@ bool trib_jobs_never(const struct trib_jobs *jobs, const struct trib_job_request
                          account ? "job" : "user", TRIB_JOB_NAME_BYTES - 1);
         return true;
     }
-    if (!r->ranks || !r->slots || r->slots_least > r->slots || !r->slots_least) {
+    if (!r->ranks || !r->slots) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
                          "job %s has %" PRIu32 " ranks and wants %" PRIu32
-                         " slots, at least %" PRIu32 ": nothing of that may be 0, and the "
-                         "least not more than what is wanted",
-                         r->name, r->ranks, r->slots, r->slots_least);
+                         " slots: neither may be 0",
+                         r->name, r->ranks, r->slots);
         return true;
     }
     if (!r->weight || r->weight > TRIB_JOB_WEIGHT_MAX) {

@@ -118,9 +118,8 @@ static json_t *job_json(const struct trib_job_view *view, uint64_t now_ns)
     json_object_set_new(o, "ranks", count_json(job->ranks));
     json_object_set_new(o, "slots", count_json(job->slots));
     json_object_set_new(o, "slots_wanted", count_json(job->slots_wanted));
-    json_object_set_new(o, "slots_least", count_json(job->slots_least));
     json_object_set_new(o, "slots_used", count_json(view->slots_used));
-    json_object_set_new(o, "bytes", count_json(job->slots * job->slot_bytes));
+    json_object_set_new(o, "bytes", count_json(trib_job_bytes(job)));
     put_job_counters(o, view->count);
     json_object_set_new(
         o, "ratio",

@@ -151,7 +151,7 @@ static uint64_t slots_used(const struct trib_job_view *job, uint64_t now_ns)
 static uint64_t memory_held(const struct trib_job_view *job, uint64_t now_ns)
 {
     (void)now_ns;
-    return job->job.slots * job->job.slot_bytes;
+    return trib_job_bytes(&job->job);
 }
 
 static uint64_t ranks(const struct trib_job_view *job, uint64_t now_ns)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/service_tree.h"
 #include "pipeline/quorum.h"
 
@@ -37,6 +38,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     c->services = opts->services;
     c->announcer = opts->announcer;
     c->memory = opts->memory;
+    c->ledger = opts->ledger;
     trib_comm_claim(comm);
     comm->cfg = *cfg;
     comm->cfg.service[0] = 0; /* it is the way there */
@@ -64,7 +66,52 @@ void trib_channel_dispose(struct trib_comm *comm)
         trib_plan_destroy(c->plans[i]);
     free(c->plans);
     c->plans = NULL;
+    trib_ledger_give_mt(c->ledger, c->values);
     trib_comm_dispose(comm);
+}
+
+/* Memory of a node's plans ---------------------------------------------------------------- */
+
+static char *kib(uint64_t bytes, char text[24])
+{
+    return trib_size_format((bytes + 1023) / 1024 * 1024, text);
+}
+
+static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
+                                   const struct trib_ledger *in_the_way)
+{
+    static const char *const whose[] = {"a job", "all jobs of one user", "all jobs together"};
+    const struct trib_ledger *at = plan->comm->channel->ledger;
+    char wanted[24], most[24], held[24];
+    int level = 0;
+
+    for (; at != in_the_way && level < 2; at = at->above)
+        level++;
+    return trib_comm_fail(plan->comm, TRIB_ERR_NO_RESOURCE,
+                          "%zu elements by codec %.60s take %s bytes here; %s may have %s bytes, "
+                          "and %s are held",
+                          plan->run.desc.count,
+                          plan->codec ? trib_codec_info(plan->codec)->text : "none",
+                          kib(bytes, wanted), whose[level],
+                          kib(in_the_way->most, most),
+                          kib(trib_ledger_held_mt(in_the_way), held));
+}
+
+/* Before it is allocated. */
+static trib_status_t charge(struct trib_plan *plan)
+{
+    struct trib_channel *c = plan->comm->channel;
+    uint64_t values;
+
+    plan->charged = sizeof(*plan) + trib_run_bytes(&plan->comm->engine, &plan->run, &values);
+    if (!c->ledger)
+        return TRIB_OK;
+    const struct trib_ledger *in_the_way =
+        trib_ledger_take_mt(c->ledger, plan->charged + values);
+    if (in_the_way)
+        return refuse_memory(plan, plan->charged + values, in_the_way);
+    c->values += values;
+    return TRIB_OK;
 }
 
 /* Announcing ------------------------------------------------------------------------------ */
@@ -112,7 +159,7 @@ trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *d
 
     if (trib_engine_serves(&comm->engine)) {
         *number_out = c->announced;
-        return TRIB_OK;
+        return charge(plan);
     }
     if (print(plan, desc, leaving, text, sizeof(text)) >= (int)sizeof(text))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
@@ -137,6 +184,10 @@ void trib_channel_free_plan(struct trib_plan *plan)
     struct trib_error err = {0};
     char text[32];
 
+    if (trib_engine_serves(&plan->comm->engine)) {
+        trib_ledger_give_mt(c->ledger, plan->charged);
+        return;
+    }
     if (!c->taken[plan->number])
         return;
     c->taken[plan->number] = false;

@@ -11,6 +11,7 @@
 #ifndef CORE_CHANNEL_H
 #define CORE_CHANNEL_H
 
+#include "base/ledger.h"
 #include "core/comm.h"
 
 enum {
@@ -38,6 +39,8 @@ struct trib_channel {
     uint32_t n_dropped;                   /* of a node: plans that last until they are done */
     size_t memory;                        /* of trib_channel_opts */
     uint32_t announced;                   /* of a node: the number of what is being made */
+    struct trib_ledger *ledger;           /* of trib_channel_opts */
+    uint64_t values; /* of a node: taken from ledger until the channel ends */
 };
 
 struct trib_channel_opts {
@@ -47,6 +50,7 @@ struct trib_channel_opts {
     const struct trib_service_tree *tree; /* or NULL; copied */
     struct trib_announcer announcer;
     size_t memory; /* of a node: bytes that one plan may take beside its slots; 0: no limit */
+    struct trib_ledger *ledger; /* of a node: all its plans take theirs from it; or NULL */
 };
 
 /**
@@ -76,8 +80,9 @@ void trib_channel_free_plan(struct trib_plan *plan);
  * trib_channel_take - a node makes the plan that rank 0 announced, or frees it.
  *
  * text     any bytes with a NUL: they come from another host
- * errors   TRIB_ERR_PROTOCOL: that is no announcement; those of trib_plan_create. The
- *          sentence is in trib_last_error(comm)
+ * errors   TRIB_ERR_PROTOCOL: that is no announcement; TRIB_ERR_NO_RESOURCE: more memory than
+ *          the plan, or all the job's, may take; those of trib_plan_create. The sentence is in
+ *          trib_last_error(comm)
  */
 trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text);
 

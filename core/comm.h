@@ -32,6 +32,7 @@ struct trib_plan {
     char quorum[TRIB_QUORUM_TEXT_MAX]; /* of a channel's plan: its text; empty: all ranks */
     uint32_t loaded;   /* steps by which a loaded state is ahead of the starts */
     uint32_t number; /* of a channel's plan */
+    uint64_t charged; /* of a node's plan: bytes, to its job's ledger */
     bool numbered;
     bool dropped;        /* of a node: it goes after its start number last_start */
     uint32_t last_start;

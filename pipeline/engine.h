@@ -228,6 +228,15 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer);
  */
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run);
 
+/**
+ * trib_run_bytes - what trib_run_prepare will allocate for a service's run, or a little more.
+ *
+ * run         as trib_run_prepare takes it
+ * values_out  what memories grow by that stay when the run is gone (trib_values)
+ */
+uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
+                        uint64_t *values_out);
+
 /** trib_engine_serves - is this a service of schedule.h? */
 static inline bool trib_engine_serves(const struct trib_engine *e)
 {

@@ -32,6 +32,25 @@ static bool allocate(float **vector_out, bool wanted, size_t total)
     return !wanted || *vector_out;
 }
 
+static bool feeds_back(const struct trib_run *run)
+{
+    const enum trib_feedback_kind kind = run->desc.feedback.kind;
+
+    return kind == TRIB_FEEDBACK_EF14 ||
+           (kind == TRIB_FEEDBACK_CODEC &&
+            (trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_FEEDBACK));
+}
+
+uint64_t trib_feedback_bytes(const struct trib_run *run)
+{
+    const struct trib_feedback_rule *rule = &run->desc.feedback;
+    const uint64_t total = run->desc.total + 1;
+    const unsigned vectors = feeds_back(run) + (rule->momentum > 0) +
+                             (rule->kind == TRIB_FEEDBACK_EF21 ? 3 : 0);
+
+    return vectors * total * sizeof(float) + total / 8 + 1;
+}
+
 trib_status_t trib_feedback_prepare(struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
@@ -39,14 +58,10 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
     const bool ef21 = rule->kind == TRIB_FEEDBACK_EF21;
     const bool sparse = trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE;
     const size_t total = run->desc.total;
-    const bool feeds_back =
-        rule->kind == TRIB_FEEDBACK_EF14 ||
-        (rule->kind == TRIB_FEEDBACK_CODEC &&
-         (trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_FEEDBACK));
 
     f->scale = 1.0f;
     f->coded = !trib_feedback_plain(rule);
-    if (!allocate(&run->residual, feeds_back, total) ||
+    if (!allocate(&run->residual, feeds_back(run), total) ||
         !allocate(&f->momentum, rule->momentum > 0, total) ||
         !allocate(&f->own, ef21, total) || !allocate(&f->sum, ef21, total) ||
         !allocate(&f->partial, ef21 && narrow(run), total))

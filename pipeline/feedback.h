@@ -40,6 +40,9 @@ struct trib_feedback {
     double ratio;             /* of this codec after the warm-up */
 };
 
+/** trib_feedback_bytes - what trib_feedback_prepare will allocate, or a little more. */
+uint64_t trib_feedback_bytes(const struct trib_run *run);
+
 /** trib_feedback_prepare - allocate what run->desc.feedback wants; TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_feedback_prepare(struct trib_run *run);
 void trib_feedback_dispose(struct trib_run *run);

@@ -159,6 +159,45 @@ static trib_status_t prepare_sources(struct trib_run *run)
                                                                    : TRIB_ERR_NO_MEMORY;
 }
 
+/* What memories of results grow by: they are all runs', and last as long as the engine. */
+static uint64_t values_wanted(const struct trib_engine *e, const struct trib_run *run)
+{
+    const uint64_t bytes = (uint64_t)e->arena.window * run->desc.n_chunks * value_bytes(run);
+
+    if (bytes <= e->values.bytes)
+        return 0;
+    return bytes > 2 * e->values.bytes ? bytes : 2 * e->values.bytes;
+}
+
+static uint64_t codec_bytes(const struct trib_run *run, bool values_read)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const uint64_t bound = trib_codec_bound(d->codec, d->piece) + 1;
+
+    return 2 * d->piece * sizeof(float) + trib_codec_scratch(d->codec, d->piece) +
+           bound * (values_read ? 1 : d->n_chunks + 1) + d->n_chunks * sizeof(*run->stores) +
+           trib_feedback_bytes(run) + trib_share_bytes(run);
+}
+
+uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
+                        uint64_t *values_out)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const struct trib_program *p = &run->program;
+    const bool values_read = d->zero_copy && some_mapped(e, run);
+    uint64_t bytes = values_read ? 0 : d->n_chunks * value_bytes(run);
+
+    *values_out = values_read ? values_wanted(e, run) : 0;
+    bytes += (p->n_tasks + p->n_members + 2) *
+             (sizeof(*p->tasks) + sizeof(*p->members) + 2 * sizeof(*run->sources));
+    bytes += (uint64_t)e->size * sizeof(*p->edges);
+    if (d->codec)
+        bytes += codec_bytes(run, values_read);
+    if (d->quorum.need)
+        bytes += trib_quorum_bytes(e, run);
+    return bytes;
+}
+
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;

@@ -51,6 +51,21 @@ static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
     return q->order && q->out && q->results && q->bytes && q->chunk && q->elements;
 }
 
+uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run)
+{
+    const struct trib_quorum *q = run->quorum;
+    const struct trib_program *p = &run->program;
+    const uint64_t result = trib_codec_bound(run->desc.codec, run->desc.piece) +
+                            trib_quorum_mask_bytes(e->ranks) + sizeof(*q->bytes) +
+                            sizeof(*q->chunk) + sizeof(*q->elements);
+    uint64_t sums = 0;
+
+    for (uint32_t i = 0; i < p->n_tasks; i++)
+        sums += p->tasks[i].kind == TRIB_TASK_REDUCE;
+    return sizeof(*q) + p->n_tasks * sizeof(*q->order) + (p->n_edges + 1) * sizeof(*q->out) +
+           sums * run->desc.rounds * result;
+}
+
 trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_quorum *q = calloc(1, sizeof(*q));

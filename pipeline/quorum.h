@@ -76,6 +76,9 @@ static inline bool trib_quorum_counts(const struct trib_run *run, int peer)
 /** trib_quorum_contributors - how many are in it. */
 int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run);
 
+/** trib_quorum_bytes - what trib_quorum_prepare will allocate of a service, or a little more. */
+uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run);
+
 /** trib_quorum_prepare - of a run with a quorum, once its codec is; TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run);
 void trib_quorum_dispose(struct trib_run *run);

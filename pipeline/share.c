@@ -31,6 +31,20 @@ static void count_frames(struct trib_run *run)
     p->share_rounds = trib_run_rounds(run);
 }
 
+uint64_t trib_share_bytes(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const struct trib_feedback_rule *rule = &d->feedback;
+    const uint64_t chunks = (uint64_t)trib_run_rounds(run) * d->n_chunks;
+    const bool keep = rule->kind == TRIB_FEEDBACK_EF21 || rule->momentum > 0;
+
+    if (!d->share_piece)
+        return 0;
+    return chunks * (2 * sizeof(float) * trib_codec_share_floats(d->codec, d->piece) +
+                     sizeof(*run->share.measured) + sizeof(*run->share.settled)) +
+           (keep ? (d->total + 1) * sizeof(float) : 0);
+}
+
 trib_status_t trib_share_prepare(struct trib_run *run)
 {
     struct trib_share *s = &run->share;

@@ -36,6 +36,9 @@ static inline bool trib_task_over(const struct trib_run *run, const struct trib_
     return t->done == run->desc.rounds - (run->desc.share_piece && trib_share_task(run, t));
 }
 
+/** trib_share_bytes - what trib_share_prepare will allocate, or a little more. */
+uint64_t trib_share_bytes(const struct trib_run *run);
+
 /** trib_share_prepare - errors TRIB_ERR_NO_MEMORY */
 trib_status_t trib_share_prepare(struct trib_run *run);
 void trib_share_dispose(struct trib_run *run);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tribd/lane.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -30,7 +31,7 @@ struct lane {
     int event_fd;
     struct node *nodes;
     struct trib_turns share;
-    _Atomic int load;
+    int load; /* of the server's thread */
     _Atomic bool stop;
     pthread_mutex_t mutex;
     struct node *added; /* under mutex */
@@ -67,7 +68,6 @@ static void dispose_ended(struct lane *lane)
         }
         *at = n->next;
         trib_turns_leave(&lane->share, &n->share);
-        atomic_fetch_sub(&lane->load, 1);
         node_dispose(n); /* n is the server's now */
     }
 }
@@ -89,12 +89,13 @@ static bool serve(struct lane *lane)
     struct trib_turns_member *member;
     bool moved = false;
     uint64_t budget;
+    int turns = 0;
 
-    for (struct node *n = lane->nodes; n; n = n->next) {
+    for (struct node *n = lane->nodes; n; n = n->next, turns++) {
         trib_turns_weigh(&n->share, atomic_load_explicit(&n->weight, memory_order_relaxed));
         trib_turns_want(&lane->share, &n->share);
     }
-    while ((member = trib_turns_next(&lane->share, &budget))) {
+    while (turns-- > 0 && (member = trib_turns_next(&lane->share, &budget))) {
         struct node *n = node_of(member);
         const uint64_t before = used_by(n), begin = trib_now_ns();
         uint64_t used = 0, steps = 0, end = begin;
@@ -216,7 +217,6 @@ void lane_stop(struct lane *lane)
 
 void lane_add(struct lane *lane, struct node *n)
 {
-    atomic_fetch_add(&lane->load, 1);
     pthread_mutex_lock(&lane->mutex);
     n->next = lane->added;
     lane->added = n;
@@ -231,7 +231,23 @@ void lane_wake(struct lane *lane)
     (void)!write(lane->event_fd, &one, sizeof(one));
 }
 
-int lane_load(const struct lane *lane)
+struct lane *lane_idlest(struct lane *const *lanes, int n)
 {
-    return atomic_load(&lane->load);
+    struct lane *best = lanes[0];
+
+    for (int i = 1; i < n; i++)
+        if (lanes[i]->load < best->load)
+            best = lanes[i];
+    return best;
+}
+
+void lane_expect(struct lane *lane)
+{
+    lane->load++;
+}
+
+void lane_forget(struct lane *lane)
+{
+    assert(lane->load > 0);
+    lane->load--;
 }

@@ -22,7 +22,15 @@ void lane_add(struct lane *lane, struct node *n);
 /** lane_wake - a node of it has something to do; any thread. */
 void lane_wake(struct lane *lane);
 
-/** lane_load - how many nodes it has. */
-int lane_load(const struct lane *lane);
+/**
+ * lane_idlest - the one for which the fewest nodes are meant; n is at least 1.
+ *
+ * A node counts from lane_expect, when it is meant for the lane, to lane_forget, when it is gone
+ * or never came: jobs that begin together, and two nodes of one job, would else find the same lane
+ * idle while their ranks meet. All three are of the server's thread.
+ */
+struct lane *lane_idlest(struct lane *const *lanes, int n);
+void lane_expect(struct lane *lane);
+void lane_forget(struct lane *lane);
 
 #endif

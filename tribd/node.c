@@ -228,7 +228,7 @@ static void *meet_ranks(void *arg)
     struct node *n = arg;
     struct trib_channel_opts opts = {
         .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
-        .tree = n->tree, .memory = n->plan_memory};
+        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
@@ -265,8 +265,10 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job");
     n->log = *opts->log;
     n->lane = opts->lane;
+    lane_expect(n->lane);
     n->wake_fd = opts->wake_fd;
     n->plan_memory = opts->plan_memory;
+    n->ledger = opts->ledger;
     n->ranks = (int)join->ranks;
     n->services = (int)join->nodes;
     n->index = (int)join->node;
@@ -307,6 +309,7 @@ void node_weigh(struct node *n, uint32_t weight)
 void node_free(struct node *n)
 {
     watch_close(n->watch);
+    lane_forget(n->lane);
     while (n->first) {
         struct node_announcement *a = n->first;
         n->first = a->next;

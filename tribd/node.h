@@ -58,6 +58,7 @@ struct node {
     uint64_t plans_taken; /* of its lane: announcements so far */
     uint64_t plans_paid;  /* and until when their time is used up: see node.c */
     _Atomic uint32_t n_announced; /* that wait for the lane; grows under mutex */
+    struct trib_ledger *ledger;
     _Atomic int state; /* enum node_state */
     _Atomic bool ending;
     _Atomic bool draining; /* end it between two operations */
@@ -84,6 +85,7 @@ struct node_opts {
     int wake_fd; /* an eventfd of the server */
     const struct trib_log *log;
     size_t plan_memory; /* bytes that a plan may take beside its slots */
+    struct trib_ledger *ledger; /* and all of them; or NULL. It outlives the node */
 };
 
 /**

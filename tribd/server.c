@@ -68,27 +68,19 @@ static void refuse(struct server *s, struct client *c, const char *why)
     hang_up(s, c);
 }
 
-static struct lane *idlest(const struct server *s)
-{
-    struct lane *best = s->lanes[0];
-
-    for (int i = 1; i < s->n_lanes; i++)
-        if (lane_load(s->lanes[i]) < lane_load(best))
-            best = s->lanes[i];
-    return best;
-}
-
 static void admit(struct server *s, struct client *c, uint32_t slots)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_ADMITTED,
                                    .admitted = {.slots = slots, .bytes = c->join.bytes}};
     const struct node_opts opts = {.join = &c->join,
-                                   .lane = idlest(s),
+                                   .lane = lane_idlest(s->lanes, s->n_lanes),
                                    .wake_fd = s->wake_fd,
                                    .log = &s->log,
-                                   .plan_memory = server_memory(&s->settings) / PLAN_SHARE};
+                                   .plan_memory = server_memory(&s->settings) / PLAN_SHARE,
+                                   .ledger = &c->ledger};
     struct trib_error err = {0};
 
+    trib_jobs_ledger(s->jobs, c->job, &c->ledger);
     if (node_open(&opts, &err, &c->node) != TRIB_OK) {
         refuse(s, c, trib_error_text(&err));
         return;
@@ -426,6 +418,7 @@ static void reload(struct server *s, const struct server_ear *ear)
         st = who_open(read, &err, &who);
     if (st == TRIB_OK) {
         quotas_apply(&quotas, s->jobs);
+        publish(s); /* weights, to those that run */
         settings_renew(&s->settings, read, kept, sizeof(kept));
         (void)settings_level(&s->settings, &s->log.level);
         who_drop(s->who);

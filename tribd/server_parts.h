@@ -36,6 +36,7 @@ struct client {
     struct node *node;
     uint64_t over_by; /* its node has failed: a goodbye is due by then; 0: it has not */
     uint64_t job; /* of jobs; 0: none */
+    struct trib_ledger ledger; /* what the job holds; its node's and the table's */
     struct trib_control_join join;
     uint8_t *tree; /* of join */
     bool proven; /* who it is */

@@ -3,6 +3,7 @@
 
 #include "agg/jobs.h"
 #include "base/error.h"
+#include "base/ledger.h"
 
 #define S 1000000000ull /* nanoseconds */
 #define T0 (100 * S)
@@ -22,16 +23,14 @@ static struct trib_jobs *table(const struct trib_jobs_opts *opts)
 }
 
 static struct trib_job_answer ask_for(struct trib_jobs *jobs, uint64_t now_ns, const char *name,
-                                      const char *user, uint32_t slots, uint32_t least,
-                                      uint64_t wait_ns)
+                                      const char *user, uint32_t slots, uint64_t wait_ns)
 {
     struct trib_job_answer answer;
 
     trib_jobs_ask(jobs, now_ns,
                   &(struct trib_job_request){.name = name, .user = user, .weight = 1,
                                              .ranks = 4, .slots = slots,
-                                             .slots_least = least, .slot_bytes = 1024,
-                                             .wait_ns = wait_ns},
+                                             .slot_bytes = 1024, .wait_ns = wait_ns},
                   &answer);
     return answer;
 }
@@ -47,12 +46,14 @@ static void test_admits_what_fits(void **state)
     struct trib_jobs *jobs = table(&plain);
 
     (void)state;
-    struct trib_job_answer a = ask_for(jobs, T0, "train-7", "ana", 384, 0, 0);
+    struct trib_job_answer a = ask_for(jobs, T0, "train-7", "ana", 384, 0);
     assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
     assert_int_equal(a.slots, 384);
-    struct trib_job_answer b = ask_for(jobs, T0, "train-8", "bob", 256, 128, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "train-8", "bob", 129, 0);
+    assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* none, rather than fewer than it wants */
+    b = ask_for(jobs, T0, "train-8", "bob", 128, 0);
     assert_int_equal(b.verdict, TRIB_JOB_ADMIT);
-    assert_int_equal(b.slots, 128); /* fewer than it wants, as many as are free */
+    assert_int_equal(b.slots, 128);
     assert_int_not_equal(a.id, b.id);
 
     struct trib_jobs_view view = trib_jobs_view(jobs);
@@ -69,9 +70,9 @@ static void test_refusal_says_who_holds_what(void **state)
     struct trib_jobs *jobs = table(&plain);
 
     (void)state;
-    ask_for(jobs, T0, "small", "bob", 28, 0, 0);
-    ask_for(jobs, T0, "train-7", "ana", 384, 0, 0);
-    struct trib_job_answer c = ask_for(jobs, T0 + 750 * S, "late", "cy", 200, 0, 0);
+    ask_for(jobs, T0, "small", "bob", 28, 0);
+    ask_for(jobs, T0, "train-7", "ana", 384, 0);
+    struct trib_job_answer c = ask_for(jobs, T0 + 750 * S, "late", "cy", 200, 0);
     assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
     assert_string_equal(c.text,
                         "job late of user cy cannot have slots now: it needs 200 slots and 100 "
@@ -99,9 +100,9 @@ static void test_waits_and_is_admitted(void **state)
     struct trib_job_answer change;
 
     (void)state;
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 100, 0, 60 * S);
-    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 512, 0, 30 * S);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 100, 60 * S);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 512, 30 * S);
     assert_int_equal(b.verdict, TRIB_JOB_QUEUE);
     assert_int_equal(b.position, 1);
     assert_int_equal(b.deadline_ns, T0 + 60 * S);
@@ -137,11 +138,11 @@ static void test_positions(void **state)
     struct trib_jobs *jobs = table(&plain);
 
     (void)state;
-    ask_for(jobs, T0, "all", "dan", 512, 0, 0);
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 100, 0, 60 * S);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 0, 60 * S);
+    ask_for(jobs, T0, "all", "dan", 512, 0);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 100, 60 * S);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 60 * S);
     assert_int_equal(b.position, 2);
-    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 100, 0, 60 * S);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 100, 60 * S);
     assert_int_equal(c.position, 2);
     assert_int_equal(position(jobs, T0, a.id), 1);
     assert_int_equal(position(jobs, T0, b.id), 3);
@@ -154,14 +155,14 @@ static void test_a_dead_job_holds_until_its_deadline(void **state)
     struct trib_job_answer change;
 
     (void)state;
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 0, 60 * S);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
     assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 6 * S));
     assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 9 * S)); /* not later than before */
     assert_int_equal(trib_jobs_wake_ns(jobs), T0 + 6 * S);
     assert_false(trib_jobs_next(jobs, T0 + 6 * S - 1, &change));
     assert_int_equal(trib_jobs_view(jobs).held.slots, 512);
-    struct trib_job_answer c = ask_for(jobs, T0 + 4 * S, "c", "cy", 1, 0, 0);
+    struct trib_job_answer c = ask_for(jobs, T0 + 4 * S, "c", "cy", 1, 0);
     assert_says(c.text, "job a of user ana is ending and holds 512 of 512 slots since 3 s");
     assert_true(trib_jobs_next(jobs, T0 + 6 * S, &change));
     assert_int_equal(change.verdict, TRIB_JOB_FREED);
@@ -178,8 +179,8 @@ static void test_kicked_while_it_waits(void **state)
     struct trib_job_answer change;
 
     (void)state;
-    ask_for(jobs, T0, "a", "ana", 512, 0, 0);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 0, 60 * S);
+    ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
     assert_true(trib_jobs_end(jobs, T0, b.id, T0 + 5 * S));
     assert_int_equal(trib_jobs_view(jobs).n, 1);
     assert_int_equal(trib_jobs_view(jobs).held.queued, 0);
@@ -194,22 +195,22 @@ static void test_draining_takes_no_new_jobs(void **state)
     struct trib_job_answer change;
 
     (void)state;
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 0, 60 * S);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
     trib_jobs_drain(jobs, true);
     assert_true(trib_jobs_view(jobs).draining);
     assert_true(trib_jobs_next(jobs, T0, &change));
     assert_int_equal(change.id, b.id);
     assert_int_equal(change.verdict, TRIB_JOB_REFUSE);
     assert_says(change.text, "the service is draining");
-    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 1, 0, 60 * S);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 1, 60 * S);
     assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
     assert_int_equal(c.id, 0);
     assert_says(c.text, "draining");
     assert_int_equal(trib_jobs_view(jobs).n, 1); /* who runs goes on */
     assert_true(trib_jobs_leave(jobs, T0, a.id));
     trib_jobs_drain(jobs, false);
-    assert_int_equal(ask_for(jobs, T0, "c", "cy", 1, 0, 0).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(ask_for(jobs, T0, "c", "cy", 1, 0).verdict, TRIB_JOB_ADMIT);
     trib_jobs_destroy(jobs);
 }
 
@@ -224,19 +225,19 @@ static void test_limits_change(void **state)
     struct trib_jobs *jobs = table(&opts);
     assert_status(trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err),
                   TRIB_OK);
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 90, 0, 0);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 90, 0);
     assert_int_equal(a.slots, 90);
     trib_jobs_limit(jobs, &user, &job);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 61, 0, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 61, 0);
     assert_says(b.text, "job b needs 61 slots, and a job may hold 60");
-    b = ask_for(jobs, T0, "b", "ana", 20, 0, 0);
+    b = ask_for(jobs, T0, "b", "ana", 20, 0);
     assert_says(b.text, "it needs 20 slots and 10 of 100 are free");
-    assert_int_equal(ask_for(jobs, T0, "c", "ana", 10, 0, 0).verdict, TRIB_JOB_ADMIT);
-    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 50, 0, 0);
-    assert_int_equal(ask_for(jobs, T0, "f", "eve", 50, 0, 0).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(ask_for(jobs, T0, "c", "ana", 10, 0).verdict, TRIB_JOB_ADMIT);
+    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 50, 0);
+    assert_int_equal(ask_for(jobs, T0, "f", "eve", 50, 0).verdict, TRIB_JOB_ADMIT);
     assert_int_equal(trib_jobs_weight(jobs, e.id), trib_jobs_weight(jobs, e.id + 1));
     trib_jobs_limit(jobs, &none, &none);
-    assert_int_equal(ask_for(jobs, T0, "g", "ana", 100, 0, 0).slots, 100);
+    assert_int_equal(ask_for(jobs, T0, "g", "ana", 100, 0).slots, 100);
     trib_jobs_destroy(jobs);
 }
 
@@ -253,31 +254,66 @@ static void test_limits_of_users_and_jobs(void **state)
     assert_status(trib_jobs_user(jobs, "eve", 1, &(struct trib_jobs_limits){.jobs = 1}, &err),
                   TRIB_OK);
 
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 400, 100, 0);
-    assert_int_equal(a.slots, 150); /* the job's bytes allow no more */
-    struct trib_job_answer never = ask_for(jobs, T0, "big", "ana", 400, 0, 60 * S);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 150, 0);
+    assert_int_equal(a.slots, 150);
+    struct trib_job_answer never = ask_for(jobs, T0, "big", "ana", 400, 60 * S);
     assert_int_equal(never.verdict, TRIB_JOB_REFUSE);
     assert_string_equal(never.text,
                         "job big needs 400 slots, and a job may hold 200: ask for fewer");
-    never = ask_for(jobs, T0, "big", "ana", 160, 0, 60 * S);
+    never = ask_for(jobs, T0, "big", "ana", 160, 60 * S);
     assert_string_equal(never.text, "job big needs 160K bytes, and a job may hold 150K bytes: "
                                     "ask for fewer or smaller slots");
 
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 120, 0, 60 * S);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 120, 60 * S);
     assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the user's own limit, while 362 are free */
     assert_says(b.text, "among what user ana may hold, it needs 120 slots and 106 of 256 are "
                         "free: job a of user ana holds 150 of 256 slots");
-    struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 0, 60 * S);
+    struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 60 * S);
     assert_says(many.text, "the queue of user ana is full, with 1 of 1 jobs: ask later");
     /* Others pass who is stopped by its own user's limits. */
-    assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0, 0).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0).verdict, TRIB_JOB_ADMIT);
 
-    assert_int_equal(ask_for(jobs, T0, "e", "eve", 10, 0, 0).verdict, TRIB_JOB_ADMIT);
-    assert_says(ask_for(jobs, T0, "f", "eve", 10, 0, 0).text,
+    assert_int_equal(ask_for(jobs, T0, "e", "eve", 10, 0).verdict, TRIB_JOB_ADMIT);
+    assert_says(ask_for(jobs, T0, "f", "eve", 10, 0).text,
                 "among what user eve may hold, 1 of 1 jobs run: job e of user eve holds 10 slots");
     assert_true(trib_jobs_leave(jobs, T0 + 50 * S, a.id));
     assert_true(trib_jobs_next(jobs, T0 + 50 * S, &change));
     assert_int_equal(change.id, b.id);
+    trib_jobs_destroy(jobs);
+}
+
+/* What plans take is taken from the limits of the job, of its user and of all, and is in the way of
+ * slots. */
+static void test_memory_of_plans(void **state)
+{
+    const struct trib_jobs_opts opts = {
+        .service = {.slots = 512, .jobs = 8, .queued = 8, .bytes = 400 * 1024},
+        .user = {.bytes = 300 * 1024}, .job = {.bytes = 250 * 1024}};
+    struct trib_jobs *jobs = table(&opts);
+    struct trib_ledger a = {0};
+
+    (void)state;
+    const uint64_t id = ask_for(jobs, T0, "a", "ana", 100, 0).id;
+    trib_jobs_ledger(jobs, id, &a);
+    assert_ptr_equal(trib_ledger_take_mt(&a, 151 * 1024), &a);
+    assert_null(trib_ledger_take_mt(&a, 150 * 1024));
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 0);
+    assert_int_equal(b.verdict, TRIB_JOB_REFUSE);
+    assert_says(b.text, "it needs 100K bytes and 50K bytes of 300K bytes are free: job a of user "
+                        "ana holds 250K bytes of 300K bytes");
+    assert_int_equal(ask_for(jobs, T0, "c", "bob", 151, 0).verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 250 * 1024);
+    assert_int_equal(trib_job_bytes(trib_jobs_at(&(struct trib_jobs_view){
+                         .jobs = trib_jobs_view(jobs).jobs}, 0)), 250 * 1024);
+
+    const struct trib_jobs_limits less = {.bytes = 200 * 1024};
+    trib_jobs_limit(jobs, &less, &less); /* what is held stays held */
+    assert_says(ask_for(jobs, T0, "d", "ana", 100, 0).text, "and 0 bytes of 200K bytes are free");
+    assert_true(trib_jobs_leave(jobs, T0, id));
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 150 * 1024); /* its node is not gone yet */
+    trib_ledger_give_mt(&a, 150 * 1024);
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 0);
+    assert_int_equal(ask_for(jobs, T0, "e", "ana", 100, 0).verdict, TRIB_JOB_ADMIT);
     trib_jobs_destroy(jobs);
 }
 
@@ -288,15 +324,15 @@ static void test_limits_of_the_service(void **state)
     struct trib_jobs *jobs = table(&opts);
 
     (void)state;
-    ask_for(jobs, T0, "a", "ana", 60, 0, 0);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 60, 0, 0);
+    ask_for(jobs, T0, "a", "ana", 60, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 60, 0);
     assert_says(b.text, "it needs 60K bytes and 40K bytes of 100K bytes are free: job a of user "
                         "ana holds 60K bytes of 100K bytes since 0 s");
-    assert_says(ask_for(jobs, T0, "b", "bob", 101, 0, 0).text, "all jobs together may hold 100K");
-    ask_for(jobs, T0, "c", "cy", 10, 0, 0);
-    struct trib_job_answer d = ask_for(jobs, T0, "d", "dan", 10, 0, 60 * S);
+    assert_says(ask_for(jobs, T0, "b", "bob", 101, 0).text, "all jobs together may hold 100K");
+    ask_for(jobs, T0, "c", "cy", 10, 0);
+    struct trib_job_answer d = ask_for(jobs, T0, "d", "dan", 10, 60 * S);
     assert_says(d.text, "2 of 2 jobs run: job a of user ana");
-    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 10, 0, 60 * S);
+    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 10, 60 * S);
     assert_string_equal(e.text,
                         "the queue is full, with 1 of 1 jobs: ask later, or another service");
     trib_jobs_destroy(jobs);
@@ -308,20 +344,19 @@ static void test_bad_requests(void **state)
         struct trib_job_request request;
         const char *words;
     } cases[] = {
-        {{"", "ana", 1, 4, 1, 1, 1, 0}, "the name of a job is 1 to 64 printable"},
-        {{"a\nb", "ana", 1, 4, 1, 1, 1, 0}, "the name of a job is"},
-        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 1, 0}, "the name of a job is"},
-        {{"a", "", 1, 4, 1, 1, 1, 0}, "the name of a user is"},
-        {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1, 4, 1, 1,
+        {{"", "ana", 1, 4, 1, 1, 0}, "the name of a job is 1 to 64 printable"},
+        {{"a\nb", "ana", 1, 4, 1, 1, 0}, "the name of a job is"},
+        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 0}, "the name of a job is"},
+        {{"a", "", 1, 4, 1, 1, 0}, "the name of a user is"},
+        {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1, 4, 1,
           1, 0},
          "the name of a user is"},
-        {{"a", "ana", 1, 0, 1, 1, 1, 0}, "job a has 0 ranks"},
-        {{"a", "ana", 1, 4, 0, 0, 1, 0}, "wants 0 slots"},
-        {{"a", "ana", 1, 4, 1, 2, 1, 0}, "wants 1 slots, at least 2"},
-        {{"a", "ana", 0, 4, 1, 1, 1, 0}, "weight 0: a weight is 1 to 100"},
-        {{"a", "ana", 101, 4, 1, 1, 1, 0}, "weight 101"},
-        {{"a", "ana", 1, 4, UINT32_MAX, 1, UINT64_MAX, 0}, "more than any memory has"},
-        {{"a", "ana", 1, 4, UINT32_MAX, 513, 1, 0}, "may hold 512"},
+        {{"a", "ana", 1, 0, 1, 1, 0}, "job a has 0 ranks"},
+        {{"a", "ana", 1, 4, 0, 1, 0}, "wants 0 slots"},
+        {{"a", "ana", 0, 4, 1, 1, 0}, "weight 0: a weight is 1 to 100"},
+        {{"a", "ana", 101, 4, 1, 1, 0}, "weight 101"},
+        {{"a", "ana", 1, 4, UINT32_MAX, UINT64_MAX, 0}, "more than any memory has"},
+        {{"a", "ana", 1, 4, UINT32_MAX, 1, 0}, "may hold 512"},
     };
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer a;
@@ -364,26 +399,6 @@ static void test_bad_limits(void **state)
     trib_jobs_destroy(NULL);
 }
 
-/* Two users wait: none takes more than its half, though both want all. */
-static void test_shares_while_others_wait(void **state)
-{
-    struct trib_jobs *jobs = table(&plain);
-    struct trib_job_answer change;
-
-    (void)state;
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0, 0);
-    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 64, 60 * S);
-    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 512, 64, 60 * S);
-    trib_jobs_leave(jobs, T0 + S, a.id);
-    assert_true(trib_jobs_next(jobs, T0 + S, &change));
-    assert_int_equal(change.id, b.id);
-    assert_int_equal(change.slots, 256);
-    assert_true(trib_jobs_next(jobs, T0 + S, &change));
-    assert_int_equal(change.id, c.id);
-    assert_int_equal(change.slots, 256);
-    trib_jobs_destroy(jobs);
-}
-
 /* One that is next lets others pass for 10 s, and nobody after that. */
 static void test_a_large_job_is_not_passed_for_ever(void **state)
 {
@@ -391,11 +406,11 @@ static void test_a_large_job_is_not_passed_for_ever(void **state)
     struct trib_job_answer change;
 
     (void)state;
-    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 400, 0, 0);
-    struct trib_job_answer big = ask_for(jobs, T0 + S, "big", "bob", 512, 0, 1000 * S);
-    struct trib_job_answer c = ask_for(jobs, T0 + 5 * S, "c", "cy", 50, 0, 0);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 400, 0);
+    struct trib_job_answer big = ask_for(jobs, T0 + S, "big", "bob", 512, 1000 * S);
+    struct trib_job_answer c = ask_for(jobs, T0 + 5 * S, "c", "cy", 50, 0);
     assert_int_equal(c.verdict, TRIB_JOB_ADMIT);
-    struct trib_job_answer d = ask_for(jobs, T0 + 11 * S, "d", "dan", 50, 0, 60 * S);
+    struct trib_job_answer d = ask_for(jobs, T0 + 11 * S, "d", "dan", 50, 60 * S);
     assert_int_equal(d.verdict, TRIB_JOB_QUEUE); /* 62 are free */
     assert_says(d.text, "others come first");
     trib_jobs_leave(jobs, T0 + 20 * S, a.id);
@@ -447,10 +462,10 @@ int main(void)
         cmocka_unit_test(test_draining_takes_no_new_jobs),
         cmocka_unit_test(test_limits_change),
         cmocka_unit_test(test_limits_of_users_and_jobs),
+        cmocka_unit_test(test_memory_of_plans),
         cmocka_unit_test(test_limits_of_the_service),
         cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_bad_limits),
-        cmocka_unit_test(test_shares_while_others_wait),
         cmocka_unit_test(test_a_large_job_is_not_passed_for_ever),
         cmocka_unit_test(test_weights_on_a_thread),
     };

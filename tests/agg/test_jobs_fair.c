@@ -19,7 +19,6 @@
 struct kind {
     uint32_t weight;
     uint32_t slots_most; /* wanted: 1 to this */
-    uint32_t least_per;  /* hundredths of those that it wants are the least */
     uint32_t hold_most_s;
     uint32_t waiting; /* it always has so many in the queue */
     uint64_t slot_bytes;
@@ -129,7 +128,6 @@ static void ask(struct sim *sim, uint32_t user)
     struct trib_job_answer answer;
 
     snprintf(name, sizeof(name), "user-%u", user);
-    r.slots_least = r.slots * kind->least_per / 100;
     assert_true(sim->n < JOBS_MAX);
     take_changes(sim);
     trib_jobs_ask(sim->jobs, sim->now_ns, &r, &answer);
@@ -230,12 +228,12 @@ static void report(const struct sim *sim, const char *what)
                sim->kinds[u].weight, sim->admitted[u], sim->held[u], sim->longest_s[u]);
 }
 
-/* Large and small jobs, long and short, that may shrink or may not. */
+/* Large and small jobs, long and short. */
 static const struct kind equal[] = {
-    {1, 512, 10, 300, 3, 1024}, {1, 512, 100, 100, 3, 1024}, {1, 16, 100, 20, 8, 1024},
-    {1, 64, 50, 200, 3, 1024},  {1, 64, 100, 60, 3, 1024},   {1, 256, 20, 300, 3, 1024},
-    {1, 128, 100, 30, 3, 1024}, {1, 1, 100, 300, 120, 1024}, {1, 400, 50, 50, 3, 1024},
-    {1, 200, 10, 150, 3, 1024},
+    {1, 512, 300, 3, 1024}, {1, 512, 100, 3, 1024}, {1, 16, 20, 8, 1024},
+    {1, 64, 200, 3, 1024},  {1, 64, 60, 3, 1024},   {1, 256, 300, 3, 1024},
+    {1, 128, 30, 3, 1024},  {1, 1, 300, 120, 1024}, {1, 400, 50, 3, 1024},
+    {1, 200, 150, 3, 1024},
 };
 
 static void test_equal_users(void **state)
@@ -253,8 +251,8 @@ static void test_equal_users(void **state)
 static void test_weights(void **state)
 {
     static const struct kind kinds[] = {
-        {1, 40, 50, 100, 6, 1024}, {2, 60, 100, 60, 6, 1024}, {4, 40, 100, 100, 12, 1024},
-        {8, 50, 30, 80, 16, 1024},
+        {1, 40, 100, 6, 1024}, {2, 60, 60, 6, 1024}, {4, 40, 100, 12, 1024},
+        {8, 50, 80, 16, 1024},
     };
 
     (void)state;
@@ -277,9 +275,9 @@ static void test_weights(void **state)
 static void test_dominant_share(void **state)
 {
     static const struct kind kinds[] = {
-        {1, 20, 100, 100, 8, 1024},
-        {1, 20, 100, 100, 8, 8192},
-        {1, 20, 100, 100, 8, 256},
+        {1, 20, 100, 8, 1024},
+        {1, 20, 100, 8, 8192},
+        {1, 20, 100, 8, 256},
     };
     struct sim sim = {.service = {.slots = SLOTS, .jobs = 256, .queued = 512,
                                   .bytes = 1024 * 1024},
@@ -298,7 +296,7 @@ static void test_limits_hold(void **state)
                       .per_user = {.slots = 100, .jobs = 4},
                       .users = 3, .seed = 11};
     static const struct kind kinds[] = {
-        {1, 100, 10, 100, 4, 1024}, {1, 50, 100, 100, 6, 2048}, {1, 5, 100, 100, 12, 512}};
+        {1, 100, 100, 4, 1024}, {1, 50, 100, 6, 2048}, {1, 5, 100, 12, 512}};
 
     (void)state;
     sim.kinds = kinds;
@@ -316,9 +314,9 @@ static void test_limits_hold(void **state)
 static void test_nobody_starves(void **state)
 {
     static const struct kind kinds[] = {
-        {1, 16, 100, HOLD_MAX_S, 20, 1024},  {1, 512, 100, HOLD_MAX_S, 1, 1024},
-        {1, 8, 100, HOLD_MAX_S, 40, 1024},   {1, 4, 100, HOLD_MAX_S, 60, 1024},
-        {1, 512, 100, HOLD_MAX_S, 1, 1024},
+        {1, 16, HOLD_MAX_S, 20, 1024},  {1, 512, HOLD_MAX_S, 1, 1024},
+        {1, 8, HOLD_MAX_S, 40, 1024},   {1, 4, HOLD_MAX_S, 60, 1024},
+        {1, 512, HOLD_MAX_S, 1, 1024},
     };
     struct sim sim = {.service = {.slots = SLOTS, .jobs = 500, .queued = 512},
                       .kinds = kinds, .users = 5, .seed = 13};

@@ -3,6 +3,7 @@ base_tests = \
 	tests/base/test_config \
 	tests/base/test_cpu \
 	tests/base/test_error \
+	tests/base/test_ledger \
 	tests/base/test_library \
 	tests/base/test_log \
 	tests/base/test_meminfo \

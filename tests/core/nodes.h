@@ -6,6 +6,7 @@
 #ifndef TESTS_CORE_NODES_H
 #define TESTS_CORE_NODES_H
 
+#include <malloc.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,32 @@ static inline struct trib_comm *nodes_join(struct ranks_self *self, struct nodes
     return channel;
 }
 
+static inline size_t nodes_allocated(void)
+{
+#ifdef __GLIBC__
+    const struct mallinfo2 m = mallinfo2(); /* zeros, under a sanitizer */
+
+    return m.uordblks + m.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+/* What a node charges for a plan is what it takes, but for its codec and the allocator's own. */
+static inline void nodes_check_charge(struct ranks_self *self, const struct trib_plan *plan,
+                                      size_t before)
+{
+    enum { SLACK = 32768 };
+    const size_t after = nodes_allocated();
+    const uint64_t used = after > before ? after - before : 0;
+
+    if (used > plan->charged + SLACK || (after && plan->charged > 2 * used + SLACK))
+        ranks_die(self, "a plan of %zu elements by codec %s takes %llu bytes, charged were %llu",
+                  plan->run.desc.count,
+                  plan->codec ? trib_codec_info(plan->codec)->text : "none",
+                  (unsigned long long)used, (unsigned long long)plan->charged);
+}
+
 /* Of a node; false: rank 0 has said goodbye. */
 static inline bool nodes_listen(struct ranks_self *self, const struct nodes *s,
                                 struct trib_comm *channel)
@@ -110,9 +137,13 @@ static inline bool nodes_listen(struct ranks_self *self, const struct nodes *s,
            sizeof(m)) {
         if (m.number == NODES_GOODBYE)
             return false;
+        const size_t before = nodes_allocated();
         if (trib_channel_take(channel, m.number, m.text) != TRIB_OK &&
                  !channel->engine.failed)
             ranks_die(self, "%s", trib_last_error(channel));
+        const struct trib_plan *plan = channel->channel->plans[m.number];
+        if (plan && !plan->dropped && m.number > 0) /* the first makes links, too */
+            nodes_check_charge(self, plan, before);
     }
     return true;
 }

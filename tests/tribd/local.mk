@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_lost.sh \
-	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_return.sh \
+	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
+	tests/tribd/test_tribd_return.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_lost.sh \
-	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_return.sh \
+	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
+	tests/tribd/test_tribd_return.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh
 check_PROGRAMS += tests/tribd/steps
 tests_tribd_steps_SOURCES = tests/tribd/exact.h tests/tribd/steps.c
+check_PROGRAMS += tests/tribd/plans
+tests_tribd_plans_SOURCES = tests/tribd/exact.h tests/tribd/plans.c
 check_PROGRAMS += tests/tribd/late
 tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
 check_PROGRAMS += tests/tribd/idle
@@ -18,8 +22,10 @@ tests_tribd_hostile_SOURCES = tests/tribd/exact.h tests/tribd/hostile.c tests/tr
 	tests/tribd/hostile_alone.c
 tests_tribd_hostile_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
-check_PROGRAMS += tests/tribd/test_node
-TESTS += tests/tribd/test_node
+check_PROGRAMS += tests/tribd/test_lane tests/tribd/test_node
+TESTS += tests/tribd/test_lane tests/tribd/test_node
+tests_tribd_test_lane_SOURCES = tests/tribd/test_lane.c tribd/lane.c tribd/lane.h
+tests_tribd_test_lane_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \
 	tribd/lane.c tribd/lane.h \
 	tribd/node.c tribd/node.h \

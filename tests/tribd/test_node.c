@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a node refuses of a JOIN, whoever sent it: node_open, before any rank is met. And which
- * frames count as dropped.
+ * What a node refuses of a JOIN, whoever sent it, and on which lane it will be: node_open, before any
+ * rank is met. And which frames count as dropped.
  */
 #include "tests/harness/tribtest.h"
 
@@ -183,6 +183,34 @@ static void test_dropped_frames(void **state)
     trib_metrics_destroy(metrics);
 }
 
+/* Nodes that come together are spread before any of them has met its ranks. */
+static void test_lanes_are_spread(void **state)
+{
+    struct fixture f = *(struct fixture *)*state;
+    struct trib_control_join j =
+        join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
+    struct trib_control_join wrong = join_of(1, 1, "transport=tcp chunk=64K window=8");
+    struct trib_error err = {0};
+    struct lane *lanes[2] = {f.lane, NULL};
+    struct node *n[3], *none;
+
+    assert_status(lane_start(&err, &lanes[1]), TRIB_OK);
+    for (int i = 0; i < 3; i++) {
+        f.lane = lane_idlest(lanes, 2);
+        assert_ptr_equal(f.lane, lanes[i % 2]);
+        assert_status(open_node(&f, &wrong, &err, &none), TRIB_ERR_PROTOCOL);
+        assert_status(open_node(&f, &j, &err, &n[i]), TRIB_OK);
+    }
+    for (int i = 0; i < 3; i += 2) {
+        node_end(n[i], NULL);
+        await_gone(n[i]);
+    }
+    assert_ptr_equal(lane_idlest(lanes, 2), lanes[0]);
+    node_end(n[1], NULL);
+    await_gone(n[1]);
+    lane_stop(lanes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_announcements_have_an_end),
         cmocka_unit_test(test_dropped_frames),
+        cmocka_unit_test(test_lanes_are_spread),
     };
 
     tribtest_deadline(120);
