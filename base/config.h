@@ -25,6 +25,12 @@ struct trib_log;
 
 /* Values of the ENUM rows; cfg->log is a trib_log_level_t. */
 enum trib_config_progress { TRIB_PROGRESS_THREAD, TRIB_PROGRESS_CALLER };
+enum trib_config_groups {
+    TRIB_GROUPS_HOST,
+    TRIB_GROUPS_NUMA,
+    TRIB_GROUPS_NIC,
+    TRIB_GROUPS_AUTO,
+};
 
 enum trib_config_origin {
     TRIB_ORIGIN_DEFAULT,

@@ -247,6 +247,23 @@ static int largest_group(const struct trib_shape *shape)
     return largest;
 }
 
+/* Leaders that share the device of a host for what they tell those of other hosts: a host
+ * has several groups, where these are not hosts. */
+static double sharing(const struct trib_shape *shape)
+{
+    const struct trib_shape_groups *groups = shape->groups;
+    int most = 1;
+
+    for (int h = 0; groups->host && h < groups->n; h++) {
+        int n = 0;
+
+        for (int g = 0; g < groups->n; g++)
+            n += groups->host[leader_of(groups, g, 0)] == h;
+        most = n > most ? n : most;
+    }
+    return (double)groups->leaders * most * (groups->n - most) / (groups->n - 1);
+}
+
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -283,13 +300,13 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         return INFINITY;
     inside.load_store |= choice->near_load_store;
     inside.sharing = 0;
-    outside.sharing = choice->sharing > 0 ? leaders : 0;
+    outside.sharing = choice->sharing > 0 ? sharing(shape) : 0;
     return trib_choice_cost(&inside, &in, 2) + trib_choice_cost(&outside, &between, 2);
 }
 
 const struct trib_algo trib_algo_hierarchical = {
     .name = "hierarchical",
-    .detail = "sums in each host, then between leaders of hosts; several ranks on each of several hosts",
+    .detail = "sums in each host (or NUMA node: TRIB_GROUPS), then between leaders of hosts; several ranks on each of several hosts",
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE),
     .can = can,
     .cost = cost,

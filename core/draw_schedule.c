@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "collectives/collectives.h"
 #include "core/comm.h"
+#include "core/draw_groups.h"
 #include "core/service_tree.h"
-#include "topo/leaders.h"
 
 enum { RANKS_MOST = 1024, LINE_BYTES = 200 };
 
@@ -28,12 +28,12 @@ struct picture {
     const trib_schedule_opts_t *opts;
     const struct trib_algo *algo;
     struct trib_shape shape;
-    struct trib_shape_groups groups;
+    int per_host;
+    struct trib_drawn drawn;
     struct trib_service_layout services;
     int n;                       /* ranks, and behind them services */
     struct trib_schedule *lists; /* [n] */
-    int *of_rank;
-    int *leader;
+    int *host_of; /* [n] each service has one of its own */
     struct link *links; /* of one rank or service, to all [n] */
     trib_line_fn fn;
     void *arg;
@@ -86,33 +86,23 @@ static trib_status_t check(const trib_schedule_opts_t *opts, const struct trib_a
     return TRIB_OK;
 }
 
-static int per_host(const trib_schedule_opts_t *opts)
+/* Algorithm hierarchical has nothing to show on one host. */
+static bool wants_hosts(const struct trib_algo *algo)
 {
-    return opts->ranks_per_host && opts->ranks_per_host < opts->ranks ? opts->ranks_per_host
-                                                                      : opts->ranks;
+    return strcmp(algo->name, "hierarchical") == 0;
 }
 
-/* Hosts one behind the other; the last may have fewer ranks. */
-static bool make_groups(struct picture *p)
+static trib_status_t make_groups(struct picture *p, struct trib_error *err)
 {
-    int ranks = p->opts->ranks, each = per_host(p->opts), hosts = (ranks + each - 1) / each;
-    int smallest = ranks - (hosts - 1) * each;
-    const struct trib_leaders_ask ask = {
-        .groups = hosts, .smallest = smallest, .largest = each, .bytes = p->opts->bytes};
-    int leaders = p->opts->leaders ? p->opts->leaders : trib_leaders_choose(&ask);
+    const int ranks = p->opts->ranks;
+    trib_status_t st = trib_drawn_make(p->opts, p->per_host, err, &p->drawn);
 
-    leaders = leaders < smallest ? leaders : smallest;
-    p->of_rank = calloc((size_t)p->n, sizeof(*p->of_rank));
-    p->leader = calloc((size_t)ranks, sizeof(*p->leader));
-    if (!p->of_rank || !p->leader)
-        return false;
+    if (st != TRIB_OK)
+        return st;
+    p->shape.groups = &p->drawn.shape;
     for (int r = 0; r < p->n; r++)
-        p->of_rank[r] = r < ranks ? r / each : hosts + r - ranks;
-    for (int i = 0; i < hosts * leaders; i++)
-        p->leader[i] = i / leaders * each + i % leaders;
-    p->groups = (struct trib_shape_groups){hosts, leaders, p->of_rank, p->leader};
-    p->shape.groups = &p->groups;
-    return true;
+        p->host_of[r] = r < ranks ? p->drawn.hosts.of_rank[r] : p->drawn.hosts.n + r - ranks;
+    return TRIB_OK;
 }
 
 /* All-reduce, or what else it does. */
@@ -146,7 +136,7 @@ static trib_status_t lay_services(struct picture *p, struct trib_error *err)
                                       : trib_fail(err, TRIB_ERR_NO_MEMORY,
                                                   "no memory for the hosts of %d ranks", ranks);
     for (int r = 0; st == TRIB_OK && r < ranks; r++) {
-        snprintf(names[r], sizeof(names[r]), "host%d", r / per_host(p->opts));
+        snprintf(names[r], sizeof(names[r]), "host%d", r / p->per_host);
         hosts[r] = names[r];
     }
     if (st == TRIB_OK)
@@ -166,7 +156,11 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
     p->shape.coll = coll_of(p->algo);
     p->shape.op = TRIB_SUM;
     p->shape.size = p->opts->ranks;
-    bool room = p->lists && p->links && make_groups(p);
+    p->host_of = calloc((size_t)p->n, sizeof(*p->host_of));
+    bool room = p->lists && p->links && p->host_of;
+    trib_status_t st = room ? make_groups(p, err) : TRIB_OK;
+    if (st != TRIB_OK)
+        return st;
     if (room && !p->algo->can(&p->shape))
         return trib_fail(err, TRIB_ERR_UNSUPPORTED, "algorithm %s cannot do %s with %d ranks %s",
                          p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
@@ -242,7 +236,7 @@ static void say_links(const struct picture *p, int r, uint64_t *all, uint64_t *f
     for (int i = 0; i < p->n; i++) {
         const struct link *link = &p->links[i];
         const uint64_t bytes = link->bytes[TRIB_LANE_UP] + link->bytes[TRIB_LANE_DOWN];
-        const bool near = p->of_rank[r] == p->of_rank[i];
+        const bool near = p->host_of[r] == p->host_of[i];
 
         *all += bytes;
         *far += near ? 0 : bytes;
@@ -261,8 +255,10 @@ static void draw_text(const struct picture *p)
 
     for (int r = 0; r < p->n; r++) {
         const struct trib_schedule *s = &p->lists[r];
-        if (r < p->opts->ranks)
-            say(p, "rank %d, host %d", r, p->of_rank[r]);
+        if (r < p->opts->ranks && p->opts->groups)
+            say(p, "rank %d, host %d, group %d", r, p->host_of[r], p->drawn.groups.of_rank[r]);
+        else if (r < p->opts->ranks)
+            say(p, "rank %d, host %d", r, p->host_of[r]);
         else
             say(p, "%s, at %s", name_of(p, (uint32_t)r, name),
                 p->services.addresses[r - p->opts->ranks]);
@@ -280,10 +276,10 @@ static void say_nodes(const struct picture *p)
     char name[20];
 
     for (int r = 0; r < p->opts->ranks; r++) {
-        if (r == 0 || p->of_rank[r] != p->of_rank[r - 1])
-            say(p, "  subgraph cluster_%d { label=\"host %d\";", p->of_rank[r], p->of_rank[r]);
+        if (r == 0 || p->host_of[r] != p->host_of[r - 1])
+            say(p, "  subgraph cluster_%d { label=\"host %d\";", p->host_of[r], p->host_of[r]);
         say(p, "    %d;", r);
-        if (r + 1 == p->opts->ranks || p->of_rank[r] != p->of_rank[r + 1])
+        if (r + 1 == p->opts->ranks || p->host_of[r] != p->host_of[r + 1])
             say(p, "  }");
     }
     for (int i = 0; i < p->services.n; i++)
@@ -302,24 +298,42 @@ static void draw_dot(const struct picture *p)
             if (p->links[to].messages)
                 say(p, "  %d -> %d [label=\"up %" PRIu64 " B\\ndown %" PRIu64 " B\"%s];", r, to,
                     p->links[to].bytes[TRIB_LANE_UP], p->links[to].bytes[TRIB_LANE_DOWN],
-                    p->of_rank[r] == p->of_rank[to] ? "" : ", penwidth=2");
+                    p->host_of[r] == p->host_of[to] ? "" : ", penwidth=2");
     }
     say(p, "}");
+}
+
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* What was not asked for, and what else groups are than hosts. */
+static void say_groups(const struct picture *p, const char *line)
+{
+    const struct trib_groups *groups = &p->drawn.groups;
+
+    if (wants_hosts(p->algo) && !p->opts->ranks_per_host && p->drawn.hosts.n > 1)
+        say(p, "%s%d ranks a host, as nothing else is asked for (--per-host)", line, p->per_host);
+    if (p->opts->groups)
+        say(p, "%s%d group%s by %s, %d leader%s of each", line, groups->n, plural(groups->n),
+            groups->kind->name, p->drawn.shape.leaders, plural(p->drawn.shape.leaders));
 }
 
 static void draw(const struct picture *p)
 {
     const char *line = p->opts->dot ? "// " : "";
+    const int hosts = p->drawn.hosts.n;
     char services[24] = "";
 
     if (p->opts->service)
         snprintf(services, sizeof(services), ", %d tribd", p->services.n);
     say(p, "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s a round", line,
-        p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
-        p->opts->ranks == 1 ? "" : "s", p->groups.n, p->groups.n == 1 ? "" : "s",
-        services, p->opts->bytes,
+        p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks, plural(p->opts->ranks), hosts,
+        plural(hosts), services, p->opts->bytes,
         p->shape.coll == TRIB_ALLGATHER || p->shape.coll == TRIB_REDUCE_SCATTER ? " each" : "",
         p->lists[0].n_chunks, p->lists[0].n_chunks == 1 ? "" : "s");
+    say_groups(p, line);
     if (p->opts->dot)
         draw_dot(p);
     else
@@ -336,6 +350,8 @@ trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn 
         .opts = opts, .algo = find_algo(opts->algorithm), .fn = fn, .arg = arg};
     trib_status_t st = check(opts, p.algo, &err);
     if (st == TRIB_OK)
+        p.per_host = trib_drawn_per_host(opts, wants_hosts(p.algo));
+    if (st == TRIB_OK)
         st = lay_services(&p, &err);
     if (st == TRIB_OK)
         st = make_lists(&p, &err);
@@ -348,7 +364,7 @@ trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn 
     trib_service_layout_free(&p.services);
     free(p.lists);
     free(p.links);
-    free(p.of_rank);
-    free(p.leader);
+    free(p.host_of);
+    trib_drawn_free(&p.drawn);
     return st;
 }

@@ -10,6 +10,7 @@ libcore_la_SOURCES = \
 	core/doctor_agree.c \
 	core/doctor_host.c \
 	core/doctor_reach.c \
+	core/draw_groups.c core/draw_groups.h \
 	core/draw_schedule.c \
 	core/driver.c \
 	core/info.c \

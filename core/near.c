@@ -12,6 +12,7 @@
 
 struct trib_near {
     struct trib_groups hosts;
+    struct trib_groups groups; /* those of TRIB_GROUPS, which leaders lead */
     struct trib_rank_place *places;
     struct trib_leaders_ask ask; /* of a vector without bytes */
     bool maps;
@@ -22,24 +23,64 @@ static void count_device(void *arg, const struct trib_rdma_port *port)
     *(int *)arg += port->port == 1;
 }
 
+static const char *kind_of(const struct trib_comm *comm)
+{
+    static const char *const names[] = {[TRIB_GROUPS_HOST] = "host",
+                                        [TRIB_GROUPS_NUMA] = "numa",
+                                        [TRIB_GROUPS_NIC] = "nic",
+                                        [TRIB_GROUPS_AUTO] = "auto"};
+
+    return names[comm->cfg.groups];
+}
+
+/* Is it worth the time that hwloc takes? Groups are made of places, leaders of hosts chosen by
+ * them. A plan may name the algorithm that TRIB_ALGORITHM does not. */
+static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
+{
+    const char *algorithm = comm->cfg.algorithm;
+    const int groups = comm->cfg.groups;
+    const bool one_host = ours == comm->engine.size;
+    int devices = 0;
+
+    if (comm->channel || ours < 2)
+        return false;
+    if (groups == TRIB_GROUPS_NUMA || groups == TRIB_GROUPS_NIC ||
+        (groups == TRIB_GROUPS_AUTO && one_host))
+        return true;
+    if (one_host || !bound ||
+        (strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "hierarchical") != 0))
+        return false;
+    (void)trib_rdma_each("", count_device, &devices);
+    return devices > 1;
+}
+
+/* What may be wrong is not known: of several nodes, where nobody but /sys was asked; of several
+ * devices, where the rank may run on any core. */
+static void forget_guesses(const struct trib_layout *layout, bool bound,
+                           struct trib_rank_place *place)
+{
+    if (strcmp(layout->machine.source, "hwloc") != 0 && layout->n_numa > 1)
+        place->numa = -1;
+    if (layout->n_nics == 1)
+        memcpy(place->nic, layout->nics[0].name, sizeof(place->nic));
+    else if (!bound)
+        memset(place->nic, 0, sizeof(place->nic));
+}
+
 void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
                      struct trib_near_fact *fact)
 {
-    const char *algorithm = comm->cfg.algorithm;
+    const bool bound = CPU_COUNT(cpus) < sysconf(_SC_NPROCESSORS_ONLN);
     struct trib_layout layout;
     struct trib_rank_place place;
-    int devices = 0;
 
     fact->package = fact->numa = fact->l3 = -1;
     memset(fact->nic, 0, sizeof(fact->nic));
-    if (comm->channel || ours < 2 || ours == comm->engine.size ||
-        CPU_COUNT(cpus) >= sysconf(_SC_NPROCESSORS_ONLN) ||
-        (strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "hierarchical") != 0))
-        return;
-    (void)trib_rdma_each("", count_device, &devices);
-    if (devices < 2 || trib_layout_read(NULL, NULL, &layout) != TRIB_OK)
+    if (!worth_a_look(comm, bound, ours) ||
+        trib_layout_read(NULL, NULL, &layout) != TRIB_OK)
         return;
     trib_layout_bound(&layout, cpus, &place);
+    forget_guesses(&layout, bound, &place);
     trib_layout_free(&layout);
     fact->package = place.package;
     fact->numa = place.numa;
@@ -66,6 +107,43 @@ static void describe(struct trib_near *near, const struct trib_near_fact *facts,
     }
 }
 
+/* All ranks come to the same; rank 0 says why it is not what was asked for. */
+static trib_status_t make_groups(struct trib_comm *comm, struct trib_near *near, int size)
+{
+    const char *kind = kind_of(comm);
+    const bool numa = comm->cfg.groups == TRIB_GROUPS_NUMA;
+    trib_status_t st =
+        trib_groups_make(near->places, size, "host", &comm->err, &near->hosts);
+
+    if (st != TRIB_OK)
+        return st;
+    const int rank = trib_groups_unplaced(&near->hosts, near->places, kind);
+    if (rank >= 0)
+        kind = "host";
+    if (rank >= 0 && comm->engine.rank == 0)
+        trib_log(&comm->log, TRIB_LOG_WARN, "core",
+                 "TRIB_GROUPS=%s: rank %d (host %.63s) does not know %s, so hosts are the "
+                 "groups; bind each rank to cores of one (trib-run --bind core), with a library "
+                 "that has hwloc, or set TRIB_GROUPS=host; trib-info --topo there shows them",
+                 kind_of(comm), rank, comm->engine.peers[rank].host,
+                 numa ? "its NUMA node" : "a network device near it");
+    return trib_groups_make(near->places, size, kind, &comm->err, &near->groups);
+}
+
+/* A group has its part of the cores of its host. Groups of one host exchange by its memory. */
+static void prepare_ask(struct trib_near *near)
+{
+    const int cores = near->ask.cores;
+
+    trib_leaders_ask_of(&near->groups, near->places, &near->ask);
+    near->ask.cores =
+        (int)((long)cores * near->groups.largest / near->hosts.largest);
+    near->ask.inside =
+        trib_cost_default(near->maps ? TRIB_COST_LOAD_STORE : TRIB_COST_NETWORK);
+    if (near->hosts.n == 1 && near->maps)
+        near->ask.between = near->ask.inside;
+}
+
 trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact *facts)
 {
     int size = comm->engine.ranks;
@@ -77,22 +155,17 @@ trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact
     if (!near || !near->places)
         return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
     describe(near, facts, size);
-    int cores = near->ask.cores;
-    trib_status_t st =
-        trib_groups_make(near->places, size, "host", &comm->err, &near->hosts);
-    if (st != TRIB_OK)
-        return st;
-    trib_leaders_ask_of(&near->hosts, near->places, &near->ask);
-    near->ask.cores = cores;
-    near->ask.inside =
-        trib_cost_default(near->maps ? TRIB_COST_LOAD_STORE : TRIB_COST_NETWORK);
-    return TRIB_OK;
+    trib_status_t st = make_groups(comm, near, size);
+    if (st == TRIB_OK)
+        prepare_ask(near);
+    return st;
 }
 
 void trib_near_free(struct trib_near *near)
 {
     if (!near)
         return;
+    trib_groups_free(&near->groups);
     trib_groups_free(&near->hosts);
     free(near->places);
     free(near);
@@ -109,19 +182,21 @@ trib_status_t trib_near_group(struct trib_comm *comm, size_t bytes,
     struct trib_leaders_ask ask = near->ask;
     ask.bytes = bytes;
     int n = comm->cfg.leaders ? comm->cfg.leaders : trib_leaders_choose(&ask);
-    if (n > near->hosts.smallest)
-        n = near->hosts.smallest;
+    if (n > near->groups.smallest)
+        n = near->groups.smallest;
     struct trib_error err = {0};
     trib_status_t st =
-        trib_leaders_appoint(&near->hosts, near->places, n, &err, &out->leaders);
+        trib_leaders_appoint(&near->groups, near->places, n, &err, &out->leaders);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
     out->groups = (struct trib_shape_groups){
-        .n = near->hosts.n,
+        .n = near->groups.n,
         .leaders = n,
-        .of_rank = near->hosts.of_rank,
+        .of_rank = near->groups.of_rank,
         .leader = out->leaders.rank,
+        .host = near->hosts.of_rank,
     };
+    out->kind = near->groups.kind->name;
     shape->groups = &out->groups;
     return TRIB_OK;
 }

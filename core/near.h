@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ranks of a communicator are of one host, and who leads them.
+ * Which ranks of a communicator are of one host, or of one NUMA node or near to one device, if
+ * TRIB_GROUPS says so; and who leads them.
  */
 #ifndef CORE_NEAR_H
 #define CORE_NEAR_H
@@ -24,18 +25,23 @@ struct trib_near_fact {
 };
 
 /**
- * trib_near_place - where this rank runs and which device is near, as far as leaders are
- * chosen by it; else nothing is known.
+ * trib_near_place - where this rank runs and which device is near, as far as groups are made
+ * or leaders are chosen by it; else nothing is known.
  *
- * It takes hwloc a good while to look. So only where there are several devices, other hosts
- * and other ranks of this one, and the rank is bound to some of the cores.
+ * It takes hwloc a good while to look. So only where there are other ranks of this host, and
+ * TRIB_GROUPS wants it; or where there are several devices and other hosts, too, and the
+ * rank is bound to some of the cores.
  * cpus     on which it may run
  * ours     ranks of this host, as its transport sees it
  */
 void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
                      struct trib_near_fact *fact);
 
-/** trib_near_make - comm->near, from what each rank says, which is the same on all. */
+/**
+ * trib_near_make - comm->near, from what each rank says, which is the same on all.
+ *
+ * Where a rank does not know what TRIB_GROUPS wants, hosts are the groups, and rank 0 warns.
+ */
 trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact *facts);
 void trib_near_free(struct trib_near *near);
 
@@ -43,11 +49,12 @@ void trib_near_free(struct trib_near *near);
 struct trib_near_groups {
     struct trib_shape_groups groups;
     struct trib_leaders leaders;
+    const char *kind; /* of trib_group_kinds[] */
 };
 
 /**
- * trib_near_group - the hosts, with as many leaders as cfg.leaders says, or as are best for
- * a vector of so many bytes; never more than the smallest host has ranks.
+ * trib_near_group - the groups, with as many leaders as cfg.leaders says, or as are best for
+ * a vector of so many bytes; never more than the smallest group has ranks.
  *
  * The groups of *shape point into *out and comm. Without hosts nothing is done.
  * owner    trib_near_ungroup, also after an error

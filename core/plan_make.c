@@ -428,15 +428,20 @@ uint32_t trib_plan_digest(const struct trib_plan *plan)
     return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo, chunk);
 }
 
-/* How many of each host lead, where that is what the algorithm is made of. */
+/* How many of each host or group lead, where that is what the algorithm is made of. */
 static void tell_leaders(struct trib_plan *plan, const struct trib_algo *algo,
-                         const struct trib_shape *shape)
+                         const struct trib_near_groups *near)
 {
-    size_t n = strlen(plan->why);
+    const size_t n = strlen(plan->why);
+    char *end = plan->why + n;
 
-    if (shape->groups && strcmp(algo->name, "hierarchical") == 0)
-        snprintf(plan->why + n, sizeof(plan->why) - n, "; leaders of a host: %d",
-                 shape->groups->leaders);
+    if (!near->kind || strcmp(algo->name, "hierarchical") != 0)
+        return;
+    if (strcmp(near->kind, "host") == 0)
+        snprintf(end, sizeof(plan->why) - n, "; leaders of a host: %d", near->groups.leaders);
+    else
+        snprintf(end, sizeof(plan->why) - n, "; %d groups by %s, leaders of each: %d",
+                 near->groups.n, near->kind, near->groups.leaders);
 }
 
 static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)
@@ -461,7 +466,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     if (st == TRIB_OK)
         st = build(plan, algo, &shape, &schedule);
     if (st == TRIB_OK)
-        tell_leaders(plan, algo, &shape);
+        tell_leaders(plan, algo, &near);
     trib_near_ungroup(&near);
     shape.groups = NULL;
     if (st != TRIB_OK)

@@ -90,6 +90,7 @@ struct trib_shape_groups {
     int leaders;        /* of each group */
     const int *of_rank; /* [ranks] the group of a rank */
     const int *leader;  /* [n * leaders] */
+    const int *host;    /* [ranks] the host of a rank, each less than n; NULL: groups are hosts */
 };
 
 /* What a builder is asked for. */

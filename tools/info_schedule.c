@@ -41,12 +41,23 @@ static bool read_number(const char *name, const char *text, unsigned long long m
     return true;
 }
 
+/* Options with a text; where it goes. */
+static const char **text_of(const char *name, trib_schedule_opts_t *opts)
+{
+    if (strcmp(name, "--service") == 0)
+        return &opts->service;
+    if (strcmp(name, "--groups") == 0)
+        return &opts->groups;
+    return strcmp(name, "--xml") == 0 ? &opts->xml : NULL;
+}
+
 static bool read_options(int argc, char **argv, trib_schedule_opts_t *opts)
 {
     unsigned long long n;
 
     for (int i = 0; i < argc; i++) {
         const bool per_host = strcmp(argv[i], "--per-host") == 0;
+        const char **text = text_of(argv[i], opts);
 
         if (strcmp(argv[i], "--dot") == 0) {
             opts->dot = 1;
@@ -55,12 +66,12 @@ static bool read_options(int argc, char **argv, trib_schedule_opts_t *opts)
                 return false;
             *(per_host ? &opts->ranks_per_host : &opts->leaders) = (int)n;
             i++;
-        } else if (strcmp(argv[i], "--service") == 0 && i + 1 < argc) {
-            opts->service = argv[++i];
+        } else if (text && i + 1 < argc) {
+            *text = argv[++i];
         } else {
             fprintf(stderr,
                     "trib-info: '%s' does not go with --schedule, which has --per-host RANKS, "
-                    "--leaders RANKS, --service SERVICES and --dot\n",
+                    "--leaders RANKS, --groups KIND, --xml FILE, --service SERVICES and --dot\n",
                     argv[i]);
             return false;
         }

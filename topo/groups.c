@@ -2,7 +2,6 @@
 #include "topo/groups.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,20 +38,39 @@ static int nic_compare(const struct trib_rank_place *a, const struct trib_rank_p
     return hosts ? hosts : strcmp(a->nic, b->nic);
 }
 
+static bool host_known(const struct trib_rank_place *place)
+{
+    (void)place;
+    return true;
+}
+
+static bool numa_known(const struct trib_rank_place *place)
+{
+    return place->numa >= 0;
+}
+
+static bool nic_known(const struct trib_rank_place *place)
+{
+    return place->nic[0] != '\0';
+}
+
 static const struct trib_group_kind by_host = {
     .name = "host",
     .detail = "ranks of a host",
     .compare = host_compare,
+    .known = host_known,
 };
 static const struct trib_group_kind by_numa = {
     .name = "numa",
     .detail = "ranks of a NUMA node",
     .compare = numa_compare,
+    .known = numa_known,
 };
 static const struct trib_group_kind by_nic = {
     .name = "nic",
     .detail = "ranks near the same network device",
     .compare = nic_compare,
+    .known = nic_known,
 };
 
 const struct trib_group_kind *const trib_group_kinds[] = {&by_host, &by_numa, &by_nic,
@@ -147,7 +165,7 @@ static trib_status_t divide(const struct trib_rank_place *places, int size,
 static bool know_their_node(const struct trib_rank_place *places, int size)
 {
     for (int rank = 0; rank < size; rank++)
-        if (places[rank].numa < 0)
+        if (!numa_known(&places[rank]))
             return false;
     return true;
 }
@@ -215,27 +233,46 @@ static trib_status_t unknown_kind(const char *kind, struct trib_error *err)
                      "there are no groups by \"%.40s\", only by %s", kind, list);
 }
 
+static const struct trib_group_kind *find_kind(const char *name)
+{
+    int i = 0;
+
+    while (trib_group_kinds[i] && strcmp(trib_group_kinds[i]->name, name) != 0)
+        i++;
+    return trib_group_kinds[i];
+}
+
 trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
                                const char *kind, struct trib_error *err,
                                struct trib_groups *out)
 {
     trib_status_t status = check_places(places, size, err);
-    int i = 0;
+    const struct trib_group_kind *k = find_kind(kind);
 
     if (status != TRIB_OK)
         return status;
     if (strcmp(kind, "auto") == 0) {
         status = divide_auto(places, size, out);
     } else {
-        while (trib_group_kinds[i] && strcmp(trib_group_kinds[i]->name, kind) != 0)
-            i++;
-        if (!trib_group_kinds[i])
+        if (!k)
             return unknown_kind(kind, err);
-        status = divide(places, size, trib_group_kinds[i], out);
+        status = divide(places, size, k, out);
     }
     if (status == TRIB_ERR_NO_MEMORY)
         trib_fail(err, status, "no memory for groups of %d ranks", size);
     return status;
+}
+
+int trib_groups_unplaced(const struct trib_groups *hosts,
+                         const struct trib_rank_place *places, const char *kind)
+{
+    const struct trib_group_kind *k = find_kind(kind);
+
+    for (int rank = 0; k && rank < hosts->size; rank++)
+        if (!k->known(&places[rank]) &&
+            trib_groups_count(hosts, hosts->of_rank[rank]) > 1)
+            return rank;
+    return -1;
 }
 
 void trib_groups_free(struct trib_groups *groups)

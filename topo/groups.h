@@ -8,6 +8,7 @@
 #ifndef TOPO_GROUPS_H
 #define TOPO_GROUPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <tributary/status.h>
@@ -31,6 +32,7 @@ struct trib_group_kind {
     const char *detail;
     int (*compare)(const struct trib_rank_place *a,
                    const struct trib_rank_place *b); /* 0: a group */
+    bool (*known)(const struct trib_rank_place *place); /* what compare looks at */
 };
 
 /* The widest first; ends with NULL. "auto" is none of them: it chooses one. */
@@ -62,6 +64,16 @@ struct trib_groups {
 trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
                                const char *kind, struct trib_error *err,
                                struct trib_groups *out);
+
+/**
+ * trib_groups_unplaced - the first rank that does not know what groups of a kind are made
+ * of, though others of its host could be in another group; -1: there is none.
+ *
+ * hosts    the same ranks by host
+ * kind     "auto" wants nothing
+ */
+int trib_groups_unplaced(const struct trib_groups *hosts,
+                         const struct trib_rank_place *places, const char *kind);
 
 /** trib_groups_free - zeroed groups are allowed. */
 void trib_groups_free(struct trib_groups *groups);

@@ -51,16 +51,20 @@ typedef struct trib_schedule_opts {
                               collective that it has */
     int ranks; /* 1 to 1024 */
     size_t bytes; /* of a vector; of each rank for all-gather and reduce-scatter */
-    int ranks_per_host; /* 0: all are of one */
-    int leaders; /* of a host, at most the ranks of the last; 0: by the bytes */
+    int ranks_per_host; /* 0: all are of one; of algorithm hierarchical several hosts, about
+                           as many as each has ranks */
+    int leaders; /* of a host or group, at most the ranks of the smallest; 0: by the bytes */
     int dot; /* for Graphviz, instead of lines that people read */
     const char *service; /* of algorithm service: as TRIB_SERVICE, the hosts being host0,
                             host1, …; NULL: none */
+    const char *groups; /* as TRIB_GROUPS: who sums together; NULL: hosts */
+    const char *xml; /* with or without groups: what each host is like, a file of lstopo; ranks
+                        share its cores evenly. NULL: with groups as this machine */
 } trib_schedule_opts_t;
 
 #define TRIB_SCHEDULE_OPTS_INIT \
     { \
-        sizeof(trib_schedule_opts_t), NULL, 0, 0, 0, 0, 0, NULL \
+        sizeof(trib_schedule_opts_t), NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL \
     }
 
 /**
@@ -70,7 +74,7 @@ typedef struct trib_schedule_opts {
  * fn       as above
  * thread   any
  * errors   TRIB_ERR_INVALID; TRIB_ERR_UNSUPPORTED: the algorithm needs more than ranks;
- * TRIB_ERR_CONFIG: service; TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
+ * TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED: groups, xml; TRIB_ERR_CONFIG: service; TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
  */
 TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn,
                                           void *arg);

@@ -170,7 +170,7 @@ static void test_less_than_a_ring(void **state)
     int leader[] = {0, 1, 2, 3};
 
     (void)state;
-    made.groups = (struct trib_shape_groups){4, 1, made.of_rank, leader};
+    made.groups = (struct trib_shape_groups){4, 1, made.of_rank, leader, NULL};
     for (int r = 0; r < 16; r++)
         made.of_rank[r] = r % 4;
     shape.groups = &made.groups;
@@ -189,7 +189,7 @@ static void test_what_it_cannot(void **state)
 {
     const struct trib_algo *algo = trib_algo_find("hierarchical");
     int of_rank[] = {0, 0, 1, 1, 1}, leader[] = {1, 0, 4, 2};
-    struct trib_shape_groups g = {2, 2, of_rank, leader};
+    struct trib_shape_groups g = {2, 2, of_rank, leader, NULL};
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 5};
 
     (void)state;
@@ -232,7 +232,7 @@ static void test_choice(void **state)
     int leader[16] = {0, 8, 16, 24};
 
     (void)state;
-    made.groups = (struct trib_shape_groups){4, 1, made.of_rank, leader};
+    made.groups = (struct trib_shape_groups){4, 1, made.of_rank, leader, NULL};
     for (int r = 0; r < 32; r++)
         made.of_rank[r] = r / 8;
     assert_string_not_equal(chosen(&shape, choice), "hierarchical");
@@ -254,12 +254,38 @@ static void test_choice(void **state)
     assert_string_not_equal(chosen(&shape, choice), "hierarchical");
 }
 
+/* Eight groups in two hosts: their leaders share two devices, and a ring that goes from group to
+ * group in a host leaves it once. */
+static void test_groups_of_a_host(void **state)
+{
+    const struct trib_algo *ring = trib_algo_find("ring"), *algo = trib_algo_find("hierarchical");
+    struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 32};
+    struct trib_choice choice = {
+        .bytes = 16 << 20, .near_load_store = true, .sharing = 16.0 * 16 / 31, .slot_bytes = 1 << 18};
+    int host[32], leader[8];
+
+    (void)state;
+    for (int r = 0; r < 32; r++) {
+        host[r] = r / 16;
+        made.of_rank[r] = r / 16 * 4 + r % 4;
+        leader[made.of_rank[r]] = r;
+    }
+    shape.groups = &made.groups;
+    made.groups = (struct trib_shape_groups){8, 1, made.of_rank, leader, NULL};
+    const double as_hosts = algo->cost(&shape, &choice);
+    made.groups.host = host;
+    assert_true(algo->cost(&shape, &choice) > as_hosts);
+    const double of_groups = ring->cost(&shape, &choice);
+    made.groups = (struct trib_shape_groups){2, 1, host, leader, NULL};
+    assert_true(ring->cost(&shape, &choice) == of_groups);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allreduce),      cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_less_than_a_ring), cmocka_unit_test(test_what_it_cannot),
-        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_choice),           cmocka_unit_test(test_groups_of_a_host),
     };
 
     tribtest_deadline(180);

@@ -100,6 +100,27 @@ static void test_auto(void **state)
     check_auto(places, 16, "host", 1); /* all on one node */
 }
 
+/* Who does not know its place matters where others of its host could be elsewhere. */
+static void test_unplaced(void **state)
+{
+    struct trib_rank_place places[17];
+    struct trib_groups hosts;
+
+    (void)state;
+    fill(places, 17, 8, 2); /* rank 16 is alone on its host */
+    places[16].numa = -1;
+    assert_status(trib_groups_make(places, 17, "host", NULL, &hosts), TRIB_OK);
+    assert_int_equal(trib_groups_unplaced(&hosts, places, "numa"), -1);
+    places[9].numa = -1;
+    assert_int_equal(trib_groups_unplaced(&hosts, places, "numa"), 9);
+    assert_int_equal(trib_groups_unplaced(&hosts, places, "nic"), -1);
+    places[4].nic[0] = '\0';
+    assert_int_equal(trib_groups_unplaced(&hosts, places, "nic"), 4);
+    assert_int_equal(trib_groups_unplaced(&hosts, places, "host"), -1);
+    assert_int_equal(trib_groups_unplaced(&hosts, places, "auto"), -1);
+    trib_groups_free(&hosts);
+}
+
 /* Every rank is in one group, with those alone that compare equal. */
 static void test_partition(void **state)
 {
@@ -151,7 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),  cmocka_unit_test(test_order),
         cmocka_unit_test(test_auto),   cmocka_unit_test(test_partition),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_unplaced),
     };
 
     tribtest_deadline(120);

@@ -2,7 +2,9 @@
 /*
  * Layouts of machines that are not here: files of hwloc with a machine of two packages
  * and a device each (dual), one of two packages with four NUMA nodes and devices each
- * (octo), and one with two network cards without RDMA (mono).
+ * (octo), and one with two network cards without RDMA (mono); pair is for tests/core. Two
+ * are recordings of real machines: two packages and a device (mirage), and 16 packages in
+ * four NUMA nodes with two network cards each (bertha).
  */
 #include "tests/harness/tribtest.h"
 
@@ -196,6 +198,67 @@ static void test_groups(void **state)
     trib_layout_free(&l);
 }
 
+/* Its device is near the first package; processors are numbered by turns. */
+static void test_mirage(void **state)
+{
+    struct trib_layout l;
+    struct trib_rank_place place;
+    cpu_set_t cpus;
+
+    (void)state;
+    read_xml("mirage.xml", &l);
+    assert_string_equal(l.host, "mirage004");
+    assert_int_equal(l.n_cores, 12);
+    assert_int_equal(l.machine.cpus, 24);
+    assert_int_equal(l.n_numa, 2);
+    assert_int_equal(l.n_nics, 1); /* its Ethernet cards are none where there is RDMA */
+    check_nic(&l, 0, "mlx4_0", "eth2", 0, 0);
+    for (int core = 0; core < 12; core++) {
+        assert_int_equal(l.cores[core].package, core / 6);
+        assert_int_equal(l.cores[core].numa, core / 6);
+        assert_int_equal(trib_layout_distance(&l, core, 0),
+                         core < 6 ? TRIB_DISTANCE_NUMA : TRIB_DISTANCE_MACHINE);
+        CPU_ZERO(&cpus);
+        CPU_SET(l.cores[core].cpu, &cpus);
+        trib_layout_bound(&l, &cpus, &place);
+        assert_int_equal(place.numa, core / 6);
+        assert_string_equal(place.nic, "mlx4_0");
+    }
+    trib_layout_free(&l);
+}
+
+/* NUMA nodes span four packages each; the cores of a node divide its two devices. */
+static void test_bertha(void **state)
+{
+    enum { CORES = 96 };
+    struct trib_rank_place places[CORES];
+    struct trib_groups groups;
+    struct trib_layout l;
+
+    (void)state;
+    read_xml("bertha.xml", &l);
+    assert_int_equal(l.n_cores, CORES);
+    assert_int_equal(l.machine.packages, 16);
+    assert_int_equal(l.n_numa, 4);
+    assert_int_equal(l.n_nics, 8);
+    for (int core = 0; core < CORES; core++) {
+        trib_layout_place(&l, core, &places[core]);
+        assert_int_equal(places[core].package, core / 6);
+        assert_int_equal(places[core].numa, core / 24);
+        assert_int_equal(trib_layout_nic(&l, core), core / 12);
+    }
+    check_nic(&l, 7, "eth7", "", -1, 3);
+    assert_status(trib_groups_make(places, CORES, "numa", NULL, &groups), TRIB_OK);
+    assert_int_equal(groups.n, 4);
+    trib_groups_free(&groups);
+    assert_status(trib_groups_make(places, CORES, "nic", NULL, &groups), TRIB_OK);
+    assert_int_equal(groups.n, 8);
+    for (int core = 0; core < CORES; core++)
+        assert_int_equal(groups.of_rank[core], core / 12);
+    trib_groups_free(&groups);
+    trib_layout_free(&l);
+}
+
 static void check_sane(const struct trib_layout *l)
 {
     assert_true(l->host[0] && l->n_cores >= 1 && l->n_cores == l->machine.cores);
@@ -247,7 +310,7 @@ int main(void)
         cmocka_unit_test(test_machine), cmocka_unit_test(test_dual),
         cmocka_unit_test(test_octo), cmocka_unit_test(test_bound),    cmocka_unit_test(test_mono),
         cmocka_unit_test(test_groups),  cmocka_unit_test(test_here),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_mirage), cmocka_unit_test(test_bertha),
     };
 
     tribtest_deadline(120);

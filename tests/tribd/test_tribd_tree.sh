@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Trees of tribds: four hosts with a rank each in two racks, each rack with a tribd, and two
-# above them. What is summed, who talks to whom, and what happens when one is lost.
+# above them. What is summed, who talks to whom, and what happens when one is lost. At last two
+# hosts of two ranks with a tribd on each.
 # shellcheck disable=SC2317 # functions are called through within
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -185,4 +186,71 @@ result $? "a quorum, and the tree comes later: the ranks go on, and are right"
 [ "$(grep -c "while there is such a plan" "$net_dir/rank0.out")" = 1 ] &&
     ! grep -qE "from operation|go on without the service" "$net_dir/rank0.out"
 result $? "that is said once, and not tried"
+# --- leaves on the hosts of the ranks ---
+
+# Two hosts of two ranks, each with a tribd that they reach by shared memory, and a root by TCP.
+export TRIB_TRANSPORT=auto
+net_job_hosts=2 net_job_ranks=2
+start near0 0 4700
+start near1 1 4700
+start above 6 4700
+above=host6:4700
+within_hosts="$above+host0:4700=host0+host1:4700=host1"
+
+link_bytes() { # HOST: "sent received" on its link so far
+    net_on "$1" cat /sys/class/net/eth0/statistics/tx_bytes /sys/class/net/eth0/statistics/rx_bytes |
+        xargs
+}
+
+# NAME, arguments of trib-perf: on the links of both hosts, bytes each way a start, in thousandths
+# of a vector of 1 MiB. What a run does once is the same in both.
+vectors() {
+    local host i before after sent=()
+
+    for i in 20 60; do
+        before="$(link_bytes 0) $(link_bytes 1)"
+        run "$1, $i starts" --iters $i --sizes 1M
+        after="$(link_bytes 0) $(link_bytes 1)"
+        sent+=("$(paste -d' ' <(tr ' ' '\n' <<<"$before") <(tr ' ' '\n' <<<"$after") |
+            awk '{ printf "%d ", $2 - $1 }')")
+    done
+    paste -d' ' <(xargs -n1 <<<"${sent[0]}") <(xargs -n1 <<<"${sent[1]}") |
+        awk '{ printf "%d ", ($2 - $1) * 1000 / 40 / 1048576 }' >"$dir/vectors"
+    echo "# $1: $(cat "$dir/vectors")thousandths of a vector a start: up, down of host0, of host1"
+}
+
+each_within() { # LEAST MOST: of what vectors has found, and there are four
+    awk -v least="$1" -v most="$2" \
+        '{ n += NF; for (i = 1; i <= NF; i++) bad += $i < least || $i > most } END { exit bad || n != 4 }' \
+        "$dir/vectors"
+}
+
+TRIB_SERVICE=$within_hosts vectors "within hosts first"
+each_within 1000 1150
+result $? "one vector a host goes up its link, and one comes down"
+TRIB_SERVICE=$above vectors "all at the root"
+each_within 2000 2300
+result $? "of a root alone there are two"
+
+# The leaf of host0 shares memory with its two ranks, and has TCP to the root alone. Ports 4700
+# are for admission.
+shown=("$net_dir/rank0.out" "$dir/near0.log")
+TRIB_SERVICE=$within_hosts net_job "$perf" allreduce --iters 10000000 --sizes 64K
+shared_by() { # DAEMON: pieces of memory that it shares
+    # shellcheck disable=SC2016
+    net_on "${tribd_pid[$1]}" sh -c 'cat "/proc/$0/maps"' "$(cat "$dir/$1.pid")" |
+        awk '/memfd:tributary/ { seen[$5] = 1 } END { for (i in seen) n++; print n + 0 }'
+}
+tcp_of() { # DAEMON: the addresses with which it has connections
+    net_on "${tribd_pid[$1]}" ss -Htnp |
+        awk -v pid="pid=$(cat "$dir/$1.pid")," 'index($0, pid) && $4 $5 !~ /:4700/ { print $5 }' |
+        sed 's/:[0-9]*$//; s/^\[::ffff:\(.*\)\]$/\1/' | sort -u | xargs
+}
+both_at_once() { [ "$(shared_by near0)" -ge 3 ] && [ "$(tcp_of near0)" = "$(net_address 6)" ]; }
+within 30 both_at_once
+result $? "a leaf shares memory with its ranks, and has TCP to the root alone, at once"
+[ "$(shared_by above)" = 0 ] && [ "$(tcp_of above)" = "$(net_address 0) $(net_address 1)" ]
+result $? "the root has TCP alone"
+for rank in 0 1 2 3; do net_kill KILL $((rank / 2)) $rank 2>/dev/null; done
+net_ended 20 0 1 2 3
 finish
