@@ -219,6 +219,43 @@ quorum() {
         grep -q 'steps, all right' "$log.rank"
 }
 
+# all_sum COUNT - so many jobs of tribd have done some operations, and go on: nobody told them to end.
+all_sum() {
+    curl -sf -m 20 "http://127.0.0.1:$((port + 1))/status" >"$log.status" &&
+        [ "$(grep -o '"operations":[0-9]*' "$log.status" | awk -F : '$2 > 3' | wc -l)" = $(($1 + 1)) ] # and in all
+}
+
+# several TRANSPORT... - one tribd, which is told of none, and a job over each of them at once.
+several() {
+    local daemon kind pids=() kinds=("$@") good=0
+
+    next_port
+    head -c 32 /dev/urandom >"$log.key"
+    chmod 600 "$log.key"
+    TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key TRIBD_HTTP=127.0.0.1:$((port + 1)) \
+        "$build/tribd/tribd" >"$log.tribd" 2>&1 &
+    daemon=$!
+    for_seconds 20 grep -q listening "$log.tribd"
+    for kind in "${kinds[@]}"; do
+        TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key UCX_TLS=tcp,self \
+            TRIB_SERVICE_JOB=$kind TRIB_TRANSPORT=$kind "$build/tools/trib-run" -n 2 --timeout 300 -- \
+            "$build/tests/tribd/steps" "$log.enough" 50 >"$log.$kind" 2>&1 &
+        pids+=($!)
+    done
+    for_seconds 100 all_sum ${#kinds[@]} && good=1
+    touch "$log.enough"
+    wait "${pids[@]}"
+    kill "$daemon"
+    wait "$daemon"
+    cat "$log.tribd" "$log.status"
+    echo "figure: jobs over ${kinds[*]} at once"
+    for kind in "${kinds[@]}"; do
+        cat "$log.$kind"
+        grep -q 'steps, all right' "$log.$kind" && ! grep -q warning "$log.$kind" || good=0
+    done
+    [ "$good" = 1 ]
+}
+
 put() {
     timeout 100 "$build/perf/trib-perf" put --transport verbs --sizes 8,5000,64K --iters 200 --check
 }
@@ -272,6 +309,7 @@ every_test() {
     check "all-reduce over verbs, int8 codec" sums 3 1000,64K --codec int8
     check "tribd is killed, over verbs" served KILL --sizes "$(many 12 8,64K)" --iters 20
     check "a quorum at tribd, over verbs: a rank is stopped" quorum
+    check "one tribd sums over verbs and others at once" several verbs shm
     check "all-reduce over verbs, connections by GIDs" by_gids
     check "all-reduce over verbs, no connection manager" no_manager
     check "1 MiB that may be locked: smaller slots" little_memory 1024 8,64K
@@ -312,6 +350,8 @@ more_tests() {
     for codec in none int8 topk:ratio=0.05 qsgd:bits=4; do
         check "tribd sums over verbs, $codec" served none --sizes 1000,64K --iters 3 --codec "$codec"
     done
+    ! "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]" ||
+        check "one tribd sums over verbs, shm and ucx at once" several verbs shm ucx
     check "tribd is stopped, over verbs" served STOP --sizes "$(many 12 8,64K)" --iters 20
     for codec in bf16 topk:ratio=0.01 qsgd:bits=4; do
         check "the demo trains over verbs, $codec" train "$codec"
