@@ -99,8 +99,7 @@ static size_t blocks_bytes(const struct trib_arena *a)
 /* Of what rank `peer` writes, in the arena of this rank. */
 static size_t own_head_off(const struct trib_arena *a, int peer)
 {
-    return a->per_edge ? HEAD_BYTES * place_of(a->self, peer)
-                       : block_off(a, a->self, peer);
+    return a->per_edge ? HEAD_BYTES * place_of(a->self, peer) : block_off(a, a->self, peer);
 }
 
 /* Behind the heads: the notice of a failure to peers whose links were never open. */
@@ -251,8 +250,7 @@ static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
     l->peer_credits =
         out ? ((struct trib_credits *)(out + CREDITS_OFF))->released : NULL;
     l->notice_out = out ? (struct trib_notice *)(out + NOTICE_OFF) : NULL;
-    l->grant_out =
-        out && a->per_edge ? (struct trib_grant *)(out + GRANT_OFF) : NULL;
+    l->grant_out = out && a->per_edge ? (struct trib_grant *)(out + GRANT_OFF) : NULL;
 }
 
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
@@ -309,8 +307,7 @@ static void set_send(struct trib_link *l, const struct trib_arena *a,
     for (int lane = 0; lanes && lane < TRIB_LANES; lane++)
         l->send[lane].remote = lanes + off + lane_off(a, lane, true);
     l->window[TRIB_LANE_DOWN] = a->window;
-    l->window[TRIB_LANE_UP] =
-        a->to_services && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
+    l->window[TRIB_LANE_UP] = a->to_services && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
 }
 
 /* The slots of one edge, and behind them what this rank writes over it. */

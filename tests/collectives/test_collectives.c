@@ -21,7 +21,8 @@ static void test_table(void **state)
     assert_null(trib_algo_find(""));
 }
 
-static const struct trib_shape_groups one_group = {1, 1, (const int[3]){0}, (const int[1]){0}};
+static const struct trib_shape_groups one_group = {
+    1, 1, (const int[3]){0}, (const int[1]){0}, NULL};
 
 /* What a table row claims is what its builder does. */
 static void test_claims(void **state)

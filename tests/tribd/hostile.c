@@ -141,7 +141,7 @@ static void garble_slots(void)
         struct trib_link *l = &engine->links[p];
         for (int lane = 0; lane < TRIB_LANES; lane++)
             if (l->send[lane].remote)
-                hostile_noise(l->send[lane].remote, l->stride * l->window);
+                hostile_noise(l->send[lane].remote, l->stride * l->window[lane]);
     }
 }
 
