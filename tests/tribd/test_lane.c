@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How a lane shares its thread among nodes: these are no real ones, a step of theirs sums a chunk.
- * Their ranks are on other threads, so that time is counted in steps of the lane.
+ * Their ranks are on other threads, so that time is counted in looks of the lane: also in those that
+ * find nothing, as it goes on while all are dry.
  */
 #include "tests/harness/tribtest.h"
 
@@ -17,7 +18,7 @@ struct fake {
     struct trib_comm channel;
     uint64_t window; /* chunks that its ranks send at once; 0: as many as it can sum */
     uint64_t ready;
-    uint64_t dry_at; /* the step at which it had no more; its ranks send LATENCY steps later */
+    uint64_t dry_at; /* the look at which it had no more; its ranks send LATENCY looks later */
     _Atomic uint64_t chunks;
     _Atomic int seen; /* how often the lane has looked at it */
 };
@@ -26,13 +27,15 @@ enum { LATENCY = 2 };
 
 static _Atomic bool begun;     /* all are there */
 static _Atomic uint64_t steps; /* of all */
+static _Atomic uint64_t looks;
 
 bool node_step(struct node *n)
 {
     struct fake *f = (struct fake *)(void *)n; /* its first member */
 
     f->seen += f->seen < 2;
-    if (f->window && !f->ready && steps - f->dry_at >= LATENCY)
+    looks++;
+    if (f->window && !f->ready && looks - f->dry_at >= LATENCY)
         f->ready = f->window;
     if ((f->window && !f->ready) || !begun || steps >= STEPS)
         return false;
@@ -40,7 +43,7 @@ bool node_step(struct node *n)
     f->channel.engine.stats.wire_bytes += CHUNK;
     f->chunks++;
     if (f->window && --f->ready == 0)
-        f->dry_at = steps;
+        f->dry_at = looks;
     return true;
 }
 
