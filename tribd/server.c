@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/time.h"
 #include "tribd/server_parts.h"
 #include "tribd/systemd.h"
@@ -163,22 +164,13 @@ static bool keep_join(struct client *c, const struct trib_control_join *join)
     return c->tree;
 }
 
-static void ask(struct server *s, struct client *c, const struct trib_control_join *join)
+/* The answer may be to wait. */
+static void request(struct server *s, struct client *c)
 {
     char user[TRIB_JOB_NAME_BYTES];
     const struct trib_control_join *j = &c->join;
     struct trib_job_answer a;
 
-    if (c->asked) {
-        (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "a second JOIN");
-        hang_up(s, c);
-        return;
-    }
-    c->asked = true;
-    if (!keep_join(c, join)) {
-        refuse(s, c, "no memory for a job");
-        return;
-    }
     name_user(c, user);
     const struct trib_job_request request = {
         .name = j->job,
@@ -193,6 +185,64 @@ static void ask(struct server *s, struct client *c, const struct trib_control_jo
     c->job = a.id;
     answer(s, c, &a);
     publish(s);
+}
+
+static const uint64_t join_ns = (uint64_t)JOIN_MS * 1000000;
+
+/* Users of one hash share their turns. */
+static uint64_t *turns_of(struct server *s, const struct client *c)
+{
+    char user[TRIB_JOB_NAME_BYTES];
+
+    name_user(c, user);
+    return &s->join_paid_ns[trib_digest(user, strlen(user)) % JOIN_USERS];
+}
+
+static bool may_request(const struct client *c, uint64_t now_ns)
+{
+    if (now_ns - *c->turns > JOINS_AT_ONCE * join_ns)
+        *c->turns = now_ns - JOINS_AT_ONCE * join_ns;
+    if (now_ns - *c->turns < join_ns)
+        return false;
+    *c->turns += join_ns;
+    return true;
+}
+
+static void ask(struct server *s, struct client *c, const struct trib_control_join *join)
+{
+    if (c->asked) {
+        (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "a second JOIN");
+        hang_up(s, c);
+        return;
+    }
+    c->asked = true;
+    if (!keep_join(c, join)) {
+        refuse(s, c, "no memory for a job");
+        return;
+    }
+    c->asked_ns = trib_now_ns();
+    c->turns = turns_of(s, c);
+}
+
+/* The JOINs whose turn it is, the oldest first. */
+static void let_in(struct server *s)
+{
+    const uint64_t now_ns = trib_now_ns();
+    struct client *oldest;
+
+    do {
+        oldest = NULL;
+        for (int i = 0; i < s->n_clients; i++) {
+            struct client *c = s->clients[i];
+            if (c->session && c->asked_ns && now_ns - *c->turns >= join_ns &&
+                (!oldest || c->asked_ns < oldest->asked_ns))
+                oldest = c;
+        }
+        if (oldest && may_request(oldest, now_ns)) {
+            oldest->asked_ns = 0;
+            request(s, oldest);
+        }
+    } while (oldest);
 }
 
 /* Also where there is no room for it: then the connection has ended, which says so. */
@@ -543,6 +593,8 @@ static int wait_ms(const struct server *s)
             due = trib_session_due(c->session);
         if (c->session && c->over_by && c->over_by < due)
             due = c->over_by;
+        if (c->session && c->asked_ns && *c->turns + join_ns < due)
+            due = *c->turns + join_ns;
     }
     return trib_deadline_left_ms(due);
 }
@@ -572,6 +624,7 @@ static void pass(struct server *s, const struct server_ear *ear)
     for (int i = 0; i < n_clients; i++)
         if (s->clients[i]->session)
             step_client(s, s->clients[i]);
+    let_in(s);
     sweep_clients(s);
     for (int i = 0; i < n_listeners; i++)
         if (fds[2 + i].revents)

@@ -55,7 +55,8 @@ static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error
                                    .ai_flags = AI_NUMERICSERV};
     const int failed = getaddrinfo(root->host, root->port, &hints, out);
 
-    return failed ? trib_fail(err, TRIB_ERR_CONFIG, "listen: %s cannot be resolved: %s",
+    return failed ? trib_fail(err, failed == EAI_AGAIN ? TRIB_ERR_SYSTEM : TRIB_ERR_CONFIG,
+                              "listen: %s cannot be resolved: %s",
                               root->host, gai_strerror(failed))
                   : TRIB_OK;
 }

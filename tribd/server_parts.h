@@ -24,6 +24,11 @@ enum {
     TICK_MS = 1000,
     IDLE_MS = 10000, /* of one that has proved who it is, until it asks for anything */
     UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
+    /* JOINs of a user: so many at once, and one more each so often. To meet the ranks of a job takes
+     * milliseconds of a core, of which who comes and goes without end would else have all. */
+    JOINS_AT_ONCE = 128,
+    JOIN_MS = 50,
+    JOIN_USERS = 64,
     MESSAGES_MOST = 32, /* of one client in a pass: who never stops talking keeps nobody waiting */
     PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
 };
@@ -43,6 +48,8 @@ struct client {
     uint64_t ask_by; /* proven, a JOIN is due by then */
     bool more;   /* it may have said more than was taken in the last pass */
     bool asked;
+    uint64_t asked_ns; /* and its JOIN has its turn later; 0: it has had it */
+    uint64_t *turns;   /* of its user, in server */
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */
     bool said;  /* why its node has ended, in the log */
@@ -64,6 +71,7 @@ struct server {
     bool reached; /* other hosts reach one of these */
     struct client *clients[CLIENTS_MAX];
     int n_clients;
+    uint64_t join_paid_ns[JOIN_USERS]; /* of users by a hash: until when their JOINs are used up */
     bool draining, drained; /* told to; and its time is up */
     uint64_t drain_until;
 };

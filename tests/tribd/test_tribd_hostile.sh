@@ -68,6 +68,20 @@ judge_plans() {
     result $? "plans: tribd takes its time for them ($count were sent)"
 }
 
+# As many at once, then 20 a second; without turns 300 a second, and half of what the others sum.
+judge_joins() {
+    count=$(grep -c "job alone: 2 ranks" "$dir/one.log")
+    [ "$count" -le $((128 + 20 * (SECONDS - since + 1))) ]
+    result $? "joins: they have their turns ($count were let in)"
+}
+
+comes_in() { # while that goes on
+    TRIB_TRANSPORT=tcp start_steps late "one"
+    within 20 sums one late
+    result $? "$way: another job comes in meanwhile"
+    end_steps late "beside them"
+}
+
 TRIB_TRANSPORT=tcp start_steps beside "one"
 within 60 sums one beside
 quiet_rate=$(rate)
@@ -87,7 +101,10 @@ said_by one "rank 0 has freed plan 100, which there is none of"
 result $? "tribd ends a job that frees what is not its own"
 for way in joins messages; do
     service "one" attack "$way" env
+    since=$SECONDS
+    comes_in
     judge "$way"
+    [ "$way" != joins ] || judge_joins
 done
 # A pass over all plans may be kept; what grew without end, of 20000 messages of a kilobyte, is more.
 after=$(rss_KiB)
