@@ -12,6 +12,7 @@ libbase_la_SOURCES = \
 	base/log.c base/log.h \
 	base/meminfo.c base/meminfo.h \
 	base/memlock.c base/memlock.h \
+	base/pace.h \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/ring.h \

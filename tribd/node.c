@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pace.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "core/service_tree.h"
@@ -403,14 +404,7 @@ static struct node_announcement *take_announcement(struct node *n)
 /* A job has its plans at once, and then some each second: to make them takes the time of others. */
 static bool may_take(struct node *n)
 {
-    const uint64_t now = trib_now_ns();
-
-    if (now - n->plans_paid > (uint64_t)PLANS_AT_ONCE * PLAN_NS)
-        n->plans_paid = now - (uint64_t)PLANS_AT_ONCE * PLAN_NS;
-    if (now - n->plans_paid < PLAN_NS)
-        return false;
-    n->plans_paid += PLAN_NS;
-    return true;
+    return trib_pace_take(&n->plans_paid, trib_now_ns(), PLAN_NS, PLANS_AT_ONCE);
 }
 
 /* One: the lane counts them, and others have their turns. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/pace.h"
 #include "base/time.h"
 #include "tribd/server_parts.h"
 #include "tribd/systemd.h"
@@ -198,16 +199,6 @@ static uint64_t *turns_of(struct server *s, const struct client *c)
     return &s->join_paid_ns[trib_digest(user, strlen(user)) % JOIN_USERS];
 }
 
-static bool may_request(const struct client *c, uint64_t now_ns)
-{
-    if (now_ns - *c->turns > JOINS_AT_ONCE * join_ns)
-        *c->turns = now_ns - JOINS_AT_ONCE * join_ns;
-    if (now_ns - *c->turns < join_ns)
-        return false;
-    *c->turns += join_ns;
-    return true;
-}
-
 static void ask(struct server *s, struct client *c, const struct trib_control_join *join)
 {
     if (c->asked) {
@@ -238,7 +229,7 @@ static void let_in(struct server *s)
                 (!oldest || c->asked_ns < oldest->asked_ns))
                 oldest = c;
         }
-        if (oldest && may_request(oldest, now_ns)) {
+        if (oldest && trib_pace_take(oldest->turns, now_ns, join_ns, JOINS_AT_ONCE)) {
             oldest->asked_ns = 0;
             request(s, oldest);
         }
