@@ -15,6 +15,7 @@
 #include "build-config.h"
 #include "core/quorum.h"
 #include "core/served.h"
+#include "pipeline/keep.h"
 #include "pipeline/quorum.h"
 #include "tests/core/nodes.h"
 #include "tests/core/oracle.h"
@@ -57,6 +58,7 @@ struct job {
     int signal; /* of node 0; 0: none */
     uint64_t after; /* so many moves of it */
     bool strikes; /* the late rank ends node 0, when it has fed a part of a start */
+    int strike_step;
     uint64_t digest; /* out: of all results */
     int drain; /* starts with nothing to add, at the end */
     struct shared *shared;
@@ -235,7 +237,7 @@ static void one_step(struct user *u, int step, bool zero)
         WELL(u, trib_plan_start(u->last));
     for (int p = 0; p < PLANS; p++)
         if (j->kind[p].feed)
-            feed(u, p, j->strikes ? u->self->rank == j->late && step == STEPS / 2
+            feed(u, p, j->strikes ? u->self->rank == j->late && step == j->strike_step
                                   : late && !(bits & 64));
     if (bits & 256 && (bits >> 10 & 3) == (uint64_t)u->self->rank % 4)
         wait_for_last(u);
@@ -249,16 +251,21 @@ static void one_step(struct user *u, int step, bool zero)
         wait_for_last(u);
 }
 
+/* As parts of contributions. A rank that has left the service alone, in the last start, holds a
+ * part of each mean that it would finish itself: a third, of three ranks. */
 static void note_held(struct user *u)
 {
     const struct job *j = u->self->arg;
 
     for (int p = 0; p < PLANS; p++) {
-        const struct trib_served *s = u->plan[p]->served;
-        const float *held = s->now->run.residual;
-        ranks_assert(u->self, held || strcmp(j->quorum, "all") == 0);
-        for (size_t i = 0; held && i < j->kind[p].count; i++)
-            j->shared->held[u->self->rank][p][i] = (double)held[i];
+        struct trib_run *run = &u->plan[p]->served->now->run;
+        ranks_assert(u->self, run->residual || strcmp(j->quorum, "all") == 0);
+        trib_keep_scale(run, (float)j->nodes.ranks);
+        for (size_t i = 0; run->residual && i < j->kind[p].count; i++) {
+            const double held = (double)run->residual[i];
+            j->shared->held[u->self->rank][p][i] =
+                j->kind[p].op == TRIB_MEAN ? nearbyint(held) : held;
+        }
     }
 }
 
@@ -574,6 +581,26 @@ static void test_half_fed(void **state)
         }
         j.signal = SIGKILL;
         j.strikes = true;
+        j.strike_step = STEPS / 2;
+        missed += run(*state, &j);
+    }
+    assert_true(missed > 0);
+}
+
+/* As that, in the last start: the late rank alone does without the service. */
+static void test_last_mean(void **state)
+{
+    uint64_t missed = 0;
+
+    for (uint64_t n = 0; n < 6; n++) {
+        struct job j = job_of(n + 300, true);
+        for (int p = 0; p < PLANS; p++)
+            j.kind[p] = (struct kind){.codec = "none", .count = 17, .op = TRIB_MEAN,
+                                      .feed = TRIB_FEED_BACKWARD, .exact = true};
+        j.signal = SIGKILL;
+        j.strikes = true;
+        j.strike_step = STEPS - 1;
+        j.late = (int)n % j.nodes.ranks;
         missed += run(*state, &j);
     }
     assert_true(missed > 0);
@@ -593,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_text), cmocka_unit_test(test_refused),
         ON(test_same, "shm"), ON(test_late, "shm"), ON(test_rounded, "shm"),
         ON(test_patient, "shm"), ON(test_killed, "shm"), ON(test_half_fed, "shm"),
+        ON(test_last_mean, "shm"), ON(test_last_mean, "tcp"),
         ON(test_stopped, "shm"), ON(test_late, "tcp"), ON(test_rounded, "tcp"),
         ON(test_killed, "tcp"), ON(test_half_fed, "tcp"), ON(test_stopped, "tcp"),
 #if HAVE_UCX
