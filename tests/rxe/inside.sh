@@ -230,6 +230,7 @@ several() {
     local daemon kind pids=() kinds=("$@") good=0
 
     next_port
+    rm -f "$log.enough"
     head -c 32 /dev/urandom >"$log.key"
     chmod 600 "$log.key"
     TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key TRIBD_HTTP=127.0.0.1:$((port + 1)) \
