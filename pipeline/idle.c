@@ -13,6 +13,7 @@ enum {
     EVENTS = 16,
     PAUSES_PER_US = 25,      /* of trib_pause, about */
     EAGER = 64,              /* looks without a pause: an answer is often that near */
+    EAGER_NS = 8000,         /* and no longer than this: a look may be a system call */
     BUSY_PAUSES = 8,         /* before a yield, with more ranks than cores */
     LOOK_EVERY = 16,         /* yields between two looks at the clock */
     POLL_NS = 5000000,       /* between two looks at a transport that need not be polled */
@@ -317,22 +318,31 @@ bool trib_engine_look(struct trib_engine *e)
            (e->all_mapped ? SLEEP_AFTER_NS : (uint64_t)e->cfg->spin_us * 1000);
 }
 
+/* Can an answer be so near that the core is not to be given away? */
+static bool is_eager(struct trib_engine *e)
+{
+    if (e->oversubscribed)
+        return e->idle < BUSY_PAUSES;
+    if (e->all_mapped)
+        return e->idle < (uint32_t)e->cfg->spin_us * PAUSES_PER_US;
+    if (e->idle == 1)
+        e->idle_since = trib_now_ns();
+    return e->idle < EAGER && trib_now_ns() - e->idle_since < EAGER_NS;
+}
+
 /*
  * Spin while an answer can be near; then give the core to others, most of all with more
  * ranks than cores; true: it is time to sleep.
  */
 static bool idle(struct trib_engine *e)
 {
-    uint32_t spins = e->all_mapped ? (uint32_t)e->cfg->spin_us * PAUSES_PER_US : EAGER;
-
-    if (e->oversubscribed)
-        spins = BUSY_PAUSES;
-    if (++e->idle < spins) {
+    e->idle++;
+    if (!e->yields && is_eager(e)) {
         if (e->idle > EAGER)
             trib_pause();
         return false;
     }
-    if ((e->idle - spins) % LOOK_EVERY == 0) {
+    if (e->yields++ % LOOK_EVERY == 0) {
         if (e->aside)
             e->aside(e->aside_arg);
         if (trib_engine_look(e))
@@ -354,7 +364,7 @@ static void sleep_until_write(struct trib_engine *e)
 
 void trib_engine_awake(struct trib_engine *e)
 {
-    e->idle = 0;
+    e->idle = e->yields = 0;
     e->last_progress = 0;
 }
 
