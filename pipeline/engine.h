@@ -183,7 +183,7 @@ struct trib_engine {
     struct trib_error failure; /* its sentence, written once, before failed */
     uint32_t idle;          /* passes without progress */
     uint32_t yields;        /* of these, those that gave the core away */
-    uint64_t idle_since;    /* ns, where passes are bounded by it */
+    uint64_t idle_since;    /* ns, the first of them, over a network */
     uint64_t last_progress; /* ns; 0: not looked at since */
     uint64_t last_notice;   /* ns */
     uint64_t last_poll;
