@@ -10,6 +10,7 @@
 #include "perf/codec/codec.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
+#include "tools/start.h"
 
 /* --- one rank --- */
 
@@ -152,6 +153,8 @@ int main(int argc, char **argv)
 {
     struct perf_args args;
     char rank[16];
+    start_signals();
+    start_open_files(NULL);
     if (argc > 1 && strcmp(argv[1], "agg") == 0)
         return agg_main(argc, argv);
     if (argc > 1 && strcmp(argv[1], "put") == 0)

@@ -26,6 +26,8 @@ done
 for op in mean min max prod; do
     try "allreduce by $op" 0 "$op" allreduce -n 2 --check --op "$op" "${quick[@]}"
 done
+TRIB_TRANSPORT=none-such expect "a parent that ignores SIGCHLD hides no failure" 1 "none-such" \
+    env --ignore-signal=CHLD "$perf" allreduce -n 2 --sizes 4
 for memory in malloc register; do
     try "memory of $memory" 0 "memory $memory" allreduce -n 2 --check \
         --memory "$memory" "${quick[@]}"
