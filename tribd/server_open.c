@@ -202,7 +202,8 @@ static trib_status_t open_http(struct server *s, struct trib_error *err)
     if (st != TRIB_OK)
         return st;
     const struct trib_http_opts opts = {
-        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s};
+        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s,
+        .log = &s->log};
     return trib_http_start(&opts, err, &s->http);
 }
 
@@ -283,7 +284,7 @@ trib_status_t server_check(const struct settings *t, struct trib_error *err)
 
 static trib_status_t open_manage(struct server *s, struct trib_error *err)
 {
-    const struct manage_ops ops = {server_manage, s};
+    const struct manage_ops ops = {.act = server_manage, .arg = s, .log = &s->log};
 
     return s->settings.socket[0] ? manage_open(s->settings.socket, &ops, err, &s->manage)
                                  : TRIB_OK;
