@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libbase.la
 libtributary_all_la_LIBADD += libbase.la
 libbase_la_SOURCES = \
 	base/accept.c base/accept.h \
+	base/cgroup.c base/cgroup.h \
 	base/config.c base/config.def base/config.h \
 	base/cpu.c base/cpu.h \
 	base/digest.h \

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/library.h"
+#include "base/meminfo.h"
 #include "base/text.h"
 #include "topo/machine.h"
 #include "topo/rdma.h"
@@ -24,6 +25,7 @@
 #define MIB ((uint64_t)1 << 20)
 #define MEMLOCK_MIN (64 * MIB) /* slots of a few peers; below it, RDMA fails at once */
 #define SHM_MIN (256 * MIB)
+#define MEMORY_MIN (256 * MIB)
 #define INITIAL_PID_SPACE "pid:[4026531836]" /* a constant of Linux: not a container's */
 
 static void check_version(struct trib_doctor *d)
@@ -353,20 +355,39 @@ static void check_container(struct trib_doctor *d)
                         sign && own ? ", with a process name space of its own" : "");
 }
 
-/* "150000 100000": microseconds in each period; "max 100000": no limit. */
+static void check_memory(struct trib_doctor *d)
+{
+    const double gib = 1 << 30;
+    struct trib_meminfo m;
+
+    trib_meminfo_read(d->folder, &m);
+    if (m.group.limited)
+        trib_report_say(&d->report, m.group_left < MEMORY_MIN ? WARN : OK, "memory",
+                        m.group_left < MEMORY_MIN
+                            ? "raise the limit: docker --memory, Slurm --mem, MemoryMax= of "
+                              "systemd"
+                            : "",
+                        "the control group of this process may have %.1f GiB (%s), and has "
+                        "%.1f GiB left",
+                        (double)m.group.limit / gib, m.group.file, (double)m.group_left / gib);
+    if (m.known)
+        trib_report_say(&d->report, m.host < MEMORY_MIN ? WARN : OK, "memory",
+                        m.host < MEMORY_MIN ? "end what holds it" : "",
+                        "%.1f GiB of the host are free, with swap", (double)m.host / gib);
+}
+
 static void check_quota(struct trib_doctor *d)
 {
-    char text[64];
-    double quota, period;
+    struct trib_cgroup_cpu quota;
 
-    if (!trib_file_line(d->folder, "/sys/fs/cgroup/cpu.max", text, sizeof(text)) ||
-        sscanf(text, "%lf %lf", &quota, &period) != 2 || period <= 0)
+    trib_cgroup_read_cpu(d->folder, &quota);
+    if (quota.cpus <= 0)
         return;
     trib_report_say(&d->report, WARN, "cpu quota",
                     "give the container whole CPUs: --cpuset-cpus instead of --cpus",
-                    "%.2g CPUs in the mean: a rank that has used them up stands still, and "
-                    "all others wait for it",
-                    quota / period);
+                    "%.3g CPU%s in the mean (%s): a rank that has used them up stands still, "
+                    "and all others wait for it",
+                    quota.cpus, quota.cpus == 1 ? "" : "s", quota.file);
 }
 
 static void check_binding(struct trib_doctor *d)
@@ -405,7 +426,7 @@ void trib_doctor_host(struct trib_doctor *d)
 {
     static void (*const checks[])(struct trib_doctor * d) = {
         check_version,   check_rdma,  check_links, check_memlock, check_open_files, check_shm,
-        check_container, check_quota, check_binding, check_clock,
+        check_memory, check_container, check_quota, check_binding, check_clock,
     };
 
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)

@@ -88,6 +88,31 @@ static void say_no_descriptor(const char *what)
     run_say("%s: %s%s", what, strerror(errno), cure);
 }
 
+static void note_quota(void *arg, const trib_item_t *item)
+{
+    if (strcmp(item->name, "cpu quota") == 0)
+        *(double *)arg = strtod(item->value, NULL);
+}
+
+/* A quota of processor time makes ranks wait as too few cores do. */
+static void warn_shared_cores(int ranks)
+{
+    const char *ranks_end = ranks == 1 ? "" : "s";
+    double quota = 0;
+    cpu_set_t set;
+    int cores;
+
+    nth_core(0, &set, &cores);
+    (void)trib_list_each(TRIB_LIST_TOPOLOGY, note_quota, &quota);
+    if (quota > 0 && quota < cores && ranks > quota)
+        run_say("%d rank%s with a quota of %g CPU%s (the control group's): ranks wait for "
+                "each other",
+                ranks, ranks_end, quota, quota == 1 ? "" : "s");
+    else if (ranks > cores)
+        run_say("%d rank%s on %d core%s: ranks share cores", ranks, ranks_end, cores,
+                cores == 1 ? "" : "s");
+}
+
 /* Starting ----------------------------------------------------------------------------
  */
 
@@ -332,12 +357,7 @@ int run_start(struct run_job *job)
     int code = prepare(job);
 
     if (code == 0 && job->options->bind) {
-        cpu_set_t set;
-        int cores;
-        nth_core(0, &set, &cores);
-        if (job->options->ranks > cores)
-            run_say("%d ranks on %d cores: ranks share cores", job->options->ranks,
-                    cores);
+        warn_shared_cores(job->options->ranks);
     }
     for (int rank = 0; rank < job->options->ranks && code == 0; rank++)
         code = start_rank(job, rank);

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "boot/tcp_net.h"
 #include "core/comm.h"
+#include "topo/cpus.h"
 #include "tribd/server_parts.h"
 
 static trib_status_t parse_addresses(const struct settings *t,
@@ -209,8 +210,7 @@ static trib_status_t open_http(struct server *s, struct trib_error *err)
 
 static trib_status_t start_lanes(struct server *s, struct trib_error *err)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const int n = s->settings.threads ? (int)s->settings.threads : (int)(cores > 0 ? cores : 1);
+    const int n = s->settings.threads ? (int)s->settings.threads : trib_cpus_usable();
     trib_status_t st = TRIB_OK;
 
     s->lanes = calloc((size_t)n, sizeof(*s->lanes));
