@@ -101,9 +101,10 @@ static void check_port(void *arg, const struct trib_rdma_port *p)
     if (p->active_mtu)
         snprintf(mtu, sizeof(mtu), ", active MTU %d", p->active_mtu);
     trib_report_say(&d->report, active ? OK : WARN, "rdma", active ? "" : cure_of_state(p),
-                    "%s port %d: %s, %s%s%s, %s, %d GIDs%s", p->device, p->port,
+                    "%s port %d: %s, %s%s%s, %s, %d GID%s%s", p->device, p->port,
                     p->link_layer, p->state, p->physical[0] ? "/" : "", p->physical,
-                    p->rate[0] ? p->rate : "rate not known", p->gids, mtu);
+                    p->rate[0] ? p->rate : "rate not known", p->gids,
+                    p->gids == 1 ? "" : "s", mtu);
     if (p->port == 1)
         check_file(d, p);
     if (active && strcmp(p->link_layer, "Ethernet") == 0)
@@ -289,8 +290,9 @@ static void check_open_files(struct trib_doctor *d)
     if (limit < need)
         trib_report_say(&d->report, FAIL, "open files",
                         "raise it before the ranks start: ulimit -n 65536",
-                        "%llu files may be open, %d ranks may need %llu",
-                        (unsigned long long)limit, d->size, (unsigned long long)need);
+                        "%llu files may be open, %d rank%s may need %llu",
+                        (unsigned long long)limit, d->size, d->size == 1 ? "" : "s",
+                        (unsigned long long)need);
     else if (limit == UINT64_MAX)
         trib_report_say(&d->report, OK, "open files", "", "unlimited");
     else

@@ -262,9 +262,9 @@ static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
         return;
     char was[24], is[24];
     trib_log(&comm->log, TRIB_LOG_WARN, "core",
-             "%s: all ranks have %u slots of %s instead of %u of %s for each peer, which "
+             "%s: all ranks have %u slot%s of %s instead of %u of %s for each peer, which "
              "slows large vectors; %s",
-             rooms[near].why, w.window, trib_size_format(w.chunk, is), asked.window,
+             rooms[near].why, w.window, w.window == 1 ? "" : "s", trib_size_format(w.chunk, is), asked.window,
              trib_size_format(asked.chunk, was), rooms[near].cure);
 }
 

@@ -105,9 +105,9 @@ bool perf_memory_fits(const struct perf_args *args, FILE *err)
     if (free.bytes < 0 || need <= free.bytes)
         return true;
     fprintf(err,
-            "trib-perf: %d rank%s need %.1f GiB for vectors of %.1f GiB, and %s has "
+            "trib-perf: %d rank%s %.1f GiB for vectors of %.1f GiB, and %s has "
             "%.1f GiB of memory %s: choose smaller --sizes%s.\n",
-            ranks, ranks > 1 ? "s" : "", need / gib, (double)most / gib,
+            ranks, ranks > 1 ? "s need" : " needs", need / gib, (double)most / gib,
             free.of_group ? "the control group of this process" : "this host",
             free.bytes / gib, free.of_group ? "left" : "free",
             free.of_group ? ", or raise its limit (trib-info --memory shows it)" : "");

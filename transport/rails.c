@@ -308,7 +308,8 @@ static void rails_route(struct trib_transport *t, int peer, struct trib_route *o
     assert(peer >= 0 && peer < r->size);
     out->name = r->name;
     if (!p->n) {
-        snprintf(out->why, sizeof(out->why), "%d rails at this end", r->n);
+        snprintf(out->why, sizeof(out->why), "%d rail%s at this end", r->n,
+                 r->n == 1 ? "" : "s");
         return;
     }
     n = (size_t)snprintf(out->why, sizeof(out->why), "%d rail%s:", p->n,

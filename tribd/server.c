@@ -90,8 +90,8 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
     }
     node_watch(c->node, s->metrics, c->job);
     event(s, TRIB_SERVICE_COUNTS_ADMITTED);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u ranks, %u slots", c->join.job,
-             c->join.ranks, slots);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s", c->join.job,
+             c->join.ranks, c->join.ranks == 1 ? "" : "s", slots, slots == 1 ? "" : "s");
     if (trib_session_send(c->session, &m) != TRIB_OK)
         hang_up(s, c);
 }
@@ -434,7 +434,8 @@ static void take_client(struct server *s, int listener)
 
 static void begin_drain(struct server *s)
 {
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d jobs", s->n_clients);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d job%s", s->n_clients,
+             s->n_clients == 1 ? "" : "s");
     systemd_notify("STOPPING=1");
     s->draining = true;
     s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);

@@ -20,8 +20,8 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
                     j->name, j->codec, (unsigned long long)j->fell_back,
                     (unsigned long long)j->operations, why);
         if (j->wrong > 0)
-            fprintf(stderr, "trib-perf: job %s (%s): %llu elements are wrong.\n", j->name,
-                    j->codec, (unsigned long long)j->wrong);
+            fprintf(stderr, "trib-perf: job %s (%s): %llu element%s wrong.\n", j->name,
+                    j->codec, (unsigned long long)j->wrong, j->wrong == 1 ? " is" : "s are");
         said += j->failed || j->fell_back > 0 || j->wrong > 0;
     }
     return said;

@@ -255,8 +255,8 @@ void agg_crew_close(struct agg_crew *crew)
     while ((left = reap(crew)) > 0) {
         (void)look(crew, &left);
         if (left > 0 && perf_now() > until) {
-            fprintf(stderr, "trib-perf: %d workers did not end within %d s: killed.\n", left,
-                    GRACE_SECONDS);
+            fprintf(stderr, "trib-perf: %d worker%s did not end within %d s: killed.\n", left,
+                    left == 1 ? "" : "s", GRACE_SECONDS);
             signal_all(crew, SIGKILL);
             until += GRACE_SECONDS;
         }
