@@ -118,6 +118,7 @@ job=$$
 TRIB_RANK=0 TRIB_SIZE=2 TRIB_ROOT=localhost:$((20000 + job % 10000)) TRIB_BOOT_TIMEOUT_MS=20000 \
     "$perf" "${quick[@]}" >/dev/null 2>&1 </dev/null &
 taken=$!
+# shellcheck disable=SC2317 # called through within
 is_taken() { (exec 3<>"/dev/tcp/localhost/$((20000 + job % 10000))") 2>/dev/null; }
 within 20 is_taken
 slurm "$job" 1 "$perf" "${quick[@]}" >"$said" 2>&1 </dev/null
