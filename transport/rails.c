@@ -5,6 +5,7 @@
  */
 #include "transport/rails.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -355,7 +356,9 @@ static void rails_wait(struct trib_transport *t, int timeout_us)
     atomic_store_explicit(&r->slept, true, memory_order_relaxed);
     if (r->n_sleep && timeout_us > 0) {
         memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may be here */
-        (void)ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL);
+        /* What cannot be waited for together is waited for in turn. */
+        if (ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL) < 0 && errno != EINTR)
+            each = SLICE_US;
     } else if (timeout_us > 0) {
         each = timeout_us / r->n < SLICE_US ? timeout_us / r->n : SLICE_US;
     }
