@@ -2,11 +2,14 @@
 noinst_LTLIBRARIES += libbase.la
 libtributary_all_la_LIBADD += libbase.la
 libbase_la_SOURCES = \
+	base/accept.c base/accept.h \
+	base/cgroup.c base/cgroup.h \
 	base/config.c base/config.def base/config.h \
 	base/cpu.c base/cpu.h \
 	base/digest.h \
 	base/error.c base/error.h \
 	base/file.c base/file.h \
+	base/ini.c base/ini.h \
 	base/ledger.c base/ledger.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \

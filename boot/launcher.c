@@ -193,8 +193,10 @@ static trib_status_t complete_from(const struct trib_launcher *launcher,
         opts->rank = launch->rank;
     if (opts->size == 0)
         opts->size = launch->size;
-    if (!opts->root || !opts->root[0])
+    if (!opts->root || !opts->root[0]) {
         opts->root = opts->size > 1 ? launch->root : "";
+        opts->launcher = launcher->name;
+    }
     return TRIB_OK;
 }
 

@@ -273,14 +273,15 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              "algorithm  %s\n"
              "codec      %s\n"
              "feedback   %s\n"
-             "chunks     %" PRIu32 " rounds of %" PRIu32 ", up to %zu bytes each\n"
+             "chunks     %" PRIu32 " round%s of %" PRIu32 ", up to %zu bytes each\n"
              "threads    %d encode ahead\n"
              "memory     %s\n"
              "%s%s%s",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
              plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
              plan->codec ? r->feedback.text : "none",
-             trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
+             trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
+             r->n_chunks, r->piece * size,
              plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
              !r->zero_copy  ? "through slots"
              : plan->codec ? "sums are read where a service makes them"

@@ -331,11 +331,13 @@ static void look_for_deaths(struct shm *shm)
             peer_ended(shm, p);
         }
     }
-    if (n == 0 || poll(shm->pidfds, n, 0) <= 0)
-        return;
-    for (nfds_t i = 0; i < n; i++) {
-        if (shm->pidfds[i].revents)
-            peer_ended(shm, &shm->peers[shm->pidfd_peer[i]]);
+    /* Without memory, or above the limit of open files, the kernel refuses: ask /proc. */
+    const int found = n == 0 ? 0 : poll(shm->pidfds, n, 0);
+    for (nfds_t i = 0; i < n && found != 0; i++) {
+        struct shm_peer *p = &shm->peers[shm->pidfd_peer[i]];
+        if (found > 0 ? shm->pidfds[i].revents != 0
+                      : trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD)
+            peer_ended(shm, p);
     }
 }
 

@@ -24,6 +24,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/accept.h"
 #include "transport/net.h"
 #include "transport/region_table.h"
 #include "transport/transport.h"
@@ -146,6 +147,8 @@ struct ucx {
     int stop; /* eventfd: ends the manager */
     int door; /* epoll: what the manager waits for */
     struct trib_net_port listener;
+    struct trib_accept_pause pause; /* of the listener, the manager's */
+    bool resting; /* the listener is not in `door` */
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;

@@ -113,5 +113,24 @@ result $? "Slurm: four ranks"
 TRIB_BOOT_TIMEOUT_MS=6000 slurm_says 1 "rank 3 of 4 did not come" 3 \
     "$perf" "${quick[@]}"
 result $? "Slurm: a rank does not come"
+# Somebody has the port of the job: it is Slurm's, and no TRIB_ROOT of the user's.
+job=$$
+TRIB_RANK=0 TRIB_SIZE=2 TRIB_ROOT=localhost:$((20000 + job % 10000)) TRIB_BOOT_TIMEOUT_MS=20000 \
+    "$perf" "${quick[@]}" >/dev/null 2>&1 </dev/null &
+taken=$!
+# shellcheck disable=SC2317 # called through within
+is_taken() { (exec 3<>"/dev/tcp/localhost/$((20000 + job % 10000))") 2>/dev/null; }
+within 20 is_taken
+slurm "$job" 1 "$perf" "${quick[@]}" >"$said" 2>&1 </dev/null
+grep -qF "(chosen by what Slurm says; TRIB_ROOT is not set) is in use" "$said" &&
+    grep -qF "another by TRIB_ROOT=host:port" "$said"
+result $? "Slurm: a port in use is named as Slurm's"
+kill -KILL $taken
+for rank in 0 1; do
+    expect "Slurm: -n in rank $rank" 2 "so has a launcher (this is rank $rank by SLURM_PROCID" \
+        env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce -n 2 --sizes 4
+    expect "Slurm: a wrong argument in rank $rank" 2 "there is no option '--wrong'" \
+        env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce --wrong
+done
 
 finish
