@@ -426,6 +426,24 @@ static void check_guards(struct rank *r, const struct one *c, const struct call 
 
 /* Runs --------------------------------------------------------------------------------- */
 
+/* In place is said in one of three ways: no send buffer, the same pointer twice, or, as users of
+ * MPI and NCCL do, a pointer to this rank's block of the longer buffer. */
+static struct call say_in_place(const struct one *c, const struct call *k, int rank)
+{
+    const size_t mine = (size_t)rank * c->count * trib_dtype_size(c->oracle.dtype);
+    const int way = (int)(oracle_mix(c->number) % 3);
+    struct call said = *k;
+
+    if (!c->in_place || c->pair.coll == TRIB_BROADCAST || way == 0)
+        return said;
+    said.send = k->recv;
+    if (way == 2 && c->pair.coll == TRIB_ALLGATHER)
+        said.send += mine;
+    if (way == 2 && c->pair.coll == TRIB_REDUCE_SCATTER)
+        said.recv += mine;
+    return said;
+}
+
 static trib_status_t call_blocking(trib_comm_t *comm, const struct one *c,
                                    const struct call *k)
 {
@@ -482,8 +500,9 @@ static void run_case(struct rank *r, uint64_t number, uint64_t slot)
     decode(r->job, number, &c);
     c.in_place |= c.blocking && c.pair.coll == TRIB_BROADCAST;
     prepare(r, &c, &k);
-    trib_status_t st = c.blocking ? call_blocking(r->self->comm, &c, &k)
-                                  : call_plan(r, &c, &k);
+    const struct call said = say_in_place(&c, &k, r->self->rank);
+    trib_status_t st = c.blocking ? call_blocking(r->self->comm, &c, &said)
+                                  : call_plan(r, &c, &said);
     if (st == TRIB_ERR_UNSUPPORTED && strcmp(c.pair.algorithm, "auto") != 0) {
         r->refused++;
         return;
