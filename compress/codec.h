@@ -141,6 +141,7 @@ void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 struct trib_encode {
     const float *x; /* n elements, any alignment of 4 */
     size_t n; /* 0 is allowed */
+    size_t total; /* elements of the whole vector, of which k=N selects; 0: it is x alone */
     enum trib_encode_mode mode;
     struct trib_encode_key key;
     void *scratch; /* trib_codec_scratch(n) bytes */

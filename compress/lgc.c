@@ -29,7 +29,7 @@ static const struct trib_lgc *const_lgc_of(const struct trib_model *m)
 
 size_t trib_lgc_kept(const struct trib_codec *c, size_t n)
 {
-    return trib_selection_k(c, n);
+    return trib_selection_part(c, n);
 }
 
 size_t trib_lgc_latent(const struct trib_codec *c, size_t n)

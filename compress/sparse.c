@@ -102,7 +102,7 @@ static void prefer_drawn(struct job *j)
 {
     const struct trib_strata strata = trib_strata_of(j->c, &j->s);
     const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
-    if (j->m > strata.k ||
+    if (strata.k == 0 || j->m > strata.k ||
         with > j->m * sizeof(float) + trib_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
         !all_drawn(j, &strata))
         return;
@@ -122,7 +122,7 @@ static void choose(struct job *j)
         j->m = j->c->kernels->select_at_least(j->x, j->s.n, 1, j->s.positions);
     else
         j->m = select->choose(j->c, &j->s);
-    j->drawn = !j->exact && select->drawn;
+    j->drawn = !j->exact && select->drawn && j->m;
     if (j->exact && select->drawn)
         prefer_drawn(j);
     j->count = j->m ? (j->m - 1) * j->unit +
@@ -263,7 +263,8 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
     struct job j = {.c = c,
                     .q = exact ? &trib_quantise_f32 : c->stages.quantise,
                     .x = residual ? residual : in->x,
-                    .s = {.x = in->x, .residual = residual, .n = n, .key = &in->key},
+                    .s = {.x = in->x, .residual = residual, .n = n, .total = in->total,
+                          .key = &in->key},
                     .exact = exact};
     if (n == 0)
         return 0;

@@ -44,6 +44,7 @@ compress_tests = \
 	tests/compress/test_thc_table \
 	tests/compress/test_threshold \
 	tests/compress/test_topk \
+	tests/compress/test_whole_k \
 	tests/compress/test_variable
 check_PROGRAMS += $(compress_tests) tests/compress/bench_gemm
 TESTS += $(compress_tests) tests/compress/test_neon.sh

@@ -24,6 +24,7 @@ core_tests = \
 	tests/core/test_service_tree \
 	tests/core/test_split \
 	tests/core/test_threads \
+	tests/core/test_whole_k \
 	tests/core/test_window
 check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
@@ -57,6 +58,7 @@ tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_near_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_placed_LDADD = $(core_tests_link)
+tests_core_test_whole_k_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
 tests_core_test_quorum_SOURCES = tests/core/nodes.h tests/core/test_quorum.c
 tests_core_test_quorum_LDADD = $(core_tests_link)
