@@ -177,8 +177,8 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
  *
  * p = x + residual; m = C(p); residual = p - decode(m); adacomp's choice looks at x, too.
  * In CONTRIBUTION mode only; conserves sum(m) + residual = sum(x) to rounding. What was
- * sent and leaves a residual of NaN or Inf leaves 0, so that one bad gradient does not
- * stay for ever.
+ * sent and leaves a residual of NaN or Inf leaves 0, and with it all NaN and Inf of x that a
+ * selection has left out, so that one bad gradient does not stay.
  *
  * residual n elements, updated
  */

@@ -19,6 +19,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "compress/gaps.h"
@@ -189,23 +190,27 @@ static void gather(const struct job *j, float *values)
     }
 }
 
-/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing
- * stays. */
+/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing stays: once
+ * the receivers see that a block has NaN or Inf, those that were not selected are dropped, too. */
 static void subtract(const struct job *j, const float *sent)
 {
+    bool finite = true;
+
     for (size_t i = 0; j->unit == 1 && i < j->m; i++) {
         float *x = j->s.residual + j->s.positions[i];
-        const float left = *x - sent[i];
-        *x = isfinite(left) ? left : 0.0f;
+        *x -= sent[i];
+        finite &= isfinite(*x) != 0;
     }
     for (size_t i = 0; j->unit > 1 && i < j->m; i++) {
         const size_t length = unit_length(j->s.positions[i], j->s.n, j->unit);
         float *x = j->s.residual + j->s.positions[i] * j->unit;
         for (size_t k = 0; k < length; k++) {
-            const float left = x[k] - *sent++;
-            x[k] = isfinite(left) ? left : 0.0f;
+            x[k] -= *sent++;
+            finite &= isfinite(x[k]) != 0;
         }
     }
+    if (!finite)
+        j->c->kernels->drop_not_finite(j->s.residual, j->s.n);
 }
 
 static void quantise(const struct job *j, const float *x, size_t n, uint8_t *dst)

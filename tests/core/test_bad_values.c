@@ -14,6 +14,7 @@
 #include "tests/harness/ranks.h"
 
 enum { COUNT = 2304, CHUNK = 3072 /* bytes */, RANKS = 3, A_CHUNK = 0 /* as a span */ };
+#define EVERYWHERE SIZE_MAX
 
 enum claim {
     AS_IT_IS,  /* there, and nothing else */
@@ -127,7 +128,7 @@ static float number(uint32_t a, uint32_t b)
     return (float)(int32_t)h * 0x1p-31f;
 }
 
-/* One start; element `at` of one rank is `bad`, if that is not 0. */
+/* One start; element `at` of one rank is `bad`, if that is not 0; EVERYWHERE: all of them. */
 static void start(struct job *j, int rank, size_t at, float bad)
 {
     float theirs[COUNT];
@@ -136,7 +137,8 @@ static void start(struct job *j, int rank, size_t at, float bad)
     for (size_t i = 0; i < COUNT; i++)
         j->x[i] = number(j->step + 1000u * (uint32_t)j->self->rank, (uint32_t)i);
     if (bad != 0 && rank == j->self->rank)
-        j->x[at] = bad;
+        for (size_t i = 0; i < COUNT; i++)
+            j->x[i] = i == at || at == EVERYWHERE ? bad : j->x[i];
     ranks_ok(j->self, trib_plan_start(j->plan));
     ranks_ok(j->self, trib_plan_wait(j->plan));
     memcpy(theirs, j->y, sizeof(theirs));
@@ -191,29 +193,48 @@ static bool as_claimed(const struct job *j, size_t at, float bad)
     return all == 0;
 }
 
+/* The next starts know nothing of it. */
+static void clean(struct job *j)
+{
+    for (int i = 0; i < 2; i++) {
+        start(j, 0, 0, 0);
+        if (not_finite(j->y, COUNT))
+            ranks_die(j->self, "%s, %s: in start %d behind a bad one %zu are not finite",
+                      j->scene->row->codec, j->scene->algorithm, i + 1,
+                      not_finite(j->y, COUNT));
+    }
+}
+
 static void one(struct job *j, int rank, size_t at, float bad)
 {
     const bool drawn = j->scene->row->claim == DRAWN;
-    const char *codec = j->scene->row->codec, *algorithm = j->scene->algorithm;
-    bool seen = false;
 
     start(j, rank, at, bad);
-    seen = not_finite(j->y, COUNT);
+    bool seen = not_finite(j->y, COUNT);
     if (!as_claimed(j, at, bad))
-        ranks_die(j->self, "%s, %s: %g at %zu of rank %d: %zu are not finite, there is %g", codec,
-                  algorithm, (double)bad, at, rank, not_finite(j->y, COUNT), (double)j->y[at]);
+        ranks_die(j->self, "%s, %s: %g at %zu of rank %d: %zu are not finite, there is %g",
+                  j->scene->row->codec, j->scene->algorithm, (double)bad, at, rank,
+                  not_finite(j->y, COUNT), (double)j->y[at]);
     for (int i = 0; drawn && !seen && i < 2000; i++) {
         start(j, 0, 0, 0);
         seen = not_finite(j->y, COUNT);
         ranks_assert(j->self, as_claimed(j, at, bad));
     }
     ranks_assert(j->self, !drawn || seen);
-    for (int i = 0; i < 2; i++) {
-        start(j, 0, 0, 0);
-        if (not_finite(j->y, COUNT))
-            ranks_die(j->self, "%s, %s: after %g at %zu of rank %d %zu are not finite", codec,
-                      algorithm, (double)bad, at, rank, not_finite(j->y, COUNT));
-    }
+    clean(j);
+}
+
+/* All of a gradient is bad: it is seen in every chunk, and in one start. */
+static void all(struct job *j, int rank, float bad)
+{
+    const size_t piece = j->plan->run.desc.piece;
+
+    start(j, rank, EVERYWHERE, bad);
+    for (size_t i = 0; i < COUNT && j->scene->row->claim != VOTE; i += piece)
+        if (!not_finite(j->y + i, smaller(piece, COUNT - i)))
+            ranks_die(j->self, "%s, %s: all of rank %d is %g, and the chunk at %zu is finite",
+                      j->scene->row->codec, j->scene->algorithm, rank, (double)bad, i);
+    clean(j);
 }
 
 static int run_scene(struct ranks_self *self)
@@ -237,6 +258,8 @@ static int run_scene(struct ranks_self *self)
     for (int rank = 0; rank < self->size; rank++)
         for (int b = 0; b < 3; b++)
             one(j, rank, (size_t)(j->step * 997 + 5) % COUNT, bad[b]);
+    for (int rank = 0; rank < self->size; rank++)
+        all(j, rank, bad[rank % 3]);
     ranks_ok(self, trib_plan_free(j->plan));
     free(j);
     return 0;
@@ -246,10 +269,9 @@ static int failures;
 
 static void run(const struct row *r, const char *algorithm, int size)
 {
-    struct scene s = {r, algorithm, failures % 2 ? TRIB_MEAN : TRIB_SUM};
+    struct scene s = {r, algorithm, (r - rows) % 2 ? TRIB_MEAN : TRIB_SUM};
     struct ranks_job job = {.size = size, .fn = run_scene, .arg = &s, .seconds = 60};
 
-    s.op = (r - rows) % 2 ? TRIB_MEAN : TRIB_SUM;
     failures += ranks_run(&job) != 0;
 }
 
