@@ -40,6 +40,8 @@ core_tests_link = libranks.la $(LDADD)
 
 tests_core_test_channel_SOURCES = tests/core/matrix_codecs.h tests/core/nodes.h \
 	tests/core/test_channel.c
+tests_core_test_bad_values_SOURCES = tests/core/test_bad_values.c \
+	tests/harness/daemon.c tests/harness/daemon.h
 tests_core_test_bad_values_LDADD = $(core_tests_link)
 tests_core_test_channel_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)

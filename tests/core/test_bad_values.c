@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A gradient that is NaN or Inf somewhere: what becomes of it by each codec is what the table of
- * docs/codecs.md says, on all ranks, whichever rank has it and whatever the algorithm; and the
- * next start knows nothing of it.
+ * docs/codecs.md says, on all ranks, whichever rank has it, whatever the algorithm, and where a
+ * tribd sums; and the next start knows nothing of it.
  */
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "core/comm.h"
+#include "core/service.h"
+#include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 
 enum { COUNT = 2304, CHUNK = 3072 /* bytes */, RANKS = 3, A_CHUNK = 0 /* as a span */ };
@@ -107,7 +110,7 @@ enum { ALGORITHMS = 6 };
 
 struct scene {
     const struct row *row;
-    const char *algorithm;
+    const char *algorithm; /* NULL: a tribd sums */
     trib_op_t op;
 };
 
@@ -118,6 +121,11 @@ struct job {
     uint32_t step;
     float x[COUNT], y[COUNT];
 };
+
+static const char *way(const struct job *j)
+{
+    return j->scene->algorithm ? j->scene->algorithm : "tribd";
+}
 
 static float number(uint32_t a, uint32_t b)
 {
@@ -146,7 +154,7 @@ static void start(struct job *j, int rank, size_t at, float bad)
     for (size_t i = 0; i < COUNT; i++)
         if (!(isnan(theirs[i]) ? isnan(j->y[i]) : theirs[i] == j->y[i]))
             ranks_die(j->self, "%s, %s: ranks 0 and %d differ at %zu: %g, %g",
-                      j->scene->row->codec, j->scene->algorithm, j->self->rank, i,
+                      j->scene->row->codec, way(j), j->self->rank, i,
                       (double)theirs[i], (double)j->y[i]);
 }
 
@@ -169,10 +177,18 @@ static bool same_kind(float got, float bad)
     return isnan(bad) ? isnan(got) : got == bad;
 }
 
+/* Elements of a chunk. */
+static size_t piece_of(const struct job *j)
+{
+    const trib_plan_t *p = j->plan;
+
+    return (p->served ? trib_served_plan(p->served) : p)->run.desc.piece;
+}
+
 static bool as_claimed(const struct job *j, size_t at, float bad)
 {
     const struct row *r = j->scene->row;
-    const size_t piece = j->plan->run.desc.piece, chunk = at / piece * piece;
+    const size_t piece = piece_of(j), chunk = at / piece * piece;
     const size_t span = r->span == A_CHUNK || r->span > piece ? piece : r->span;
     const size_t first = chunk + (at - chunk) / span * span;
     const size_t end = smaller(first + span, smaller(chunk + piece, COUNT));
@@ -200,7 +216,7 @@ static void clean(struct job *j)
         start(j, 0, 0, 0);
         if (not_finite(j->y, COUNT))
             ranks_die(j->self, "%s, %s: in start %d behind a bad one %zu are not finite",
-                      j->scene->row->codec, j->scene->algorithm, i + 1,
+                      j->scene->row->codec, way(j), i + 1,
                       not_finite(j->y, COUNT));
     }
 }
@@ -213,7 +229,7 @@ static void one(struct job *j, int rank, size_t at, float bad)
     bool seen = not_finite(j->y, COUNT);
     if (!as_claimed(j, at, bad))
         ranks_die(j->self, "%s, %s: %g at %zu of rank %d: %zu are not finite, there is %g",
-                  j->scene->row->codec, j->scene->algorithm, (double)bad, at, rank,
+                  j->scene->row->codec, way(j), (double)bad, at, rank,
                   not_finite(j->y, COUNT), (double)j->y[at]);
     for (int i = 0; drawn && !seen && i < 2000; i++) {
         start(j, 0, 0, 0);
@@ -227,13 +243,13 @@ static void one(struct job *j, int rank, size_t at, float bad)
 /* All of a gradient is bad: it is seen in every chunk, and in one start. */
 static void all(struct job *j, int rank, float bad)
 {
-    const size_t piece = j->plan->run.desc.piece;
+    const size_t piece = piece_of(j);
 
     start(j, rank, EVERYWHERE, bad);
     for (size_t i = 0; i < COUNT && j->scene->row->claim != VOTE; i += piece)
         if (!not_finite(j->y + i, smaller(piece, COUNT - i)))
             ranks_die(j->self, "%s, %s: all of rank %d is %g, and the chunk at %zu is finite",
-                      j->scene->row->codec, j->scene->algorithm, rank, (double)bad, i);
+                      j->scene->row->codec, way(j), rank, (double)bad, i);
     clean(j);
 }
 
@@ -253,6 +269,8 @@ static int run_scene(struct ranks_self *self)
     d.algorithm = j->scene->algorithm;
     d.chunk = CHUNK;
     ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &j->plan));
+    ranks_assert(self, j->scene->algorithm || j->plan->served ||
+                           strcmp(j->scene->row->codec, "none") == 0);
     for (uint32_t i = 0; i < j->scene->row->warm; i++)
         start(j, 0, 0, 0);
     for (int rank = 0; rank < self->size; rank++)
@@ -267,10 +285,11 @@ static int run_scene(struct ranks_self *self)
 
 static int failures;
 
-static void run(const struct row *r, const char *algorithm, int size)
+static void run(const struct row *r, const char *algorithm, const char *config)
 {
     struct scene s = {r, algorithm, (r - rows) % 2 ? TRIB_MEAN : TRIB_SUM};
-    struct ranks_job job = {.size = size, .fn = run_scene, .arg = &s, .seconds = 60};
+    struct ranks_job job = {
+        .size = RANKS, .fn = run_scene, .arg = &s, .config = config, .seconds = 60};
 
     failures += ranks_run(&job) != 0;
 }
@@ -280,14 +299,60 @@ static void test_codecs(void **state)
     (void)state;
     for (int r = 0; r < ROWS; r++)
         for (int a = 0; a < ALGORITHMS; a++)
-            run(&rows[r], algorithms[a], RANKS);
+            run(&rows[r], algorithms[a], NULL);
+    assert_int_equal(failures, 0);
+}
+
+/* No row of the table of codecs is missed. */
+static void test_every_codec(void **state)
+{
+    const struct trib_codec_row_info *all;
+    const size_t n = trib_codec_rows(&all);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = strlen(all[i].name);
+        bool found = false;
+        for (int r = 0; r < ROWS; r++)
+            found |= strncmp(rows[r].codec, all[i].name, length) == 0 &&
+                     (rows[r].codec[length] == ':' || rows[r].codec[length] == 0);
+        if (!found)
+            fail_msg("no row with codec %s", all[i].name);
+    }
+}
+
+static void test_tribd(void **state)
+{
+    struct daemon_process d = {.threads = 1};
+    const double end = ranks_seconds() + 30;
+    char config[80];
+    int status;
+
+    (void)state;
+    assert_true(daemon_folder(d.folder));
+    assert_true(daemon_start(&d));
+    while (!daemon_up(&d)) {
+        assert_true(ranks_seconds() < end);
+        usleep(10000);
+    }
+    snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
+    for (int r = 0; r < ROWS; r++)
+        run(&rows[r], NULL, config);
+    if (failures)
+        daemon_show(&d);
+    daemon_signal(&d, SIGTERM);
+    while (!daemon_ended(&d, &status))
+        usleep(10000);
+    daemon_remove(d.folder);
     assert_int_equal(failures, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_codec),
         cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_tribd),
     };
 
     tribtest_deadline(600);
