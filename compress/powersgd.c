@@ -33,10 +33,6 @@
 
 enum { PIECE = 1 << 20 }; /* elements: a matrix of 1024 x 1024 */
 
-/* How large elements of Q are. Their size does not count, and P = M Q must fit into float32: so
- * small that sums of a row of FLT_MAX by all ranks do, so large that M of 2^-120 leaves something. */
-#define SPAN 0x1p-16f
-
 struct powersgd {
     struct trib_model base;
     float *q; /* of each chunk, per_chunk floats */
@@ -120,6 +116,10 @@ static float *q_of(struct powersgd *p, const struct trib_model_chunk *c)
 {
     return p->q + c->first / p->base.opts.piece * p->per_chunk;
 }
+
+/* How large elements of Q are. Their size does not count, and P = M Q must fit into float32: so
+ * small that sums of a row of FLT_MAX by all ranks do, so large that M of 2^-120 leaves something. */
+#define SPAN 0x1p-16f
 
 /* N(0, SPAN), nearly: the sum of four uniform numbers, which has the same bits everywhere. */
 static void draw_column(struct powersgd *p, const struct shape *s, size_t first, size_t column,
