@@ -174,7 +174,7 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
     char path[64];
     struct stat st;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, id->fd);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(pid), id->fd);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 && (errno == ENOENT || errno == ESRCH))
         return trib_fail(err, TRIB_ERR_PEER_LOST,

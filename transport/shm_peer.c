@@ -229,7 +229,7 @@ static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *he
 
     if (fd >= 0)
         return fd;
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->who.pid,
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(p->who.pid),
              (int)atomic_load(&header->pipe));
     /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is gone. */
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -327,7 +327,7 @@ static void look_for_deaths(struct shm *shm)
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];
-        } else if (!p->same_process && trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD) {
+        } else if (!p->same_process && trib_process_watch_dead(&p->watch)) {
             peer_ended(shm, p);
         }
     }

@@ -185,6 +185,13 @@ TRIB_API trib_status_t trib_local_create(int ranks, trib_local_t **local_out);
 TRIB_API const char *trib_local_root(const trib_local_t *local);
 /** trib_local_set_pid - name the process that is to become `rank`, so that its death before trib_init is seen. */
 TRIB_API void trib_local_set_pid(trib_local_t *local, int rank, int pid);
+/**
+ * trib_local_inherit - in a forked child, before exec: the rank inherits the meeting place.
+ *
+ * Without it a rank opens the place through /proc, which namespaces of users or processes bar
+ * (containers without root). Safe between fork and exec.
+ */
+TRIB_API void trib_local_inherit(trib_local_t *local);
 /** trib_local_destroy - free it once no rank is in trib_init any more; NULL is allowed. */
 TRIB_API void trib_local_destroy(trib_local_t *local);
 
