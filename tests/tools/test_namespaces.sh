@@ -45,6 +45,37 @@ expect "there, shared memory serves" 0 "3 ranks, tributary" env TRIB_TRANSPORT=s
     unshare -p -f "$run" -n 3 -- "$perf" "${quick[@]}"
 before=()
 
+# Over shared memory, whose descriptors the ranks then hand to each other.
+lose() { # NAME, SIGNAL, words that rank 0 says of rank 1
+    TRIB_TRANSPORT=shm TRIB_STOP_TIMEOUT_MS=2000 timeout $((90 * slow)) "${nobody[@]}" \
+        "$run" -n 2 -- unshare -U -r sh -c 'echo $$ >"$0.$TRIB_RANK"; exec "$@"' "$dir/pids/of" \
+        "$perf" allreduce --sizes 8 --iters 1000000000 >"$said" 2>&1 &
+    local job=$!
+    within 30 grep -q algbw "$said"
+    kill "-$2" "$(cat "$dir/pids/of.1")"
+    within 20 grep -q "$3" "$said"
+    result $? "$1"
+    kill $job 2>/dev/null
+    wait $job
+}
+
+mkdir -m 777 "$dir/pids"
+if "${nobody[@]}" unshare -U -r true >"$said" 2>&1; then
+    for memory in alloc register malloc; do
+        expect "shared memory between user namespaces, $memory" 0 "3 ranks, tributary" \
+            env TRIB_TRANSPORT=shm "${nobody[@]}" "$run" -n 3 -- unshare -U -r "$perf" \
+            "${quick[@]}" --memory $memory
+        [ "$(grep -cE 'iB .* 0$|B .* 0$' "$said")" -ge 3 ]
+        result $? "shared memory between user namespaces, $memory: sums are right"
+    done
+    expect "auto takes it, too" 0 "is reached by shm" env TRIB_LOG=debug "${nobody[@]}" \
+        "$run" -n 2 -- unshare -U -r "$perf" "${quick[@]}"
+    rm -f "$dir"/pids/*
+    lose "there a rank that is killed is lost" KILL "has died"
+    rm -f "$dir"/pids/*
+    lose "there a rank that is stopped is lost" STOP "has been stopped for"
+fi
+
 # A program in between closes what it does not know.
 expect "a rank that cannot find the meeting place is told of --root" any \
     "trib-run --root HOST:PORT" "${nobody[@]}" "$run" -n 2 -- unshare -U -r bash -c \
