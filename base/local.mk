@@ -9,6 +9,7 @@ libbase_la_SOURCES = \
 	base/digest.h \
 	base/error.c base/error.h \
 	base/file.c base/file.h \
+	base/freezer.c base/freezer.h \
 	base/ini.c base/ini.h \
 	base/ledger.c base/ledger.h \
 	base/library.c base/library.h \

@@ -218,6 +218,7 @@ become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing
     if (job->options->bind)
         bind_rank(rank);
     set_environment(job, rank);
+    trib_local_inherit(job->local);
     if (plumbing->in >= 0)
         dup2(plumbing->in, STDIN_FILENO);
     dup2(plumbing->out[0], STDOUT_FILENO);

@@ -9,6 +9,7 @@ base_tests = \
 	tests/base/test_log \
 	tests/base/test_meminfo \
 	tests/base/test_pool \
+	tests/base/test_process \
 	tests/base/test_ring \
 	tests/base/test_rng \
 	tests/base/test_status \

@@ -77,6 +77,50 @@ if ! missing mpirun.openmpi "${names[@]/#/Open MPI: }"; then
 fi
 missing mpiexec.hydra "${names[@]/#/MPICH: }" || starts "MPICH" "${mpich[@]}"
 
+# Beside MPI: one socket, or one library, to the launcher for both.
+if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+    no_mpi="a program of mpicc does not load a library that is built for a sanitizer"
+fi
+
+# SOURCE, PROGRAM, MPI: by the library as it lies in the folder of the build
+compile_mpi() {
+    "mpicc.$3" "$1" -I"$source/include" -L"$build/.libs" -ltributary \
+        "-Wl,-rpath,$build/.libs" -o "$2" >"$said" 2>&1
+}
+
+# NAME, MPI, command of the launcher
+beside_mpi() {
+    local name=$1 mpi=$2 order
+    shift 2
+    compile_mpi "$source/tests/boot/mpi_order.c" "$dir/order.$mpi" "$mpi"
+    result $? "$name: a program of both compiles"
+    for order in tsT tsTtsT tmsbTM tmsbMT mtsbTM mtsbMT tsTmbM; do
+        expect "$name: in the order $order" 0 "all done" "$@" -n 3 "$dir/order.$mpi" $order
+        grep -q "sum 6" "$said" && ! grep -qi "improperly\|bad termination" "$said"
+        result $? "$name: in the order $order the sum is right, and nobody complains"
+    done
+    compile_mpi "$source/examples/mpi_root.c" "$dir/root.$mpi" "$mpi" &&
+        expect "$name: the example that passes its root by MPI_Bcast" 0 \
+            "3 ranks, sum of ranks 3" "$@" -n 3 "$dir/root.$mpi"
+}
+
+source=${abs_top_srcdir:-.}
+build=$(cd "$build" && pwd)
+for mpi in openmpi mpich; do
+    [ $mpi = openmpi ] && launcher=("${openmpi[@]}") || launcher=("${mpich[@]}")
+    if [ -n "${no_mpi:-}" ]; then
+        skip "beside $mpi" "$no_mpi"
+    elif ! missing "${launcher[0]}" "beside $mpi" && ! missing "mpicc.$mpi" "beside $mpi" &&
+        { [ $mpi = mpich ] || ! "$build/tools/trib-info" --boots | grep -q "PMIx.*not in"; }; then
+        beside_mpi "beside $mpi" $mpi "${launcher[@]}"
+    fi
+done
+if [ -x "$dir/order.mpich" ]; then
+    expect "after MPI_Finalize of MPICH, a sentence and no SIGPIPE" any \
+        "call trib_init before that, or pass the text of trib_root_create" \
+        "${mpich[@]}" -n 2 "$dir/order.mpich" mMts
+fi
+
 # Slurm, as far as its variables go.
 slurm() { # JOB, RANKS THAT COME, command
     local job=$1 ranks=$2 rank jobs=() code=0
