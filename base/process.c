@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -28,7 +29,7 @@ static int open_stat(int pid)
     char path[32];
 
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return trib_fd_keep(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 /*
@@ -74,7 +75,9 @@ static uint64_t name_space(void)
 static uint64_t boot_id(void)
 {
     char text[64] = "", digits[17];
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), n = 0;
+    int fd =
+            trib_fd_keep(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)),
+        n = 0;
 
     if (fd < 0)
         return 0;
@@ -131,7 +134,7 @@ trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
                                       struct trib_error *err)
 {
     watch->who = *who;
-    watch->pidfd = (int)syscall(SYS_pidfd_open, who->pid, 0);
+    watch->pidfd = trib_fd_keep((int)syscall(SYS_pidfd_open, who->pid, 0));
     watch->stat_fd = open_stat(who->pid);
     int error = errno;
     bool gone = watch->stat_fd < 0 ? error == ENOENT || error == ESRCH

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "boot/tcp_job.h"
@@ -126,7 +127,8 @@ static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
 static void accept_all(struct trib_tcp_server *s, int listener)
 {
     for (;;) {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd =
+            trib_fd_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0 && (errno == EMFILE || errno == ENFILE))
             trib_tcp_fail_all(
                 s, TRIB_ERR_SYSTEM,

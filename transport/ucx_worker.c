@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/ucx.h"
@@ -129,6 +130,7 @@ trib_status_t trib_ucx_worker_make(struct ucx *u)
                          "ucx: %s; install UCX's libraries (Debian: libucx0)", why);
     u->api.ucp_get_version(&major, &minor, &patch);
     u->release = major << 16 | minor;
+    trib_fd_guard(); /* UCX opens sockets now and whenever a peer connects */
     /* Signals are for the program's own threads, not for UCX's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -12,6 +12,7 @@
 #include <tributary.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
@@ -89,7 +90,7 @@ static int open_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return trib_fd_keep(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
 /* In the journal it is an error, as what the log says is. */

@@ -179,7 +179,12 @@ TRIB_API trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats);
  */
 typedef struct trib_local trib_local_t;
 
-/** trib_local_create - a meeting place for `ranks` ranks on this host. */
+/**
+ * trib_local_create - a meeting place for `ranks` ranks on this host.
+ *
+ * errors   trib_last_error(NULL) has the sentence: TRIB_ERR_INVALID,
+ * TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM (open files, ulimit -f, memfd_create)
+ */
 TRIB_API trib_status_t trib_local_create(int ranks, trib_local_t **local_out);
 /** trib_local_root - its text for trib_opts_t.root or TRIB_ROOT; valid until destroyed. */
 TRIB_API const char *trib_local_root(const trib_local_t *local);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 core_tests = \
 	tests/core/test_channel \
+	tests/core/test_closed \
 	tests/core/test_doctor \
 	tests/core/test_ef21 \
 	tests/core/test_errors \
@@ -39,6 +40,7 @@ core_tests_link = libranks.la $(LDADD)
 tests_core_test_channel_SOURCES = tests/core/matrix_codecs.h tests/core/nodes.h \
 	tests/core/test_channel.c
 tests_core_test_channel_LDADD = $(core_tests_link)
+tests_core_test_closed_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c
 tests_core_test_ef21_LDADD = $(core_tests_link)
