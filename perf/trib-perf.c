@@ -10,6 +10,7 @@
 #include "perf/codec/codec.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
+#include "tools/tool.h"
 
 /* --- one rank --- */
 
@@ -148,16 +149,10 @@ static FILE *argument_errors(void)
     return other ? fopen("/dev/null", "w") : stderr;
 }
 
-int main(int argc, char **argv)
+static int collective_main(int argc, char **argv)
 {
     struct perf_args args;
     char rank[16];
-    if (argc > 1 && strcmp(argv[1], "agg") == 0)
-        return agg_main(argc, argv);
-    if (argc > 1 && strcmp(argv[1], "put") == 0)
-        return put_main(argc, argv);
-    if (argc > 1 && strcmp(argv[1], "codec") == 0)
-        return codec_main(argc, argv);
     FILE *err = argument_errors();
     int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
     if (code < 0 && args.ranks > 0 && perf_setting("TRIB_RANK", rank, sizeof(rank))) {
@@ -183,4 +178,20 @@ int main(int argc, char **argv)
     code = args.ranks > 0 ? perf_launch(&job) : rank_main(&args, 0, NULL);
     perf_args_free(&args);
     return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *command = argc > 1 ? argv[1] : "";
+    int code;
+    tool_begin();
+    if (strcmp(command, "agg") == 0)
+        code = agg_main(argc, argv);
+    else if (strcmp(command, "put") == 0)
+        code = put_main(argc, argv);
+    else if (strcmp(command, "codec") == 0)
+        code = codec_main(argc, argv);
+    else
+        code = collective_main(argc, argv);
+    return tool_end("trib-perf", code);
 }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "tools/tool.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
@@ -121,7 +122,7 @@ static int serve(struct arguments *args, const struct settings *settings)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int tribd_main(int argc, char **argv)
 {
     struct arguments args = {0};
     struct settings settings;
@@ -140,4 +141,10 @@ int main(int argc, char **argv)
         return serve(&args, &settings);
     settings_print(&settings);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    tool_begin();
+    return tool_end("tribd", tribd_main(argc, argv));
 }
