@@ -152,6 +152,18 @@ limited 4096 "memory of trib_alloc is copied on its way" 0 allreduce -n 2 --chec
 result $? "memory that is larger than ulimit -f is not shared"
 limited 100 "raise ulimit -f" 1 put --transport shm --sizes 8
 result $? "a transport that needs larger files than ulimit -f"
+if [[ " ${transports[*]} " != *" ucx "* ]]; then
+    skip "shared memory of UCX" "this build is without ucx"
+elif ! unshare --map-root-user --mount true 2>/dev/null; then
+    skip "shared memory of UCX" "no name space of mounts can be made"
+else
+    # shellcheck disable=SC2016 # expanded by that shell
+    UCX_TLS=sm,tcp,self TRIB_TRANSPORT=ucx expect "UCX with a small /dev/shm" 1 \
+        "/dev/shm has less than 64 MiB free" unshare --map-root-user --mount sh -c \
+        'mount -t tmpfs -o size=64k none /dev/shm && exec "$0" allreduce -n 2 --sizes 8' "$perf"
+    UCX_TLS=sm,tcp,self TRIB_TRANSPORT=ucx limited 100 "raise ulimit -f" 1 allreduce -n 2 --sizes 8
+    result $? "UCX with files that are too small"
+fi
 : >"$dir/large.csv"
 limited 0 "cannot write $dir/large.csv: File too large" 1 codec none --sizes 4K --csv "$dir/large.csv"
 result $? "a result that is larger than ulimit -f"
