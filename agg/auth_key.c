@@ -11,6 +11,7 @@
 
 #include "agg/auth_methods.h"
 #include "base/error.h"
+#include "base/fd.h"
 
 /* A file of zeros, or of few letters again and again, was never drawn at random; one
  * that was, also written in hexadecimal, has more different bytes. */
@@ -105,7 +106,8 @@ static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opt
             "no key file is named: make one (head -c 32 /dev/urandom), mode "
             "600, the same on both sides");
     /* Not blocking: a pipe of that name might never be written to. */
-    int fd = open(opts->key_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = trib_fd_keep(
+        open(opts->key_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd < 0)
         return trib_fail(err, TRIB_ERR_CONFIG, "key file %s cannot be opened: %m",
                          opts->key_file);

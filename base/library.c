@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fd.h"
+
 _Static_assert(sizeof(void *) == sizeof(void (*)(void)), "POSIX has both of one size");
 
 /* What UCX catches when it is loaded, to print where the program crashed. That is for
@@ -29,6 +31,7 @@ static void *open_uncaught(const char *file)
 bool trib_library_open(const char *file, const struct trib_symbol *symbols, size_t n,
                        void *table, char *why, size_t bytes)
 {
+    trib_fd_guard();
     void *handle = open_uncaught(file);
 
     if (!handle) {

@@ -8,6 +8,7 @@ libbase_la_SOURCES = \
 	base/cpu.c base/cpu.h \
 	base/digest.h \
 	base/error.c base/error.h \
+	base/fd.c base/fd.h \
 	base/file.c base/file.h \
 	base/freezer.c base/freezer.h \
 	base/ini.c base/ini.h \
@@ -15,10 +16,12 @@ libbase_la_SOURCES = \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
 	base/meminfo.c base/meminfo.h \
+	base/memfd.c base/memfd.h \
 	base/memlock.c base/memlock.h \
 	base/pace.h \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
+	base/quiet.c base/quiet.h \
 	base/ring.h \
 	base/rng.h \
 	base/status.c \

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/quiet.h"
+
 #define LINE_MAX_BYTES 1024
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -36,6 +38,16 @@ static int format_head(char *line, const struct trib_log *log, trib_log_level_t 
                     level_names[level], component);
 }
 
+/* A line must not end the program where nobody reads its standard error any more. */
+static void write_line(const char *line)
+{
+    struct trib_quiet quiet;
+
+    trib_quiet_begin(&quiet, SIGPIPE);
+    fprintf(stderr, "%s\n", line);
+    trib_quiet_end(&quiet);
+}
+
 void trib_log(const struct trib_log *log, trib_log_level_t level, const char *component,
               const char *fmt, ...)
 {
@@ -53,6 +65,6 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
     if (log && log->fn)
         log->fn(log->arg, level, line);
     else
-        fprintf(stderr, "%s\n", line);
+        write_line(line);
     errno = saved_errno;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/freezer.h"
 
@@ -74,7 +75,7 @@ static int open_stat(int number)
         return -1;
     }
     snprintf(path, sizeof(path), "/proc/%d/stat", number);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return trib_fd_keep(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 /*
@@ -121,7 +122,9 @@ static uint64_t name_space(void)
 static uint64_t boot_id(void)
 {
     char text[64] = "", digits[17];
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), n = 0;
+    int fd =
+            trib_fd_keep(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)),
+        n = 0;
 
     if (fd < 0)
         return 0;
@@ -197,7 +200,7 @@ trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
 {
     *watch = (struct trib_process_watch){.who = *who,
                                          .number = trib_process_number(who->pid)};
-    watch->pidfd = (int)syscall(SYS_pidfd_open, who->pid, 0);
+    watch->pidfd = trib_fd_keep((int)syscall(SYS_pidfd_open, who->pid, 0));
     watch->stat_fd = open_stat(watch->number);
     int error = errno;
     bool gone = watch->stat_fd >= 0 ? trib_process_watch_dead(watch)

@@ -13,6 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/memfd.h"
+
 #define BOARD_MAGIC UINT64_C(0x3164616f62626972) /* "ribboad1" */
 #define BOARD_VERSION 3
 
@@ -73,25 +77,23 @@ static bool map_board(struct trib_board *board, int fd, size_t bytes)
     return board->head != MAP_FAILED;
 }
 
-trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out)
+trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
+                                struct trib_error *err)
 {
     assert(ranks > 0 && ranks <= TRIB_BOARD_RANKS_MAX);
     size_t bytes = board_bytes(ranks);
     uint64_t key;
     if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
-        return TRIB_ERR_SYSTEM;
-    int fd = memfd_create("tributary-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        return trib_fail(err, TRIB_ERR_SYSTEM, "getrandom: %m");
+    int fd = -1;
+    trib_status_t status = trib_memfd_create("tributary-board", bytes, &fd, err);
 
-    if (fd < 0)
-        return TRIB_ERR_SYSTEM;
-    /* Of sealed size: nobody can take the pages away from under the others. */
-    if (ftruncate(fd, (off_t)bytes) ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
-        !map_board(out, fd, bytes)) {
-        int error = errno;
+    if (status != TRIB_OK)
+        return status;
+    if (!map_board(out, fd, bytes)) {
+        status = trib_fail(err, TRIB_ERR_SYSTEM, "cannot map %zu bytes: %m", bytes);
         close(fd);
-        errno = error;
-        return TRIB_ERR_SYSTEM;
+        return status;
     }
     out->ranks = ranks;
     out->head->key = key;
@@ -135,7 +137,7 @@ trib_status_t trib_board_map(int fd, uint64_t key, struct trib_board *out)
 trib_status_t trib_board_open(const char *path, uint64_t key, struct trib_board *out)
 {
     /* Not to wait, should the path be somebody's pipe by now. */
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    int fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK));
 
     if (fd < 0)
         return TRIB_ERR_SYSTEM;

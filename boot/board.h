@@ -45,9 +45,11 @@ static inline uint64_t trib_ticket(uint32_t generation, uint32_t exchange)
     return (uint64_t)generation << 32 | exchange;
 }
 
-/** trib_board_create - a new board; *fd_out keeps it alive. TRIB_ERR_SYSTEM with errno.
+/** trib_board_create - a new board; *fd_out keeps it alive. TRIB_ERR_SYSTEM with a
+ * sentence.
  */
-trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out);
+trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
+                                struct trib_error *err);
 
 /**
  * trib_board_map - map the board behind a descriptor, which stays the caller's.

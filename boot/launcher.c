@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "boot/tcp_net.h"
 #include "boot/who.h"
@@ -75,7 +76,7 @@ static int hold_port(int family, int *port_out)
 {
     struct sockaddr_storage at = {.ss_family = (sa_family_t)family};
     socklen_t bytes = sizeof(at);
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = trib_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 
     if (fd < 0)
         return -1;

@@ -6,7 +6,7 @@ libboot_la_SOURCES = \
 	boot/boot.c boot/boot.h \
 	boot/launcher.c boot/launcher.h \
 	boot/local.c \
-	boot/meeting.c \
+	boot/meeting.c boot/meeting.h \
 	boot/mpi.c boot/mpi.h \
 	boot/pmi.c boot/pmi.h \
 	boot/pmix.c \

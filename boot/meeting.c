@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_local_*: who makes a meeting place for the ranks of this host. They meet in
- * boot/local.c.
+ * trib_local_*: a meeting place for the ranks of this host, made by what starts them.
+ * They meet in boot/local.c.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,7 +11,9 @@
 
 #include <tributary/comm.h>
 
+#include "base/error.h"
 #include "boot/board.h"
+#include "boot/meeting.h"
 
 struct trib_local {
     struct trib_board board;
@@ -32,18 +34,21 @@ static void move_up(struct trib_local *local)
     local->fd = fd;
 }
 
-trib_status_t trib_local_create(int ranks, trib_local_t **local_out)
+trib_status_t trib_local_make(int ranks, trib_local_t **local_out,
+                              struct trib_error *err)
 {
     if (!local_out)
-        return TRIB_ERR_INVALID;
+        return trib_fail(err, TRIB_ERR_INVALID, "trib_local_create: local_out is NULL");
     *local_out = NULL;
     if (ranks < 1 || ranks > TRIB_BOARD_RANKS_MAX)
-        return TRIB_ERR_INVALID;
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "trib_local_create: %d ranks cannot be, it must be 1 to %d",
+                         ranks, TRIB_BOARD_RANKS_MAX);
 
     struct trib_local *local = calloc(1, sizeof(*local));
     if (!local)
-        return TRIB_ERR_NO_MEMORY;
-    trib_status_t status = trib_board_create(ranks, &local->fd, &local->board);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in trib_local_create");
+    trib_status_t status = trib_board_create(ranks, &local->fd, &local->board, err);
     if (status != TRIB_OK) {
         free(local);
         return status;

@@ -12,6 +12,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/library.h"
 #include "boot/launcher.h"
 #include "build-config.h"
@@ -144,6 +145,7 @@ static pmix_status_t converse(struct talk *t)
 {
     t->doing = "greet the launcher";
     t->stays = !t->lib.initialized();
+    trib_fd_guard(); /* its connection to the launcher lasts */
     pmix_status_t status = t->lib.init(&t->self, NULL, 0);
     if (status != PMIX_SUCCESS)
         return status;

@@ -20,6 +20,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -534,7 +535,7 @@ static trib_status_t open_server(struct tcp *t)
 
     if (status != TRIB_OK)
         return status;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair)) {
+    if (trib_fd_pair(pair, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK) != 0) {
         for (int i = 0; i < opts.n_listeners; i++)
             close(opts.listeners[i]);
         return trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot make sockets for boot: %m");

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 
@@ -150,7 +151,8 @@ static void keep_segments_small(int fd)
 static int listen_at(const struct addrinfo *address, bool both)
 {
     int only = !both;
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = trib_fd_keep(
+        socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
     if (fd < 0)
         return -1;
@@ -304,7 +306,8 @@ static int finish_connect(int fd, uint64_t deadline)
 
 static int connect_to(const struct addrinfo *address, uint64_t deadline)
 {
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = trib_fd_keep(
+        socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
     if (fd < 0)
         return -1;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "boot/tcp_job.h"
@@ -151,7 +152,8 @@ static void fail_full(struct trib_tcp_server *s, int error)
 static void accept_all(struct trib_tcp_server *s, int listener)
 {
     for (;;) {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd =
+            trib_fd_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (fd < 0) {

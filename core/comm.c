@@ -4,6 +4,7 @@
  */
 #include "core/comm.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+#include "base/quiet.h"
 #include "base/workers.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
@@ -61,12 +64,20 @@ static void write_trace(const struct trib_comm *comm)
     if (!trace->count)
         return;
     snprintf(path, sizeof(path), "%s.%s.json", comm->cfg.trace_file, comm->label);
-    FILE *f = fopen(path, "w");
+    struct trib_quiet quiet;
+    trib_quiet_begin(&quiet, SIGXFSZ);
+    FILE *f = trib_fd_create(path);
     bool ok = f && trib_trace_dump(trace, f) == TRIB_OK;
-    if (f && fclose(f))
+    int error = errno;
+    if (f && fclose(f)) {
+        error = ok ? errno : error;
         ok = false;
+    }
+    trib_quiet_end(&quiet);
+    errno = error;
     if (!ok)
-        trib_log(&comm->log, TRIB_LOG_WARN, "trace", "cannot write %s: %m", path);
+        trib_log(&comm->log, TRIB_LOG_WARN, "trace", "cannot write %s: %m%s", path,
+                 error == EFBIG ? " (raise ulimit -f)" : "");
 }
 
 void trib_comm_claim(struct trib_comm *comm)

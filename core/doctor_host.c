@@ -24,6 +24,7 @@
 #define FAIL TRIB_VERDICT_FAIL
 #define MIB ((uint64_t)1 << 20)
 #define MEMLOCK_MIN (64 * MIB) /* slots of a few peers; below it, RDMA fails at once */
+#define FILE_MIN (2 * MIB + 4096) /* what the transport shm asks for when it opens */
 #define SHM_MIN (256 * MIB)
 #define MEMORY_MIN (256 * MIB)
 #define INITIAL_PID_SPACE "pid:[4026531836]" /* a constant of Linux: not a container's */
@@ -300,6 +301,33 @@ static void check_open_files(struct trib_doctor *d)
                         (unsigned long long)limit);
 }
 
+/* The memory that ranks of one host share is files to the kernel, though they have no
+ * name. */
+static void check_file_size(struct trib_doctor *d)
+{
+    static const char cure[] =
+        "ulimit -f unlimited before the ranks start; LimitFSIZE=infinity "
+        "where systemd starts them";
+    uint64_t limit = 0;
+
+    if (!read_limit(d, "Max file size", &limit))
+        return;
+    if (limit == UINT64_MAX)
+        trib_report_say(&d->report, OK, "file size", "", "unlimited");
+    else if (limit < FILE_MIN)
+        trib_report_say(
+            &d->report, WARN, "file size", cure,
+            "files may have %llu KiB, which is too little for memory that ranks "
+            "of one host share: they reach each other over tcp, and trib-run may "
+            "not start them",
+            (unsigned long long)limit >> 10);
+    else
+        trib_report_say(
+            &d->report, OK, "file size", "",
+            "%llu KiB: trib_alloc of more is not shared with ranks of this host",
+            (unsigned long long)limit >> 10);
+}
+
 /* The library itself takes anonymous memory, which this does not limit. */
 static void check_shm(struct trib_doctor *d)
 {
@@ -427,8 +455,9 @@ static void check_clock(struct trib_doctor *d)
 void trib_doctor_host(struct trib_doctor *d)
 {
     static void (*const checks[])(struct trib_doctor * d) = {
-        check_version,   check_rdma,  check_links, check_memlock, check_open_files, check_shm,
-        check_memory, check_container, check_quota, check_binding, check_clock,
+        check_version,    check_rdma,      check_links, check_memlock,
+        check_open_files, check_file_size, check_shm,   check_memory,
+        check_container,  check_quota,     check_binding, check_clock,
     };
 
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)

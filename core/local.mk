@@ -14,6 +14,7 @@ libcore_la_SOURCES = \
 	core/draw_schedule.c \
 	core/driver.c \
 	core/info.c \
+	core/meeting_place.c \
 	core/meet.c \
 	core/memory.c \
 	core/near.c core/near.h \

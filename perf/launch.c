@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "perf/perf.h"
+#include "tools/tool.h"
 
 /* The library tells survivors of a death within 5 s; more than that is a hang. */
 #define GRACE_SECONDS 10
@@ -122,9 +123,7 @@ static void be_rank(const struct perf_job *job, int rank, const char *root,
         _exit(1);
     if (job->bind == PERF_BIND_CORE)
         perf_bind_core(rank);
-    int code = job->fn(job->arg, rank, root);
-    fflush(stdout);
-    _exit(code);
+    _exit(tool_end("trib-perf", job->fn(job->arg, rank, root)));
 }
 
 static void start_all(struct ranks *ranks, const struct perf_job *job,

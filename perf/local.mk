@@ -19,7 +19,8 @@ libperf_la_SOURCES = \
 	perf/progress.c \
 	perf/samples.c \
 	perf/sizes.c \
-	perf/writer.c
+	perf/writer.c \
+	tools/tool.c tools/tool.h
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 # trib-perf put works below the public API: it links what libtributary hides once more,

@@ -133,6 +133,22 @@ bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
     return false;
 }
 
+/* errno is kept at once: a later flush, which has nothing to write, sets none. */
+static void flush(struct perf_output *o, FILE *f)
+{
+    errno = 0;
+    if ((fflush(f) != 0 || ferror(f)) && o->error == 0)
+        o->error = errno ? errno : EIO;
+}
+
+void perf_output_flush(struct perf_output *o)
+{
+    if (o->table)
+        flush(o, stdout);
+    if (o->csv != NULL)
+        flush(o, o->csv);
+}
+
 void perf_output_us(double us)
 {
     printf(" %10.*f", us < 10 ? 3 : us < 100 ? 2 : us < 10000 ? 1 : 0, us);
@@ -156,10 +172,10 @@ json_t *perf_output_document(const struct perf_output *o, int argc, char **argv,
 
 static bool csv_finish(struct perf_output *o, char *why, size_t why_bytes)
 {
-    bool whole = fflush(o->csv) == 0 && !ferror(o->csv);
-    if (!whole)
-        return fail(to_stdout(o->csv_path) ? "standard output" : o->csv_path, why,
-                    why_bytes);
+    if (o->csv != stdout && ferror(o->csv)) {
+        errno = o->error;
+        return fail(o->csv_path, why, why_bytes);
+    }
     return o->csv == stdout ||
            file_write(o->csv_path, o->csv_text, o->csv_bytes, why, why_bytes);
 }
@@ -186,8 +202,15 @@ static bool json_finish(struct perf_output *o, json_t *document, char *why,
 bool perf_output_finish(struct perf_output *o, json_t *document, char *why,
                         size_t why_bytes)
 {
+    perf_output_flush(o);
     bool good = (o->csv == NULL || csv_finish(o, why, why_bytes)) &&
                 (o->results == NULL || json_finish(o, document, why, why_bytes));
+    if (good && o->error != 0) {
+        errno = o->error;
+        good = fail("standard output", why, why_bytes);
+    }
+    if (!good)
+        clearerr(stdout); /* it is told */
     json_decref(document);
     return good;
 }

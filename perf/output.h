@@ -16,6 +16,7 @@ struct perf_output {
     const char *json_path;
     bool table; /* on standard output, unless csv or json goes there */
     FILE *csv; /* rows are printed here; NULL: none */
+    int error; /* errno of the first row that standard output did not take; 0: none */
     json_t *results; /* an array of rows; NULL: no json */
     char *csv_text; /* of open_memstream */
     size_t csv_bytes;
@@ -29,6 +30,10 @@ struct perf_output {
  */
 bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
                       char *why, size_t why_bytes);
+
+/** perf_output_flush - show the rows so far; what goes wrong is told by
+ * perf_output_finish. */
+void perf_output_flush(struct perf_output *o);
 
 /** perf_output_us - a column of the table: four digits that count, as far as it goes.
  */
@@ -44,7 +49,7 @@ json_t *perf_output_document(const struct perf_output *o, int argc, char **argv,
                              json_t *run);
 
 /**
- * perf_output_finish - put the files in place.
+ * perf_output_finish - put the files in place; has standard output taken all rows?
  *
  * document its reference is taken; NULL where no json was asked for
  * errors   false: why[] has the sentence

@@ -11,6 +11,7 @@
 #include "perf/perf.h"
 #include "perf/put/put.h"
 #include "tools/start.h"
+#include "tools/tool.h"
 
 /* --- one rank --- */
 
@@ -142,18 +143,10 @@ static int rank_main(void *arg, int rank, const char *root)
     return code;
 }
 
-int main(int argc, char **argv)
+static int collective_main(int argc, char **argv)
 {
     struct perf_args args;
     char by[96];
-    start_signals();
-    start_open_files(NULL);
-    if (argc > 1 && strcmp(argv[1], "agg") == 0)
-        return agg_main(argc, argv);
-    if (argc > 1 && strcmp(argv[1], "put") == 0)
-        return put_main(argc, argv);
-    if (argc > 1 && strcmp(argv[1], "codec") == 0)
-        return codec_main(argc, argv);
     /* Each rank speaks of wrong arguments: variables of a launcher may be left over in a
      * shell, and then no other rank would. */
     int code = perf_args_parse(argc, argv, stderr, &args);
@@ -180,4 +173,22 @@ int main(int argc, char **argv)
     code = args.ranks > 0 ? perf_launch(&job) : rank_main(&args, 0, NULL);
     perf_args_free(&args);
     return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *command = argc > 1 ? argv[1] : "";
+    int code;
+    tool_begin();
+    start_signals();
+    start_open_files(NULL);
+    if (strcmp(command, "agg") == 0)
+        code = agg_main(argc, argv);
+    else if (strcmp(command, "put") == 0)
+        code = put_main(argc, argv);
+    else if (strcmp(command, "codec") == 0)
+        code = codec_main(argc, argv);
+    else
+        code = collective_main(argc, argv);
+    return tool_end("trib-perf", code);
 }

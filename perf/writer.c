@@ -94,7 +94,6 @@ static void table_row(const struct perf_writer *w, const struct perf_result *r)
     putchar('\n');
     if (w->args->explain)
         print_lines(r->explain);
-    fflush(stdout);
 }
 
 /* --- csv --- */
@@ -128,7 +127,6 @@ static void csv_row(const struct perf_writer *w, const struct perf_result *r)
             r->count, r->ratio, r->cpu_us, memory_text(args), args->in_place,
             args->call == PERF_CALL_PLAN ? "plan" : "blocking", args->density,
             args->same_blocks, trib_version());
-    fflush(f);
 }
 
 /* --- json --- */
@@ -196,6 +194,7 @@ struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, ch
         csv_header(w->out.csv);
     if (w->out.table)
         table_open(w);
+    perf_output_flush(&w->out);
     return w;
 }
 
@@ -207,6 +206,7 @@ void perf_writer_add(struct perf_writer *w, const struct perf_result *result)
         csv_row(w, result);
     if (w->out.results != NULL)
         json_array_append_new(w->out.results, json_result(w->args, result));
+    perf_output_flush(&w->out);
 }
 
 bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *why,

@@ -81,9 +81,5 @@ int info_doctor(int argc, char **argv)
     if (counts.of[TRIB_VERDICT_OK] > 0) /* else another rank speaks */
         printf("%d ok, %d warn, %d FAIL\n", counts.of[TRIB_VERDICT_OK],
                counts.of[TRIB_VERDICT_WARN], counts.of[TRIB_VERDICT_FAIL]);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("trib-info doctor: cannot write to standard output");
-        return 1;
-    }
     return worst == TRIB_VERDICT_FAIL;
 }

@@ -90,9 +90,5 @@ int info_topo(int argc, char **argv)
         fprintf(stderr, "trib-info: %s\n", trib_last_error(NULL));
         return 1;
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("trib-info: cannot write to standard output");
-        return 1;
-    }
     return 0;
 }

@@ -5,6 +5,7 @@ tools_trib_run_SOURCES = \
 	tools/run_output.c \
 	tools/run_ranks.c \
 	tools/start.h \
+	tools/tool.c tools/tool.h \
 	tools/trib-run.c
 tools_trib_run_LDADD = libtributary.la
 
@@ -16,6 +17,7 @@ tools_trib_info_SOURCES = \
 	tools/info_reach.c \
 	tools/info_schedule.c \
 	tools/info_topo.c \
+	tools/tool.c tools/tool.h \
 	tools/trib-info.c
 tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_trib_info_LDADD = libtributary.la $(JANSSON_LIBS)

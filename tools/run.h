@@ -21,6 +21,7 @@ enum {
     RUN_EXIT_SELF = 125,
     RUN_EXIT_CANNOT_EXECUTE = 126,
     RUN_EXIT_NOT_FOUND = 127,
+    RUN_EXIT_PIPE = 141, /* 128 + SIGPIPE, as of a program whose output nobody reads */
 };
 
 #define RUN_RANKS_MAX 4096
@@ -48,7 +49,8 @@ struct run_sink {
     char *text;
     size_t len;
     size_t cap;
-    bool broken; /* nobody reads any more; what follows is dropped */
+    int broken; /* errno of the write that failed: what follows is dropped; 0: none has
+                 */
 };
 
 /* What one rank writes into one of its two pipes; whole lines go to the sink. */
@@ -71,7 +73,7 @@ bool run_stream_read(struct run_stream *stream);
 /** run_stream_close - pass on a last line without line feed, free everything. */
 void run_stream_close(struct run_stream *stream);
 
-/** run_sink_write - write what the sink takes without waiting. */
+/** run_sink_write - write what the sink takes without waiting; sets sink->broken. */
 void run_sink_write(struct run_sink *sink);
 
 /* Ranks -------------------------------------------------------------------------------
@@ -105,6 +107,12 @@ int run_start(struct run_job *job);
 
 /** run_kill - send a signal to all ranks that live, and what they have started. */
 void run_kill(const struct run_job *job, int signal);
+
+/**
+ * run_close_streams - close the pipes of all ranks that lead to a sink: whoever writes
+ * into one from now on gets SIGPIPE, as it would have got without trib-run.
+ */
+void run_close_streams(struct run_job *job, const struct run_sink *sink);
 
 /** run_finish - free everything; the ranks have ended. */
 void run_finish(struct run_job *job);

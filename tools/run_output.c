@@ -112,7 +112,7 @@ void run_sink_write(struct run_sink *sink)
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             break;
         if (n < 0) {
-            sink->broken = true;
+            sink->broken = errno;
             done = sink->len;
             break;
         }

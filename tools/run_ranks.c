@@ -226,6 +226,7 @@ become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing
     signal(SIGPIPE, SIG_DFL);
     start_signals();
     (void)setrlimit(RLIMIT_NOFILE, &job->files);
+    signal(SIGXFSZ, SIG_DFL);
     execvp(job->options->program[0], job->options->program);
     int error = errno;
     if (write(plumbing->report, &error, sizeof(error)) < 0)
@@ -295,6 +296,17 @@ out:
     return code;
 }
 
+/* The ends of pipes that a fork of trib-run holds keep them open: ranks would not learn
+ * that their output is read no more, and rank 0 not that its input has ended. */
+static void close_pipes(const struct run_job *job)
+{
+    for (int i = 0; i < job->options->ranks * 2; i++)
+        if (job->ranks[i / 2].streams[i % 2].fd >= 0)
+            close(job->ranks[i / 2].streams[i % 2].fd);
+    if (job->stdin_fd >= 0)
+        close(job->stdin_fd);
+}
+
 /*
  * The keeper kills the ranks' groups when trib-run dies without a word (kill -9):
  * the ranks themselves die by PR_SET_PDEATHSIG, but not the program in a shell.
@@ -312,6 +324,7 @@ static int start_keeper(struct run_job *job)
     if (job->keeper == 0) {
         setsid();
         close(ends[1]);
+        close_pipes(job);
         while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
             continue;
         run_kill(job, SIGKILL);
@@ -340,9 +353,8 @@ static int prepare(struct run_job *job)
     for (int i = 0; i < options->ranks; i++)
         job->ranks[i].streams[0].fd = job->ranks[i].streams[1].fd = -1;
     if (!options->root) {
-        trib_status_t status = trib_local_create(options->ranks, &job->local);
-        if (status != TRIB_OK) {
-            run_say("cannot make a meeting place: %s", trib_status_str(status));
+        if (trib_local_create(options->ranks, &job->local) != TRIB_OK) {
+            run_say("cannot make a meeting place: %s", trib_last_error(NULL));
             return RUN_EXIT_SELF;
         }
     }
@@ -387,6 +399,13 @@ static void reap_orphans(void)
             return; /* none is left */
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
+}
+
+void run_close_streams(struct run_job *job, const struct run_sink *sink)
+{
+    for (int i = 0; i < job->started * 2; i++)
+        if (job->ranks[i / 2].streams[i % 2].sink == sink)
+            run_stream_close(&job->ranks[i / 2].streams[i % 2]);
 }
 
 void run_finish(struct run_job *job)

@@ -12,6 +12,7 @@
 
 #include "tools/info.h"
 #include "tools/start.h"
+#include "tools/tool.h"
 
 struct section {
     trib_list_t list;
@@ -296,7 +297,7 @@ static int refuse(const char *text)
     return 2;
 }
 
-int main(int argc, char **argv)
+static int info_main(int argc, char **argv)
 {
     struct request request = {0};
     start_signals(); /* limits stay as they are: the doctor shows what ranks will have */
@@ -330,7 +331,7 @@ int main(int argc, char **argv)
         }
     }
     if (request.reach)
-        return info_reach(request.json) || fflush(stdout) != 0;
+        return info_reach(request.json);
     trib_status_t status = request.json ? show_json(&request) : show_text(&request);
     if (status != TRIB_OK) {
         const char *why = trib_last_error(NULL);
@@ -339,9 +340,11 @@ int main(int argc, char **argv)
                 why[0] != '\0' ? why : trib_status_str(status));
         return request.codec != NULL && status == TRIB_ERR_CODEC ? 2 : 1;
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("trib-info: cannot write to standard output");
-        return 1;
-    }
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    tool_begin();
+    return tool_end("trib-info", info_main(argc, argv));
 }

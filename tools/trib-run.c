@@ -5,6 +5,7 @@
 #include "build-config.h"
 #include "tools/run.h"
 #include "tools/start.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -44,13 +45,15 @@ static const char help[] =
     "standard input. Signals are passed on; a second SIGINT or SIGTERM kills. The exit\n"
     "code is that of the rank that failed first, 128 + N if signal N ended it; of\n"
     "trib-run itself 2: wrong arguments; 124: the time is up; 125: ranks could not be\n"
-    "started; 126: the program cannot be executed; 127: there is no such program.\n";
+    "started, or their output not be written; 126: the program cannot be executed; 127:\n"
+    "there is no such program; 141: nobody reads the output any more.\n";
 
 static char program_name[] = "trib-run";
 
 enum stage {
     STAGE_RUN, /* all is well */
-    STAGE_WAIT, /* a rank has failed: the others may end by themselves until next_at */
+    STAGE_WAIT, /* a rank, or output, has failed: the others may end by themselves until
+                   next_at */
     STAGE_TERM, /* SIGTERM has been sent: SIGKILL follows at next_at */
     STAGE_KILL, /* SIGKILL has been sent */
 };
@@ -64,6 +67,9 @@ struct supervisor {
     int live;
     int code; /* exit code; of the first failure */
     int signals; /* SIGINT and SIGTERM received */
+    bool told[2]; /* that a sink is broken */
+    bool
+        deaf; /* ranks lose what they print: one that SIGPIPE ends has no other cause */
     int signal_fd;
     char input[4096]; /* of the terminal, on its way to rank 0 */
     size_t input_len;
@@ -251,6 +257,13 @@ static void say_end(const struct supervisor *s, int rank)
                 WEXITSTATUS(r->status), others);
 }
 
+/* Did the rank end by SIGPIPE, or the last program of a shell that is the rank? */
+static bool by_sigpipe(int status)
+{
+    return WIFSIGNALED(status) ? WTERMSIG(status) == SIGPIPE
+                               : WEXITSTATUS(status) == RUN_EXIT_PIPE;
+}
+
 static void rank_ended(struct supervisor *s, int rank)
 {
     int status = s->job.ranks[rank].status;
@@ -260,7 +273,8 @@ static void rank_ended(struct supervisor *s, int rank)
         s->drain_at = now_ms() + DRAIN_AFTER_MS;
     if (status == 0 || s->job.started < s->job.options->ranks)
         return; /* well, or the job did not start, which has been said */
-    say_end(s, rank);
+    if (!s->deaf || !by_sigpipe(status))
+        say_end(s, rank);
     if (!s->code)
         s->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (s->stage == STAGE_RUN)
@@ -366,6 +380,39 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Output ------------------------------------------------------------------------------
+ */
+
+/*
+ * What ranks print is lost from now on, so they learn of it as they would without
+ * trib-run: by SIGPIPE when they write. Those that do not write are ended after the
+ * grace. Silent where the reader has gone (head, a pager that was left), as shells are.
+ */
+static void sink_broke(struct supervisor *s, int which)
+{
+    const int error = s->job.sinks[which].broken;
+
+    s->told[which] = true;
+    s->deaf = true;
+    run_close_streams(&s->job, &s->job.sinks[which]);
+    if (error != EPIPE)
+        run_say("cannot write to standard %s: %s; ending the ranks",
+                which ? "error" : "output", strerror(error));
+    if (!s->code)
+        s->code = error == EPIPE ? RUN_EXIT_PIPE : RUN_EXIT_SELF;
+    if (s->stage == STAGE_RUN)
+        enter(s, STAGE_WAIT);
+}
+
+static void write_sinks(struct supervisor *s)
+{
+    for (int i = 0; i < 2; i++) {
+        run_sink_write(&s->job.sinks[i]);
+        if (s->job.sinks[i].broken && !s->told[i])
+            sink_broke(s, i);
+    }
+}
+
 /* The loop ----------------------------------------------------------------------------
  */
 
@@ -383,6 +430,8 @@ static void check_clock(struct supervisor *s)
     }
     if (now < s->next_at || s->live == 0)
         return;
+    if (s->stage == STAGE_WAIT && s->code == RUN_EXIT_PIPE)
+        run_say("nobody reads the output any more: ending the ranks that still run");
     if (s->stage == STAGE_WAIT)
         enter(s, STAGE_TERM);
     else if (s->stage == STAGE_TERM)
@@ -497,15 +546,14 @@ static void supervise(struct supervisor *s)
                 enter(s, STAGE_KILL);
             }
         }
-        run_sink_write(&job->sinks[0]);
-        run_sink_write(&job->sinks[1]);
+        write_sinks(s);
         if (s->polls[POLL_SIGNALS].revents)
             read_signals(s);
         check_clock(s);
     }
 }
 
-int main(int argc, char **argv)
+static int run_main(int argc, char **argv)
 {
     struct run_options options = {.prefix = true, .grace_s = 10};
     struct supervisor s = {.job = {.options = &options, .stdin_fd = -1},
@@ -541,4 +589,10 @@ int main(int argc, char **argv)
     free(s.streams);
     close(s.signal_fd);
     return s.code;
+}
+
+int main(int argc, char **argv)
+{
+    tool_begin();
+    return tool_end("trib-run", run_main(argc, argv));
 }

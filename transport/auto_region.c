@@ -190,7 +190,7 @@ trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_d
     r->len = d->len;
     r->callers = true;
     r->fd_offset = d->offset;
-    r->fd = d->fd >= 0 ? fcntl(d->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    r->fd = d->fd >= 0 ? fcntl(d->fd, F_DUPFD_CLOEXEC, 3) : -1;
     trib_status_t status =
         d->fd >= 0 && r->fd < 0
             ? trib_fail(c->err, TRIB_ERR_SYSTEM, "cannot duplicate descriptor %d: %m", d->fd)
@@ -222,7 +222,8 @@ static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size
         if (!in_use(c, i))
             continue;
         trib_error_clear(&c->inner_err);
-        status = t->ops->alloc(t, len, ptr_out, &r->inner[i]);
+        status = (r->callers ? t->ops->alloc_user : t->ops->alloc)(t, len, ptr_out,
+                                                                   &r->inner[i]);
         if (status == TRIB_OK)
             r->owner = i;
         if (status != TRIB_OK)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 
@@ -67,7 +68,8 @@ void trib_net_text(const uint8_t ip[16], char *text, unsigned bytes)
 
 static int open_socket(int type, int *family_out)
 {
-    int fd = socket(AF_INET6, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), no = 0;
+    int fd = trib_fd_keep(socket(AF_INET6, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+        no = 0;
 
     *family_out = AF_INET6;
     if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) == 0)
@@ -75,7 +77,7 @@ static int open_socket(int type, int *family_out)
     if (fd >= 0)
         close(fd);
     *family_out = AF_INET;
-    return socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return trib_fd_keep(socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 static void cannot_bind(const char *owner, int type, int first, int ports,
@@ -125,7 +127,8 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
 int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline)
 {
     int family = trib_net_is_v4(ip) ? AF_INET : AF_INET6;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd =
+        trib_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     struct sockaddr_storage to;
     socklen_t to_len = trib_net_sockaddr(ip, port, family, &to);
     int yes = 1, error = 0;

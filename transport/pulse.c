@@ -32,6 +32,7 @@
 #include "base/config.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -363,7 +364,7 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
     p->pid = getpid();
     p->log = opts->log;
     p->port.fd = -1;
-    p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    p->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     p->peers = calloc((size_t)opts->size, sizeof(*p->peers));
     set_times(p, opts->cfg);
     snprintf(name, sizeof(name), "heartbeats of %s", owner);

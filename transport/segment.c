@@ -14,12 +14,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
+#include "base/memfd.h"
 #include "base/process.h"
 #include "transport/handout.h"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008u
-#endif
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -54,15 +52,10 @@ static size_t round_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Kernels before 6.3 do not know NOEXEC_SEAL, later ones warn when it is absent. */
-static int memfd_make(void)
+/* Of a segment of len bytes: whole pages, large or small, and the trailer. */
+static size_t map_len_of(size_t len)
 {
-    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create("tributary", flags | MFD_NOEXEC_SEAL);
-
-    if (fd < 0 && errno == EINVAL)
-        fd = memfd_create("tributary", flags);
-    return fd;
+    return round_up(len, len >= HUGE ? HUGE : PAGE) + PAGE;
 }
 
 /* Maps fd; large mappings begin at a multiple of 2 MiB. MAP_FAILED on error. */
@@ -124,23 +117,19 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
     status = random_key(&key, err);
     if (status != TRIB_OK)
         return status;
-    len = round_up(len, len >= HUGE ? HUGE : PAGE);
-    size_t map_len = len + PAGE;
+    size_t map_len = map_len_of(len);
+    len = map_len - PAGE;
 
-    int fd = memfd_make();
-    if (fd < 0)
-        return trib_fail(err, TRIB_ERR_SYSTEM, "memfd_create failed: %m%s",
-                         errno == EMFILE ? " (raise ulimit -n)" : "");
-    if (ftruncate(fd, (off_t)map_len) != 0 || fcntl(fd, F_ADD_SEALS, SIZE_SEALS) != 0) {
-        status = trib_fail(err, TRIB_ERR_SYSTEM, "cannot size a memfd to %zu bytes: %m",
-                           map_len);
-        goto err_close;
-    }
+    int fd = -1;
+    status = trib_memfd_create("tributary", map_len, &fd, err);
+    if (status != TRIB_OK)
+        return status;
     void *base = map_aligned(fd, map_len);
     if (base == MAP_FAILED) {
         status =
             trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
-        goto err_close;
+        close(fd);
+        return status;
     }
 
     out->base = base;
@@ -155,10 +144,14 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
     out->trailer->magic = SEGMENT_MAGIC;
     atomic_store(&out->trailer->refs, 1);
     return TRIB_OK;
+}
 
-err_close:
-    close(fd);
-    return status;
+trib_status_t trib_segment_check(size_t len, struct trib_error *err)
+{
+    if (len > SIZE_MAX / 4)
+        return trib_fail(err, TRIB_ERR_OVERFLOW, "cannot make a segment of %zu bytes",
+                         len);
+    return trib_memfd_check(map_len_of(len), err);
 }
 
 struct trib_segment_id trib_segment_id(const struct trib_segment *seg)
@@ -181,7 +174,7 @@ static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid, int
                          "namespace of the ranks (unshare --mount-proc)",
                          pid);
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", number, id->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (fd < 0 && (errno == ENOENT || errno == ESRCH))
         return trib_fail(err, TRIB_ERR_PEER_LOST,
                          "process %d has died or closed its memory", pid);

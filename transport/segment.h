@@ -66,6 +66,13 @@ trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *er
 trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
                                   struct trib_error *err);
 
+/**
+ * trib_segment_check - does ulimit -f of this process let it create such a segment?
+ *
+ * errors   TRIB_ERR_SYSTEM, TRIB_ERR_OVERFLOW
+ */
+trib_status_t trib_segment_check(size_t len, struct trib_error *err);
+
 /** trib_segment_id - how peers find a segment that was created here. */
 struct trib_segment_id trib_segment_id(const struct trib_segment *seg);
 

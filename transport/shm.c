@@ -20,6 +20,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/meminfo.h"
@@ -141,6 +142,8 @@ static trib_status_t shm_open_transport(const struct trib_transport_opts *opts,
     shm->err = opts->err;
     set_timeouts(shm, opts->cfg);
     status = parse_params(shm, opts->params, &shm->cma);
+    if (status == TRIB_OK)
+        status = trib_segment_check(TRIB_SHM_ARENA_LEN, shm->err);
     if (status == TRIB_OK)
         status = trib_segment_owner(&shm->me, shm->err);
     if (status == TRIB_OK)
@@ -350,7 +353,7 @@ static int shm_descriptor(struct trib_transport *t)
 {
     struct shm *shm = shm_of(t);
 
-    if (shm->pipe[0] < 0 && pipe2(shm->pipe, O_CLOEXEC | O_NONBLOCK) == 0)
+    if (shm->pipe[0] < 0 && trib_fd_pipe(shm->pipe, O_CLOEXEC | O_NONBLOCK) == 0)
         atomic_store(&shm->header->pipe, shm->pipe[1]);
     return shm->pipe[0];
 }
@@ -419,7 +422,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .connect = trib_shm_connect,
     .disconnect = trib_shm_disconnect,
     .alloc = trib_shm_alloc,
-    .alloc_user = trib_shm_alloc,
+    .alloc_user = trib_shm_alloc_user,
     .reg = trib_shm_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
     .discard = trib_shm_discard,

@@ -68,6 +68,7 @@ struct shm_region {
     size_t len;
     struct shm_owned *owned; /* NULL: the memory is not ours */
     bool allocated; /* by alloc(), not reg() */
+    size_t private_len; /* allocated as memory of this process alone; 0: it was not */
     LIST_ENTRY(shm_region) entry;
 };
 
@@ -84,6 +85,9 @@ struct shm_done {
     uint64_t token;
     int peer;
 };
+
+/* Small regions share a segment, for each segment costs an open file. */
+#define TRIB_SHM_ARENA_LEN ((size_t)2 << 20)
 
 #define SHM_DONE_SLOTS 1024u
 
@@ -130,6 +134,7 @@ struct shm {
     struct shm_owned *arena; /* takes small alloc()s */
     LIST_HEAD(, shm_region) regions;
     LIST_HEAD(, shm_remote) remotes;
+    bool told_private; /* that trib_alloc gave memory that is not shared */
     bool cma; /* process_vm_writev: not switched off and not refused so far */
 };
 
@@ -165,6 +170,8 @@ void trib_shm_ring(struct shm *shm, int peer);
 /* shm_region.c */
 trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                              struct trib_region **region_out);
+trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                  struct trib_region **region_out);
 trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
                            struct trib_region **out);
 void trib_shm_discard(struct trib_transport *t, struct trib_region *region);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 
 #define TICK_NS 20000000u /* between two looks for dead peers */
@@ -267,7 +268,7 @@ static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *he
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(p->who.pid),
              (int)atomic_load(&header->pipe));
     /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is gone. */
-    fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (fd < 0)
         return -1;
     if (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode)) {

@@ -14,9 +14,7 @@
 #include "base/log.h"
 #include "transport/shm.h"
 
-/* Small regions share a segment, for each segment costs an open file. */
-#define ARENA_LEN ((size_t)2 << 20)
-#define ARENA_SHARE (ARENA_LEN / 8)
+#define ARENA_SHARE (TRIB_SHM_ARENA_LEN / 8)
 #define PAGE ((size_t)4096)
 
 static void owned_put(struct shm *shm, struct shm_owned *owned)
@@ -65,7 +63,7 @@ static trib_status_t arena_find(struct shm *shm, size_t len, struct shm_owned **
     struct shm_owned *fresh;
 
     if (!shm->arena || shm->arena->seg.len - shm->arena->used < len) {
-        trib_status_t status = owned_make(shm, ARENA_LEN, &fresh);
+        trib_status_t status = owned_make(shm, TRIB_SHM_ARENA_LEN, &fresh);
         if (status != TRIB_OK)
             return status;
         if (shm->arena)
@@ -75,6 +73,13 @@ static trib_status_t arena_find(struct shm *shm, size_t len, struct shm_owned **
     shm->arena->refs++;
     *out = shm->arena;
     return TRIB_OK;
+}
+
+static void region_free(struct shm_region *region)
+{
+    if (region->private_len)
+        munmap(region->ptr, region->private_len);
+    free(region);
 }
 
 static void region_link(struct shm *shm, struct shm_region *region)
@@ -107,6 +112,54 @@ trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_ou
     region->allocated = true;
     owned->used += room;
     region_link(shm, region);
+    *ptr_out = region->ptr;
+    *region_out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+/* As reg() does of memory of the caller: peers reach it by process_vm_writev, or by
+ * slots. */
+static trib_status_t alloc_private(struct shm *shm, size_t len, struct shm_region **out)
+{
+    size_t room = (len + PAGE - 1) / PAGE * PAGE;
+    struct shm_region *region = calloc(1, sizeof(*region));
+    void *ptr =
+        mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (!region || ptr == MAP_FAILED) {
+        trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m", len);
+        if (ptr != MAP_FAILED)
+            munmap(ptr, room);
+        free(region);
+        return TRIB_ERR_NO_MEMORY;
+    }
+    region->ptr = ptr;
+    region->len = len;
+    region->allocated = true;
+    region->private_len = room;
+    region_link(shm, region);
+    *out = region;
+    return TRIB_OK;
+}
+
+/* The user's data can do without shared memory where ulimit -f bars it; slots cannot.
+ */
+trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                  struct trib_region **region_out)
+{
+    struct shm *shm = shm_of(t);
+    struct shm_region *region;
+    struct trib_error why = {0};
+
+    if (len == 0 || len > SIZE_MAX / 4 || trib_segment_check(len, &why) == TRIB_OK)
+        return trib_shm_alloc(t, len, ptr_out, region_out);
+    if (!shm->told_private)
+        trib_log(shm->log, TRIB_LOG_WARN, "shm",
+                 "memory of trib_alloc is copied on its way: %s", why.text);
+    shm->told_private = true;
+    trib_status_t status = alloc_private(shm, len, &region);
+    if (status != TRIB_OK)
+        return status;
     *ptr_out = region->ptr;
     *region_out = (struct trib_region *)region;
     return TRIB_OK;
@@ -152,7 +205,8 @@ void trib_shm_discard(struct trib_transport *t, struct trib_region *opaque)
 
     (void)t;
     if (region->allocated)
-        madvise(region->ptr, (region->len + PAGE - 1) / PAGE * PAGE, MADV_REMOVE);
+        madvise(region->ptr, (region->len + PAGE - 1) / PAGE * PAGE,
+                region->private_len ? MADV_DONTNEED : MADV_REMOVE);
 }
 
 void trib_shm_dereg(struct trib_transport *t, struct trib_region *opaque)
@@ -165,7 +219,7 @@ void trib_shm_dereg(struct trib_transport *t, struct trib_region *opaque)
     LIST_REMOVE(region, entry);
     if (region->owned)
         owned_put(shm, region->owned);
-    free(region);
+    region_free(region);
 }
 
 trib_status_t trib_shm_export(struct trib_transport *t,
@@ -438,7 +492,7 @@ void trib_shm_free_memory(struct shm *shm, bool in_child)
     while (!LIST_EMPTY(&shm->regions)) {
         struct shm_region *region = LIST_FIRST(&shm->regions);
         LIST_REMOVE(region, entry);
-        free(region);
+        region_free(region);
     }
     while (shm->owned) {
         struct shm_owned *owned = shm->owned;

@@ -15,6 +15,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "transport/backends.h"
 #include "transport/params.h"
@@ -30,8 +31,8 @@ static trib_status_t make_descriptors(struct tcp *tcp)
 {
     struct epoll_event e = {.events = EPOLLIN};
 
-    tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
-    tcp->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    tcp->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    tcp->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     e.data.u64 = tcp_mark(tcp->bell, -1);
     if (tcp->epoll < 0 || tcp->bell < 0 ||
         epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->bell, &e) != 0 ||

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "transport/tcp.h"
 
@@ -28,7 +29,7 @@ static int link_rate(const char *name)
 {
     struct ethtool_cmd link = {.cmd = ETHTOOL_GSET};
     struct ifreq request = {.ifr_data = (char *)&link};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = trib_fd_keep(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 
     if (fd < 0)
         return 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/tcp.h"
@@ -118,7 +119,8 @@ void trib_socket_accept(struct tcp *tcp)
     if (!rested(tcp))
         return;
     for (int i = 0; i < tcp->max_guests && at_the_door(tcp); i++) {
-        int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = trib_fd_keep(
+            accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0) {
             rest(tcp, errno);
             return;

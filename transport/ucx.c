@@ -15,6 +15,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "transport/backends.h"
 #include "transport/params.h"
@@ -123,10 +124,10 @@ static trib_status_t make_descriptors(struct ucx *u)
 {
     struct epoll_event e = {.events = EPOLLIN};
 
-    u->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    u->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    u->doze = epoll_create1(EPOLL_CLOEXEC);
-    u->door = epoll_create1(EPOLL_CLOEXEC);
+    u->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    u->stop = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    u->doze = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    u->door = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     e.data.fd = u->bell;
     if (u->bell < 0 || u->stop < 0 || u->doze < 0 || u->door < 0 ||
         epoll_ctl(u->doze, EPOLL_CTL_ADD, u->bell, &e) != 0 ||

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -353,7 +354,8 @@ static void accept_some(struct ucx *u)
     int yes = 1;
 
     for (int i = 0; i < u->max_guests; i++) {
-        int fd = accept4(u->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = trib_fd_keep(
+            accept4(u->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0) {
             rest(u, errno);
             return;

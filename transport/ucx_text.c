@@ -3,8 +3,31 @@
  * ucx: what went wrong, in words.
  */
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 
 #include "transport/ucx.h"
+
+/* UCX's shared memory takes some tens of MiB. */
+#define SHM_LITTLE ((unsigned long long)64 << 20)
+
+/* UCX says the same of descriptors and of room for its shared memory. Decided here, as
+ * UCX does not say which. */
+static const char *resource_text(void)
+{
+    struct rlimit limit;
+    struct statvfs s;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < SHM_LITTLE)
+        return "UCX has run out of a resource, and files may have less than 64 MiB: raise "
+               "ulimit -f, or leave UCX's shared memory out (UCX_TLS=^sm)";
+    if (statvfs("/dev/shm", &s) == 0 &&
+        (unsigned long long)s.f_bavail * s.f_frsize < SHM_LITTLE)
+        return "UCX has run out of a resource, and /dev/shm has less than 64 MiB free: "
+               "mount -o remount,size=1g /dev/shm (a container: --shm-size=1g), or leave "
+               "UCX's shared memory out (UCX_TLS=^sm)";
+    return "UCX has run out of a resource: see ulimit -n and df /dev/shm";
+}
 
 const char *trib_ucx_status_text(const struct trib_ucx_api *api, ucs_status_t status)
 {
@@ -34,7 +57,7 @@ const char *trib_ucx_status_text(const struct trib_ucx_api *api, ucs_status_t st
     case UCS_ERR_CANCELED:
         return "a request was cancelled";
     case UCS_ERR_NO_RESOURCE:
-        return "UCX has run out of a resource: see ulimit -n";
+        return resource_text();
     default:
         return api->ucs_status_string(status);
     }

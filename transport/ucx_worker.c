@@ -13,7 +13,9 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/quiet.h"
 #include "base/time.h"
 #include "transport/ucx.h"
 
@@ -121,6 +123,7 @@ trib_status_t trib_ucx_worker_make(struct ucx *u)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = -1};
     unsigned major, minor, patch;
+    struct trib_quiet quiet;
     sigset_t all, before;
     char why[200];
 
@@ -129,13 +132,16 @@ trib_status_t trib_ucx_worker_make(struct ucx *u)
                          "ucx: %s; install UCX's libraries (Debian: libucx0)", why);
     u->api.ucp_get_version(&major, &minor, &patch);
     u->release = major << 16 | minor;
+    trib_fd_guard(); /* UCX opens sockets now and whenever a peer connects */
     /* Signals are for the program's own threads, not for UCX's. */
+    trib_quiet_begin(&quiet, SIGXFSZ); /* of its shared memory, below ulimit -f */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     ucs_status_t status = make_context(u);
     if (status == UCS_OK)
         status = make_worker(u);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    trib_quiet_end(&quiet);
     if (status != UCS_OK)
         return trib_fail(u->err, TRIB_ERR_UNSUPPORTED,
                          "ucx: UCX %s does not start: %s; see ucx_info -d, and whether "

@@ -15,6 +15,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/backends.h"
@@ -192,9 +193,9 @@ static trib_status_t make_descriptors(struct verbs *v)
 {
     struct epoll_event rung = {.events = EPOLLIN};
 
-    v->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    v->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    v->doze = epoll_create1(EPOLL_CLOEXEC);
+    v->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    v->stop = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    v->doze = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     rung.data.fd = v->bell;
     if (v->bell < 0 || v->stop < 0 || v->doze < 0 ||
         epoll_ctl(v->doze, EPOLL_CTL_ADD, v->bell, &rung) != 0 ||
@@ -238,6 +239,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
+    trib_fd_guard(); /* devices, channels and events have descriptors that verbs opens
+                      */
     status = make_descriptors(v);
     if (status == TRIB_OK)
         status = load(v);

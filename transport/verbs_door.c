@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/verbs.h"
@@ -57,7 +58,7 @@ trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports)
     door->guests = calloc((size_t)door->max_guests, sizeof(*door->guests));
     if (!door->guests)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    door->epoll = epoll_create1(EPOLL_CLOEXEC);
+    door->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     if (door->epoll < 0 || listen(door->at.fd, SOMAXCONN) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
     add_addresses(v);
@@ -303,7 +304,8 @@ static void let_in(struct verbs *v)
     int yes = 1;
 
     for (int i = 0; i < door->max_guests; i++) { /* the rest is for the next look */
-        int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = trib_fd_keep(
+            accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0) {
             rest(v, errno);
             return;

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 
@@ -193,7 +194,7 @@ trib_status_t lane_start(struct trib_error *err, struct lane **out)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a thread that sums");
     trib_turns_init(&lane->share, TURN_BYTES);
     pthread_mutex_init(&lane->mutex, NULL);
-    lane->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    lane->event_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     errno = lane->event_fd < 0 ? errno : trib_thread_start(&lane->thread, run, lane);
     if (errno) {
         (void)trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread that sums: %m");

@@ -11,7 +11,8 @@ tribd_tribd_SOURCES = \
 	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \
 	tribd/watch.c tribd/watch.h \
-	tribd/who.c tribd/who.h
+	tribd/who.c tribd/who.h \
+	tools/tool.c tools/tool.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)
 
 # Installed where --with-systemdsystemunitdir=FOLDER asks for it.
@@ -29,7 +30,8 @@ tribd_tribctl_SOURCES = \
 	tribd/ask.c tribd/ask.h \
 	tribd/manage.h \
 	tribd/settings.c tribd/settings.def tribd/settings.h \
-	tribd/tribctl.c
+	tribd/tribctl.c \
+	tools/tool.c tools/tool.h
 tribd_tribctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tribd_tribctl_LDADD = libtributary_all.la $(TRIB_LIBS)
 dist_man_MANS += man/tribctl.8

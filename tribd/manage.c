@@ -12,6 +12,7 @@
 
 #include "base/accept.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 
@@ -36,7 +37,8 @@ struct manage {
 
 static bool answers(const struct sockaddr_un *address)
 {
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd =
+        trib_fd_keep(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const bool yes =
         fd >= 0 &&
         (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN);
@@ -71,7 +73,8 @@ static trib_status_t listen_at(struct manage *m, struct trib_error *err)
 
     if (st != TRIB_OK)
         return st;
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd =
+        trib_fd_keep(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     /* Before it has a name: at no moment can another open it. */
     if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
         bind(fd, (const struct sockaddr *)&m->address, sizeof(m->address)) != 0) {
@@ -229,7 +232,8 @@ void manage_step(struct manage *m)
     if (!m)
         return;
     while (!trib_accept_paused(&m->pause) && (c = free_place(m))) {
-        c->fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        c->fd = trib_fd_keep(
+            accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (c->fd < 0) {
             say_full(m, errno);
             break;

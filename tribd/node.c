@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/pace.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -36,7 +37,7 @@ static void wake_server(int fd)
  * Without a descriptor to spare the server sees it at its next tick. */
 static void set_state(struct node *n, enum node_state state)
 {
-    const int fd = fcntl(n->wake_fd, F_DUPFD_CLOEXEC, 0);
+    const int fd = fcntl(n->wake_fd, F_DUPFD_CLOEXEC, 3);
 
     atomic_store(&n->state, state);
     if (fd < 0)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/fd.h"
 #include "base/pace.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -398,7 +399,8 @@ static void sweep_clients(struct server *s)
 static void take_client(struct server *s, int listener)
 {
     static const unsigned unheard = UNHEARD_MS;
-    const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd =
+        trib_fd_keep(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
     struct client *c;
 
     if (fd < 0) {

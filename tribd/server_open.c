@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agg/http_address.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "boot/tcp_net.h"
 #include "core/comm.h"
@@ -300,7 +301,7 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
     s->settings = *settings;
     s->log = *log;
-    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    s->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     trib_status_t st = check_variables(err);
     if (st == TRIB_OK)
         st = who_open(&s->settings, err, &s->who);

@@ -11,6 +11,7 @@
 #include <tributary.h>
 
 #include "base/error.h"
+#include "tools/tool.h"
 #include "tribd/ask.h"
 #include "tribd/manage.h"
 #include "tribd/settings.h"
@@ -254,7 +255,7 @@ static int run(const struct settings *s, int argc, char **argv)
     return WRONG;
 }
 
-int main(int argc, char **argv)
+static int tribctl_main(int argc, char **argv)
 {
     struct settings settings;
     struct trib_error err = {0};
@@ -281,4 +282,10 @@ int main(int argc, char **argv)
     if (settings_load(file, &settings, &err) != TRIB_OK)
         return fail(&err);
     return run(&settings, argc - at, argv + at);
+}
+
+int main(int argc, char **argv)
+{
+    tool_begin();
+    return tool_end("tribctl", tribctl_main(argc, argv));
 }

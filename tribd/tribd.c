@@ -12,7 +12,9 @@
 #include <tributary.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "tools/start.h"
+#include "tools/tool.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
@@ -90,7 +92,7 @@ static int open_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return trib_fd_keep(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
 /* In the journal it is an error, as what the log says is. */
@@ -121,7 +123,7 @@ static int serve(struct arguments *args, const struct settings *settings)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int tribd_main(int argc, char **argv)
 {
     struct arguments args = {0};
     struct settings settings;
@@ -142,4 +144,10 @@ int main(int argc, char **argv)
         return serve(&args, &settings);
     settings_print(&settings);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    tool_begin();
+    return tool_end("tribd", tribd_main(argc, argv));
 }

@@ -80,7 +80,8 @@ TRIB_API int trib_size(const trib_comm_t *comm);
 /**
  * trib_last_error - the sentence of the last failed call: what was wrong, where, the cure.
  *
- * comm     NULL: of the last trib_init, trib_free_comm or trib_list_each of this thread
+ * comm     NULL: of the last trib_init, trib_free_comm, trib_local_create or trib_list_each
+ *          of this thread
  * owner    the library; valid until the next failing call on comm
  */
 TRIB_API const char *trib_last_error(const trib_comm_t *comm);
@@ -89,7 +90,8 @@ TRIB_API const char *trib_last_error(const trib_comm_t *comm);
  * trib_alloc - memory that the peers reach without a copy.
  *
  * Where one of several transports cannot register it, for want of locked memory say, it goes
- * through slots to the peers of that one, and a warning says why and what to do.
+ * through slots to the peers of that one, and a warning says why and what to do. So it does
+ * within a host where ulimit -f bars shared memory of that size.
  *
  * bytes    at least 1; the result is aligned to 4096 bytes and zero
  * errors   TRIB_ERR_NO_MEMORY; shm from 64 MiB on also where this host has less free now
@@ -179,7 +181,12 @@ TRIB_API trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats);
  */
 typedef struct trib_local trib_local_t;
 
-/** trib_local_create - a meeting place for `ranks` ranks on this host. */
+/**
+ * trib_local_create - a meeting place for `ranks` ranks on this host.
+ *
+ * errors   trib_last_error(NULL) has the sentence: TRIB_ERR_INVALID,
+ * TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM (open files, ulimit -f, memfd_create)
+ */
 TRIB_API trib_status_t trib_local_create(int ranks, trib_local_t **local_out);
 /** trib_local_root - its text for trib_opts_t.root or TRIB_ROOT; valid until destroyed. */
 TRIB_API const char *trib_local_root(const trib_local_t *local);

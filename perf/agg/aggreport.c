@@ -42,9 +42,8 @@ static void table_open(const struct agg_report *r)
     printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s %6s %9s%s\n", "size", "operations", "input",
            "p50", "p95", "p99", "max", "workers", "tribd", "jain", "fell back",
            args->each.check ? "     nmse      wrong" : "");
-    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s\n", "", "", "GB/s", "µs ", "µs ", "µs ",
-           "µs ", "CPU s/GB", "CPU s/GB");
-    fflush(stdout);
+    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s\n", "", "", "GB/s", "µs ", "µs ",
+           "µs ", "µs ", "CPU s/GB", "CPU s/GB");
 }
 
 static void table_row(const struct agg_report *r, const struct agg_result *p)
@@ -66,7 +65,6 @@ static void table_row(const struct agg_report *r, const struct agg_result *p)
     if (r->args->each.check)
         printf(" %8.2g %10llu", p->nmse, (unsigned long long)p->wrong);
     putchar('\n');
-    fflush(stdout);
 }
 
 /* --- csv --- */
@@ -107,7 +105,6 @@ static void csv_row(const struct agg_report *r, const struct agg_result *p)
     else
         fputc(',', f);
     fprintf(f, ",%s\n", trib_version());
-    fflush(f);
 }
 
 /* --- json --- */
@@ -181,6 +178,7 @@ struct agg_report *agg_report_open(const struct agg_args *args, char *why, size_
         csv_header(r->out.csv);
     if (r->out.table)
         table_open(r);
+    perf_output_flush(&r->out);
     return r;
 }
 
@@ -192,6 +190,7 @@ void agg_report_add(struct agg_report *r, const struct agg_result *result)
         csv_row(r, result);
     if (r->out.results != NULL)
         json_array_append_new(r->out.results, json_result(r, result));
+    perf_output_flush(&r->out);
 }
 
 bool agg_report_finish(struct agg_report *r, char *why, size_t why_bytes)

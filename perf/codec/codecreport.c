@@ -31,7 +31,6 @@ static void table_open(const struct codec_report *r)
     for (int pass = 0; pass < PASSES; pass++)
         printf(" %6s %5s", "GB/s", pass == PASS_MEMCPY ? "" : "ratio");
     putchar('\n');
-    fflush(stdout);
 }
 
 static void table_row(const struct codec_result *p)
@@ -49,7 +48,6 @@ static void table_row(const struct codec_result *p)
             printf(" %6.2f %5.2f", p->rate[pass].GBps, p->rate[pass].ratio);
     }
     printf("  %s\n", p->text);
-    fflush(stdout);
 }
 
 /* --- csv --- */
@@ -74,7 +72,6 @@ static void csv_row(FILE *f, const struct codec_result *p)
             fputs(",,", f);
     }
     fprintf(f, ",%s\n", trib_version());
-    fflush(f);
 }
 
 /* --- json --- */
@@ -114,6 +111,7 @@ struct codec_report *codec_report_open(const struct codec_args *args, char *why,
         csv_header(r->out.csv);
     if (r->out.table)
         table_open(r);
+    perf_output_flush(&r->out);
     return r;
 }
 
@@ -125,6 +123,7 @@ void codec_report_add(struct codec_report *r, const struct codec_result *result)
         csv_row(r->out.csv, result);
     if (r->out.results != NULL)
         json_array_append_new(r->out.results, json_result(result));
+    perf_output_flush(&r->out);
 }
 
 bool codec_report_finish(struct codec_report *r, char *why, size_t why_bytes)

@@ -50,7 +50,6 @@ static void table_open(const struct put_report *r)
     if (args->bandwidth)
         printf(" %8s %9s %9s %9s", "", "GB/s", "million/s", "s/GB");
     puts(args->check ? "      bytes" : "");
-    fflush(stdout);
 }
 
 static void table_row(const struct put_report *r, const struct put_result *p)
@@ -75,7 +74,6 @@ static void table_row(const struct put_report *r, const struct put_result *p)
     if (r->args->check)
         printf(" %10.0f", p->wrong);
     putchar('\n');
-    fflush(stdout);
 }
 
 /* --- csv --- */
@@ -112,7 +110,6 @@ static void csv_row(const struct put_report *r, const struct put_result *p)
     else
         fputc(',', f);
     fprintf(f, ",%s,%s,%s\n", r->side->me.host, r->side->other.host, trib_version());
-    fflush(f);
 }
 
 /* --- json --- */
@@ -172,6 +169,7 @@ struct put_report *put_report_open(const struct put_args *args,
         csv_header(r->out.csv);
     if (r->out.table)
         table_open(r);
+    perf_output_flush(&r->out);
     return r;
 }
 
@@ -183,6 +181,7 @@ void put_report_add(struct put_report *r, const struct put_result *result)
         csv_row(r, result);
     if (r->out.results != NULL)
         json_array_append_new(r->out.results, json_result(r->args, result));
+    perf_output_flush(&r->out);
 }
 
 bool put_report_finish(struct put_report *r, char *why, size_t why_bytes)

@@ -4,12 +4,15 @@ base_tests = \
 	tests/base/test_config \
 	tests/base/test_cpu \
 	tests/base/test_error \
+	tests/base/test_fd \
 	tests/base/test_ledger \
 	tests/base/test_library \
 	tests/base/test_log \
+	tests/base/test_memfd \
 	tests/base/test_meminfo \
 	tests/base/test_pool \
 	tests/base/test_process \
+	tests/base/test_quiet \
 	tests/base/test_ring \
 	tests/base/test_rng \
 	tests/base/test_status \

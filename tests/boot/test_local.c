@@ -284,7 +284,7 @@ static void test_board_is_sealed(void **state)
     int fd;
 
     (void)state;
-    assert_status(trib_board_create(3, &fd, &board), TRIB_OK);
+    assert_status(trib_board_create(3, &fd, &board, NULL), TRIB_OK);
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(ftruncate(fd, 1 << 20), -1);
     trib_board_close(&board);

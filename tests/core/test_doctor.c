@@ -47,15 +47,18 @@ static trib_verdict_t look(const struct fakeroot *root, struct lines *lines)
     return worst;
 }
 
-static const char limits[] = "Limit                     Soft Limit           Hard Limit\n"
-                             "Max open files            %d                   65536 files\n"
-                             "Max locked memory         %s                   8388608 bytes";
+static const char limits[] =
+    "Limit                     Soft Limit           Hard Limit\n"
+    "Max file size             %s            unlimited            bytes\n"
+    "Max open files            %d                   65536 files\n"
+    "Max locked memory         %s                   8388608 bytes";
 
-static void write_limits(const struct fakeroot *root, int files, const char *memlock)
+static void write_limits(const struct fakeroot *root, const char *file, int files,
+                         const char *memlock)
 {
     char text[512];
 
-    snprintf(text, sizeof(text), limits, files, memlock);
+    snprintf(text, sizeof(text), limits, file, files, memlock);
     fakeroot_write(root, "/proc/self/limits", text);
 }
 
@@ -72,7 +75,7 @@ static void make_host(struct fakeroot *root)
                    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
                    "tsc");
     fakeroot_write(root, "/dev/shm/nothing", "");
-    write_limits(root, 4096, "unlimited");
+    write_limits(root, "unlimited", 4096, "unlimited");
 }
 
 static void test_this_host(void **state)
@@ -99,6 +102,7 @@ static void test_good_host(void **state)
     assert_int_equal(count(&lines, "ok||links|", "eth2 9000"), 1);
     assert_int_equal(count(&lines, "ok||memlock|", "unlimited"), 1);
     assert_int_equal(count(&lines, "ok||open files|", "4096"), 1);
+    assert_int_equal(count(&lines, "ok||file size|", "unlimited"), 1);
     assert_int_equal(count(&lines, "ok||clock|", "tsc"), 1);
     fakeroot_remove(&root);
 }
@@ -123,7 +127,7 @@ static void test_bad_host(void **state)
                    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
                    "hpet");
     fakeroot_write(&root, "/run/.containerenv", "");
-    write_limits(&root, 20, "65536");
+    write_limits(&root, "1048576", 20, "65536");
     assert_int_equal(look(&root, &lines), TRIB_VERDICT_FAIL);
     assert_int_equal(count(&lines, "FAIL||rdma|", "mlx5_1 port 1 has no GID"), 1);
     assert_int_equal(count(&lines, "FAIL||rdma|", "mlx5_2 has no device file"), 1);
@@ -132,6 +136,8 @@ static void test_bad_host(void **state)
     assert_int_equal(count(&lines, "warn||links|", "ip link set"), 1);
     assert_int_equal(count(&lines, "FAIL||memlock|64 KiB may be locked, ", "ulimit -l unlimited"), 1);
     assert_int_equal(count(&lines, "FAIL||open files|20 files", "ulimit -n"), 1);
+    assert_int_equal(
+        count(&lines, "warn||file size|files may have 1024 KiB", "ulimit -f"), 1);
     assert_int_equal(count(&lines, "ok||container|Podman", ""), 1);
     assert_int_equal(count(&lines, "warn||cpu quota|1.5 CPUs", ""), 1);
     assert_int_equal(count(&lines, "warn||memory|the control group of this process may have 0.1 GiB "

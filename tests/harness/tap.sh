@@ -61,6 +61,17 @@ expect() {
     result $good "$name"
 }
 
+# NAME, command: where standard output is a full disk it says so, and fails
+refuse_full() {
+    local name=$1 got
+    shift
+    timeout -k 5 $((60 * slow)) "$@" >/dev/full 2>"$said" </dev/null
+    got=$?
+    echo "exit code $got" >>"$said"
+    [ "$got" -eq 1 ] && grep -qE "cannot write (to )?standard output" "$said"
+    result $? "$name"
+}
+
 missing() { # PROGRAM, NAME...: skip them all where it is not installed
     local program=$1 name
     ! command -v "$program" >/dev/null || return 1

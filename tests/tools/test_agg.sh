@@ -142,5 +142,7 @@ try "a file that cannot be" 2 "cannot write /no/such/place" --csv /no/such/place
 TRIB_RANK=0 try "under a launcher" 2 "leave out the launcher"
 try "more than this host has" 2 "GiB of memory free" --sizes 1000000G
 expect "behind options" 2 "agg stands first" "$perf" -n 2 agg
+refuse_full "a table onto a full disk" "${agg[@]}" --jobs 1 --iters 2 --sizes 4K
+refuse_full "help onto a full disk" "${agg[@]}" --help
 expect "help" 0 "usage: trib-perf agg" "${agg[@]}" --help
 finish

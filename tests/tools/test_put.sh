@@ -123,4 +123,7 @@ for transport in shm tcp; do
         fi
     done
 done
+refuse_full "a table onto a full disk" "$perf" put --sizes 8 --iters 10
+refuse_full "csv onto a full disk" "$perf" put --sizes 8 --iters 10 --csv -
+refuse_full "help onto a full disk" "$perf" put --help
 finish

@@ -94,6 +94,36 @@ expect "the doctor's options" 2 "there is no option '--fold'" "$info" doctor --f
 expect "the doctor's folder" 2 "a folder must follow" "$info" doctor --folder
 expect "the doctor's help" 0 "mpirun -N 1" "$info" doctor --help
 
+# Output that is lost is told.
+refuse_full "a summary onto a full disk" "$info"
+refuse_full "help onto a full disk" "$info" --help
+refuse_full "the version onto a full disk" "$info" --version
+refuse_full "codecs onto a full disk" "$info" --codecs
+refuse_full "json onto a full disk" "$info" --json
+refuse_full "a topology onto a full disk" "$info" --topo
+refuse_full "a schedule onto a full disk" "$info" --schedule ring 4 1M
+refuse_full "what reaches what, onto a full disk" "$info" --reach
+refuse_full "the doctor onto a full disk" "$info" doctor
+refuse_full "the doctor's help onto a full disk" "$info" doctor --help
+
+# Below ulimit -f nothing is killed. Through pipes, as files cannot be written then.
+limited() { # KiB, command: what it says, and its exit code
+    (
+        ulimit -f "$1"
+        shift
+        timeout $((60 * slow)) "$@" 2>&1
+        echo "exit code $?"
+    ) | cat
+}
+text=$(limited 0 "$info" doctor)
+echo "$text" >"$said"
+[[ $text == *"file size: files may have 0 KiB"*"ulimit -f unlimited"*"exit code 0" ]]
+result $? "the doctor below ulimit -f"
+text=$(limited 100 "$build/tools/trib-run" -n 2 -- "$info" --reach)
+echo "$text" >"$said"
+[[ $text == *"tcp: shm: shared memory of"*"raise ulimit -f"*"exit code 0" ]]
+result $? "ranks below ulimit -f leave out shm, and say why"
+
 # What transports find: more than their names, and what is so here.
 expect "memory for shm" 0 "GiB of memory free" "$info" --transports
 expect "devices as json" 0 '"value": "' "$info" --transports --json

@@ -128,6 +128,57 @@ for option in --json --csv; do
 done
 try "a full device" 1 "No space left on device" \
     allreduce -n 2 --json /dev/full "${quick[@]}"
+refuse_full "a table onto a full disk" "$perf" allreduce -n 2 "${quick[@]}"
+refuse_full "csv onto a full disk" "$perf" allreduce -n 2 --csv - "${quick[@]}"
+refuse_full "json onto a full disk" "$perf" allreduce -n 2 --json - "${quick[@]}"
+refuse_full "help onto a full disk" "$perf" --help
+refuse_full "the version onto a full disk" "$perf" --version
+refuse_full "a table that is lost beside a file" "$perf" allreduce -n 2 --json "$dir/kept.json" \
+    "${quick[@]}"
+grep -q '"p50_us"' "$dir/kept.json"
+result $? "the file is there"
+for stream in 0 1 2; do
+    case $stream in
+    0) timeout $((60 * slow)) "$perf" allreduce -n 2 --check "${quick[@]}" <&- >"$said" 2>&1 ;;
+    1) timeout $((60 * slow)) "$perf" allreduce -n 2 --check "${quick[@]}" >&- 2>"$said" ;;
+    2) TRIB_LOG=debug timeout $((60 * slow)) "$perf" allreduce -n 2 --check "${quick[@]}" \
+        2>&- >"$said" ;;
+    esac
+    result $? "descriptor $stream is closed"
+done
+limited() { # KiB, words, exit code, arguments: below ulimit -f, through pipes
+    local text
+    text=$(
+        ulimit -f "$1"
+        timeout $((60 * slow)) "$perf" "${@:4}" 2>&1
+        echo "exit code $?"
+    )
+    echo "$text" >"$said"
+    [[ $text == *"$2"*"exit code $3" ]]
+}
+limited 0 "raise ulimit -f" 1 allreduce -n 2 "${quick[@]}"
+result $? "no file may be made: ulimit -f 0"
+limited 100 "connected to 1 of 1" 0 allreduce -n 2 --check --iters 3 --sizes 8,4M
+result $? "ranks below ulimit -f"
+limited 4096 "memory of trib_alloc is copied on its way" 0 allreduce -n 2 --check --iters 3 --sizes 8,16M
+result $? "memory that is larger than ulimit -f is not shared"
+limited 100 "raise ulimit -f" 1 put --transport shm --sizes 8
+result $? "a transport that needs larger files than ulimit -f"
+if [[ " ${transports[*]} " != *" ucx "* ]]; then
+    skip "shared memory of UCX" "this build is without ucx"
+elif ! unshare --map-root-user --mount true 2>/dev/null; then
+    skip "shared memory of UCX" "no name space of mounts can be made"
+else
+    # shellcheck disable=SC2016 # expanded by that shell
+    UCX_TLS=sm,tcp,self TRIB_TRANSPORT=ucx expect "UCX with a small /dev/shm" 1 \
+        "/dev/shm has less than 64 MiB free" unshare --map-root-user --mount sh -c \
+        'mount -t tmpfs -o size=64k none /dev/shm && exec "$0" allreduce -n 2 --sizes 8' "$perf"
+    UCX_TLS=sm,tcp,self TRIB_TRANSPORT=ucx limited 100 "raise ulimit -f" 1 allreduce -n 2 --sizes 8
+    result $? "UCX with files that are too small"
+fi
+: >"$dir/large.csv"
+limited 0 "cannot write $dir/large.csv: File too large" 1 codec none --sizes 4K --csv "$dir/large.csv"
+result $? "a result that is larger than ulimit -f"
 try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --size 8
 try "a misspelt collective" 2 "did you mean allreduce?" alreduce
 try "an option without effect" 2 "leave out --root" allreduce -n 2 --root 1

@@ -93,8 +93,59 @@ expect "a file that cannot be written" 125 "rank-1.out: Is a directory" \
 [ ! -e "$dir/begun" ]
 result $? "is found before the first rank starts"
 "$run" -n 2 -- sh -c 'yes | head -c 3000000' 2>"$dir/err" | head -n 1 >"$dir/out"
-[ "${PIPESTATUS[0]}" -eq 0 ] && [ "$(wc -l <"$dir/out")" -eq 1 ]
-result $? "a reader that goes away"
+[ "${PIPESTATUS[0]}" -eq 141 ] && [ "$(wc -l <"$dir/out")" -eq 1 ] && [ ! -s "$dir/err" ]
+result $? "a reader that goes away ends the ranks, without a word"
+timeout $((20 * slow)) "$run" -n 2 -- yes 2>"$dir/err" | head -n 1 >"$dir/out"
+[ "${PIPESTATUS[0]}" -eq 141 ] && [ ! -s "$dir/err" ]
+result $? "and ranks that would never end"
+timeout $((20 * slow)) "$run" -n 2 -- sh -c 'yes >&2' 2>&1 >"$dir/err" | head -n 1 >"$dir/out"
+[ "${PIPESTATUS[0]}" -eq 141 ]
+result $? "a reader of standard error that goes away"
+timeout $((20 * slow)) "$run" -n 2 --grace 0.5 -- \
+    sh -c 'trap "" PIPE; echo first; sleep 0.3; echo second; exec sleep 60' 2>"$dir/err" |
+    head -n 1 >"$dir/out"
+[ "${PIPESTATUS[0]}" -eq 141 ] && grep -q "nobody reads the output any more" "$dir/err"
+result $? "ranks that ignore SIGPIPE are ended after the grace"
+timeout $((20 * slow)) "$run" -n 2 -- yes >/dev/full 2>"$dir/err"
+[ $? -eq 125 ] &&
+    grep -q "cannot write to standard output: No space left on device" "$dir/err"
+result $? "a full disk ends the ranks"
+timeout $((20 * slow)) "$run" -n 2 -- sh -c 'yes >&2' 2>/dev/full >"$dir/out"
+[ $? -eq 125 ]
+result $? "a full disk of standard error, too"
+timeout $((20 * slow)) "$run" -n 2 -o "$dir/kept" -- sh -c 'echo out; echo err >&2' >/dev/full &&
+    [ "$(cat "$dir/kept/rank-1.err")" = err ]
+result $? "and ends none that write into files of their own"
+"$run" --help >/dev/full 2>"$dir/err"
+[ $? -eq 1 ] && grep -q "cannot write to standard output: No space left" "$dir/err"
+result $? "help that cannot be shown"
+(
+    ulimit -f 64
+    timeout $((20 * slow)) "$run" -n 2 -- yes >"$dir/much" 2>"$dir/err"
+)
+[ $? -eq 125 ] && grep -q "standard output: File too large" "$dir/err"
+result $? "a file beyond ulimit -f"
+
+# Closed descriptors: what is opened next would get their numbers.
+timeout $((20 * slow)) "$run" -n 2 -- true >&- 2>"$dir/err"
+result $? "standard output is closed"
+timeout $((20 * slow)) "$run" -n 2 -- sh -c '[ -e /dev/fd/2 ] && echo said' \
+    <&- 2>&- >"$dir/out" && [ "$(wc -l <"$dir/out")" -eq 2 ]
+result $? "standard input and error are closed"
+timeout $((20 * slow)) "$run" -n 2 -- sh -c 'exit 3' <&- >&- 2>&-
+[ $? -eq 3 ]
+result $? "all are closed"
+
+# ulimit -f counts for shared memory, too.
+# Through pipes, as no file can be written then.
+limited=$(
+    ulimit -f 0
+    timeout $((20 * slow)) "$run" -n 2 -- true 2>&1
+    echo "exit code $?"
+)
+echo "$limited" >"$dir/err"
+[[ $limited == *"cannot make a meeting place"*"raise ulimit -f"*"exit code 125" ]]
+result $? "no file may be made: ulimit -f 0"
 
 # What the parent leaves to trib-run: ignored and blocked signals, few open files
 run_as() { # command before trib-run; arguments
@@ -179,6 +230,14 @@ result $? "and is no zombie"
 # Ranks that meet, here and over TCP
 perf=$build/perf/trib-perf
 if [ -x "$perf" ]; then
+    limited=$(
+        ulimit -f 100
+        timeout $((60 * slow)) "$run" -n 2 -- "$perf" allreduce --sizes 8,4M --iters 3 --check 2>&1
+        echo "exit code $?"
+    )
+    echo "$limited" >"$dir/err"
+    [[ $limited == *"exit code 0" ]]
+    result $? "ranks meet below ulimit -f"
     expect "ranks meet" 0 "" -n 2 -- "$perf" allreduce --sizes 8 --iters 10
     meet_at() { # PORT
         timeout $((60 * slow)) "$run" -n 2 --root "127.0.0.1:$1" -- \

@@ -26,6 +26,8 @@ tribctl() {
 
 expect "help" 0 "usage: tribctl" "$build/tribd/tribctl" --help
 expect "version" 0 "tribctl " "$build/tribd/tribctl" --version
+refuse_full "help onto a full disk" "$build/tribd/tribctl" --help
+refuse_full "the version onto a full disk" "$build/tribd/tribctl" --version
 expect "nothing to do" 2 "status, jobs, drain or kick JOB" "$build/tribd/tribctl"
 expect "a command that does not exist" 2 "no command 'stop'" "$build/tribd/tribctl" stop
 expect "an option that does not exist" 2 "no option '--fast'" "$build/tribd/tribctl" --fast

@@ -23,6 +23,10 @@ expect "an option that does not exist" 2 "there is no option '--nonsense'" "$tri
 expect "--config without a file" 2 "--config" "$tribd" --config
 expect "a file that does not exist" 2 "No such file" "$tribd" --config "$dir/none"
 
+refuse_full "help onto a full disk" "$tribd" --help
+refuse_full "the version onto a full disk" "$tribd" --version
+TRIBD_AUTH=none refuse_full "settings onto a full disk" "$tribd" --check-config
+
 check() { # NAME, expected exit code, words, line of the file...
     printf '%s\n' "${@:4}" >"$dir/mistake"
     expect "$1" "$2" "$3" "$tribd" --config "$dir/mistake" --check-config
@@ -274,6 +278,25 @@ PY
     grep -q "^<6>.*listening" "$dir/err" && ! grep -v "^<[3-7]>" "$dir/err"
     result $? "lines for the journal have priorities"
 fi
+
+# --- without descriptors 0 to 2 ---
+
+answers() { # PORT
+    (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+}
+
+daemon_port[closed]=$((daemon_port[one] + 3))
+printf '%s\n' "listen = 127.0.0.1:${daemon_port[closed]}" "http =" "auth = key" "key = $dir/key" \
+    "threads = 1" "log = debug" >"$dir/closed.conf"
+"$tribd" --config "$dir/closed.conf" <&- >&- 2>&- &
+daemon_pid[closed]=$!
+within 10 answers "${daemon_port[closed]}"
+service "closed" run "a tribd whose standard streams are closed" "codec none" --sizes 8,300004
+! grep -q "warning" "$said"
+result $? "no word of trouble"
+kill "${daemon_pid[closed]}"
+patience=5 ended closed 0
+result $? "and SIGTERM ends it"
 
 kill "${daemon_pid[one]}" "${daemon_pid[two]}" "${daemon_pid[small]}"
 for name in one two small; do

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BOOT_MEETING_H
+#define BOOT_MEETING_H
+
+#include <tributary/comm.h>
+
+struct trib_error;
+
+/** trib_local_make - trib_local_create, with the sentence in err. */
+trib_status_t trib_local_make(int ranks, trib_local_t **local_out,
+                              struct trib_error *err);
+
+#endif

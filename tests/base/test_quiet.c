@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/quiet.h"
+
+static volatile sig_atomic_t caught;
+
+static void note(int signal)
+{
+    (void)signal;
+    caught++;
+}
+
+/* A pipe that nobody reads. */
+static int broken_pipe(void)
+{
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    return ends[1];
+}
+
+static void test_no_signal(void **state)
+{
+    struct trib_quiet quiet;
+    int fd = broken_pipe();
+
+    (void)state;
+    signal(SIGPIPE, note);
+    caught = 0;
+    trib_quiet_begin(&quiet, SIGPIPE);
+    assert_int_equal(write(fd, "x", 1), -1);
+    trib_quiet_end(&quiet);
+    assert_int_equal(errno, EPIPE);
+    assert_int_equal(caught, 0);
+    assert_int_equal(write(fd, "x", 1), -1); /* the program's own does as before */
+    assert_int_equal(caught, 1);
+    signal(SIGPIPE, SIG_DFL);
+    close(fd);
+}
+
+/* What the program waits for is not taken from it. */
+static void test_pending_before(void **state)
+{
+    struct trib_quiet quiet;
+    sigset_t pipe_set, before, pending;
+    int fd = broken_pipe();
+
+    (void)state;
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
+    raise(SIGPIPE);
+    trib_quiet_begin(&quiet, SIGPIPE);
+    assert_int_equal(write(fd, "x", 1), -1);
+    trib_quiet_end(&quiet);
+    sigpending(&pending);
+    assert_int_equal(sigismember(&pending, SIGPIPE), 1);
+    int got;
+    assert_int_equal(sigwait(&pipe_set, &got), 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(fd);
+}
+
+/* A log line to a standard error that nobody reads ends no program. */
+static void test_log(void **state)
+{
+    int fd = broken_pipe(), saved = dup(STDERR_FILENO);
+
+    (void)state;
+    dup2(fd, STDERR_FILENO);
+    trib_log(NULL, TRIB_LOG_WARN, "x", "said");
+    clearerr(stderr);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_signal),
+        cmocka_unit_test(test_pending_before),
+        cmocka_unit_test(test_log),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

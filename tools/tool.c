@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void tool_begin(void)
+{
+    int fd;
+
+    /* The lowest free number is taken each time, until it is none of the three. Where
+     * there is no /dev/null, the root folder cannot be written to either. */
+    do {
+        fd = open("/dev/null", O_RDWR);
+        if (fd < 0)
+            fd = open("/", O_PATH);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+bool tool_flushed(void)
+{
+    errno = 0;
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
+int tool_end(const char *tool, int code)
+{
+    if (tool_flushed())
+        return code;
+    /* An error of an earlier write has left no errno. */
+    fprintf(stderr, "%s: cannot write to standard output%s%s\n", tool,
+            errno ? ": " : "", errno ? strerror(errno) : "");
+    return code ? code : 1;
+}
