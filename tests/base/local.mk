@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 base_tests = \
+	tests/base/test_accept \
 	tests/base/test_cgroup \
 	tests/base/test_config \
 	tests/base/test_cpu \

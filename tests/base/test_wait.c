@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "base/time.h"
 #include "base/wait.h"
@@ -152,10 +153,33 @@ static void test_cond_deadline(void **state)
     pthread_cond_destroy(&cond);
 }
 
+/* More entries than files may be open: a failure with its errno, and no old result. */
+static void test_poll_fails(void **state)
+{
+    struct pollfd fds[4] = {{.fd = -1, .revents = POLLIN}};
+    struct rlimit all, few;
+
+    (void)state;
+    for (int i = 1; i < 4; i++)
+        fds[i] = fds[0];
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    few = (struct rlimit){.rlim_cur = 3, .rlim_max = all.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const int fails = trib_poll(fds, 4, 0), error = errno;
+    const int works = trib_poll(fds, 3, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    assert_int_equal(fails, -1);
+    assert_int_equal(error, EINVAL);
+    assert_int_equal(works, 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(fds[i].revents, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wait_fd),
+        cmocka_unit_test(test_poll_fails),
         cmocka_unit_test(test_threads_take_no_signals),
         cmocka_unit_test(test_errand_in_time),
         cmocka_unit_test(test_errand_left_behind),

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <errno.h>
+
+#include "base/accept.h"
+#include "base/time.h"
+
+static void test_one_connection(void **state)
+{
+    static const int errors[] = {EAGAIN, EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN};
+    struct trib_accept_pause pause = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+        assert_false(trib_accept_failed(&pause, errors[i]));
+        assert_false(trib_accept_paused(&pause));
+    }
+}
+
+/* It pauses at each failure, and is said at the first and then once a minute. */
+static void test_no_descriptor(void **state)
+{
+    struct trib_accept_pause pause = {0};
+
+    (void)state;
+    assert_true(trib_accept_failed(&pause, EMFILE));
+    assert_true(pause.until > pause.said);
+    const uint64_t until = pause.until;
+    assert_false(trib_accept_failed(&pause, ENFILE));
+    assert_true(pause.until >= until);
+    pause.until = trib_now_ns();
+    assert_false(trib_accept_paused(&pause));
+    pause.said -= UINT64_C(61) * 1000000000;
+    assert_true(trib_accept_failed(&pause, ENOMEM));
+}
+
+static void test_cures(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(trib_accept_cure(EMFILE), "ulimit -n"));
+    assert_non_null(strstr(trib_accept_cure(ENFILE), "fs.file-max"));
+    assert_string_equal(trib_accept_cure(EINVAL), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_connection),
+        cmocka_unit_test(test_no_descriptor),
+        cmocka_unit_test(test_cures),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
