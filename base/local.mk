@@ -2,8 +2,10 @@
 noinst_LTLIBRARIES += libbase.la
 libtributary_all_la_LIBADD += libbase.la
 libbase_la_SOURCES = \
+	base/addresses.c base/addresses.h \
 	base/config.c base/config.def base/config.h \
 	base/cpu.c base/cpu.h \
+	base/dial.c base/dial.h \
 	base/digest.h \
 	base/error.c base/error.h \
 	base/file.c base/file.h \

@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dial.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "base/wait.h"
 
-#define CONNECT_MS 2000 /* for one address */
 #define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
 #define SEGMENT 1200 /* passes wherever IPv6 does */
 
@@ -260,57 +260,19 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 /* Connecting --------------------------------------------------------------------------
  */
 
-/*
- * While nobody listens at a port from which the kernel also gives outgoing ports, an
- * attempt may meet itself.
- */
-static bool met_itself(int fd)
+/* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from listening. */
+static int dial_list(const struct addrinfo *list, uint64_t deadline)
 {
-    struct sockaddr_storage here;
-    struct sockaddr_storage there;
-    socklen_t here_bytes = sizeof(here);
-    socklen_t there_bytes = sizeof(there);
+    struct trib_dial_to to[TRIB_DIAL_MAX];
+    struct trib_dial dial = {
+        .to = to, .deadline = deadline, .reuse = true, .segment = SEGMENT};
+    int which;
 
-    memset(&here, 0, sizeof(here));
-    memset(&there, 0, sizeof(there));
-    return getsockname(fd, (struct sockaddr *)&here, &here_bytes) == 0 &&
-           getpeername(fd, (struct sockaddr *)&there, &there_bytes) == 0 &&
-           here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0;
-}
-
-/* 0, or why the connection that was begun did not come about. */
-static int finish_connect(int fd, uint64_t deadline)
-{
-    uint64_t attempt = trib_deadline_ms(CONNECT_MS);
-    int error = 0;
-    socklen_t bytes = sizeof(error);
-
-    if (!trib_wait_fd(fd, POLLOUT, attempt < deadline ? attempt : deadline) ||
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
-        return errno;
-    return error ? error : met_itself(fd) ? ECONNREFUSED : 0;
-}
-
-static int connect_to(const struct addrinfo *address, uint64_t deadline)
-{
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -1;
-    /* Lest this socket, by chance at the very port, keep rank 0 from listening. */
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    keep_segments_small(fd);
-    int error = 0;
-    if (connect(fd, address->ai_addr, address->ai_addrlen))
-        error = errno;
-    if (error == 0 || error == EINPROGRESS)
-        error = finish_connect(fd, deadline);
-    if (!error)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
+    for (const struct addrinfo *a = list; a && dial.n < TRIB_DIAL_MAX; a = a->ai_next) {
+        memcpy(&to[dial.n].at, a->ai_addr, a->ai_addrlen);
+        to[dial.n++].len = a->ai_addrlen;
+    }
+    return trib_dial(&dial, &which);
 }
 
 int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
@@ -323,8 +285,7 @@ int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *
         errno = 0;
         return -1;
     }
-    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-        fd = connect_to(a, deadline);
+    fd = dial_list(list, deadline);
     int error = errno;
     if (fd < 0)
         snprintf(why, bytes, "%s", strerror(error));

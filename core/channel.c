@@ -41,6 +41,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     c->ledger = opts->ledger;
     trib_comm_claim(comm);
     comm->cfg = *cfg;
+    comm->met = opts->met;
     comm->cfg.service[0] = 0; /* it is the way there */
     comm->log = *log;
     comm->channel = c;

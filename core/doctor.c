@@ -200,6 +200,7 @@ static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
         return FAIL;
     }
     struct trib_exchange x = {trib_boot_exchange, boot};
+    d->comm.met = boot->met;
     d->x = &x;
     d->cards = calloc((size_t)d->size, sizeof(*d->cards));
     st = d->cards ? examine_all(d)

@@ -121,6 +121,28 @@ static int parameter(const char *text, const char *name, int otherwise)
     return otherwise;
 }
 
+/* "net=10.0.0.0/8,ib0" among the parameters of a transport's text, with the comma that joins
+ * it to what is in front; "": there is none. The list ends before the next name. */
+static void networks(const char *text, char *out, size_t bytes)
+{
+    const char *at = strchr(text, ':');
+
+    out[0] = '\0';
+    while (at && strncmp(at + 1, "net=", 4) != 0)
+        at = strpbrk(at + 1, ",+");
+    if (!at)
+        return;
+    at++;
+    size_t len = strcspn(at, ",+");
+    while (at[len] == ',') {
+        size_t more = strcspn(at + len + 1, ",+");
+        if (memchr(at + len + 1, '=', more))
+            break;
+        len += 1 + more;
+    }
+    snprintf(out, bytes, ",%.*s", (int)len, at);
+}
+
 static bool takes_ports(const char *name)
 {
     for (const struct trib_candidate *c = trib_candidates; c->ops; c++)
@@ -129,17 +151,19 @@ static bool takes_ports(const char *name)
     return false;
 }
 
-/* What is configured, where it is this transport, or the ports of auto: they may be the
- * only open ones. */
+/* What is configured, where it is this transport, or the ports and networks of auto: they
+ * may be the only open ones. */
 static void choose_text(struct probe *p)
 {
     const char *wanted = p->d->comm.cfg.transport;
     size_t n = strlen(p->name);
     bool same = strncmp(wanted, p->name, n) == 0 && strchr(":+", wanted[n]) != NULL;
     int port = parameter(wanted, "port", 0), ports = parameter(wanted, "ports", 1000);
+    char net[TRIB_NET_TEXT_BYTES + 8];
 
-    if (!same && port && strncmp(wanted, "auto:", 5) == 0 && takes_ports(p->name))
-        snprintf(p->text, sizeof(p->text), "%s:port=%d,ports=%d", p->name, port, ports);
+    networks(wanted, net, sizeof(net));
+    if (!same && strncmp(wanted, "auto:", 5) == 0 && takes_ports(p->name))
+        snprintf(p->text, sizeof(p->text), "%s:port=%d,ports=%d%s", p->name, port, ports, net);
     else
         snprintf(p->text, sizeof(p->text), "%s", same ? wanted : p->name);
 }
@@ -164,7 +188,8 @@ static trib_status_t open_door(struct probe *p, struct door *door)
                                        .params = "",
                                        .cfg = &p->d->comm.cfg,
                                        .log = &p->d->comm.log,
-                                       .err = &p->err};
+                                       .err = &p->err,
+                                       .met = &p->d->comm.met};
     open_pulse(p, &opts);
     trib_status_t st = trib_transport_open(p->text, &opts, &p->t);
 

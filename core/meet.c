@@ -383,7 +383,8 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .params = "",
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
-                                       .err = &comm->cause};
+                                       .err = &comm->cause,
+                                       .met = &comm->met};
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;

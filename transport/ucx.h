@@ -146,6 +146,7 @@ struct ucx {
     int stop; /* eventfd: ends the manager */
     int door; /* epoll: what the manager waits for */
     struct trib_net_port listener;
+    struct trib_net_ways ways;
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;

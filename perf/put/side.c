@@ -8,6 +8,7 @@
 
 #include <tributary.h>
 
+#include "base/addresses.h"
 #include "base/time.h"
 #include "perf/launch.h"
 
@@ -97,6 +98,10 @@ static trib_status_t open_transport(struct put_side *side, struct put_place *pla
         .err = &side->err,
     };
     void *memory;
+    struct trib_net_met met;
+
+    trib_net_met_by(side->wire.fd, &met);
+    opts.met = &met;
     trib_status_t status = trib_transport_open(side->setup.transport, &opts, &side->t);
 
     if (status != TRIB_OK)
