@@ -15,19 +15,38 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/addresses.h"
 #include "base/dial.h"
 #include "base/error.h"
+#include "base/host.h"
 #include "base/time.h"
 #include "base/wait.h"
 
 #define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
+#define RESOLVE_MS 2000 /* for a name, where addresses were tried before */
 #define SEGMENT 1200 /* passes wherever IPv6 does */
+
+/* One of the hosts: a name, an IPv4 address, or an IPv6 address in its brackets. */
+static bool read_host(const char *text, size_t len, char *out, size_t bytes)
+{
+    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
+        text++;
+        len -= 2;
+    } else if (memchr(text, ':', len)) {
+        return false;
+    }
+    if (len == 0 || len >= bytes || memchr(text, '/', len) || memchr(text, ' ', len))
+        return false;
+    memcpy(out, text, len);
+    out[len] = '\0';
+    return true;
+}
 
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
 {
     const char *colon = strrchr(text, ':');
-    const char *host = text;
-    char *end;
+    char *end, *also = out->also;
+    size_t room = sizeof(out->also);
 
     if (!colon || strlen(colon + 1) >= sizeof(out->port) || colon[1] < '0' ||
         colon[1] > '9')
@@ -35,18 +54,22 @@ bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
     long port = strtol(colon + 1, &end, 10);
     if (*end || port < 1 || port > 65535)
         return false;
-    size_t len = (size_t)(colon - text);
-    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
-        host++;
-        len -= 2;
-    } else if (memchr(text, ':', len)) {
-        return false; /* an IPv6 address needs its brackets */
-    }
-    if (len == 0 || len >= sizeof(out->host) || memchr(host, '/', len) ||
-        memchr(host, ' ', len))
+    const char *comma = memchr(text, ',', (size_t)(colon - text));
+    out->also[0] = '\0';
+    if (!read_host(text, (size_t)((comma ? comma : colon) - text), out->host,
+                   sizeof(out->host)))
         return false;
-    memcpy(out->host, host, len);
-    out->host[len] = '\0';
+    while (comma) {
+        const char *next = comma + 1;
+        comma = memchr(next, ',', (size_t)(colon - next));
+        if (also != out->also)
+            *also++ = ',';
+        room = sizeof(out->also) - (size_t)(also - out->also);
+        if (room < 2 ||
+            !read_host(next, (size_t)((comma ? comma : colon) - next), also, room - 1))
+            return false;
+        also += strlen(also);
+    }
     snprintf(out->port, sizeof(out->port), "%ld", port);
     return true;
 }
@@ -208,9 +231,10 @@ static int listen_everywhere(const struct addrinfo *list, int *fds_out, int *n_o
 static trib_status_t listen_failed(const struct trib_tcp_root *root,
                                    struct trib_error *err, int error)
 {
-    char host[64] = "this host";
+    char host[TRIB_HOST_BYTES];
 
-    gethostname(host, sizeof(host) - 1);
+    if (!trib_host_name(host))
+        snprintf(host, sizeof(host), "this host");
     if (error == EADDRINUSE)
         return trib_fail(
             err, TRIB_ERR_BOOT,
@@ -233,7 +257,7 @@ int trib_tcp_bind(const struct trib_tcp_root *root,
 {
     struct addrinfo *list = NULL;
     uint64_t deadline = trib_deadline_ms(PORT_IN_USE_MS);
-    bool exact = resolve_here(root, &list) == 0;
+    bool exact = !root->also[0] && resolve_here(root, &list) == 0;
     int error = 0;
 
     if (!exact && look_up(NULL, root->port, AI_PASSIVE, &list) != 0)
@@ -261,33 +285,84 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
  */
 
 /* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from listening. */
-static int dial_list(const struct addrinfo *list, uint64_t deadline)
+static int dial_list(struct trib_dial_to *to, int n, uint64_t deadline)
 {
-    struct trib_dial_to to[TRIB_DIAL_MAX];
     struct trib_dial dial = {
-        .to = to, .deadline = deadline, .reuse = true, .segment = SEGMENT};
+        .to = to, .n = n, .deadline = deadline, .reuse = true, .segment = SEGMENT};
     int which;
 
-    for (const struct addrinfo *a = list; a && dial.n < TRIB_DIAL_MAX; a = a->ai_next) {
-        memcpy(&to[dial.n].at, a->ai_addr, a->ai_addrlen);
-        to[dial.n++].len = a->ai_addrlen;
-    }
     return trib_dial(&dial, &which);
+}
+
+static int add_list(const struct addrinfo *list, struct trib_dial_to *to, int n)
+{
+    for (const struct addrinfo *a = list; a && n < TRIB_DIAL_MAX; a = a->ai_next) {
+        memcpy(&to[n].at, a->ai_addr, a->ai_addrlen);
+        to[n++].len = a->ai_addrlen;
+    }
+    return n;
+}
+
+/* The addresses behind the first host, which need no resolver. */
+static int add_also(const struct trib_tcp_root *root, struct trib_dial_to *to)
+{
+    struct trib_tcp_root one = {.host = ""};
+    struct addrinfo *list;
+    int n = 0;
+
+    memcpy(one.port, root->port, sizeof(one.port));
+    for (const char *at = root->also; *at; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        snprintf(one.host, sizeof(one.host), "%.*s", (int)len, at);
+        at += len;
+        if (resolve_here(&one, &list) != 0)
+            continue;
+        n = add_list(list, to, n);
+        freeaddrinfo(list);
+    }
+    return n;
+}
+
+/* 0, or 1 + errno of the attempts at those; the connection is in *fd_out. */
+static int dial_also(const struct trib_tcp_root *root, uint64_t deadline, int *fd_out,
+                     char *why, size_t bytes)
+{
+    struct trib_dial_to to[TRIB_DIAL_MAX];
+    int n = add_also(root, to);
+    char ip[TRIB_IP_TEXT_BYTES];
+    uint8_t first[16];
+
+    *fd_out = -1;
+    if (n == 0)
+        return 0;
+    *fd_out = dial_list(to, n, deadline);
+    int error = errno;
+    trib_net_ip((struct sockaddr *)&to[0].at, first);
+    trib_net_text(first, ip, sizeof(ip));
+    snprintf(why, bytes, "%s%s: %s", ip, n > 1 ? " and others" : "", strerror(error));
+    return 1 + error;
 }
 
 int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
                      size_t bytes)
 {
+    struct trib_dial_to to[TRIB_DIAL_MAX];
     struct addrinfo *list = NULL;
-    int fd = -1;
+    uint64_t resolver = trib_deadline_ms(RESOLVE_MS);
+    char unresolved[128];
+    int fd, tried = dial_also(root, deadline, &fd, why, bytes);
 
-    if (!resolve(root, deadline, &list, why, bytes)) {
-        errno = 0;
+    if (fd >= 0)
+        return fd;
+    resolver = tried && resolver < deadline ? resolver : deadline;
+    if (!resolve(root, resolver, &list, tried ? unresolved : why,
+                 tried ? sizeof(unresolved) : bytes)) {
+        errno = tried ? tried - 1 : 0;
         return -1;
     }
-    fd = dial_list(list, deadline);
+    fd = dial_list(to, add_list(list, to, 0), deadline);
     int error = errno;
-    if (fd < 0)
+    if (fd < 0 && !tried)
         snprintf(why, bytes, "%s", strerror(error));
     freeaddrinfo(list);
     errno = error;

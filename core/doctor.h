@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdint.h>
 
+#include "base/host.h"
 #include "core/comm.h"
 #include "core/report.h"
 
@@ -21,7 +22,7 @@ struct trib_card {
     cpu_set_t cpus; /* on which it may run */
     int32_t pid;
     char library[12];
-    char host[64];
+    char host[TRIB_HOST_BYTES];
     char links[96]; /* "eth0 1500, eth1 9000": names and MTUs */
     char settings_text[400];
 };

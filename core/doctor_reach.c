@@ -85,7 +85,7 @@ int trib_doctor_partner(int rank, int size, int round)
 static void pair_text(const struct trib_doctor *d, int from, int to, char *text,
                       size_t bytes)
 {
-    snprintf(text, bytes, "rank %d (%.63s) → rank %d (%.63s)", from, d->cards[from].host, to,
+    snprintf(text, bytes, "rank %d (%.64s) → rank %d (%.64s)", from, d->cards[from].host, to,
              d->cards[to].host);
 }
 
@@ -249,7 +249,7 @@ static void compare_doors(struct probe *p)
     else
         trib_report_say(&d->report, wanted ? FAIL : WARN, p->name,
                         "make the hosts alike, or ranks there use a slower transport",
-                        "opens on %d of %d ranks, and not on rank %d (%.63s): %.399s", open,
+                        "opens on %d of %d ranks, and not on rank %d (%.64s): %.399s", open,
                         d->size, first, d->cards[first].host, why_not(p, first));
 }
 
@@ -362,7 +362,7 @@ static void judge(struct probe *p, int peer, bool little, bool much)
     } else {
         snprintf(why, sizeof(why),
                  "%d bytes arrive, %d KiB do not within %d s: large frames are lost on the "
-                 "way (MTU of %.63s: %.95s; of %.63s: %.95s)",
+                 "way (MTU of %.64s: %.95s; of %.64s: %.95s)",
                  LITTLE, MUCH >> 10, ARRIVAL_MS / 1000, from->host, from->links, to->host,
                  to->links);
         say_pair(p, FAIL, (struct way){peer, p->d->rank},

@@ -9,6 +9,7 @@
 #include <tributary.h>
 
 #include "base/addresses.h"
+#include "base/host.h"
 #include "base/time.h"
 #include "perf/launch.h"
 
@@ -38,7 +39,7 @@ void put_side_init(struct put_side *side, bool server, const struct trib_config 
     side->log = log;
     side->wire.fd = -1;
     snprintf(side->me.version, sizeof(side->me.version), "%s", trib_version());
-    if (gethostname(side->me.host, sizeof(side->me.host) - 1) != 0)
+    if (!trib_host_name(side->me.host))
         snprintf(side->me.host, sizeof(side->me.host), "unknown");
 }
 

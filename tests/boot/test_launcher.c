@@ -193,6 +193,8 @@ static void offer(void)
 
     memset(&g, 0, sizeof(g));
     NEED(trib_launch_offer(&g.launch, &g.err) == TRIB_OK);
+    NEED(strchr(g.launch.root, '/'));
+    trib_launch_strip(&g.launch);
     NEED(trib_tcp_root_parse(g.launch.root, &root));
     at.sin_port = htons((uint16_t)atoi(root.port));
     NEED(bind(other, (struct sockaddr *)&at, sizeof(at)) != 0);
