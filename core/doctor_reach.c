@@ -383,8 +383,11 @@ static bool is_pair(const struct probe *p, int a, int b)
            (near || strcmp(p->name, "shm") != 0);
 }
 
-static const char *cure_of_connect(const struct probe *p)
+static const char *cure_of_connect(const struct probe *p, int peer)
 {
+    if (p->d->cards[peer].machine == p->d->cards[p->d->rank].machine &&
+        strcmp(p->name, "shm") != 0 && !trib_net_loopback_up())
+        return "ip link set lo up on that host";
     if (strcmp(p->name, "shm") == 0)
         return "the ranks' containers need a process name space in common, and the same user";
     return "a firewall, or no route: open the ports of the ranks between all hosts, and "
@@ -403,7 +406,7 @@ static uint8_t connect_to(struct probe *p, int peer)
         ops->import_region(p->t, peer, &p->doors[peer].region, &p->remote) == TRIB_OK)
         return CONNECTED;
     p->tried++;
-    say_pair(p, FAIL, (struct way){p->d->rank, peer}, cure_of_connect(p),
+    say_pair(p, FAIL, (struct way){p->d->rank, peer}, cure_of_connect(p, peer),
              trib_error_text(&p->err));
     return NOT_CONNECTED;
 }

@@ -18,7 +18,7 @@
  * burst of ranks keeps no rank out. Of more the first to come goes. */
 #define TRIB_NET_STRANGERS 64
 
-#define TRIB_NET_WHY_BYTES 224
+#define TRIB_NET_AT_BYTES 200
 
 struct trib_error;
 struct trib_log;
@@ -88,7 +88,8 @@ struct trib_net_place {
 /* By what it was reached, or why it was not. */
 struct trib_net_found {
     uint8_t ip[16];
-    char why[TRIB_NET_WHY_BYTES]; /* "10.0.0.1 (Connection refused), … and 3 more" */
+    char at[TRIB_NET_AT_BYTES]; /* -1: "10.0.0.1 (No route to host), fd77::1 and 3 more" */
+    const char *cure; /* -1: goes behind errno's words: "" or "; it is …", a literal */
 };
 
 /**

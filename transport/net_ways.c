@@ -229,23 +229,26 @@ static void collect(struct search *s, const struct trib_net_place *place)
         s->n--;
 }
 
-static void say_why(const struct way *way, const struct trib_dial_to *to, int n,
-                    struct trib_net_found *out)
+/* Where it was tried; and why not, where that is not what errno is to say. */
+static void say_at(const struct way *way, const struct trib_dial_to *to, int n,
+                   struct trib_net_found *out)
 {
+    const int last = errno;
     char ip[TRIB_IP_TEXT_BYTES];
     int told = 0;
 
-    out->why[0] = '\0';
+    out->at[0] = '\0';
     for (int i = 0; i < n && told < TOLD; i++, told++) {
         trib_net_text(way[i].ip, ip, sizeof(ip));
-        trib_text_append(out->why, sizeof(out->why), "%s%s (%s)", told ? ", " : "", ip,
-                         strerror(to[i].error));
+        trib_text_append(out->at, sizeof(out->at), "%s%s", told ? ", " : "", ip);
+        if (to[i].error != last)
+            trib_text_append(out->at, sizeof(out->at), " (%s)", strerror(to[i].error));
     }
     if (n > told)
-        trib_text_append(out->why, sizeof(out->why), " and %d more", n - told);
+        trib_text_append(out->at, sizeof(out->at), " and %d more", n - told);
+    errno = last;
 }
 
-/* Those of way[from] to way[from + n - 1]. */
 static int dial_ways(const struct way *way, int n, uint16_t port, struct trib_net_found *out)
 {
     struct trib_dial_to to[TRIB_DIAL_MAX];
@@ -256,11 +259,10 @@ static int dial_ways(const struct way *way, int n, uint16_t port, struct trib_ne
         to[i].len = trib_net_sockaddr(way[i].ip, port,
                                       trib_net_is_v4(way[i].ip) ? AF_INET : AF_INET6,
                                       &to[i].at);
-    int fd = trib_dial(&dial, &which), error = errno;
+    int fd = trib_dial(&dial, &which);
     memcpy(out->ip, way[fd >= 0 ? which : n - 1].ip, 16);
     if (fd < 0)
-        say_why(way, to, n, out);
-    errno = error;
+        say_at(way, to, n, out);
     return fd;
 }
 
@@ -270,9 +272,8 @@ static int dial_here(const struct way *way, int n, uint16_t port, struct trib_ne
     int fd = dial_ways(way, n, port, out), error = errno;
 
     if (fd < 0 && !trib_net_loopback_up())
-        snprintf(out->why, sizeof(out->why), "%s",
-                 "the loopback interface of this host is down, and its processes reach "
-                 "each other through it: ip link set lo up");
+        out->cure = "; the loopback interface of this host is down, and its processes reach "
+                    "each other through it: ip link set lo up";
     errno = error;
     return fd;
 }
@@ -293,13 +294,15 @@ static void learn(struct search *s, const struct trib_net_found *out)
 static int dial_all(struct search *s, const struct trib_net_place *place,
                     struct trib_net_found *out)
 {
-    struct trib_net_found here;
+    struct trib_net_found here = {.cure = ""};
     int fd = -1, last = 0;
 
     collect(s, place);
     while (last < s->n && s->way[last].kind != LAST)
         last++;
     errno = EADDRNOTAVAIL;
+    if (s->n)
+        out->cure = "";
     if (last)
         fd = dial_ways(s->way, last, place->port, out);
     if (fd >= 0) {
@@ -325,7 +328,9 @@ int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *plac
     int fd = -1;
 
     memcpy(loopback.ip, trib_net_loopback, 16);
-    *out = (struct trib_net_found){.why = "it has no address that this host can reach"};
+    *out = (struct trib_net_found){
+        .at = "any address,",
+        .cure = "; it offers none, or only such as this host has, too"};
     memcpy(out->ip, trib_net_loopback, 16);
     errno = ENOMEM;
     if (!s)

@@ -136,8 +136,8 @@ static trib_status_t dial(struct tcp *tcp, const struct tcp_address *a, int *fd_
     memcpy(ip_out, found.ip, sizeof(found.ip));
     if (fd < 0)
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be reached at port %u: %s", a->pid, a->port,
-                         found.why);
+                         "process %d cannot be reached at %s port %u: %m%s", a->pid,
+                         found.at, a->port, found.cure);
     if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
         close(fd);
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,

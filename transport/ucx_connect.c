@@ -307,8 +307,8 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
     int fd = trib_net_reach(&u->ways, &place, &found);
     if (fd < 0)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be reached at port %u: %s", a.pid, a.port,
-                         found.why);
+                         "process %d cannot be reached at %s port %u: %m%s", a.pid,
+                         found.at, a.port, found.cure);
     p->key = a.key;
     begin_watch(u, peer, &a, found.ip);
     int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;

@@ -211,9 +211,9 @@ trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_addr
     memcpy(p->where.bytes, found.ip, sizeof(p->where.bytes));
     if (d.link.wire < 0)
         return fail(&d, TRIB_ERR_PEER_LOST,
-                    "port %u (TCP) cannot be reached: %s; is the port open, or the "
-                    "process gone? Others are chosen with verbs:port=N,ports=N",
-                    a->door, found.why);
+                    "%.100s port %u (TCP) cannot be reached: %m%s; is the port open, or "
+                    "the process gone? Others are chosen with verbs:port=N,ports=N",
+                    found.at, a->door, found.cure);
     trib_status_t status = prepare(&d, p, a);
     if (status == TRIB_OK)
         status = exchange(&d);

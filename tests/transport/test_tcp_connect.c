@@ -135,7 +135,7 @@ static uint64_t reach(struct trib_net_ways *ways, const struct trib_net_place *p
     int fd = trib_net_reach(ways, place, &found);
 
     if (fd < 0)
-        fail_msg("%s", found.why);
+        fail_msg("%s: %m", found.at);
     assert_int_equal(found.ip[15], host);
     close(fd);
     return (trib_now_ns() - began) / 1000000;
@@ -198,7 +198,7 @@ static void test_own_addresses_last(void **state)
     place.apart = true;
     assert_int_equal(trib_net_reach(&ways, &place, &found), -1);
     assert_int_equal(errno, EADDRNOTAVAIL);
-    assert_non_null(strstr(found.why, "no address"));
+    assert_non_null(strstr(found.cure, "offers none"));
     close(port.fd);
 }
 
