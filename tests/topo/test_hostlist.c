@@ -101,7 +101,7 @@ static void test_names(void **state)
     assert_false(trib_hostname_ok("a b"));
     assert_false(trib_hostname_ok("a,b"));
     assert_false(trib_hostname_ok(
-        "0123456789012345678901234567890123456789012345678901234567890123"));
+        "01234567890123456789012345678901234567890123456789012345678901234"));
 }
 
 int main(void)
