@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
 
 #include "agg/http_address.h"
+#include "base/accept.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/time.h"
 
 #define REQUEST_BYTES 16384 /* of memory for the headers of one request */
@@ -33,6 +36,7 @@ struct trib_http {
     struct trib_http_opts opts;
     uint16_t port;
     bool loopback;
+    struct trib_accept_pause pause; /* of MHD's thread */
 };
 
 /* --- what is said --- */
@@ -186,11 +190,32 @@ void trib_http_tend_mt(struct trib_http *http)
     pthread_mutex_unlock(&http->mutex);
 }
 
+/*
+ * MHD complains in its thread where accept() has no descriptor, and tries again at once as long
+ * as it has no connection: the pause is here.
+ */
+static void hear_complaint(void *arg, const char *format, va_list args)
+{
+    const struct timespec nap = {0, TRIB_ACCEPT_PAUSE_MS * 1000000L};
+    const int error = errno;
+    struct trib_http *http = arg;
+
+    (void)args;
+    if (!strstr(format, "resource limit"))
+        return;
+    const int cause = error == ENFILE || error == ENOMEM || error == ENOBUFS ? error : EMFILE;
+    if (trib_accept_failed(&http->pause, cause) && http->opts.log)
+        trib_log(http->opts.log, TRIB_LOG_WARN, "tribd",
+                 "no more connections over HTTP can be taken: %s; %s", strerror(cause),
+                 trib_accept_cure(cause));
+    nanosleep(&nap, NULL);
+}
+
 /* Signals are for the threads of the daemon: MHD's inherits that it takes none. */
 static struct MHD_Daemon *start_daemon(struct trib_http *http,
                                        const struct trib_http_address *address)
 {
-    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD;
+    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG;
     sigset_t all, before;
 
     if (address->at.any.sa_family == AF_INET6)
@@ -199,7 +224,8 @@ static struct MHD_Daemon *start_daemon(struct trib_http *http,
     pthread_sigmask(SIG_SETMASK, &all, &before);
     errno = 0;
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        flags, http->opts.port, NULL, NULL, answer, http, MHD_OPTION_SOCK_ADDR,
+        flags, http->opts.port, NULL, NULL, answer, http, MHD_OPTION_EXTERNAL_LOGGER,
+        hear_complaint, (void *)http, MHD_OPTION_SOCK_ADDR,
         &address->at.any, MHD_OPTION_NOTIFY_CONNECTION, note_connection, http,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->opts.connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)http->opts.timeout_s,

@@ -16,6 +16,7 @@
 #include "agg/metrics.h"
 
 struct trib_error;
+struct trib_log;
 struct trib_http;
 
 struct trib_http_opts {
@@ -27,6 +28,7 @@ struct trib_http_opts {
     /* What there is to show; on the server's thread. */
     trib_status_t (*view)(void *arg, struct trib_service_view *out);
     void *arg;
+    const struct trib_log *log; /* for what keeps it from taking connections; or NULL */
 };
 
 /**

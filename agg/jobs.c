@@ -306,8 +306,8 @@ static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entr
     hold(jobs, e, now_ns);
     *out = (struct trib_job_answer){
         .verdict = TRIB_JOB_ADMIT, .id = e->job.id, .slots = e->job.slots};
-    trib_text_append(out->text, sizeof(out->text), "job %s of user %s has %" PRIu32 " slots",
-                     e->job.name, e->job.user, e->job.slots);
+    trib_text_append(out->text, sizeof(out->text), "job %s of user %s has %" PRIu32 " slot%s",
+                     e->job.name, e->job.user, e->job.slots, e->job.slots == 1 ? "" : "s");
 }
 
 /* By tags; of equals the one that asked first. */

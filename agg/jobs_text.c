@@ -80,7 +80,8 @@ static void append_holder(char *text, const struct trib_job *job, enum lack what
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%" PRIu32 " of %" PRIu32 " slots",
                          job->slots, limits->slots);
     } else {
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%" PRIu32 " slots", job->slots);
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%" PRIu32 " slot%s", job->slots,
+                         job->slots == 1 ? "" : "s");
     }
     trib_text_append(text, TRIB_JOB_TEXT_BYTES, " since %" PRIu64 " %s", age.n, age.unit);
 }
@@ -119,8 +120,8 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns, uint32
     uint32_t holders =
         account == UINT32_MAX ? jobs->held.jobs : jobs->accounts[account].held.jobs;
     if (holders > named)
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ", and %" PRIu32 " more jobs hold the rest",
-                         holders - named);
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ", and %" PRIu32 " more job%s the rest",
+                         holders - named, holders - named == 1 ? " holds" : "s hold");
 }
 
 /* A limit may have been lowered, and plans take memory at any moment. */
@@ -140,8 +141,8 @@ static void append_lack(const struct trib_jobs_limits *limits,
         return;
     case LACK_SLOTS:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "it needs %" PRIu32 " slots and %" PRIu64 " of %" PRIu32 " are free",
-                         job->slots_wanted, left(limits->slots, held->slots), limits->slots);
+                         "it needs %" PRIu32 " slot%s and %" PRIu64 " of %" PRIu32 " are free",
+                         job->slots_wanted, job->slots_wanted == 1 ? "" : "s", left(limits->slots, held->slots), limits->slots);
         return;
     case LACK_BYTES:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "it needs ");
@@ -194,9 +195,9 @@ static bool too_much(const struct trib_job_request *r, const struct trib_jobs_li
 
     if (limits->slots && slots > limits->slots) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "job %s needs %" PRIu32 " slots, and %s may hold %" PRIu32
+                         "job %s needs %" PRIu32 " slot%s, and %s may hold %" PRIu32
                          ": ask for fewer",
-                         r->name, slots, who, limits->slots);
+                         r->name, slots, slots == 1 ? "" : "s", who, limits->slots);
         return true;
     }
     if (limits->bytes && r->slot_bytes > limits->bytes / slots) {

@@ -3,13 +3,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/ini.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -357,14 +357,11 @@ static void load_defaults(struct trib_config *cfg)
     }
 }
 
-static int file_line(void *user, const char *section, const char *name,
-                     const char *value)
+static bool file_line(void *arg, const char *name, const char *value)
 {
-    struct source *src = user;
+    struct source *src = arg;
 
-    (void)section; /* sections are for people */
-    if (src->status == TRIB_OK)
-        src->status = set_name(src, name, value);
+    src->status = set_name(src, name, value);
     return src->status == TRIB_OK;
 }
 
@@ -385,22 +382,17 @@ bool trib_config_environment_name(size_t at, const char *prefix, char *text, siz
 
 static trib_status_t load_file(struct source *src)
 {
+    int line;
+
     src->file = getenv(FILE_VARIABLE);
     if (!src->file || !src->file[0])
         return TRIB_OK;
 
-    FILE *file = fopen(src->file, "re");
-    if (!file)
-        return trib_fail(src->err, TRIB_ERR_CONFIG, FILE_VARIABLE "=%.200s: %m", src->file);
-    int line = ini_parse_file(file, file_line, src);
-    fclose(file);
-    if (src->status != TRIB_OK)
-        return src->status;
-    if (line)
-        return trib_fail(src->err, TRIB_ERR_CONFIG,
-                         "%.200s line %d is not \"name = value\" within 200 bytes",
-                         src->file, line);
-    return TRIB_OK;
+    struct trib_error why = {0};
+    const trib_status_t status = trib_ini_read(src->file, file_line, src, &why, &line);
+    if (status != TRIB_OK)
+        return trib_fail(src->err, status, FILE_VARIABLE ": %s", trib_error_text(&why));
+    return src->status;
 }
 
 static void unknown_text(const char *variable, char *text, size_t bytes)

@@ -4,7 +4,7 @@
  *
  * Later sources override earlier ones:
  *   1. the defaults of config.def
- *   2. the file that TRIB_CONFIG_FILE names: "name = value" lines, # begins a comment
+ *   2. the file that TRIB_CONFIG_FILE names; base/ini.h has its rules
  *   3. TRIB_<NAME> in the environment
  *   4. the text that a program gives to the API: "name=value,name=value"; where a value
  *      has a comma, separate the settings by ";" ("codec=qsgd:bits=4,bucket=512;window=4")

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-static FILE *open_below(const char *root, const char *path)
+FILE *trib_file_open(const char *root, const char *path)
 {
-    char full[512];
+    char full[PATH_MAX];
     int n = snprintf(full, sizeof(full), "%s%s", root, path);
 
     return n >= 0 && (size_t)n < sizeof(full) ? fopen(full, "re") : NULL;
@@ -14,7 +15,7 @@ static FILE *open_below(const char *root, const char *path)
 
 bool trib_file_line(const char *root, const char *path, char *text, size_t bytes)
 {
-    FILE *file = open_below(root, path);
+    FILE *file = trib_file_open(root, path);
 
     if (!file)
         return false;
@@ -31,7 +32,7 @@ bool trib_file_field(const char *root, const char *path, const char *name, bool 
     char line[512];
     size_t n = strlen(name);
     const char *value = NULL;
-    FILE *file = open_below(root, path);
+    FILE *file = trib_file_open(root, path);
 
     if (!file)
         return false;

@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+
+/** trib_file_open - for reading; NULL where there is none. The caller closes it. */
+FILE *trib_file_open(const char *root, const char *path);
 
 /**
  * trib_file_line - the first line of a file, without its line feed.

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/freezer.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -19,15 +22,58 @@
 /* The fields of /proc/PID/stat that matter here. */
 struct stat_line {
     char state;
+    unsigned long user, kernel; /* ticks of processor */
     long threads;
     unsigned long long start;
 };
 
-static int open_stat(int pid)
+/* The number of this process in /proc; -1: there is no /proc. */
+static int own_number(void)
+{
+    char text[32];
+    ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    return atoi(text);
+}
+
+/* A pidfd's line "Pid:" has the number that this very /proc shows; 0 and -1: none. */
+static int translate(int pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    char path[48], text[32];
+
+    if (fd < 0)
+        return 0;
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+    bool told = trib_file_field("", path, "Pid", true, text, sizeof(text));
+    close(fd);
+    int number = told ? atoi(text) : 0;
+    return number > 0 ? number : 0;
+}
+
+int trib_process_number(int pid)
+{
+    int own = own_number(), self = (int)getpid();
+
+    if (own == self)
+        return pid;
+    if (own <= 0)
+        return 0;
+    return pid == self ? own : translate(pid);
+}
+
+static int open_stat(int number)
 {
     char path[32];
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (number <= 0) {
+        errno = ENXIO;
+        return -1;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/stat", number);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -46,9 +92,10 @@ static int read_stat(int fd, struct stat_line *out)
     /* The command's name may hold anything: what counts begins after its last ")". */
     const char *rest = strrchr(text, ')');
     if (!rest || sscanf(rest + 1,
-                        " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+                        " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d "
                         "%*d %*d %ld %*d %llu",
-                        &out->state, &out->threads, &out->start) != 3)
+                        &out->state, &out->user, &out->kernel, &out->threads,
+                        &out->start) != 5)
         return EINVAL;
     return 0;
 }
@@ -90,7 +137,7 @@ static uint64_t boot_id(void)
 void trib_process_find(int pid, struct trib_process *out)
 {
     struct stat_line line;
-    int fd = open_stat(pid);
+    int fd = open_stat(trib_process_number(pid));
 
     *out = (struct trib_process){.pid = pid, .space = name_space(), .boot = boot_id()};
     if (fd < 0)
@@ -111,31 +158,51 @@ bool trib_process_same(const struct trib_process *a, const struct trib_process *
            a->start == b->start;
 }
 
+/* Where /proc does not show it: the kernel still knows whether it is there. */
+static enum trib_process_state look_unseen(int pid)
+{
+    return kill(pid, 0) && errno == ESRCH ? TRIB_PROCESS_DEAD : TRIB_PROCESS_RUNS;
+}
+
+/* One that is frozen shows as waiting, for a disk say, or as asleep. */
+static bool waits(const struct stat_line *line)
+{
+    return line->state == 'D' || line->state == 'S';
+}
+
 enum trib_process_state trib_process_look(const struct trib_process *process)
 {
     struct stat_line line;
 
     if (process->pid <= 0 || process->space != name_space())
         return TRIB_PROCESS_RUNS;
-    int fd = open_stat(process->pid);
+    int number = trib_process_number(process->pid);
+    if (number == 0)
+        return look_unseen(process->pid);
+    int fd = open_stat(number);
     int error = fd < 0 ? (errno == ENOENT ? ESRCH : errno) : read_stat(fd, &line);
     if (fd >= 0)
         close(fd);
     if (error)
         return error == ESRCH ? TRIB_PROCESS_DEAD : TRIB_PROCESS_RUNS;
-    return judge(&line, process->start);
+    enum trib_process_state state = judge(&line, process->start);
+    if (state == TRIB_PROCESS_RUNS && waits(&line) && trib_frozen(number))
+        return TRIB_PROCESS_STOPPED;
+    return state;
 }
 
 trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
                                       const struct trib_process *who,
                                       struct trib_error *err)
 {
-    watch->who = *who;
+    *watch = (struct trib_process_watch){.who = *who,
+                                         .number = trib_process_number(who->pid)};
     watch->pidfd = (int)syscall(SYS_pidfd_open, who->pid, 0);
-    watch->stat_fd = open_stat(who->pid);
+    watch->stat_fd = open_stat(watch->number);
     int error = errno;
-    bool gone = watch->stat_fd < 0 ? error == ENOENT || error == ESRCH
-                                   : trib_process_watch_look(watch) == TRIB_PROCESS_DEAD;
+    bool gone = watch->stat_fd >= 0 ? trib_process_watch_dead(watch)
+                : watch->number     ? error == ENOENT || error == ESRCH
+                                    : look_unseen(who->pid) == TRIB_PROCESS_DEAD;
     if (watch->stat_fd >= 0 && !gone)
         return TRIB_OK;
     trib_process_watch_close(watch);
@@ -143,7 +210,7 @@ trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
         return trib_fail(err, TRIB_ERR_PEER_LOST, "process %d has died", who->pid);
     errno = error;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED, "cannot open /proc/%d/stat: %m",
-                     who->pid);
+                     watch->number ? watch->number : who->pid);
 }
 
 void trib_process_watch_close(struct trib_process_watch *watch)
@@ -156,10 +223,37 @@ void trib_process_watch_close(struct trib_process_watch *watch)
     watch->stat_fd = -1;
 }
 
-enum trib_process_state trib_process_watch_look(const struct trib_process_watch *watch)
+/* A look at the control group costs several of those at the process. */
+static bool look_frozen(struct trib_process_watch *w, const struct stat_line *line)
+{
+    enum { EVERY = 4 };
+    unsigned long ticks = line->user + line->kernel;
+
+    if (!waits(line) || ticks != w->ticks) {
+        w->quiet = 0;
+        w->frozen = false;
+    } else if (++w->quiet % EVERY == 0) {
+        w->frozen = trib_frozen(w->number);
+    }
+    w->ticks = ticks;
+    return w->frozen;
+}
+
+enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch)
 {
     struct stat_line line;
 
-    return read_stat(watch->stat_fd, &line) ? TRIB_PROCESS_DEAD
-                                            : judge(&line, watch->who.start);
+    if (read_stat(watch->stat_fd, &line))
+        return TRIB_PROCESS_DEAD;
+    enum trib_process_state state = judge(&line, watch->who.start);
+    return state == TRIB_PROCESS_RUNS && look_frozen(watch, &line) ? TRIB_PROCESS_STOPPED
+                                                                  : state;
+}
+
+bool trib_process_watch_dead(const struct trib_process_watch *watch)
+{
+    struct stat_line line;
+
+    return read_stat(watch->stat_fd, &line) ||
+           judge(&line, watch->who.start) == TRIB_PROCESS_DEAD;
 }

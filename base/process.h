@@ -22,18 +22,30 @@ struct trib_process {
 
 enum trib_process_state {
     TRIB_PROCESS_RUNS,
-    TRIB_PROCESS_STOPPED, /* by SIGSTOP or a terminal; a debugger's stop counts as running */
+    TRIB_PROCESS_STOPPED, /* by SIGSTOP, a terminal or the freezer of its control group; a
+                             debugger's stop counts as running */
     TRIB_PROCESS_DEAD,    /* ended, also where its parent has not reaped it yet */
 };
 
 /** trib_process_self - this process; what /proc does not show stays 0. */
 void trib_process_self(struct trib_process *out);
 
-/** trib_process_find - another process of this name space; start is 0 if it has gone. */
+/** trib_process_find - another process of this name space; start is 0 if it has gone, or
+ * /proc does not show it. */
 void trib_process_find(int pid, struct trib_process *out);
 
 /** trib_process_same - do both name one and the same process? */
 bool trib_process_same(const struct trib_process *a, const struct trib_process *b);
+
+/**
+ * trib_process_number - the number under which /proc shows a process of this name space.
+ *
+ * It is another than pid where /proc was mounted outside of the name space, as after
+ * `unshare -p -f` without --mount-proc.
+ *
+ * returns  0: /proc does not show it, or it has gone
+ */
+int trib_process_number(int pid);
 
 /**
  * trib_process_look - what is the process doing?
@@ -47,6 +59,10 @@ struct trib_process_watch {
     struct trib_process who;
     int pidfd; /* -1 where the kernel or a sandbox has none: stat_fd tells then */
     int stat_fd;
+    int number; /* of trib_process_number */
+    unsigned quiet; /* looks in turn at which it slept and had used no processor */
+    unsigned long ticks; /* of processor that it had used at the last look */
+    bool frozen; /* at the last look at its control group */
 };
 
 /**
@@ -62,7 +78,15 @@ trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
 /** trib_process_watch_close - release the descriptors; harmless when done before. */
 void trib_process_watch_close(struct trib_process_watch *watch);
 
-/** trib_process_watch_look - one reading of /proc; a few microseconds. */
-enum trib_process_state trib_process_watch_look(const struct trib_process_watch *watch);
+/**
+ * trib_process_watch_look - one reading of /proc; a few microseconds.
+ *
+ * A process that does nothing may be frozen: its control group is looked at once in
+ * several looks.
+ */
+enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch);
+
+/** trib_process_watch_dead - the same reading, for its death alone. */
+bool trib_process_watch_dead(const struct trib_process_watch *watch);
 
 #endif

@@ -2,7 +2,6 @@
 #include "base/wait.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -20,6 +19,23 @@ bool trib_wait_fd(int fd, short events, uint64_t deadline)
     if (n == 0 || (n < 0 && errno == EINTR))
         errno = ETIMEDOUT;
     return n > 0;
+}
+
+int trib_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    const struct timespec nap = {0, 10000000};
+    int ready = poll(fds, n, timeout_ms);
+
+    if (ready >= 0)
+        return ready;
+    for (nfds_t i = 0; i < n; i++)
+        fds[i].revents = 0;
+    if (errno == EINTR)
+        return 0;
+    const int error = errno;
+    nanosleep(&nap, NULL);
+    errno = error;
+    return -1;
 }
 
 void trib_cond_init(pthread_cond_t *cond)

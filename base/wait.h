@@ -8,6 +8,7 @@
 #ifndef BASE_WAIT_H
 #define BASE_WAIT_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,17 @@
  * returns   true; or false with errno, ETIMEDOUT at the deadline
  */
 bool trib_wait_fd(int fd, short events, uint64_t deadline);
+
+/**
+ * trib_poll - poll(), where a failure neither spins nor leaves old results in revents.
+ *
+ * A signal is no failure. The kernel refuses n above the limit of open files (EINVAL), so
+ * callers count open descriptors only.
+ *
+ * returns   as poll() does: 0 for a signal, -1 and errno after 10 ms for a failure, which
+ *           the caller says
+ */
+int trib_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 
 /** trib_cond_init - a condition whose waits end on the clock of trib_now_ns. */
 void trib_cond_init(pthread_cond_t *cond);

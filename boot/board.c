@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define BOARD_MAGIC UINT64_C(0x3164616f62626972) /* "ribboad1" */
-#define BOARD_VERSION 2
+#define BOARD_VERSION 3
 
 /*
  * A rank writes its two cells in turn, so the peers may still read the previous
@@ -50,6 +51,7 @@ struct trib_board_head {
     uint32_t version;
     uint32_t ranks;
     uint64_t bytes;
+    uint64_t key; /* random: proves that a descriptor is this board */
     _Atomic uint64_t blame; /* generation << 32 | BLAME_*; 0: none yet */
     int32_t status;
     char text[TRIB_BOARD_TEXT];
@@ -75,6 +77,9 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out)
 {
     assert(ranks > 0 && ranks <= TRIB_BOARD_RANKS_MAX);
     size_t bytes = board_bytes(ranks);
+    uint64_t key;
+    if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
+        return TRIB_ERR_SYSTEM;
     int fd = memfd_create("tributary-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0)
@@ -89,6 +94,7 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out)
         return TRIB_ERR_SYSTEM;
     }
     out->ranks = ranks;
+    out->head->key = key;
     out->head->version = BOARD_VERSION;
     out->head->ranks = (uint32_t)ranks;
     out->head->bytes = bytes;
@@ -106,38 +112,43 @@ static bool is_board(const struct trib_board *board)
            head->bytes == board->bytes && board_bytes((int)head->ranks) == board->bytes;
 }
 
-trib_status_t trib_board_open(const char *path, struct trib_board *out)
+trib_status_t trib_board_map(int fd, uint64_t key, struct trib_board *out)
 {
     struct stat st;
-    trib_status_t status = TRIB_ERR_SYSTEM;
 
-    /* Not to wait, should the path be somebody's pipe by now. */
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return TRIB_ERR_SYSTEM;
     if (fstat(fd, &st))
-        goto err_close;
-    status = TRIB_ERR_PROTOCOL;
+        return TRIB_ERR_SYSTEM;
     if (!S_ISREG(st.st_mode) || (size_t)st.st_size < sizeof(struct trib_board_head) ||
         (size_t)st.st_size > board_bytes(TRIB_BOARD_RANKS_MAX) ||
         (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
-        goto err_close;
-    status = TRIB_ERR_SYSTEM;
+        return TRIB_ERR_PROTOCOL;
     if (!map_board(out, fd, (size_t)st.st_size))
-        goto err_close;
-    close(fd);
-    if (!is_board(out)) {
+        return TRIB_ERR_SYSTEM;
+    if (!is_board(out) || (key && out->head->key != key)) {
         trib_board_close(out);
         return TRIB_ERR_PROTOCOL;
     }
     out->ranks = (int)out->head->ranks;
     return TRIB_OK;
+}
 
-err_close:;
+trib_status_t trib_board_open(const char *path, uint64_t key, struct trib_board *out)
+{
+    /* Not to wait, should the path be somebody's pipe by now. */
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return TRIB_ERR_SYSTEM;
+    trib_status_t status = trib_board_map(fd, key, out);
     int error = errno;
     close(fd);
     errno = error;
     return status;
+}
+
+uint64_t trib_board_key(const struct trib_board *board)
+{
+    return board->head->key;
 }
 
 void trib_board_close(struct trib_board *board)

@@ -50,13 +50,25 @@ static inline uint64_t trib_ticket(uint32_t generation, uint32_t exchange)
 trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out);
 
 /**
+ * trib_board_map - map the board behind a descriptor, which stays the caller's.
+ *
+ * key      of trib_board_key; 0: any board will do
+ * returns  as trib_board_open
+ */
+trib_status_t trib_board_map(int fd, uint64_t key, struct trib_board *out);
+
+/**
  * trib_board_open - map the board that another process keeps.
  *
  * path     such as "/proc/4711/fd/5"
+ * key      of trib_board_key; 0: any board will do
  * returns  TRIB_ERR_SYSTEM (see errno): cannot be opened; TRIB_ERR_PROTOCOL: is no
  * board, or of another version. out->ranks is what it was made for
  */
-trib_status_t trib_board_open(const char *path, struct trib_board *out);
+trib_status_t trib_board_open(const char *path, uint64_t key, struct trib_board *out);
+
+/** trib_board_key - the random number that tells a board from all others. */
+uint64_t trib_board_key(const struct trib_board *board);
 
 /** trib_board_close - unmap. */
 void trib_board_close(struct trib_board *board);

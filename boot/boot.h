@@ -24,6 +24,7 @@ struct trib_boot_opts {
     int rank;
     int size;
     const char *root; /* what trib_boots[].accepts said yes to; read in open only */
+    const char *launcher; /* that said where to meet, "Slurm"; NULL: root is the user's */
     const struct trib_config *cfg; /* read in open only */
     const struct trib_log *log; /* may be NULL; outlives the boot */
     struct trib_error *err; /* receives sentences that name rank, host, process and

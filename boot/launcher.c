@@ -29,7 +29,11 @@ const struct trib_launcher *const trib_launchers[] = {
  * answer is kept for the life of the process, written once under the lock.
  */
 static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct trib_launch answer; /* size 0: nobody has asked */
+static struct {
+    struct trib_launch launch; /* size 0: nobody has asked */
+    const struct trib_launcher *launcher;
+    pid_t pid; /* that has asked: a forked child has nothing to tell the launcher */
+} answer;
 
 static const struct trib_launcher *find_launcher(void)
 {
@@ -88,13 +92,18 @@ static int hold_port(int family, int *port_out)
     return fd;
 }
 
+int trib_launch_hold(int *port_out)
+{
+    int fd = hold_port(AF_INET6, port_out);
+
+    return fd >= 0 ? fd : hold_port(AF_INET, port_out);
+}
+
 trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err)
 {
     int port = 0;
 
-    launch->hold = hold_port(AF_INET6, &port);
-    if (launch->hold < 0)
-        launch->hold = hold_port(AF_INET, &port);
+    launch->hold = trib_launch_hold(&port);
     if (launch->hold < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM,
                          "rank 0 finds no free port for the others to meet at: %m");
@@ -113,6 +122,24 @@ static trib_status_t differs(const struct trib_boot_opts *opts, const char *what
                      what, given, launcher, says);
 }
 
+/* At exit, or when the library is unloaded. */
+static void leave_launcher(void)
+{
+    if (answer.pid == getpid())
+        answer.launcher->leave();
+}
+
+static void keep_answer(const struct trib_launcher *launcher,
+                        const struct trib_launch *launch)
+{
+    answer.launch = *launch;
+    answer.launch.hold = -1;
+    answer.launcher = launcher;
+    answer.pid = getpid();
+    if (launch->stays && atexit(leave_launcher))
+        leave_launcher();
+}
+
 static trib_status_t meet_once(const struct trib_launcher *launcher,
                                const struct trib_boot_opts *opts,
                                struct trib_launch *launch)
@@ -120,15 +147,13 @@ static trib_status_t meet_once(const struct trib_launcher *launcher,
     trib_status_t status = TRIB_OK;
 
     pthread_mutex_lock(&answer_lock);
-    if (answer.size) {
-        *launch = answer;
+    if (answer.launch.size) {
+        *launch = answer.launch;
     } else {
         status = launcher->meet(opts, launch);
         trib_launch_strip(launch);
-        if (status == TRIB_OK) {
-            answer = *launch;
-            answer.hold = -1;
-        }
+        if (status == TRIB_OK)
+            keep_answer(launcher, launch);
     }
     pthread_mutex_unlock(&answer_lock);
     if (status != TRIB_OK)
@@ -161,8 +186,10 @@ static trib_status_t complete_from(const struct trib_launcher *launcher,
         opts->rank = launch->rank;
     if (opts->size == 0)
         opts->size = launch->size;
-    if (!opts->root || !opts->root[0])
+    if (!opts->root || !opts->root[0]) {
         opts->root = opts->size > 1 ? launch->root : "";
+        opts->launcher = launcher->name;
+    }
     return TRIB_OK;
 }
 

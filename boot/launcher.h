@@ -24,6 +24,7 @@ struct trib_launch {
     int size; /* 0: only meet() can find out */
     char root[TRIB_LAUNCH_ROOT_BYTES]; /* "": only meet() can find out */
     int hold; /* on rank 0, a socket that keeps the root's port for it; else -1 */
+    bool stays; /* after meet(): the launcher is still to be told that this process ends */
 };
 
 struct trib_launcher {
@@ -38,6 +39,12 @@ struct trib_launcher {
      */
     trib_status_t (*meet)(const struct trib_boot_opts *opts,
                           struct trib_launch *launch);
+    /*
+     * Tell the launcher that this process ends; takes at most 2 s. MPI in the same process
+     * talks to the same launcher: had it been told at once, MPI_Init would find nobody.
+     * NULL where nothing is to be told.
+     */
+    void (*leave)(void);
 };
 
 /** trib_launchers - in order of preference, NULL at the end. */
@@ -71,6 +78,13 @@ void trib_launch_note(struct trib_config *cfg);
 /** trib_launch_number - an environment variable as a number from 0 to max. */
 trib_status_t trib_launch_number(const char *variable, int max, int *out,
                                  struct trib_error *err);
+
+/**
+ * trib_launch_hold - a socket that keeps a free port of this host for rank 0.
+ *
+ * returns  a descriptor, -1 with errno; rank 0 may listen at the port while it is open
+ */
+int trib_launch_hold(int *port_out);
 
 /** trib_launch_offer - on rank 0, take a free port of this host: root and hold. The root is
  * the text to pass on, until trib_launch_strip. */

@@ -333,29 +333,74 @@ static void local_close(struct trib_boot *b)
     free(l);
 }
 
+/* The text of trib_local_root: where the board is, and which. */
+struct place {
+    char path[64];
+    uint64_t key; /* 0: the text has none */
+    int fd; /* as which ranks inherit it; -1: not known */
+};
+
+static void read_place(const char *root, struct place *out)
+{
+    const char *path = root + strlen(PREFIX), *at = strrchr(path, '@');
+    const char *last = strrchr(path, '/');
+
+    *out = (struct place){.fd = -1};
+    snprintf(out->path, sizeof(out->path), "%.*s",
+             at ? (int)(at - path) : (int)strlen(path), path);
+    if (!at || !last)
+        return;
+    out->key = strtoull(at + 1, NULL, 16);
+    out->fd = out->key ? atoi(last + 1) : -1;
+}
+
+/* Only the two that namespaces cause; whatever else it is, %m says it. */
+static const char *barred_by(int error)
+{
+    if (error == EACCES || error == EPERM)
+        return "; the rank runs as another user, or in a user namespace of its own, and "
+               "what has started it closed the descriptor that trib-run gave it: let the "
+               "ranks meet over TCP, by trib-run --root HOST:PORT";
+    if (error == ENOENT)
+        return "; it lives as long as the process that made it, on that host. From another "
+               "pid namespace it is not seen: there the ranks can meet over TCP, by trib-run "
+               "--root HOST:PORT";
+    return "; it lives as long as the process that made it, on that host";
+}
+
 static trib_status_t open_board(struct local *l, const char *root)
 {
-    const char *path = root + strlen(PREFIX);
-    trib_status_t status = trib_board_open(path, &l->board);
+    struct place place;
+
+    read_place(root, &place);
+    if (place.fd >= 0 && trib_board_map(place.fd, place.key, &l->board) == TRIB_OK)
+        return TRIB_OK;
+    const char *path = place.path;
+    trib_status_t status = trib_board_open(path, place.key, &l->board);
 
     if (status == TRIB_ERR_SYSTEM)
-        return trib_fail(
-            l->err, TRIB_ERR_BOOT,
-            "cannot open the meeting place %s (TRIB_ROOT): %m; it lives as "
-            "long as the process that made it, on that host",
-            path);
+        return trib_fail(l->err, TRIB_ERR_BOOT,
+                         "cannot open the meeting place %s (TRIB_ROOT): %m%s", path,
+                         barred_by(errno));
     if (status != TRIB_OK)
         return trib_fail(l->err, TRIB_ERR_BOOT,
                          "%s (TRIB_ROOT) is not a meeting place of this version of "
                          "Tributary: take the text of trib-run or trib_local_root",
                          path);
-    if (l->board.ranks != l->size) {
-        status = trib_fail(l->err, TRIB_ERR_MISMATCH,
-                           "rank %d was told of %d ranks, but the meeting place %s was "
-                           "made for %d: set TRIB_SIZE to %d",
-                           l->self.rank, l->size, path, l->board.ranks, l->board.ranks);
-        trib_board_close(&l->board);
-    }
+    return TRIB_OK;
+}
+
+static trib_status_t check_size(struct local *l, const char *root)
+{
+    if (l->board.ranks == l->size)
+        return TRIB_OK;
+    trib_status_t status =
+        trib_fail(l->err, TRIB_ERR_MISMATCH,
+                  "rank %d was told of %d ranks, but the meeting place %s was "
+                  "made for %d: set TRIB_SIZE to %d",
+                  l->self.rank, l->size, root + strlen(PREFIX), l->board.ranks,
+                  l->board.ranks);
+    trib_board_close(&l->board);
     return status;
 }
 
@@ -394,6 +439,8 @@ static trib_status_t local_open(const struct trib_boot_opts *opts,
         status = trib_fail(l->err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
     if (status == TRIB_OK)
         status = open_board(l, opts->root);
+    if (status == TRIB_OK)
+        status = check_size(l, opts->root);
     if (status != TRIB_OK)
         goto err_free;
     status = join_board(l);

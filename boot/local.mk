@@ -8,8 +8,10 @@ libboot_la_SOURCES = \
 	boot/launcher.c boot/launcher.h \
 	boot/local.c \
 	boot/meeting.c \
+	boot/mpi.c boot/mpi.h \
 	boot/pmi.c boot/pmi.h \
 	boot/pmix.c \
+	boot/root.c \
 	boot/slurm.c boot/slurm.h \
 	boot/tcp.c \
 	boot/tcp_job.c boot/tcp_job.h \

@@ -3,6 +3,8 @@
  * trib_local_*: who makes a meeting place for the ranks of this host. They meet in
  * boot/local.c.
  */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,8 +16,21 @@
 struct trib_local {
     struct trib_board board;
     int fd;
-    char root[64];
+    char root[80];
 };
+
+/* Programs and shells use low numbers as they like: those would close an inherited one. */
+#define INHERITED_FROM 64
+
+static void move_up(struct trib_local *local)
+{
+    int fd = fcntl(local->fd, F_DUPFD_CLOEXEC, INHERITED_FROM);
+
+    if (fd < 0)
+        return; /* few descriptors are allowed: the low number will do */
+    close(local->fd);
+    local->fd = fd;
+}
 
 trib_status_t trib_local_create(int ranks, trib_local_t **local_out)
 {
@@ -33,10 +48,13 @@ trib_status_t trib_local_create(int ranks, trib_local_t **local_out)
         free(local);
         return status;
     }
+    move_up(local);
     /* The process' own number, not "self": threads, forks and programs that they
-     * execute, through any wrapper, all find the same file. */
-    snprintf(local->root, sizeof(local->root), "local:/proc/%d/fd/%d", (int)getpid(),
-             local->fd);
+     * execute, through any wrapper, all find the same file. The descriptor's number also
+     * stands for what a rank inherits; the key tells whether it did. */
+    int number = trib_process_number((int)getpid());
+    snprintf(local->root, sizeof(local->root), "local:/proc/%d/fd/%d@%016" PRIx64,
+             number ? number : (int)getpid(), local->fd, trib_board_key(&local->board));
     *local_out = local;
     return TRIB_OK;
 }
@@ -50,6 +68,12 @@ void trib_local_set_pid(trib_local_t *local, int rank, int pid)
 {
     if (local && rank >= 0 && rank < local->board.ranks && pid > 0)
         trib_board_announce(&local->board, rank, pid);
+}
+
+void trib_local_inherit(trib_local_t *local)
+{
+    if (local)
+        (void)fcntl(local->fd, F_SETFD, 0);
 }
 
 void trib_local_destroy(trib_local_t *local)

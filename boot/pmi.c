@@ -14,8 +14,10 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "boot/launcher.h"
+#include "boot/mpi.h"
 
 #define KEY "tributary-root"
+#define LEAVE_MS 2000
 
 struct pmi {
     const struct trib_pmi_opts *opts;
@@ -197,10 +199,14 @@ trib_status_t trib_pmi_pass(const struct trib_pmi_opts *opts, char *text, size_t
         status = ask(&p, "cmd=barrier_in\n", "barrier_out", "gather all ranks");
     if (status == TRIB_OK && opts->rank != 0)
         status = get(&p, space, text, bytes);
-    /* mpiexec ends a job in which a rank that has greeted it does not say good-bye. */
-    if (status == TRIB_OK)
-        status = ask(&p, "cmd=finalize\n", "finalize_ack", "say good-bye");
     return status;
+}
+
+trib_status_t trib_pmi_leave(const struct trib_pmi_opts *opts)
+{
+    struct pmi p = {.opts = opts, .deadline = trib_deadline_ms(opts->timeout_ms)};
+
+    return ask(&p, "cmd=finalize\n", "finalize_ack", "say good-bye");
 }
 
 /* The launcher -----------------------------------------------------------------------
@@ -221,6 +227,16 @@ static trib_status_t pmi_look(struct trib_launch *out, struct trib_error *err)
     return status;
 }
 
+/* MPI_Finalize has closed the connection, and its number may be another file's by now. */
+static trib_status_t mpi_has_ended(const struct trib_boot_opts *opts, int rank)
+{
+    return trib_fail(opts->err, TRIB_ERR_BOOT,
+                     "rank %d cannot ask mpiexec where to meet the others, as MPI_Finalize "
+                     "has closed the connection to it: call trib_init before that, or pass "
+                     "the text of trib_root_create to all ranks by MPI_Bcast",
+                     rank);
+}
+
 static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
                               struct trib_launch *launch)
 {
@@ -230,6 +246,8 @@ static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
     char text[TRIB_PMI_VALUE_BYTES];
 
     trib_status_t status = trib_launch_number("PMI_FD", INT_MAX, &p.fd, opts->err);
+    if (status == TRIB_OK && trib_mpi_look() == TRIB_MPI_ENDED)
+        status = mpi_has_ended(opts, launch->rank);
     if (status == TRIB_OK && launch->rank == 0)
         status = trib_launch_offer(launch, opts->err);
     if (status != TRIB_OK)
@@ -238,7 +256,22 @@ static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
     status = trib_pmi_pass(&p, text, sizeof(text));
     if (status == TRIB_OK && launch->rank != 0)
         status = trib_launch_accept(launch, text, "mpiexec", opts->err);
+    launch->stays = true;
     return status;
+}
+
+/* mpiexec ends a job in which a rank that has greeted it does not say good-bye. Where MPI
+ * runs or ran here, MPI_Finalize does, and the connection is not ours any more. */
+static void pmi_leave(void)
+{
+    struct trib_error err = {0};
+    struct trib_pmi_opts p = {.timeout_ms = LEAVE_MS, .err = &err};
+
+    if (trib_mpi_look() < TRIB_MPI_RUNS &&
+        trib_launch_number("PMI_RANK", TRIB_LAUNCH_RANKS_MAX - 1, &p.rank, &err) ==
+            TRIB_OK &&
+        trib_launch_number("PMI_FD", INT_MAX, &p.fd, &err) == TRIB_OK)
+        (void)trib_pmi_leave(&p);
 }
 
 const struct trib_launcher trib_launcher_pmi = {
@@ -247,4 +280,5 @@ const struct trib_launcher trib_launcher_pmi = {
     .here = pmi_here,
     .look = pmi_look,
     .meet = pmi_meet,
+    .leave = pmi_leave,
 };

@@ -38,9 +38,11 @@ static trib_status_t pmix_look(struct trib_launch *out, struct trib_error *err)
 
 #define LIBRARY "libpmix.so.2"
 #define KEY "tributary-root"
+#define LEAVE_MS 2000
 
 struct library {
     __typeof__(&PMIx_Init) init;
+    __typeof__(&PMIx_Initialized) initialized;
     __typeof__(&PMIx_Finalize) finalize;
     __typeof__(&PMIx_Put) put;
     __typeof__(&PMIx_Commit) commit;
@@ -54,6 +56,7 @@ struct talk {
     struct library lib;
     pmix_proc_t self;
     bool root; /* this is rank 0 */
+    bool stays; /* PMIx is left open */
     char text[TRIB_LAUNCH_ROOT_BYTES]; /* of rank 0, to all */
     uint32_t size;
     const char *doing;
@@ -64,6 +67,7 @@ static bool open_library(struct library *lib)
 {
     static const struct trib_symbol symbols[] = {
         {.name = "PMIx_Init", .at = offsetof(struct library, init)},
+        {.name = "PMIx_Initialized", .at = offsetof(struct library, initialized)},
         {.name = "PMIx_Finalize", .at = offsetof(struct library, finalize)},
         {.name = "PMIx_Put", .at = offsetof(struct library, put)},
         {.name = "PMIx_Commit", .at = offsetof(struct library, commit)},
@@ -131,9 +135,15 @@ static pmix_status_t fence(struct talk *t)
     return t->lib.fence(NULL, 0, &info, 1);
 }
 
+/*
+ * PMIx counts who opens it in a process, and MPI is another who does. The launcher takes
+ * the last one's good-bye for the end of this rank, and gives no second greeting all it
+ * needs: so PMIx stays open until the process ends, unless MPI has it open already.
+ */
 static pmix_status_t converse(struct talk *t)
 {
     t->doing = "greet the launcher";
+    t->stays = !t->lib.initialized();
     pmix_status_t status = t->lib.init(&t->self, NULL, 0);
     if (status != PMIX_SUCCESS)
         return status;
@@ -144,7 +154,7 @@ static pmix_status_t converse(struct talk *t)
         status = fence(t);
     if (status == PMIX_SUCCESS && !t->root)
         status = get_root(t);
-    if (status != PMIX_SUCCESS)
+    if (status != PMIX_SUCCESS || t->stays)
         return status;
     t->doing = "say good-bye";
     return t->lib.finalize(NULL, 0);
@@ -171,6 +181,7 @@ static trib_status_t judge(const struct talk *t, const struct trib_boot_opts *op
                          "PMIx says that there are %u ranks: at most %d can meet",
                          t->size, TRIB_LAUNCH_RANKS_MAX);
     launch->size = (int)t->size;
+    launch->stays = t->stays;
     return launch->rank == 0 ? TRIB_OK
                              : trib_launch_accept(launch, t->text, "PMIx", opts->err);
 }
@@ -220,7 +231,25 @@ static trib_status_t pmix_meet(const struct trib_boot_opts *opts,
     return talk(t, opts, launch);
 }
 
+static void say_goodbye(void *arg)
+{
+    struct talk *t = arg;
+
+    t->status = t->lib.finalize(NULL, 0);
+}
+
+static void pmix_leave(void)
+{
+    struct talk *t = calloc(1, sizeof(*t));
+
+    if (t && (!open_library(&t->lib) ||
+              trib_errand_run(say_goodbye, free, t, trib_deadline_ms(LEAVE_MS)) != ETIMEDOUT))
+        free(t);
+}
+
 #else
+
+#define pmix_leave NULL
 
 static trib_status_t pmix_meet(const struct trib_boot_opts *opts,
                                struct trib_launch *launch)
@@ -242,4 +271,5 @@ const struct trib_launcher trib_launcher_pmix = {
     .here = pmix_here,
     .look = pmix_look,
     .meet = pmix_meet,
+    .leave = pmix_leave,
 };

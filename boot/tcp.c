@@ -192,11 +192,14 @@ static void back_off(struct tcp *t, int *wait_ms)
 
 static trib_status_t no_answer(struct tcp *t, const char *why)
 {
+    char from[64];
+
     return trib_fail(
         t->err, TRIB_ERR_BOOT,
         "rank %d found no rank 0 at %s port %s within %d ms (%s): start rank 0 "
-        "on that host, check TRIB_ROOT, or raise TRIB_BOOT_TIMEOUT_MS",
-        t->hello.who.rank, t->root.host, t->root.port, t->boot_timeout_ms, why);
+        "on that host, check that address (%s), or raise TRIB_BOOT_TIMEOUT_MS",
+        t->hello.who.rank, t->root.host, t->root.port, t->boot_timeout_ms, why,
+        trib_tcp_root_from(&t->root, from));
 }
 
 /*
@@ -205,7 +208,7 @@ static trib_status_t no_answer(struct tcp *t, const char *why)
  */
 static trib_status_t connect_root(struct tcp *t, bool again)
 {
-    char why[128] = "";
+    char why[128] = "", from[64];
     char last[sizeof(why)] = "";
     char who[TRIB_WHO_BYTES];
     int wait_ms = RETRY_FIRST_MS;
@@ -226,8 +229,8 @@ static trib_status_t connect_root(struct tcp *t, bool again)
         if (over)
             return no_answer(t, why);
         if (!warned && error == 0)
-            trib_log(t->log, TRIB_LOG_WARN, "boot", "%s (TRIB_ROOT): %s; trying again",
-                     t->root.host, why);
+            trib_log(t->log, TRIB_LOG_WARN, "boot", "%s (%s): %s; trying again",
+                     t->root.host, trib_tcp_root_from(&t->root, from), why);
         warned = true;
         back_off(t, &wait_ms);
     }
@@ -254,6 +257,8 @@ static trib_status_t lost_root(struct tcp *t, const struct quest *q)
 
 static trib_status_t not_ours(struct tcp *t, trib_status_t status)
 {
+    char from[64];
+
     if (status == TRIB_ERR_UNSUPPORTED)
         return trib_fail(
             t->err, TRIB_ERR_MISMATCH,
@@ -262,9 +267,10 @@ static trib_status_t not_ours(struct tcp *t, trib_status_t status)
             t->root.host, t->root.port, t->in[4], t->hello.who.rank, TRIB_TCP_VERSION);
     return trib_fail(
         t->err, TRIB_ERR_BOOT,
-        "what answers at %s port %s (TRIB_ROOT) is not rank 0 of Tributary: "
-        "choose another port",
-        t->root.host, t->root.port);
+        "what answers at %s port %s (%s) is not rank 0 of Tributary: "
+        "choose another port%s",
+        t->root.host, t->root.port, trib_tcp_root_from(&t->root, from),
+        t->root.launcher ? " by TRIB_ROOT=host:port, the same for all ranks" : "");
 }
 
 static trib_status_t take_frame(struct tcp *t, const struct trib_tcp_frame *frame,
@@ -552,6 +558,7 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
 
     t->boot.ops = &trib_boot_tcp;
     trib_tcp_root_parse(opts->root, &t->root);
+    t->root.launcher = opts->launcher;
     t->hello.size = opts->size;
     trib_who_self(opts->rank, &t->hello.who);
     snprintf(t->hello.library, sizeof(t->hello.library), "%s", PACKAGE_VERSION);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/accept.h"
 #include "boot/tcp_proto.h"
 #include "boot/tcp_server.h"
 
@@ -55,7 +56,10 @@ struct trib_tcp_server {
     bool *gone; /* by rank: its connection has closed */
     bool *told; /* by rank: has been told of the failure */
     bool *missing; /* by rank, for sentences */
-    struct pollfd *polls;
+    struct pollfd *polls; /* of open descriptors alone: poll() takes no more */
+    int *polled; /* for each of polls: the listener's or connection's place */
+    int n_polled_listeners; /* which come first */
+    struct trib_accept_pause pause; /* of the listeners */
 
     uint32_t exchange; /* the present one */
     int contributed; /* ranks that have, to the present one */

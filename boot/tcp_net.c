@@ -71,7 +71,16 @@ bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
         also += strlen(also);
     }
     snprintf(out->port, sizeof(out->port), "%ld", port);
+    out->launcher = NULL;
     return true;
+}
+
+const char *trib_tcp_root_from(const struct trib_tcp_root *root, char text[64])
+{
+    if (!root->launcher)
+        return "TRIB_ROOT";
+    snprintf(text, 64, "chosen by what %.20s says; TRIB_ROOT is not set", root->launcher);
+    return text;
 }
 
 /* A question to the resolver: an errand, as that may take minutes to answer. */
@@ -231,22 +240,24 @@ static int listen_everywhere(const struct addrinfo *list, int *fds_out, int *n_o
 static trib_status_t listen_failed(const struct trib_tcp_root *root,
                                    struct trib_error *err, int error)
 {
-    char host[TRIB_HOST_BYTES];
+    char host[TRIB_HOST_BYTES], from[64];
 
     if (!trib_host_name(host))
         snprintf(host, sizeof(host), "this host");
     if (error == EADDRINUSE)
         return trib_fail(
             err, TRIB_ERR_BOOT,
-            "port %s (TRIB_ROOT) is in use on %s, where rank 0 runs: choose "
-            "another, or end the program that has it (ss -ltnp \"sport = :%s\")",
-            root->port, host, root->port);
+            "port %s (%s) is in use on %s, where rank 0 runs: choose "
+            "another%s, or end the program that has it (ss -ltnp \"sport = :%s\")",
+            root->port, trib_tcp_root_from(root, from), host,
+            root->launcher ? " by TRIB_ROOT=host:port, the same for all ranks" : "",
+            root->port);
     if (error == EADDRNOTAVAIL)
         return trib_fail(
             err, TRIB_ERR_BOOT,
-            "%s (TRIB_ROOT) is no address of %s, where rank 0 runs: give an "
+            "%s (%s) is no address of %s, where rank 0 runs: give an "
             "address of rank 0's host",
-            root->host, host);
+            root->host, trib_tcp_root_from(root, from), host);
     errno = error;
     return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at %s port %s on %s: %m",
                      root->host, root->port, host);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -123,19 +124,42 @@ static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
     return oldest;
 }
 
+/*
+ * Ranks that wait to be let in are told, too: those that have been told hang up, and
+ * their descriptors serve the next ones.
+ */
+static void fail_full(struct trib_tcp_server *s, int error)
+{
+    char who[TRIB_WHO_BYTES];
+    struct rlimit limit = {0};
+
+    trib_who_format(&s->opts.self.who, who);
+    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
+                          "%s may open %llu files, which is too few for the %d ranks that "
+                          "meet there: raise its limit (ulimit -n, or LimitNOFILE= of a "
+                          "service) above the number of ranks",
+                          who, (unsigned long long)limit.rlim_cur, s->size);
+        return;
+    }
+    errno = error;
+    trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
+                      "%s cannot take the connections of other ranks: %m%s%s", who,
+                      trib_accept_cure(error)[0] ? ": " : "", trib_accept_cure(error));
+}
+
 static void accept_all(struct trib_tcp_server *s, int listener)
 {
     for (;;) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-            trib_tcp_fail_all(
-                s, TRIB_ERR_SYSTEM,
-                "rank 0 has no file descriptors left for the others: raise its limit "
-                "(ulimit -n) above the number of ranks");
-        if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
-            return;
-        if (fd < 0)
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
+        if (fd < 0) {
+            (void)trib_accept_failed(&s->pause, errno); /* said to all ranks below */
+            if (trib_accept_paused(&s->pause))
+                fail_full(s, errno);
+            return;
+        }
         struct trib_tcp_conn *c = find_place(s);
         if (!c) {
             close(fd);
@@ -238,14 +262,31 @@ static int fill_polls(struct trib_tcp_server *s)
 {
     int n = 0;
 
-    for (int i = 0; i < s->opts.n_listeners; i++)
+    for (int i = 0; i < s->opts.n_listeners && !trib_accept_paused(&s->pause); i++)
         s->polls[n++] = (struct pollfd){s->opts.listeners[i], POLLIN, 0};
+    s->n_polled_listeners = n;
     for (int i = 0; i < trib_tcp_conns(s); i++) {
         const struct trib_tcp_conn *c = &s->conns[i];
         short events = (short)(POLLIN | (c->out_len || c->tell ? POLLOUT : 0));
+        if (c->fd < 0)
+            continue;
+        s->polled[n] = i;
         s->polls[n++] = (struct pollfd){c->fd, events, 0};
     }
     return n;
+}
+
+/* What cannot be waited for is looked at anyway, so that all ranks are told. */
+static void wait_for_ranks(struct trib_tcp_server *s, int n)
+{
+    const int ms = s->leaving ? 5 : s->pause.until ? TRIB_ACCEPT_PAUSE_MS : TRIB_TCP_TICK_MS / 2;
+
+    if (trib_poll(s->polls, (nfds_t)n, ms) >= 0)
+        return;
+    trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
+                      "rank 0 cannot wait for the connections of the others: poll of %d: %m", n);
+    for (int i = 0; i < n; i++)
+        s->polls[i].revents = s->polls[i].events;
 }
 
 static void *serve(void *arg)
@@ -253,17 +294,14 @@ static void *serve(void *arg)
     struct trib_tcp_server *s = arg;
 
     while (!may_leave(s)) {
-        int listeners = s->opts.n_listeners; /* may be closed below */
-        fill_polls(s);
-        if (poll(s->polls, (nfds_t)(listeners + trib_tcp_conns(s)),
-                 s->leaving ? 5 : TRIB_TCP_TICK_MS / 2) < 0 &&
-            errno != EINTR)
-            break;
+        const int n = fill_polls(s);
+        wait_for_ranks(s, n);
         forgive_gap(s);
-        for (int i = 0; i < trib_tcp_conns(s); i++)
-            if (s->polls[listeners + i].revents && s->conns[i].fd >= 0)
-                read_conn(s, &s->conns[i]);
-        for (int i = 0; i < listeners && s->opts.n_listeners; i++)
+        for (int i = s->n_polled_listeners; i < n; i++)
+            if (s->polls[i].revents && s->conns[s->polled[i]].fd >= 0)
+                read_conn(s, &s->conns[s->polled[i]]);
+        /* The last rank's hello closes the listeners. */
+        for (int i = 0; i < s->n_polled_listeners && s->opts.n_listeners; i++)
             if (s->polls[i].revents)
                 accept_all(s, s->polls[i].fd);
         check_times(s);
@@ -290,6 +328,7 @@ static void server_free(struct trib_tcp_server *s)
     free(s->told);
     free(s->missing);
     free(s->polls);
+    free(s->polled);
     free(s);
 }
 
@@ -304,9 +343,10 @@ static bool server_alloc(struct trib_tcp_server *s)
     s->told = calloc(size, sizeof(*s->told));
     s->missing = calloc(size, sizeof(*s->missing));
     s->polls = calloc(conns + TRIB_TCP_LISTENERS_MAX, sizeof(*s->polls));
+    s->polled = calloc(conns + TRIB_TCP_LISTENERS_MAX, sizeof(*s->polled));
     for (size_t i = 0; s->conns && i < conns; i++)
         s->conns[i].fd = -1;
-    return s->conns && s->ranks && s->gone && s->told && s->missing && s->polls;
+    return s->conns && s->ranks && s->gone && s->told && s->missing && s->polls && s->polled;
 }
 
 trib_status_t trib_tcp_server_start(const struct trib_tcp_server_opts *opts,

@@ -56,7 +56,7 @@ static size_t choose_largest(const struct trib_codec *c, struct trib_selection *
             part.residual += i * block;
         norms[i] = norm_of(c, trib_selection_sum(c, &part), part.n);
     }
-    return trib_select_largest(c->kernels, norms, m, trib_selection_k(c, m), s->positions,
+    return trib_select_largest(c->kernels, norms, m, trib_selection_part(c, m), s->positions,
                                s->work);
 }
 

@@ -90,15 +90,22 @@ void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v
     }
 }
 
-float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n)
+/* As a double: of several elements near FLT_MAX it is above that. */
+static double l2_of(const struct trib_codec *c, const float *x, size_t n)
 {
     const float squares = c->kernels->sum_squares(x, n);
     if (squares > 0x1p-80f && squares <= FLT_MAX)
-        return sqrtf(squares);
+        return (double)sqrtf(squares);
     double sum = 0; /* the squares left the range of f32 */
     for (size_t i = 0; i < n; i++)
         sum += (double)x[i] * (double)x[i];
-    return sum < (double)FLT_MAX * (double)FLT_MAX ? (float)sqrt(sum) : FLT_MAX;
+    return sqrt(sum);
+}
+
+float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n)
+{
+    const double norm = l2_of(c, x, n);
+    return norm < (double)FLT_MAX ? (float)norm : FLT_MAX;
 }
 
 static float norm_of(const struct trib_codec *c, const float *x, size_t n,
@@ -113,9 +120,8 @@ static float norm_of(const struct trib_codec *c, const float *x, size_t n,
 
 float trib_bucket_clip(const struct trib_codec *c, const float *x, size_t n, float norm)
 {
-    const double root_mean_square = (double)trib_bucket_l2(c, x, n) / sqrt((double)n);
-    const float most = (float)(c->param[TRIB_PARAM_CLIP] * root_mean_square);
-    return fmaxf(fminf(norm, most), TRIB_SMALLEST_NORM);
+    const double most = c->param[TRIB_PARAM_CLIP] * (l2_of(c, x, n) / sqrt((double)n));
+    return fmaxf((double)norm <= most ? norm : (float)most, TRIB_SMALLEST_NORM);
 }
 
 bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,

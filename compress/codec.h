@@ -141,6 +141,7 @@ void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 struct trib_encode {
     const float *x; /* n elements, any alignment of 4 */
     size_t n; /* 0 is allowed */
+    size_t total; /* elements of the whole vector, of which k=N selects; 0: it is x alone */
     enum trib_encode_mode mode;
     struct trib_encode_key key;
     void *scratch; /* trib_codec_scratch(n) bytes */
@@ -176,8 +177,8 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
  *
  * p = x + residual; m = C(p); residual = p - decode(m); adacomp's choice looks at x, too.
  * In CONTRIBUTION mode only; conserves sum(m) + residual = sum(x) to rounding. What was
- * sent and leaves a residual of NaN or Inf leaves 0, so that one bad gradient does not
- * stay for ever.
+ * sent and leaves a residual of NaN or Inf leaves 0, and with it all NaN and Inf of x that a
+ * selection has left out, so that one bad gradient does not stay.
  *
  * residual n elements, updated
  */

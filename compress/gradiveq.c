@@ -21,7 +21,8 @@
  * is claimed.
  *
  * NaN and Inf: slices with one are not gathered; coded, a slice with one comes out as NaN, others
- * do not notice. State: the sums of the slices gathered (of rank 0), the basis, the epoch.
+ * do not notice, unless a codec behind "+" has coefficients of both in one bucket: then all of
+ * that bucket's slices do. State: the sums of the slices gathered (of rank 0), the basis, the epoch.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -30,7 +30,9 @@
  *     bias       biased, and no contraction: error feedback is refused
  *
  *     random     noise.h gives the keys, kernels.h makes u of them
- *     small      norms and ranges below 2^-100 count as 2^-100
+ *     small      norms and ranges below 2^-100 count as 2^-100; uniform-thc: a bucket of which
+ *                all elements of all ranks are below that decodes to zeros, unless they are
+ *                all alike: else most would come out as the least of them
  *     NaN, Inf   a bucket where any rank has either decodes to NaN, whole; signsgd takes the
  *                sign of both
  *     state      none
@@ -286,15 +288,16 @@ static bool range_grid(const struct trib_codec *c, const float *head, uint32_t c
     const double most = fmax(fabs((double)head[0]), fabs(least)) * c->ranks;
     const bool finite = width >= 0 && width <= (double)FLT_MAX / 2 && most <= (double)FLT_MAX / 2;
     const double range = fmax(width, (double)TRIB_SMALLEST_NORM);
+    const bool none = width > 0 && most < (double)TRIB_SMALLEST_NORM * c->ranks;
     set_rounding(c, g);
     g->scale = (float)(steps / range);
     g->shift = head[1] * g->scale;
     g->low = 0;
     g->high = (float)steps;
     g->offset = g->middle = 0;
-    g->unit = finite ? (float)(range / steps) : NAN;
-    g->base = finite ? (float)(contributions * least) : NAN;
-    return finite && width > 0;
+    g->unit = none ? 0 : finite ? (float)(range / steps) : NAN;
+    g->base = none ? 0 : finite ? (float)(contributions * least) : NAN;
+    return finite && !none && width > 0;
 }
 
 static double range_delta(const struct trib_codec *c)

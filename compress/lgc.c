@@ -13,6 +13,7 @@ enum {
     PIECE_MOST = 1 << 20, /* elements */
     LENGTH_GOOD = 1024, /* the autoencoder costs 1.6 KB for each */
     POSITION_END = 1 << 24, /* beyond, a float skips integers */
+    INFINITE = 0x7f800000, /* as a magnitude; those of NaN are above it */
 };
 
 static struct trib_lgc *lgc_of(struct trib_model *m)
@@ -29,7 +30,7 @@ static const struct trib_lgc *const_lgc_of(const struct trib_model *m)
 
 size_t trib_lgc_kept(const struct trib_codec *c, size_t n)
 {
-    return trib_selection_k(c, n);
+    return trib_selection_part(c, n);
 }
 
 size_t trib_lgc_latent(const struct trib_codec *c, size_t n)
@@ -192,21 +193,15 @@ float *trib_lgc_record(struct trib_lgc *g, const struct trib_model_chunk *c)
     return g->records + trib_lgc_number(g, c) * g->record;
 }
 
-/* Of what is finite; 1 if there is nothing. */
+/* Of finite elements; 1 if there is nothing. */
 static float scale_of(const float *x, const uint32_t *positions, size_t n)
 {
     double sum = 0;
-    size_t finite = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        const double v = (double)x[positions[i]];
-        if (!isfinite(v))
-            continue;
-        sum += v * v;
-        finite++;
-    }
-    const float scale = finite ? (float)sqrt(sum / (double)finite) : 0.0f;
-    return scale > 0 && isfinite(scale) ? scale : 1.0f;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[positions[i]] * (double)x[positions[i]];
+    const float scale = n ? (float)sqrt(sum / (double)n) : 0.0f;
+    return scale > 0 ? scale : 1.0f;
 }
 
 /* Rises as floats fall, and among equals as positions rise; NaN comes first or last. */
@@ -230,15 +225,22 @@ bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c, const 
     const size_t ranks = (size_t)g->base.opts.ranks;
     const size_t master = (g->step + trib_lgc_number(g, c)) % ranks;
 
-    if (trib_lgc_whole(g, c->n) || master != (size_t)g->base.opts.rank)
-        return false;
     const struct trib_codec *codec = g->base.codec;
+
+    if (trib_lgc_whole(g, c->n))
+        return false;
+    const bool bad = codec->kernels->max_magnitude(x, c->n) >= INFINITE;
+    if (bad)
+        share_out[TRIB_LGC_SCALE] = NAN;
+    if (master != (size_t)g->base.opts.rank)
+        return false;
     const size_t n = trib_select_largest(codec->kernels, x, c->n, trib_lgc_kept(codec, c->n),
                                          g->positions, g->work);
     for (size_t i = 0; i < n; i++)
         g->keys[i] = key_of(x[g->positions[i]], g->positions[i]);
     qsort(g->keys, n, sizeof *g->keys, by_key);
-    share_out[TRIB_LGC_SCALE] = scale_of(x, g->positions, n);
+    if (!bad)
+        share_out[TRIB_LGC_SCALE] = scale_of(x, g->positions, n);
     share_out[TRIB_LGC_COUNT] = (float)n;
     for (size_t i = 0; i < n; i++)
         share_out[TRIB_LGC_POSITIONS + i] = (float)(uint32_t)g->keys[i];
@@ -250,11 +252,10 @@ static bool whole_number(float x, size_t below)
     return x >= 0 && x < (float)below && x == floorf(x);
 }
 
-static bool share_valid(const struct trib_lgc *g, size_t n, const float *share)
+static bool positions_valid(const struct trib_lgc *g, size_t n, const float *share)
 {
-    const float scale = share[TRIB_LGC_SCALE], count = share[TRIB_LGC_COUNT];
-    bool valid = scale > 0 && isfinite(scale) &&
-                 whole_number(count, trib_lgc_kept(g->base.codec, n) + 1);
+    const float count = share[TRIB_LGC_COUNT];
+    bool valid = whole_number(count, trib_lgc_kept(g->base.codec, n) + 1);
 
     for (size_t i = 0; valid && i < (size_t)count; i++)
         valid = whole_number(share[TRIB_LGC_POSITIONS + i], n);
@@ -264,11 +265,17 @@ static bool share_valid(const struct trib_lgc *g, size_t n, const float *share)
 void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c, float *share)
 {
     const struct trib_lgc *g = lgc_of(m);
+    const float scale = share[TRIB_LGC_SCALE];
 
-    if (trib_lgc_whole(g, c->n) || share_valid(g, c->n, share))
+    if (trib_lgc_whole(g, c->n))
         return;
-    share[TRIB_LGC_SCALE] = 1.0f;
-    share[TRIB_LGC_COUNT] = 0.0f;
+    const bool bad = !isfinite(scale), positions = positions_valid(g, c->n, share);
+    if (bad)
+        share[TRIB_LGC_SCALE] = NAN;
+    else if (!positions || scale <= 0)
+        share[TRIB_LGC_SCALE] = 1.0f;
+    if (!positions || scale <= 0)
+        share[TRIB_LGC_COUNT] = 0.0f;
 }
 
 size_t trib_lgc_gather(const struct trib_lgc *g, const float *share, const float *x,
@@ -284,9 +291,13 @@ size_t trib_lgc_gather(const struct trib_lgc *g, const float *share, const float
 
 void trib_lgc_scatter(const float *share, const float *y, float *x_out, size_t n)
 {
+    const bool bad = trib_lgc_bad(share);
+
     memset(x_out, 0, n * sizeof *x_out);
+    if (bad)
+        x_out[0] = share[TRIB_LGC_COUNT] == 0.0f ? NAN : 0.0f;
     for (size_t i = 0; i < (size_t)share[TRIB_LGC_COUNT]; i++)
-        x_out[(size_t)share[TRIB_LGC_POSITIONS + i]] = y[i];
+        x_out[(size_t)share[TRIB_LGC_POSITIONS + i]] = bad ? NAN : y[i];
 }
 
 void trib_lgc_scaled(const struct trib_lgc *g, const float *share, const float *values,

@@ -29,11 +29,11 @@
  * Bias: biased, by as much as the autoencoder errs; no delta is claimed. Elements at other
  * positions come out as 0. With error feedback a rank keeps these, and at the positions what
  * its own contribution was minus what the decoder makes of it alone.
- * NaN and Inf are larger than anything else, so they are among what is sent; the scale is
- * taken of what is finite. In epoch 1 they come out where they were; in epoch 2 they spread
- * over the latent, and positions around come out as NaN, all in that chunk's k at worst, on
- * all ranks; the next start knows nothing of it. Vectors that are not finite are not learned
- * from, by any rank.
+ * NaN and Inf: a rank that has one in a chunk, be it the master or not, shares a scale of NaN, so
+ * the sum of the scales is NaN on all ranks. Then the chunk's k elements come out as NaN
+ * everywhere, in epochs 1 and 2 alike (where the master has no element but zeros: the chunk's
+ * first element), whatever the words say. Nobody learns from the chunk, and the next start knows
+ * nothing of it: residuals are 0 where they would not be finite.
  * A share from the wire that is none (positions outside the chunk) is taken for an empty one.
  *
  * State: the weights, what Adam remembers, and the vectors of the last start if they were
@@ -41,6 +41,8 @@
  */
 #ifndef COMPRESS_LGC_H
 #define COMPRESS_LGC_H
+
+#include <math.h>
 
 #include "compress/autoencoder.h"
 #include "compress/model_kind.h"
@@ -96,12 +98,19 @@ bool trib_lgc_learns(const struct trib_lgc *g, uint32_t step);
 
 /* ---- chunks ------------------------------------------------------------------------- */
 
+/** trib_lgc_bad - had any rank NaN or Inf in the chunk of this settled share? */
+static inline bool trib_lgc_bad(const float *share)
+{
+    return isnan(share[TRIB_LGC_SCALE]);
+}
+
 /** trib_lgc_whole - is such a chunk sent as it is? */
 bool trib_lgc_whole(const struct trib_lgc *g, size_t n);
 size_t trib_lgc_number(const struct trib_lgc *g, const struct trib_model_chunk *c);
 float *trib_lgc_record(struct trib_lgc *g, const struct trib_model_chunk *c);
 
-/** trib_lgc_share - scale and positions, if this rank is the master; is it? */
+/** trib_lgc_share - scale and positions, if this rank is the master; is it? A scale of NaN, if
+ * x is not finite, of any rank. */
 bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c, const float *x,
                     float *share_out);
 void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c, float *share);
@@ -110,7 +119,7 @@ void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c, flo
 size_t trib_lgc_gather(const struct trib_lgc *g, const float *share, const float *x,
                        float *values_out);
 
-/** trib_lgc_scatter - y to the positions of x, 0 elsewhere. */
+/** trib_lgc_scatter - y to the positions of x, 0 elsewhere; NaN if trib_lgc_bad. */
 void trib_lgc_scatter(const float *share, const float *y, float *x_out, size_t n);
 
 /** trib_lgc_scaled - length values, divided by the scale. */

@@ -199,7 +199,7 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c, cons
     const size_t n = trib_lgc_gather(g, c->share, x, y_out);
     if (g->epoch == TRIB_LGC_TRAINING) {
         float *record = trib_lgc_record(g, c);
-        record[0] = n > 0;
+        record[0] = n > 0 && !trib_lgc_bad(c->share);
         trib_lgc_scaled(g, c->share, y_out, record + 1);
         return;
     }

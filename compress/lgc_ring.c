@@ -177,7 +177,7 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c, const 
 
     (void)x;
     if (g->epoch != TRIB_LGC_TRAINING || trib_lgc_whole(g, c->n) ||
-        c->share[TRIB_LGC_COUNT] == 0.0f)
+        c->share[TRIB_LGC_COUNT] == 0.0f || trib_lgc_bad(c->share))
         return;
     float *record = trib_lgc_record(g, c), *mean = mean_of(g, record);
     float *latent = latent_of(g, record);

@@ -16,7 +16,9 @@
  *
  * Where Q would have no fewer floats than M, M itself is the word.
  *
- * Columns kept in Q are scaled by powers of two: only their span counts. NaN and Inf: a row of
+ * Columns kept in Q are scaled by powers of two: only their span counts. Large: columns of M whose
+ * norm, summed over ranks, is above FLT_MAX come out as NaN or Inf, since those of Q have it.
+ * Small: where all elements are below 2^-120 the result may be 0. NaN and Inf: a row of
  * M that has one makes columns of P 0, a column of M that has one comes out as NaN on all
  * ranks; the next start knows nothing of it. State: Q of each chunk.
  */
@@ -115,7 +117,11 @@ static float *q_of(struct powersgd *p, const struct trib_model_chunk *c)
     return p->q + c->first / p->base.opts.piece * p->per_chunk;
 }
 
-/* N(0, 1), nearly: the sum of four uniform numbers, which has the same bits everywhere. */
+/* How large elements of Q are. Their size does not count, and P = M Q must fit into float32: so
+ * small that sums of a row of FLT_MAX by all ranks do, so large that M of 2^-120 leaves something. */
+#define SPAN 0x1p-16f
+
+/* N(0, SPAN), nearly: the sum of four uniform numbers, which has the same bits everywhere. */
 static void draw_column(struct powersgd *p, const struct shape *s, size_t first, size_t column,
                         float *q)
 {
@@ -127,11 +133,11 @@ static void draw_column(struct powersgd *p, const struct shape *s, size_t first,
         double sum = -2.0;
         for (int j = 0; j < 4; j++)
             sum += 0x1p-32 * (double)b.word[j];
-        q[i * s->rank + column] = (float)(sum * 1.7320508);
+        q[i * s->rank + column] = (float)(sum * 1.7320508) * SPAN;
     }
 }
 
-/* A column's largest magnitude becomes one of [1, 2); draw it anew where there is none. */
+/* A column's largest magnitude becomes one of [SPAN, 2 SPAN); draw it anew where there is none. */
 static void keep_column(struct powersgd *p, const struct shape *s, size_t first, size_t column,
                         float *q)
 {
@@ -149,7 +155,7 @@ static void keep_column(struct powersgd *p, const struct shape *s, size_t first,
     }
     const int exponent = -ilogbf(largest);
     for (size_t i = 0; i < s->columns; i++)
-        q[i * s->rank + column] = ldexpf(q[i * s->rank + column], exponent);
+        q[i * s->rank + column] = ldexpf(q[i * s->rank + column], exponent) * SPAN;
 }
 
 static void destroy(struct trib_model *m)

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "compress/selection.h"
 
 enum {
@@ -29,7 +30,13 @@ enum {
     RADIX_BINS = 2048,
     OCTAVE = 1 << 23, /* less as a magnitude: half */
     HALVINGS = 2,
+    INFINITE = 0x7f800000, /* as a magnitude; those of NaN are above it */
 };
+
+/* Numbers of the random generator that are drawn for nothing else. */
+#define TURN_INDEX (1ull << 62)
+
+__extension__ typedef unsigned __int128 wide;
 
 static uint32_t magnitude_of(float x)
 {
@@ -38,13 +45,57 @@ static uint32_t magnitude_of(float x)
     return u & 0x7fffffffu;
 }
 
-size_t trib_selection_k(const struct trib_codec *c, size_t n)
+size_t trib_selection_part(const struct trib_codec *c, size_t n)
 {
-    const double ratio = c->param[TRIB_PARAM_RATIO];
     /* ratio * n may come out a rounding error above the whole number that it means */
-    const double k =
-        ratio > 0 ? ceil(ratio * (double)n * (1 - 1e-12)) : c->param[TRIB_PARAM_K];
+    const double k = ceil(c->param[TRIB_PARAM_RATIO] * (double)n * (1 - 1e-12));
     return k < (double)n ? (size_t)k : n;
+}
+
+/* From 0 to 2^32 - 1, the same for all blocks of a start. Steps of the golden section visit the
+ * range as evenly as any, so that no block waits for long. */
+static uint32_t turn_of(const struct trib_encode_key *key)
+{
+    const uint32_t golden = 0x9e3779b9u;
+    const struct trib_rng rng = {key->seed, UINT32_MAX, 0};
+    return trib_rng_draw4(rng, TURN_INDEX).word[0] + key->step * golden;
+}
+
+/* Of the k elements those before number x of a vector of n: floor(k x / n + turn / 2^32). */
+static uint64_t part_before(uint64_t x, uint64_t k, uint64_t n, uint32_t turn)
+{
+    const wide offset = (wide)n * turn >> 32;
+    return (uint64_t)(((wide)k * x + offset) / n);
+}
+
+size_t trib_selection_k(const struct trib_codec *c, const struct trib_selection *s)
+{
+    const struct trib_encode_key *key = s->key;
+    const uint64_t total = s->total > s->n ? s->total : s->n;
+
+    if (c->param[TRIB_PARAM_RATIO] > 0)
+        return trib_selection_part(c, s->n);
+    const uint64_t k = (uint64_t)c->param[TRIB_PARAM_K];
+    if (k >= total)
+        return s->n;
+    if (total == s->n)
+        return (size_t)k;
+    const uint32_t turn = turn_of(key);
+    return (size_t)(part_before(key->index + s->n, k, total, turn) -
+                    part_before(key->index, k, total, turn));
+}
+
+double trib_selection_odds(const struct trib_codec *c, const struct trib_selection *s)
+{
+    const size_t total = s->total > s->n ? s->total : s->n;
+    const double k = c->param[TRIB_PARAM_K] * (double)s->n / (double)total;
+
+    return c->param[TRIB_PARAM_RATIO] > 0 || k >= 1 ? 1.0 : k;
+}
+
+size_t trib_selection_none(const struct trib_kernels *kernels, const struct trib_selection *s)
+{
+    return trib_selection_at_least(kernels, s, INFINITE) > 0;
 }
 
 uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i)

@@ -14,14 +14,31 @@ struct trib_selection {
     const float *x; /* n elements */
     float *residual; /* NULL, or n elements, which become x + residual: choose from these */
     size_t n;
+    size_t total; /* elements of the whole vector; 0: n */
     const struct trib_encode_key *key;
     uint32_t *positions; /* room for n + 64: rising; of units (struct trib_select) */
     uint32_t *work; /* room for n + 256 */
     float level; /* for adjust, by choose */
 };
 
-/** trib_selection_k - ceil(ratio * n), or k= as given, at most n. */
-size_t trib_selection_k(const struct trib_codec *c, size_t n);
+/** trib_selection_part - ceil(ratio * n), at most n. */
+size_t trib_selection_part(const struct trib_codec *c, size_t n);
+
+/**
+ * trib_selection_k - trib_selection_part of s->n; with k=, this block's part of the k of the whole
+ * vector, which may be 0.
+ *
+ * The parts of all blocks of one start add up to k, or to all elements where these are fewer.
+ * Which blocks round up follows from seed and step alone: each in its turn.
+ */
+size_t trib_selection_k(const struct trib_codec *c, const struct trib_selection *s);
+
+/** trib_selection_odds - the part of the starts in which a block has a k of at least 1. */
+double trib_selection_odds(const struct trib_codec *c, const struct trib_selection *s);
+
+/** trib_selection_none - makes the sum where k is 0. The first NaN or Inf is selected all the same,
+ * so that it is seen in the start that brings it; returns 1 then, else 0. */
+size_t trib_selection_none(const struct trib_kernels *kernels, const struct trib_selection *s);
 
 /** trib_selection_magnitude - of element i, before the sum. */
 uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i);

@@ -66,7 +66,7 @@ static const struct note notes[] = {
 
 static const char *const meanings[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_RATIO] = "the part of the elements that is sent",
-    [TRIB_PARAM_K] = "how many elements are sent, in place of ratio",
+    [TRIB_PARAM_K] = "how many elements of the whole vector are sent, in place of ratio",
     [TRIB_PARAM_AT] = "the least magnitude that is sent",
     [TRIB_PARAM_UNBIASED] = "1: what is sent is scaled so that its mean is right",
     [TRIB_PARAM_BLOCK] = "elements of a block",

@@ -19,6 +19,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "compress/gaps.h"
@@ -102,7 +103,7 @@ static void prefer_drawn(struct job *j)
 {
     const struct trib_strata strata = trib_strata_of(j->c, &j->s);
     const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
-    if (j->m > strata.k ||
+    if (strata.k == 0 || j->m > strata.k ||
         with > j->m * sizeof(float) + trib_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
         !all_drawn(j, &strata))
         return;
@@ -122,7 +123,7 @@ static void choose(struct job *j)
         j->m = j->c->kernels->select_at_least(j->x, j->s.n, 1, j->s.positions);
     else
         j->m = select->choose(j->c, &j->s);
-    j->drawn = !j->exact && select->drawn;
+    j->drawn = !j->exact && select->drawn && j->m;
     if (j->exact && select->drawn)
         prefer_drawn(j);
     j->count = j->m ? (j->m - 1) * j->unit +
@@ -189,23 +190,27 @@ static void gather(const struct job *j, float *values)
     }
 }
 
-/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing
- * stays. */
+/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing stays: once
+ * the receivers see that a block has NaN or Inf, those that were not selected are dropped, too. */
 static void subtract(const struct job *j, const float *sent)
 {
+    bool finite = true;
+
     for (size_t i = 0; j->unit == 1 && i < j->m; i++) {
         float *x = j->s.residual + j->s.positions[i];
-        const float left = *x - sent[i];
-        *x = isfinite(left) ? left : 0.0f;
+        *x -= sent[i];
+        finite &= isfinite(*x) != 0;
     }
     for (size_t i = 0; j->unit > 1 && i < j->m; i++) {
         const size_t length = unit_length(j->s.positions[i], j->s.n, j->unit);
         float *x = j->s.residual + j->s.positions[i] * j->unit;
         for (size_t k = 0; k < length; k++) {
-            const float left = x[k] - *sent++;
-            x[k] = isfinite(left) ? left : 0.0f;
+            x[k] -= *sent++;
+            finite &= isfinite(x[k]) != 0;
         }
     }
+    if (!finite)
+        j->c->kernels->drop_not_finite(j->s.residual, j->s.n);
 }
 
 static void quantise(const struct job *j, const float *x, size_t n, uint8_t *dst)
@@ -263,7 +268,8 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
     struct job j = {.c = c,
                     .q = exact ? &trib_quantise_f32 : c->stages.quantise,
                     .x = residual ? residual : in->x,
-                    .s = {.x = in->x, .residual = residual, .n = n, .key = &in->key},
+                    .s = {.x = in->x, .residual = residual, .n = n, .total = in->total,
+                          .key = &in->key},
                     .exact = exact};
     if (n == 0)
         return 0;

@@ -15,7 +15,7 @@ struct trib_strata trib_strata_of(const struct trib_codec *c, const struct trib_
     const struct trib_rng rng = {s->key->seed, STREAM_OF_ALL, s->key->step};
     const struct trib_rng_block r = trib_rng_draw4(rng, s->key->index);
     return (struct trib_strata){
-        .n = s->n, .k = trib_selection_k(c, s->n), .keys = {r.word[0], r.word[1]}};
+        .n = s->n, .k = trib_selection_k(c, s), .keys = {r.word[0], r.word[1]}};
 }
 
 void trib_strata_positions(const struct trib_kernels *kernels, const struct trib_strata *s,

@@ -12,7 +12,7 @@
  *     bias       none but of what is further than t from 0, which p of the elements are;
  *                error feedback, on by default, sends that later
  *     large      elements above FLT_MAX / 2^13 count as Inf: sums of a block have to fit
- *     small      d below 2^-100 counts as 2^-100
+ *     small      where d is below 2^-100 the block decodes to zeros
  *     NaN, Inf   a block where any rank has either decodes to NaN, whole
  *     state      none
  */
@@ -55,21 +55,20 @@ static void measure(const struct trib_codec *c, const float *x, size_t n, float 
         *head_out = INFINITY;
     else
         *head_out = (float)((double)trib_bucket_l2(c, x, n) / sqrt((double)n));
-    if (largest > 0)
-        *head_out = fmaxf(*head_out, TRIB_SMALLEST_NORM);
 }
 
-/* The deviation is what encode wants, as scale. */
+/* The deviation is what encode wants, as scale. None of the 16 points is 0: so blocks of deviations
+ * that are too small for the kernel decode to zeros, as those of zeros do. */
 static bool grid(const struct trib_codec *c, const float *head, uint32_t contributions,
                  struct trib_integers *g)
 {
     const struct trib_thc_table *t = table_of(c);
-    const bool finite = *head >= 0 && *head <= FLT_MAX;
+    const bool finite = *head >= 0 && *head <= FLT_MAX, none = *head < TRIB_SMALLEST_NORM;
     g->scale = *head;
     g->middle = contributions * t->highest / 2;
-    g->unit = finite ? trib_thc_step(t, *head) : NAN;
+    g->unit = !finite ? NAN : none ? 0 : trib_thc_step(t, *head);
     g->base = 0;
-    return finite && *head > 0;
+    return finite && !none;
 }
 
 static void encode(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,

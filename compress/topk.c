@@ -4,7 +4,7 @@
  *
  *     paper      Aji & Heafield, EMNLP 2017; Stich, Cordonnier, Jaggi, NeurIPS 2018
  *     equation   C(x)_i = x_i if |x_i| is among the k largest, else 0;
- *                k = ceil(ratio * n), or k= as given, at most n
+ *                k = ceil(ratio * n), or this block's part of k=, at most n (select.c)
  *     wire       sparse.c
  *     bias       biased; |C(x) - x|^2 <= (1 - k/n) |x|^2, so delta = 1 / ratio
  *     ties       the lowest positions; zeros are never sent
@@ -15,7 +15,8 @@
 
 static size_t choose_topk(const struct trib_codec *c, struct trib_selection *s)
 {
-    return trib_selection_largest(c->kernels, s, trib_selection_k(c, s->n));
+    const size_t k = trib_selection_k(c, s);
+    return k ? trib_selection_largest(c->kernels, s, k) : trib_selection_none(c->kernels, s);
 }
 
 static double delta_topk(const struct trib_codec *c)

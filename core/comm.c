@@ -275,8 +275,8 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         return TRIB_OK;
     if (comm->n_plans)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                              "%d plans are not freed: trib_plan_free comes first",
-                              comm->n_plans);
+                              "%d plan%s not freed: trib_plan_free comes first",
+                              comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
     if (trib_comm_in_child(comm)) {
         drop_copy(comm);
         return TRIB_OK;

@@ -47,8 +47,7 @@ static void fill_card(struct trib_doctor *d, struct trib_card *card)
     card->network = network_space();
     card->settings = trib_config_digest(&d->comm.cfg);
     card->pid = self.pid;
-    if (sched_getaffinity(0, sizeof(card->cpus), &card->cpus))
-        CPU_ZERO(&card->cpus);
+    trib_cpus_self(&card->cpus);
     snprintf(card->library, sizeof(card->library), "%s", trib_version());
     if (!trib_host_name(card->host))
         snprintf(card->host, sizeof(card->host), "unknown");

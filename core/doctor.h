@@ -12,6 +12,7 @@
 #include "base/host.h"
 #include "core/comm.h"
 #include "core/report.h"
+#include "topo/cpus.h"
 
 /* What each rank tells the others of itself. */
 struct trib_card {
@@ -19,7 +20,7 @@ struct trib_card {
     uint64_t boot;    /* of the running kernel */
     uint64_t network; /* name space; 0: not known */
     uint64_t settings;
-    cpu_set_t cpus; /* on which it may run */
+    struct trib_cpus cpus; /* on which it may run, and how much */
     int32_t pid;
     char library[12];
     char host[TRIB_HOST_BYTES];

@@ -131,22 +131,20 @@ static void compare_networks(struct trib_doctor *d)
 static void compare_cpus(struct trib_doctor *d)
 {
     for (int r = 0; r < d->size; r++) {
-        cpu_set_t cpus;
-        int ranks = 0;
-        CPU_ZERO(&cpus);
+        struct trib_cpus_sum sum = {.processes = 0};
         for (int i = r; first_of_host(d, r) && i < d->size; i++) {
             if (d->cards[i].machine != d->cards[r].machine)
                 continue;
-            ranks++;
-            CPU_OR(&cpus, &cpus, &d->cards[i].cpus);
+            trib_cpus_add(&sum, &d->cards[i].cpus);
         }
-        if (ranks > CPU_COUNT(&cpus))
+        const int cpus = trib_cpus_count(&sum);
+        if (sum.processes > cpus)
             trib_report_say(&d->report, WARN, "cpus",
                             "start fewer ranks there, or let them have more CPUs (binding of "
-                            "the launcher, cpuset of the container)",
-                            "%d ranks of %.64s share %d hardware threads: they wait for each "
+                            "the launcher, cpuset and quota of the container)",
+                            "%d ranks of %.64s share %d hardware thread%s: they wait for each "
                             "other's turn",
-                            ranks, d->cards[r].host, CPU_COUNT(&cpus));
+                            sum.processes, d->cards[r].host, cpus, cpus == 1 ? "" : "s");
     }
 }
 

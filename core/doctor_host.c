@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/library.h"
+#include "base/meminfo.h"
 #include "base/text.h"
 #include "topo/machine.h"
 #include "topo/rdma.h"
@@ -24,6 +25,7 @@
 #define MIB ((uint64_t)1 << 20)
 #define MEMLOCK_MIN (64 * MIB) /* slots of a few peers; below it, RDMA fails at once */
 #define SHM_MIN (256 * MIB)
+#define MEMORY_MIN (256 * MIB)
 #define INITIAL_PID_SPACE "pid:[4026531836]" /* a constant of Linux: not a container's */
 
 static void check_version(struct trib_doctor *d)
@@ -99,9 +101,10 @@ static void check_port(void *arg, const struct trib_rdma_port *p)
     if (p->active_mtu)
         snprintf(mtu, sizeof(mtu), ", active MTU %d", p->active_mtu);
     trib_report_say(&d->report, active ? OK : WARN, "rdma", active ? "" : cure_of_state(p),
-                    "%s port %d: %s, %s%s%s, %s, %d GIDs%s", p->device, p->port,
+                    "%s port %d: %s, %s%s%s, %s, %d GID%s%s", p->device, p->port,
                     p->link_layer, p->state, p->physical[0] ? "/" : "", p->physical,
-                    p->rate[0] ? p->rate : "rate not known", p->gids, mtu);
+                    p->rate[0] ? p->rate : "rate not known", p->gids,
+                    p->gids == 1 ? "" : "s", mtu);
     if (p->port == 1)
         check_file(d, p);
     if (active && strcmp(p->link_layer, "Ethernet") == 0)
@@ -287,8 +290,9 @@ static void check_open_files(struct trib_doctor *d)
     if (limit < need)
         trib_report_say(&d->report, FAIL, "open files",
                         "raise it before the ranks start: ulimit -n 65536",
-                        "%llu files may be open, %d ranks may need %llu",
-                        (unsigned long long)limit, d->size, (unsigned long long)need);
+                        "%llu files may be open, %d rank%s may need %llu",
+                        (unsigned long long)limit, d->size, d->size == 1 ? "" : "s",
+                        (unsigned long long)need);
     else if (limit == UINT64_MAX)
         trib_report_say(&d->report, OK, "open files", "", "unlimited");
     else
@@ -353,20 +357,39 @@ static void check_container(struct trib_doctor *d)
                         sign && own ? ", with a process name space of its own" : "");
 }
 
-/* "150000 100000": microseconds in each period; "max 100000": no limit. */
+static void check_memory(struct trib_doctor *d)
+{
+    const double gib = 1 << 30;
+    struct trib_meminfo m;
+
+    trib_meminfo_read(d->folder, &m);
+    if (m.group.limited)
+        trib_report_say(&d->report, m.group_left < MEMORY_MIN ? WARN : OK, "memory",
+                        m.group_left < MEMORY_MIN
+                            ? "raise the limit: docker --memory, Slurm --mem, MemoryMax= of "
+                              "systemd"
+                            : "",
+                        "the control group of this process may have %.1f GiB (%s), and has "
+                        "%.1f GiB left",
+                        (double)m.group.limit / gib, m.group.file, (double)m.group_left / gib);
+    if (m.known)
+        trib_report_say(&d->report, m.host < MEMORY_MIN ? WARN : OK, "memory",
+                        m.host < MEMORY_MIN ? "end what holds it" : "",
+                        "%.1f GiB of the host are free, with swap", (double)m.host / gib);
+}
+
 static void check_quota(struct trib_doctor *d)
 {
-    char text[64];
-    double quota, period;
+    struct trib_cgroup_cpu quota;
 
-    if (!trib_file_line(d->folder, "/sys/fs/cgroup/cpu.max", text, sizeof(text)) ||
-        sscanf(text, "%lf %lf", &quota, &period) != 2 || period <= 0)
+    trib_cgroup_read_cpu(d->folder, &quota);
+    if (quota.cpus <= 0)
         return;
     trib_report_say(&d->report, WARN, "cpu quota",
                     "give the container whole CPUs: --cpuset-cpus instead of --cpus",
-                    "%.2g CPUs in the mean: a rank that has used them up stands still, and "
-                    "all others wait for it",
-                    quota / period);
+                    "%.3g CPU%s in the mean (%s): a rank that has used them up stands still, "
+                    "and all others wait for it",
+                    quota.cpus, quota.cpus == 1 ? "" : "s", quota.file);
 }
 
 static void check_binding(struct trib_doctor *d)
@@ -405,7 +428,7 @@ void trib_doctor_host(struct trib_doctor *d)
 {
     static void (*const checks[])(struct trib_doctor * d) = {
         check_version,   check_rdma,  check_links, check_memlock, check_open_files, check_shm,
-        check_container, check_quota, check_binding, check_clock,
+        check_memory, check_container, check_quota, check_binding, check_clock,
     };
 
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)

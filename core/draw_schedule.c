@@ -162,8 +162,9 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
     if (st != TRIB_OK)
         return st;
     if (room && !p->algo->can(&p->shape))
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED, "algorithm %s cannot do %s with %d ranks %s",
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED, "algorithm %s cannot do %s with %d rank%s %s",
                          p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
+                         p->opts->ranks == 1 ? "" : "s",
                          p->opts->service ? "and services" : "alone");
     for (int r = 0; room && r < p->n; r++) {
         p->shape.rank = r;
@@ -314,7 +315,8 @@ static void say_groups(const struct picture *p, const char *line)
     const struct trib_groups *groups = &p->drawn.groups;
 
     if (wants_hosts(p->algo) && !p->opts->ranks_per_host && p->drawn.hosts.n > 1)
-        say(p, "%s%d ranks a host, as nothing else is asked for (--per-host)", line, p->per_host);
+        say(p, "%s%d rank%s a host, as nothing else is asked for (--per-host)", line, p->per_host,
+            plural(p->per_host));
     if (p->opts->groups)
         say(p, "%s%d group%s by %s, %d leader%s of each", line, groups->n, plural(groups->n),
             groups->kind->name, p->drawn.shape.leaders, plural(p->drawn.shape.leaders));

@@ -173,17 +173,31 @@ static void list_edge(const struct sink *s, const struct trib_config *cfg, bool 
 
 static void list_free_memory(const struct sink *s)
 {
-    char value[32] = "";
-    uint64_t bytes;
-    bool known = trib_meminfo_free("", &bytes);
+    char value[32] = "", limit[32] = "none", detail[TRIB_CGROUP_FILE_BYTES + 64];
+    struct trib_meminfo m;
 
+    trib_meminfo_read("", &m);
+    const bool group = trib_meminfo_of_group(&m), known = m.known || group;
     if (known)
-        snprintf(value, sizeof(value), "%llu", (unsigned long long)bytes / 1024);
+        snprintf(value, sizeof(value), "%llu",
+                 (unsigned long long)(group ? m.group_left : m.host) / 1024);
     give_item(s, (trib_item_t){.name = "memory free",
                                .value = value,
-                               .detail = known ? "of this host now, with swap"
-                                               : "not known: there is no /proc/meminfo",
+                               .detail = group   ? "of the control group of this process now, "
+                                                   "with swap"
+                                         : known ? "of this host now, with swap"
+                                                 : "not known: there is no /proc/meminfo",
                                .unit = known ? "KiB" : ""});
+    if (m.group.limited) {
+        snprintf(limit, sizeof(limit), "%llu", (unsigned long long)m.group.limit / 1024);
+        snprintf(detail, sizeof(detail), "of the control group, by %s", m.group.file);
+    }
+    give_item(s, (trib_item_t){.name = "memory limit",
+                               .value = limit,
+                               .detail = m.group.limited
+                                             ? detail
+                                             : "no control group limits this process",
+                               .unit = m.group.limited ? "KiB" : ""});
 }
 
 /* Slots are all that grows with the number of peers, hence the one bound to know. */
@@ -210,12 +224,27 @@ static void list_cpu(const struct sink *s)
     give(s, "kernels", trib_kernels_get("auto")->isa, "used unless TRIB_CPU says else");
 }
 
+static void list_quota(const struct sink *s)
+{
+    char value[32], detail[TRIB_CGROUP_FILE_BYTES + 96];
+    struct trib_cgroup_cpu quota;
+
+    trib_cgroup_read_cpu("", &quota);
+    if (quota.cpus <= 0)
+        return;
+    snprintf(value, sizeof(value), "%.2f", quota.cpus);
+    snprintf(detail, sizeof(detail), "CPUs in the mean, which the control group gives, by %s",
+             quota.file);
+    give(s, "cpu quota", value, detail);
+}
+
 static void list_topology(const struct sink *s)
 {
     struct trib_machine machine;
 
     trib_machine_read(&machine);
     trib_machine_list(&machine, s->fn, s->arg);
+    list_quota(s);
 }
 
 trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg)

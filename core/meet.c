@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "core/near.h"
 #include "core/window.h"
+#include "topo/cpus.h"
 #include "topo/machine.h"
 
 #define HELLO_VERSION 7
@@ -29,7 +30,7 @@ struct hello {
     uint32_t version; /* HELLO_VERSION */
     uint64_t settings;
     uint64_t machine; /* boot id and pid namespace: equal on one host */
-    cpu_set_t cpus;   /* where this rank may run */
+    struct trib_cpus cpus; /* where this rank may run, and how much */
     uint64_t room[2]; /* bytes it can register; [1]: where all ranks are on one host */
     int32_t pid;
     uint16_t chunk_given; /* TRIB_CHUNK is not the default */
@@ -75,8 +76,7 @@ static trib_status_t say_hello(struct trib_comm *comm, const struct trib_room *r
     h->pid = getpid();
     h->chunk_given = comm->cfg.origin[TRIB_CONFIG_ROW_chunk] != TRIB_ORIGIN_DEFAULT;
     h->never_maps = ops->map == trib_no_map;
-    if (sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
-        CPU_ZERO(&h->cpus);
+    trib_cpus_self(&h->cpus);
     snprintf(h->library, sizeof(h->library), "%s", trib_version());
     if (!trib_host_name(h->host))
         snprintf(h->host, sizeof(h->host), "unknown");
@@ -164,25 +164,20 @@ static void find_near(const struct trib_comm *comm, const struct hello *all,
         out->first = r;
         ours++;
     }
-    trib_near_place(comm, &all[e->rank].cpus, ours, out);
+    trib_near_place(comm, &all[e->rank].cpus.set, ours, out);
 }
 
 /* How many cores the ranks of this host have; *oversubscribed: they are more. */
 static int count_cores(const struct trib_engine *e, const struct hello *all,
                        bool *oversubscribed)
 {
-    int neighbours = 0;
-    cpu_set_t cpus;
+    struct trib_cpus_sum sum = {.processes = 0};
 
-    CPU_ZERO(&cpus);
-    for (int r = 0; r < e->size; r++) {
-        if (all[r].machine != all[e->rank].machine)
-            continue;
-        neighbours++;
-        CPU_OR(&cpus, &cpus, &all[r].cpus);
-    }
-    *oversubscribed = neighbours > CPU_COUNT(&cpus);
-    return CPU_COUNT(&cpus);
+    for (int r = 0; r < e->size; r++)
+        if (all[r].machine == all[e->rank].machine)
+            trib_cpus_add(&sum, &all[r].cpus);
+    *oversubscribed = sum.processes > trib_cpus_count(&sum);
+    return trib_cpus_count(&sum);
 }
 
 static void learn_peers(struct trib_engine *e, const struct hello *all)
@@ -268,9 +263,9 @@ static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
         return;
     char was[24], is[24];
     trib_log(&comm->log, TRIB_LOG_WARN, "core",
-             "%s: all ranks have %u slots of %s instead of %u of %s for each peer, which "
+             "%s: all ranks have %u slot%s of %s instead of %u of %s for each peer, which "
              "slows large vectors; %s",
-             rooms[near].why, w.window, trib_size_format(w.chunk, is), asked.window,
+             rooms[near].why, w.window, w.window == 1 ? "" : "s", trib_size_format(w.chunk, is), asked.window,
              trib_size_format(asked.chunk, was), rooms[near].cure);
 }
 

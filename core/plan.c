@@ -60,23 +60,32 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
         !disjoint(send, plan->lengths[0] * bytes, recv, plan->lengths[1] * bytes))
         return trib_comm_fail(comm, TRIB_ERR_OVERLAP,
                               "%s: send (%zu bytes at %p) and recv (%zu bytes at %p) "
-                              "overlap; give the same pointer for in place",
+                              "overlap; for in place give the same pointer, or block "
+                              "`rank` of the longer buffer as the other one",
                               trib_coll_name(r->op.coll), plan->lengths[0] * bytes, send,
                               plan->lengths[1] * bytes, recv);
     return TRIB_OK;
 }
 
-/* Common ways to say "in place" that differ from send == NULL. */
-static const void *normal_send(const struct trib_plan *plan, const void *send,
-                               void *recv)
+/*
+ * Users of MPI and NCCL say "in place" by a pointer to block `rank` of the longer buffer: as send
+ * of an all-gather, as recv of a reduce-scatter. Here that becomes send == NULL and recv, the
+ * longer buffer, in which a reduce-scatter leaves its result at block `rank` as well.
+ */
+static void normalise(const struct trib_plan *plan, const void **send, void **recv)
 {
     const struct trib_run_desc *r = &plan->run.desc;
-    size_t mine = (size_t)plan->comm->engine.rank * r->count;
+    const size_t mine = (size_t)plan->comm->engine.rank * r->count * r->element;
+    const uintptr_t from = (uintptr_t)*send, to = (uintptr_t)*recv;
 
-    if (r->op.coll == TRIB_ALLGATHER && send && recv &&
-        send == (char *)recv + mine * r->element)
-        return NULL;
-    return send;
+    if (!from || !to)
+        return;
+    if (r->op.coll == TRIB_ALLGATHER && from == to + mine) {
+        *send = NULL;
+    } else if (r->op.coll == TRIB_REDUCE_SCATTER && to == from + mine) {
+        *recv = (char *)*recv - mine;
+        *send = NULL;
+    }
 }
 
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
@@ -89,7 +98,7 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
     trib_status_t st = trib_comm_ours(comm, trib_coll_name(plan->run.desc.op.coll));
     if (st != TRIB_OK)
         return st;
-    send = normal_send(plan, send, recv);
+    normalise(plan, &send, &recv);
     st = check_buffers(plan, send, recv);
     if (st != TRIB_OK)
         return st;
@@ -118,16 +127,18 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
-    const void *send = normal_send(plan, plan->send, plan->recv);
-    st = check_buffers(plan, send, plan->recv);
+    const void *send = plan->send;
+    void *recv = plan->recv;
+    normalise(plan, &send, &recv);
+    st = check_buffers(plan, send, recv);
     if (st != TRIB_OK)
         return st;
     if (plan->served)
-        return trib_served_start(plan, send, plan->recv);
+        return trib_served_start(plan, send, recv);
     trib_comm_lock(comm);
     st = trib_driver_start(comm);
     if (st == TRIB_OK) {
-        trib_plan_launch(plan, send, plan->recv);
+        trib_plan_launch(plan, send, recv);
         trib_engine_awake(&comm->engine);
         (void)trib_engine_progress(&comm->engine);
     }
@@ -273,14 +284,15 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              "algorithm  %s\n"
              "codec      %s\n"
              "feedback   %s\n"
-             "chunks     %" PRIu32 " rounds of %" PRIu32 ", up to %zu bytes each\n"
+             "chunks     %" PRIu32 " round%s of %" PRIu32 ", up to %zu bytes each\n"
              "threads    %d encode ahead\n"
              "memory     %s\n"
              "%s%s%s",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
              plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
              plan->codec ? r->feedback.text : "none",
-             trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
+             trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
+             r->n_chunks, r->piece * size,
              plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
              !r->zero_copy  ? "through slots"
              : plan->codec ? "sums are read where a service makes them"

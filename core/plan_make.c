@@ -150,9 +150,10 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
     }
     if (a)
         return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "algorithm %s cannot do %s with %d ranks (trib-info lists "
+                              "algorithm %s cannot do %s with %d rank%s (trib-info lists "
                               "what each can do)",
-                              name, trib_coll_name(shape->coll), shape->size);
+                              name, trib_coll_name(shape->coll), shape->size,
+                              shape->size == 1 ? "" : "s");
     trib_status_t st = trib_settings_algorithm(name, &err);
     return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
 }
@@ -183,8 +184,9 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
     if (!*algo_out)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "no algorithm for %s with %d ranks",
-                              trib_coll_name(shape->coll), shape->size);
+                              "no algorithm for %s with %d rank%s",
+                              trib_coll_name(shape->coll), shape->size,
+                              shape->size == 1 ? "" : "s");
     return TRIB_OK;
 }
 
@@ -440,8 +442,8 @@ static void tell_leaders(struct trib_plan *plan, const struct trib_algo *algo,
     if (strcmp(near->kind, "host") == 0)
         snprintf(end, sizeof(plan->why) - n, "; leaders of a host: %d", near->groups.leaders);
     else
-        snprintf(end, sizeof(plan->why) - n, "; %d groups by %s, leaders of each: %d",
-                 near->groups.n, near->kind, near->groups.leaders);
+        snprintf(end, sizeof(plan->why) - n, "; %d group%s by %s, leaders of each: %d",
+                 near->groups.n, near->groups.n == 1 ? "" : "s", near->kind, near->groups.leaders);
 }
 
 static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)

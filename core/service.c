@@ -183,8 +183,8 @@ static void say_what_happened(const struct trib_service *v, uint64_t done)
     if (v->said[TRIB_SAY_LEAVING])
         trib_log(&v->home->log, TRIB_LOG_INFO, "service",
                  "more services can be had: the ranks leave these after operation %" PRIu64
-                 ", %" PRIu64 " operations of this one are done again",
-                 done, pending);
+                 ", %" PRIu64 " operation%s of this one %s done again",
+                 done, pending, pending == 1 ? "" : "s", pending == 1 ? "is" : "are");
     else
         trib_log(&v->home->log, TRIB_LOG_WARN, "service",
                  "%s; the ranks go on without the service, %" PRIu64

@@ -306,8 +306,8 @@ static void tell(const struct trib_service_layout *l, int ranks, const struct tr
         for (int r = 0; r < ranks; r++)
             n += tree->leaf_of[r] == u;
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
-            trib_log(log, TRIB_LOG_INFO, "service", "unit %d%s: %s, for %d ranks; it sends to %d",
-                     u, u ? "" : " (root)", l->addresses[tree->services[i]], n,
+            trib_log(log, TRIB_LOG_INFO, "service", "unit %d%s: %s, for %d rank%s; it sends to %d",
+                     u, u ? "" : " (root)", l->addresses[tree->services[i]], n, n == 1 ? "" : "s",
                      u ? tree->parent[u] : 0);
     }
 }

@@ -187,5 +187,6 @@ bool trib_sponsor_whole(const struct trib_sponsor *s)
 
     for (int i = 0; i < s->n; i++)
         ends[i] = (struct pollfd){.fd = trib_session_fd(s->sessions[i]), .events = POLLRDHUP};
+    /* Where poll() fails nothing is known: what is sent next tells. */
     return poll(ends, (nfds_t)s->n, 0) <= 0;
 }

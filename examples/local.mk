@@ -3,7 +3,7 @@ noinst_PROGRAMS += examples/sum
 examples_sum_SOURCES = examples/sum.c
 examples_sum_LDADD = libtributary.la
 
-EXTRA_DIST += examples/demo.gp examples/demo.sh
+EXTRA_DIST += examples/demo.gp examples/demo.sh examples/mpi_root.c
 
 if TRIB_EXAMPLES
 noinst_PROGRAMS += examples/train

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int record_open(struct record *record, const char *folder, size_t n, char *error,
                 size_t bytes)
@@ -14,6 +15,10 @@ int record_open(struct record *record, const char *folder, size_t n, char *error
     if (folder == NULL)
         return 0;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        snprintf(error, bytes, "%s: %s", folder, strerror(errno));
+        return -1;
+    }
+    if (access(folder, W_OK | X_OK) != 0) {
         snprintf(error, bytes, "%s: %s", folder, strerror(errno));
         return -1;
     }

@@ -28,6 +28,18 @@ static int close_file(FILE *file, const char *path)
     return 0;
 }
 
+/* Found before the training, and not after it. */
+static int try_summary(const char *path, char *error, size_t bytes)
+{
+    FILE *file = fopen(path, "a");
+
+    if (file == NULL) {
+        snprintf(error, bytes, "%s: %s", path, strerror(errno));
+        return -1;
+    }
+    return fclose(file);
+}
+
 int report_open(struct report *report, const struct train_options *options, char *error,
                 size_t bytes)
 {
@@ -36,6 +48,8 @@ int report_open(struct report *report, const struct train_options *options, char
     if (report->progress == TRAIN_PROGRESS_AUTO)
         report->progress =
             isatty(STDERR_FILENO) ? TRAIN_PROGRESS_REWRITE : TRAIN_PROGRESS_LINES;
+    if (options->summary != NULL && try_summary(options->summary, error, bytes) != 0)
+        return -1;
     if (options->csv == NULL)
         return 0;
     report->csv = fopen(options->csv, "w");
@@ -110,8 +124,9 @@ static void print_result(const struct report *report,
     const struct report_state *end = &result->end;
 
     printf("codec          %s\n", report->codec);
-    printf("model          %zu parameters, %d ranks, %zu steps\n", result->n_params,
-           result->ranks, end->step);
+    printf("model          %zu parameters, %d rank%s, %zu step%s\n", result->n_params,
+           result->ranks, result->ranks == 1 ? "" : "s", end->step,
+           end->step == 1 ? "" : "s");
     printf("test accuracy  %.2f %%\n", 100.0 * end->accuracy);
     printf("wire           %.1f kB per step and rank\n", bytes_per_step(end) / 1e3);
     printf("step           %.2f ms, %.0f %% of it not hidden by compute\n",

@@ -101,8 +101,13 @@ static void wait_all(struct ranks *ranks, const sigset_t *mask)
             note_end(ranks, pid, how);
             continue;
         }
-        if (pid < 0 && errno != EINTR)
+        if (pid < 0 && errno != EINTR) {
+            fprintf(stderr, "trib-perf: cannot wait for the ranks: %s: killed.\n",
+                    strerror(errno));
+            ranks->code = 1;
+            signal_all(ranks, SIGKILL);
             return;
+        }
         kill_late(ranks);
         note_signal(ranks, sigtimedwait(mask, NULL, &second));
     }

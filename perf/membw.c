@@ -188,8 +188,8 @@ static bool run_team(size_t bytes, int cores, size_t kernel)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&team.barrier);
     if (team.out_of_memory) {
-        fprintf(stderr, "membw: no memory for 2 blocks of %zu bytes on %d cores.\n",
-                bytes, cores);
+        fprintf(stderr, "membw: no memory for 2 blocks of %zu bytes on %d core%s.\n",
+                bytes, cores, cores == 1 ? "" : "s");
         return false;
     }
     perf_summarise(rates, REPEATS, &summary);
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (argc == 3 && (cores < 1 || cores > all)) {
-        fprintf(stderr, "membw: '%s': this process may use 1 to %d cores.\n", argv[2],
+        fprintf(stderr, "membw: '%s': this process may use at most %d of its cores.\n", argv[2],
                 all);
         perf_sizes_free(&sizes);
         return 2;

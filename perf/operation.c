@@ -66,18 +66,18 @@ static struct perf_loss loss_of(const struct perf_args *args)
 
 /* --- what this host must hold --- */
 
+struct memory {
+    double bytes; /* -1: not known */
+    bool of_group; /* the control group has less than the host */
+};
+
 static void note_free(void *arg, const trib_item_t *item)
 {
-    if (strcmp(item->name, "memory free") == 0 && item->value[0])
-        *(double *)arg = 1024 * strtod(item->value, NULL);
-}
-
-/* Bytes that this host has; -1: not known. */
-static double memory_free(void)
-{
-    double bytes = -1;
-    trib_list_each(TRIB_LIST_MEMORY, note_free, &bytes);
-    return bytes;
+    struct memory *memory = arg;
+    if (strcmp(item->name, "memory free") != 0 || !item->value[0])
+        return;
+    memory->bytes = 1024 * strtod(item->value, NULL);
+    memory->of_group = strstr(item->detail, "control group") != NULL;
 }
 
 /* Vectors of the reported size that a rank holds, whole ones and shares of ranks. */
@@ -99,15 +99,18 @@ bool perf_memory_fits(const struct perf_args *args, FILE *err)
         most = args->sizes.bytes[i] > most ? args->sizes.bytes[i] : most;
     int ranks = args->ranks > 0 ? args->ranks : 1;
     double need = vectors(args) * (double)most * ranks;
-    double free_bytes = memory_free();
+    struct memory free = {.bytes = -1};
+    trib_list_each(TRIB_LIST_MEMORY, note_free, &free);
     const double gib = 1 << 30;
-    if (free_bytes < 0 || need <= free_bytes)
+    if (free.bytes < 0 || need <= free.bytes)
         return true;
     fprintf(err,
-            "trib-perf: %d rank%s need %.1f GiB for vectors of %.1f GiB, and this host "
-            "has %.1f GiB of memory free: choose smaller --sizes.\n",
-            ranks, ranks > 1 ? "s" : "", need / gib, (double)most / gib,
-            free_bytes / gib);
+            "trib-perf: %d rank%s %.1f GiB for vectors of %.1f GiB, and %s has "
+            "%.1f GiB of memory %s: choose smaller --sizes%s.\n",
+            ranks, ranks > 1 ? "s need" : " needs", need / gib, (double)most / gib,
+            free.of_group ? "the control group of this process" : "this host",
+            free.bytes / gib, free.of_group ? "left" : "free",
+            free.of_group ? ", or raise its limit (trib-info --memory shows it)" : "");
     return false;
 }
 

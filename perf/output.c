@@ -56,12 +56,22 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* No open() here: it would wait for the reader of a pipe, and end with its first writer. */
+static bool special_try(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return false;
+    errno = S_ISDIR(st.st_mode) ? EISDIR : S_ISSOCK(st.st_mode) ? ENXIO : 0;
+    return errno == 0 && access(path, W_OK) == 0;
+}
+
 /* Finds out before an hour of measuring that the result cannot be kept. */
 static bool file_try(const char *path, char *why, size_t why_bytes)
 {
     char name[4096];
     if (is_special(path))
-        return access(path, W_OK) == 0 || fail(path, why, why_bytes);
+        return special_try(path) || fail(path, why, why_bytes);
     FILE *f = temporary_open(path, name, sizeof(name));
     if (f == NULL)
         return fail(path, why, why_bytes);

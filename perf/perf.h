@@ -103,6 +103,9 @@ const char *perf_name_nearest(const char *text, const char *const *names, size_t
 /** perf_setting - copy the value of "TRIB_CODEC"; false: none such, or its default. */
 bool perf_setting(const char *name, char *value, size_t bytes);
 
+/** perf_launched - true if a launcher has started this process; by: which variable says so. */
+bool perf_launched(char *by, size_t bytes);
+
 /* --- sizes.c --- */
 
 /** perf_size_parse - bytes of "64", "64K", "2GiB" (powers of 1024); false: no size. */

@@ -10,6 +10,7 @@
 #include "perf/codec/codec.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
+#include "tools/start.h"
 
 /* --- one rank --- */
 
@@ -89,7 +90,8 @@ static int finish(struct run *run)
         return 1;
     }
     if (run->wrong > 0 && trib_rank(run->comm) == 0)
-        fprintf(stderr, "trib-perf: %.0f elements are wrong.\n", run->wrong);
+        fprintf(stderr, "trib-perf: %.0f element%s wrong.\n", run->wrong,
+                run->wrong == 1 ? " is" : "s are");
     return run->wrong > 0;
 }
 
@@ -140,38 +142,33 @@ static int rank_main(void *arg, int rank, const char *root)
     return code;
 }
 
-/* Under a launcher only rank 0 speaks of wrong arguments. */
-static FILE *argument_errors(void)
-{
-    char rank[16];
-    bool other = perf_setting("TRIB_RANK", rank, sizeof(rank)) && atoi(rank) > 0;
-    return other ? fopen("/dev/null", "w") : stderr;
-}
-
 int main(int argc, char **argv)
 {
     struct perf_args args;
-    char rank[16];
+    char by[96];
+    start_signals();
+    start_open_files(NULL);
     if (argc > 1 && strcmp(argv[1], "agg") == 0)
         return agg_main(argc, argv);
     if (argc > 1 && strcmp(argv[1], "put") == 0)
         return put_main(argc, argv);
     if (argc > 1 && strcmp(argv[1], "codec") == 0)
         return codec_main(argc, argv);
-    FILE *err = argument_errors();
-    int code = perf_args_parse(argc, argv, err != NULL ? err : stderr, &args);
-    if (code < 0 && args.ranks > 0 && perf_setting("TRIB_RANK", rank, sizeof(rank))) {
-        fputs("trib-perf: -n starts ranks, and so has the launcher: leave out -n.\n",
-              err != NULL ? err : stderr);
+    /* Each rank speaks of wrong arguments: variables of a launcher may be left over in a
+     * shell, and then no other rank would. */
+    int code = perf_args_parse(argc, argv, stderr, &args);
+    if (code < 0 && args.ranks > 0 && perf_launched(by, sizeof(by))) {
+        fprintf(stderr,
+                "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave out -n, "
+                "or unset that.\n",
+                by);
         perf_args_free(&args);
         code = 2;
     }
-    if (code < 0 && !perf_memory_fits(&args, err != NULL ? err : stderr)) {
+    if (code < 0 && !perf_memory_fits(&args, stderr)) {
         perf_args_free(&args);
         code = 2;
     }
-    if (err != NULL && err != stderr)
-        fclose(err);
     if (code >= 0)
         return code;
     struct perf_job job = {

@@ -70,7 +70,8 @@ static trib_status_t start_workers(struct trib_engine *e)
     if (!errno)
         return TRIB_OK;
     return trib_fail(e->err, TRIB_ERR_SYSTEM,
-                     "cannot start %u threads that encode: %m (lower TRIB_ENCODE_THREADS)",
+                     "no threads that encode can be started (%u): %m (lower "
+                     "TRIB_ENCODE_THREADS)",
                      threads);
 }
 

@@ -98,6 +98,7 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
     struct trib_encode in = {
         .x = s->x,
         .n = c->n,
+        .total = run->desc.total,
         .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
         .key = {.seed = run->desc.seed,
                 .step = run->step,

@@ -4,6 +4,7 @@ tools_trib_run_SOURCES = \
 	tools/run.h \
 	tools/run_output.c \
 	tools/run_ranks.c \
+	tools/start.h \
 	tools/trib-run.c
 tools_trib_run_LDADD = libtributary.la
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <tributary.h>
@@ -89,7 +90,7 @@ struct run_job {
     int started;
     struct run_sink sinks[2];
     trib_local_t *local;
-    sigset_t old_mask; /* what the ranks shall have */
+    struct rlimit files; /* the limit of open files that the ranks shall have */
     int stdin_fd; /* a terminal's input goes through this pipe to rank 0; or -1 */
     pid_t keeper;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/run.h"
+#include "tools/start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,19 +78,68 @@ static void bind_rank(int rank)
         run_say("rank %d cannot be bound to a core: %s", rank, strerror(errno));
 }
 
+/* A call has failed for which a descriptor was needed; errno says why. */
+static void say_no_descriptor(const char *what)
+{
+    const char *cure = errno == EMFILE   ? ": raise ulimit -n, also the hard limit (ulimit -Hn)"
+                       : errno == ENFILE ? ": raise sysctl fs.file-max"
+                                         : "";
+
+    run_say("%s: %s%s", what, strerror(errno), cure);
+}
+
+static void note_quota(void *arg, const trib_item_t *item)
+{
+    if (strcmp(item->name, "cpu quota") == 0)
+        *(double *)arg = strtod(item->value, NULL);
+}
+
+/* A quota of processor time makes ranks wait as too few cores do. */
+static void warn_shared_cores(int ranks)
+{
+    const char *ranks_end = ranks == 1 ? "" : "s";
+    double quota = 0;
+    cpu_set_t set;
+    int cores;
+
+    nth_core(0, &set, &cores);
+    (void)trib_list_each(TRIB_LIST_TOPOLOGY, note_quota, &quota);
+    if (quota > 0 && quota < cores && ranks > quota)
+        run_say("%d rank%s with a quota of %g CPU%s (the control group's): ranks wait for "
+                "each other",
+                ranks, ranks_end, quota, quota == 1 ? "" : "s");
+    else if (ranks > cores)
+        run_say("%d rank%s on %d core%s: ranks share cores", ranks, ranks_end, cores,
+                cores == 1 ? "" : "s");
+}
+
 /* Starting ----------------------------------------------------------------------------
  */
 
 static int open_output(const struct run_options *options, int rank, int which)
 {
-    char path[4096];
+    char path[4096], what[sizeof(path) + 16];
 
     snprintf(path, sizeof(path), "%s/rank-%d.%s", options->output_dir, rank,
              which ? "err" : "out");
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        run_say("cannot write %s: %s", path, strerror(errno));
+    if (fd < 0) {
+        snprintf(what, sizeof(what), "cannot write %s", path);
+        say_no_descriptor(what);
+    }
     return fd;
+}
+
+/* All files of all ranks, before the first rank starts: nothing has to be undone. */
+static bool outputs_open(const struct run_options *options)
+{
+    for (int i = 0; i < 2 * options->ranks; i++) {
+        int fd = open_output(options, i / 2, i % 2);
+        if (fd < 0)
+            return false;
+        close(fd);
+    }
+    return true;
 }
 
 static bool open_streams(struct run_job *job, int rank, struct plumbing *plumbing)
@@ -104,7 +154,7 @@ static bool open_streams(struct run_job *job, int rank, struct plumbing *plumbin
             continue;
         }
         if (pipe2(ends, O_CLOEXEC)) {
-            run_say("cannot make a pipe: %s", strerror(errno));
+            say_no_descriptor("cannot make a pipe");
             return false;
         }
         fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -129,10 +179,14 @@ static bool open_input(struct run_job *job, int rank, struct plumbing *plumbing)
         return true;
     if (rank > 0) {
         plumbing->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (plumbing->in < 0)
+            say_no_descriptor("cannot open /dev/null");
         return plumbing->in >= 0;
     }
-    if (pipe2(ends, O_CLOEXEC))
+    if (pipe2(ends, O_CLOEXEC)) {
+        say_no_descriptor("cannot make a pipe");
         return false;
+    }
     plumbing->in = ends[0];
     job->stdin_fd = ends[1];
     fcntl(job->stdin_fd, F_SETFL, O_NONBLOCK);
@@ -164,12 +218,14 @@ become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing
     if (job->options->bind)
         bind_rank(rank);
     set_environment(job, rank);
+    trib_local_inherit(job->local);
     if (plumbing->in >= 0)
         dup2(plumbing->in, STDIN_FILENO);
     dup2(plumbing->out[0], STDOUT_FILENO);
     dup2(plumbing->out[1], STDERR_FILENO);
     signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
+    start_signals();
+    (void)setrlimit(RLIMIT_NOFILE, &job->files);
     execvp(job->options->program[0], job->options->program);
     int error = errno;
     if (write(plumbing->report, &error, sizeof(error)) < 0)
@@ -214,7 +270,7 @@ static int start_rank(struct run_job *job, int rank)
     pid_t self = getpid();
 
     if (pipe2(report, O_CLOEXEC)) {
-        run_say("cannot make a pipe: %s", strerror(errno));
+        say_no_descriptor("cannot make a pipe");
         return code;
     }
     plumbing.report = report[1];
@@ -249,7 +305,7 @@ static int start_keeper(struct run_job *job)
     char byte;
 
     if (pipe2(ends, O_CLOEXEC)) {
-        run_say("cannot make a pipe: %s", strerror(errno));
+        say_no_descriptor("cannot make a pipe");
         return RUN_EXIT_SELF;
     }
     job->keeper = fork();
@@ -294,7 +350,7 @@ static int prepare(struct run_job *job)
         run_say("cannot make the folder %s: %s", options->output_dir, strerror(errno));
         return RUN_EXIT_SELF;
     }
-    return 0;
+    return !options->output_dir || outputs_open(options) ? 0 : RUN_EXIT_SELF;
 }
 
 int run_start(struct run_job *job)
@@ -302,12 +358,7 @@ int run_start(struct run_job *job)
     int code = prepare(job);
 
     if (code == 0 && job->options->bind) {
-        cpu_set_t set;
-        int cores;
-        nth_core(0, &set, &cores);
-        if (job->options->ranks > cores)
-            run_say("%d ranks on %d cores: ranks share cores", job->options->ranks,
-                    cores);
+        warn_shared_cores(job->options->ranks);
     }
     for (int rank = 0; rank < job->options->ranks && code == 0; rank++)
         code = start_rank(job, rank);

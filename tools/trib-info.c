@@ -11,6 +11,7 @@
 #include <tributary.h>
 
 #include "tools/info.h"
+#include "tools/start.h"
 
 struct section {
     trib_list_t list;
@@ -298,6 +299,7 @@ static int refuse(const char *text)
 int main(int argc, char **argv)
 {
     struct request request = {0};
+    start_signals(); /* limits stay as they are: the doctor shows what ranks will have */
     if (argc > 1 && strcmp(argv[1], "doctor") == 0)
         return info_doctor(argc - 1, argv + 1);
     for (int i = 1; i < argc; i++)

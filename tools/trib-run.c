@@ -4,6 +4,7 @@
  */
 #include "build-config.h"
 #include "tools/run.h"
+#include "tools/start.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -67,6 +68,7 @@ struct supervisor {
     char input[4096]; /* of the terminal, on its way to rank 0 */
     size_t input_len;
     struct pollfd *polls;
+    struct run_stream **streams; /* of s->polls, from POLL_STREAMS on */
 };
 
 void run_say(const char *fmt, ...)
@@ -265,6 +267,16 @@ static void rank_ended(struct supervisor *s, int rank)
         enter(s, STAGE_WAIT);
 }
 
+/* The kernel has refused what no option can do without; errno says why. */
+static void give_up(struct supervisor *s, const char *what)
+{
+    run_say("%s: %s: killing them", what, strerror(errno));
+    s->code = RUN_EXIT_SELF;
+    enter(s, STAGE_KILL);
+    s->live = 0;
+    s->drain_at = now_ms();
+}
+
 static int find_rank(const struct supervisor *s, pid_t pid)
 {
     for (int i = 0; i < s->job.started; i++)
@@ -277,7 +289,12 @@ static void reap(struct supervisor *s)
 {
     for (;;) {
         siginfo_t info = {0};
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT)) {
+            if (errno != EINTR && s->live > 0)
+                give_up(s, "cannot wait for the ranks");
+            return;
+        }
+        if (info.si_pid == 0)
             return;
         int rank = find_rank(s, info.si_pid);
         int status = 0;
@@ -332,7 +349,7 @@ static void read_signals(struct supervisor *s)
 }
 
 /* Signals that trib-run was told to ignore (nohup) stay ignored, in the ranks, too. */
-static int open_signals(struct run_job *job)
+static int open_signals(void)
 {
     static const int wanted[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,
                                  SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP};
@@ -341,12 +358,10 @@ static int open_signals(struct run_job *job)
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         struct sigaction old;
-        if (wanted[i] == SIGCHLD)
-            signal(SIGCHLD, SIG_DFL);
         if (sigaction(wanted[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaddset(&set, wanted[i]);
     }
-    sigprocmask(SIG_BLOCK, &set, &job->old_mask);
+    sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -417,7 +432,8 @@ static void pass_input(struct supervisor *s)
     }
 }
 
-/* Fixed places in s->polls; the streams follow, two for each rank. */
+/* Fixed places in s->polls; the streams that are open follow, at most two for each rank.
+ * The kernel refuses more entries than files may be open. */
 enum { POLL_SIGNALS, POLL_SINK0, POLL_SINK1, POLL_INPUT, POLL_STREAMS };
 
 static int fill_polls(struct supervisor *s)
@@ -436,8 +452,10 @@ static int fill_polls(struct supervisor *s)
         s->polls[POLL_INPUT] = (struct pollfd){job->stdin_fd, POLLOUT, 0};
     for (int i = 0; i < job->started * 2; i++) {
         struct run_stream *stream = &job->ranks[i / 2].streams[i % 2];
-        s->polls[n++] =
-            (struct pollfd){run_stream_wants(stream) ? stream->fd : -1, POLLIN, 0};
+        if (!run_stream_wants(stream))
+            continue;
+        s->streams[n - POLL_STREAMS] = stream;
+        s->polls[n++] = (struct pollfd){stream->fd, POLLIN, 0};
     }
     return n;
 }
@@ -467,14 +485,14 @@ static void supervise(struct supervisor *s)
 
     while (!finished(s) && (s->live > 0 || s->signals < 2)) {
         int n = fill_polls(s);
-        if (poll(s->polls, (nfds_t)n, poll_timeout(s)) < 0 && errno != EINTR)
+        if (poll(s->polls, (nfds_t)n, poll_timeout(s)) < 0 && errno != EINTR) {
+            give_up(s, "cannot look after the ranks (poll)");
             return;
+        }
         if (s->polls[POLL_INPUT].revents)
             pass_input(s);
         for (int i = POLL_STREAMS; i < n; i++) {
-            int k = i - POLL_STREAMS;
-            if (s->polls[i].fd >= 0 && s->polls[i].revents &&
-                !run_stream_read(&job->ranks[k / 2].streams[k % 2])) {
+            if (s->polls[i].revents && !run_stream_read(s->streams[i - POLL_STREAMS])) {
                 run_say("out of memory");
                 enter(s, STAGE_KILL);
             }
@@ -494,13 +512,17 @@ int main(int argc, char **argv)
                            .next_at = NEVER,
                            .timeout_at = NEVER,
                            .drain_at = NEVER};
+
+    start_signals();
+    start_open_files(&s.job.files);
     int code = parse_options(argc, argv, &options);
 
     if (code >= 0)
         return code;
     s.polls = calloc(POLL_STREAMS + 2 * (size_t)options.ranks, sizeof(*s.polls));
-    s.signal_fd = open_signals(&s.job);
-    if (!s.polls || s.signal_fd < 0) {
+    s.streams = calloc(2 * (size_t)options.ranks, sizeof(*s.streams));
+    s.signal_fd = open_signals();
+    if (!s.polls || !s.streams || s.signal_fd < 0) {
         run_say("cannot begin: %s", strerror(errno));
         return RUN_EXIT_SELF;
     }
@@ -516,6 +538,7 @@ int main(int argc, char **argv)
     supervise(&s);
     run_finish(&s.job);
     free(s.polls);
+    free(s.streams);
     close(s.signal_fd);
     return s.code;
 }

@@ -244,10 +244,11 @@ static trib_status_t too_many(const struct trib_groups *groups, int n,
         g++;
     return trib_fail(
         err, TRIB_ERR_INVALID,
-        "%d leaders: the group of rank %d (by %s) has %d ranks; take at most "
-        "%d leaders",
+        "%d leaders: the group of rank %d (by %s) has %d rank%s; take at most "
+        "%d leader%s",
         n, groups->members[groups->first[g]], groups->kind->name, groups->smallest,
-        groups->smallest);
+        groups->smallest == 1 ? "" : "s", groups->smallest,
+        groups->smallest == 1 ? "" : "s");
 }
 
 trib_status_t trib_leaders_appoint(const struct trib_groups *groups,

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libtopo.la
 libtributary_all_la_LIBADD += libtopo.la
 libtopo_la_SOURCES = \
 	topo/cost.c topo/cost.h \
+	topo/cpus.c topo/cpus.h \
 	topo/draw.c topo/draw.h \
 	topo/draw_nodes.c topo/draw_nodes.h \
 	topo/groups.c topo/groups.h \

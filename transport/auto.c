@@ -5,6 +5,7 @@
  */
 #include "transport/auto.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -407,8 +408,9 @@ static void auto_wait(struct trib_transport *t, int timeout_us)
 
     if (c->n_sleep && timeout_us > 0) {
         memcpy(sleep, c->sleep, sizeof(sleep)); /* two threads may be here */
-        (void)ppoll(sleep, (nfds_t)c->n_sleep, &ts, NULL);
-        each = 0;
+        /* What cannot be waited for together is waited for in turn. */
+        const int found = ppoll(sleep, (nfds_t)c->n_sleep, &ts, NULL);
+        each = found < 0 && errno != EINTR ? SLICE_US : 0;
     } else if (n > 1) {
         each = timeout_us / n < SLICE_US ? timeout_us / n : SLICE_US;
     }

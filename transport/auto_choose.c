@@ -242,6 +242,8 @@ void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
         if (c->inners[i].t && !(needed & bit))
             trib_auto_shut(
                 c, i, (c->near | c->far) & bit ? "no rank needs it" : "not asked for");
+        else if (c->inners[i].t && c->inners[i].row->maps)
+            c->inners[i].t->ops->settle(c->inners[i].t, facts);
     }
     trib_auto_quiet(c);
 }

@@ -7,6 +7,7 @@ libtransport_la_SOURCES = \
 	transport/auto_region.c \
 	transport/backends.h \
 	transport/decorators.h \
+	transport/handout.c transport/handout.h \
 	transport/loop.c transport/loop.h \
 	transport/loop_region.c \
 	transport/net.c transport/net.h \

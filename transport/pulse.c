@@ -34,6 +34,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "transport/net.h"
 #include "transport/transport.h"
 
@@ -280,7 +281,7 @@ static void *beat(void *arg)
         uint64_t due = stepped + p->step_ns;
         bool idle = p->n_watched == 0;
         pthread_mutex_unlock(&p->lock);
-        (void)poll(fds, 2, idle ? -1 : trib_deadline_left_ms(due));
+        (void)trib_poll(fds, 2, idle ? -1 : trib_deadline_left_ms(due));
         if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
             fds[1].revents = 0; /* somebody rang once for two */
         pthread_mutex_lock(&p->lock);

@@ -5,6 +5,7 @@
  */
 #include "transport/rails.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,7 +309,8 @@ static void rails_route(struct trib_transport *t, int peer, struct trib_route *o
     assert(peer >= 0 && peer < r->size);
     out->name = r->name;
     if (!p->n) {
-        snprintf(out->why, sizeof(out->why), "%d rails at this end", r->n);
+        snprintf(out->why, sizeof(out->why), "%d rail%s at this end", r->n,
+                 r->n == 1 ? "" : "s");
         return;
     }
     n = (size_t)snprintf(out->why, sizeof(out->why), "%d rail%s:", p->n,
@@ -354,7 +356,9 @@ static void rails_wait(struct trib_transport *t, int timeout_us)
     atomic_store_explicit(&r->slept, true, memory_order_relaxed);
     if (r->n_sleep && timeout_us > 0) {
         memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may be here */
-        (void)ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL);
+        /* What cannot be waited for together is waited for in turn. */
+        if (ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL) < 0 && errno != EINTR)
+            each = SLICE_US;
     } else if (timeout_us > 0) {
         each = timeout_us / r->n < SLICE_US ? timeout_us / r->n : SLICE_US;
     }

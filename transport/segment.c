@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "transport/handout.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008u
@@ -167,14 +168,19 @@ struct trib_segment_id trib_segment_id(const struct trib_segment *seg)
         .key = seg->key, .map_len = seg->map_len, .fd = seg->fd};
 }
 
-/* Opens the owner's descriptor; the caller closes *fd_out. */
-static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
-                                  int *fd_out, struct trib_error *err)
+/* TRIB_ERR_UNSUPPORTED: /proc bars it; the owner can still hand it out. */
+static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid, int *fd_out,
+                                  struct trib_error *err)
 {
     char path[64];
-    struct stat st;
+    int number = trib_process_number(pid);
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, id->fd);
+    if (number == 0)
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "/proc does not show process %d; it must be mounted in the pid "
+                         "namespace of the ranks (unshare --mount-proc)",
+                         pid);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", number, id->fd);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 && (errno == ENOENT || errno == ESRCH))
         return trib_fail(err, TRIB_ERR_PEER_LOST,
@@ -188,6 +194,25 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
             "cannot open %s: %m; run the ranks as one user and dumpable, or "
             "grant CAP_SYS_PTRACE",
             path);
+    *fd_out = fd;
+    return TRIB_OK;
+}
+
+/* Opens the owner's descriptor; the caller closes *fd_out. */
+static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid, int *fd_out,
+                                  struct trib_error *err)
+{
+    struct trib_error barred = {0};
+    struct stat st;
+    int fd;
+    trib_status_t status = open_in_proc(id, pid, &fd, &barred);
+
+    if (status == TRIB_ERR_UNSUPPORTED && id->handout)
+        status = trib_handout_ask(id->handout, id->key, pid, &fd, err);
+    else if (status != TRIB_OK)
+        trib_fail(err, status, "%s", barred.text);
+    if (status != TRIB_OK)
+        return status;
     int seals = fcntl(fd, F_GET_SEALS);
     if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != id->map_len || seals < 0 ||
         (seals & SIZE_SEALS) != SIZE_SEALS) {
@@ -203,12 +228,15 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
 trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
                                  struct trib_error *err)
 {
+    struct trib_error barred = {0};
     int fd;
-    trib_status_t status = open_peer_fd(id, pid, &fd, err);
+    trib_status_t status = open_in_proc(id, pid, &fd, &barred);
 
     if (status == TRIB_OK)
         close(fd);
-    return status;
+    if (status == TRIB_ERR_UNSUPPORTED && id->handout)
+        return trib_handout_knock(id->handout, pid, err);
+    return status == TRIB_OK ? TRIB_OK : trib_fail(err, status, "%s", barred.text);
 }
 
 /* Takes one more reference unless the last one is gone. */

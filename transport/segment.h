@@ -2,8 +2,8 @@
 /*
  * Segments: anonymous files in memory (memfd) that other processes of this host map.
  *
- * A segment has no name in any file system: peers open /proc/PID/fd/N of its owner, and
- * the kernel frees it with its last mapping, however the processes end. Its size is
+ * A segment has no name in any file system: peers open /proc/PID/fd/N of its owner, or
+ * where they may not, ask its owner for it (transport/handout.h), and the kernel frees it with its last mapping, however the processes end. Its size is
  * sealed, so no peer can cut it short under our feet (SIGBUS).
  *
  *     base                      base + len         map_len
@@ -43,7 +43,7 @@ struct trib_segment_id {
     uint64_t key;
     uint64_t map_len;
     int32_t fd;
-    uint32_t reserved;
+    uint32_t handout; /* of trib_handout_name; 0: none */
 };
 
 /**
@@ -81,7 +81,11 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
                                   const struct trib_process *self,
                                   struct trib_segment *out, struct trib_error *err);
 
-/** trib_segment_reach - may this process open it? Errors as those of attach. */
+/**
+ * trib_segment_reach - may this process open it? Errors as those of attach.
+ *
+ * Its owner may have to be asked for it: it then finds trib_handout_asked true.
+ */
 trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
                                  struct trib_error *err);
 

@@ -85,6 +85,13 @@ static trib_status_t make_control(struct shm *shm)
     h->magic = TRIB_SHM_MAGIC;
     atomic_store(&h->state, TRIB_SHM_ALIVE);
     shm->header = h;
+    shm->handout = trib_handout_open();
+    status = trib_handout_add(shm->handout, shm->control.key, shm->control.fd);
+    if (status != TRIB_OK) {
+        trib_handout_close(shm->handout);
+        trib_segment_release(&shm->control, false);
+        return trib_fail(shm->err, status, "out of memory");
+    }
     for (uint32_t i = 0; i < size; i++)
         shm->peers[i].in = trib_shm_ring_at(h, i, shm->ring_slots);
     return TRIB_OK;
@@ -156,6 +163,8 @@ static void shm_close(struct trib_transport *t)
 
     if (!in_child)
         atomic_store(&shm->header->state, TRIB_SHM_CLOSED);
+    trib_handout_close(shm->handout);
+    shm->handout = NULL;
     trib_shm_free_memory(shm, in_child);
     for (int i = 0; i < shm->size; i++) {
         struct shm_peer *p = &shm->peers[i];
@@ -405,7 +414,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .reach = trib_shm_reach,
     .room = trib_no_room,
     .survey = trib_shm_survey,
-    .settle = trib_no_settle,
+    .settle = trib_shm_settle,
     .route = trib_only_route,
     .connect = trib_shm_connect,
     .disconnect = trib_shm_disconnect,

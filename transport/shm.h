@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "base/process.h"
+#include "transport/handout.h"
 #include "transport/segment.h"
 #include "transport/shm_layout.h"
 #include "transport/transport.h"
@@ -47,6 +48,7 @@ struct shm_peer {
     struct trib_segment control; /* the peer's */
     struct shm_attached *attached;
     struct trib_process who;
+    uint32_t handout; /* trib_handout_name of it */
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
     bool left; /* GOING: it left us or closed; what the event will say */
@@ -94,6 +96,7 @@ struct shm {
     struct trib_error *err;
     struct trib_process me;
     struct trib_segment control;
+    struct trib_handout *handout; /* of the segments, to whom /proc bars; or NULL */
     struct trib_shm_header *header;
     struct shm_peer *peers;
 
@@ -144,6 +147,7 @@ trib_status_t trib_shm_survey(struct trib_transport *t,
                               uint32_t *facts_out);
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address);
+void trib_shm_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_shm_disconnect(struct trib_transport *t, int peer);
 
 /** trib_shm_activate - from now on poll() reads this peer's ring. */

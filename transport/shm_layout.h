@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TRIB_SHM_MAGIC UINT64_C(0x6c6f72746e6f6373)
-#define TRIB_SHM_VERSION 2u
+#define TRIB_SHM_VERSION 3u
 
 /* Two lines: hardware fetches lines in pairs. */
 #define TRIB_SHM_APART 128
@@ -119,6 +119,8 @@ struct trib_shm_address {
     int32_t fd; /* struct trib_segment_id of the control segment */
     uint64_t key;
     uint64_t map_len;
+    uint32_t handout; /* trib_handout_name; 0: none */
+    uint32_t reserved;
 };
 
 enum trib_shm_export_kind {
@@ -142,7 +144,7 @@ struct trib_shm_export {
 #define TRIB_SHM_ADDRESS_MAGIC 0x41727473u
 #define TRIB_SHM_EXPORT_MAGIC 0x45727473u
 
-static_assert(sizeof(struct trib_shm_address) == 56, "address");
+static_assert(sizeof(struct trib_shm_address) == 64, "address");
 static_assert(sizeof(struct trib_shm_export) == 56, "region blob");
 
 #endif

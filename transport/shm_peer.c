@@ -33,6 +33,7 @@ trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *ou
         .fd = id.fd,
         .key = id.key,
         .map_len = id.map_len,
+        .handout = trib_handout_name(shm->handout),
     };
 
     memset(out, 0, sizeof(*out));
@@ -72,6 +73,12 @@ static trib_status_t address_check(struct shm *shm, int peer,
     return TRIB_OK;
 }
 
+static struct trib_segment_id id_of(const struct trib_shm_address *a)
+{
+    return (struct trib_segment_id){
+        .key = a->key, .map_len = a->map_len, .fd = a->fd, .handout = a->handout};
+}
+
 trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
                              const struct trib_address *address)
 {
@@ -81,18 +88,44 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
 
     if (status != TRIB_OK || a.pid == shm->me.pid)
         return status;
-    struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
+    struct trib_segment_id id = id_of(&a);
     return trib_segment_reach(&id, a.pid, shm->err);
 }
 
-/* All of one host, and nothing else to choose: connect() tells where that is not so. */
+/*
+ * All of one host, and nothing else to choose: connect() tells where that is not so. But
+ * those that have to hand their memory out learn of it here, before anyone waits for that.
+ */
 trib_status_t trib_shm_survey(struct trib_transport *t,
                               const struct trib_address *addresses, uint32_t *facts_out)
 {
-    (void)t;
-    (void)addresses;
+    struct shm *shm = shm_of(t);
+
+    for (int peer = 0; peer < shm->size; peer++) {
+        if (peer == shm->self)
+            continue;
+        (void)trib_shm_reach(t, peer, &addresses[peer]);
+        trib_error_clear(shm->err);
+    }
     *facts_out = TRIB_FACT_MAPS;
     return TRIB_OK;
+}
+
+/* Where no thread can be started, peers are told so by the silence. */
+static void serve_who_asked(struct shm *shm)
+{
+    struct trib_error err = {0};
+
+    if (trib_handout_asked(shm->handout) &&
+        trib_handout_serve(shm->handout, &err) != TRIB_OK)
+        trib_log(shm->log, TRIB_LOG_WARN, "shm", "%s", err.text);
+}
+
+/* All ranks have surveyed the others by now. */
+void trib_shm_settle(struct trib_transport *t, const uint32_t *facts)
+{
+    (void)facts;
+    serve_who_asked(shm_of(t));
 }
 
 static trib_status_t header_check(struct shm *shm, int peer, struct trib_segment *seg)
@@ -159,13 +192,15 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
 
     p->who = (struct trib_process){
         .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
+    p->handout = a.handout;
+    serve_who_asked(shm);
     p->same_process = trib_process_same(&p->who, &shm->me);
     if (!p->same_process) {
         status = trib_process_watch_open(&p->watch, &p->who, shm->err);
         if (status != TRIB_OK)
             return status;
     }
-    struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
+    struct trib_segment_id id = id_of(&a);
     status = trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
     if (status != TRIB_OK)
         goto err_unwatch;
@@ -229,7 +264,7 @@ static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *he
 
     if (fd >= 0)
         return fd;
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->who.pid,
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(p->who.pid),
              (int)atomic_load(&header->pipe));
     /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is gone. */
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -327,15 +362,17 @@ static void look_for_deaths(struct shm *shm)
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
             shm->pidfd_peer[n++] = shm->active[i];
-        } else if (!p->same_process && trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD) {
+        } else if (!p->same_process && trib_process_watch_dead(&p->watch)) {
             peer_ended(shm, p);
         }
     }
-    if (n == 0 || poll(shm->pidfds, n, 0) <= 0)
-        return;
-    for (nfds_t i = 0; i < n; i++) {
-        if (shm->pidfds[i].revents)
-            peer_ended(shm, &shm->peers[shm->pidfd_peer[i]]);
+    /* Without memory, or above the limit of open files, the kernel refuses: ask /proc. */
+    const int found = n == 0 ? 0 : poll(shm->pidfds, n, 0);
+    for (nfds_t i = 0; i < n && found != 0; i++) {
+        struct shm_peer *p = &shm->peers[shm->pidfd_peer[i]];
+        if (found > 0 ? shm->pidfds[i].revents != 0
+                      : trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD)
+            peer_ended(shm, p);
     }
 }
 
@@ -372,6 +409,7 @@ void trib_shm_liveness(struct shm *shm, uint64_t now)
     if (now < shm->tick_at)
         return;
     shm->tick_at = now + TICK_NS;
+    serve_who_asked(shm);
     look_for_deaths(shm);
     look_for_stops(shm, now);
 }

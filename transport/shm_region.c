@@ -30,6 +30,7 @@ static void owned_put(struct shm *shm, struct shm_owned *owned)
             break;
         }
     }
+    trib_handout_remove(shm->handout, owned->seg.key);
     trib_segment_release(&owned->seg, false);
     free(owned);
 }
@@ -45,6 +46,12 @@ static trib_status_t owned_make(struct shm *shm, size_t len, struct shm_owned **
     if (status != TRIB_OK) {
         free(owned);
         return status;
+    }
+    status = trib_handout_add(shm->handout, owned->seg.key, owned->seg.fd);
+    if (status != TRIB_OK) {
+        trib_segment_release(&owned->seg, false);
+        free(owned);
+        return trib_fail(shm->err, status, "out of memory");
     }
     owned->refs = 1;
     owned->next = shm->owned;
@@ -212,7 +219,8 @@ static trib_status_t export_check(struct shm *shm, int peer,
 static trib_status_t attach(struct shm *shm, struct shm_peer *p,
                             const struct trib_shm_export *x, struct shm_attached **out)
 {
-    struct trib_segment_id id = {.key = x->key, .map_len = x->map_len, .fd = x->fd};
+    struct trib_segment_id id = {
+        .key = x->key, .map_len = x->map_len, .fd = x->fd, .handout = p->handout};
 
     for (struct shm_attached *a = p->attached; a; a = a->next) {
         if (a->seg.key == x->key && a->seg.map_len == x->map_len) {
@@ -274,7 +282,7 @@ static trib_status_t cma_probe(struct shm *shm, int peer,
         shm->log, TRIB_LOG_WARN, "shm",
         "process_vm_readv on process %d failed (%m): memory that is not from "
         "trib_alloc goes through extra copies; cure: sysctl kernel.yama.ptrace_scope=0, "
-        "or CAP_SYS_PTRACE for the container",
+        "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
         pid);
     shm->cma = false;
     return TRIB_ERR_UNSUPPORTED;

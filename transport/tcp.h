@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/accept.h"
 #include "transport/net.h"
 #include "transport/region_table.h"
 #include "transport/transport.h"
@@ -169,7 +170,8 @@ struct tcp {
     struct tcp_peer *peers;
     struct tcp_guest *guests; /* [max_guests] */
     int n_guests, max_guests;
-    bool told_full; /* that no descriptor is free */
+    struct trib_accept_pause pause; /* of the listener, when no descriptor is free */
+    bool resting; /* the listener is not in `epoll` */
     int *inlets; /* peers whose frames come here */
     int n_inlets;
     int next_inlet;

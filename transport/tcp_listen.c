@@ -75,15 +75,31 @@ static void make_room(struct tcp *tcp)
     tcp->guests[first] = tcp->guests[--tcp->n_guests];
 }
 
-/* They stay at the door, and their peers wait: say so once. */
-static void tell_full(struct tcp *tcp)
+/* Peers that cannot be let in wait; the listener stays readable, and would end each sleep. */
+static void rest(struct tcp *tcp, int error)
 {
-    if ((errno == EMFILE || errno == ENFILE) && !tcp->told_full) {
+    if (trib_accept_failed(&tcp->pause, error)) {
+        errno = error;
         trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
-                 "rank %d cannot take connections of peers: %m (raise %s)", tcp->self,
-                 errno == EMFILE ? "ulimit -n" : "sysctl fs.file-max");
-        tcp->told_full = true;
+                 "rank %d cannot take connections of peers: %m (%s)", tcp->self,
+                 trib_accept_cure(error));
     }
+    if (trib_accept_paused(&tcp->pause) && !tcp->resting) {
+        trib_socket_unwatch_fd(tcp, tcp->listener.fd);
+        tcp->resting = true;
+    }
+}
+
+/* true: the listener may be asked again. */
+static bool rested(struct tcp *tcp)
+{
+    if (!tcp->resting)
+        return true;
+    if (trib_accept_paused(&tcp->pause))
+        return false;
+    trib_socket_watch_fd(tcp, tcp->listener.fd);
+    tcp->resting = false;
+    return true;
 }
 
 /* An accept for nobody makes a socket and drops it: 10 us where poll takes 0.3. */
@@ -99,10 +115,12 @@ void trib_socket_accept(struct tcp *tcp)
 {
     int yes = 1;
 
+    if (!rested(tcp))
+        return;
     for (int i = 0; i < tcp->max_guests && at_the_door(tcp); i++) {
         int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
-            tell_full(tcp);
+            rest(tcp, errno);
             return;
         }
         make_room(tcp);

@@ -24,6 +24,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/accept.h"
 #include "transport/net.h"
 #include "transport/region_table.h"
 #include "transport/transport.h"
@@ -147,6 +148,8 @@ struct ucx {
     int door; /* epoll: what the manager waits for */
     struct trib_net_port listener;
     struct trib_net_ways ways;
+    struct trib_accept_pause pause; /* of the listener, the manager's */
+    bool resting; /* the listener is not in `door` */
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;

@@ -325,6 +325,28 @@ static void make_room(struct ucx *u)
     u->guests[first] = u->guests[--u->n_guests];
 }
 
+/* Peers that cannot be let in wait; the listener stays readable, and would end each sleep. */
+static void rest(struct ucx *u, int error)
+{
+    if (trib_accept_failed(&u->pause, error)) {
+        errno = error;
+        trib_log(u->log, TRIB_LOG_WARN, "ucx",
+                 "rank %d cannot take connections of peers: %m (%s)", u->self,
+                 trib_accept_cure(error));
+    }
+    u->resting = trib_accept_paused(&u->pause);
+    if (u->resting)
+        (void)epoll_ctl(u->door, EPOLL_CTL_DEL, u->listener.fd, NULL);
+}
+
+static void look_at_listener_again(struct ucx *u)
+{
+    if (!u->resting || trib_accept_paused(&u->pause))
+        return;
+    u->resting = false;
+    let_in(u, u->listener.fd, label(AT_LISTENER, 0));
+}
+
 /* At once as many as have places: nobody goes before his hello was looked for. */
 static void accept_some(struct ucx *u)
 {
@@ -332,8 +354,10 @@ static void accept_some(struct ucx *u)
 
     for (int i = 0; i < u->max_guests; i++) {
         int fd = accept4(u->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+        if (fd < 0) {
+            rest(u, errno);
             return;
+        }
         make_room(u);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         u->guests[u->n_guests++] =
@@ -377,10 +401,12 @@ static void *manage(void *arg)
 
     while (on) {
         bool wiring = is_wiring(u);
+        look_at_listener_again(u);
         int n = epoll_wait(u->door, events, AT_ONCE,
-                           wiring        ? HELP_MS
-                           : u->n_guests ? LOOK_MS
-                                         : -1);
+                           wiring                       ? HELP_MS
+                           : u->resting                 ? TRIB_ACCEPT_PAUSE_MS
+                           : u->n_guests                ? LOOK_MS
+                                                        : -1);
         for (int i = 0; i < n; i++) {
             int what = (int)(events[i].data.u64 >> 32);
             if (what == AT_OUT || what == AT_IN)

@@ -251,8 +251,8 @@ void trib_ucx_endpoint_close(struct ucx *u, int peer)
     ucs_status_ptr_t request = u->api.ucp_ep_close_nbx(p->ep, &force);
     if (!finish(u, request, &p->pending, trib_deadline_ms(CLOSE_MS)))
         trib_log(u->log, TRIB_LOG_WARN, "ucx",
-                 "UCX still holds %u requests of rank %d, which is gone", p->pending,
-                 peer);
+                 "UCX still holds %u request%s of rank %d, which is gone", p->pending,
+                 p->pending == 1 ? "" : "s", peer);
     p->ep = NULL;
 }
 

@@ -23,6 +23,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "base/accept.h"
 #include "transport/net.h"
 #include "transport/rails_wire.h"
 #include "transport/transport.h"
@@ -112,6 +113,7 @@ struct verbs_door {
     int epoll; /* the door, guests, wires */
     struct verbs_guest **guests; /* [max_guests] */
     int n_guests, max_guests;
+    struct trib_accept_pause pause;
 };
 
 /* Whose a queue pair is. */

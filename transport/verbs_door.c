@@ -286,18 +286,32 @@ static void make_room(struct verbs *v)
     see_off(v, first, true);
 }
 
+/* Peers that cannot be let in wait; their listener stays readable: do not spin. */
+static void rest(struct verbs *v, int error)
+{
+    const struct timespec nap = {0, 10000000};
+
+    if (trib_accept_failed(&v->door.pause, error)) {
+        errno = error;
+        trib_log(v->log, TRIB_LOG_WARN, "verbs",
+                 "rank %d cannot take connections of peers: %m (%s)", v->self,
+                 trib_accept_cure(error));
+    }
+    if (trib_accept_paused(&v->door.pause))
+        nanosleep(&nap, NULL);
+}
+
 static void let_in(struct verbs *v)
 {
-    const struct timespec pause = {0, 10000000};
     struct verbs_door *door = &v->door;
     int yes = 1;
 
     for (int i = 0; i < door->max_guests; i++) { /* the rest is for the next look */
         int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-            nanosleep(&pause, NULL); /* it stays at the door: do not spin */
-        if (fd < 0)
+        if (fd < 0) {
+            rest(v, errno);
             return;
+        }
         struct verbs_guest *g = calloc(1, sizeof(*g));
         if (!g) {
             close(fd);

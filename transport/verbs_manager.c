@@ -324,7 +324,7 @@ static void *manage(void *arg)
     };
 
     while (!fds[0].revents) {
-        int n = poll(fds, 4, trib_verbs_door_pause_ms(v));
+        int n = trib_poll(fds, 4, trib_verbs_door_pause_ms(v));
         trib_verbs_door_look(v);
         if (n <= 0)
             continue;

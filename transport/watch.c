@@ -104,7 +104,7 @@ bool trib_watch_dead(const struct trib_watch *w)
 {
     switch (w->by) {
     case TRIB_WATCH_KERNEL:
-        return trib_process_watch_look(&w->process) == TRIB_PROCESS_DEAD;
+        return trib_process_watch_dead(&w->process);
     case TRIB_WATCH_PULSE:
         return trib_pulse_closed(w->pulse, w->peer);
     default:

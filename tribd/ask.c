@@ -35,6 +35,8 @@ static trib_status_t wait_for(const struct talk *t, short events)
     do
         n = poll(&fd, 1, trib_deadline_left_ms(t->until));
     while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot wait for %s (poll): %m", t->with);
     return n > 0 ? TRIB_OK
                  : trib_fail(t->err, TRIB_ERR_TIMEOUT, "%s did not answer within %d s", t->with,
                              PATIENCE_MS / 1000);

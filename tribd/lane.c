@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +132,7 @@ static void sleep_for_work(struct lane *lane)
         watch_turn(n->watch, &n->channel->engine, begin, moved_it ? trib_now_ns() : begin);
         moved |= moved_it;
     }
-    (void)poll(fds, n_fds, moved ? 0 : SLEEP_MS);
+    (void)trib_poll(fds, n_fds, moved ? 0 : SLEEP_MS); /* a failure is a longer sleep */
     if (fds[0].revents) {
         uint64_t count;
         (void)!read(lane->event_fd, &count, sizeof(count));
@@ -159,7 +158,7 @@ static void wait_for_node(struct lane *lane)
     struct pollfd fd = {.fd = lane->event_fd, .events = POLLIN};
     uint64_t count;
 
-    (void)poll(&fd, 1, -1);
+    (void)trib_poll(&fd, 1, -1); /* a failure is a look at what was added */
     (void)!read(lane->event_fd, &count, sizeof(count));
 }
 

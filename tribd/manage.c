@@ -10,7 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/accept.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/time.h"
 
 enum { PATIENCE_MS = 5000 }; /* for a client to say its line */
@@ -26,6 +28,7 @@ struct manage {
     struct manage_ops ops;
     struct sockaddr_un address;
     int listener;
+    struct trib_accept_pause pause; /* of the listener */
     struct client clients[MANAGE_CLIENTS];
 };
 
@@ -162,9 +165,14 @@ int manage_poll(const struct manage *m, struct pollfd *fds)
         else
             room = true;
     }
-    if (room)
+    if (room && !trib_accept_paused(&m->pause))
         fds[n++] = (struct pollfd){.fd = m->listener, .events = POLLIN};
     return n;
+}
+
+uint64_t manage_due(const struct manage *m)
+{
+    return m && trib_accept_paused(&m->pause) ? m->pause.until : UINT64_MAX;
 }
 
 /* A line is there: do it, and say so. The answer fits any socket's buffer. */
@@ -205,16 +213,27 @@ static void step(const struct manage *m, struct client *c)
     }
 }
 
+static void say_full(struct manage *m, int error)
+{
+    if (trib_accept_failed(&m->pause, error))
+        trib_log(m->ops.log, TRIB_LOG_WARN, "tribd",
+                 "tribctl cannot be heard at %s: %s; %s; tribd tries again every %d ms",
+                 m->address.sun_path, strerror(error), trib_accept_cure(error),
+                 TRIB_ACCEPT_PAUSE_MS);
+}
+
 void manage_step(struct manage *m)
 {
     struct client *c;
 
     if (!m)
         return;
-    while ((c = free_place(m))) {
+    while (!trib_accept_paused(&m->pause) && (c = free_place(m))) {
         c->fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (c->fd < 0)
+        if (c->fd < 0) {
+            say_full(m, errno);
             break;
+        }
         c->n = 0;
         c->until = trib_deadline_ms(PATIENCE_MS);
     }

@@ -13,11 +13,13 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <tributary/status.h>
 
 struct manage;
 struct trib_error;
+struct trib_log;
 
 enum {
     MANAGE_CLIENTS = 4, /* at a time; others wait */
@@ -30,6 +32,7 @@ struct manage_ops {
     /* false: it cannot be; a sentence in either case. What is "" where there is none. */
     bool (*act)(void *arg, const char *verb, const char *what, char *say, size_t bytes);
     void *arg;
+    const struct trib_log *log;
 };
 
 /**
@@ -46,6 +49,9 @@ void manage_close(struct manage *m);
 
 /** manage_poll - what to wait for: at most MANAGE_FDS are filled, and counted. */
 int manage_poll(const struct manage *m, struct pollfd *fds);
+
+/** manage_due - when manage_step wants to be called, without an event; UINT64_MAX: never. */
+uint64_t manage_due(const struct manage *m);
 
 /** manage_step - take what is there, and answer. */
 void manage_step(struct manage *m);

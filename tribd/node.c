@@ -130,9 +130,10 @@ static trib_status_t fits_grant(const struct node *n, const struct trib_control_
 
     if (slots > join->slots)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%d peers with window %d need %" PRIu64 " slots; the job asked for "
+                         "%d peer%s with window %d %s %" PRIu64 " slots; the job asked for "
                          "%" PRIu32,
-                         n->n_peers, n->cfg.window, slots, join->slots);
+                         n->n_peers, n->n_peers == 1 ? "" : "s", n->cfg.window,
+                         n->n_peers == 1 ? "needs" : "need", slots, join->slots);
     if (bytes > join->bytes)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
                          "%" PRIu64 " slots of %zu bytes need %" PRIu64 " bytes; the job asked "

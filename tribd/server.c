@@ -18,6 +18,7 @@
 #include "base/digest.h"
 #include "base/pace.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "tribd/server_parts.h"
 #include "tribd/systemd.h"
 
@@ -89,8 +90,8 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
     }
     node_watch(c->node, s->metrics, c->job);
     event(s, TRIB_SERVICE_COUNTS_ADMITTED);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u ranks, %u slots", c->join.job,
-             c->join.ranks, slots);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s", c->join.job,
+             c->join.ranks, c->join.ranks == 1 ? "" : "s", slots, slots == 1 ? "" : "s");
     if (trib_session_send(c->session, &m) != TRIB_OK)
         hang_up(s, c);
 }
@@ -400,8 +401,15 @@ static void take_client(struct server *s, int listener)
     const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct client *c;
 
-    if (fd < 0)
+    if (fd < 0) {
+        const int error = errno;
+        if (trib_accept_failed(&s->pause, error))
+            trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                     "no more connections of jobs can be taken: %m; %s; tribd tries again "
+                     "every %d ms",
+                     trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
         return;
+    }
     if (s->n_clients == CLIENTS_MAX || s->draining || !(c = calloc(1, sizeof(*c)))) {
         close(fd);
         return;
@@ -426,7 +434,8 @@ static void take_client(struct server *s, int listener)
 
 static void begin_drain(struct server *s)
 {
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d jobs", s->n_clients);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d job%s", s->n_clients,
+             s->n_clients == 1 ? "" : "s");
     systemd_notify("STOPPING=1");
     s->draining = true;
     s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);
@@ -572,6 +581,10 @@ static int wait_ms(const struct server *s)
 
     if (jobs && jobs < due)
         due = jobs;
+    if (trib_accept_paused(&s->pause) && s->pause.until < due)
+        due = s->pause.until;
+    if (manage_due(s->manage) < due)
+        due = manage_due(s->manage);
     if (s->draining && !s->drained && s->drain_until < due)
         due = s->drain_until;
     for (int i = 0; i < s->n_clients; i++) {
@@ -590,11 +603,22 @@ static int wait_ms(const struct server *s)
     return trib_deadline_left_ms(due);
 }
 
+/* Clients are looked at in each pass anyway: it goes on, if late, and what keeps it is told. */
+static void say_blind(struct server *s)
+{
+    if (!s->said_blind)
+        trib_log(&s->log, TRIB_LOG_ERROR, "tribd",
+                 "cannot wait for jobs (poll): %m; it looks every 10 ms: raise ulimit -n, or "
+                 "give the host memory");
+    s->said_blind = true;
+}
+
 /* One pass: wait, then look at all that is ready. */
 static void pass(struct server *s, const struct server_ear *ear)
 {
     struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX + MANAGE_FDS];
-    const int n_listeners = s->n_listeners, n_clients = s->n_clients;
+    const int n_listeners = trib_accept_paused(&s->pause) ? 0 : s->n_listeners;
+    const int n_clients = s->n_clients;
     nfds_t n = 0;
     uint64_t count;
 
@@ -605,11 +629,13 @@ static void pass(struct server *s, const struct server_ear *ear)
     for (int i = 0; i < n_clients; i++) {
         const struct trib_session *session =
             is_held(s->clients[i]) ? NULL : s->clients[i]->session;
-        fds[n++] = (struct pollfd){.fd = session ? trib_session_fd(session) : -1,
-                                   .events = session ? trib_session_events(session) : 0};
+        if (session)
+            fds[n++] = (struct pollfd){.fd = trib_session_fd(session),
+                                       .events = trib_session_events(session)};
     }
     n += (nfds_t)manage_poll(s->manage, fds + n);
-    (void)poll(fds, n, wait_ms(s));
+    if (trib_poll(fds, n, wait_ms(s)) < 0)
+        say_blind(s);
     if (fds[1].revents)
         (void)!read(s->wake_fd, &count, sizeof(count));
     for (int i = 0; i < n_clients; i++)

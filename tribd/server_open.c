@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "boot/tcp_net.h"
 #include "core/comm.h"
+#include "topo/cpus.h"
 #include "tribd/server_parts.h"
 
 static trib_status_t parse_addresses(const struct settings *t,
@@ -202,14 +203,14 @@ static trib_status_t open_http(struct server *s, struct trib_error *err)
     if (st != TRIB_OK)
         return st;
     const struct trib_http_opts opts = {
-        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s};
+        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s,
+        .log = &s->log};
     return trib_http_start(&opts, err, &s->http);
 }
 
 static trib_status_t start_lanes(struct server *s, struct trib_error *err)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const int n = s->settings.threads ? (int)s->settings.threads : (int)(cores > 0 ? cores : 1);
+    const int n = s->settings.threads ? (int)s->settings.threads : trib_cpus_usable();
     trib_status_t st = TRIB_OK;
 
     s->lanes = calloc((size_t)n, sizeof(*s->lanes));
@@ -283,7 +284,7 @@ trib_status_t server_check(const struct settings *t, struct trib_error *err)
 
 static trib_status_t open_manage(struct server *s, struct trib_error *err)
 {
-    const struct manage_ops ops = {server_manage, s};
+    const struct manage_ops ops = {.act = server_manage, .arg = s, .log = &s->log};
 
     return s->settings.socket[0] ? manage_open(s->settings.socket, &ops, err, &s->manage)
                                  : TRIB_OK;

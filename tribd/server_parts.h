@@ -7,6 +7,7 @@
 #include "agg/jobs.h"
 #include "agg/metrics.h"
 #include "agg/session.h"
+#include "base/accept.h"
 #include "tribd/lane.h"
 #include "tribd/manage.h"
 #include "tribd/quotas.h"
@@ -68,6 +69,8 @@ struct server {
     int wake_fd;
     int listeners[LISTENERS_MAX];
     int n_listeners;
+    struct trib_accept_pause pause; /* of the listeners */
+    bool said_blind; /* that poll() fails */
     bool reached; /* other hosts reach one of these */
     struct client *clients[CLIENTS_MAX];
     int n_clients;

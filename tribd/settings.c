@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/ini.h"
 #include "base/text.h"
 
 enum type { TEXT, NUMBER };
@@ -35,10 +35,7 @@ static const struct row rows[] = {
 
 #define PREFIX "TRIBD_"
 
-enum {
-    ROWS = sizeof(rows) / sizeof(*rows),
-    LINE_CHARACTERS = 197, /* of inih, as it is built everywhere */
-};
+enum { ROWS = sizeof(rows) / sizeof(*rows) };
 
 struct source {
     struct settings *settings;
@@ -93,15 +90,12 @@ static const char *nearest(const char *name)
     return trib_text_nearest(name, names, ROWS);
 }
 
-static int take_line(void *user, const char *section, const char *name, const char *value)
+static bool take_line(void *arg, const char *name, const char *value)
 {
-    struct source *src = user;
+    struct source *src = arg;
     const struct row *r = find(name);
     char why[120];
 
-    (void)section; /* sections are for people */
-    if (src->wrong[0])
-        return 0;
     if (!r) {
         const char *near = nearest(name);
         snprintf(src->wrong, sizeof(src->wrong), "there is no setting \"%.60s\"%s%s%s", name,
@@ -118,24 +112,13 @@ static int take_line(void *user, const char *section, const char *name, const ch
 
 static trib_status_t load_file(struct source *src)
 {
-    FILE *f = fopen(src->file, "re");
+    int line;
+    const trib_status_t st = trib_ini_read(src->file, take_line, src, src->err, &line);
 
-    if (!f)
-        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s: %m", src->file);
-    const int line = ini_parse_file(f, take_line, src);
-    const bool unread = ferror(f);
-    fclose(f);
-    if (unread)
-        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s cannot be read: it is a folder, or its "
-                         "disk fails", src->file);
-    if (line && src->wrong[0])
+    if (st == TRIB_OK && line)
         return trib_fail(src->err, TRIB_ERR_CONFIG, "%s line %d: %s", src->file, line,
                          src->wrong);
-    if (line)
-        return trib_fail(src->err, TRIB_ERR_CONFIG,
-                         "%s line %d is not \"name = value\", or longer than %d characters",
-                         src->file, line, LINE_CHARACTERS);
-    return TRIB_OK;
+    return st;
 }
 
 static void variable_of(const struct row *r, char variable[64])

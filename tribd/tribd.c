@@ -12,6 +12,7 @@
 #include <tributary.h>
 
 #include "base/error.h"
+#include "tools/start.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
@@ -126,6 +127,8 @@ int main(int argc, char **argv)
     struct settings settings;
     struct trib_error err = {0};
 
+    start_signals();
+    start_open_files(NULL);
     const int code = parse(argc, argv, &args);
     if (code >= 0)
         return code;

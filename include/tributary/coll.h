@@ -35,7 +35,9 @@ typedef enum trib_feed {
  *
  * send == NULL or send == recv means in place: the input is read from where the result
  * goes (all-gather: from block `rank` of recv; reduce-scatter: recv holds
- * count * ranks elements and block `rank` of it becomes the result).
+ * count * ranks elements and block `rank` of it becomes the result). A pointer to block
+ * `rank` of the longer buffer means the same, as in MPI and NCCL: send = recv + rank * count
+ * elements of an all-gather, recv = send + rank * count elements of a reduce-scatter.
  */
 typedef struct trib_desc {
     size_t size;           /* sizeof(trib_desc_t) */

@@ -33,8 +33,8 @@ typedef struct trib_opts {
     size_t size;         /* sizeof(trib_opts_t) */
     int rank_plus_1; /* 0: from TRIB_RANK, or the launcher */
     int ranks; /* 0: from TRIB_SIZE, or the launcher; 1 where nobody says */
-    const char *root; /* NULL: from TRIB_ROOT, or the launcher; "host:port", or
-                         trib_local_root() */
+    const char *root; /* NULL: from TRIB_ROOT, or the launcher; "host:port",
+                         trib_root_text() or trib_local_root() */
     const char *config;  /* settings "name=value,name=value" that override the rest */
     trib_log_fn log;     /* NULL: standard error */
     void *log_arg;
@@ -185,8 +185,43 @@ TRIB_API trib_status_t trib_local_create(int ranks, trib_local_t **local_out);
 TRIB_API const char *trib_local_root(const trib_local_t *local);
 /** trib_local_set_pid - name the process that is to become `rank`, so that its death before trib_init is seen. */
 TRIB_API void trib_local_set_pid(trib_local_t *local, int rank, int pid);
+/**
+ * trib_local_inherit - in a forked child, before exec: the rank inherits the meeting place.
+ *
+ * Without it a rank opens the place through /proc, which namespaces of users or processes bar
+ * (containers without root). Safe between fork and exec.
+ */
+TRIB_API void trib_local_inherit(trib_local_t *local);
 /** trib_local_destroy - free it once no rank is in trib_init any more; NULL is allowed. */
 TRIB_API void trib_local_destroy(trib_local_t *local);
+
+/*
+ * Ranks of any hosts where no launcher tells them where to meet, but the program has a way
+ * to tell all of them a text (MPI_Bcast, a file, a key-value store): rank 0 makes one, all
+ * ranks give it to trib_init as trib_opts_t.root, with their rank and the number of ranks.
+ */
+typedef struct trib_root trib_root_t;
+
+/**
+ * trib_root_create - a meeting place at a free port of this host, where rank 0 is to run.
+ *
+ * The port stays reserved until trib_root_destroy. The text names the host by its name, if
+ * that leads to more than the loopback, or else by the address that leads to other hosts. A
+ * network that those do not share needs "host:port" of one that they do.
+ *
+ * owner    the caller: trib_root_destroy once trib_init has returned on rank 0
+ * thread   any; takes at most a second, which a resolver may need
+ * errors   TRIB_ERR_SYSTEM: no free port (errno says why); TRIB_ERR_NO_MEMORY
+ */
+TRIB_API trib_status_t trib_root_create(trib_root_t **root_out);
+/** trib_root_text - for trib_opts_t.root or TRIB_ROOT, below TRIB_ROOT_TEXT_MAX bytes;
+ * valid until destroyed. */
+TRIB_API const char *trib_root_text(const trib_root_t *root);
+/** trib_root_destroy - give the port back; NULL is allowed. */
+TRIB_API void trib_root_destroy(trib_root_t *root);
+
+/* Room for trib_root_text() with its zero: what a broadcast needs. */
+#define TRIB_ROOT_TEXT_MAX 320
 
 #ifdef __cplusplus
 }

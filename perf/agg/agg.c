@@ -20,8 +20,8 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
                     j->name, j->codec, (unsigned long long)j->fell_back,
                     (unsigned long long)j->operations, why);
         if (j->wrong > 0)
-            fprintf(stderr, "trib-perf: job %s (%s): %llu elements are wrong.\n", j->name,
-                    j->codec, (unsigned long long)j->wrong);
+            fprintf(stderr, "trib-perf: job %s (%s): %llu element%s wrong.\n", j->name,
+                    j->codec, (unsigned long long)j->wrong, j->wrong == 1 ? " is" : "s are");
         said += j->failed || j->fell_back > 0 || j->wrong > 0;
     }
     return said;
@@ -87,14 +87,16 @@ static int serve_and_run(const struct agg_args *args, struct agg_report *report)
 int agg_main(int argc, char **argv)
 {
     struct agg_args args;
-    char why[4352], rank[16];
+    char why[4352], by[96];
     int code = agg_args_parse(argc, argv, stderr, &args);
 
     if (code >= 0)
         return code;
-    if (perf_setting("TRIB_RANK", rank, sizeof(rank))) {
-        fputs("trib-perf: agg starts its own workers: leave out the launcher, or unset TRIB_RANK.\n",
-              stderr);
+    if (perf_launched(by, sizeof(by))) {
+        fprintf(stderr,
+                "trib-perf: agg starts its own workers (this is %s): leave out the launcher, or "
+                "unset that.\n",
+                by);
         agg_args_free(&args);
         return 2;
     }

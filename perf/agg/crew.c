@@ -107,14 +107,25 @@ static void note_end(struct agg_worker *w, int how)
         snprintf(w->why, sizeof(w->why), "has ended with status %d", WEXITSTATUS(how));
 }
 
+/* How it has ended nobody can say: that is no success. */
+static void note_lost(struct agg_worker *w, int error)
+{
+    w->pid = 0;
+    w->failed = true;
+    snprintf(w->why, sizeof(w->why), "cannot be waited for: %s", strerror(error));
+}
+
 static int reap(struct agg_crew *crew)
 {
     int left = 0, how;
 
     for (int i = 0; i < workers_of(crew); i++) {
         struct agg_worker *w = &crew->shared->workers[i];
-        if (w->pid > 0 && waitpid(w->pid, &how, WNOHANG) == w->pid)
+        pid_t ended = w->pid > 0 ? waitpid(w->pid, &how, WNOHANG) : 0;
+        if (ended > 0)
             note_end(w, how);
+        else if (ended < 0 && errno != EINTR)
+            note_lost(w, errno);
         left += w->pid > 0;
     }
     if (crew->daemon != NULL)
@@ -244,8 +255,8 @@ void agg_crew_close(struct agg_crew *crew)
     while ((left = reap(crew)) > 0) {
         (void)look(crew, &left);
         if (left > 0 && perf_now() > until) {
-            fprintf(stderr, "trib-perf: %d workers did not end within %d s: killed.\n", left,
-                    GRACE_SECONDS);
+            fprintf(stderr, "trib-perf: %d worker%s did not end within %d s: killed.\n", left,
+                    left == 1 ? "" : "s", GRACE_SECONDS);
             signal_all(crew, SIGKILL);
             until += GRACE_SECONDS;
         }

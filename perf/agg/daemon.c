@@ -163,8 +163,14 @@ static void be_tribd(const struct agg_daemon *d, const char *path, const sigset_
 
 static bool has_ended(struct agg_daemon *d, int *how)
 {
-    if (d->pid == 0 || waitpid(d->pid, how, WNOHANG) != d->pid)
+    pid_t ended = d->pid == 0 ? 0 : waitpid(d->pid, how, WNOHANG);
+
+    if (ended == 0 || (ended < 0 && errno == EINTR))
         return false;
+    if (ended < 0) { /* how it has ended nobody can say: that is no success */
+        fprintf(stderr, "trib-perf: tribd cannot be waited for: %s.\n", strerror(errno));
+        *how = W_EXITCODE(1, 0);
+    }
     d->pid = 0;
     return true;
 }

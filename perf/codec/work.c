@@ -80,6 +80,7 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
     struct codec_work *w = k->work;
     struct trib_encode in = {.x = w->x + c->first,
                              .n = c->n,
+                             .total = w->n,
                              .key = {.seed = 1, .stream = rank, .index = c->first},
                              .scratch = k->scratch,
                              .model = k->model};

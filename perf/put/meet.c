@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/accept.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "perf/put/put.h"
 
 #define STRANGER_MS 2000 /* a client says hello at once */
@@ -82,25 +84,40 @@ static trib_status_t cannot_listen(struct put_side *side,
                      where->host, where->port, strerror(error));
 }
 
-/* The next connection, or -1 after the deadline. */
+/* Without a descriptor for it the client waits, and its listener stays readable. */
+static void rest(struct trib_accept_pause *pause, int error)
+{
+    const struct timespec nap = {0, TRIB_ACCEPT_PAUSE_MS * 1000000L};
+
+    if (trib_accept_failed(pause, error))
+        fprintf(stderr, "trib-perf: a client cannot be let in: %s; %s.\n", strerror(error),
+                trib_accept_cure(error));
+    if (trib_accept_paused(pause))
+        nanosleep(&nap, NULL);
+}
+
+/* The next connection, or -1 and errno: ETIMEDOUT after the deadline. */
 static int next_guest(const int *listeners, int n, uint64_t deadline, char *who,
                       size_t who_bytes)
 {
     struct pollfd ready[TRIB_TCP_LISTENERS_MAX];
+    struct trib_accept_pause pause = {0};
     struct sockaddr_storage address;
     char host[64];
 
     while (!trib_deadline_passed(deadline)) {
         for (int i = 0; i < n; i++)
             ready[i] = (struct pollfd){.fd = listeners[i], .events = POLLIN};
-        if (poll(ready, (nfds_t)n, trib_deadline_left_ms(deadline)) <= 0)
-            continue;
+        if (trib_poll(ready, (nfds_t)n, trib_deadline_left_ms(deadline)) < 0)
+            return -1;
         for (int i = 0; i < n; i++) {
             socklen_t len = sizeof(address);
             int fd = ready[i].revents == 0
                          ? -1
                          : accept4(listeners[i], (struct sockaddr *)&address, &len,
                                    SOCK_CLOEXEC);
+            if (fd < 0 && ready[i].revents)
+                rest(&pause, errno);
             if (fd < 0)
                 continue;
             if (getnameinfo((struct sockaddr *)&address, len, host, sizeof(host), NULL,
@@ -111,6 +128,7 @@ static int next_guest(const int *listeners, int n, uint64_t deadline, char *who,
             return fd;
         }
     }
+    errno = ETIMEDOUT;
     return -1;
 }
 
@@ -121,6 +139,8 @@ static trib_status_t await_client(struct put_side *side, const int *listeners, i
 
     for (;;) {
         int fd = next_guest(listeners, n, deadline, who, sizeof(who));
+        if (fd < 0 && errno != ETIMEDOUT)
+            return trib_fail(&side->err, TRIB_ERR_SYSTEM, "cannot wait for a client (poll): %m");
         if (fd < 0)
             return trib_fail(&side->err, TRIB_ERR_BOOT,
                              "no client came within %d ms: start \"trib-perf put "

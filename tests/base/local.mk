@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 base_tests = \
+	tests/base/test_cgroup \
 	tests/base/test_config \
 	tests/base/test_cpu \
 	tests/base/test_error \
@@ -8,6 +9,7 @@ base_tests = \
 	tests/base/test_log \
 	tests/base/test_meminfo \
 	tests/base/test_pool \
+	tests/base/test_process \
 	tests/base/test_ring \
 	tests/base/test_rng \
 	tests/base/test_status \

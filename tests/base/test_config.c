@@ -92,6 +92,50 @@ static void test_later_sources_win(void **state)
     assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_spin_us], TRIB_ORIGIN_API);
 }
 
+/* # and ; begin a comment at the beginning of a line and behind white space, as in tribd's file. */
+static void test_comments(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *codec;
+    } cases[] = {
+        {"codec = topk:k=3 # x", "topk:k=3"},   {"codec = topk:k=3 ; x", "topk:k=3"},
+        {"codec = topk:k=3\t#x", "topk:k=3"},   {"codec = topk:k=3 ;x", "topk:k=3"},
+        {"codec = topk:k=3#x", "topk:k=3#x"},   {"codec = topk:k=3;x", "topk:k=3;x"},
+        {"codec =#x", "#x"},                    {"codec =;x", ";x"},
+        {"codec = # x", ""},                    {"codec = ; x", ""},
+        {" # codec = a\ncodec = b", "b"},       {"; codec = a\ncodec = b", "b"},
+        {"#codec = a\r\ncodec = b # x\r\n", "b"}, {"codec = b # one ; two # three", "b"},
+    };
+    char path[64], text[1024] = "codec = f16 # ";
+    struct trib_config cfg;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        write_file(path, cases[i].line);
+        trib_status_t status = trib_config_load(&cfg, NULL, NULL, NULL);
+        unlink(path);
+        assert_status(status, TRIB_OK);
+        assert_string_equal(cfg.codec, cases[i].codec);
+    }
+    memset(text + strlen(text), 'x', 900); /* longer than any setting may be */
+    write_file(path, text);
+    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
+    unlink(path);
+    assert_string_equal(cfg.codec, "f16");
+    write_file(path, "chunk = 64K # x\nwindow = 3 ;x\n");
+    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
+    unlink(path);
+    assert_int_equal(cfg.window, 3);
+}
+
+static void test_folder_as_file(void **state)
+{
+    (void)state;
+    setenv("TRIB_CONFIG_FILE", "/tmp", 1);
+    assert_fails(NULL, "TRIB_CONFIG_FILE: /tmp cannot be read: Is a directory");
+}
+
 static void test_bad_files(void **state)
 {
     static const struct {
@@ -104,9 +148,13 @@ static void test_bad_files(void **state)
         {"window = 2\n just words\n", "given twice"}, /* inih: a line continued */
         {"window = 2\njust words\n", "line 2 is not"},
     };
-    char path[64];
+    char path[64], text[400] = "window = 2\ncodec = ";
 
     (void)state;
+    memset(text + strlen(text), 'x', 300);
+    write_file(path, text);
+    assert_fails(NULL, "line 2 is longer than 197 characters");
+    unlink(path);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         write_file(path, cases[i].text);
         assert_fails(NULL, cases[i].words);
@@ -304,6 +352,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_defaults),
         CASE(test_later_sources_win),
+        CASE(test_comments),
+        CASE(test_folder_as_file),
         CASE(test_bad_files),
         CASE(test_unknown_variable_warns_once_with_nearest),
         CASE(test_impossible_values),

@@ -77,6 +77,50 @@ if ! missing mpirun.openmpi "${names[@]/#/Open MPI: }"; then
 fi
 missing mpiexec.hydra "${names[@]/#/MPICH: }" || starts "MPICH" "${mpich[@]}"
 
+# Beside MPI: one socket, or one library, to the launcher for both.
+if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+    no_mpi="a program of mpicc does not load a library that is built for a sanitizer"
+fi
+
+# SOURCE, PROGRAM, MPI: by the library as it lies in the folder of the build
+compile_mpi() {
+    "mpicc.$3" "$1" -I"$source/include" -L"$build/.libs" -ltributary \
+        "-Wl,-rpath,$build/.libs" -o "$2" >"$said" 2>&1
+}
+
+# NAME, MPI, command of the launcher
+beside_mpi() {
+    local name=$1 mpi=$2 order
+    shift 2
+    compile_mpi "$source/tests/boot/mpi_order.c" "$dir/order.$mpi" "$mpi"
+    result $? "$name: a program of both compiles"
+    for order in tsT tsTtsT tmsbTM tmsbMT mtsbTM mtsbMT tsTmbM; do
+        expect "$name: in the order $order" 0 "all done" "$@" -n 3 "$dir/order.$mpi" $order
+        grep -q "sum 6" "$said" && ! grep -qi "improperly\|bad termination" "$said"
+        result $? "$name: in the order $order the sum is right, and nobody complains"
+    done
+    compile_mpi "$source/examples/mpi_root.c" "$dir/root.$mpi" "$mpi" &&
+        expect "$name: the example that passes its root by MPI_Bcast" 0 \
+            "3 ranks, sum of ranks 3" "$@" -n 3 "$dir/root.$mpi"
+}
+
+source=${abs_top_srcdir:-.}
+build=$(cd "$build" && pwd)
+for mpi in openmpi mpich; do
+    [ $mpi = openmpi ] && launcher=("${openmpi[@]}") || launcher=("${mpich[@]}")
+    if [ -n "${no_mpi:-}" ]; then
+        skip "beside $mpi" "$no_mpi"
+    elif ! missing "${launcher[0]}" "beside $mpi" && ! missing "mpicc.$mpi" "beside $mpi" &&
+        { [ $mpi = mpich ] || ! "$build/tools/trib-info" --boots | grep -q "PMIx.*not in"; }; then
+        beside_mpi "beside $mpi" $mpi "${launcher[@]}"
+    fi
+done
+if [ -x "$dir/order.mpich" ]; then
+    expect "after MPI_Finalize of MPICH, a sentence and no SIGPIPE" any \
+        "call trib_init before that, or pass the text of trib_root_create" \
+        "${mpich[@]}" -n 2 "$dir/order.mpich" mMts
+fi
+
 # Slurm, as far as its variables go.
 slurm() { # JOB, RANKS THAT COME, command
     local job=$1 ranks=$2 rank jobs=() code=0
@@ -113,5 +157,24 @@ result $? "Slurm: four ranks"
 TRIB_BOOT_TIMEOUT_MS=6000 slurm_says 1 "rank 3 of 4 did not come" 3 \
     "$perf" "${quick[@]}"
 result $? "Slurm: a rank does not come"
+# Somebody has the port of the job: it is Slurm's, and no TRIB_ROOT of the user's.
+job=$$
+TRIB_RANK=0 TRIB_SIZE=2 TRIB_ROOT=localhost:$((20000 + job % 10000)) TRIB_BOOT_TIMEOUT_MS=20000 \
+    "$perf" "${quick[@]}" >/dev/null 2>&1 </dev/null &
+taken=$!
+# shellcheck disable=SC2317 # called through within
+is_taken() { (exec 3<>"/dev/tcp/localhost/$((20000 + job % 10000))") 2>/dev/null; }
+within 20 is_taken
+slurm "$job" 1 "$perf" "${quick[@]}" >"$said" 2>&1 </dev/null
+grep -qF "(chosen by what Slurm says; TRIB_ROOT is not set) is in use" "$said" &&
+    grep -qF "another by TRIB_ROOT=host:port" "$said"
+result $? "Slurm: a port in use is named as Slurm's"
+kill -KILL $taken
+for rank in 0 1; do
+    expect "Slurm: -n in rank $rank" 2 "so has a launcher (this is rank $rank by SLURM_PROCID" \
+        env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce -n 2 --sizes 4
+    expect "Slurm: a wrong argument in rank $rank" 2 "there is no option '--wrong'" \
+        env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce --wrong
+done
 
 finish

@@ -71,6 +71,8 @@ static trib_status_t pass(struct server *s, int rank, char text[64],
     opts.fd = pair[0];
     assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
     trib_status_t status = trib_pmi_pass(&opts, text, 64);
+    if (status == TRIB_OK)
+        status = trib_pmi_leave(&opts);
     close(pair[0]);
     pthread_join(s->thread, NULL);
     close(pair[1]);

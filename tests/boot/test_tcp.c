@@ -3,7 +3,9 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <netdb.h>
+#include <sys/resource.h>
 
 static char root_text[64];
 
@@ -385,6 +387,59 @@ static void test_strangers(void **state)
     free_flag(&s);
 }
 
+/* Rank 0 may open so many files beside those that it has. */
+static void limit_files(int more)
+{
+    const int lowest = open("/dev/null", O_RDONLY);
+    struct rlimit limit = {(rlim_t)(lowest + more), (rlim_t)(lowest + more)};
+
+    close(lowest);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static bool with_few_files(const struct start *s, int rank)
+{
+    (void)s;
+    if (rank == 0)
+        limit_files(12);
+    return true;
+}
+
+static bool with_too_few_files(const struct start *s, int rank)
+{
+    (void)s;
+    if (rank == 0)
+        limit_files(6);
+    return true;
+}
+
+/* poll() takes no more entries than files may be open: only those of open ones count. */
+static void test_few_files(void **state)
+{
+    struct start s = new_start(8);
+
+    (void)state;
+    s.may_open = with_few_files;
+    boottest_run(&s);
+    boottest_all_well(&s);
+    boottest_free(&s);
+}
+
+/* All ranks are told at once what limits them, also those that cannot be let in. */
+static void test_too_few_files(void **state)
+{
+    const uint64_t begin = trib_now_ns();
+    struct start s = new_start(8);
+
+    (void)state;
+    s.may_open = with_too_few_files;
+    boottest_run(&s);
+    boottest_all_failed(&s, TRIB_ERR_SYSTEM, "raise its limit (ulimit -n", 0);
+    for (int i = 0; i < s.size; i++)
+        assert_true((s.seen[i].at - begin) / 1000000 < 4000 * tribtest_slowness());
+    boottest_free(&s);
+}
+
 static void test_other_version(void **state)
 {
     static const char bytes[] = "Trib\7\1\0\0\0\0\0\0\0\0\0\0";
@@ -461,6 +516,8 @@ int main(void)
         cmocka_unit_test(test_port_taken),
         cmocka_unit_test(test_foreign_address),
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_few_files),
+        cmocka_unit_test(test_too_few_files),
         cmocka_unit_test(test_other_version),
         cmocka_unit_test(test_foreign_server),
     };

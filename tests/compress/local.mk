@@ -14,6 +14,7 @@ compress_tests = \
 	tests/compress/test_contract \
 	tests/compress/test_conv1d \
 	tests/compress/test_dgc \
+	tests/compress/test_extremes \
 	tests/compress/test_f8 \
 	tests/compress/test_feedback_rule \
 	tests/compress/test_fuzzed \
@@ -44,6 +45,7 @@ compress_tests = \
 	tests/compress/test_thc_table \
 	tests/compress/test_threshold \
 	tests/compress/test_topk \
+	tests/compress/test_whole_k \
 	tests/compress/test_variable
 check_PROGRAMS += $(compress_tests) tests/compress/bench_gemm
 TESTS += $(compress_tests) tests/compress/test_neon.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 core_tests = \
+	tests/core/test_bad_values \
 	tests/core/test_channel \
 	tests/core/test_doctor \
 	tests/core/test_ef21 \
@@ -24,6 +25,7 @@ core_tests = \
 	tests/core/test_service_tree \
 	tests/core/test_split \
 	tests/core/test_threads \
+	tests/core/test_whole_k \
 	tests/core/test_window
 check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
@@ -38,6 +40,9 @@ core_tests_link = libranks.la $(LDADD)
 
 tests_core_test_channel_SOURCES = tests/core/matrix_codecs.h tests/core/nodes.h \
 	tests/core/test_channel.c
+tests_core_test_bad_values_SOURCES = tests/core/test_bad_values.c \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_core_test_bad_values_LDADD = $(core_tests_link)
 tests_core_test_channel_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c
@@ -57,6 +62,7 @@ tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_near_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_placed_LDADD = $(core_tests_link)
+tests_core_test_whole_k_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)
 tests_core_test_quorum_SOURCES = tests/core/nodes.h tests/core/test_quorum.c
 tests_core_test_quorum_LDADD = $(core_tests_link)

@@ -116,6 +116,9 @@ static void test_bad_host(void **state)
     fakeroot_write(&root, "/sys/class/net/eth2/mtu", "1500");
     fakeroot_write(&root, "/sys/class/net/eth2/operstate", "down");
     fakeroot_write(&root, "/sys/fs/cgroup/cpu.max", "150000 100000");
+    fakeroot_write(&root, "/sys/fs/cgroup/memory.max", "134217728");
+    fakeroot_write(&root, "/sys/fs/cgroup/memory.current", "0");
+    fakeroot_write(&root, "/proc/meminfo", "MemAvailable: 8388608 kB");
     fakeroot_write(&root,
                    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
                    "hpet");
@@ -131,6 +134,11 @@ static void test_bad_host(void **state)
     assert_int_equal(count(&lines, "FAIL||open files|20 files", "ulimit -n"), 1);
     assert_int_equal(count(&lines, "ok||container|Podman", ""), 1);
     assert_int_equal(count(&lines, "warn||cpu quota|1.5 CPUs", ""), 1);
+    assert_int_equal(count(&lines, "warn||memory|the control group of this process may have 0.1 GiB "
+                                   "(/sys/fs/cgroup/memory.max), and has 0.1 GiB left",
+                           "raise the limit"),
+                     1);
+    assert_int_equal(count(&lines, "ok||memory|8.0 GiB of the host", ""), 1);
     assert_int_equal(count(&lines, "warn||clock|hpet", "clocksource=tsc"), 1);
     fakeroot_remove(&root);
 }
@@ -257,8 +265,8 @@ static void make_job(struct trib_doctor *d, struct trib_card *cards)
         c->machine = c->boot = (uint64_t)hosts[r][0];
         c->network = 7;
         c->settings = 1;
-        CPU_SET(0, &c->cpus);
-        CPU_SET(1, &c->cpus);
+        CPU_SET(0, &c->cpus.set);
+        CPU_SET(1, &c->cpus.set);
         snprintf(c->library, sizeof(c->library), "0.1.0");
         snprintf(c->host, sizeof(c->host), "%s", hosts[r]);
         snprintf(c->settings_text, sizeof(c->settings_text), "chunk=64K window=8");
@@ -327,8 +335,8 @@ static void test_name_spaces(void **state)
                      1);
 
     make_job(&d, cards);
-    CPU_ZERO(&cards[0].cpus);
-    CPU_SET(1, &cards[0].cpus);
+    CPU_ZERO(&cards[0].cpus.set);
+    CPU_SET(1, &cards[0].cpus.set);
     cards[1].cpus = cards[0].cpus;
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
     assert_int_equal(count(&lines, "warn|*|cpus|2 ranks of a share 1", ""), 1);

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "core/comm.h"
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -301,6 +302,44 @@ static void test_roots(void **state)
                     size, a % 2 ? "transport=shm" : "transport=shm+nomap");
 }
 
+/* One rank alone: its result is its input, but by words that add it is what its word says, as
+ * docs/feedback.md has it. */
+static int alone(struct ranks_self *self)
+{
+    const struct scene *s = self->arg;
+    const struct oracle o = {
+        .kind = ORACLE_REALS, .dtype = TRIB_F32, .op = s->op, .size = 1, .seed = 7};
+    float *x = calloc(2 * COUNT, sizeof(*x));
+    bool adds = false;
+    size_t same = 0;
+
+    ranks_assert(self, x != NULL);
+    oracle_fill(&o, 0, 0, COUNT, x);
+    trib_plan_t *plan = make_plan(self, s, x, COUNT);
+    adds = s->coll == TRIB_ALLREDUCE && trib_codec_info(plan->codec)->flags & TRIB_CODEC_LINEAR;
+    step(self, plan);
+    for (size_t i = 0; i < COUNT; i++)
+        same += x[COUNT + i] == x[i];
+    if (adds ? same > COUNT / 2 : same < COUNT)
+        ranks_die(self, "%s: %zu of %d elements are as they were", s->codec, same, COUNT);
+    ranks_ok(self, trib_plan_free(plan));
+    free(x);
+    return 0;
+}
+
+static void test_alone(void **state)
+{
+    static const char *const codecs[] = {
+        "f16", "bf16", "f8", "topk", "randomk", "adacomp", "qsgd", "natural", "terngrad", "onebit",
+        "efsign", "dither", "hadamard+efsign", "int4", "int8", "uniform-thc", "hadamard",
+        "hadamard+int8", "thc", "signsgd", "qsgd:shared=1", "terngrad:shared=1", "powersgd"};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
+        run(alone, &(struct scene){codecs[c], "auto", TRIB_ALLREDUCE, TRIB_SUM}, 1,
+            "transport=shm");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_specials),
         cmocka_unit_test(test_codec_by_configuration),
         cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_alone),
     };
 
     tribtest_deadline(200);

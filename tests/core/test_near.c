@@ -60,8 +60,8 @@ static void check_said(struct ranks_self *self, const struct expected *x)
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     snprintf(expected, sizeof(expected), "; leaders of a host: %d\n", x->leaders);
     if (x->kind)
-        snprintf(expected, sizeof(expected), "; %d groups by %s, leaders of each: %d\n",
-                 x->in_turn, x->kind, x->leaders);
+        snprintf(expected, sizeof(expected), "; %d group%s by %s, leaders of each: %d\n",
+                 x->in_turn, x->in_turn == 1 ? "" : "s", x->kind, x->leaders);
     if (!strstr(text, expected))
         ranks_die(self, "explained is: %s", text);
     ranks_ok(self, trib_plan_free(plan));

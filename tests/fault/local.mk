@@ -8,3 +8,5 @@ tests_fault_test_tribd_faults_SOURCES = tests/fault/served_job.c tests/fault/ser
 	tests/fault/test_tribd_faults.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_fault_test_tribd_faults_LDADD = $(core_tests_link)
+dist_check_SCRIPTS += tests/fault/test_freezer.sh
+TESTS += tests/fault/test_freezer.sh

@@ -165,8 +165,12 @@ void daemon_signal(struct daemon_process *d, int number)
 
 bool daemon_ended(struct daemon_process *d, int *wait_status_out)
 {
-    if (d->pid <= 0 || waitpid(d->pid, wait_status_out, WNOHANG) != d->pid)
+    const pid_t ended = d->pid <= 0 ? 0 : waitpid(d->pid, wait_status_out, WNOHANG);
+
+    if (ended == 0)
         return false;
+    if (ended < 0)
+        *wait_status_out = -1;
     d->pid = 0;
     return true;
 }

@@ -191,6 +191,16 @@ static void end_all(struct ranks *r)
             kill(r->pids[i], SIGKILL);
 }
 
+/* A process that cannot be waited for has failed: how it has ended nobody can say. */
+static bool has_ended(pid_t pid, int *wait_status)
+{
+    const pid_t ended = waitpid(pid, wait_status, WNOHANG);
+
+    if (ended < 0)
+        *wait_status = -1;
+    return ended != 0;
+}
+
 bool ranks_poll(struct ranks *r)
 {
     bool all = true;
@@ -199,8 +209,7 @@ bool ranks_poll(struct ranks *r)
         end_all(r);
     for (int i = 0; i < r->n_processes; i++) {
         if (!r->ended[i])
-            r->ended[i] = r->pids[i] <= 0 ||
-                          waitpid(r->pids[i], &r->wait_status[i], WNOHANG) == r->pids[i];
+            r->ended[i] = r->pids[i] <= 0 || has_ended(r->pids[i], &r->wait_status[i]);
         all = all && r->ended[i];
     }
     return all;

@@ -203,8 +203,11 @@ static void reap(const struct spawn_opts *opts, struct spawn_area *area,
                 results[i].timed_out = true;
                 kill(area->pids[i], SIGKILL);
             }
-            if (waitpid(area->pids[i], &status, WNOHANG) != area->pids[i])
+            const pid_t ended = waitpid(area->pids[i], &status, WNOHANG);
+            if (ended == 0)
                 continue;
+            if (ended < 0) /* how it has ended nobody can say: that is no success */
+                status = W_EXITCODE(1, 0);
             reaped[i] = true;
             left--;
             results[i].failures = WIFEXITED(status) ? WEXITSTATUS(status) : 0;

@@ -37,6 +37,17 @@
 #define assert_status(status, expected) \
     assert_string_equal(trib_status_name(status), trib_status_name(expected))
 
+/* Whoever starts the tests may have ignored SIGCHLD, or blocked signals: both are inherited,
+ * and then the exit statuses of ranks would be lost. */
+__attribute__((constructor)) static void tribtest_signals(void)
+{
+    sigset_t none;
+
+    (void)signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* How much slower than an ordinary build this one runs: TRIBTEST_SLOWNESS, else 1. */
 static inline unsigned tribtest_slowness(void)
 {

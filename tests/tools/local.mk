@@ -48,6 +48,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_bench_service.sh \
 	tests/tools/test_agg.sh \
 	tests/tools/test_codec.sh \
+	tests/tools/test_namespaces.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \
@@ -59,6 +60,7 @@ TESTS += \
 	tests/tools/test_bench_service.sh \
 	tests/tools/test_agg.sh \
 	tests/tools/test_codec.sh \
+	tests/tools/test_namespaces.sh \
 	tests/tools/test_put.sh \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \

@@ -41,6 +41,8 @@ TRIB_TRANSPORT=tcp try "over tcp" 0 "GBps" "${quick[@]}" --sizes 64K --workers 3
 result $? "over tcp: all right, all by the service"
 try "mixed codecs and sparse inputs" 0 "density 0.1" --jobs 4 --iters 3 --check \
     --codec none --codec blocks --codec int8:bucket=64,ef=1 --density 0.1 --sizes 64K
+expect "a parent that ignores SIGCHLD" 0 "GBps" env --ignore-signal=CHLD "${own[@]}" "${quick[@]}" \
+    --sizes 8
 try "a round of seconds" 0 "a tribd of its own" --jobs 2 --seconds 0.3 --sizes 4K
 awk '/^ +4 KiB/ { good = $2 > 1 && $3 > 0 && $(NF - 1) > 0 && $(NF - 1) <= 1 && $NF == 0 }
     END { exit !good }' "$said"

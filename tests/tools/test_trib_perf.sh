@@ -26,6 +26,8 @@ done
 for op in mean min max prod; do
     try "allreduce by $op" 0 "$op" allreduce -n 2 --check --op "$op" "${quick[@]}"
 done
+TRIB_TRANSPORT=none-such expect "a parent that ignores SIGCHLD hides no failure" 1 "none-such" \
+    env --ignore-signal=CHLD "$perf" allreduce -n 2 --sizes 4
 for memory in malloc register; do
     try "memory of $memory" 0 "memory $memory" allreduce -n 2 --check \
         --memory "$memory" "${quick[@]}"
@@ -114,6 +116,16 @@ result $? "no temporary file is left"
 
 try "a file that cannot be" 2 "cannot write /no/such/place" \
     allreduce -n 2 --csv /no/such/place/x.csv "${quick[@]}"
+for option in --json --csv; do
+    try "$option: a folder is no file" 2 "cannot write $dir: Is a directory" \
+        allreduce -n 2 $option "$dir" "${quick[@]}"
+    ! grep -q p50 "$said"
+    result $? "$option: nothing is measured for it"
+    expect "codec $option: a folder" any "cannot write $dir: Is a directory" \
+        "$perf" codec qsgd --sizes 4K $option "$dir"
+    ! grep -q qsgd "$said"
+    result $? "codec $option: nothing is measured for it"
+done
 try "a full device" 1 "No space left on device" \
     allreduce -n 2 --json /dev/full "${quick[@]}"
 try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --size 8

@@ -87,9 +87,41 @@ expect "files for each rank" 0 "" -n 2 --output "$dir/logs" -- \
 result $? "hold what the ranks say"
 expect "a folder that cannot be made" 125 "cannot make the folder" \
     -n 1 --output /proc/no/folder -- true
+mkdir -p "$dir/taken/rank-1.out"
+expect "a file that cannot be written" 125 "rank-1.out: Is a directory" \
+    -n 2 --output "$dir/taken" -- touch "$dir/begun"
+[ ! -e "$dir/begun" ]
+result $? "is found before the first rank starts"
 "$run" -n 2 -- sh -c 'yes | head -c 3000000' 2>"$dir/err" | head -n 1 >"$dir/out"
 [ "${PIPESTATUS[0]}" -eq 0 ] && [ "$(wc -l <"$dir/out")" -eq 1 ]
 result $? "a reader that goes away"
+
+# What the parent leaves to trib-run: ignored and blocked signals, few open files
+run_as() { # command before trib-run; arguments
+    local before=$1
+    shift
+    # shellcheck disable=SC2086 # words
+    timeout -k 5 $((60 * slow)) $before "$run" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    got=$?
+    echo "exit code $got" >>"$dir/err"
+}
+run_as "env --ignore-signal=CHLD --block-signal=CHLD --block-signal=TERM" -n 2 -- sh -c '
+    grep -E "Sig(Blk|Ign)" /proc/self/status
+    exit 3'
+[ $got -eq 3 ] && grep -qF "exited with 3" "$dir/err"
+result $? "a parent that ignores SIGCHLD hides no failure"
+# Signals 1 to 31; the C library has those above for itself.
+[ "$(grep -cE 'Sig(Blk|Ign):.*[08]0000000$' "$dir/out")" -eq 4 ]
+result $? "ranks have no signal blocked or ignored"
+run_as "prlimit --nofile=200:200" -n 120 -o "$dir/many" -- sh -c 'sleep 0.2; exit 3'
+[ $got -eq 3 ] && grep -qF "exited with 3" "$dir/err"
+result $? "more ranks than files may be open, where they write into files"
+run_as "prlimit --nofile=200:200" -n 120 -- true
+[ $got -eq 125 ] && grep -qF "Too many open files: raise ulimit -n" "$dir/err"
+result $? "more pipes than files may be open: the cure is said"
+run_as "prlimit --nofile=200:20000" -n 120 --tag none -- sh -c 'ulimit -n'
+[ $got -eq 0 ] && [ "$(uniq -c "$dir/out" | tr -s ' ')" = " 120 200" ]
+result $? "the soft limit is raised for trib-run, and as it was for the ranks"
 
 # Input
 echo hello | timeout $((60 * slow)) "$run" -n 3 -- cat >"$dir/out" 2>"$dir/err"

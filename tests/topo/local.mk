@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 topo_tests = \
 	tests/topo/test_cost \
+	tests/topo/test_cpus \
 	tests/topo/test_draw \
 	tests/topo/test_groups \
 	tests/topo/test_hostlist \

@@ -2,6 +2,7 @@
 transport_tests = \
 	tests/transport/test_auto \
 	tests/transport/test_conformance \
+	tests/transport/test_handout \
 	tests/transport/test_pulse \
 	tests/transport/test_rails \
 	tests/transport/test_region_table \
@@ -24,6 +25,7 @@ conformance_sources = \
 	tests/harness/spawn.c tests/harness/spawn.h
 tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
+tests_transport_test_handout_SOURCES = tests/transport/test_handout.c
 tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
 tests_transport_test_rails_SOURCES = \
 	tests/transport/test_rails.c tests/transport/rails_rig.h tests/transport/pair.h \

@@ -6,7 +6,9 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "transport/ucx.h"
 
@@ -140,6 +142,48 @@ static void test_burst(void **state)
     for (int i = 0; i < CROWD; i++)
         close(fd[i]);
     pair_close(&pair);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A connection that cannot be taken waits, and the manager sleeps; later it is taken. */
+static void test_no_descriptor(void **state)
+{
+    const struct ucx_hello hello = {.magic = UCX_MAGIC, .version = UCX_VERSION + 1};
+    struct sockaddr_storage to;
+    struct rlimit all, none;
+    struct ucx_word word;
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t len = trib_net_sockaddr(trib_net_loopback, address_of(&pair, 1).port, AF_INET, &to);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = all.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, len), 0);
+    const double before = cpu_seconds();
+    usleep(500000);
+    const double used = cpu_seconds() - before;
+    const bool said = strstr(pair.logged, "raise ulimit -n") != NULL; /* once, and long ago */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    assert_int_equal(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 60000), 1);
+    assert_int_equal(recv(fd, &word, sizeof(word), 0), sizeof(word));
+    assert_int_equal(word.kind, UCX_REFUSE);
+    close(fd);
+    pair_close(&pair);
+    if (used > 0.1 * tribtest_slowness())
+        fail_msg("%.3f s of a processor within half a second", used);
+    assert_true(said);
 }
 
 /* Side 0 is told by name why side 1 does not take it. */
@@ -380,7 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
-        cmocka_unit_test(test_burst),
+        cmocka_unit_test(test_burst),     cmocka_unit_test(test_no_descriptor),
         cmocka_unit_test(test_outside),   cmocka_unit_test(test_large),
         cmocka_unit_test(test_memory_taken_back),
         cmocka_unit_test(test_endpoint_fails),

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
+	tests/tribd/test_tribd_files.sh \
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
 	tests/tribd/test_tribd_return.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
+	tests/tribd/test_tribd_files.sh \
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
 	tests/tribd/test_tribd_return.sh \

@@ -29,6 +29,9 @@ check() { # NAME, expected exit code, words, line of the file...
 }
 
 check "good settings are shown" 0 "slots = 77" "# a comment" "[jobs]" "slots = 77" "auth = none"
+check "a comment behind a setting" 0 "slots = 78" "slots = 78 # a comment" "auth = none ; another"
+check "a long comment" 0 "slots = 79" "slots = 79 # $(head -c 300 /dev/zero | tr '\0' c)" "auth = none"
+check "a # within a value" 0 "key = /a#b" "key = /a#b" "auth = none"
 check "a setting that does not exist" 2 'no setting "slotz"; did you mean slots' "slotz = 1"
 check "a line without =" 2 "line 2" "slots = 1" "nonsense"
 check "no number" 2 "slots = many: it must be a number, 1 to" "slots = many"
@@ -36,7 +39,7 @@ check "a number and more" 2 "slots = 5k" "slots = 5k"
 check "a number beyond its limits" 2 "threads = 257: it must be a number, 0 to 256" "threads = 257"
 check "a negative number" 2 "drain_ms = -1" "drain_ms = -1"
 check "a level that does not exist" 2 "log is loud" "log = loud"
-check "a line too long" 2 "or longer than 197 characters" \
+check "a line too long" 2 "line 2 is longer than 197 characters" \
     "slots = 1" "users = $(head -c 300 /dev/zero | tr '\0' u)"
 check "a setting that stands there twice" 2 "slots is set twice" "slots = 1" "jobs = 1" "slots = 2"
 check "a value of two lines" 2 "users is set twice" "users = root" "  daemon"
@@ -44,7 +47,7 @@ check "an address that is none" 2 'listen: "nowhere" is not host:port' "listen =
 check "no address" 2 "listen is empty" "listen ="
 check "a name that nobody knows" 2 "listen: nohost.invalid cannot be resolved" "listen = nohost.invalid:4700"
 check "the line of a mistake" 2 'line 2: there is no setting "lisen"; did you mean listen?' "slots = 1" "lisen = *:1"
-expect "a folder for a file" 2 "cannot be read: it is a folder" "$tribd" --config "$dir"
+expect "a folder for a file" 2 "cannot be read: Is a directory" "$tribd" --config "$dir"
 TRIB_TRANSPORT=vers expect "a transport for all jobs that is none" 2 'no transport is called "vers"' "$tribd" --check-config
 TRIBD_LISTN=x expect "a variable that means nothing" 2 "TRIBD_LISTN has no meaning; did you mean TRIBD_LISTEN?" \
     "$tribd" --config "$dir"

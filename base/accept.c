@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/accept.h"
+
+#include <errno.h>
+
+#include "base/time.h"
+
+#define SAY_AGAIN_NS (UINT64_C(60) * 1000000000)
+
+static bool is_for_one(int error)
+{
+    switch (error) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case EPERM: /* a firewall's */
+    case ENETDOWN: /* errors of the network come from accept() on Linux */
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool trib_accept_failed(struct trib_accept_pause *pause, int error)
+{
+    const uint64_t now = trib_now_ns();
+
+    if (is_for_one(error))
+        return false;
+    pause->until = trib_deadline_ms(TRIB_ACCEPT_PAUSE_MS);
+    if (pause->said && now - pause->said < SAY_AGAIN_NS)
+        return false;
+    pause->said = now;
+    return true;
+}
+
+bool trib_accept_paused(const struct trib_accept_pause *pause)
+{
+    return pause->until && !trib_deadline_passed(pause->until);
+}
+
+const char *trib_accept_cure(int error)
+{
+    switch (error) {
+    case EMFILE:
+        return "raise ulimit -n (LimitNOFILE= in a systemd unit)";
+    case ENFILE:
+        return "raise sysctl fs.file-max";
+    case ENOMEM:
+    case ENOBUFS:
+        return "the kernel has no memory for it";
+    default:
+        return "";
+    }
+}

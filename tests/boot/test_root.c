@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A meeting place by text: its port is kept, ranks meet there, many can be had at once. */
+#include "tests/harness/tribtest.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <tributary.h>
+
+#include "boot/tcp_net.h"
+
+enum { RANKS = 3, ROOTS = 16 };
+
+struct rank {
+    const char *root;
+    int rank;
+    trib_status_t status;
+    float sum;
+    pthread_t thread;
+};
+
+static void *join_and_sum(void *arg)
+{
+    struct rank *r = arg;
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    trib_comm_t *comm;
+
+    opts.rank_plus_1 = r->rank + 1;
+    opts.ranks = RANKS;
+    opts.root = r->root;
+    r->sum = (float)r->rank + 1;
+    r->status = trib_init(&opts, &comm);
+    if (r->status != TRIB_OK) {
+        fprintf(stderr, "%s\n", trib_last_error(NULL));
+        return NULL;
+    }
+    r->status = trib_allreduce(comm, NULL, &r->sum, 1, TRIB_F32, TRIB_SUM);
+    trib_free_comm(comm);
+    return NULL;
+}
+
+static void meet_at(const char *root)
+{
+    struct rank ranks[RANKS];
+
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i] = (struct rank){.root = root, .rank = i};
+        assert_int_equal(
+            pthread_create(&ranks[i].thread, NULL, join_and_sum, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        pthread_join(ranks[i].thread, NULL);
+        assert_status(ranks[i].status, TRIB_OK);
+        assert_true(ranks[i].sum == 6.0f);
+    }
+}
+
+static void test_ranks_meet(void **state)
+{
+    trib_root_t *root;
+
+    (void)state;
+    assert_status(trib_root_create(&root), TRIB_OK);
+    assert_true(strlen(trib_root_text(root)) < TRIB_ROOT_TEXT_MAX);
+    meet_at(trib_root_text(root));
+    meet_at(trib_root_text(root)); /* and again, as the port is still kept */
+    trib_root_destroy(root);
+}
+
+/* Another program gets no such port, neither by chance nor by asking for it. */
+static void test_port_is_kept(void **state)
+{
+    struct trib_tcp_root parsed;
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    trib_root_t *root;
+
+    (void)state;
+    assert_status(trib_root_create(&root), TRIB_OK);
+    assert_true(trib_tcp_root_parse(trib_root_text(root), &parsed));
+    at.sin_port = htons((uint16_t)atoi(parsed.port));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), -1);
+    assert_int_equal(errno, EADDRINUSE);
+    trib_root_destroy(root);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    close(fd);
+}
+
+static void test_many(void **state)
+{
+    trib_root_t *roots[ROOTS];
+
+    (void)state;
+    for (int i = 0; i < ROOTS; i++) {
+        assert_status(trib_root_create(&roots[i]), TRIB_OK);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(trib_root_text(roots[i]), trib_root_text(roots[j]));
+    }
+    for (int i = 0; i < ROOTS; i++)
+        trib_root_destroy(roots[i]);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    assert_status(trib_root_create(NULL), TRIB_ERR_INVALID);
+    assert_string_equal(trib_root_text(NULL), "");
+    trib_root_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_meet),
+        cmocka_unit_test(test_port_is_kept),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_misuse),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
