@@ -44,7 +44,7 @@
 #define TRIB_CONTROL_AUTH_MAX 1024 /* bytes of a credential */
 #define TRIB_CONTROL_RANKS_MAX 65536
 #define TRIB_CONTROL_NODES_MAX 1024
-#define TRIB_CONTROL_BLOB_MAX 2048
+#define TRIB_CONTROL_BLOB_MAX 2560
 #define TRIB_CONTROL_BLOBS_BYTES 32768 /* of one message; more go in several */
 
 /* The longest frames: of any kind, and before both sides are authenticated. */

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/host.h"
+
+#define UCX_HOST_BYTES 64
 
 _Static_assert(sizeof(void *) == sizeof(void (*)(void)), "POSIX has both of one size");
 
@@ -28,12 +31,28 @@ static void *open_uncaught(const char *file)
     return handle;
 }
 
+/* UCX copies the host's name into 64 bytes while it is loaded, and ends the process where
+ * that is too long. */
+static bool would_abort(const char *file)
+{
+    char host[TRIB_HOST_BYTES];
+
+    return strncmp(file, "libuc", 5) == 0 && trib_host_name(host) &&
+           strlen(host) >= UCX_HOST_BYTES;
+}
+
 bool trib_library_open(const char *file, const struct trib_symbol *symbols, size_t n,
                        void *table, char *why, size_t bytes)
 {
+    if (would_abort(file)) {
+        snprintf(why, bytes,
+                 "%s ends a process on a host whose name has 64 characters: give the host a "
+                 "shorter one, or use another transport",
+                 file);
+        return false;
+    }
     trib_fd_guard();
     void *handle = open_uncaught(file);
-
     if (!handle) {
         const char *said = dlerror();
         snprintf(why, bytes, "%s", said ? said : file);

@@ -3,14 +3,17 @@ noinst_LTLIBRARIES += libbase.la
 libtributary_all_la_LIBADD += libbase.la
 libbase_la_SOURCES = \
 	base/accept.c base/accept.h \
+	base/addresses.c base/addresses.h \
 	base/cgroup.c base/cgroup.h \
 	base/config.c base/config.def base/config.h \
 	base/cpu.c base/cpu.h \
+	base/dial.c base/dial.h \
 	base/digest.h \
 	base/error.c base/error.h \
 	base/fd.c base/fd.h \
 	base/file.c base/file.h \
 	base/freezer.c base/freezer.h \
+	base/host.c base/host.h \
 	base/ini.c base/ini.h \
 	base/ledger.c base/ledger.h \
 	base/library.c base/library.h \

@@ -11,11 +11,13 @@
 
 #include <tributary/status.h>
 
+#include "base/addresses.h"
+
 struct trib_config;
 struct trib_error;
 struct trib_log;
 
-#define TRIB_BOOT_BLOB_MAX 2048
+#define TRIB_BOOT_BLOB_MAX 2560
 #define TRIB_BOOT_PHASE_MAX 24 /* bytes of a phase's name with its NUL */
 
 struct trib_boot_opts {
@@ -31,6 +33,7 @@ struct trib_boot_opts {
 
 struct trib_boot {
     const struct trib_boot_ops *ops;
+    struct trib_net_met met; /* the connection to rank 0, if there is one */
 };
 
 /*

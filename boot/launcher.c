@@ -13,8 +13,6 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "boot/tcp_net.h"
-#include "boot/who.h"
 
 /*
  * PMI_FD and PMIX_RANK are of the innermost launcher. Slurm's variables also reach what
@@ -104,44 +102,13 @@ int trib_launch_hold(int *port_out)
 
 trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err)
 {
-    struct trib_who self;
-    struct trib_tcp_root parsed;
     int port = 0;
 
     launch->hold = trib_launch_hold(&port);
     if (launch->hold < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM,
                          "rank 0 finds no free port for the others to meet at: %m");
-    trib_who_self(0, &self);
-    snprintf(launch->root, sizeof(launch->root), "%s:%d", self.host, port);
-    if (!trib_tcp_root_parse(launch->root, &parsed))
-        return trib_fail(
-            err, TRIB_ERR_BOOT,
-            "this host is called \"%s\", which other hosts cannot look up: "
-            "give it a name, or set TRIB_ROOT=host:port for all ranks",
-            self.host);
-    return TRIB_OK;
-}
-
-trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
-                                 const char *from, struct trib_error *err)
-{
-    struct trib_tcp_root root;
-    struct trib_who self;
-
-    if (!trib_tcp_root_parse(text, &root))
-        return trib_fail(
-            err, TRIB_ERR_BOOT,
-            "rank %d was told by %s to meet the others at \"%.80s\", which "
-            "is not host:port: set TRIB_ROOT=host:port for all ranks",
-            launch->rank, from, text);
-    trib_who_self(launch->rank, &self);
-    /* On rank 0's own host, which may be unable to look up its own name. */
-    if (strcmp(root.host, self.host) == 0)
-        snprintf(launch->root, sizeof(launch->root), "127.0.0.1:%s", root.port);
-    else
-        snprintf(launch->root, sizeof(launch->root), "%s", text);
-    return TRIB_OK;
+    return trib_launch_publish(launch, port, err);
 }
 
 /* What is given, and what the launcher says ------------------------------------------
@@ -185,6 +152,7 @@ static trib_status_t meet_once(const struct trib_launcher *launcher,
         *launch = answer.launch;
     } else {
         status = launcher->meet(opts, launch);
+        trib_launch_strip(launch);
         if (status == TRIB_OK)
             keep_answer(launcher, launch);
     }

@@ -16,7 +16,7 @@
 #include <tributary/status.h>
 
 #define TRIB_LAUNCH_RANKS_MAX 65536 /* as TRIB_SIZE */
-#define TRIB_LAUNCH_ROOT_BYTES 320 /* "host:port" with its zero */
+#define TRIB_LAUNCH_ROOT_BYTES 1024 /* "host,address,…:port" with its zero */
 
 /* Where a process stands that a launcher has started. */
 struct trib_launch {
@@ -86,8 +86,16 @@ trib_status_t trib_launch_number(const char *variable, int max, int *out,
  */
 int trib_launch_hold(int *port_out);
 
-/** trib_launch_offer - on rank 0, take a free port of this host: root and hold. */
+/** trib_launch_offer - on rank 0, take a free port of this host: root and hold. The root is
+ * the text to pass on, until trib_launch_strip. */
 trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err);
+
+/** trib_launch_publish - the part of trib_launch_offer that makes the text. */
+trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
+                                  struct trib_error *err);
+
+/** trib_launch_strip - what is for trib_launch_accept alone goes: it remains a root. */
+void trib_launch_strip(struct trib_launch *launch);
 
 /**
  * trib_launch_accept - on other ranks, what rank 0 has offered.

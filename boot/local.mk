@@ -4,6 +4,7 @@ libtributary_all_la_LIBADD += libboot.la
 libboot_la_SOURCES = \
 	boot/board.c boot/board.h \
 	boot/boot.c boot/boot.h \
+	boot/launch_root.c \
 	boot/launcher.c boot/launcher.h \
 	boot/local.c \
 	boot/meeting.c boot/meeting.h \

@@ -235,6 +235,7 @@ static trib_status_t connect_root(struct tcp *t, bool again)
         warned = true;
         back_off(t, &wait_ms);
     }
+    trib_net_met_by(t->fd, &t->boot.met);
     t->heard = trib_now_ns();
     t->in_len = 0;
     t->out_len = 0;

@@ -15,20 +15,39 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/addresses.h"
+#include "base/dial.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/host.h"
 #include "base/time.h"
 #include "base/wait.h"
 
-#define CONNECT_MS 2000 /* for one address */
 #define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
+#define RESOLVE_MS 2000 /* for a name, where addresses were tried before */
 #define SEGMENT 1200 /* passes wherever IPv6 does */
+
+/* One of the hosts: a name, an IPv4 address, or an IPv6 address in its brackets. */
+static bool read_host(const char *text, size_t len, char *out, size_t bytes)
+{
+    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
+        text++;
+        len -= 2;
+    } else if (memchr(text, ':', len)) {
+        return false;
+    }
+    if (len == 0 || len >= bytes || memchr(text, '/', len) || memchr(text, ' ', len))
+        return false;
+    memcpy(out, text, len);
+    out[len] = '\0';
+    return true;
+}
 
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
 {
     const char *colon = strrchr(text, ':');
-    const char *host = text;
-    char *end;
+    char *end, *also = out->also;
+    size_t room = sizeof(out->also);
 
     if (!colon || strlen(colon + 1) >= sizeof(out->port) || colon[1] < '0' ||
         colon[1] > '9')
@@ -36,18 +55,22 @@ bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out)
     long port = strtol(colon + 1, &end, 10);
     if (*end || port < 1 || port > 65535)
         return false;
-    size_t len = (size_t)(colon - text);
-    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
-        host++;
-        len -= 2;
-    } else if (memchr(text, ':', len)) {
-        return false; /* an IPv6 address needs its brackets */
-    }
-    if (len == 0 || len >= sizeof(out->host) || memchr(host, '/', len) ||
-        memchr(host, ' ', len))
+    const char *comma = memchr(text, ',', (size_t)(colon - text));
+    out->also[0] = '\0';
+    if (!read_host(text, (size_t)((comma ? comma : colon) - text), out->host,
+                   sizeof(out->host)))
         return false;
-    memcpy(out->host, host, len);
-    out->host[len] = '\0';
+    while (comma) {
+        const char *next = comma + 1;
+        comma = memchr(next, ',', (size_t)(colon - next));
+        if (also != out->also)
+            *also++ = ',';
+        room = sizeof(out->also) - (size_t)(also - out->also);
+        if (room < 2 ||
+            !read_host(next, (size_t)((comma ? comma : colon) - next), also, room - 1))
+            return false;
+        also += strlen(also);
+    }
     snprintf(out->port, sizeof(out->port), "%ld", port);
     out->launcher = NULL;
     return true;
@@ -219,9 +242,10 @@ static int listen_everywhere(const struct addrinfo *list, int *fds_out, int *n_o
 static trib_status_t listen_failed(const struct trib_tcp_root *root,
                                    struct trib_error *err, int error)
 {
-    char host[64] = "this host", from[64];
+    char host[TRIB_HOST_BYTES], from[64];
 
-    gethostname(host, sizeof(host) - 1);
+    if (!trib_host_name(host))
+        snprintf(host, sizeof(host), "this host");
     if (error == EADDRINUSE)
         return trib_fail(
             err, TRIB_ERR_BOOT,
@@ -246,7 +270,7 @@ int trib_tcp_bind(const struct trib_tcp_root *root,
 {
     struct addrinfo *list = NULL;
     uint64_t deadline = trib_deadline_ms(PORT_IN_USE_MS);
-    bool exact = resolve_here(root, &list) == 0;
+    bool exact = !root->also[0] && resolve_here(root, &list) == 0;
     int error = 0;
 
     if (!exact && look_up(NULL, root->port, AI_PASSIVE, &list) != 0)
@@ -273,74 +297,85 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 /* Connecting --------------------------------------------------------------------------
  */
 
-/*
- * While nobody listens at a port from which the kernel also gives outgoing ports, an
- * attempt may meet itself.
- */
-static bool met_itself(int fd)
+/* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from listening. */
+static int dial_list(struct trib_dial_to *to, int n, uint64_t deadline)
 {
-    struct sockaddr_storage here;
-    struct sockaddr_storage there;
-    socklen_t here_bytes = sizeof(here);
-    socklen_t there_bytes = sizeof(there);
+    struct trib_dial dial = {
+        .to = to, .n = n, .deadline = deadline, .reuse = true, .segment = SEGMENT};
+    int which;
 
-    memset(&here, 0, sizeof(here));
-    memset(&there, 0, sizeof(there));
-    return getsockname(fd, (struct sockaddr *)&here, &here_bytes) == 0 &&
-           getpeername(fd, (struct sockaddr *)&there, &there_bytes) == 0 &&
-           here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0;
+    return trib_dial(&dial, &which);
 }
 
-/* 0, or why the connection that was begun did not come about. */
-static int finish_connect(int fd, uint64_t deadline)
+static int add_list(const struct addrinfo *list, struct trib_dial_to *to, int n)
 {
-    uint64_t attempt = trib_deadline_ms(CONNECT_MS);
-    int error = 0;
-    socklen_t bytes = sizeof(error);
-
-    if (!trib_wait_fd(fd, POLLOUT, attempt < deadline ? attempt : deadline) ||
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
-        return errno;
-    return error ? error : met_itself(fd) ? ECONNREFUSED : 0;
+    for (const struct addrinfo *a = list; a && n < TRIB_DIAL_MAX; a = a->ai_next) {
+        memcpy(&to[n].at, a->ai_addr, a->ai_addrlen);
+        to[n++].len = a->ai_addrlen;
+    }
+    return n;
 }
 
-static int connect_to(const struct addrinfo *address, uint64_t deadline)
+/* The addresses behind the first host, which need no resolver. */
+static int add_also(const struct trib_tcp_root *root, struct trib_dial_to *to)
 {
-    int fd = trib_fd_keep(
-        socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    struct trib_tcp_root one = {.host = ""};
+    struct addrinfo *list;
+    int n = 0;
 
-    if (fd < 0)
-        return -1;
-    /* Lest this socket, by chance at the very port, keep rank 0 from listening. */
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    keep_segments_small(fd);
-    int error = 0;
-    if (connect(fd, address->ai_addr, address->ai_addrlen))
-        error = errno;
-    if (error == 0 || error == EINPROGRESS)
-        error = finish_connect(fd, deadline);
-    if (!error)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
+    memcpy(one.port, root->port, sizeof(one.port));
+    for (const char *at = root->also; *at; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        snprintf(one.host, sizeof(one.host), "%.*s", (int)len, at);
+        at += len;
+        if (resolve_here(&one, &list) != 0)
+            continue;
+        n = add_list(list, to, n);
+        freeaddrinfo(list);
+    }
+    return n;
+}
+
+/* 0, or 1 + errno of the attempts at those; the connection is in *fd_out. */
+static int dial_also(const struct trib_tcp_root *root, uint64_t deadline, int *fd_out,
+                     char *why, size_t bytes)
+{
+    struct trib_dial_to to[TRIB_DIAL_MAX];
+    int n = add_also(root, to);
+    char ip[TRIB_IP_TEXT_BYTES];
+    uint8_t first[16];
+
+    *fd_out = -1;
+    if (n == 0)
+        return 0;
+    *fd_out = dial_list(to, n, deadline);
+    int error = errno;
+    trib_net_ip((struct sockaddr *)&to[0].at, first);
+    trib_net_text(first, ip, sizeof(ip));
+    snprintf(why, bytes, "%s%s: %s", ip, n > 1 ? " and others" : "", strerror(error));
+    return 1 + error;
 }
 
 int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
                      size_t bytes)
 {
+    struct trib_dial_to to[TRIB_DIAL_MAX];
     struct addrinfo *list = NULL;
-    int fd = -1;
+    uint64_t resolver = trib_deadline_ms(RESOLVE_MS);
+    char unresolved[128];
+    int fd, tried = dial_also(root, deadline, &fd, why, bytes);
 
-    if (!resolve(root, deadline, &list, why, bytes)) {
-        errno = 0;
+    if (fd >= 0)
+        return fd;
+    resolver = tried && resolver < deadline ? resolver : deadline;
+    if (!resolve(root, resolver, &list, tried ? unresolved : why,
+                 tried ? sizeof(unresolved) : bytes)) {
+        errno = tried ? tried - 1 : 0;
         return -1;
     }
-    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-        fd = connect_to(a, deadline);
+    fd = dial_list(to, add_list(list, to, 0), deadline);
     int error = errno;
-    if (fd < 0)
+    if (fd < 0 && !tried)
         snprintf(why, bytes, "%s", strerror(error));
     freeaddrinfo(list);
     errno = error;

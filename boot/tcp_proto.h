@@ -10,7 +10,7 @@
  * Numbers are little-endian. `exchange` counts the all-gathers from 1; 0 where it has
  * no meaning. Who connects sends a HELLO, and is answered by a WELCOME or a FAIL.
  *
- *     HELLO, WELCOME   size 4, rank 4, pid 4, host 64, library version 24
+ *     HELLO, WELCOME   size 4, rank 4, pid 4, host 65, library version 24
  *     GATHER           phase 24, bytes of one rank
  *     RESULT           bytes of all ranks, by rank
  *     FAIL             status 4, a sentence
@@ -27,7 +27,7 @@
 
 #include <tributary/status.h>
 
-#define TRIB_TCP_VERSION 2
+#define TRIB_TCP_VERSION 3
 #define TRIB_TCP_HEAD_BYTES 16
 #define TRIB_TCP_LIBRARY_BYTES 24
 #define TRIB_TCP_HELLO_BYTES (12 + TRIB_HOST_BYTES + TRIB_TCP_LIBRARY_BYTES)

@@ -9,8 +9,7 @@
 void trib_who_self(int rank, struct trib_who *out)
 {
     *out = (struct trib_who){.rank = rank, .pid = (int)getpid()};
-    if (gethostname(out->host, sizeof(out->host) - 1))
-        out->host[0] = '\0';
+    (void)trib_host_name(out->host);
 }
 
 char *trib_who_format(const struct trib_who *who, char text[TRIB_WHO_BYTES])

@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-#define TRIB_WHO_BYTES 128
-#define TRIB_HOST_BYTES 64
+#include "base/host.h"
+
+#define TRIB_WHO_BYTES 136
 
 /* Where a rank runs, as far as it is known. */
 struct trib_who {

@@ -41,6 +41,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     c->ledger = opts->ledger;
     trib_comm_claim(comm);
     comm->cfg = *cfg;
+    comm->met = opts->met;
     comm->cfg.service[0] = 0; /* it is the way there */
     comm->log = *log;
     comm->channel = c;
@@ -416,7 +417,7 @@ static bool start_next(struct trib_comm *comm)
     const int left = left_peer(e, &plan->run.program);
     if (left >= 0) {
         char text[200];
-        snprintf(text, sizeof(text), "rank %d (host %.63s, process %d) has left, others go on",
+        snprintf(text, sizeof(text), "rank %d (host %.64s, process %d) has left, others go on",
                  left, e->peers[left].host, e->peers[left].pid);
         trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
         return false;

@@ -213,6 +213,7 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     trib_log_set_rank(&comm->log, rank);
     snprintf(comm->label, sizeof(comm->label), "%d", rank);
     struct trib_exchange x = {trib_boot_exchange, boot};
+    comm->met = boot->met;
     st = trib_comm_meet(comm, rank, size, &x);
     /* Ranks that differ all see it by themselves, in the same words. */
     if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)

@@ -12,6 +12,7 @@
 
 #include <tributary.h>
 
+#include "base/addresses.h"
 #include "collectives/collectives.h"
 #include "pipeline/engine.h"
 
@@ -95,6 +96,7 @@ struct trib_comm {
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
                          * over networks where nobody has set it */
     bool chunk_given; /* somebody has set it */
+    struct trib_net_met met; /* where the ranks of the first communicator met */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];

@@ -49,7 +49,7 @@ static void fill_card(struct trib_doctor *d, struct trib_card *card)
     card->pid = self.pid;
     trib_cpus_self(&card->cpus);
     snprintf(card->library, sizeof(card->library), "%s", trib_version());
-    if (gethostname(card->host, sizeof(card->host) - 1))
+    if (!trib_host_name(card->host))
         snprintf(card->host, sizeof(card->host), "unknown");
     trib_doctor_links(d->folder, card->links, sizeof(card->links));
     trib_config_same_text(&d->comm.cfg, card->settings_text, sizeof(card->settings_text));
@@ -164,10 +164,11 @@ static void tell(const struct trib_report *report, trib_verdict_t least, trib_fi
 /* What this rank knows of a job that does not come together. */
 static void meeting_failed(struct trib_doctor *d, trib_finding_fn fn, void *arg)
 {
-    char where[128], host[64] = "unknown";
+    char where[128], host[TRIB_HOST_BYTES];
     const char *why = trib_error_text(&d->comm.err);
 
-    gethostname(host, sizeof(host) - 1);
+    if (!trib_host_name(host))
+        snprintf(host, sizeof(host), "unknown");
     snprintf(where, sizeof(where), "rank %d (%s)", d->rank, host);
     trib_report_add(&d->report, &(trib_finding_t){.verdict = FAIL,
                                                   .where = where,
@@ -199,6 +200,7 @@ static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
         return FAIL;
     }
     struct trib_exchange x = {trib_boot_exchange, boot};
+    d->comm.met = boot->met;
     d->x = &x;
     d->cards = calloc((size_t)d->size, sizeof(*d->cards));
     st = d->cards ? examine_all(d)

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdint.h>
 
+#include "base/host.h"
 #include "core/comm.h"
 #include "core/report.h"
 #include "topo/cpus.h"
@@ -22,7 +23,7 @@ struct trib_card {
     struct trib_cpus cpus; /* on which it may run, and how much */
     int32_t pid;
     char library[12];
-    char host[64];
+    char host[TRIB_HOST_BYTES];
     char links[96]; /* "eth0 1500, eth1 9000": names and MTUs */
     char settings_text[400];
 };

@@ -39,7 +39,7 @@ static void compare_versions(struct trib_doctor *d)
             continue;
         trib_report_say(&d->report, FAIL, "versions",
                         "install the same version on all hosts",
-                        "rank %d (%.63s) has Tributary %.11s, rank 0 (%.63s) has %.11s", r,
+                        "rank %d (%.64s) has Tributary %.11s, rank 0 (%.64s) has %.11s", r,
                         c->host, c->library, first->host, first->library);
         return;
     }
@@ -58,7 +58,7 @@ static void compare_settings(struct trib_doctor *d)
         trib_meet_difference(c->settings_text, first->settings_text, x, y, sizeof(x));
         trib_report_say(&d->report, FAIL, "settings",
                         "give all ranks the same TRIB_* variables and file",
-                        "rank %d (%.63s) has %s, rank 0 (%.63s) has %s", r, c->host, x,
+                        "rank %d (%.64s) has %s, rank 0 (%.64s) has %s", r, c->host, x,
                         first->host, y);
         return;
     }
@@ -79,7 +79,7 @@ static void list_hosts(struct trib_doctor *d)
         for (int i = 0; i < d->size; i++)
             here[i] = d->cards[i].machine == d->cards[r].machine;
         size_t n = strlen(list);
-        snprintf(list + n, sizeof(list) - n, "%s%.63s (%s)", n ? ", " : "", d->cards[r].host,
+        snprintf(list + n, sizeof(list) - n, "%s%.64s (%s)", n ? ", " : "", d->cards[r].host,
                  trib_ranks_format(here, d->size, ranks, sizeof(ranks)));
     }
     free(here);
@@ -96,13 +96,13 @@ static void compare_hosts(struct trib_doctor *d)
                 trib_report_say(&d->report, WARN, "containers",
                                 "start their containers with --pid=host --ipc=host, or "
                                 "all ranks of a host in one",
-                                "ranks %d and %d run on one kernel (%.63s) in different "
+                                "ranks %d and %d run on one kernel (%.64s) in different "
                                 "containers: they do not share memory",
                                 i, r, b->host);
             else if (strcmp(a->host, b->host) == 0)
                 trib_report_say(&d->report, WARN, "host names",
                                 "give each host a name of its own (hostnamectl)",
-                                "the hosts of rank %d and of rank %d are both called %.63s: "
+                                "the hosts of rank %d and of rank %d are both called %.64s: "
                                 "errors cannot tell them apart",
                                 i, r, b->host);
             else
@@ -121,7 +121,7 @@ static void compare_networks(struct trib_doctor *d)
             continue;
         trib_report_say(&d->report, WARN, "networks",
                         "start their containers with one network (--network=host)",
-                        "ranks %d and %d of %.63s share memory and have different network "
+                        "ranks %d and %d of %.64s share memory and have different network "
                         "name spaces: tcp between them needs a route",
                         first, r, d->cards[r].host);
         return;
@@ -142,7 +142,7 @@ static void compare_cpus(struct trib_doctor *d)
             trib_report_say(&d->report, WARN, "cpus",
                             "start fewer ranks there, or let them have more CPUs (binding of "
                             "the launcher, cpuset and quota of the container)",
-                            "%d ranks of %.63s share %d hardware thread%s: they wait for each "
+                            "%d ranks of %.64s share %d hardware thread%s: they wait for each "
                             "other's turn",
                             sum.processes, d->cards[r].host, cpus, cpus == 1 ? "" : "s");
     }
@@ -171,7 +171,7 @@ void trib_doctor_judge_clocks(struct trib_doctor *d, const double *apart)
     if (s > CLOCK_WARN_S)
         trib_report_say(&d->report, WARN, "clocks",
                         "run chrony or another NTP client on all hosts",
-                        "that of rank %d (%.63s) is %.1f s %s rank 0's (%.63s): logs of two "
+                        "that of rank %d (%.64s) is %.1f s %s rank 0's (%.64s): logs of two "
                         "hosts do not fit together",
                         worst, d->cards[worst].host, s,
                         apart[worst] < 0 ? "behind" : "ahead of", d->cards[0].host);

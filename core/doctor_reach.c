@@ -85,7 +85,7 @@ int trib_doctor_partner(int rank, int size, int round)
 static void pair_text(const struct trib_doctor *d, int from, int to, char *text,
                       size_t bytes)
 {
-    snprintf(text, bytes, "rank %d (%.63s) → rank %d (%.63s)", from, d->cards[from].host, to,
+    snprintf(text, bytes, "rank %d (%.64s) → rank %d (%.64s)", from, d->cards[from].host, to,
              d->cards[to].host);
 }
 
@@ -121,6 +121,28 @@ static int parameter(const char *text, const char *name, int otherwise)
     return otherwise;
 }
 
+/* "net=10.0.0.0/8,ib0" among the parameters of a transport's text, with the comma that joins
+ * it to what is in front; "": there is none. The list ends before the next name. */
+static void networks(const char *text, char *out, size_t bytes)
+{
+    const char *at = strchr(text, ':');
+
+    out[0] = '\0';
+    while (at && strncmp(at + 1, "net=", 4) != 0)
+        at = strpbrk(at + 1, ",+");
+    if (!at)
+        return;
+    at++;
+    size_t len = strcspn(at, ",+");
+    while (at[len] == ',') {
+        size_t more = strcspn(at + len + 1, ",+");
+        if (memchr(at + len + 1, '=', more))
+            break;
+        len += 1 + more;
+    }
+    snprintf(out, bytes, ",%.*s", (int)len, at);
+}
+
 static bool takes_ports(const char *name)
 {
     for (const struct trib_candidate *c = trib_candidates; c->ops; c++)
@@ -129,17 +151,19 @@ static bool takes_ports(const char *name)
     return false;
 }
 
-/* What is configured, where it is this transport, or the ports of auto: they may be the
- * only open ones. */
+/* What is configured, where it is this transport, or the ports and networks of auto: they
+ * may be the only open ones. */
 static void choose_text(struct probe *p)
 {
     const char *wanted = p->d->comm.cfg.transport;
     size_t n = strlen(p->name);
     bool same = strncmp(wanted, p->name, n) == 0 && strchr(":+", wanted[n]) != NULL;
     int port = parameter(wanted, "port", 0), ports = parameter(wanted, "ports", 1000);
+    char net[TRIB_NET_TEXT_BYTES + 8];
 
-    if (!same && port && strncmp(wanted, "auto:", 5) == 0 && takes_ports(p->name))
-        snprintf(p->text, sizeof(p->text), "%s:port=%d,ports=%d", p->name, port, ports);
+    networks(wanted, net, sizeof(net));
+    if (!same && strncmp(wanted, "auto:", 5) == 0 && takes_ports(p->name))
+        snprintf(p->text, sizeof(p->text), "%s:port=%d,ports=%d%s", p->name, port, ports, net);
     else
         snprintf(p->text, sizeof(p->text), "%s", same ? wanted : p->name);
 }
@@ -164,7 +188,8 @@ static trib_status_t open_door(struct probe *p, struct door *door)
                                        .params = "",
                                        .cfg = &p->d->comm.cfg,
                                        .log = &p->d->comm.log,
-                                       .err = &p->err};
+                                       .err = &p->err,
+                                       .met = &p->d->comm.met};
     open_pulse(p, &opts);
     trib_status_t st = trib_transport_open(p->text, &opts, &p->t);
 
@@ -224,7 +249,7 @@ static void compare_doors(struct probe *p)
     else
         trib_report_say(&d->report, wanted ? FAIL : WARN, p->name,
                         "make the hosts alike, or ranks there use a slower transport",
-                        "opens on %d of %d ranks, and not on rank %d (%.63s): %.399s", open,
+                        "opens on %d of %d ranks, and not on rank %d (%.64s): %.399s", open,
                         d->size, first, d->cards[first].host, why_not(p, first));
 }
 
@@ -337,7 +362,7 @@ static void judge(struct probe *p, int peer, bool little, bool much)
     } else {
         snprintf(why, sizeof(why),
                  "%d bytes arrive, %d KiB do not within %d s: large frames are lost on the "
-                 "way (MTU of %.63s: %.95s; of %.63s: %.95s)",
+                 "way (MTU of %.64s: %.95s; of %.64s: %.95s)",
                  LITTLE, MUCH >> 10, ARRIVAL_MS / 1000, from->host, from->links, to->host,
                  to->links);
         say_pair(p, FAIL, (struct way){peer, p->d->rank},
@@ -358,8 +383,11 @@ static bool is_pair(const struct probe *p, int a, int b)
            (near || strcmp(p->name, "shm") != 0);
 }
 
-static const char *cure_of_connect(const struct probe *p)
+static const char *cure_of_connect(const struct probe *p, int peer)
 {
+    if (p->d->cards[peer].machine == p->d->cards[p->d->rank].machine &&
+        strcmp(p->name, "shm") != 0 && !trib_net_loopback_up())
+        return "ip link set lo up on that host";
     if (strcmp(p->name, "shm") == 0)
         return "the ranks' containers need a process name space in common, and the same user";
     return "a firewall, or no route: open the ports of the ranks between all hosts, and "
@@ -378,7 +406,7 @@ static uint8_t connect_to(struct probe *p, int peer)
         ops->import_region(p->t, peer, &p->doors[peer].region, &p->remote) == TRIB_OK)
         return CONNECTED;
     p->tried++;
-    say_pair(p, FAIL, (struct way){p->d->rank, peer}, cure_of_connect(p),
+    say_pair(p, FAIL, (struct way){p->d->rank, peer}, cure_of_connect(p, peer),
              trib_error_text(&p->err));
     return NOT_CONNECTED;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/host.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "boot/boot.h"
@@ -35,7 +36,7 @@ struct hello {
     uint16_t chunk_given; /* TRIB_CHUNK is not the default */
     uint16_t never_maps;  /* its transport has no load/store reach to anybody */
     char library[12];
-    char host[64];
+    char host[TRIB_HOST_BYTES];
     struct trib_address address;
     char settings_text[400];
 };
@@ -77,7 +78,7 @@ static trib_status_t say_hello(struct trib_comm *comm, const struct trib_room *r
     h->never_maps = ops->map == trib_no_map;
     trib_cpus_self(&h->cpus);
     snprintf(h->library, sizeof(h->library), "%s", trib_version());
-    if (gethostname(h->host, sizeof(h->host) - 1))
+    if (!trib_host_name(h->host))
         snprintf(h->host, sizeof(h->host), "unknown");
     trib_config_same_text(&comm->cfg, h->settings_text, sizeof(h->settings_text));
     return ops->address(e->transport, &h->address);
@@ -115,15 +116,15 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
     if (h->magic != first->magic || h->version != first->version ||
         strncmp(h->library, first->library, sizeof(h->library)) != 0)
         return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
-                         "rank %d (host %.63s, process %d) has Tributary %.11s, rank 0 "
-                         "(host %.63s) has %.11s: install the same version",
+                         "rank %d (host %.64s, process %d) has Tributary %.11s, rank 0 "
+                         "(host %.64s) has %.11s: install the same version",
                          rank, h->host, h->pid, h->library, first->host,
                          first->library);
     if (h->settings == first->settings)
         return TRIB_OK;
     trib_meet_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
     return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
-                     "rank %d (host %.63s, process %d) has %s, rank 0 (host %.63s) has "
+                     "rank %d (host %.64s, process %d) has %s, rank 0 (host %.64s) has "
                      "%s: give all ranks the same TRIB_* settings",
                      rank, h->host, h->pid, x, first->host, y);
 }
@@ -378,7 +379,8 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .params = "",
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
-                                       .err = &comm->cause};
+                                       .err = &comm->cause,
+                                       .met = &comm->met};
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;

@@ -122,7 +122,7 @@ static trib_status_t make_groups(struct trib_comm *comm, struct trib_near *near,
         kind = "host";
     if (rank >= 0 && comm->engine.rank == 0)
         trib_log(&comm->log, TRIB_LOG_WARN, "core",
-                 "TRIB_GROUPS=%s: rank %d (host %.63s) does not know %s, so hosts are the "
+                 "TRIB_GROUPS=%s: rank %d (host %.64s) does not know %s, so hosts are the "
                  "groups; bind each rank to cores of one (trib-run --bind core), with a library "
                  "that has hwloc, or set TRIB_GROUPS=host; trib-info --topo there shows them",
                  kind_of(comm), rank, comm->engine.peers[rank].host,

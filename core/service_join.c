@@ -353,7 +353,8 @@ static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
 {
     struct trib_channel_opts opts = {.rank = m->home->engine.rank,
                                      .ranks = m->home->engine.ranks,
-                                     .services = m->services};
+                                     .services = m->services,
+                                     .met = m->home->met};
     const struct trib_sponsor_job *job = &m->way->job;
     struct trib_service_tree *tree;
     struct trib_exchange x = {meet_nodes, m};

@@ -240,7 +240,7 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
     }
     if (t->status == TRIB_OK && !any)
         trib_log(log, TRIB_LOG_WARN, "service",
-                 "no rank is on a host that TRIB_SERVICE names; rank 0 is on %.63s", hosts[0]);
+                 "no rank is on a host that TRIB_SERVICE names; rank 0 is on %.64s", hosts[0]);
 }
 
 static void place_by_racks(struct text *t, const char *file, const char *const *hosts, int ranks,

@@ -107,6 +107,7 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
         return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
     trib_comm_claim(child);
     child->cfg = *m->cfg;
+    child->met = parent->met;
     child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
     child->log = parent->log;
     snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,

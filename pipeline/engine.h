@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "compress/codec.h"
@@ -141,7 +142,7 @@ struct trib_values {
 
 /* What is known of a peer from the start. */
 struct trib_peer {
-    char host[64];
+    char host[TRIB_HOST_BYTES];
     int pid;
     struct trib_address address;
     struct trib_arena_blob arena;

@@ -3,6 +3,7 @@
  * trib-info --reach: every rank asks by what it reaches the others, rank 0 prints it.
  */
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 /* What a rank says of itself; its cells [size] follow. */
 struct row {
-    char host[64];
+    char host[HOST_NAME_MAX + 1];
     int pid;
     int unused; /* the cells are aligned to 8 */
 };
@@ -47,7 +48,7 @@ static trib_status_t look(trib_comm_t *comm, char *mine, int *missing_out)
     trib_status_t st = TRIB_OK;
 
     r->pid = (int)getpid();
-    if (gethostname(r->host, sizeof(r->host) - 1))
+    if (gethostname(r->host, sizeof(r->host)))
         snprintf(r->host, sizeof(r->host), "unknown");
     for (int to = 0; to < trib_size(comm) && st == TRIB_OK; to++) {
         cells[to].size = sizeof(cells[to]);

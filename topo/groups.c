@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-_Static_assert(sizeof(struct trib_rank_place) == 108, "ranks send it to each other");
+_Static_assert(sizeof(struct trib_rank_place) == 112, "ranks send it to each other");
 
 #define KINDS_MAX 8
 

@@ -13,13 +13,15 @@
 
 #include <tributary/status.h>
 
+#include "base/host.h"
+
 struct trib_error;
 
 /* Where a rank runs, in its own words; of fixed size, so that ranks can send it.
  * Numbers are those of its host, from 0; -1: not known, or the rank is bound to no
  * single one. */
 struct trib_rank_place {
-    char host[64];
+    char host[TRIB_HOST_BYTES];
     char nic[32]; /* the nearest network device: "mlx5_0"; "": none, or not known */
     int32_t package;
     int32_t numa;

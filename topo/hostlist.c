@@ -88,7 +88,7 @@ static void expand(struct expansion *e, size_t len, const char *p, int brackets)
         return;
     }
     if (*p != '[' || brackets == BRACKETS_MAX) {
-        e->why = is_name(*p) ? "has a name of more than 63 characters"
+        e->why = is_name(*p) ? "has a name of more than 64 characters"
                  : *p == '[' ? "has a name with more than 8 brackets"
                  : *p == ']' ? "has a ] without its ["
                              : "has a character that is in no name";
@@ -110,7 +110,7 @@ static void expand(struct expansion *e, size_t len, const char *p, int brackets)
             int digits = snprintf(e->name + len, sizeof(e->name) - len, "%0*u",
                                   range.width, (unsigned)i);
             if (len + (size_t)digits >= sizeof(e->name))
-                e->why = "has a name of more than 63 characters";
+                e->why = "has a name of more than 64 characters";
             else
                 expand(e, len + (size_t)digits, rest + 1, brackets + 1);
         }

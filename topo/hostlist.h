@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TRIB_HOSTNAME_BYTES 64
+#include "base/host.h"
+
+#define TRIB_HOSTNAME_BYTES TRIB_HOST_BYTES
 
 typedef void (*trib_hostlist_fn)(void *arg, const char *name);
 

@@ -216,7 +216,7 @@ trib_status_t trib_layout_read(const char *xml, struct trib_error *err,
         trib_layout_free(&layout);
         return explain(status, xml, err);
     }
-    if (!layout.host[0] && (xml || gethostname(layout.host, sizeof(layout.host) - 1)))
+    if (!layout.host[0] && (xml || !trib_host_name(layout.host)))
         snprintf(layout.host, sizeof(layout.host), "host");
     qsort(layout.nics, (size_t)layout.n_nics, sizeof(*layout.nics), nic_compare);
     *out = layout;

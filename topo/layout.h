@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/host.h"
 #include "topo/machine.h"
 
 struct trib_error;
@@ -41,7 +42,7 @@ struct trib_layout_nic {
 /* Cores and NUMA nodes are in the machine's order, devices in that of their names, 9
  * before 10. */
 struct trib_layout {
-    char host[64];
+    char host[TRIB_HOST_BYTES];
     struct trib_machine machine;
     int n_cores;
     int n_numa;

@@ -159,7 +159,7 @@ trib_status_t trib_layout_read_hwloc(const char *xml, struct trib_layout *out)
     const char *host =
         hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), "HostName");
     if (xml && host)
-        snprintf(out->host, sizeof(out->host), "%.63s", host);
+        snprintf(out->host, sizeof(out->host), "%.64s", host);
     trib_hwloc_machine(topology, &out->machine);
     bool room = read_cores(topology, out) && read_numa(topology, out) &&
                 read_nics(topology, out);

@@ -39,7 +39,7 @@ static trib_status_t add_path(struct trib_racks_reader *r, char *path, int *rack
         path[strlen(path) - 1] == '/')
         return trib_racks_fail(
             r, r->number,
-            "\"%.80s\" is no name of a rack: at most 63 letters and digits, "
+            "\"%.80s\" is no name of a rack: at most 64 letters and digits, "
             "none of []=,\"#; row1/rack1 is a rack in a row",
             path);
     for (char *p = path; p;) {

@@ -105,7 +105,7 @@ static trib_status_t add_line(struct trib_racks_reader *r, const struct words *w
     if (!trib_hostname_ok(name))
         return trib_racks_fail(
             r, r->number,
-            "\"%.80s\" is no name of a switch: at most 63 letters and "
+            "\"%.80s\" is no name of a switch: at most 64 letters and "
             "digits, none of []=,\"#",
             name);
     if (!words->value[NODES] && !words->value[SWITCHES])

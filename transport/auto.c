@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "transport/net.h"
 #include "transport/pulse.h"
 #include "transport/params.h"
 
@@ -23,6 +24,7 @@ struct auto_params {
     char near[16], far[16]; /* names of candidates, "" for any */
     int64_t ranks_per_host;
     int64_t port, ports; /* as tcp's */
+    char net[TRIB_NET_TEXT_BYTES];
 };
 
 static trib_status_t parse_params(const char *text, struct auto_params *out,
@@ -37,6 +39,7 @@ static trib_status_t parse_params(const char *text, struct auto_params *out,
          .value = &out->ranks_per_host},
         {.name = "port", .min = 0, .max = 65535, .value = &out->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &out->ports},
+        {.name = "net", .max = sizeof(out->net), .text = out->net, .list = true},
     };
 
     *out = (struct auto_params){.ports = 1000};
@@ -49,7 +52,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                         const struct auto_params *params)
 {
     struct trib_transport_opts part = *opts;
-    char text[96];
+    char text[96 + TRIB_NET_TEXT_BYTES];
 
     part.err = &c->inner_err;
     /* Who has no socket for it has none for what needs it, and says so below. */
@@ -62,9 +65,9 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         struct auto_inner *inner = &c->inners[c->n_inners++];
         inner->row = row;
         /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
-        snprintf(text, sizeof(text), "port=%d,ports=%d%s%s", (int)params->port,
+        snprintf(text, sizeof(text), "port=%d,ports=%d%s%s%s%s", (int)params->port,
                  (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
-                 row->more ? row->more : "");
+                 row->more ? row->more : "", params->net[0] ? ",net=" : "", params->net);
         part.params = row->ports ? text : "";
         trib_status_t status = row->ops->open(&part, &inner->t);
         if (status == TRIB_OK)
@@ -169,6 +172,9 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
     struct auto_params params;
     trib_status_t status = parse_params(opts->params, &params, opts->err);
 
+    struct trib_net_choice choice;
+    if (status == TRIB_OK)
+        status = trib_net_choose("auto", params.net, &choice, opts->err);
     if (status != TRIB_OK)
         return status;
     struct choosing *c = calloc(1, sizeof(*c));

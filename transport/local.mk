@@ -11,6 +11,7 @@ libtransport_la_SOURCES = \
 	transport/loop.c transport/loop.h \
 	transport/loop_region.c \
 	transport/net.c transport/net.h \
+	transport/net_ways.c \
 	transport/params.c transport/params.h \
 	transport/pulse.c transport/pulse.h \
 	transport/rails.c transport/rails.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses and ports of this host, for backends that speak IP. An IPv4 address is kept
- * mapped into IPv6.
+ * Ports of this host and ways to the ports of peers, for backends that speak IP. Addresses
+ * are those of base/addresses.h.
  */
 #ifndef TRANSPORT_NET_H
 #define TRANSPORT_NET_H
@@ -12,12 +12,16 @@
 
 #include <tributary/status.h>
 
+#include "base/addresses.h"
+
 /* Connections that say nothing, beside one of each rank, for which a port has places: a
  * burst of ranks keeps no rank out. Of more the first to come goes. */
 #define TRIB_NET_STRANGERS 64
 
-struct ifaddrs;
+#define TRIB_NET_AT_BYTES 200
+
 struct trib_error;
+struct trib_log;
 
 /* A socket that is bound to all addresses of this host. */
 struct trib_net_port {
@@ -36,54 +40,78 @@ struct trib_net_port {
 trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
                             struct trib_net_port *out, struct trib_error *err);
 
-/** trib_net_sockaddr - an address as connect and sendto of a family take it. */
-socklen_t trib_net_sockaddr(const uint8_t ip[16], uint16_t port, int family,
-                            struct sockaddr_storage *out);
+/* The addresses of a host as it offers them to peers, in the order of its preference. The
+ * first is that by which it came to the meeting of the ranks, if `met` says so. */
+#define TRIB_NET_OFFERED 32
+struct trib_net_list {
+    uint8_t n;
+    uint8_t met;
+    uint8_t bytes[254]; /* of each address 4 (IPv4) or 16, and which of both */
+};
+
+/* What a transport knows of networks, for all of its peers. */
+struct trib_net_ways {
+    struct trib_net_choice choice;
+    struct trib_net_met met;
+    bool elsewhere;  /* a peer was not reached by the address of its meeting */
+    uint8_t last[16]; /* by which a peer was reached last; zero: none was */
+};
+
+/** trib_net_ways_init - read net=TEXT of `owner`; met may be NULL.
+ *
+ * errors   TRIB_ERR_CONFIG, as of trib_net_choose
+ */
+trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
+                                 const char *text, const struct trib_net_met *met,
+                                 struct trib_error *err);
+
+/** trib_net_offer - the addresses of this host for its peers; log: NULL, or says which are
+ * left out where there are too many. */
+void trib_net_offer(const struct trib_net_ways *ways, const char *owner,
+                    const struct trib_log *log, struct trib_net_list *out);
+
+/** trib_net_list_put - append an address; false: no room. */
+bool trib_net_list_put(struct trib_net_list *list, const uint8_t ip[16]);
+
+/** trib_net_list_get - all addresses, at most max of them; a list that makes no sense ends
+ * where it does not. */
+int trib_net_list_get(const struct trib_net_list *list, uint8_t (*ip_out)[16], int max);
 
 /* Where a process listens. */
 struct trib_net_place {
-    const uint8_t (*ip)[16];
-    int n;
+    const struct trib_net_list *list;
     uint16_t port;
-    bool near; /* in this network name space */
+    bool near;  /* in this network name space */
+    bool apart; /* certainly of another host */
+};
+
+/* By what it was reached, or why it was not. */
+struct trib_net_found {
+    uint8_t ip[16];
+    char at[TRIB_NET_AT_BYTES]; /* -1: "10.0.0.1 (No route to host), fd77::1 and 3 more" */
+    const char *cure; /* -1: goes behind errno's words: "" or "; it is …", a literal */
 };
 
 /**
- * trib_net_dial_any - a TCP connection by the first address that can be dialled, each
- * for up to 2 s.
+ * trib_net_reach - a TCP connection by the first address that answers.
  *
- * A near process is reached through loopback. To another host an address that this one
- * has, too, as that of a container bridge, would lead back here: it is left out.
+ * A near process is reached through loopback. Of another one's addresses come first that by
+ * which it came to the meeting, then those of a subnet that both have, then the rest; what
+ * worked for the last peer comes before those of its kind. Attempts begin 200 ms after one
+ * another and go on side by side. Addresses that this host has, too, as those of a
+ * container bridge, may lead back here: they come when all others have failed.
  *
- * ip_out   the one that was dialled last
  * returns  a non-blocking socket, or -1 and errno
+ * thread   those who share `ways` call in turn
  */
-int trib_net_dial_any(const struct trib_net_place *place, uint8_t ip_out[16]);
+int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *place,
+                   struct trib_net_found *out);
 
 /** trib_net_dial - a TCP connection, non-blocking; -1 and errno. Ends with ETIMEDOUT at the
  * deadline, whatever signals come. */
 int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline);
 
-/** trib_net_ip - the address in a sockaddr of IPv4 or IPv6. */
-void trib_net_ip(const struct sockaddr *from, uint8_t ip_out[16]);
-
-/** trib_net_is_v4 - a mapped IPv4 address? */
-bool trib_net_is_v4(const uint8_t ip[16]);
-
-/** trib_net_text - "10.0.0.1" or "fe80::1"; needs 46 bytes. */
-void trib_net_text(const uint8_t ip[16], char *text, unsigned bytes);
-
-/** trib_net_usable - an address of this host as peers may use it; false: not one, or not
- * of this family. */
-bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16]);
-
-/** trib_net_own - addresses under which peers may find this host, at most max of them;
- * IPv4 first, neither loopback nor link-local. */
-int trib_net_own(uint8_t (*ip_out)[16], int max);
-
 /** trib_net_space - inode of the network name space; 0: not known. */
 uint64_t trib_net_space(void);
-
-extern const uint8_t trib_net_loopback[16];
 
 #endif

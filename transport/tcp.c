@@ -108,19 +108,25 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
                               struct trib_transport **out)
 {
     int64_t port = 0, ports = 1000, watch = 1;
+    char net[TRIB_NET_TEXT_BYTES] = "";
+    struct trib_net_ways ways;
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &port},
         {.name = "ports", .min = 1, .max = 65535, .value = &ports},
         {.name = "watch", .min = 0, .max = 1, .value = &watch},
+        {.name = "net", .text = net, .max = sizeof(net), .list = true},
     };
-    trib_status_t status = trib_params_parse("tcp", opts->params, params, 3, opts->err);
+    trib_status_t status = trib_params_parse("tcp", opts->params, params, 4, opts->err);
 
+    if (status == TRIB_OK)
+        status = trib_net_ways_init(&ways, "tcp", net, opts->met, opts->err);
     if (status != TRIB_OK)
         return status;
     struct tcp *tcp = make(opts);
     if (!tcp)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     tcp->watch = watch != 0;
+    tcp->ways = ways;
     tcp->pulse = opts->pulse;
     tcp->own_pulse = !opts->pulse;
     status = make_descriptors(tcp);

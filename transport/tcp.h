@@ -24,8 +24,7 @@
 #include "transport/watch.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
-#define TCP_VERSION 3
-#define TCP_ADDRESSES 4
+#define TCP_VERSION 4
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
 #define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its place */
 
@@ -72,19 +71,17 @@ struct tcp_hello {
 };
 static_assert(sizeof(struct tcp_hello) == 24, "no padding");
 
-/* IPv4 addresses are mapped into IPv6. */
 struct tcp_address {
     uint32_t magic;
     uint32_t version;
     uint16_t port;
     uint16_t pulse_port; /* UDP */
-    uint32_t n;
+    int32_t pid;
     uint64_t key;
     uint64_t pulse_key;
     uint64_t start, space, boot; /* of trib_process */
     uint64_t net; /* inode of the network name space */
-    int32_t pid;
-    uint8_t ip[TCP_ADDRESSES][16];
+    struct trib_net_list list;
 };
 static_assert(sizeof(struct tcp_address) <= TRIB_ADDRESS_MAX, "address");
 
@@ -163,6 +160,7 @@ struct tcp {
     uint64_t net;
     uint64_t key;
     struct trib_net_port listener;
+    struct trib_net_ways ways;
     struct trib_pulse *pulse;
     bool own_pulse;
     bool watch; /* look for peers of this host in /proc */

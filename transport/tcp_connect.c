@@ -59,7 +59,7 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
         .pid = tcp->me.pid,
     };
 
-    a.n = (uint32_t)trib_net_own(a.ip, TCP_ADDRESSES);
+    trib_net_offer(&tcp->ways, "tcp", tcp->log, &a.list);
     memset(out, 0, sizeof(*out));
     out->len = sizeof(a);
     memcpy(out->bytes, &a, sizeof(a));
@@ -125,19 +125,19 @@ static trib_status_t dial(struct tcp *tcp, const struct tcp_address *a, int *fd_
                               .size = tcp->size,
                               .key = a->key};
     struct trib_net_place place = {
-        .ip = (const uint8_t(*)[16])a->ip,
-        .n = (int)(a->n < TCP_ADDRESSES ? a->n : TCP_ADDRESSES),
+        .list = &a->list,
         .port = a->port,
-        .near = a->boot == tcp->me.boot && a->net == tcp->net && a->net,
+        .near = a->boot && a->boot == tcp->me.boot && a->net == tcp->net && a->net,
+        .apart = a->boot && tcp->me.boot && a->boot != tcp->me.boot,
     };
-    char tried[64];
-    int fd = trib_net_dial_any(&place, ip_out);
+    struct trib_net_found found;
+    int fd = trib_net_reach(&tcp->ways, &place, &found);
 
-    trib_net_text(ip_out, tried, sizeof(tried));
+    memcpy(ip_out, found.ip, sizeof(found.ip));
     if (fd < 0)
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be reached at %s port %u: %m", a->pid, tried,
-                         a->port);
+                         "process %d cannot be reached at %s port %u: %m%s", a->pid,
+                         found.at, a->port, found.cure);
     if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
         close(fd);
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,

@@ -30,11 +30,12 @@
 struct trib_config;
 struct trib_error;
 struct trib_log;
+struct trib_net_met;
 struct trib_pulse;
 
 /* Room for every candidate of "auto", the largest being four RDMA devices of a rank. A
  * blob is in frames, too: it costs a little with each operation. */
-#define TRIB_ADDRESS_MAX 1280
+#define TRIB_ADDRESS_MAX 1792
 #define TRIB_BLOB_MAX 240
 #define TRIB_WHY_MAX 160
 
@@ -80,6 +81,7 @@ struct trib_transport_opts {
     struct trib_error *err;         /* receives sentences; may be NULL */
     struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
                                      * them has its own */
+    const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in open */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */

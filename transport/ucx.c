@@ -28,20 +28,26 @@ enum {
 
 struct settings {
     int64_t port, ports, watch, depth;
+    struct trib_net_ways ways;
 };
 
 static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
 {
+    char net[TRIB_NET_TEXT_BYTES] = "";
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &s->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
         {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
         {.name = "depth", .min = 2, .max = 65536, .value = &s->depth},
+        {.name = "net", .text = net, .max = sizeof(net), .list = true},
     };
 
     *s = (struct settings){.ports = 1000, .watch = 1, .depth = DEPTH};
-    return trib_params_parse("ucx", opts->params, params,
-                             sizeof(params) / sizeof(params[0]), opts->err);
+    trib_status_t status = trib_params_parse(
+        "ucx", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+    return status == TRIB_OK
+               ? trib_net_ways_init(&s->ways, "ucx", net, opts->met, opts->err)
+               : status;
 }
 
 static struct ucx *make(const struct trib_transport_opts *opts, const struct settings *s)
@@ -58,6 +64,7 @@ static struct ucx *make(const struct trib_transport_opts *opts, const struct set
     u->log = opts->log;
     u->err = opts->err;
     u->watch = s->watch != 0;
+    u->ways = s->ways;
     for (u->depth = 2; u->depth < (uint32_t)s->depth;)
         u->depth *= 2;
     u->listener.fd = u->bell = u->stop = u->doze = u->door = -1;

@@ -147,6 +147,7 @@ struct ucx {
     int stop; /* eventfd: ends the manager */
     int door; /* epoll: what the manager waits for */
     struct trib_net_port listener;
+    struct trib_net_ways ways;
     struct trib_accept_pause pause; /* of the listener, the manager's */
     bool resting; /* the listener is not in `door` */
     pthread_t manager;

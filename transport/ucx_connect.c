@@ -39,7 +39,7 @@ trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *ou
         .pid = u->me.pid,
     };
 
-    a.n = (uint32_t)trib_net_own(a.ip, UCX_ADDRESSES);
+    trib_net_offer(&u->ways, "ucx", u->log, &a.list);
     memset(out, 0, sizeof(*out));
     out->len = sizeof(a);
     memcpy(out->bytes, &a, sizeof(a));
@@ -61,7 +61,7 @@ static trib_status_t check_address(struct ucx *u, int peer,
     memset(out, 0, sizeof(*out));
     if (address->len == sizeof(*out))
         memcpy(out, address->bytes, sizeof(*out));
-    if (out->magic != UCX_MAGIC || out->version != UCX_VERSION || out->n > UCX_ADDRESSES)
+    if (out->magic != UCX_MAGIC || out->version != UCX_VERSION)
         return trib_fail(u->err, TRIB_ERR_INVALID, "peer %d: not an address of ucx",
                          peer);
     return TRIB_OK;
@@ -292,27 +292,25 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
 {
     struct ucx *u = ucx_of(t);
     struct ucx_address a;
-    uint8_t ip[16];
-    char tried[64];
+    struct trib_net_found found;
     trib_status_t status = check_address(u, peer, address, &a);
 
     if (status != TRIB_OK || u->peers[peer].state == UCX_PEER_CONNECTED)
         return status;
     struct ucx_peer *p = &u->peers[peer];
     struct trib_net_place place = {
-        .ip = (const uint8_t(*)[16])a.ip,
-        .n = (int)a.n,
+        .list = &a.list,
         .port = a.port,
-        .near = a.boot == u->me.boot && a.net == u->net && a.net,
+        .near = a.boot && a.boot == u->me.boot && a.net == u->net && a.net,
+        .apart = a.boot && u->me.boot && a.boot != u->me.boot,
     };
-    int fd = trib_net_dial_any(&place, ip);
-    trib_net_text(ip, tried, sizeof(tried));
+    int fd = trib_net_reach(&u->ways, &place, &found);
     if (fd < 0)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be reached at %s port %u: %m", a.pid, tried,
-                         a.port);
+                         "process %d cannot be reached at %s port %u: %m%s", a.pid,
+                         found.at, a.port, found.cure);
     p->key = a.key;
-    begin_watch(u, peer, &a, ip);
+    begin_watch(u, peer, &a, found.ip);
     int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
     struct call call = {.peer = peer,
                         .fd = fd,

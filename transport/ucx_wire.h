@@ -8,27 +8,25 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "transport/net.h"
 #include "transport/transport.h"
 
 #define UCX_MAGIC UINT32_C(0x54726255) /* "TrbU", for ever */
-#define UCX_VERSION 1 /* changes with the protocol */
-#define UCX_ADDRESSES 8
+#define UCX_VERSION 2 /* changes with the protocol */
 #define UCX_NAME_MAX 8192 /* of a worker's address, which UCX makes as long as it likes */
 
-/* Address: of the port for words. IPv4 is mapped into IPv6. */
+/* Address: of the port for words. */
 struct ucx_address {
     uint32_t magic;
     uint32_t version;
     uint16_t port;
     uint16_t pulse_port; /* UDP */
-    uint32_t n;
+    int32_t pid;
     uint64_t key; /* random: strangers and other jobs do not know it */
     uint64_t pulse_key;
     uint64_t start, space, boot; /* of trib_process */
     uint64_t net; /* inode of the network name space */
-    int32_t pid;
-    uint32_t unused;
-    uint8_t ip[UCX_ADDRESSES][16];
+    struct trib_net_list list;
 };
 static_assert(sizeof(struct ucx_address) <= TRIB_ADDRESS_MAX, "address");
 

@@ -46,7 +46,7 @@ static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
 static trib_status_t parse(const struct trib_transport_opts *opts,
                            struct verbs_params *s)
 {
-    char connect[16] = "auto";
+    char connect[16] = "auto", net[TRIB_NET_TEXT_BYTES] = "";
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &s->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
@@ -57,6 +57,7 @@ static trib_status_t parse(const struct trib_transport_opts *opts,
         {.name = "device", .text = s->device, .max = sizeof(s->device), .list = true},
         {.name = "rails", .min = 1, .max = RAILS_MAX, .value = &s->rails},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
+        {.name = "net", .text = net, .max = sizeof(net), .list = true},
     };
 
     *s = (struct verbs_params){.ports = 1000,
@@ -69,7 +70,11 @@ static trib_status_t parse(const struct trib_transport_opts *opts,
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
         s->ports = 65536 - s->port;
-    return status == TRIB_OK ? parse_connect(connect, &s->connect, opts->err) : status;
+    if (status == TRIB_OK)
+        status = parse_connect(connect, &s->connect, opts->err);
+    return status == TRIB_OK
+               ? trib_net_ways_init(&s->ways, "verbs", net, opts->met, opts->err)
+               : status;
 }
 
 static uint32_t power_of_two(uint32_t least, uint32_t n)
@@ -137,6 +142,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->inline_bytes = INLINE_BYTES;
     v->reach_ms = (int)s->reach_ms;
     v->watch = s->watch != 0;
+    v->ways = s->ways;
     v->pulse = opts->pulse;
     v->own_pulse = !opts->pulse;
     v->bell = v->stop = v->doze = v->door.at.fd = v->door.epoll = -1;

@@ -188,6 +188,7 @@ struct verbs {
     uint8_t layer; /* enum verbs_layer; 0: not known */
     uint32_t message_max;
     uint64_t net; /* inode of the network name space */
+    struct trib_net_ways ways; /* for calls */
     struct verbs_ip ip[VERBS_ADDRESSES]; /* of the device, then others of the host */
     uint16_t n_ips; /* of the device */
     uint16_t more_ips;
@@ -246,7 +247,7 @@ static inline struct verbs *verbs_of(struct trib_transport *t)
     return (struct verbs *)t;
 }
 
-#define VERBS_IP_TEXT 48
+#define VERBS_IP_TEXT TRIB_IP_TEXT_BYTES
 
 static inline char *verbs_ip_text(const struct verbs_ip *ip, char text[VERBS_IP_TEXT])
 {
@@ -274,6 +275,7 @@ struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
     char device[RAILS_MAX * VERBS_PORT_TEXT]; /* a list, "" for what there is */
     enum verbs_connect connect;
+    struct trib_net_ways ways;
 };
 
 /* verbs.c: a transport of one device, whatever list the parameters have. */

@@ -61,26 +61,20 @@ static uint64_t step(uint64_t until, int ms)
     return trib_deadline_ms(left < ms ? left : ms);
 }
 
-/* The first that can be dialled. On one host through loopback. */
-static int dial(struct verbs *v, const struct verbs_address *a, uint64_t until,
-                struct verbs_ip *ip_out)
+/* The first that answers. On one host through loopback. */
+static int dial(struct verbs *v, const struct verbs_address *a, struct trib_net_found *out)
 {
-    bool same_net = a->boot == v->me.boot && a->net == v->net && a->net;
-    int n = a->n + a->more, fd = -1;
+    struct trib_net_list list = {0};
+    struct trib_net_place place = {
+        .list = &list,
+        .port = a->door,
+        .near = a->boot && a->boot == v->me.boot && a->net == v->net && a->net,
+        .apart = a->boot && v->me.boot && a->boot != v->me.boot,
+    };
 
-    memcpy(ip_out->bytes, trib_net_loopback, sizeof(ip_out->bytes));
-    errno = EADDRNOTAVAIL;
-    if (same_net)
-        fd = trib_net_dial(trib_net_loopback, a->door, trib_deadline_ms(DIAL_MS));
-    bool late = false;
-    for (int i = 0; i < n && i < VERBS_ADDRESSES && fd < 0 && !late; i++) {
-        if (trib_verbs_leads_back(v, a, &a->ip[i]))
-            continue;
-        *ip_out = a->ip[i];
-        fd = trib_net_dial(ip_out->bytes, a->door, trib_deadline_ms(DIAL_MS));
-        late = trib_deadline_passed(until);
-    }
-    return fd;
+    for (int i = 0; i < a->n + a->more && i < VERBS_ADDRESSES; i++)
+        (void)trib_net_list_put(&list, a->ip[i].bytes);
+    return trib_net_reach(&v->ways, &place, out);
 }
 
 /* All `bytes`, or false and errno; 0 for the end of the connection. */
@@ -211,14 +205,15 @@ trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_addr
     struct dialling d = {
         .v = v, .link.called = true, .until = until, .why = why, .bytes = bytes};
     struct verbs_peer *p = &v->peers[peer];
-    char text[VERBS_IP_TEXT];
+    struct trib_net_found found;
 
-    d.link.wire = dial(v, a, until, &p->where);
+    d.link.wire = dial(v, a, &found);
+    memcpy(p->where.bytes, found.ip, sizeof(p->where.bytes));
     if (d.link.wire < 0)
         return fail(&d, TRIB_ERR_PEER_LOST,
-                    "%s port %u (TCP) cannot be reached: %m; is the port open, or the "
-                    "process gone? Others are chosen with verbs:port=N,ports=N",
-                    verbs_ip_text(&p->where, text), a->door);
+                    "%.100s port %u (TCP) cannot be reached: %m%s; is the port open, or "
+                    "the process gone? Others are chosen with verbs:port=N,ports=N",
+                    found.at, a->door, found.cure);
     trib_status_t status = prepare(&d, p, a);
     if (status == TRIB_OK)
         status = exchange(&d);

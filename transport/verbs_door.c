@@ -31,11 +31,15 @@ enum {
     EVENTS = 16,
 };
 
-/* Behind the device's addresses, as far as there is room, those of the host. */
+/* Behind the device's addresses, as far as there is room, those of the host: first that by
+ * which it came to the meeting. */
 static void add_addresses(struct verbs *v)
 {
-    struct verbs_ip all[VERBS_ADDRESSES];
-    int n = v->api.own_addresses((uint8_t(*)[16])all, VERBS_ADDRESSES);
+    struct verbs_ip all[TRIB_NET_OFFERED];
+    struct trib_net_list list;
+
+    trib_net_offer(&v->ways, "verbs", NULL, &list);
+    int n = trib_net_list_get(&list, (uint8_t(*)[16])all, TRIB_NET_OFFERED);
 
     for (int i = 0; i < n && v->n_ips + v->more_ips < VERBS_ADDRESSES; i++) {
         bool there = false;

@@ -11,8 +11,8 @@
 #include "transport/transport.h"
 
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
-#define VERBS_VERSION 2 /* changes with the protocol */
-#define VERBS_ADDRESSES 8
+#define VERBS_VERSION 3 /* changes with the protocol */
+#define VERBS_ADDRESSES 12
 #define VERBS_PIECE_SHIFT_MAX 30 /* a longer write is cut, whatever the device can */
 
 /* IPv4 is mapped into IPv6. */
@@ -37,8 +37,8 @@ struct verbs_address {
     uint8_t unused[6];
     struct verbs_ip ip[VERBS_ADDRESSES];
 };
-/* Four devices of a rank, and 256 bytes for what "auto" has beside them. */
-static_assert(4 * sizeof(struct verbs_address) + 256 <= TRIB_ADDRESS_MAX, "address");
+/* Four devices of a rank, and 700 bytes for what "auto" and "rails" have beside them. */
+static_assert(4 * sizeof(struct verbs_address) + 700 <= TRIB_ADDRESS_MAX, "address");
 
 struct verbs_export {
     uint32_t magic;

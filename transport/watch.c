@@ -18,7 +18,7 @@ void trib_watch_begin(struct trib_watch *w, const struct trib_watch_opts *opts)
     *w = (struct trib_watch){.peer = opts->peer};
     if (trib_process_same(who, me))
         return;
-    if (opts->proc && who->boot == me->boot && who->space == me->space &&
+    if (opts->proc && who->boot && who->boot == me->boot && who->space == me->space &&
         trib_process_watch_open(&w->process, who, NULL) == TRIB_OK) {
         w->by = TRIB_WATCH_KERNEL;
         return;

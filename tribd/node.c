@@ -455,7 +455,7 @@ static void tell_ranks(struct node *n, const char *why)
     struct trib_engine *e = &n->channel->engine;
     char text[400];
 
-    snprintf(text, sizeof(text), "the service on host %.63s: %.300s", e->peers[e->rank].host,
+    snprintf(text, sizeof(text), "the service on host %.64s: %.300s", e->peers[e->rank].host,
              why);
     trib_engine_fail(e, TRIB_ERR_ABORTED, text);
 }

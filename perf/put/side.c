@@ -8,6 +8,8 @@
 
 #include <tributary.h>
 
+#include "base/addresses.h"
+#include "base/host.h"
 #include "base/time.h"
 #include "perf/launch.h"
 
@@ -37,7 +39,7 @@ void put_side_init(struct put_side *side, bool server, const struct trib_config 
     side->log = log;
     side->wire.fd = -1;
     snprintf(side->me.version, sizeof(side->me.version), "%s", trib_version());
-    if (gethostname(side->me.host, sizeof(side->me.host) - 1) != 0)
+    if (!trib_host_name(side->me.host))
         snprintf(side->me.host, sizeof(side->me.host), "unknown");
 }
 
@@ -97,6 +99,10 @@ static trib_status_t open_transport(struct put_side *side, struct put_place *pla
         .err = &side->err,
     };
     void *memory;
+    struct trib_net_met met;
+
+    trib_net_met_by(side->wire.fd, &met);
+    opts.met = &met;
     trib_status_t status = trib_transport_open(side->setup.transport, &opts, &side->t);
 
     if (status != TRIB_OK)

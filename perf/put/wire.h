@@ -16,6 +16,7 @@
 
 #include <tributary/status.h>
 
+#include "base/host.h"
 #include "transport/transport.h"
 
 struct trib_error;
@@ -42,9 +43,9 @@ static_assert(sizeof(struct put_head) == 16, "no padding");
 
 struct put_hello {
     char version[32];
-    char host[64];
+    char host[TRIB_HOST_BYTES];
 };
-static_assert(sizeof(struct put_hello) == 96, "no padding");
+static_assert(sizeof(struct put_hello) == 32 + TRIB_HOST_BYTES, "no padding");
 
 struct put_setup {
     char transport[256];

@@ -81,6 +81,14 @@ static void test_roots(void **state)
     assert_string_equal(root.port, "4711");
     assert_true(trib_tcp_root_parse("[fe80::1%eth0]:65535", &root));
     assert_string_equal(root.host, "fe80::1%eth0");
+    assert_string_equal(root.also, "");
+    assert_true(trib_tcp_root_parse("node7,10.0.0.1,[fd77::1]:4711", &root));
+    assert_string_equal(root.host, "node7");
+    assert_string_equal(root.also, "10.0.0.1,fd77::1");
+    assert_string_equal(root.port, "4711");
+    assert_false(trib_tcp_root_parse("node7,:4711", &root));
+    assert_false(trib_tcp_root_parse(",node7:4711", &root));
+    assert_false(trib_tcp_root_parse("node7,fd77::1:4711", &root));
     assert_false(trib_tcp_root_parse("local:/proc/1/fd/3", &root));
     assert_false(trib_tcp_root_parse("", &root));
     assert_false(trib_tcp_root_parse("[]:1", &root));
@@ -156,17 +164,17 @@ static void test_bad_frames(void **state)
     } cases[] = {
         {"G", 1, TRIB_ERR_PROTOCOL},
         {"Tric", 4, TRIB_ERR_PROTOCOL},
-        {"Trib\3", 5, TRIB_ERR_UNSUPPORTED},
-        {"Trib\2\1\1\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
-        {"Trib\2\1\0\0\0\0\0\0\143\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
-        {"Trib\2\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
-        {"Trib\2\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
-        {"Trib\2\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
-        {"Trib\2\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
-        {"Trib\2\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
-        {"Trib\2\7\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
-        {"Trib\2\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
-        {"Trib\2\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
+        {"Trib\4", 5, TRIB_ERR_UNSUPPORTED},
+        {"Trib\3\1\1\0\0\0\0\0\145\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
+        {"Trib\3\1\0\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
+        {"Trib\3\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
+        {"Trib\3\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
+        {"Trib\3\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
+        {"Trib\3\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
+        {"Trib\3\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
+        {"Trib\3\7\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
+        {"Trib\3\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
+        {"Trib\3\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
     };
     struct trib_tcp_frame frame;
     size_t used;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "boot/launcher.h"
 #include "boot/tcp_net.h"
+#include "boot/who.h"
 
 static const char *const variables[] = {
     "PMIX_NAMESPACE",     "PMIX_RANK",     "PMI_FD",       "PMI_RANK",
@@ -193,6 +194,8 @@ static void offer(void)
 
     memset(&g, 0, sizeof(g));
     NEED(trib_launch_offer(&g.launch, &g.err) == TRIB_OK);
+    NEED(strchr(g.launch.root, '/'));
+    trib_launch_strip(&g.launch);
     NEED(trib_tcp_root_parse(g.launch.root, &root));
     at.sin_port = htons((uint16_t)atoi(root.port));
     NEED(bind(other, (struct sockaddr *)&at, sizeof(at)) != 0);
@@ -201,6 +204,40 @@ static void offer(void)
     NEED(trib_launch_accept(&g.launch, "elsewhere:12", "it", &g.err) == TRIB_OK);
     NEED(!strcmp(g.launch.root, "elsewhere:12"));
     NEED(trib_launch_accept(&g.launch, "no\troot", "it", &g.err) == TRIB_ERR_BOOT);
+}
+
+/* What rank 1 makes of rank 0's text. */
+static void told(const char *text, const char *root)
+{
+    struct given g;
+
+    memset(&g, 0, sizeof(g));
+    g.launch.rank = 1;
+    NEED(trib_launch_accept(&g.launch, text, "it", &g.err) == TRIB_OK);
+    if (strcmp(g.launch.root, root) != 0)
+        fprintf(stderr, "%s gives %s, not %s\n", text, g.launch.root, root);
+    NEED(strcmp(g.launch.root, root) == 0);
+}
+
+/* One host is known by its kernel, not by its name; another one's addresses are tried. */
+static void accepted(void)
+{
+    struct given g;
+    char text[128], root[80];
+    struct trib_who self;
+
+    memset(&g, 0, sizeof(g));
+    NEED(trib_launch_offer(&g.launch, &g.err) == TRIB_OK);
+    snprintf(root, sizeof(root), "127.0.0.1%s", strrchr(g.launch.root, ':'));
+    root[strcspn(root, "/")] = '\0';
+    told(g.launch.root, root);
+    trib_who_self(0, &self);
+    snprintf(text, sizeof(text), "%s:7/12-34", self.host);
+    snprintf(root, sizeof(root), "%s:7", self.host);
+    told(text, root);
+    told("a,203.0.113.9:7/12-34", "a,203.0.113.9:7");
+    told("a,[2001:db8::9]:7/12-34", "a,[2001:db8::9]:7");
+    NEED(trib_launch_accept(&g.launch, "a:7/x", "it", &g.err) == TRIB_ERR_BOOT);
 }
 
 #define CASE(name) \
@@ -217,6 +254,7 @@ CASE(given_wins)
 CASE(nonsense)
 CASE(settings)
 CASE(offer)
+CASE(accepted)
 
 #define TEST(name) cmocka_unit_test_setup(test_##name, clear_environment)
 
@@ -225,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(alone),      TEST(slurm),    TEST(slurm_step), TEST(slurm_without_step),
         TEST(given_wins), TEST(nonsense), TEST(settings),   TEST(offer),
+        TEST(accepted),
     };
 
     tribtest_deadline(180);

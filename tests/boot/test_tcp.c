@@ -357,9 +357,9 @@ static void free_flag(struct start *s)
 static void test_strangers(void **state)
 {
     static const char http[] = "GET / HTTP/1.1\r\n\r\n";
-    static const char half[] = "Trib\2\1\0\0\0";
-    static const char huge[] = "Trib\2\4\0\0\0\0\0\0\377\377\377\377";
-    static const char tick[] = "Trib\2\6\0\0\0\0\0\0\0\0\0\0";
+    static const char half[] = "Trib\3\1\0\0\0";
+    static const char huge[] = "Trib\3\4\0\0\0\0\0\0\377\377\377\377";
+    static const char tick[] = "Trib\3\6\0\0\0\0\0\0\0\0\0\0";
     struct start s = new_start(2);
     pid_t pid;
 

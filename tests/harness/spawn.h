@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #define SPAWN_RANKS_MAX 64
-#define SPAWN_BLOB_MAX 2048
+#define SPAWN_BLOB_MAX 2560
 
 struct spawn_area;
 

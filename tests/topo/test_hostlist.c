@@ -72,13 +72,13 @@ static void test_wrong(void **state)
     check_wrong("\x80", "in no name");
     check_wrong("[1][1][1][1][1][1][1][1][1]", "8 brackets");
     memset(name, 'n', sizeof(name));
-    name[63] = '\0';
-    check(name, name);
-    name[63] = 'n';
     name[64] = '\0';
-    check_wrong(name, "63 characters");
-    memcpy(name + 61, "[1000]", 7);
-    check_wrong(name, "63 characters");
+    check(name, name);
+    name[64] = 'n';
+    name[65] = '\0';
+    check_wrong(name, "64 characters");
+    memcpy(name + 62, "[1000]", 7);
+    check_wrong(name, "64 characters");
 }
 
 static void test_max(void **state)
@@ -101,7 +101,7 @@ static void test_names(void **state)
     assert_false(trib_hostname_ok("a b"));
     assert_false(trib_hostname_ok("a,b"));
     assert_false(trib_hostname_ok(
-        "0123456789012345678901234567890123456789012345678901234567890123"));
+        "01234567890123456789012345678901234567890123456789012345678901234"));
 }
 
 int main(void)

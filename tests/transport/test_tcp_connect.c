@@ -20,15 +20,25 @@ struct deaf {
     uint16_t port;
 };
 
-static void deaf_open(struct deaf *d)
+/* host: 1 for 127.0.0.1 and so on; port 0: any. */
+static int listen_at(unsigned host, uint16_t port, int backlog)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                             .sin_port = htons(port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK + host - 1)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(fd, backlog), 0);
+    return fd;
+}
+
+static void deaf_open(struct deaf *d, unsigned host)
+{
+    struct sockaddr_in at;
     socklen_t len = sizeof(at);
 
-    d->listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(d->listener, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(d->listener, 0), 0);
+    d->listener = listen_at(host, 0, 0);
     assert_int_equal(getsockname(d->listener, (struct sockaddr *)&at, &len), 0);
     d->port = ntohs(at.sin_port);
     for (int i = 0; i < CALLERS; i++) {
@@ -85,10 +95,10 @@ static void test_signals_while_connecting(void **state)
     (void)state;
     assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
     assert_status(pair.t[0]->ops->address(pair.t[0], &address), TRIB_OK);
-    deaf_open(&deaf);
+    deaf_open(&deaf, 1);
     memcpy(&a, address.bytes, sizeof(a));
     a.port = deaf.port;
-    a.n = 0; /* loopback alone */
+    memset(&a.list, 0, sizeof(a.list)); /* loopback alone */
     memcpy(address.bytes, &a, sizeof(a));
     nuisance_begin(&nuisance);
     uint64_t began = trib_now_ns();
@@ -103,33 +113,149 @@ static void test_signals_while_connecting(void **state)
     pair.t[0]->ops->close(pair.t[0]);
 }
 
-/* The first address that answers; of those that this host has, too, none. */
+static struct trib_net_list offered(const unsigned *hosts, int n)
+{
+    struct trib_net_list list = {0};
+    uint8_t ip[16];
+
+    for (int i = 0; i < n; i++) {
+        memcpy(ip, trib_net_loopback, sizeof(ip));
+        ip[15] = (uint8_t)hosts[i];
+        assert_true(trib_net_list_put(&list, ip));
+    }
+    return list;
+}
+
+/* Reached at 127.0.0.HOST, after so many ms. */
+static uint64_t reach(struct trib_net_ways *ways, const struct trib_net_place *place,
+                      unsigned host)
+{
+    struct trib_net_found found;
+    uint64_t began = trib_now_ns();
+    int fd = trib_net_reach(ways, place, &found);
+
+    if (fd < 0)
+        fail_msg("%s: %m", found.at);
+    assert_int_equal(found.ip[15], host);
+    close(fd);
+    return (trib_now_ns() - began) / 1000000;
+}
+
+/* One that answers nobody costs a step, and once for all peers. */
 static void test_several_addresses(void **state)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
-    socklen_t len = sizeof(at);
-    uint8_t ip[2][16], reached[16];
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    const struct trib_net_list list = offered((unsigned[]){2, 3}, 2);
+    struct trib_net_ways ways = {0};
+    struct deaf deaf;
 
     (void)state;
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(listener, 4), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    for (int i = 0; i < 2; i++) {
-        memcpy(ip[i], trib_net_loopback, 16);
-        ip[i][15] += (uint8_t)i;
-    }
-    struct trib_net_place place = {
-        .ip = (const uint8_t(*)[16])ip, .n = 2, .port = ntohs(at.sin_port)};
-    int fd = trib_net_dial_any(&place, reached);
-    assert_true(fd >= 0);
-    assert_memory_equal(reached, ip[1], 16);
-    close(fd);
+    deaf_open(&deaf, 2);
+    int listener = listen_at(3, deaf.port, 4);
+    struct trib_net_place place = {.list = &list, .port = deaf.port};
+    assert_in_range(reach(&ways, &place, 3), 150, 1500);
+    assert_in_range(reach(&ways, &place, 3), 0, 150);
     close(listener);
-    place.n = trib_net_own(ip, 1); /* 0 where there is loopback alone */
-    assert_int_equal(trib_net_dial_any(&place, reached), -1);
+    deaf_close(&deaf);
+}
+
+/* The address by which the ranks met comes before all that are in front of it. */
+static void test_the_meeting_first(void **state)
+{
+    const struct trib_net_list list = offered((unsigned[]){2, 3, 4}, 3);
+    struct trib_net_ways ways = {0};
+    struct deaf deaf;
+
+    (void)state;
+    deaf_open(&deaf, 2);
+    int three = listen_at(3, deaf.port, 4), four = listen_at(4, deaf.port, 4);
+    struct trib_net_place place = {.list = &list, .port = deaf.port};
+    memcpy(ways.met.root, trib_net_loopback, 16);
+    ways.met.root[15] = 4;
+    assert_in_range(reach(&ways, &place, 4), 0, 150);
+    close(three);
+    close(four);
+    deaf_close(&deaf);
+}
+
+/* Two processes of one host that do not know it; hosts that know that they are two. */
+static void test_own_addresses_last(void **state)
+{
+    struct trib_net_list list = {0};
+    struct trib_net_ways ways = {0};
+    struct trib_net_found found;
+    struct trib_net_port port;
+    uint8_t own[1][16];
+
+    (void)state;
+    if (trib_net_own(own, 1) == 1)
+        assert_true(trib_net_list_put(&list, own[0]));
+    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
+    assert_int_equal(listen(port.fd, 4), 0);
+    struct trib_net_place place = {.list = &list, .port = port.port};
+    int fd = trib_net_reach(&ways, &place, &found);
+    assert_true(fd >= 0);
+    close(fd);
+    place.apart = true;
+    assert_int_equal(trib_net_reach(&ways, &place, &found), -1);
     assert_int_equal(errno, EADDRNOTAVAIL);
+    assert_non_null(strstr(found.cure, "offers none"));
+    close(port.fd);
+}
+
+/* Lists pass all addresses on, and what makes no sense ends them. */
+static void test_lists(void **state)
+{
+    struct trib_net_list list = {0};
+    uint8_t ip[TRIB_NET_OFFERED][16], six[16] = {0xfd, 0x77, [15] = 1};
+    int n = 0;
+
+    (void)state;
+    memcpy(ip[0], trib_net_loopback, 16);
+    while (trib_net_list_put(&list, n == 1 ? six : ip[0]))
+        n++;
+    assert_int_equal(n, TRIB_NET_OFFERED);
+    assert_int_equal(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), n);
+    assert_memory_equal(ip[1], six, 16);
+    assert_memory_equal(ip[31], trib_net_loopback, 16);
+    list.bytes[5] = 5;
+    assert_int_equal(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), 1);
+    memset(&list, 16, sizeof(list));
+    list.n = 255;
+    assert_in_range(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), 14, 15);
+}
+
+static void refused(const char *net, const char *words)
+{
+    struct trib_net_ways ways;
+    struct trib_error err = {0};
+
+    assert_status(trib_net_ways_init(&ways, "tcp", net, NULL, &err), TRIB_ERR_CONFIG);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" says \"%s\", not \"%s\"", net, err.text, words);
+}
+
+static void test_choice_of_networks(void **state)
+{
+    struct trib_net_ways ways;
+    struct trib_net_list list;
+    uint8_t ip[TRIB_NET_OFFERED][16];
+
+    (void)state;
+    refused("10.0.0.0/33", "neither a network");
+    refused("10.0.0", "neither a network");
+    refused("fd77::/129", "neither a network");
+    refused("eth0,,lo", "neither a network");
+    refused("a_name_that_is_too_long", "neither a network");
+    refused("lo,lo,lo,lo,lo,lo,lo,lo,lo", "more than 8");
+    refused("203.0.113.0/24,nolink7", "lo 127.0.0.1/8");
+    assert_status(trib_net_ways_init(&ways, "tcp", "203.0.113.0/24,lo", NULL, NULL),
+                  TRIB_OK);
+    trib_net_offer(&ways, "tcp", NULL, &list);
+    assert_true(trib_net_list_get(&list, ip, TRIB_NET_OFFERED) >= 1);
+    assert_memory_equal(ip[0], trib_net_loopback, 16);
+    assert_status(trib_net_ways_init(&ways, "tcp", "127.0.0.0/8", NULL, NULL), TRIB_OK);
+    trib_net_offer(&ways, "tcp", NULL, &list);
+    assert_int_equal(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), 1);
 }
 
 static int refusal; /* errno of epoll_pwait2, 0: as it is */
@@ -176,6 +302,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_while_connecting),
         cmocka_unit_test(test_several_addresses),
+        cmocka_unit_test(test_the_meeting_first),
+        cmocka_unit_test(test_own_addresses_last),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_choice_of_networks),
         cmocka_unit_test(test_sleeps_without_pwait2),
     };
 

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/dial.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/time.h"
+
+#define MS UINT64_C(1000000)
+
+/* Attempt i is that of address i. */
+struct dialling {
+    const struct trib_dial *dial;
+    struct pollfd polls[TRIB_DIAL_MAX]; /* fd -1: it has ended, or not begun */
+    uint64_t until[TRIB_DIAL_MAX];
+    int begun;
+    int open; /* attempts under way */
+    uint64_t next_at; /* when the next one begins */
+    int error; /* of the last that ended */
+};
+
+/*
+ * While nobody listens at a port from which the kernel also gives outgoing ports, an
+ * attempt may meet itself.
+ */
+static bool met_itself(int fd)
+{
+    struct sockaddr_storage here;
+    struct sockaddr_storage there;
+    socklen_t here_bytes = sizeof(here);
+    socklen_t there_bytes = sizeof(there);
+
+    memset(&here, 0, sizeof(here));
+    memset(&there, 0, sizeof(there));
+    return getsockname(fd, (struct sockaddr *)&here, &here_bytes) == 0 &&
+           getpeername(fd, (struct sockaddr *)&there, &there_bytes) == 0 &&
+           here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0;
+}
+
+static void end(struct dialling *d, int i, int error)
+{
+    if (d->polls[i].fd >= 0) {
+        close(d->polls[i].fd);
+        d->open--;
+    }
+    d->polls[i].fd = -1;
+    d->dial->to[i].error = d->error = error;
+    d->next_at = 0; /* another may begin at once */
+}
+
+/* The attempt has ended, or the connection is there: true. */
+static bool is_connected(struct dialling *d, int i)
+{
+    int error = 0;
+    socklen_t bytes = sizeof(error);
+
+    if (getsockopt(d->polls[i].fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0)
+        error = errno;
+    if (!error && met_itself(d->polls[i].fd))
+        error = ECONNREFUSED;
+    if (error)
+        end(d, i, error);
+    return !error;
+}
+
+/* true: the connection is there already. */
+static bool begin(struct dialling *d, uint64_t now)
+{
+    int i = d->begun++, ms = d->dial->attempt_ms;
+    const struct trib_dial_to *to = &d->dial->to[i];
+    int fd = trib_fd_keep(
+        socket(to->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+
+    d->polls[i] = (struct pollfd){.fd = fd, .events = POLLOUT};
+    d->until[i] = now + (uint64_t)(ms ? ms : TRIB_DIAL_ATTEMPT_MS) * MS;
+    d->next_at = now + TRIB_DIAL_STEP_MS * MS;
+    if (fd < 0) {
+        end(d, i, errno);
+        return false;
+    }
+    d->open++;
+    if (d->dial->reuse)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    if (d->dial->segment)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &d->dial->segment, sizeof(int));
+    if (connect(fd, (const struct sockaddr *)&to->at, to->len) == 0)
+        return is_connected(d, i);
+    /* A connection that a signal interrupts is made all the same. */
+    if (errno != EINPROGRESS && errno != EINTR)
+        end(d, i, errno);
+    return false;
+}
+
+/* How long to sleep: until an attempt is over, or the next begins. */
+static int pause_ms(const struct dialling *d, uint64_t now)
+{
+    uint64_t first = d->begun < d->dial->n ? d->next_at : UINT64_MAX;
+
+    for (int i = 0; i < d->begun; i++) {
+        if (d->polls[i].fd >= 0 && d->until[i] < first)
+            first = d->until[i];
+    }
+    if (d->dial->deadline && d->dial->deadline < first)
+        first = d->dial->deadline;
+    return first <= now ? 0 : (int)((first - now + MS - 1) / MS);
+}
+
+/* The attempt that has succeeded, or -1. */
+static int look(struct dialling *d, uint64_t now)
+{
+    for (int i = 0; i < d->begun; i++) {
+        if (d->polls[i].fd < 0)
+            continue;
+        if (d->polls[i].revents && is_connected(d, i))
+            return i;
+        if (d->polls[i].fd >= 0 && now >= d->until[i])
+            end(d, i, ETIMEDOUT);
+    }
+    return -1;
+}
+
+static int await(struct dialling *d)
+{
+    for (;;) {
+        uint64_t now = trib_now_ns();
+        bool over = d->dial->deadline && now >= d->dial->deadline;
+        while (!over && d->begun < d->dial->n && (!d->open || now >= d->next_at)) {
+            if (begin(d, now))
+                return d->begun - 1;
+        }
+        if (over)
+            d->error = ETIMEDOUT;
+        if (over || !d->open)
+            return -1;
+        if (poll(d->polls, (nfds_t)d->begun, pause_ms(d, now)) < 0) {
+            if (errno != EINTR) {
+                d->error = errno;
+                return -1;
+            }
+            continue;
+        }
+        int found = look(d, trib_now_ns());
+        if (found >= 0)
+            return found;
+    }
+}
+
+int trib_dial(const struct trib_dial *dial, int *which_out)
+{
+    struct dialling d = {.dial = dial, .error = EADDRNOTAVAIL};
+    int fd = -1;
+
+    assert(dial->n <= TRIB_DIAL_MAX);
+    for (int i = 0; i < dial->n; i++)
+        dial->to[i].error = 0;
+    *which_out = await(&d);
+    if (*which_out >= 0)
+        fd = d.polls[*which_out].fd;
+    for (int i = 0; i < d.begun; i++) {
+        if (d.polls[i].fd >= 0 && i != *which_out) {
+            close(d.polls[i].fd);
+            dial->to[i].error = fd < 0 ? d.error : 0;
+        }
+    }
+    errno = d.error;
+    return fd;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What rank 0 has a launcher pass on, and what the others make of it:
+ *
+ *     node7,10.0.0.1,[fd77::1]:4711/BOOT-NET
+ *
+ * The name comes first, for people. Hosts need not be able to look it up, and many hosts may
+ * have the same: so the addresses follow, and the numbers of the running kernel and of its
+ * network name space, in hexadecimal digits, which say whether two ranks are of one host.
+ */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/addresses.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "boot/launcher.h"
+#include "boot/tcp_net.h"
+#include "boot/who.h"
+
+#define OFFER_BYTES 512 /* launchers pass on 1024, and some less */
+#define LINK_LOCALS 4 /* that are offered, where there is no other address: of each link one */
+#define LOOPBACK "127.0.0.1"
+
+/* Where a rank runs; 0: not known. */
+struct host {
+    uint64_t boot, net;
+};
+
+static void find_host(struct host *out)
+{
+    struct trib_process self;
+    struct stat net;
+
+    trib_process_self(&self);
+    out->boot = self.boot;
+    out->net = stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
+}
+
+/* Appends an address to a list of hosts; false: no room, and nothing has changed. */
+static bool append(char *list, size_t bytes, const uint8_t ip[16])
+{
+    char text[TRIB_IP_TEXT_BYTES];
+    size_t before = strlen(list);
+    bool four = trib_net_is_v4(ip);
+
+    trib_net_text(ip, text, sizeof(text));
+    if (trib_text_append(list, bytes, four ? ",%s" : ",[%s]", text))
+        return true;
+    list[before] = '\0';
+    return false;
+}
+
+static void append_own(char *list, size_t bytes)
+{
+    struct trib_own_ip own[TRIB_OWN_IPS_MAX];
+    int n = trib_own_ips(own, TRIB_OWN_IPS_MAX), others = 0, locals = 0;
+
+    for (int i = 0; i < n && !trib_net_is_loopback(own[i].ip); i++) {
+        bool local = trib_net_is_link_local(own[i].ip);
+        others += !local;
+        if (local && (others || locals++ >= LINK_LOCALS))
+            continue;
+        trib_net_set_link(own[i].ip, 0);
+        if (!append(list, bytes, own[i].ip))
+            return;
+    }
+}
+
+trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
+                                  struct trib_error *err)
+{
+    struct trib_tcp_root parsed;
+    char hosts[OFFER_BYTES], name[TRIB_LAUNCH_ROOT_BYTES];
+    struct trib_who self;
+    struct host here;
+
+    trib_who_self(0, &self);
+    find_host(&here);
+    snprintf(name, sizeof(name), "%s:1", self.host);
+    snprintf(hosts, sizeof(hosts), "%s",
+             trib_tcp_root_parse(name, &parsed) ? self.host : LOOPBACK);
+    append_own(hosts, sizeof(hosts));
+    snprintf(launch->root, sizeof(launch->root), "%s:%d/%" PRIx64 "-%" PRIx64, hosts, port,
+             here.boot, here.net);
+    if (strcmp(hosts, LOOPBACK) == 0)
+        return trib_fail(
+            err, TRIB_ERR_BOOT,
+            "this host is called \"%s\", which other hosts cannot look up, and has no "
+            "address but " LOOPBACK ": give it an address or a name, or set "
+            "TRIB_ROOT=host:port for all ranks",
+            self.host);
+    return TRIB_OK;
+}
+
+void trib_launch_strip(struct trib_launch *launch)
+{
+    launch->root[strcspn(launch->root, "/")] = '\0';
+}
+
+/* The addresses of rank 0 as this host would try them. */
+struct ways {
+    struct trib_own_ip own[TRIB_OWN_IPS_MAX];
+    int n_own;
+};
+
+enum { SUBNET, OTHER, OWN, KINDS };
+
+static int kind_of(const struct ways *w, const uint8_t ip[16])
+{
+    int kind = OTHER;
+
+    for (int i = 0; i < w->n_own; i++) {
+        if (memcmp(w->own[i].ip, ip, 16) == 0)
+            return OWN;
+        if (!trib_net_is_loopback(ip) &&
+            trib_net_common_bits(w->own[i].ip, ip) >= w->own[i].prefix)
+            kind = SUBNET;
+    }
+    return kind;
+}
+
+/* A link-local address may be behind each link of this host. */
+static void append_links(const struct ways *w, char *list, size_t bytes, uint8_t ip[16])
+{
+    for (int i = 0; i < w->n_own; i++) {
+        if (!trib_net_is_link_local(w->own[i].ip))
+            continue;
+        trib_net_set_link(ip, w->own[i].link);
+        if (kind_of(w, ip) != OWN)
+            (void)append(list, bytes, ip);
+    }
+}
+
+/* `also` is a list "10.0.0.1,fd77::1"; those of one kind are appended. */
+static void append_kind(const struct ways *w, const char *also, int kind, char *list,
+                        size_t bytes)
+{
+    char item[INET6_ADDRSTRLEN];
+    uint8_t ip[16];
+
+    for (; *also; also += *also == ',') {
+        size_t len = strcspn(also, ",");
+        snprintf(item, sizeof(item), "%.*s", (int)len, also);
+        also += len;
+        bool four = !strchr(item, ':');
+        memcpy(ip, trib_net_loopback, sizeof(ip));
+        if (inet_pton(four ? AF_INET : AF_INET6, item, four ? ip + 12 : ip) != 1)
+            continue;
+        if (trib_net_is_link_local(ip)) {
+            if (kind == OTHER)
+                append_links(w, list, bytes, ip);
+        } else if (kind_of(w, ip) == kind) {
+            (void)append(list, bytes, ip);
+        }
+    }
+}
+
+static void order(struct trib_launch *launch, const struct trib_tcp_root *root, bool apart)
+{
+    struct ways *w = calloc(1, sizeof(*w));
+    char hosts[TRIB_LAUNCH_ROOT_BYTES - sizeof(root->port) - 1];
+    bool v6 = strchr(root->host, ':') != NULL;
+
+    if (!w)
+        return; /* in the order in which rank 0 has them */
+    w->n_own = trib_own_ips(w->own, TRIB_OWN_IPS_MAX);
+    snprintf(hosts, sizeof(hosts), v6 ? "[%s]" : "%s", root->host);
+    for (int kind = 0; kind < (apart ? OWN : KINDS); kind++)
+        append_kind(w, root->also, kind, hosts, sizeof(hosts));
+    snprintf(launch->root, sizeof(launch->root), "%s:%s", hosts, root->port);
+    free(w);
+}
+
+trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
+                                 const char *from, struct trib_error *err)
+{
+    struct trib_tcp_root root;
+    struct trib_who self;
+    struct host here, there = {0};
+    const char *slash = strchr(text, '/');
+
+    snprintf(launch->root, sizeof(launch->root), "%s", text);
+    trib_launch_strip(launch);
+    if (!trib_tcp_root_parse(launch->root, &root) ||
+        (slash && sscanf(slash, "/%" SCNx64 "-%" SCNx64, &there.boot, &there.net) != 2))
+        return trib_fail(
+            err, TRIB_ERR_BOOT,
+            "rank %d was told by %s to meet the others at \"%.80s\", which "
+            "is not host:port: set TRIB_ROOT=host:port for all ranks",
+            launch->rank, from, text);
+    trib_who_self(launch->rank, &self);
+    find_host(&here);
+    bool known = here.boot && there.boot, apart = known && here.boot != there.boot;
+    bool same_net = !here.net || !there.net || here.net == there.net;
+    /* Without numbers and addresses the name has to say it. */
+    if (known ? !apart && same_net
+              : !root.also[0] && strcmp(root.host, self.host) == 0)
+        snprintf(launch->root, sizeof(launch->root), LOOPBACK ":%s", root.port);
+    else if (root.also[0])
+        order(launch, &root, apart);
+    return TRIB_OK;
+}
