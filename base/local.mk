@@ -17,6 +17,7 @@ libbase_la_SOURCES = \
 	base/process.c base/process.h \
 	base/ring.h \
 	base/rng.h \
+	base/sized.c base/sized.h \
 	base/status.c \
 	base/text.c base/text.h \
 	base/time.h \

@@ -132,6 +132,15 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
  * with the lock held, and trib_error_clear(&comm->cause) before the operation. */
 const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st);
 
+/**
+ * trib_opts_take - options as this library has them, from those of a caller.
+ *
+ * theirs   NULL: all defaults; smaller ones are of a program built with an older header
+ * errors   TRIB_ERR_INVALID with a sentence in err
+ */
+trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
+                             struct trib_error *err);
+
 /** trib_say_error - the sentence where there is no communicator: trib_last_error(NULL). */
 void trib_say_error(const char *text);
 

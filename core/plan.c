@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/time.h"
 #include "core/service.h"
 #include "pipeline/move.h"
@@ -13,6 +14,11 @@
 trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                                const trib_desc_t *desc, trib_plan_t **plan_out)
 {
+    static const struct trib_sized kind = {"trib_desc_t", "TRIB_DESC_INIT", sizeof(*desc),
+                                           TRIB_SIZED_UP_TO(trib_desc_t, quorum)};
+    trib_desc_t ours = TRIB_DESC_INIT;
+    struct trib_error err = {0};
+
     if (plan_out)
         *plan_out = NULL;
     if (!comm)
@@ -22,7 +28,9 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                               "trib_plan_create needs a description and a place for "
                               "the plan, %s is NULL",
                               desc ? "plan_out" : "desc");
-    trib_status_t st = trib_plan_make(comm, coll, desc, false, plan_out);
+    if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+    trib_status_t st = trib_plan_make(comm, coll, &ours, false, plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;
     return st;

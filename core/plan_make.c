@@ -59,11 +59,6 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
     if ((unsigned)coll >= TRIB_COLL_COUNT)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "collective %d does not exist",
                               (int)coll);
-    if (d->size != sizeof(*d))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "trib_desc_t.size is %zu, it must be %zu: begin with "
-                              "TRIB_DESC_INIT",
-                              d->size, sizeof(*d));
     if (!bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "dtype %d does not exist",
                               (int)d->dtype);

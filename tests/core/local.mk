@@ -13,6 +13,7 @@ core_tests = \
 	tests/core/test_matrix \
 	tests/core/test_memory \
 	tests/core/test_near \
+	tests/core/test_old_structs \
 	tests/core/test_mismatch \
 	tests/core/test_placed \
 	tests/core/test_plan_state \
@@ -55,6 +56,7 @@ tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/test_matr
 tests_core_test_matrix_LDADD = $(core_tests_link)
 tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_near_LDADD = $(core_tests_link)
+tests_core_test_old_structs_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_placed_LDADD = $(core_tests_link)
 tests_core_test_plan_LDADD = $(core_tests_link)

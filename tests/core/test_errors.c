@@ -302,6 +302,7 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     refused(self, trib_plan_ready(plan, 0, 1), TRIB_ERR_INVALID, WORDS("feed"));
     refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
             WORDS("1 plan", "trib_plan_free"));
+    ranks_assert(self, strstr(trib_last_error(NULL), "1 plan is not freed"));
     ranks_assert(self, trib_plan_explain(plan, NULL, 10) == TRIB_ERR_INVALID);
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     ranks_assert(self, strstr(text, "allreduce of 16 f32") && strstr(text, "algorithm"));
