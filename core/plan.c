@@ -87,6 +87,14 @@ static const void *normal_send(const struct trib_plan *plan, const void *send,
     return send;
 }
 
+static void number(struct trib_plan *plan)
+{
+    const uint64_t start = ++plan->comm->starts;
+
+    if (plan->codec && !plan->identity.inner)
+        trib_plan_number(plan, plan->comm, start);
+}
+
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_comm *comm = plan->comm;
@@ -105,6 +113,7 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
         st = trib_served_start(plan, send, recv);
         return st == TRIB_OK ? trib_served_wait(plan) : st;
     }
+    number(plan);
     trib_comm_lock(comm);
     trib_plan_launch(plan, send, recv);
     st = trib_engine_wait(e, &plan->run);
@@ -113,6 +122,20 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
 }
 
 trib_status_t trib_plan_start(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const struct trib_run_desc *r = &plan->run.desc;
+    if (!plan->send && !plan->recv && r->count && r->op.coll != TRIB_BARRIER)
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_INVALID,
+            "%s of %zu elements: the description of the plan has no buffers: "
+            "start it with trib_plan_start_with, which takes them",
+            trib_coll_name(r->op.coll), r->count);
+    return trib_plan_start_with(plan, plan->send, plan->recv);
+}
+
+trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *recv)
 {
     if (!plan)
         return TRIB_ERR_INVALID;
@@ -126,16 +149,17 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
-    const void *send = normal_send(plan, plan->send, plan->recv);
-    st = check_buffers(plan, send, plan->recv);
+    send = normal_send(plan, send, recv);
+    st = check_buffers(plan, send, recv);
     if (st != TRIB_OK)
         return st;
     if (plan->served)
-        return trib_served_start(plan, send, plan->recv);
+        return trib_served_start(plan, send, recv);
     trib_comm_lock(comm);
     st = trib_driver_start(comm);
     if (st == TRIB_OK) {
-        trib_plan_launch(plan, send, plan->recv);
+        number(plan);
+        trib_plan_launch(plan, send, recv);
         trib_engine_awake(&comm->engine);
         (void)trib_engine_progress(&comm->engine);
     }
@@ -267,6 +291,10 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     return TRIB_OK;
 }
 
+/* Behind codec none, where the configuration has one. */
+#define EXEMPT \
+    ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or more elements"
+
 trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t bytes)
 {
     if (!plan || !text || !bytes)
@@ -274,25 +302,28 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     if (plan->served)
         return trib_plan_explain(trib_served_plan(plan->served), text, bytes);
     const struct trib_run_desc *r = &plan->run.desc;
+    const char *name = plan->identity.name;
     size_t size = r->element;
 
     snprintf(text, bytes,
              "%s of %zu %s\n"
-             "algorithm  %s\n"
-             "codec      %s\n"
+             "%s%s%salgorithm  %s\n"
+             "codec      %s%s\n"
              "feedback   %s\n"
              "chunks     %" PRIu32 " rounds of %" PRIu32 ", up to %zu bytes each\n"
              "threads    %d encode ahead\n"
              "memory     %s\n"
              "%s%s%s",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
-             plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
-             plan->codec ? r->feedback.text : "none",
+             name[0] ? "name       " : "", name, name[0] ? "\n" : "", plan->why,
+             plan->codec ? trib_codec_info(plan->codec)->text : "none",
+             plan->is_exempt ? EXEMPT : "", plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), r->n_chunks, r->piece * size,
              plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
-             !r->zero_copy  ? "through slots"
+             !r->zero_copy ? "through slots"
              : plan->codec ? "sums are read where a service makes them"
                            : "peers read and write trib_alloc memory in place",
-             plan->quorum[0] ? "quorum     " : "", plan->quorum, plan->quorum[0] ? "\n" : "");
+             plan->quorum[0] ? "quorum     " : "", plan->quorum,
+             plan->quorum[0] ? "\n" : "");
     return TRIB_OK;
 }

@@ -6,6 +6,9 @@ core_tests = \
 	tests/core/test_errors \
 	tests/core/test_feedback \
 	tests/core/test_halves \
+	tests/core/test_identity \
+	tests/core/test_start_with \
+	tests/core/test_configured \
 	tests/core/test_linear \
 	tests/core/test_lgc_plans \
 	tests/core/test_models \
@@ -47,6 +50,10 @@ tests_core_test_feedback_SOURCES = tests/core/fed.h tests/core/test_feedback.c
 tests_core_test_feedback_LDADD = $(core_tests_link)
 tests_core_test_plan_state_SOURCES = tests/core/fed.h tests/core/test_plan_state.c
 tests_core_test_plan_state_LDADD = $(core_tests_link)
+tests_core_test_identity_SOURCES = tests/core/nodes.h tests/core/test_identity.c
+tests_core_test_identity_LDADD = $(core_tests_link)
+tests_core_test_start_with_LDADD = $(core_tests_link)
+tests_core_test_configured_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lgc_plans_LDADD = $(core_tests_link)

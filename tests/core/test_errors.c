@@ -176,8 +176,11 @@ static void refuse_descs(struct ranks_self *self, float *x)
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW, WORDS("elements", "4 bytes"));
     d.count = SIZE_MAX / 8;
     refuse_plan(self, TRIB_ALLGATHER, &d, TRIB_ERR_OVERFLOW, WORDS("for each rank"));
-    d.count = (size_t)1 << 55;
+    d.count = (size_t)1 << 47;
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW, WORDS("TRIB_CHUNK"));
+    d.count = (size_t)1 << 48;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW,
+                WORDS("do not fit into memory"));
 }
 
 static void refuse_chunks(struct ranks_self *self, float *x)
@@ -373,9 +376,11 @@ static void test_small_chunks(void **state)
 
 static int codec_of_configuration(struct ranks_self *self)
 {
-    float x[4] = {0};
+    static float x[TRIB_CODEC_ELEMENTS_MIN];
 
-    refused(self, trib_allreduce(self->comm, NULL, x, 4, TRIB_F32, TRIB_SUM),
+    refused(self,
+            trib_allreduce(self->comm, NULL, x, TRIB_CODEC_ELEMENTS_MIN, TRIB_F32,
+                           TRIB_SUM),
             TRIB_ERR_CODEC, WORDS("nope"));
     ranks_ok(self, trib_barrier(self->comm));
     return 0;
