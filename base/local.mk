@@ -27,6 +27,7 @@ libbase_la_SOURCES = \
 	base/quiet.c base/quiet.h \
 	base/ring.h \
 	base/rng.h \
+	base/sized.c base/sized.h \
 	base/status.c \
 	base/text.c base/text.h \
 	base/time.h \

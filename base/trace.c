@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *text;
@@ -33,8 +34,28 @@ trib_status_t trib_trace_create(struct trib_trace *trace, size_t n, int rank)
 
 void trib_trace_destroy(struct trib_trace *trace)
 {
+    for (uint32_t i = 0; i < trace->n_names; i++)
+        free(trace->names[i]);
+    free(trace->names);
     free(trace->events);
     *trace = (struct trib_trace){0};
+}
+
+uint32_t trib_trace_name(struct trib_trace *trace, const char *name)
+{
+    for (uint32_t i = 0; i < trace->n_names; i++)
+        if (strcmp(trace->names[i], name) == 0)
+            return i + 1;
+    char *copy = trace->events ? strdup(name) : NULL;
+    char **names =
+        copy ? realloc(trace->names, (trace->n_names + 1) * sizeof(char *)) : NULL;
+    if (!names) {
+        free(copy);
+        return 0;
+    }
+    trace->names = names;
+    names[trace->n_names++] = copy;
+    return trace->n_names;
 }
 
 void trib_trace_moment(struct trib_trace *trace, enum trib_trace_kind kind, int peer,
@@ -56,6 +77,21 @@ void trib_trace_moment(struct trib_trace *trace, enum trib_trace_kind kind, int 
     trib_trace_add(trace, &e);
 }
 
+/* The name of an operation's plan, as JSON. */
+static void dump_name(const struct trib_trace *trace, const struct trib_trace_event *e,
+                      FILE *file)
+{
+    const bool operation =
+        e->kind == TRIB_TRACE_OP_BEGIN || e->kind == TRIB_TRACE_OP_END;
+
+    if (!operation || e->chunk == 0 || e->chunk > trace->n_names)
+        return;
+    fputs(",\"plan\":\"", file);
+    for (const char *c = trace->names[e->chunk - 1]; *c; c++)
+        fprintf(file, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
+    fputs("\"", file);
+}
+
 static void dump_event(const struct trib_trace *trace, const struct trib_trace_event *e,
                        FILE *file)
 {
@@ -67,10 +103,12 @@ static void dump_event(const struct trib_trace *trace, const struct trib_trace_e
     fprintf(file,
             "{\"name\":\"%s\",\"ph\":\"%s\",%s\"ts\":%" PRIu64 ".%03u,\"pid\":%d,"
             "\"tid\":%d,\"args\":{\"peer\":%" PRId32 ",\"chunk\":%" PRIu32
-            ",\"seq\":%" PRIu32 ",\"value\":%" PRIu64 "}}",
+            ",\"seq\":%" PRIu32 ",\"value\":%" PRIu64,
             text, phase, phase[0] == 'i' ? "\"s\":\"t\"," : "", e->time_ns / 1000,
-            (unsigned)(e->time_ns % 1000), trace->rank, thread, e->peer, e->chunk, e->seq,
-            e->value);
+            (unsigned)(e->time_ns % 1000), trace->rank, thread, e->peer, e->chunk,
+            e->seq, e->value);
+    dump_name(trace, e, file);
+    fputs("}}", file);
 }
 
 trib_status_t trib_trace_dump(const struct trib_trace *trace, FILE *file)

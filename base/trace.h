@@ -49,7 +49,7 @@ struct trib_trace_event {
     uint64_t time_ns;
     uint32_t kind;
     int32_t peer;   /* -1: none */
-    uint32_t chunk;
+    uint32_t chunk; /* of an operation: the number of its plan's name, or 0 */
     uint32_t seq;
     uint64_t value; /* bytes, or what the kind counts */
 };
@@ -62,6 +62,8 @@ struct trib_trace {
     uint64_t count; /* recorded since creation; the newest capacity of them are kept */
     int rank;       /* becomes the process number of the dump */
     bool waiting;   /* a wait has begun, which the next event ends */
+    char **names;   /* [n_names] of plans */
+    uint32_t n_names;
 };
 
 /**
@@ -79,6 +81,14 @@ static inline void trib_trace_add(struct trib_trace *trace,
     if (trace->events)
         trace->events[trace->count++ & trace->mask] = *event;
 }
+
+/**
+ * trib_trace_name - the number of a plan's name, from 1 on, for events of its operations.
+ *
+ * name     printable ASCII; copied, as the trace outlives plans
+ * returns  0 where tracing is off, or there is no memory
+ */
+uint32_t trib_trace_name(struct trib_trace *trace, const char *name);
 
 /** trib_trace_moment - record an event that happens now, and before it the end of a wait;
  * tracing is on. */

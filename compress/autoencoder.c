@@ -226,6 +226,12 @@ trib_status_t trib_autoencoder_create(const struct trib_autoencoder_opts *opts,
     return TRIB_OK;
 }
 
+void trib_autoencoder_seed(struct trib_autoencoder *ae, uint64_t seed)
+{
+    ae->opts.seed = seed;
+    draw_weights(ae);
+}
+
 void trib_autoencoder_destroy(struct trib_autoencoder *ae)
 {
     if (!ae)

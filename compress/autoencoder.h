@@ -75,6 +75,9 @@ trib_status_t trib_autoencoder_create(const struct trib_autoencoder_opts *opts,
                                       struct trib_autoencoder **out);
 void trib_autoencoder_destroy(struct trib_autoencoder *ae);
 
+/** trib_autoencoder_seed - before the first step: draw the weights by another seed. */
+void trib_autoencoder_seed(struct trib_autoencoder *ae, uint64_t seed);
+
 /** trib_autoencoder_latent - floats of a latent. */
 size_t trib_autoencoder_latent(const struct trib_autoencoder *ae);
 

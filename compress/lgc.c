@@ -152,6 +152,11 @@ static uint32_t stage_of(const struct trib_lgc *g, uint32_t step)
     return step <= dense + param[TRIB_PARAM_TRAIN] ? TRIB_LGC_TRAINING : TRIB_LGC_CODED;
 }
 
+void trib_lgc_seed(struct trib_model *m)
+{
+    trib_autoencoder_seed(lgc_of(m)->ae, m->opts.seed);
+}
+
 void trib_lgc_begin(struct trib_model *m, uint32_t step)
 {
     struct trib_lgc *g = lgc_of(m);

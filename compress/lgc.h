@@ -89,6 +89,7 @@ trib_status_t trib_lgc_create(const struct trib_codec *c, const struct trib_mode
                               const struct trib_lgc_form *form, struct trib_error *err,
                               struct trib_lgc **out);
 void trib_lgc_destroy(struct trib_model *m);
+void trib_lgc_seed(struct trib_model *m);
 void trib_lgc_begin(struct trib_model *m, uint32_t step);
 uint32_t trib_lgc_epoch(const struct trib_model *m);
 bool trib_lgc_learning(const struct trib_model *m);

@@ -201,6 +201,7 @@ const struct trib_model_kind trib_model_lgc = {
     .share_floats = share_floats,
     .create = create,
     .destroy = trib_lgc_destroy,
+    .seed = trib_lgc_seed,
     .begin = trib_lgc_begin,
     .epoch = trib_lgc_epoch,
     .learning = trib_lgc_learning,

@@ -58,6 +58,13 @@ void trib_model_destroy(struct trib_model *m)
     m->kind->destroy(m);
 }
 
+void trib_model_seed(struct trib_model *m, uint64_t seed)
+{
+    m->opts.seed = seed;
+    if (m->kind->seed)
+        m->kind->seed(m);
+}
+
 void trib_model_begin(struct trib_model *m, uint32_t step)
 {
     m->kind->begin(m, step);

@@ -53,6 +53,12 @@ trib_status_t trib_model_create(const struct trib_codec *codec,
                                 struct trib_model **out);
 void trib_model_destroy(struct trib_model *m);
 
+/**
+ * trib_model_seed - another opts.seed, before the first start or trib_model_read: what was drawn
+ * by the one before is drawn anew. The same on all ranks.
+ */
+void trib_model_seed(struct trib_model *m, uint64_t seed);
+
 /** trib_model_begin - a start begins, the first has number 1; after trib_model_exchanged. */
 void trib_model_begin(struct trib_model *m, uint32_t step);
 

@@ -47,6 +47,8 @@ struct trib_model_kind {
     trib_status_t (*create)(const struct trib_codec *c, const struct trib_model_opts *opts,
                             struct trib_error *err, struct trib_model **out);
     void (*destroy)(struct trib_model *m); /* all but what model.c made */
+    /* opts.seed is new; NULL: nothing was drawn by the one before */
+    void (*seed)(struct trib_model *m);
     void (*begin)(struct trib_model *m, uint32_t step);
     uint32_t (*epoch)(const struct trib_model *m);
     bool (*learning)(const struct trib_model *m);

@@ -195,7 +195,7 @@ void trib_channel_free_plan(struct trib_plan *plan)
     if (!c->announcer.plan || plan->comm->engine.failed ||
         trib_comm_in_child(plan->comm)) /* or it is a copy */
         return;
-    snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->run.step - plan->loaded);
+    snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->starts);
     (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has failed */
 }
 
@@ -406,6 +406,8 @@ static bool start_next(struct trib_comm *comm)
     struct trib_plan *plan = c->plans[trib_frame_plan(f.digest)];
     if (!plan)
         return false; /* its announcement is under way: another connection */
+    if (plan->codec)
+        trib_frame_take_stamp(&plan->run.frame, &f);
     struct trib_frame mine = plan->run.frame;
     mine.seq = e->seq + 1;
     if (!trib_frame_same(&mine, &f)) {

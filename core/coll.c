@@ -2,13 +2,13 @@
 /*
  * The blocking calls: look the plan up, run it here.
  */
-#include "core/quorum.h"
+#include "core/configured.h"
 #include "core/service.h"
 
 static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
 {
     return a->count == b->count && a->coll == b->coll && a->dtype == b->dtype &&
-           a->op == b->op && a->root == b->root && a->vector == b->vector;
+           a->op == b->op && a->root == b->root;
 }
 
 static struct trib_cached_plan *find(struct trib_comm *comm,
@@ -26,24 +26,26 @@ static struct trib_cached_plan *find(struct trib_comm *comm,
     return oldest;
 }
 
-/* A plan with error feedback goes with what it held back. */
-static void evict(struct trib_comm *comm, struct trib_cached_plan *c)
+/* Such a plan keeps nothing of a vector, so it may be another one in each call; and
+ * ranks may forget plans in different orders. */
+static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
+                          struct trib_cached_plan *c)
 {
-    struct trib_served *served = c->plan ? c->plan->served : NULL;
-    const struct trib_run *run = served    ? &trib_served_plan(served)->run
-                                 : c->plan ? &c->plan->run
-                                           : NULL;
+    trib_desc_t desc = TRIB_DESC_INIT;
 
-    if (run && (run->residual || run->feedback.momentum || run->feedback.own) &&
-        !comm->residual_lost) {
-        comm->residual_lost = true;
-        trib_log(&comm->log, TRIB_LOG_WARN, "codec",
-                 "more than %d vectors are summed by blocking calls with codec %s: what "
-                 "it held back of the oldest is dropped (use plans)",
-                 TRIB_PLAN_CACHE, comm->cfg.codec);
-    }
+    desc.count = key->count;
+    desc.dtype = key->dtype;
+    desc.op = key->op;
+    desc.root = key->root;
+    trib_status_t st = trib_configured_call(comm, key->coll, &desc);
+    if (st != TRIB_OK)
+        return st;
     trib_plan_destroy(c->plan);
-    c->plan = NULL;
+    c->key = *key;
+    st = trib_plan_make(comm, key->coll, &desc, false, &c->plan);
+    if (st == TRIB_OK)
+        c->plan->identity.of_calls = true;
+    return st;
 }
 
 static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *key,
@@ -54,14 +56,7 @@ static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *
     if (!c || !c->plan || !same_key(&c->key, key)) {
         c = find(comm, key);
         if (!c->plan || !same_key(&c->key, key)) {
-            trib_desc_t desc = TRIB_DESC_INIT;
-            desc.count = key->count;
-            desc.dtype = key->dtype;
-            desc.op = key->op;
-            desc.root = key->root;
-            evict(comm, c);
-            c->key = *key;
-            trib_status_t st = trib_plan_make(comm, key->coll, &desc, false, &c->plan);
+            const trib_status_t st = make(comm, key, c);
             if (st != TRIB_OK)
                 return st;
         }
@@ -79,6 +74,7 @@ void trib_cache_clear(struct trib_comm *comm)
         comm->cache[i].plan = NULL;
     }
     comm->newest = NULL;
+    trib_named_clear(comm);
 }
 
 static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
@@ -88,9 +84,6 @@ static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
 
     if (!comm)
         return TRIB_ERR_INVALID;
-    /* What has memory, of a codec or for late ranks, needs a residual for each vector. */
-    if (comm->coded || trib_quorum_configured(comm))
-        key.vector = recv ? recv : send;
     trib_status_t st = lookup(comm, &key, &plan);
     return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;
 }

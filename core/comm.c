@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/quiet.h"
+#include "base/sized.h"
 #include "base/workers.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
@@ -222,9 +223,20 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     return st;
 }
 
+trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
+                             struct trib_error *err)
+{
+    static const struct trib_sized kind = {"trib_opts_t", "TRIB_OPTS_INIT", sizeof(*out),
+                                           TRIB_SIZED_UP_TO(trib_opts_t, log_arg)};
+
+    *out = (trib_opts_t)TRIB_OPTS_INIT;
+    return theirs ? trib_sized_take(&kind, theirs, out, err) : TRIB_OK;
+}
+
 trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
 {
-    static const trib_opts_t defaults = TRIB_OPTS_INIT;
+    struct trib_error err = {0};
+    trib_opts_t ours;
 
     init_error[0] = 0;
     if (!comm_out) {
@@ -232,11 +244,8 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         return TRIB_ERR_INVALID;
     }
     *comm_out = NULL;
-    opts = opts ? opts : &defaults;
-    if (opts->size != sizeof(*opts)) {
-        snprintf(init_error, sizeof(init_error),
-                 "trib_opts_t.size is %zu, it must be %zu: begin with TRIB_OPTS_INIT",
-                 opts->size, sizeof(*opts));
+    if (trib_opts_take(opts, &ours, &err) != TRIB_OK) {
+        trib_say_error(trib_error_text(&err));
         return TRIB_ERR_INVALID;
     }
     struct trib_comm *comm = calloc(1, sizeof(*comm));
@@ -245,12 +254,12 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         return TRIB_ERR_NO_MEMORY;
     }
     trib_comm_claim(comm);
-    trib_log_init(&comm->log, TRIB_LOG_WARN, opts->log, opts->log_arg);
+    trib_log_init(&comm->log, TRIB_LOG_WARN, ours.log, ours.log_arg);
     trib_status_t st =
-        trib_config_load(&comm->cfg, opts->config, &comm->log, &comm->err);
+        trib_config_load(&comm->cfg, ours.config, &comm->log, &comm->err);
     if (st == TRIB_OK) {
         comm->log.level = (trib_log_level_t)comm->cfg.log;
-        st = join(comm, opts);
+        st = join(comm, &ours);
     }
     if (st == TRIB_OK)
         st = trib_service_join(comm);
@@ -284,10 +293,13 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
 {
     if (!comm)
         return TRIB_OK;
-    if (comm->n_plans)
-        return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                              "%d plan%s not freed: trib_plan_free comes first",
-                              comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
+    if (comm->n_plans) {
+        trib_status_t st = trib_comm_fail(comm, TRIB_ERR_BUSY,
+                                          "%d plan%s not freed: trib_plan_free comes first",
+                                          comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
+        trib_say_error(trib_last_error(comm));
+        return st;
+    }
     if (trib_comm_in_child(comm)) {
         drop_copy(comm);
         return TRIB_OK;
@@ -297,7 +309,7 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
     if (st == TRIB_OK)
         st = leave(comm);
     if (st != TRIB_OK)
-        snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
+        trib_say_error(trib_last_error(comm));
     trib_comm_dispose(comm);
     return st;
 }

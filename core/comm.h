@@ -14,6 +14,7 @@
 
 #include "base/addresses.h"
 #include "collectives/collectives.h"
+#include "core/identity.h"
 #include "pipeline/engine.h"
 
 #define TRIB_PLAN_CACHE 64
@@ -28,10 +29,12 @@ struct trib_plan {
     void *recv;
     size_t lengths[2]; /* elements of send and recv, for checks */
     char why[256];     /* of the algorithm */
+    bool is_exempt; /* from the configuration's codec: configured.h */
     bool has_quorum; /* if a service does it */
     bool plain; /* codec none, in words of the codec here: the service has a quorum */
     char quorum[TRIB_QUORUM_TEXT_MAX]; /* of a channel's plan: its text; empty: all ranks */
-    uint32_t loaded;   /* steps by which a loaded state is ahead of the starts */
+    struct trib_identity identity;
+    uint32_t starts; /* of this plan, on its communicator */
     uint32_t number; /* of a channel's plan */
     uint64_t charged; /* of a node's plan: bytes, to its job's ledger */
     bool numbered;
@@ -49,13 +52,18 @@ struct trib_plan_key {
     trib_op_t op;
     int root;
     size_t count;
-    const void *vector; /* with error feedback: whose residual it is */
 };
 
 struct trib_cached_plan {
     struct trib_plan_key key;
     struct trib_plan *plan;
     uint64_t used;
+};
+
+/* The plans of trib_allreduce_named, by name: named.c */
+struct trib_named {
+    struct trib_plan **slots; /* [n_slots], of which n_plans are not NULL */
+    size_t n_slots, n_plans;
 };
 
 /* Drives started plans. Made at the first trib_plan_start. */
@@ -84,6 +92,8 @@ struct trib_comm {
     const bool *own;  /* true, and false in a forked child; NULL: the kernel has no such memory */
     struct trib_driver driver;
     int n_plans; /* of the caller */
+    uint64_t starts;   /* of plans and blocking calls: the same on all ranks */
+    uint64_t identity; /* of a communicator that was split off another one; else 0 */
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
     bool stands_in;     /* for a channel: its plans keep what those of the channel keep */
@@ -92,12 +102,12 @@ struct trib_comm {
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool one_host; /* all ranks are of this host */
     struct trib_near *near; /* ranks that are of one host; NULL: there are services */
-    bool residual_lost; /* the warning of a dropped residual was given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
                          * over networks where nobody has set it */
     bool chunk_given; /* somebody has set it */
     struct trib_net_met met; /* where the ranks of the first communicator met */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
+    struct trib_named named;
     struct trib_cached_plan *newest;
     struct trib_cached_plan cache[TRIB_PLAN_CACHE];
     uint64_t clock; /* of cache */
@@ -133,6 +143,15 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
 /** trib_comm_cause - why an operation of the engine or the transport gave `st`. Call it
  * with the lock held, and trib_error_clear(&comm->cause) before the operation. */
 const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st);
+
+/**
+ * trib_opts_take - options as this library has them, from those of a caller.
+ *
+ * theirs   NULL: all defaults; smaller ones are of a program built with an older header
+ * errors   TRIB_ERR_INVALID with a sentence in err
+ */
+trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
+                             struct trib_error *err);
 
 /** trib_say_error - the sentence where there is no communicator: trib_last_error(NULL). */
 void trib_say_error(const char *text);
@@ -252,9 +271,6 @@ void trib_plan_dispose_model(struct trib_plan *plan);
 /** trib_plan_launch - trib_run_start, and before it the exchange that it waits for. */
 void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv);
 
-/** trib_plan_digest - what the frames of the plan carry of codec, feedback, algorithm, chunk. */
-uint32_t trib_plan_digest(const struct trib_plan *plan);
-
 /** trib_plan_run - start and wait, on the caller's thread. */
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv);
 
@@ -274,7 +290,8 @@ trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const voi
 trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,
                               struct trib_comm **out);
 
-/** trib_cache_clear - destroy the plans of the blocking calls. */
+/** trib_cache_clear - destroy the plans of the blocking calls, trib_named_clear those with names. */
 void trib_cache_clear(struct trib_comm *comm);
+void trib_named_clear(struct trib_comm *comm);
 
 #endif

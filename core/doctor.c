@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "base/sized.h"
 #include "boot/boot.h"
 
 #define OK TRIB_VERDICT_OK
@@ -223,20 +224,27 @@ static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
 trib_status_t trib_doctor(const trib_doctor_opts_t *opts, trib_finding_fn fn, void *arg,
                           trib_verdict_t *worst_out)
 {
-    static const trib_opts_t all_defaults = TRIB_OPTS_INIT;
-    static const trib_doctor_opts_t defaults = TRIB_DOCTOR_OPTS_INIT;
+    static const struct trib_sized kind = {"trib_doctor_opts_t", "TRIB_DOCTOR_OPTS_INIT",
+                                           sizeof(*opts),
+                                           TRIB_SIZED_UP_TO(trib_doctor_opts_t, folder)};
+    trib_doctor_opts_t ours = TRIB_DOCTOR_OPTS_INIT;
+    struct trib_error err = {0};
+    trib_opts_t join;
 
-    opts = opts ? opts : &defaults;
-    const trib_opts_t *join = opts->join ? opts->join : &all_defaults;
-    if (!fn || opts->size != sizeof(*opts) || join->size != sizeof(*join))
+    if (!fn)
         return TRIB_ERR_INVALID;
+    if ((opts && trib_sized_take(&kind, opts, &ours, &err) != TRIB_OK) ||
+        trib_opts_take(ours.join, &join, &err) != TRIB_OK) {
+        trib_say_error(trib_error_text(&err));
+        return TRIB_ERR_INVALID;
+    }
     struct trib_doctor *d = calloc(1, sizeof(*d));
     if (!d)
         return TRIB_ERR_NO_MEMORY;
-    d->folder = opts->folder ? opts->folder : "";
+    d->folder = ours.folder ? ours.folder : "";
     trib_report_init(&d->report);
     trib_log_init(&d->comm.log, TRIB_LOG_WARN, note_warning, d);
-    trib_verdict_t worst = examine(d, join, fn, arg);
+    trib_verdict_t worst = examine(d, &join, fn, arg);
     if (worst_out)
         *worst_out = worst;
     trib_report_free(&d->report);

@@ -11,6 +11,7 @@
 #include <tributary/topology.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "collectives/collectives.h"
 #include "core/comm.h"
 #include "core/draw_groups.h"
@@ -344,15 +345,25 @@ static void draw(const struct picture *p)
 
 trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn, void *arg)
 {
+    static const struct trib_sized kind = {
+        "trib_schedule_opts_t", "TRIB_SCHEDULE_OPTS_INIT", sizeof(*opts),
+        TRIB_SIZED_UP_TO(trib_schedule_opts_t, xml)};
+    trib_schedule_opts_t ours = TRIB_SCHEDULE_OPTS_INIT;
     struct trib_error err = {0};
 
-    if (!opts || !fn || opts->size != sizeof(*opts) || !opts->algorithm)
+    if (!opts || !fn)
+        return TRIB_ERR_INVALID;
+    if (trib_sized_take(&kind, opts, &ours, &err) != TRIB_OK) {
+        trib_say_error(trib_error_text(&err));
+        return TRIB_ERR_INVALID;
+    }
+    if (!ours.algorithm)
         return TRIB_ERR_INVALID;
     struct picture p = {
-        .opts = opts, .algo = find_algo(opts->algorithm), .fn = fn, .arg = arg};
-    trib_status_t st = check(opts, p.algo, &err);
+        .opts = &ours, .algo = find_algo(ours.algorithm), .fn = fn, .arg = arg};
+    trib_status_t st = check(&ours, p.algo, &err);
     if (st == TRIB_OK)
-        p.per_host = trib_drawn_per_host(opts, wants_hosts(p.algo));
+        p.per_host = trib_drawn_per_host(&ours, wants_hosts(p.algo));
     if (st == TRIB_OK)
         st = lay_services(&p, &err);
     if (st == TRIB_OK)

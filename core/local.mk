@@ -6,6 +6,7 @@ libcore_la_SOURCES = \
 	core/coll.c \
 	core/comm.c \
 	core/comm.h \
+	core/configured.c core/configured.h \
 	core/doctor.c core/doctor.h \
 	core/doctor_agree.c \
 	core/doctor_host.c \
@@ -13,10 +14,12 @@ libcore_la_SOURCES = \
 	core/draw_groups.c core/draw_groups.h \
 	core/draw_schedule.c \
 	core/driver.c \
+	core/identity.c core/identity.h \
 	core/info.c \
 	core/meeting_place.c \
 	core/meet.c \
 	core/memory.c \
+	core/named.c \
 	core/near.c core/near.h \
 	core/plan.c \
 	core/plan_feedback.c \

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/meminfo.h"
+#include "base/sized.h"
 
 /* With the cause that the transport gave, which the lock keeps. */
 static void refuse(struct trib_comm *comm, trib_status_t st, const char *call,
@@ -146,10 +147,8 @@ static uint64_t count_connected(const struct trib_engine *e)
     return n;
 }
 
-trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
+static trib_status_t count(const trib_comm_t *comm, trib_stats_t *stats)
 {
-    if (!comm || !stats || stats->size != sizeof(*stats))
-        return TRIB_ERR_INVALID;
     /* The progress thread may be counting: the lock is not a part of what is asked. */
     struct trib_comm *locked = (struct trib_comm *)comm;
     const struct trib_engine *e = &comm->engine;
@@ -176,4 +175,26 @@ trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
     trib_comm_unlock(locked);
     trib_service_stats(comm, stats);
     return TRIB_OK;
+}
+
+trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats)
+{
+    static const struct trib_sized kind = {
+        "trib_stats_t", "sizeof(trib_stats_t)", sizeof(*stats),
+        TRIB_SIZED_UP_TO(trib_stats_t, served)};
+    struct trib_error err = {0};
+    trib_stats_t counted;
+
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!stats)
+        return trib_comm_fail((struct trib_comm *)comm, TRIB_ERR_INVALID,
+                              "trib_stats: stats is NULL");
+    if (trib_sized_fits(&kind, stats, &err) != TRIB_OK)
+        return trib_comm_fail((struct trib_comm *)comm, TRIB_ERR_INVALID, "%s",
+                              trib_error_text(&err));
+    const trib_status_t st = count(comm, &counted);
+    if (st == TRIB_OK)
+        trib_sized_give(&kind, &counted, stats);
+    return st;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/time.h"
 #include "core/service.h"
 #include "pipeline/move.h"
@@ -13,6 +14,11 @@
 trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                                const trib_desc_t *desc, trib_plan_t **plan_out)
 {
+    static const struct trib_sized kind = {"trib_desc_t", "TRIB_DESC_INIT", sizeof(*desc),
+                                           TRIB_SIZED_UP_TO(trib_desc_t, quorum)};
+    trib_desc_t ours = TRIB_DESC_INIT;
+    struct trib_error err = {0};
+
     if (plan_out)
         *plan_out = NULL;
     if (!comm)
@@ -22,7 +28,9 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                               "trib_plan_create needs a description and a place for "
                               "the plan, %s is NULL",
                               desc ? "plan_out" : "desc");
-    trib_status_t st = trib_plan_make(comm, coll, desc, false, plan_out);
+    if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+    trib_status_t st = trib_plan_make(comm, coll, &ours, false, plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;
     return st;
@@ -88,6 +96,14 @@ static void normalise(const struct trib_plan *plan, const void **send, void **re
     }
 }
 
+static void number(struct trib_plan *plan)
+{
+    const uint64_t start = ++plan->comm->starts;
+
+    if (plan->codec && !plan->identity.inner)
+        trib_plan_number(plan, plan->comm, start);
+}
+
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_comm *comm = plan->comm;
@@ -106,6 +122,7 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
         st = trib_served_start(plan, send, recv);
         return st == TRIB_OK ? trib_served_wait(plan) : st;
     }
+    number(plan);
     trib_comm_lock(comm);
     trib_plan_launch(plan, send, recv);
     st = trib_engine_wait(e, &plan->run);
@@ -114,6 +131,20 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
 }
 
 trib_status_t trib_plan_start(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const struct trib_run_desc *r = &plan->run.desc;
+    if (!plan->send && !plan->recv && r->count && r->op.coll != TRIB_BARRIER)
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_INVALID,
+            "%s of %zu elements: the description of the plan has no buffers: "
+            "start it with trib_plan_start_with, which takes them",
+            trib_coll_name(r->op.coll), r->count);
+    return trib_plan_start_with(plan, plan->send, plan->recv);
+}
+
+trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *recv)
 {
     if (!plan)
         return TRIB_ERR_INVALID;
@@ -127,8 +158,6 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "the plan was started before and is not done: wait first");
-    const void *send = plan->send;
-    void *recv = plan->recv;
     normalise(plan, &send, &recv);
     st = check_buffers(plan, send, recv);
     if (st != TRIB_OK)
@@ -138,6 +167,7 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     trib_comm_lock(comm);
     st = trib_driver_start(comm);
     if (st == TRIB_OK) {
+        number(plan);
         trib_plan_launch(plan, send, recv);
         trib_engine_awake(&comm->engine);
         (void)trib_engine_progress(&comm->engine);
@@ -270,6 +300,10 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     return TRIB_OK;
 }
 
+/* Behind codec none, where the configuration has one. */
+#define EXEMPT \
+    ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or more elements"
+
 trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t bytes)
 {
     if (!plan || !text || !bytes)
@@ -277,26 +311,29 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     if (plan->served)
         return trib_plan_explain(trib_served_plan(plan->served), text, bytes);
     const struct trib_run_desc *r = &plan->run.desc;
+    const char *name = plan->identity.name;
     size_t size = r->element;
 
     snprintf(text, bytes,
              "%s of %zu %s\n"
-             "algorithm  %s\n"
-             "codec      %s\n"
+             "%s%s%salgorithm  %s\n"
+             "codec      %s%s\n"
              "feedback   %s\n"
              "chunks     %" PRIu32 " round%s of %" PRIu32 ", up to %zu bytes each\n"
              "threads    %d encode ahead\n"
              "memory     %s\n"
              "%s%s%s",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
-             plan->why, plan->codec ? trib_codec_info(plan->codec)->text : "none",
-             plan->codec ? r->feedback.text : "none",
+             name[0] ? "name       " : "", name, name[0] ? "\n" : "", plan->why,
+             plan->codec ? trib_codec_info(plan->codec)->text : "none",
+             plan->is_exempt ? EXEMPT : "", plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
              r->n_chunks, r->piece * size,
              plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
-             !r->zero_copy  ? "through slots"
+             !r->zero_copy ? "through slots"
              : plan->codec ? "sums are read where a service makes them"
                            : "peers read and write trib_alloc memory in place",
-             plan->quorum[0] ? "quorum     " : "", plan->quorum, plan->quorum[0] ? "\n" : "");
+             plan->quorum[0] ? "quorum     " : "", plan->quorum,
+             plan->quorum[0] ? "\n" : "");
     return TRIB_OK;
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/configured.h"
 #include "core/service.h"
 
 static bool sums(trib_coll_t coll)
@@ -58,10 +59,14 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
 {
     struct trib_run_desc *r = &plan->run.desc;
     struct trib_feedback_rule *rule = &r->feedback;
-    /* The configuration's is for sums that have a codec; what is asked for must be done. */
+    /* The configuration's is for all-reduces that have a codec; what is asked for must
+     * be done. */
     const bool here = sums(r->op.coll) && plan->codec && !plan->plain;
+    const bool configured =
+        here && trib_configured_kind(r->op.coll, r->op.dtype, r->op.op);
     const char *text = desc->feedback ? desc->feedback
-                       : here         ? plan->comm->cfg.feedback
+                       : configured   ? plan->comm->cfg.feedback
+                       : here         ? "codec"
                                       : "none";
     struct trib_error err = {0};
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "core/configured.h"
 #include "core/near.h"
 #include "core/quorum.h"
 #include "core/service.h"
@@ -59,11 +60,6 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
     if ((unsigned)coll >= TRIB_COLL_COUNT)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "collective %d does not exist",
                               (int)coll);
-    if (d->size != sizeof(*d))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "trib_desc_t.size is %zu, it must be %zu: begin with "
-                              "TRIB_DESC_INIT",
-                              d->size, sizeof(*d));
     if (!bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "dtype %d does not exist",
                               (int)d->dtype);
@@ -88,7 +84,7 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               comm->channel ? "the slots that it may take" : "a slot");
     if (__builtin_mul_overflow(d->count, bytes, &whole) ||
         __builtin_mul_overflow(whole, blocked(coll) ? (size_t)size : 1, &whole) ||
-        whole > PTRDIFF_MAX)
+        whole > PTRDIFF_MAX || (uint64_t)d->count >> TRIB_FRAME_COUNT_BITS)
         return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
                               "%zu elements of %zu bytes%s do not fit into memory",
                               d->count, bytes, blocked(coll) ? " for each rank" : "");
@@ -99,8 +95,10 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
                                 const trib_desc_t *d)
 {
     struct trib_comm *comm = plan->comm;
-    const char *text = d->codec ? d->codec : comm->cfg.codec;
+    const char *text = trib_codec_of(comm, coll, d);
 
+    plan->is_exempt = comm->coded && !d->codec && !trib_configured_for(coll, d) &&
+                      coll != TRIB_BARRIER;
     if (coll == TRIB_BARRIER || strcmp(text, "none") == 0)
         return TRIB_OK;
     struct trib_error err = {0};
@@ -414,7 +412,8 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
                          : TRIB_OK;
 }
 
-uint32_t trib_plan_digest(const struct trib_plan *plan)
+/* What frames of the plan carry of codec, feedback, algorithm, chunk. */
+static uint32_t digest_of(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
@@ -425,9 +424,9 @@ uint32_t trib_plan_digest(const struct trib_plan *plan)
     if (plan->numbered)
         return trib_frame_digest_of_plan(codec, plan->number, chunk);
     uint32_t algo = trib_digest32(algorithm, strlen(algorithm));
-    uint32_t state[2] = {plan->codec ? plan->run.desc.feedback.digest : 0, plan->loaded};
+    uint32_t feedback = plan->codec ? plan->run.desc.feedback.digest : 0;
 
-    return trib_frame_digest(codec, trib_digest32(state, sizeof(state)), algo, chunk);
+    return trib_frame_digest(codec, feedback, algo, chunk);
 }
 
 /* How many of each host or group lead, where that is what the algorithm is made of. */
@@ -475,7 +474,6 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
         return st;
     plan->run.name = algo->name;
     r->op.leaving = leaving;
-    r->seed = 0x7472696275746172u;
     r->codec = plan->codec;
     r->keep = plan->comm->channel;
     r->n_chunks = schedule.n_chunks;
@@ -500,9 +498,11 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
         plan->numbered = st == TRIB_OK;
     }
     if (st == TRIB_OK) {
-        r->digest = trib_plan_digest(plan);
+        r->digest = digest_of(plan);
         trib_comm_lock(plan->comm);
         trib_error_clear(&plan->comm->cause);
+        if (plan->run.label)
+            plan->run.traced_as = trib_trace_name(&e->trace, plan->run.label);
         st = trib_run_prepare(e, &plan->run);
         if (st != TRIB_OK)
             (void)trib_comm_fail(plan->comm, st, "%s", trib_comm_cause(plan->comm, st));
@@ -540,6 +540,11 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
     size_t size = (size_t)comm->engine.ranks, n = desc->count;
     plan->lengths[0] = coll == TRIB_REDUCE_SCATTER ? n * size : n;
     plan->lengths[1] = coll == TRIB_ALLGATHER ? n * size : n;
+    st = trib_identity_make(plan, desc);
+    if (st != TRIB_OK) {
+        trib_plan_destroy(plan);
+        return st;
+    }
     if (trib_service_takes(comm, coll, desc, leaving))
         st = trib_served_make(plan, coll, desc);
     else

@@ -55,6 +55,9 @@ void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
     struct trib_engine *e = &plan->comm->engine;
     struct trib_run *run = &plan->run;
 
+    plan->starts++;
+    if (plan->codec)
+        trib_plan_stamp(plan);
     trib_keep_model(run);
     run->exchanged = NULL;
     if (plan->exchange &&

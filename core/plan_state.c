@@ -46,6 +46,7 @@ struct section {
     void *data;
     size_t bytes;
     const char *text; /* to be compared, not loaded */
+    bool is_name; /* a text that fits an empty one, too */
     struct trib_model *model; /* whose bytes they are; or NULL */
 };
 
@@ -73,7 +74,10 @@ static void sections_of(struct trib_plan *plan, struct sections *s)
     s->n = 0;
     add_text(s, "codec", plan->codec ? trib_codec_info(plan->codec)->text : "none");
     add_text(s, "feedback", plan->codec ? run->desc.feedback.text : "none");
+    add_text(s, "name", plan->identity.name);
+    s->at[s->n - 1].is_name = true;
     add(s, "step", &run->step, sizeof(run->step));
+    add(s, "noise", &plan->identity.kept, sizeof(plan->identity.kept));
     add(s, "residual", run->residual, vector);
     add(s, "momentum", run->feedback.momentum, vector);
     add(s, "own", run->feedback.own, vector);
@@ -273,6 +277,9 @@ static trib_status_t check_section(struct trib_plan *plan, const struct sections
     if (ours->text) {
         if (h->bytes == ours->bytes && memcmp(at, ours->text, ours->bytes) == 0)
             return TRIB_OK;
+        if (ours->is_name &&
+            (!h->bytes || (!ours->bytes && h->bytes <= TRIB_PLAN_NAME_MAX)))
+            return TRIB_OK;
         printable(text, sizeof(text), at, (size_t)h->bytes);
         return refuse(plan, name, text, ours->text);
     }
@@ -357,11 +364,9 @@ trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t 
     st = read_models(plan, &s, found);
     if (st != TRIB_OK)
         return st;
-    const uint32_t starts = plan->run.step - plan->loaded;
     for (size_t i = 0; i < s.n; i++)
         if (s.at[i].data)
             memcpy(s.at[i].data, found[i], s.at[i].bytes);
-    plan->loaded = plan->run.step - starts;
-    plan->run.desc.digest = plan->run.frame.digest = trib_plan_digest(plan);
-    return TRIB_OK;
+    trib_identity_loaded(plan); /* models draw by it: what they know comes once more */
+    return read_models(plan, &s, found);
 }

@@ -7,6 +7,7 @@
 
 #include "compress/number.h"
 #include "core/channel.h"
+#include "core/configured.h"
 #include "pipeline/quorum.h"
 
 enum { LONGEST_S = 3600 };
@@ -85,28 +86,7 @@ uint32_t trib_quorum_need(const struct trib_quorum_wish *wish, int ranks)
     return (uint32_t)ceil(wish->part * ranks - 1e-9); /* 0.07 * 100 is above 7 */
 }
 
-bool trib_quorum_configured(const struct trib_comm *comm)
-{
-    struct trib_quorum_wish wish;
-    struct trib_error err = {0};
-
-    return comm->cfg.quorum[0] && trib_quorum_parse(comm->cfg.quorum, &err, &wish) == TRIB_OK &&
-           wish.part > 0;
-}
-
 /* Plans ----------------------------------------------------------------------------------- */
-
-static bool is_float(trib_dtype_t dtype)
-{
-    return dtype == TRIB_F32 || dtype == TRIB_F16 || dtype == TRIB_BF16;
-}
-
-/* Is there no such thing for this operation? */
-static bool is_undefined(const struct trib_frame_op *op)
-{
-    return op->coll != TRIB_ALLREDUCE || (op->op != TRIB_SUM && op->op != TRIB_MEAN) ||
-           !is_float(op->dtype);
-}
 
 static trib_status_t refuse(struct trib_plan *plan, const char *text, const char *why)
 {
@@ -155,16 +135,18 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
 {
     struct trib_comm *comm = plan->comm;
     struct trib_run_desc *r = &plan->run.desc;
-    const char *text = desc->quorum ? desc->quorum : comm->cfg.quorum;
+    const char *text = desc->quorum                            ? desc->quorum
+                       : trib_configured_for(r->op.coll, desc) ? comm->cfg.quorum
+                                                               : "all";
     struct trib_quorum_wish wish;
     struct trib_error err = {0};
 
     trib_status_t st = trib_quorum_parse(text, &err, &wish);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
-    if (wish.part <= 0 || (is_undefined(&r->op) && !desc->quorum))
+    if (wish.part <= 0)
         return TRIB_OK;
-    if (is_undefined(&r->op))
+    if (!trib_configured_kind(r->op.coll, r->op.dtype, r->op.op))
         return refuse(plan, text,
                       "it is for all-reduce, op sum or mean, dtype f32, f16 or bf16: leave it "
                       "out, or say all");

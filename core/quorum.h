@@ -26,9 +26,6 @@ trib_status_t trib_quorum_parse(const char *text, struct trib_error *err,
 /** trib_quorum_need - of so many ranks: ceil(part * ranks). */
 uint32_t trib_quorum_need(const struct trib_quorum_wish *wish, int ranks);
 
-/** trib_quorum_configured - do settings wish for one? */
-bool trib_quorum_configured(const struct trib_comm *comm);
-
 /**
  * trib_plan_quorum - once the codec of a plan is made: which quorum has it, if any?
  *

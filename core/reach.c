@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/sized.h"
 #include "core/comm.h"
 
 /* A failure to connect belongs to the answer, and is no failure of the communicator. */
@@ -22,10 +23,8 @@ static void look(struct trib_comm *comm, int rank, trib_reach_t *reach)
     trib_error_clear(&comm->cause);
 }
 
-trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach)
+static trib_status_t find(struct trib_comm *comm, int rank, trib_reach_t *reach)
 {
-    if (!comm || !reach || reach->size != sizeof(*reach))
-        return TRIB_ERR_INVALID;
     struct trib_engine *e = &comm->engine;
     if (rank < 0 || rank >= e->size)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_reach: rank %d of %d", rank,
@@ -44,4 +43,24 @@ trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach)
     look(comm, rank, reach);
     trib_comm_unlock(comm);
     return TRIB_OK;
+}
+
+trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach)
+{
+    static const struct trib_sized kind = {
+        "trib_reach_t", "sizeof(trib_reach_t)", sizeof(*reach),
+        TRIB_SIZED_UP_TO(trib_reach_t, why)};
+    struct trib_error err = {0};
+    trib_reach_t found = {.size = sizeof(found)};
+
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!reach)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_reach: reach is NULL");
+    if (trib_sized_fits(&kind, reach, &err) != TRIB_OK)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+    const trib_status_t st = find(comm, rank, &found);
+    if (st == TRIB_OK)
+        trib_sized_give(&kind, &found, reach);
+    return st;
 }

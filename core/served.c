@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/configured.h"
 #include "pipeline/keep.h"
 
 enum {
@@ -74,7 +75,7 @@ static size_t chunk_on(const struct trib_served *s, const struct trib_comm *chan
 {
     const size_t bytes = s->desc.count * trib_dtype_size(s->desc.dtype);
     const size_t good = bytes / ((size_t)channel->channel->services * CHANNEL_ROUNDS_GOOD);
-    const char *text = s->desc.codec ? s->desc.codec : channel->cfg.codec;
+    const char *text = trib_codec_of(channel, s->coll, &s->desc);
     struct trib_codec *codec;
 
     if (s->desc.chunk || s->service->home->chunk_given ||
@@ -93,7 +94,10 @@ static trib_status_t make_on(struct trib_served *s, struct trib_comm *comm,
     desc.algorithm = "auto";
     if (comm->channel)
         desc.chunk = chunk_on(s, comm);
-    return trib_plan_make(comm, s->coll, &desc, false, out);
+    const trib_status_t st = trib_plan_make(comm, s->coll, &desc, false, out);
+    if (st == TRIB_OK)
+        (*out)->identity.inner = true;
+    return st;
 }
 
 /* The barrier behind each start of a plan of the channel. */
@@ -142,9 +146,11 @@ trib_status_t trib_served_make(struct trib_plan *plan, trib_coll_t coll,
     s->desc.codec = copy_text(desc->codec);
     s->desc.feedback = copy_text(desc->feedback);
     s->desc.quorum = copy_text(desc->quorum);
+    s->desc.name = copy_text(desc->name);
     s->desc.algorithm = NULL;
     if ((desc->codec && !s->desc.codec) || (desc->feedback && !s->desc.feedback) ||
-        (desc->quorum && !s->desc.quorum) || !s->absent)
+        (desc->quorum && !s->desc.quorum) || (desc->name && !s->desc.name) ||
+        !s->absent)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     link_served(s);
     if (trib_service_lost(v))
@@ -175,6 +181,7 @@ void trib_served_destroy(struct trib_served *s)
     free((char *)(uintptr_t)s->desc.codec);
     free((char *)(uintptr_t)s->desc.feedback);
     free((char *)(uintptr_t)s->desc.quorum);
+    free((char *)(uintptr_t)s->desc.name);
     free(s->absent);
     free(s->fed);
     free(s);
@@ -263,18 +270,17 @@ void trib_served_count(struct trib_service *v)
     pop_to(v, v->confirmed);
 }
 
-/* The buffers of a start are its own, not those of the description: trib_plan_run. */
-static trib_status_t start_plan(struct trib_plan *plan, const void *send, void *recv)
+static void number(struct trib_served *s)
 {
-    plan->send = send;
-    plan->recv = recv;
-    return trib_plan_start(plan);
+    s->now->identity.of_calls = s->of_calls;
+    trib_plan_number(s->now, s->service->home, s->number);
 }
 
 /* ordinal: of this start */
 static trib_status_t start_both(struct trib_served *s, uint64_t ordinal)
 {
-    trib_status_t st = start_plan(s->now, s->send, s->recv);
+    number(s);
+    trib_status_t st = trib_plan_start_with(s->now, s->send, s->recv);
 
     if (st != TRIB_OK || !s->confirm || trib_served_has_quorum(s))
         return st;
@@ -284,21 +290,10 @@ static trib_status_t start_both(struct trib_served *s, uint64_t ordinal)
     return st;
 }
 
-/*
- * On a channel a plan counts its starts from 0, as its barrier does. Back on the spare `loaded`
- * is what it was: it must be that of ranks whose plan has not come to the channel.
- */
 static void adopt(struct trib_served *s, struct trib_plan *plan)
 {
+    trib_identity_take(plan, s->now);
     trib_run_adopt(&plan->run, &s->now->run, plan->comm->engine.ranks);
-    if (plan->comm->channel) {
-        s->elsewhere = s->now->loaded - s->now->run.step;
-        plan->loaded = plan->run.step;
-    } else {
-        plan->loaded = s->now->loaded + s->elsewhere;
-        s->elsewhere = 0;
-    }
-    plan->run.desc.digest = plan->run.frame.digest = trib_plan_digest(plan);
 }
 
 trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to)
@@ -384,14 +379,19 @@ trib_status_t trib_served_start(struct trib_plan *plan, const void *send, void *
         return v->broken;
     s->send = send;
     s->recv = recv;
+    s->number = ++v->home->starts;
+    s->of_calls = plan->identity.of_calls;
     s->n_fed = 0;
     memset(s->absent, 0, (size_t)v->home->engine.ranks * sizeof(*s->absent));
+    number(s); /* also of a first start that the others have ended: its number is in the key */
     if (trib_quorum_start_known(s))
         return TRIB_OK;
     s->step_before = s->now->run.step;
     trib_status_t st = start_both(s, v->started + 1);
-    if (st != TRIB_OK && !trib_service_lost(v))
+    if (st != TRIB_OK && !trib_service_lost(v)) {
+        v->home->starts--; /* nothing was started */
         return refused(s, s->now->comm, st);
+    }
     push(s);
     if (st == TRIB_OK)
         return TRIB_OK;

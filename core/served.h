@@ -32,8 +32,9 @@ struct trib_served {
     bool begun;                /* this rank had begun it */
     size_t *absent;            /* [ranks] elements of the newest start; NULL: 0 */
     uint64_t ordinal;          /* of the newest start */
+    uint64_t number;           /* of it in the home: trib_plan_number */
+    bool of_calls;             /* the blocking calls without a name share the plan */
     uint32_t step_before;      /* now->run.step then: did the start begin? */
-    uint32_t elsewhere; /* of a plan that came to the channel: loaded of the spare's, less step */
     trib_status_t status;      /* of the newest start that is not pending */
     const void *send;
     void *recv;

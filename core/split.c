@@ -178,7 +178,12 @@ trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **co
         return TRIB_ERR_INVALID;
     if (!comm_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_split: comm_out is NULL");
-    return split(comm, &comm->cfg, (struct split_key){color, key}, comm_out);
+    const uint64_t starts = comm->starts;
+    const trib_status_t st =
+        split(comm, &comm->cfg, (struct split_key){color, key}, comm_out);
+    if (*comm_out)
+        (*comm_out)->identity = trib_identity_split(comm, starts, color);
+    return st;
 }
 
 trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,

@@ -5,6 +5,7 @@
 #include <tributary/topology.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "core/comm.h"
 #include "topo/draw.h"
 
@@ -21,18 +22,22 @@ static trib_status_t read_all(const trib_topology_opts_t *opts, struct trib_erro
 trib_status_t trib_topology_draw(const trib_topology_opts_t *opts, trib_line_fn fn,
                                  void *arg)
 {
-    static const trib_topology_opts_t defaults = TRIB_TOPOLOGY_OPTS_INIT;
+    static const struct trib_sized kind = {
+        "trib_topology_opts_t", "TRIB_TOPOLOGY_OPTS_INIT", sizeof(trib_topology_opts_t),
+        TRIB_SIZED_UP_TO(trib_topology_opts_t, dot)};
+    trib_topology_opts_t ours = TRIB_TOPOLOGY_OPTS_INIT;
     struct trib_layout layout = {0};
     struct trib_racks *racks = NULL;
     struct trib_error err = {0};
 
-    opts = opts ? opts : &defaults;
-    if (!fn || opts->size != sizeof(*opts))
+    if (!fn)
         return TRIB_ERR_INVALID;
-    trib_status_t status = read_all(opts, &err, &layout, &racks);
+    trib_status_t status = opts ? trib_sized_take(&kind, opts, &ours, &err) : TRIB_OK;
+    if (status == TRIB_OK)
+        status = read_all(&ours, &err, &layout, &racks);
     if (status == TRIB_OK) {
         const struct trib_drawing drawing = {.layout = &layout, .racks = racks};
-        status = opts->dot ? trib_draw_dot(&drawing, fn, arg)
+        status = ours.dot ? trib_draw_dot(&drawing, fn, arg)
                            : trib_draw_text(&drawing, fn, arg);
         if (status != TRIB_OK)
             trib_fail(&err, status, "no memory to draw the topology");

@@ -191,7 +191,7 @@ static const struct perf_option options[] = {
     {"--in-place", NULL, perf_set_switch, AT(in_place), 0,
      "input and result share a buffer"},
     {"--call", "KIND", set_call, AT(call), 0,
-     "blocking, plan, auto: plan if codec, feedback, quorum, algorithm or chunk is given [auto]"},
+     "blocking, plan, auto: plan if codec, feedback, quorum, algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM [auto]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "samples a size [as many as fit 0.5 s, 20 to 1000]"},
     {"--sample", "TIME", set_sample, 0, 0,
@@ -237,9 +237,27 @@ static const struct perf_command command = {
     .word = take_word,
 };
 
+/* For what the configuration's codec is: trib_allreduce in coll.h. */
+static bool is_configured_kind(const struct perf_args *args)
+{
+    return args->coll == TRIB_ALLREDUCE &&
+           (args->op == TRIB_SUM || args->op == TRIB_MEAN) &&
+           (args->dtype == TRIB_F32 || args->dtype == TRIB_F16 ||
+            args->dtype == TRIB_BF16);
+}
+
 const char *perf_codec_text(const struct perf_args *args)
 {
-    return args->codec != NULL ? args->codec : args->configured_codec;
+    if (args->codec != NULL)
+        return args->codec;
+    return is_configured_kind(args) ? args->configured_codec : "none";
+}
+
+const char *perf_codec_text_of(const struct perf_args *args, size_t count)
+{
+    return args->codec == NULL && count < TRIB_CODEC_ELEMENTS_MIN
+               ? "none"
+               : perf_codec_text(args);
 }
 
 const char *perf_feedback_text(const struct perf_args *args)
@@ -319,6 +337,13 @@ static bool check_feedback(const struct perf_args *args, FILE *err)
     return false;
 }
 
+/* What a blocking call may refuse, since it does not say which vector it sums. */
+static bool has_configured(const struct perf_args *args)
+{
+    return strcmp(perf_codec_text(args), "none") != 0 ||
+           (is_configured_kind(args) && strcmp(args->configured_quorum, "all") != 0);
+}
+
 /* What only shows once all options are known. */
 static bool check_together(struct perf_args *args, FILE *err)
 {
@@ -341,7 +366,8 @@ static bool check_together(struct perf_args *args, FILE *err)
         return false;
     }
     if (args->call == PERF_CALL_AUTO)
-        args->call = plan_only ? PERF_CALL_PLAN : PERF_CALL_BLOCKING;
+        args->call =
+            plan_only || has_configured(args) ? PERF_CALL_PLAN : PERF_CALL_BLOCKING;
     if (args->ranks > 0 && args->root >= args->ranks) {
         fprintf(err, "trib-perf: --root %d: the ranks are 0 to %d.\n", args->root,
                 args->ranks - 1);
@@ -372,11 +398,14 @@ void perf_args_init(struct perf_args *args, int argc, char **argv)
         .sample_s = 10e-6,
         .configured_codec = "none",
         .configured_feedback = "codec",
+        .configured_quorum = "all",
         .configured_algorithm = "auto",
     };
     perf_setting("TRIB_CODEC", args->configured_codec, sizeof(args->configured_codec));
     perf_setting("TRIB_FEEDBACK", args->configured_feedback,
                  sizeof(args->configured_feedback));
+    perf_setting("TRIB_QUORUM", args->configured_quorum,
+                 sizeof(args->configured_quorum));
     perf_setting("TRIB_ALGORITHM", args->configured_algorithm,
                  sizeof(args->configured_algorithm));
 }

@@ -55,9 +55,9 @@ static void block_close(struct perf_operation *op, int which)
     free(block);
 }
 
-static struct perf_loss loss_of(const struct perf_args *args)
+static struct perf_loss loss_of(const struct perf_args *args, size_t count)
 {
-    struct perf_loss loss = perf_loss_of(perf_codec_text(args));
+    struct perf_loss loss = perf_loss_of(perf_codec_text_of(args, count));
 
     if (args->coll != TRIB_BROADCAST && args->coll != TRIB_ALLGATHER)
         perf_loss_feed(&loss, perf_feedback_text(args));
@@ -83,8 +83,7 @@ static void note_free(void *arg, const trib_item_t *item)
 /* Vectors of the reported size that a rank holds, whole ones and shares of ranks. */
 static double vectors(const struct perf_args *args)
 {
-    bool keeps =
-        args->in_place && loss_of(args).kind != PERF_LOSS_NONE;
+    bool keeps = args->in_place && loss_of(args, SIZE_MAX).kind != PERF_LOSS_NONE;
     double share = args->ranks > 0 ? 1.0 / args->ranks : 0;
     double second = args->in_place ? 0 : 1;
     if (args->coll == TRIB_ALLGATHER || args->coll == TRIB_REDUCE_SCATTER)
@@ -168,15 +167,6 @@ static bool spans_ranks(trib_coll_t coll)
     return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
 }
 
-/* Blocking calls keep what a codec held back for the next vector of that size. */
-static bool repeats(const struct perf_args *args, size_t bytes)
-{
-    size_t times = 0;
-    for (size_t i = 0; i < args->sizes.n; i++)
-        times += args->sizes.bytes[i] == bytes;
-    return times > 1;
-}
-
 void perf_operation_judge_later(struct perf_operation *op)
 {
     if (op->oracle.loss.feedback)
@@ -227,15 +217,13 @@ static void describe(struct perf_operation *op, size_t bytes)
         .rank = trib_rank(op->comm),
         .ranks = trib_size(op->comm),
         .root = args->root,
-        .loss = loss_of(args),
+        .loss = loss_of(args, count),
         .seed = bytes + 1,
         .empty = 1 - args->density,
         .same_blocks = args->same_blocks,
     };
-    op->oracle.loss.feedback |= args->quorum != NULL; /* what was late comes out later */
-    if (op->oracle.loss.feedback && args->call != PERF_CALL_PLAN &&
-        repeats(args, bytes))
-        perf_operation_judge_later(op);
+    op->oracle.loss.feedback |= /* what was late comes out later */
+        args->quorum != NULL || strcmp(args->configured_quorum, "all") != 0;
 }
 
 static trib_status_t open_blocks(struct perf_operation *op)

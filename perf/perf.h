@@ -61,6 +61,7 @@ struct perf_args {
     const char *algorithm; /* NULL: the configuration's */
     char configured_codec[128];
     char configured_feedback[128];
+    char configured_quorum[128];
     char configured_algorithm[64];
     const char *quorum; /* NULL: the configuration's */
     size_t chunk; /* bytes; 0: the configuration's */
@@ -90,7 +91,9 @@ void perf_args_free(struct perf_args *args);
 /** perf_args_init - what holds where nothing is said; the configuration's texts. */
 void perf_args_init(struct perf_args *args, int argc, char **argv);
 
-/** perf_codec_text, _feedback_text, _algorithm_text - as asked for, else the configuration's. */
+/** perf_codec_text, _feedback_text, _algorithm_text - as asked for, else the configuration's, where
+ * that is for such operations. _of: of vectors of so many elements. */
+const char *perf_codec_text_of(const struct perf_args *args, size_t count);
 const char *perf_feedback_text(const struct perf_args *args);
 const char *perf_codec_text(const struct perf_args *args);
 const char *perf_algorithm_text(const struct perf_args *args);

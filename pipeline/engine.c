@@ -135,7 +135,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         trib_feedback_begin(e, run);
     trib_ahead_begin(run);
     atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, 0, run->desc.total);
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->traced_as, run->desc.total);
 }
 
 static void finish(struct trib_engine *e, trib_status_t status)
@@ -147,7 +147,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
     if (!e->head)
         e->tail = NULL;
     run->status = status;
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_END, -1, 0, run->desc.total);
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_END, -1, run->traced_as, run->desc.total);
     if (status == TRIB_OK)
         e->stats.operations++;
     atomic_store_explicit(&run->state, TRIB_RUN_DONE, memory_order_release);
@@ -201,8 +201,7 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
 
     if (trib_frame_same(&run->frame, f) && f->chunk == chunk)
         return false;
-    trib_status_t st =
-        trib_frame_check(&run->frame, f, e->rank, peer, text, sizeof(text));
+    trib_status_t st = trib_engine_compare(e, f, peer, text, sizeof(text));
     if (st == TRIB_OK) {
         trib_engine_protocol(e, peer, "a chunk that is not due");
         return true;

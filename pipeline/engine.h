@@ -86,6 +86,8 @@ struct trib_run {
     struct trib_run_desc desc;
     struct trib_program program;
     const char *name;    /* of the algorithm, for sentences */
+    const char *label;   /* of the plan, for sentences; or NULL */
+    uint32_t traced_as;  /* number of the label in the trace, or 0 */
     _Atomic int state;   /* enum trib_run_state */
     trib_status_t status; /* when DONE */
     struct trib_run *next;

@@ -36,8 +36,8 @@ struct trib_frame {
     uint32_t seq;       /* number of the operation on this communicator */
     uint32_t chunk;     /* number of the chunk in the whole vector */
     uint32_t bytes;     /* of payload */
-    uint64_t count;     /* elements, as in trib_desc_t */
-    uint32_t signature; /* coll, dtype, op, feed, root: trib_frame_signature */
+    uint64_t count;     /* elements, as in trib_desc_t (48 bits); above them the plan's step */
+    uint32_t signature; /* coll, dtype, op, feed, root, or which plan: trib_frame_signature */
     uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8); with a
                       * service the plan's number in place of the two in the middle */
 };
@@ -58,6 +58,34 @@ struct trib_frame_op {
     uint32_t root; /* TRIB_ROOT_NONE where there is none */
     int leaving;   /* the barrier of trib_free_comm */
 };
+
+enum {
+    TRIB_FRAME_COUNT_BITS = 48,
+    TRIB_FRAME_ROOT_AT = 14, /* in the signature, 16 bits */
+};
+
+static inline uint64_t trib_frame_count(const struct trib_frame *f)
+{
+    return f->count & ((UINT64_C(1) << TRIB_FRAME_COUNT_BITS) - 1);
+}
+
+/* Of a plan with a codec, modulo 65536; else 0. */
+static inline uint32_t trib_frame_step(const struct trib_frame *f)
+{
+    return (uint32_t)(f->count >> TRIB_FRAME_COUNT_BITS);
+}
+
+/**
+ * trib_frame_stamp - which start of which plan this is, for plans that keep something.
+ *
+ * f        the template of the operation
+ * step     of the plan; 16 bits travel
+ * plan     of its key; 16 bits travel, in the place of the root, where there is none
+ */
+void trib_frame_stamp(struct trib_frame *f, uint32_t step, uint32_t plan);
+
+/** trib_frame_take_stamp - a service takes both from the first frame of an operation. */
+void trib_frame_take_stamp(struct trib_frame *mine, const struct trib_frame *theirs);
 
 uint32_t trib_frame_signature(const struct trib_frame_op *op);
 struct trib_frame_op trib_frame_op(uint32_t signature);

@@ -42,14 +42,30 @@ static void describe(const struct trib_engine *e, char *text, size_t bytes)
                  run->frame.seq);
         return;
     }
-    snprintf(text, bytes, "%s (%s), operation %u, phase %s",
-             trib_coll_name(run->desc.op.coll), run->name ? run->name : "?",
-             run->frame.seq, run->moved ? "transfer" : "start");
+    snprintf(text, bytes, "%s%s%s%s (%s), operation %u, phase %s",
+             trib_coll_name(run->desc.op.coll), run->label ? " \"" : "",
+             run->label ? run->label : "", run->label ? "\"" : "",
+             run->name ? run->name : "?", run->frame.seq,
+             run->moved ? "transfer" : "start");
+}
+
+trib_status_t trib_engine_compare(const struct trib_engine *e,
+                                  const struct trib_frame *theirs, int peer, char *text,
+                                  size_t bytes)
+{
+    const struct trib_run *run = e->head;
+    const trib_status_t st =
+        trib_frame_check(&run->frame, theirs, e->rank, peer, text, bytes);
+    const size_t n = strlen(text);
+
+    if (st == TRIB_ERR_MISMATCH && run->label && n < bytes)
+        snprintf(text + n, bytes - n, "; here the plan is \"%s\"", run->label);
+    return st;
 }
 
 void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
 {
-    char who[128], where[128], text[400];
+    char who[128], where[160], text[400];
 
     name_rank(e, peer, who, sizeof(who));
     describe(e, where, sizeof(where));
@@ -61,7 +77,7 @@ void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
 void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
                         const char *why)
 {
-    char me[128], who[128], where[128], text[640];
+    char me[128], who[128], where[160], text[720];
 
     name_rank(e, e->rank, me, sizeof(me));
     name_rank(e, peer, who, sizeof(who));
@@ -94,8 +110,7 @@ static void take_notice(struct trib_engine *e, int peer)
     if (!e->head || n.frame.seq != e->head->frame.seq)
         return;
     n.frame.kind = TRIB_FRAME_DATA;
-    trib_status_t st = trib_frame_check(&e->head->frame, &n.frame, e->rank, peer, text,
-                                        sizeof(text));
+    trib_status_t st = trib_engine_compare(e, &n.frame, peer, text, sizeof(text));
     if (st != TRIB_OK)
         trib_engine_fail(e, st, text);
 }
@@ -109,7 +124,7 @@ void trib_engine_notices(struct trib_engine *e)
 
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why)
 {
-    char who[128], where[128], text[512];
+    char who[128], where[160], text[560];
 
     /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
     take_notice(e, peer);
@@ -279,7 +294,7 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
 static void time_out(struct trib_engine *e)
 {
     const char *what = "";
-    char who[128] = "this rank's own", where[128], text[500];
+    char who[128] = "this rank's own", where[160], text[500];
     int peer = waits_for(e, &what);
 
     if (peer >= 0)

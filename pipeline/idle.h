@@ -32,6 +32,13 @@ void trib_engine_tell(struct trib_engine *e, const struct trib_notice *notice);
  */
 void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *notice);
 
+/**
+ * trib_engine_compare - does a frame belong to the running operation? As trib_frame_check, with
+ * the name of its plan.
+ */
+trib_status_t trib_engine_compare(const struct trib_engine *e, const struct trib_frame *theirs,
+                                  int peer, char *text, size_t bytes);
+
 /** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
 void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 

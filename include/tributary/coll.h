@@ -6,6 +6,13 @@
  * count, dtype, op, codec, feedback and algorithm; ranks that disagree are named by
  * TRIB_ERR_MISMATCH on all ranks. Operations of one communicator run one after the
  * other in the order of their starts; trib_split makes a second lane.
+ *
+ * Codecs may keep something from one operation to the next: what they held back,
+ * momentum, what they learned, and the step by which they draw at random. That belongs
+ * to a plan, never to the address of a buffer: make a plan for each vector that is
+ * summed again and again, and start it with whatever buffers hold that vector
+ * (trib_plan_start_with), or give the vector a name (trib_allreduce_named). Blocking
+ * calls without a name refuse a codec that keeps something.
  */
 #ifndef TRIBUTARY_COLL_H
 #define TRIBUTARY_COLL_H
@@ -39,10 +46,12 @@ typedef enum trib_feed {
  * `rank` of the longer buffer means the same, as in MPI and NCCL: send = recv + rank * count
  * elements of an all-gather, recv = send + rank * count elements of a reduce-scatter.
  */
+#define TRIB_PLAN_NAME_MAX 63 /* characters */
+
 typedef struct trib_desc {
     size_t size;           /* sizeof(trib_desc_t) */
     const void *send;
-    void *recv;
+    void *recv;            /* both NULL: only trib_plan_start_with starts the plan */
     size_t count;
     trib_dtype_t dtype;
     trib_op_t op;          /* ignored where nothing is summed */
@@ -59,19 +68,31 @@ typedef struct trib_desc {
                             * trib_plan_absent. All-reduce, sum and mean, f32, f16, bf16; of
                             * codecs those that share nothing, with ef14. Without a service
                             * it changes nothing */
+    const char *name;      /* of the vector, such as "layer1.weight"; NULL: none. The same
+                            * on all ranks, 1 to TRIB_PLAN_NAME_MAX printable ASCII
+                            * characters. Sentences and trib_plan_explain show it. What is
+                            * drawn at random follows from it, and not from the order in
+                            * which plans are started. Two plans of one name draw alike */
+    uint64_t seed;         /* of what is drawn at random; 0: the configuration's */
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
     {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
-     0, TRIB_FEED_WHOLE, NULL}
+     0, TRIB_FEED_WHOLE, NULL, NULL, 0}
 
 /**
  * trib_allreduce and its like - the blocking calls, on a cache of plans.
  *
+ * The configuration's codec, feedback and quorum are for all-reduces alone, of sum and
+ * mean, of f32, f16 and bf16, of TRIB_CODEC_ELEMENTS_MIN elements or more; all else is
+ * summed and moved as it is. Each call draws other random numbers.
  * owner    the caller keeps both buffers; they may be used again on return
  * thread   the communicator's thread; drives the work itself
  * errors   TRIB_ERR_INVALID, TRIB_ERR_OVERLAP, TRIB_ERR_OVERFLOW (nothing happened);
- *          TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT (comm has failed)
+ *          TRIB_ERR_UNSUPPORTED: the configuration's codec, feedback or quorum keeps
+ *          something of each vector, and trib_allreduce does not say which vector this
+ *          is; TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT (comm has
+ *          failed)
  * paper    ring: Patarasuk & Yuan, JPDC 2009; halving-doubling: Rabenseifner, ICCS 2004
  */
 TRIB_API trib_status_t trib_allreduce(trib_comm_t *comm, const void *send, void *recv,
@@ -88,11 +109,29 @@ TRIB_API trib_status_t trib_reduce_scatter(trib_comm_t *comm, const void *send,
                                            trib_dtype_t dtype, trib_op_t op);
 TRIB_API trib_status_t trib_barrier(trib_comm_t *comm);
 
+/* Vectors with fewer elements go without the configuration's codec, feedback and
+ * quorum. */
+#define TRIB_CODEC_ELEMENTS_MIN 1024
+
+/**
+ * trib_allreduce_named - the same for a vector with a name, whatever the codec keeps.
+ *
+ * All calls of one name are of one vector, wherever its elements lie: they share a
+ * plan, made at the first call, which lasts as long as the communicator.
+ * name     as trib_desc_t.name; copied
+ * errors   as trib_allreduce; TRIB_ERR_INVALID: the name had another count, dtype or op
+ */
+TRIB_API trib_status_t trib_allreduce_named(trib_comm_t *comm, const char *name,
+                                            const void *send, void *recv, size_t count,
+                                            trib_dtype_t dtype, trib_op_t op);
+
 /**
  * trib_plan_create - compile a collective once, to start it many times.
  *
  * Local: no rank waits for another. Plans hold the state of their codec and feedback
  * (docs/feedback.md), so a lossy codec with memory needs a plan of its own per vector.
+ * A codec in the description must be possible; that of the configuration is for what
+ * trib_allreduce says.
  * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
  */
 TRIB_API trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
@@ -103,6 +142,20 @@ TRIB_API trib_status_t trib_plan_allreduce(trib_comm_t *comm, const trib_desc_t 
 
 /** trib_plan_start - begin; the buffers belong to the library until the plan is done. */
 TRIB_API trib_status_t trib_plan_start(trib_plan_t *plan);
+
+/**
+ * trib_plan_start_with - begin with other buffers than those of the description, this
+ * time.
+ *
+ * For a vector that lies elsewhere each time, as gradients that are allocated anew:
+ * what the plan keeps is of the vector, not of its place. Ranks need not do it alike.
+ * send     [count] as trib_desc_t.send; NULL or recv: in place
+ * recv     as trib_desc_t.recv; must not overlap send otherwise
+ * owner    the library until the plan is done; trib_plan_ready speaks of this send
+ * errors   as trib_plan_start
+ */
+TRIB_API trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send,
+                                            void *recv);
 
 /**
  * trib_plan_ready - elements [first, first + count) of send are final.
@@ -159,9 +212,12 @@ TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
 /**
  * trib_plan_state_save - what the plan keeps between operations, of this rank.
  *
- * Loaded into a plan of the same description on the same rank, by all ranks after the same
- * number of operations, the run goes on with the very results it would have had.
- * Plans without state have one, too: their number of operations.
+ * Loaded into a plan of the same description on the same rank, by all ranks after the
+ * same number of operations, the run goes on with the very results it would have had:
+ * what is drawn at random goes on as well, whatever the seed and the communicator of
+ * the plan that it is loaded into. A state of a plan of another name is refused; a plan
+ * without a name takes any. Plans without state have one, too: their number of
+ * operations.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * bytes    room at state
  * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_OVERFLOW: too little room; what ended the

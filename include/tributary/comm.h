@@ -4,6 +4,11 @@
  *
  * Threads: a communicator may be used by one thread at a time; its own progress
  * thread does not count. Two communicators know nothing of each other.
+ *
+ * Structs that begin with their size grow at their end. A program that was built with the header
+ * of an older release gives a smaller size, and has the defaults of what came later; the library
+ * fills no more of a struct than the size says. A larger size than the library's is taken where
+ * all that the library does not know is 0.
  */
 #ifndef TRIBUTARY_COMM_H
 #define TRIBUTARY_COMM_H
@@ -80,8 +85,9 @@ TRIB_API int trib_size(const trib_comm_t *comm);
 /**
  * trib_last_error - the sentence of the last failed call: what was wrong, where, the cure.
  *
- * comm     NULL: of the last trib_init, trib_free_comm, trib_local_create or trib_list_each
- *          of this thread
+ * comm     NULL: of the last call of this thread that has no communicator to ask, or may have
+ *          none any more: trib_init, trib_free_comm, trib_local_create, trib_list_each,
+ *          trib_doctor, trib_topology_draw, trib_schedule_draw
  * owner    the library; valid until the next failing call on comm
  */
 TRIB_API const char *trib_last_error(const trib_comm_t *comm);

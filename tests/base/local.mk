@@ -16,6 +16,7 @@ base_tests = \
 	tests/base/test_quiet \
 	tests/base/test_ring \
 	tests/base/test_rng \
+	tests/base/test_sized \
 	tests/base/test_status \
 	tests/base/test_text \
 	tests/base/test_time \

@@ -265,9 +265,10 @@ static void test_same_text(void **state)
     (void)state;
     assert_status(trib_config_load(&cfg, "chunk=64K", NULL, NULL), TRIB_OK);
     size_t need = trib_config_same_text(&cfg, text, sizeof(text));
-    assert_string_equal(text,
-                        "algorithm=auto leaders=0 groups=host codec=none feedback=codec quorum=all "
-                        "chunk=64K window=8 service= zero_copy=1");
+    assert_string_equal(
+        text,
+        "algorithm=auto leaders=0 groups=host codec=none feedback=codec quorum=all seed=0 "
+        "chunk=64K window=8 service= zero_copy=1");
     assert_int_equal(need, strlen(text) + 1);
     assert_int_equal(trib_config_same_text(&cfg, small, sizeof(small)), need);
     assert_string_equal(small, "algorit");

@@ -137,6 +137,38 @@ static void test_waits(void **state)
     assert_int_equal(off.count, 0);
 }
 
+/* Operations of plans that have a name show it, whatever characters are in it. */
+static void test_names_of_plans(void **state)
+{
+    struct trib_trace trace, off;
+
+    (void)state;
+    assert_status(trib_trace_create(&trace, 8, 0), TRIB_OK);
+    const uint32_t one = trib_trace_name(&trace, "layer1"),
+                   two = trib_trace_name(&trace, "a\"\\b");
+    assert_int_equal(trib_trace_name(&trace, "layer1"), one);
+    assert_int_not_equal(one, two);
+    trib_trace_now(&trace, TRIB_TRACE_OP_BEGIN, -1, one, 5);
+    trib_trace_now(&trace, TRIB_TRACE_OP_END, -1, two, 5);
+    trib_trace_now(&trace, TRIB_TRACE_OP_BEGIN, -1, 0, 5);
+    trib_trace_now(&trace, TRIB_TRACE_POST, 0, one, 5);
+    json_t *root = dump(&trace);
+    static const char *const expected[] = {"layer1", "a\"\\b", NULL, NULL};
+    for (size_t i = 0; i < 4; i++) {
+        json_t *event = json_array_get(json_object_get(root, "traceEvents"), i);
+        json_t *plan = json_object_get(json_object_get(event, "args"), "plan");
+        if (expected[i])
+            assert_string_equal(json_string_value(plan), expected[i]);
+        else
+            assert_null(plan);
+    }
+    json_decref(root);
+    trib_trace_destroy(&trace);
+    assert_status(trib_trace_create(&off, 0, 0), TRIB_OK);
+    assert_int_equal(trib_trace_name(&off, "layer1"), 0);
+    trib_trace_destroy(&off);
+}
+
 static void test_limits(void **state)
 {
     struct trib_trace trace;
@@ -167,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_spans_and_time),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_names_of_plans),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_unwritable_file),
     };

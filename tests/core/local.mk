@@ -8,6 +8,9 @@ core_tests = \
 	tests/core/test_errors \
 	tests/core/test_feedback \
 	tests/core/test_halves \
+	tests/core/test_identity \
+	tests/core/test_start_with \
+	tests/core/test_configured \
 	tests/core/test_linear \
 	tests/core/test_lgc_plans \
 	tests/core/test_models \
@@ -15,6 +18,7 @@ core_tests = \
 	tests/core/test_matrix \
 	tests/core/test_memory \
 	tests/core/test_near \
+	tests/core/test_old_structs \
 	tests/core/test_mismatch \
 	tests/core/test_placed \
 	tests/core/test_plan_state \
@@ -53,6 +57,10 @@ tests_core_test_feedback_SOURCES = tests/core/fed.h tests/core/test_feedback.c
 tests_core_test_feedback_LDADD = $(core_tests_link)
 tests_core_test_plan_state_SOURCES = tests/core/fed.h tests/core/test_plan_state.c
 tests_core_test_plan_state_LDADD = $(core_tests_link)
+tests_core_test_identity_SOURCES = tests/core/nodes.h tests/core/test_identity.c
+tests_core_test_identity_LDADD = $(core_tests_link)
+tests_core_test_start_with_LDADD = $(core_tests_link)
+tests_core_test_configured_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lgc_plans_LDADD = $(core_tests_link)
@@ -62,6 +70,7 @@ tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/test_matr
 tests_core_test_matrix_LDADD = $(core_tests_link)
 tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_near_LDADD = $(core_tests_link)
+tests_core_test_old_structs_LDADD = $(core_tests_link)
 tests_core_test_mismatch_LDADD = $(core_tests_link)
 tests_core_test_placed_LDADD = $(core_tests_link)
 tests_core_test_whole_k_LDADD = $(core_tests_link)

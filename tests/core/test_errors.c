@@ -176,8 +176,11 @@ static void refuse_descs(struct ranks_self *self, float *x)
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW, WORDS("elements", "4 bytes"));
     d.count = SIZE_MAX / 8;
     refuse_plan(self, TRIB_ALLGATHER, &d, TRIB_ERR_OVERFLOW, WORDS("for each rank"));
-    d.count = (size_t)1 << 55;
+    d.count = (size_t)1 << 47;
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW, WORDS("TRIB_CHUNK"));
+    d.count = (size_t)1 << 48;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW,
+                WORDS("do not fit into memory"));
 }
 
 static void refuse_chunks(struct ranks_self *self, float *x)
@@ -302,6 +305,7 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     refused(self, trib_plan_ready(plan, 0, 1), TRIB_ERR_INVALID, WORDS("feed"));
     refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
             WORDS("1 plan", "trib_plan_free"));
+    ranks_assert(self, strstr(trib_last_error(NULL), "1 plan is not freed"));
     ranks_assert(self, trib_plan_explain(plan, NULL, 10) == TRIB_ERR_INVALID);
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     ranks_assert(self, strstr(text, "allreduce of 16 f32") && strstr(text, "algorithm"));
@@ -372,9 +376,11 @@ static void test_small_chunks(void **state)
 
 static int codec_of_configuration(struct ranks_self *self)
 {
-    float x[4] = {0};
+    static float x[TRIB_CODEC_ELEMENTS_MIN];
 
-    refused(self, trib_allreduce(self->comm, NULL, x, 4, TRIB_F32, TRIB_SUM),
+    refused(self,
+            trib_allreduce(self->comm, NULL, x, TRIB_CODEC_ELEMENTS_MIN, TRIB_F32,
+                           TRIB_SUM),
             TRIB_ERR_CODEC, WORDS("nope"));
     ranks_ok(self, trib_barrier(self->comm));
     return 0;

@@ -400,6 +400,7 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct fed_scene *s,
     d.algorithm = s->algorithm;
     d.feed = w->feed;
     d.chunk = 4096;
+    d.name = "any way";
     ranks_ok(self, trib_plan_create(self->comm, w->coll, &d, &plan));
     return plan;
 }
@@ -589,14 +590,15 @@ static void test_refusals(void **state)
 /* The configuration's feedback is for sums that have a codec. */
 static int configured(struct ranks_self *self)
 {
-    float x[64] = {1};
+    static float x[TRIB_CODEC_ELEMENTS_MIN] = {1};
     int32_t n[4] = {1, 2, 3, 4};
     char text[500];
     trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
 
-    ranks_ok(self, trib_broadcast(self->comm, x, 64, TRIB_F32, 0));
-    ranks_ok(self, trib_allreduce(self->comm, NULL, x, 64, TRIB_F32, TRIB_SUM));
+    ranks_ok(self, trib_broadcast(self->comm, x, TRIB_CODEC_ELEMENTS_MIN, TRIB_F32, 0));
+    ranks_ok(self, trib_allreduce_named(self->comm, "x", NULL, x,
+                                        TRIB_CODEC_ELEMENTS_MIN, TRIB_F32, TRIB_SUM));
     d.recv = n;
     d.count = 4;
     d.dtype = TRIB_I32;
@@ -604,7 +606,7 @@ static int configured(struct ranks_self *self)
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_ok(self, trib_plan_free(plan));
     d.recv = x;
-    d.count = 64;
+    d.count = TRIB_CODEC_ELEMENTS_MIN;
     d.dtype = TRIB_F32;
     d.codec = NULL;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));

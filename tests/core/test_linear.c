@@ -10,6 +10,7 @@
 
 #include "compress/codec.h"
 #include "compress/kernels.h"
+#include "core/comm.h"
 #include "tests/core/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -30,6 +31,7 @@ struct scene {
 struct offline {
     struct trib_codec *codec;
     size_t n;
+    uint64_t seed; /* of the plan's noise, once it was started */
     float *residual[RANKS_MAX]; /* and gradient */
     float *share;
     float *own;
@@ -95,24 +97,22 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
             f->share[i] = fmaxf(f->share[i], f->own[i]);
     }
     for (int r = 0; r < size; r++) {
-        struct trib_encode in = {.x = f->residual[r],
-                                 .n = f->n,
-                                 .key = {.seed = 0x7472696275746172u,
-                                         .step = step,
-                                         .stream = (uint32_t)r},
-                                 .share = floats ? f->share : NULL};
+        struct trib_encode in = {
+            .x = f->residual[r],
+            .n = f->n,
+            .key = {.seed = f->seed, .step = step, .stream = (uint32_t)r},
+            .share = floats ? f->share : NULL};
         len = feedback ? trib_codec_encode_kept(f->codec, &in, f->residual[r], f->word[r])
                        : trib_codec_encode(f->codec, &in, f->word[r]);
         words[r] = (struct trib_word){f->word[r], len};
     }
-    struct trib_merge m = {.words = words,
-                           .n_words = (size_t)size,
-                           .n = f->n,
-                           .final = true,
-                           .ranks = mean ? (uint32_t)size : 0,
-                           .key = {.seed = 0x7472696275746172u,
-                                   .step = step,
-                                   .stream = TRIB_STREAM_OF_SUMS}};
+    struct trib_merge m = {
+        .words = words,
+        .n_words = (size_t)size,
+        .n = f->n,
+        .final = true,
+        .ranks = mean ? (uint32_t)size : 0,
+        .key = {.seed = f->seed, .step = step, .stream = TRIB_STREAM_OF_SUMS}};
     ranks_ok(self, trib_codec_merge(f->codec, &m, f->sum, &len));
     ranks_ok(self, trib_codec_decode(f->codec, f->sum, len, y, f->n));
     free(x);
@@ -170,6 +170,7 @@ static int sums(struct ranks_self *self)
         if (s->feed)
             feed_backward(self, plan, step, n, x);
         ranks_ok(self, trib_plan_wait(plan));
+        f.seed = plan->run.desc.seed;
         offline_step(self, &f, step, s->op == TRIB_MEAN, expected);
         for (size_t i = 0; takes_result(self, s) && i < s->count; i++)
             if (memcmp(&y[i], &expected[mine + i], sizeof(*y)) != 0)

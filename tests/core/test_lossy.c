@@ -218,11 +218,12 @@ static void test_specials(void **state)
                 2 + (int)(a % 3), "transport=shm");
 }
 
-/* A codec by configuration: each vector of the blocking calls has its own residual. */
+/* A codec by configuration: each vector with a name has its own residual. */
 static int by_configuration(struct ranks_self *self)
 {
     static float x[3][COUNT];
     static double sum[3][COUNT];
+    static const char *const names[3] = {"a", "b", "c"};
     struct oracle o[3];
     trib_stats_t s = {.size = sizeof(s)};
 
@@ -231,7 +232,8 @@ static int by_configuration(struct ranks_self *self)
     for (int k = 0; k < 64; k++) {
         for (int v = 0; v < 3; v++) {
             oracle_fill(&o[v], self->rank, 0, COUNT, x[v]);
-            ranks_ok(self, trib_allreduce(self->comm, NULL, x[v], COUNT, TRIB_F32, TRIB_SUM));
+            ranks_ok(self, trib_allreduce_named(self->comm, names[v], NULL, x[v], COUNT,
+                                                TRIB_F32, TRIB_SUM));
             for (size_t i = 0; i < COUNT; i++)
                 sum[v][i] += (double)x[v][i];
         }

@@ -327,7 +327,8 @@ static int other_step(struct ranks_self *self)
     ranks_ok(self, trib_plan_start(f.plan));
     trib_status_t st = trib_plan_wait(f.plan);
     const char *text = trib_last_error(self->comm);
-    if (st != TRIB_ERR_MISMATCH || !ranks_has(text, WORDS("rank 1", "feedback", "state")))
+    if (st != TRIB_ERR_MISMATCH ||
+        !ranks_has(text, WORDS("rank 1", "step 4", "step 3")))
         ranks_die(self, "%s: %s", trib_status_name(st), text);
     size_t n; /* of what was cut short there is no state */
     ranks_assert(self, trib_plan_state_save(f.plan, NULL, 0, &n) == TRIB_ERR_MISMATCH);

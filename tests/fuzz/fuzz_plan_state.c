@@ -54,9 +54,11 @@ static void load(const uint8_t *state, size_t bytes)
     if (st != TRIB_OK)
         return;
     fuzz_reached++;
-    uint8_t *saved = malloc(bytes);
-    if (!saved || trib_plan_state_save(plan, saved, bytes, &again) != TRIB_OK ||
-        again != bytes)
+    const size_t room =
+        bytes + TRIB_PLAN_NAME_MAX + 1; /* a state may have had no name */
+    uint8_t *saved = malloc(room);
+    if (!saved || trib_plan_state_save(plan, saved, room, &again) != TRIB_OK ||
+        again > room)
         abort();
     free(saved);
 }

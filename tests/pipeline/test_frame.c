@@ -79,8 +79,8 @@ static void test_says_who_differs_and_how(void **state)
     struct trib_frame f = frame_of(op);
 
     (void)state;
-    f.count = UINT64_MAX;
-    expect_mismatch(f, "has count 18446744073709551615, this rank 1000");
+    f.count = UINT64_MAX >> 16;
+    expect_mismatch(f, "has count 281474976710655, this rank 1000");
     op.dtype = TRIB_BF16;
     expect_mismatch(frame_of(op), "has dtype bf16, this rank f32");
     op = sum_f32;
@@ -92,8 +92,9 @@ static void test_says_who_differs_and_how(void **state)
     op.leaving = 1;
     expect_mismatch(frame_of(op), "is in trib_free_comm, this rank in allreduce");
     op = sum_f32;
+    op.coll = TRIB_REDUCE;
     op.root = 3;
-    expect_mismatch(frame_of(op), "has root 3, this rank 65535");
+    expect_mismatch(frame_of(op), "is in reduce, this rank in allreduce");
     op = sum_f32;
     op.feed = TRIB_FEED_FORWARD;
     expect_mismatch(frame_of(op), "feeds in another order");
@@ -109,8 +110,7 @@ static void test_says_what_of_the_digest_differs(void **state)
     f.digest ^= 0x80000100;
     expect_mismatch(f, "has another codec and another algorithm than this rank");
     f.digest ^= 0x80104000;
-    expect_mismatch(f, "has another feedback, or state of it, and another algorithm than "
-                       "this rank");
+    expect_mismatch(f, "has another feedback and another algorithm than this rank");
     f.digest ^= 0x00004000;
     expect_mismatch(f, "has another algorithm than this rank");
     f.digest ^= 0x00000101;
@@ -118,6 +118,41 @@ static void test_says_what_of_the_digest_differs(void **state)
     f.digest ^= 0x00000001;
     f.seq = 13;
     expect_mismatch(f, "is at operation 13, this rank at 12");
+}
+
+/* Of plans that keep something. */
+static void test_says_which_start_of_which_plan(void **state)
+{
+    const struct trib_frame_op reduce = {
+        .coll = TRIB_REDUCE, .dtype = TRIB_F32, .op = TRIB_SUM, .root = 7};
+    struct trib_frame mine = frame_of(sum_f32), theirs = mine;
+    char text[400];
+
+    (void)state;
+    trib_frame_stamp(&mine, 65536 + 9, 0xabc12345);
+    assert_int_equal(trib_frame_count(&mine), 1000);
+    assert_int_equal(trib_frame_step(&mine), 9);
+    trib_frame_stamp(&theirs, 8, 0xabc12345);
+    assert_status(trib_frame_check(&mine, &theirs, 0, 1, text, sizeof(text)),
+                  TRIB_ERR_MISMATCH);
+    assert_non_null(strstr(text, "is at step 8 of the plan, this rank at step 9"));
+    trib_frame_stamp(&theirs, 9, 0x12344);
+    assert_status(trib_frame_check(&mine, &theirs, 0, 1, text, sizeof(text)),
+                  TRIB_ERR_MISMATCH);
+    assert_non_null(strstr(text, "has started another plan"));
+    theirs.digest ^= 0x00100000; /* a plan with a codec, and one without */
+    assert_status(trib_frame_check(&mine, &theirs, 0, 1, text, sizeof(text)),
+                  TRIB_ERR_MISMATCH);
+    assert_non_null(strstr(text, "another codec"));
+    theirs = frame_of(sum_f32);
+    trib_frame_take_stamp(&theirs, &mine);
+    assert_true(trib_frame_same(&mine, &theirs));
+
+    mine = theirs = frame_of(reduce); /* whose root stays */
+    trib_frame_stamp(&mine, 5, 0x12345);
+    assert_int_equal(mine.signature, theirs.signature);
+    trib_frame_take_stamp(&theirs, &mine);
+    assert_true(trib_frame_same(&mine, &theirs));
 }
 
 static void test_same(void **state)
@@ -199,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_signature_has_room),
         cmocka_unit_test(test_says_who_differs_and_how),
         cmocka_unit_test(test_says_what_of_the_digest_differs),
+        cmocka_unit_test(test_says_which_start_of_which_plan),
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_refuses_what_is_no_frame),
         cmocka_unit_test(test_any_bytes),

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that were built with the headers of the first release: their structs are smaller, and
+ * do what they did. The layouts here are frozen: never change them with the headers.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <tributary/doctor.h>
+#include <tributary/topology.h>
+
+#include "tests/harness/ranks.h"
+
+/* Of the first release. */
+struct desc_1 {
+    size_t size;
+    const void *send;
+    void *recv;
+    size_t count;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    int root;
+    const char *codec;
+    const char *feedback;
+    const char *algorithm;
+    size_t chunk;
+    trib_feed_t feed;
+    const char *quorum;
+};
+
+struct opts_1 {
+    size_t size;
+    int rank_plus_1;
+    int ranks;
+    const char *root;
+    const char *config;
+    trib_log_fn log;
+    void *log_arg;
+};
+
+struct reach_1 {
+    size_t size;
+    char transport[16];
+    char why[240];
+};
+
+struct stats_1 {
+    size_t size;
+    uint64_t operations, wire_bytes, payload_bytes, dense_bytes, copied_bytes, messages;
+    uint64_t shared_bytes, slot_bytes, peers, wait_ns, encode_ns, served;
+};
+
+struct doctor_opts_1 {
+    size_t size;
+    const struct opts_1 *join;
+    const char *folder;
+};
+
+struct topology_opts_1 {
+    size_t size;
+    const char *xml;
+    const char *racks;
+    const char *format;
+    int dot;
+};
+
+struct schedule_opts_1 {
+    size_t size;
+    const char *algorithm;
+    int ranks;
+    size_t bytes;
+    int ranks_per_host;
+    int leaders;
+    int dot;
+    const char *service;
+    const char *groups;
+    const char *xml;
+};
+
+/* Something behind a struct that a library must neither read nor write. */
+#define GUARD UINT64_C(0xfeedfacefeedface)
+
+/* What those structs were must still be the beginning of those of today. */
+#define SAME_PLACE(old, new, field) \
+    _Static_assert(offsetof(old, field) == offsetof(new, field), #field)
+SAME_PLACE(struct desc_1, trib_desc_t, quorum);
+SAME_PLACE(struct opts_1, trib_opts_t, log_arg);
+SAME_PLACE(struct reach_1, trib_reach_t, why);
+SAME_PLACE(struct stats_1, trib_stats_t, served);
+SAME_PLACE(struct doctor_opts_1, trib_doctor_opts_t, folder);
+SAME_PLACE(struct topology_opts_1, trib_topology_opts_t, dot);
+SAME_PLACE(struct schedule_opts_1, trib_schedule_opts_t, xml);
+
+static void run_plan(struct ranks_self *self, trib_comm_t *comm)
+{
+    struct {
+        struct desc_1 desc;
+        uint64_t guard[8];
+    } of;
+    float x[100];
+    trib_plan_t *plan;
+
+    memset(&of, 0xab, sizeof(of));
+    of.desc = (struct desc_1){.size = sizeof(of.desc), .recv = x, .count = 100};
+    for (int i = 0; i < 100; i++)
+        x[i] = 1;
+    ranks_ok(self, trib_plan_allreduce(comm, (const trib_desc_t *)&of.desc, &plan));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_free(plan));
+    ranks_assert(self, x[0] == (float)self->size && x[99] == (float)self->size);
+}
+
+static void ask(struct ranks_self *self, trib_comm_t *comm)
+{
+    struct {
+        struct reach_1 reach;
+        uint64_t guard;
+    } r = {.reach = {.size = sizeof(r.reach)}, .guard = GUARD};
+    struct {
+        struct stats_1 stats;
+        uint64_t guard;
+    } s = {.stats = {.size = sizeof(s.stats)}, .guard = GUARD};
+
+    ranks_ok(self, trib_reach(comm, !self->rank, (trib_reach_t *)&r.reach));
+    ranks_assert(self, r.reach.size == sizeof(r.reach) && r.guard == GUARD);
+    ranks_assert(self, r.reach.transport[0] && r.reach.why[0]);
+    ranks_ok(self, trib_stats(comm, (trib_stats_t *)&s.stats));
+    ranks_assert(self, s.stats.size == sizeof(s.stats) && s.guard == GUARD);
+    ranks_assert(self, s.stats.operations >= 1);
+    r.reach.size = sizeof(size_t);
+    ranks_expect(self, trib_reach(comm, !self->rank, (trib_reach_t *)&r.reach), TRIB_ERR_INVALID,
+                 "a reach that is too small");
+    ranks_assert(self, strstr(trib_last_error(comm), "trib_reach_t.size is 8"));
+}
+
+static int old_program(struct ranks_self *self)
+{
+    struct opts_1 opts = {.size = sizeof(opts),
+                          .rank_plus_1 = self->opts.rank_plus_1,
+                          .ranks = self->opts.ranks,
+                          .root = self->opts.root,
+                          .config = self->opts.config};
+    trib_comm_t *comm;
+
+    ranks_ok(self, trib_init((const trib_opts_t *)&opts, &comm));
+    run_plan(self, comm);
+    ask(self, comm);
+    ranks_ok(self, trib_free_comm(comm));
+    return 0;
+}
+
+static void test_communicators_and_plans(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){.size = 2, .fn = old_program, .bare = true}), 0);
+}
+
+static void count_line(void *arg, const char *line)
+{
+    (void)line;
+    ++*(int *)arg;
+}
+
+static void test_pictures(void **state)
+{
+    const struct topology_opts_1 t = {.size = sizeof(t)};
+    const struct schedule_opts_1 s = {.size = sizeof(s), .algorithm = "ring", .ranks = 4, .bytes = 4096};
+    int lines = 0;
+
+    (void)state;
+    assert_status(trib_topology_draw((const trib_topology_opts_t *)&t, count_line, &lines), TRIB_OK);
+    assert_true(lines > 0);
+    lines = 0;
+    assert_status(trib_schedule_draw((const trib_schedule_opts_t *)&s, count_line, &lines), TRIB_OK);
+    assert_true(lines > 0);
+}
+
+static void count_finding(void *arg, const trib_finding_t *finding)
+{
+    (void)finding;
+    ++*(int *)arg;
+}
+
+static void test_doctor(void **state)
+{
+    const struct opts_1 join = {.size = sizeof(join)};
+    struct doctor_opts_1 d = {.size = sizeof(d), .join = &join};
+    int findings = 0;
+
+    (void)state;
+    assert_status(trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
+                  TRIB_OK);
+    assert_true(findings > 0);
+    d.size = 8;
+    assert_status(trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
+                  TRIB_ERR_INVALID);
+    assert_non_null(strstr(trib_last_error(NULL), "trib_doctor_opts_t.size is 8"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_communicators_and_plans),
+        cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_doctor),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
