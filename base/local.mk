@@ -7,6 +7,7 @@ libbase_la_SOURCES = \
 	base/digest.h \
 	base/error.c base/error.h \
 	base/file.c base/file.h \
+	base/fpenv.h \
 	base/ledger.c base/ledger.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
