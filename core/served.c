@@ -290,7 +290,7 @@ static trib_status_t start_both(struct trib_served *s, uint64_t ordinal)
  */
 static void adopt(struct trib_served *s, struct trib_plan *plan)
 {
-    trib_run_adopt(&plan->run, &s->now->run, plan->comm->engine.ranks);
+    trib_run_adopt(&plan->run, &s->now->run);
     if (plan->comm->channel) {
         s->elsewhere = s->now->loaded - s->now->run.step;
         plan->loaded = plan->run.step;
