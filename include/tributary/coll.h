@@ -158,7 +158,9 @@ TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
  * trib_plan_state_save - what the plan keeps between operations, of this rank.
  *
  * Loaded into a plan of the same description on the same rank, by all ranks after the same
- * number of operations, the run goes on with the very results it would have had.
+ * number of operations, the run goes on with the very results it would have had. By another
+ * algorithm, chunk size or layout of hosts, or summed by a service where it was not, results
+ * are rounded otherwise, and nothing that codecs have left out so far is lost.
  * Plans without state have one, too: their number of operations.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * bytes    room at state
