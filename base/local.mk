@@ -12,6 +12,7 @@ libbase_la_SOURCES = \
 	base/error.c base/error.h \
 	base/fd.c base/fd.h \
 	base/file.c base/file.h \
+	base/fpenv.h \
 	base/freezer.c base/freezer.h \
 	base/host.c base/host.h \
 	base/ini.c base/ini.h \

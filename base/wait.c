@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/fpenv.h"
 #include "base/time.h"
 
 bool trib_wait_fd(int fd, short events, uint64_t deadline)
@@ -63,7 +64,9 @@ int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    const uint64_t modes = trib_fpenv_enter();
     int error = pthread_create(thread_out, NULL, run, arg);
+    trib_fpenv_leave(modes);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return error;
 }

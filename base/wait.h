@@ -39,7 +39,8 @@ void trib_cond_init(pthread_cond_t *cond);
 /** trib_cond_wait - until it is signalled or the deadline; false: the deadline. */
 bool trib_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline);
 
-/** trib_thread_start - a thread that no signal interrupts; 0 or an errno. */
+/** trib_thread_start - a thread that no signal interrupts and that computes in the usual modes
+ * (base/fpenv.h); 0 or an errno. */
 int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg);
 
 /**

@@ -22,7 +22,9 @@
  * overlap it otherwise. Pointers are aligned to nothing more than one byte: user
  * buffers may be unaligned. f16 and bf16 accumulate in f32 and round once, to nearest
  * even. ranks: 0 for none, else the number to divide by after the sum (mean): floats
- * multiply by 1/ranks in the accumulator's precision, integers divide towards zero.
+ * divide once in the accumulator's precision, integers divide towards zero.
+ * weight, of sums of f32, f16 and bf16 alone: NULL, or src[k] counts weight[k] times, rounded
+ * after each product, and the sum is divided by divisor, unless that is 0, in the place of ranks.
  * stream: use non-temporal stores (and fence them) where they can help: the destination
  * will not be read soon.
  */
@@ -34,6 +36,8 @@ struct trib_reduce {
     size_t n; /* elements */
     int ranks;
     bool stream;
+    float divisor;
+    const float *weight; /* [n_src] */
 };
 
 /* Vectors of lanes, one byte each, that are to be summed. */

@@ -124,21 +124,26 @@ KERNEL size_t block_of(size_t left)
     return left < SCALAR_BLOCK ? left : SCALAR_BLOCK;
 }
 
+KERNEL float weigh(const struct trib_reduce *r, int k, float v)
+{
+    return r->weight ? r->weight[k] * v : v;
+}
+
 KERNEL void reduce_float(const struct trib_reduce *r, float (*op)(float, float),
                          float (*load)(const void *, size_t),
                          void (*save)(void *, size_t, float))
 {
-    const float inverse = r->ranks ? 1.0f / (float)r->ranks : 1.0f;
+    const float divisor = r->weight ? r->divisor : (float)r->ranks;
     float acc[SCALAR_BLOCK];
     for (size_t i = 0, m; i < r->n; i += m) {
         m = block_of(r->n - i);
         for (size_t b = 0; b < m; b++)
-            acc[b] = load(r->src[0], i + b);
+            acc[b] = weigh(r, 0, load(r->src[0], i + b));
         for (int k = 1; k < r->n_src; k++)
             for (size_t b = 0; b < m; b++)
-                acc[b] = op(acc[b], load(r->src[k], i + b));
-        for (size_t b = 0; r->ranks && b < m; b++)
-            acc[b] *= inverse;
+                acc[b] = op(acc[b], weigh(r, k, load(r->src[k], i + b)));
+        for (size_t b = 0; divisor > 0 && b < m; b++)
+            acc[b] /= divisor;
         for (int j = 0; j < r->n_dst; j++)
             for (size_t b = 0; b < m; b++)
                 save(r->dst[j], i + b, acc[b]);
@@ -147,7 +152,6 @@ KERNEL void reduce_float(const struct trib_reduce *r, float (*op)(float, float),
 
 KERNEL void reduce_double(const struct trib_reduce *r, double (*op)(double, double))
 {
-    const double inverse = r->ranks ? 1.0 / r->ranks : 1.0;
     double acc[SCALAR_BLOCK];
     for (size_t i = 0, m; i < r->n; i += m) {
         m = block_of(r->n - i);
@@ -157,7 +161,7 @@ KERNEL void reduce_double(const struct trib_reduce *r, double (*op)(double, doub
             for (size_t b = 0; b < m; b++)
                 acc[b] = op(acc[b], load_f64(r->src[k], i + b));
         for (size_t b = 0; r->ranks && b < m; b++)
-            acc[b] *= inverse;
+            acc[b] /= r->ranks;
         for (int j = 0; j < r->n_dst; j++)
             for (size_t b = 0; b < m; b++)
                 save_f64(r->dst[j], i + b, acc[b]);

@@ -9,7 +9,9 @@
  */
 enum { STREAM_MIN_BYTES = 16384 };
 
-/* How elements lie in memory. step: memory bytes of one vec. */
+struct operands;
+
+/* How elements lie in memory, and count. step: memory bytes of one vec. */
 struct vec_format {
     size_t bytes;
     size_t step;
@@ -18,38 +20,17 @@ struct vec_format {
     void (*stream)(void *, vec);
     vec (*load1)(const void *);
     void (*store1)(void *, vec);
-    vec (*scale)(vec, vec);
+    vec (*weigh)(const struct operands *, int k, vec);
+    vec (*multiply)(vec, vec);
+    vec (*divide)(vec, vec);
 };
 
-/* clang-format off */
-VEC vec v_load1_4(const void *p) { return v_load1(p, 4); }
-VEC vec v_load1_8(const void *p) { return v_load1(p, 8); }
-VEC vec v_load1_1(const void *p) { return v_load1(p, 1); }
-VEC void v_store1_4(void *p, vec v) { v_store1(p, v, 4); }
-VEC void v_store1_8(void *p, vec v) { v_store1(p, v, 8); }
-VEC void v_store1_1(void *p, vec v) { v_store1(p, v, 1); }
-VEC vec v_keep(vec a, vec b) { (void)b; return a; }
-
-/* clang-format on */
-
-#define VEC_FORMAT(bytes, scale) \
-    { \
-        bytes, VEC_BYTES, v_load, v_store, v_stream, v_load1_##bytes, \
-            v_store1_##bytes, scale \
-    }
-#define VEC_FORMAT_HALF(name) \
-    { \
-        2, VEC_BYTES / 2, v_load_##name, v_store_##name, v_stream_##name, \
-            v_load1_##name, v_store1_##name, v_mul_f32 \
-    }
-
-static const struct vec_format vec_f32 = VEC_FORMAT(4, v_mul_f32);
-static const struct vec_format vec_f64 = VEC_FORMAT(8, v_mul_f64);
-static const struct vec_format vec_f16 = VEC_FORMAT_HALF(f16);
-static const struct vec_format vec_bf16 = VEC_FORMAT_HALF(bf16);
-static const struct vec_format vec_i8 = VEC_FORMAT(1, v_keep);
-static const struct vec_format vec_i32 = VEC_FORMAT(4, v_keep);
-static const struct vec_format vec_i64 = VEC_FORMAT(8, v_keep);
+/* What is done to a sum: to divide by a power of two is to multiply by its inverse. */
+enum scaling {
+    UNSCALED,
+    MULTIPLIED,
+    DIVIDED,
+};
 
 /*
  * A reduction as the loops see it. The first n_stream destinations are aligned to a vec
@@ -61,9 +42,48 @@ struct operands {
     int n_src;
     int n_dst;
     int n_stream;
-    bool scaled;
+    enum scaling scaling;
     vec factor;
+    const float *weight;
 };
+
+/* clang-format off */
+VEC vec v_load1_4(const void *p) { return v_load1(p, 4); }
+VEC vec v_load1_8(const void *p) { return v_load1(p, 8); }
+VEC vec v_load1_1(const void *p) { return v_load1(p, 1); }
+VEC void v_store1_4(void *p, vec v) { v_store1(p, v, 4); }
+VEC void v_store1_8(void *p, vec v) { v_store1(p, v, 8); }
+VEC void v_store1_1(void *p, vec v) { v_store1(p, v, 1); }
+VEC vec v_keep(vec a, vec b) { (void)b; return a; }
+VEC vec v_once(const struct operands *o, int k, vec v) { (void)o; (void)k; return v; }
+VEC vec v_weighed(const struct operands *o, int k, vec v)
+{ return v_mul_f32(v_set_f32(o->weight[k]), v); }
+
+/* clang-format on */
+
+#define VEC_FORMAT(bytes, multiply, divide) \
+    { \
+        bytes, VEC_BYTES, v_load, v_store, v_stream, v_load1_##bytes, \
+            v_store1_##bytes, v_once, multiply, divide \
+    }
+#define VEC_FORMAT_HALF(name, weigh) \
+    { \
+        2, VEC_BYTES / 2, v_load_##name, v_store_##name, v_stream_##name, \
+            v_load1_##name, v_store1_##name, weigh, v_mul_f32, v_div_f32 \
+    }
+
+static const struct vec_format vec_f32 = VEC_FORMAT(4, v_mul_f32, v_div_f32);
+static const struct vec_format vec_weighed_f32 = {
+    4,          VEC_BYTES, v_load,    v_store,   v_stream, v_load1_4,
+    v_store1_4, v_weighed, v_mul_f32, v_div_f32};
+static const struct vec_format vec_f64 = VEC_FORMAT(8, v_mul_f64, v_div_f64);
+static const struct vec_format vec_f16 = VEC_FORMAT_HALF(f16, v_once);
+static const struct vec_format vec_bf16 = VEC_FORMAT_HALF(bf16, v_once);
+static const struct vec_format vec_weighed_f16 = VEC_FORMAT_HALF(f16, v_weighed);
+static const struct vec_format vec_weighed_bf16 = VEC_FORMAT_HALF(bf16, v_weighed);
+static const struct vec_format vec_i8 = VEC_FORMAT(1, v_keep, v_keep);
+static const struct vec_format vec_i32 = VEC_FORMAT(4, v_keep, v_keep);
+static const struct vec_format vec_i64 = VEC_FORMAT(8, v_keep, v_keep);
 
 /* Bytes of the first destination before a vec boundary; step is a power of two. */
 KERNEL size_t head_bytes(const void *dst, size_t step)
@@ -96,14 +116,20 @@ KERNEL char *destination(const struct operands *o, int j, size_t at)
     return (char *)o->dst[j] + at;
 }
 
+KERNEL vec scaled(const struct operands *o, vec v, const struct vec_format f)
+{
+    if (o->scaling == MULTIPLIED)
+        return f.multiply(v, o->factor);
+    return o->scaling == DIVIDED ? f.divide(v, o->factor) : v;
+}
+
 KERNEL void reduce_one(const struct operands *o, size_t at, const struct vec_format f,
                        vec (*op)(vec, vec))
 {
-    vec v = f.load1(source(o, 0, at));
+    vec v = f.weigh(o, 0, f.load1(source(o, 0, at)));
     for (int k = 1; k < o->n_src; k++)
-        v = op(v, f.load1(source(o, k, at)));
-    if (o->scaled)
-        v = f.scale(v, o->factor);
+        v = op(v, f.weigh(o, k, f.load1(source(o, k, at))));
+    v = scaled(o, v, f);
     for (int j = 0; j < o->n_dst; j++)
         f.store1(destination(o, j, at), v);
 }
@@ -111,11 +137,10 @@ KERNEL void reduce_one(const struct operands *o, size_t at, const struct vec_for
 KERNEL void reduce_vec1(const struct operands *o, size_t at, const struct vec_format f,
                         vec (*op)(vec, vec))
 {
-    vec v = f.load(source(o, 0, at));
+    vec v = f.weigh(o, 0, f.load(source(o, 0, at)));
     for (int k = 1; k < o->n_src; k++)
-        v = op(v, f.load(source(o, k, at)));
-    if (o->scaled)
-        v = f.scale(v, o->factor);
+        v = op(v, f.weigh(o, k, f.load(source(o, k, at))));
+    v = scaled(o, v, f);
     for (int j = 0; j < o->n_dst; j++)
         f.store(destination(o, j, at), v);
 }
@@ -125,17 +150,17 @@ KERNEL void reduce_vec4(const struct operands *o, size_t at, const struct vec_fo
                         vec (*op)(vec, vec))
 {
     const char *s = source(o, 0, at);
-    vec a = f.load(s), b = f.load(s + f.step);
-    vec c = f.load(s + 2 * f.step), d = f.load(s + 3 * f.step);
+    vec a = f.weigh(o, 0, f.load(s)), b = f.weigh(o, 0, f.load(s + f.step));
+    vec c = f.weigh(o, 0, f.load(s + 2 * f.step)), d = f.weigh(o, 0, f.load(s + 3 * f.step));
     for (int k = 1; k < o->n_src; k++) {
         s = source(o, k, at);
-        a = op(a, f.load(s)), b = op(b, f.load(s + f.step));
-        c = op(c, f.load(s + 2 * f.step)), d = op(d, f.load(s + 3 * f.step));
+        a = op(a, f.weigh(o, k, f.load(s)));
+        b = op(b, f.weigh(o, k, f.load(s + f.step)));
+        c = op(c, f.weigh(o, k, f.load(s + 2 * f.step)));
+        d = op(d, f.weigh(o, k, f.load(s + 3 * f.step)));
     }
-    if (o->scaled) {
-        a = f.scale(a, o->factor), b = f.scale(b, o->factor);
-        c = f.scale(c, o->factor), d = f.scale(d, o->factor);
-    }
+    a = scaled(o, a, f), b = scaled(o, b, f);
+    c = scaled(o, c, f), d = scaled(o, d, f);
     int j = 0;
     for (; j < o->n_stream; j++) {
         char *t = destination(o, j, at);
@@ -175,15 +200,57 @@ KERNEL void reduce_stream(const struct trib_reduce *r, struct operands o,
     v_fence();
 }
 
+KERNEL bool power_of_two(int n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+KERNEL enum scaling scaling_of(int ranks)
+{
+    return ranks == 0 ? UNSCALED : power_of_two(ranks) ? MULTIPLIED : DIVIDED;
+}
+
+KERNEL vec factor_f32(int ranks)
+{
+    return v_set_f32(power_of_two(ranks) && ranks ? 1.0f / (float)ranks : (float)ranks);
+}
+
+KERNEL vec factor_f64(int ranks)
+{
+    return v_set_f64(power_of_two(ranks) && ranks ? 1.0 / ranks : (double)ranks);
+}
+
+KERNEL void reduce_operands(const struct trib_reduce *r, const struct operands *o,
+                            const struct vec_format f, vec (*op)(vec, vec))
+{
+    if (r->stream && r->n * f.bytes >= STREAM_MIN_BYTES)
+        reduce_stream(r, *o, f, op);
+    else
+        reduce_range(o, 0, r->n * f.bytes, f, op);
+}
+
 KERNEL void reduce_vec(const struct trib_reduce *r, const struct vec_format f,
                        vec (*op)(vec, vec), vec factor)
 {
-    const struct operands o = {r->src, r->dst,        r->n_src, r->n_dst,
-                               0,      r->ranks != 0, factor};
-    if (r->stream && r->n * f.bytes >= STREAM_MIN_BYTES)
-        reduce_stream(r, o, f, op);
-    else
-        reduce_range(&o, 0, r->n * f.bytes, f, op);
+    const struct operands o = {.src = r->src,
+                               .dst = r->dst,
+                               .n_src = r->n_src,
+                               .n_dst = r->n_dst,
+                               .scaling = scaling_of(r->ranks),
+                               .factor = factor};
+    reduce_operands(r, &o, f, op);
+}
+
+KERNEL void reduce_weighed(const struct trib_reduce *r, const struct vec_format f)
+{
+    const struct operands o = {.src = r->src,
+                               .dst = r->dst,
+                               .n_src = r->n_src,
+                               .n_dst = r->n_dst,
+                               .scaling = r->divisor > 0 ? DIVIDED : UNSCALED,
+                               .factor = v_set_f32(r->divisor),
+                               .weight = r->weight};
+    reduce_operands(r, &o, f, v_add_f32);
 }
 
 /* The commonest shapes, with counts the compiler knows. */
@@ -192,13 +259,18 @@ KERNEL void reduce_pair(const struct trib_reduce *r, int n_dst,
 {
     const void *const src[2] = {r->src[0], r->src[1]};
     void *const dst[2] = {r->dst[0], r->dst[n_dst - 1]};
-    const struct operands o = {src, dst, 2, n_dst, 0, false, v_zero()};
+    const struct operands o = {
+        .src = src, .dst = dst, .n_src = 2, .n_dst = n_dst, .factor = v_zero()};
     reduce_range(&o, 0, r->n * f.bytes, f, op);
 }
 
 static void add_f32(const struct trib_reduce *r)
 {
     const bool stream = r->stream && r->n * sizeof(float) >= STREAM_MIN_BYTES;
+    if (r->weight) {
+        reduce_weighed(r, vec_weighed_f32);
+        return;
+    }
     if (r->n_src == 2 && r->n_dst == 1 && !r->ranks && !stream) {
         reduce_pair(r, 1, vec_f32, v_add_f32);
         return;
@@ -207,18 +279,20 @@ static void add_f32(const struct trib_reduce *r)
         reduce_pair(r, 2, vec_f32, v_add_f32);
         return;
     }
-    reduce_vec(r, vec_f32, v_add_f32,
-               v_set_f32(r->ranks ? 1.0f / (float)r->ranks : 1.0f));
+    reduce_vec(r, vec_f32, v_add_f32, factor_f32(r->ranks));
 }
 
 /* clang-format off */
 #define REDUCE_F32(op, type) \
     static void op##_##type(const struct trib_reduce *r) \
-    { reduce_vec(r, vec_##type, v_##op##_f32, \
-                 v_set_f32(r->ranks ? 1.0f / (float)r->ranks : 1.0f)); }
+    { reduce_vec(r, vec_##type, v_##op##_f32, factor_f32(r->ranks)); }
+#define REDUCE_HALF_SUM(type) \
+    static void add_##type(const struct trib_reduce *r) \
+    { if (r->weight) reduce_weighed(r, vec_weighed_##type); \
+      else reduce_vec(r, vec_##type, v_add_f32, factor_f32(r->ranks)); }
 #define REDUCE_F64(op) \
     static void op##_f64(const struct trib_reduce *r) \
-    { reduce_vec(r, vec_f64, v_##op##_f64, v_set_f64(r->ranks ? 1.0 / r->ranks : 1.0)); }
+    { reduce_vec(r, vec_f64, v_##op##_f64, factor_f64(r->ranks)); }
 /* the mean of integers divides: rare, so scalar */
 #define REDUCE_INT(op, type) \
     static void op##_##type(const struct trib_reduce *r) \
@@ -229,8 +303,8 @@ static void add_f32(const struct trib_reduce *r)
     { reduce_int(r, op##_int, format_##type); }
 
 REDUCE_F32(min, f32) REDUCE_F32(max, f32) REDUCE_F32(mul, f32)
-REDUCE_F32(add, f16) REDUCE_F32(min, f16) REDUCE_F32(max, f16) REDUCE_F32(mul, f16)
-REDUCE_F32(add, bf16) REDUCE_F32(min, bf16) REDUCE_F32(max, bf16) REDUCE_F32(mul, bf16)
+REDUCE_HALF_SUM(f16) REDUCE_F32(min, f16) REDUCE_F32(max, f16) REDUCE_F32(mul, f16)
+REDUCE_HALF_SUM(bf16) REDUCE_F32(min, bf16) REDUCE_F32(max, bf16) REDUCE_F32(mul, bf16)
 REDUCE_F64(add) REDUCE_F64(min) REDUCE_F64(max) REDUCE_F64(mul)
 REDUCE_INT(add, i8) REDUCE_INT(min, i8) REDUCE_INT(max, i8) REDUCE_SCALAR(mul, i8)
 REDUCE_INT(add, i32) REDUCE_INT(min, i32) REDUCE_INT(max, i32) REDUCE_INT(mul, i32)

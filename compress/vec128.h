@@ -67,6 +67,7 @@ VEC void v_store1(void *p, vec v, size_t bytes)
 VEC vec v_add_f32(vec a, vec b) { return of_ps(vaddq_f32(ps(a), ps(b))); }
 VEC vec v_sub_f32(vec a, vec b) { return of_ps(vsubq_f32(ps(a), ps(b))); }
 VEC vec v_mul_f32(vec a, vec b) { return of_ps(vmulq_f32(ps(a), ps(b))); }
+VEC vec v_div_f32(vec a, vec b) { return of_ps(vdivq_f32(ps(a), ps(b))); }
 
 /* a < b || isnan(a) ? a : b; the instruction gives NaN for any, and orders zeros */
 VEC vec v_min_f32(vec a, vec b)
@@ -83,6 +84,7 @@ VEC vec v_max_f32(vec a, vec b)
 
 VEC vec v_add_f64(vec a, vec b) { return of_pd(vaddq_f64(pd(a), pd(b))); }
 VEC vec v_mul_f64(vec a, vec b) { return of_pd(vmulq_f64(pd(a), pd(b))); }
+VEC vec v_div_f64(vec a, vec b) { return of_pd(vdivq_f64(pd(a), pd(b))); }
 
 VEC vec v_min_f64(vec a, vec b)
 {

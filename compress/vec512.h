@@ -57,6 +57,7 @@ VEC void v_store1(void *p, vec v, size_t bytes)
 
 VEC vec v_add_f32(vec a, vec b) { return of_ps(_mm512_add_ps(ps(a), ps(b))); }
 VEC vec v_mul_f32(vec a, vec b) { return of_ps(_mm512_mul_ps(ps(a), ps(b))); }
+VEC vec v_div_f32(vec a, vec b) { return of_ps(_mm512_div_ps(ps(a), ps(b))); }
 
 /* a < b || isnan(a) ? a : b; the instruction alone gives b for any NaN */
 VEC vec v_min_f32(vec a, vec b)
@@ -73,6 +74,7 @@ VEC vec v_max_f32(vec a, vec b)
 
 VEC vec v_add_f64(vec a, vec b) { return of_pd(_mm512_add_pd(pd(a), pd(b))); }
 VEC vec v_mul_f64(vec a, vec b) { return of_pd(_mm512_mul_pd(pd(a), pd(b))); }
+VEC vec v_div_f64(vec a, vec b) { return of_pd(_mm512_div_pd(pd(a), pd(b))); }
 
 VEC vec v_min_f64(vec a, vec b)
 {

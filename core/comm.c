@@ -255,6 +255,8 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
     }
     trib_comm_claim(comm);
     trib_log_init(&comm->log, TRIB_LOG_WARN, ours.log, ours.log_arg);
+    fenv_t own;
+    trib_fpenv_enter_all(&own);
     trib_status_t st =
         trib_config_load(&comm->cfg, ours.config, &comm->log, &comm->err);
     if (st == TRIB_OK) {
@@ -263,6 +265,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
     }
     if (st == TRIB_OK)
         st = trib_service_join(comm);
+    trib_fpenv_leave_all(&own);
     if (st != TRIB_OK) {
         snprintf(init_error, sizeof(init_error), "%s", trib_last_error(comm));
         trib_comm_dispose(comm);

@@ -13,6 +13,7 @@
 #include <tributary.h>
 
 #include "base/addresses.h"
+#include "base/fpenv.h"
 #include "collectives/collectives.h"
 #include "core/identity.h"
 #include "pipeline/engine.h"
@@ -88,6 +89,7 @@ struct trib_comm {
     struct trib_error cause; /* what transport and engine say; under the lock */
     struct trib_engine engine;
     _Atomic int lock; /* of engine */
+    uint64_t fp_modes; /* of the thread that has the lock, from before it took it */
     pid_t pid;        /* whose it is: a forked child has a copy */
     const bool *own;  /* true, and false in a forked child; NULL: the kernel has no such memory */
     struct trib_driver driver;
@@ -159,20 +161,29 @@ void trib_say_error(const char *text);
 /* Waits for the driver to end its pass. */
 void trib_comm_lock_slow(struct trib_comm *comm);
 
+/* Whoever has the lock computes in the usual modes, so that ranks get the same bits in whatever
+ * thread the engine runs: base/fpenv.h. */
 static inline void trib_comm_lock(struct trib_comm *comm)
 {
     if (atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire))
         trib_comm_lock_slow(comm);
+    comm->fp_modes = trib_fpenv_enter();
 }
 
 static inline bool trib_comm_try_lock(struct trib_comm *comm)
 {
-    return !atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire);
+    if (atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire))
+        return false;
+    comm->fp_modes = trib_fpenv_enter();
+    return true;
 }
 
 static inline void trib_comm_unlock(struct trib_comm *comm)
 {
+    const uint64_t modes = comm->fp_modes;
+
     atomic_store_explicit(&comm->lock, 0, memory_order_release);
+    trib_fpenv_leave(modes);
 }
 
 /** trib_driver_start - somebody has started a plan: see that it goes on. */

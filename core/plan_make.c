@@ -511,9 +511,8 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     return st;
 }
 
-trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
-                             const trib_desc_t *desc, bool leaving,
-                             struct trib_plan **plan_out)
+static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *desc,
+                          bool leaving, struct trib_plan **plan_out)
 {
     trib_status_t st = trib_comm_ours(comm, "a plan");
 
@@ -559,6 +558,19 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
     }
     *plan_out = plan;
     return TRIB_OK;
+}
+
+/* Its numbers are read, and its algorithm chosen, in the same modes on all ranks. */
+trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
+                             const trib_desc_t *desc, bool leaving,
+                             struct trib_plan **plan_out)
+{
+    fenv_t own;
+
+    trib_fpenv_enter_all(&own);
+    const trib_status_t st = make(comm, coll, desc, leaving, plan_out);
+    trib_fpenv_leave_all(&own);
+    return st;
 }
 
 void trib_plan_destroy(struct trib_plan *plan)

@@ -8,6 +8,9 @@
  *     then        sections: name, 16 bytes with zeros behind it; u64 length; so many bytes,
  *                 and zeros up to a multiple of 8
  *
+ * What a residual holds is of this rank's contribution, whatever the algorithm, the chunk and who
+ * else sums: so these may be others where a state is loaded. (Of version 1 it was not.)
+ *
  * The checksum is XXH3 of all else. A plan has a fixed list of sections (sections_of), each of
  * a length that follows from its description: a state fits if it has these and no others. The
  * sections "codec" and "feedback" are their texts. What a codec comes to keep gets a section.
@@ -19,7 +22,7 @@
 #include "base/digest.h"
 #include "core/service.h"
 
-enum { VERSION = 1, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
+enum { VERSION = 2, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
 
 static const char magic[8] = {'T', 'R', 'I', 'B', 'P', 'L', 'A', 'N'};
 

@@ -293,7 +293,7 @@ static trib_status_t start_both(struct trib_served *s, uint64_t ordinal)
 static void adopt(struct trib_served *s, struct trib_plan *plan)
 {
     trib_identity_take(plan, s->now);
-    trib_run_adopt(&plan->run, &s->now->run, plan->comm->engine.ranks);
+    trib_run_adopt(&plan->run, &s->now->run);
 }
 
 trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to)

@@ -119,9 +119,12 @@ struct trib_run {
     struct trib_keep *keep; /* what a start changed, as it was; or NULL */
     struct trib_store *stores;  /* [n_chunks], codec only */
     size_t word_bytes;          /* of the longest code word: what a store has room for */
+    bool narrow;                /* a mean whose sums are divided on their way: narrow.h */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
+    float *weights;             /* [the same] of a narrow mean's, or NULL */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
-    float *residual;            /* error feedback [total], or NULL */
+    struct trib_service_sum *sum; /* of a service: see service_sum.h; or NULL */
+    float *residual;            /* error feedback [total], of contributions; or NULL */
     struct trib_feedback feedback;
     float *acc;                 /* [piece] accumulator, codec only */
     float *stage;               /* [piece] elements as float32, codec only */

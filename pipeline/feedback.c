@@ -32,7 +32,7 @@ static bool allocate(float **vector_out, bool wanted, size_t total)
     return !wanted || *vector_out;
 }
 
-static bool feeds_back(const struct trib_run *run)
+bool trib_feedback_feeds_back(const struct trib_run *run)
 {
     const enum trib_feedback_kind kind = run->desc.feedback.kind;
 
@@ -45,7 +45,7 @@ uint64_t trib_feedback_bytes(const struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
     const uint64_t total = run->desc.total + 1;
-    const unsigned vectors = feeds_back(run) + (rule->momentum > 0) +
+    const unsigned vectors = (rule->momentum > 0) +
                              (rule->kind == TRIB_FEEDBACK_EF21 ? 3 : 0);
 
     return vectors * total * sizeof(float) + total / 8 + 1;
@@ -61,7 +61,7 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
 
     f->scale = 1.0f;
     f->coded = !trib_feedback_plain(rule);
-    if (!allocate(&run->residual, feeds_back(run), total) ||
+    if (!allocate(&run->residual, trib_feedback_feeds_back(run) && !run->serves, total) ||
         !allocate(&f->momentum, rule->momentum > 0, total) ||
         !allocate(&f->own, ef21, total) || !allocate(&f->sum, ef21, total) ||
         !allocate(&f->partial, ef21 && narrow(run), total))

@@ -40,7 +40,11 @@ struct trib_feedback {
     double ratio;             /* of this codec after the warm-up */
 };
 
-/** trib_feedback_bytes - what trib_feedback_prepare will allocate, or a little more. */
+/** trib_feedback_feeds_back - is what the codec leaves out of a vector kept for the next one? */
+bool trib_feedback_feeds_back(const struct trib_run *run);
+
+/** trib_feedback_bytes - what trib_feedback_prepare will allocate of a service, or a little more:
+ * the residual is of ranks alone (service_sum.h). */
 uint64_t trib_feedback_bytes(const struct trib_run *run);
 
 /** trib_feedback_prepare - allocate what run->desc.feedback wants; TRIB_ERR_NO_MEMORY. */

@@ -18,7 +18,7 @@
 
 #include <tributary/coll.h>
 
-#define TRIB_FRAME_MAGIC 0x0154u /* 'T', version 1 */
+#define TRIB_FRAME_MAGIC 0x0254u /* 'T', version 2 */
 #define TRIB_ROOT_NONE 0xffffu
 
 enum trib_frame_kind {
@@ -26,13 +26,15 @@ enum trib_frame_kind {
     TRIB_FRAME_OPEN,     /* payload (open.h): where the sender's buffers are */
     TRIB_FRAME_REF,      /* no payload: read the elements from the opened buffer */
     TRIB_FRAME_PLACED,   /* no payload: the elements are already in the receive buffer */
+    TRIB_FRAME_SUM,      /* payload: a result as float32, see service_sum.h */
     TRIB_FRAME_KIND_END,
 };
 
 struct trib_frame {
     uint16_t magic;
     uint8_t kind;
-    uint8_t source; /* REF: enum trib_source, which of the opened buffers */
+    uint8_t source; /* bit 0, REF: enum trib_source, which of the opened buffers; above it, of a
+                     * sum that is not finished: what it was divided by, see narrow.h */
     uint32_t seq;       /* number of the operation on this communicator */
     uint32_t chunk;     /* number of the chunk in the whole vector */
     uint32_t bytes;     /* of payload */
@@ -46,6 +48,21 @@ enum trib_source {
     TRIB_SOURCE_SEND,
     TRIB_SOURCE_RECV,
 };
+
+static inline enum trib_source trib_frame_source(const struct trib_frame *f)
+{
+    return (enum trib_source)(f->source & 1);
+}
+
+static inline uint8_t trib_frame_divided(const struct trib_frame *f)
+{
+    return f->source >> 1;
+}
+
+static inline void trib_frame_set_divided(struct trib_frame *f, uint8_t code)
+{
+    f->source = (uint8_t)(f->source | code << 1);
+}
 
 _Static_assert(sizeof(struct trib_frame) == 32, "the frame header is 32 bytes");
 

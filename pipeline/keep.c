@@ -189,36 +189,12 @@ static void adopt_model(struct trib_run *run, const struct trib_run *from)
     free(state);
 }
 
-static bool finishes_mean(const struct trib_run *run, const struct trib_task *t)
-{
-    return t->kind == TRIB_TASK_REDUCE && (t->flags & TRIB_TASK_MEAN) &&
-           (t->flags & TRIB_TASK_FINISH) && !(t->flags & TRIB_TASK_OWN_SENT) &&
-           t->chunk < run->desc.n_chunks;
-}
-
-void trib_keep_scale(struct trib_run *run, float factor)
-{
-    const bool rounds_means = run->residual && run->desc.codec && !trib_coded_linear(run) &&
-                              !(trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE);
-
-    for (uint32_t i = 0; rounds_means && i < run->program.n_tasks; i++) {
-        const struct trib_task *t = &run->program.tasks[i];
-        for (uint32_t r = 0; finishes_mean(run, t) && r < trib_run_rounds(run); r++) {
-            const struct trib_chunk c = trib_vector_chunk(run, r, t->chunk);
-            for (size_t k = c.first; k < c.first + c.n; k++)
-                run->residual[k] *= factor;
-        }
-    }
-}
-
-void trib_run_adopt(struct trib_run *run, struct trib_run *from, int ranks)
+void trib_run_adopt(struct trib_run *run, struct trib_run *from)
 {
     uint8_t *sent = run->feedback.sent;
 
     assert(run->desc.total == from->desc.total);
-    trib_keep_scale(from, (float)ranks);
     take(&run->residual, &from->residual);
-    trib_keep_scale(run, 1.0f / (float)ranks);
     take(&run->feedback.momentum, &from->feedback.momentum);
     take(&run->feedback.own, &from->feedback.own);
     take(&run->feedback.sum, &from->feedback.sum);

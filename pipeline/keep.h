@@ -34,16 +34,12 @@ void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c);
 /** trib_keep_restore - undo the last start of a run that is not under way. */
 void trib_keep_restore(struct trib_run *run);
 
-/** trib_keep_scale - times factor, what this rank holds back of means that it finishes. */
-void trib_keep_scale(struct trib_run *run, float factor);
-
 /**
  * trib_run_adopt - take over what another run of the same vector keeps between operations.
  *
  * Neither is under way; `from` is then only good to be disposed of. A model that is cut
- * otherwise begins anew. What a rank holds back of the means that it finishes counts for all
- * `ranks`: in another schedule it is of its contribution, and the other way round.
+ * otherwise begins anew.
  */
-void trib_run_adopt(struct trib_run *run, struct trib_run *from, int ranks);
+void trib_run_adopt(struct trib_run *run, struct trib_run *from);
 
 #endif

@@ -20,6 +20,7 @@ libpipeline_la_SOURCES = \
 	pipeline/move.c \
 	pipeline/move.h \
 	pipeline/move_coded.c \
+	pipeline/narrow.c pipeline/narrow.h \
 	pipeline/open.c \
 	pipeline/open.h \
 	pipeline/move_linear.c \
@@ -28,6 +29,7 @@ libpipeline_la_SOURCES = \
 	pipeline/program.h \
 	pipeline/quorum.c pipeline/quorum.h \
 	pipeline/schedule.c \
+	pipeline/service_sum.c pipeline/service_sum.h \
 	pipeline/schedule.h \
 	pipeline/share.c \
 	pipeline/share.h \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/keep.h"
+#include "pipeline/narrow.h"
 
 enum {
     PLACED_ROUNDS = 64, /* bits of trib_task.placed */
@@ -89,7 +90,7 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
         return trib_link_received(&e->links[edge->peer], &e->arena, lane, cell);
     if (cell->frame.kind != TRIB_FRAME_REF)
         return NULL;
-    bool recv = cell->frame.source == TRIB_SOURCE_RECV;
+    bool recv = trib_frame_source(&cell->frame) == TRIB_SOURCE_RECV;
     if (recv && edge->peer >= e->ranks)
         return trib_value_at(run, &edge->peer_recv, c);
     return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
@@ -215,6 +216,8 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
 
     cell->frame = run->frame;
     cell->frame.chunk = c->index;
+    if (run->narrow)
+        trib_frame_set_divided(&cell->frame, trib_narrow_before(run, t));
     e->stats.dense_bytes += bytes;
     e->stats.payload_bytes += bytes;
     enum way way = way_of(e, run, t, c);
@@ -225,7 +228,7 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
             fill_carry(e, run, t, c, way);
     } else if (way == READ_IN_PLACE) {
         cell->frame.kind = TRIB_FRAME_REF;
-        cell->frame.source =
+        cell->frame.source |=
             t->flags & TRIB_TASK_OWN ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
         edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
     } else {
@@ -279,17 +282,23 @@ static void reduce_many_halves(const struct trib_kernels *k, const struct trib_r
                                const struct trib_reduce *all)
 {
     _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][HALF_BLOCK];
+    float weight[TRIB_REDUCE_MAX_SRC];
     size_t element = run->desc.element, n;
     trib_dtype_t dtype = run->desc.op.dtype;
 
     for (size_t first = 0; first < all->n; first += n) {
         n = all->n - first < HALF_BLOCK ? all->n - first : HALF_BLOCK;
         for (int used = 0, row = 0; used < n_src; row = 1) { /* row 0: the sum so far */
-            while (row < TRIB_REDUCE_MAX_SRC && used < n_src)
-                k->to_f32[dtype](part[row++], src[used++] + first * element, n);
+            weight[0] = 1.0f;
+            for (; row < TRIB_REDUCE_MAX_SRC && used < n_src; row++, used++) {
+                weight[row] = all->weight ? all->weight[used] : 1.0f;
+                k->to_f32[dtype](part[row], src[used] + first * element, n);
+            }
             struct trib_reduce r = {.n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
             for (int i = 0; i < row; i++)
                 r.src[i] = part[i];
+            r.weight = all->weight ? weight : NULL;
+            r.divisor = used == n_src ? all->divisor : 0;
             r.ranks = used == n_src ? all->ranks : 0;
             k->reduce[TRIB_F32][run->desc.op.op](&r);
         }
@@ -373,6 +382,13 @@ static bool goes_around_cache(const struct trib_run *run, const struct trib_task
     return run->desc.stream && run->own != run->recv;
 }
 
+static void weigh(const struct trib_run *run, int source, const struct trib_narrow *sum,
+                  uint8_t divided)
+{
+    if (run->narrow)
+        run->weights[source] = trib_narrow_weight(sum, divided);
+}
+
 trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
@@ -380,30 +396,41 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
     const uint8_t **src = run->sources;
     uint8_t *value = trib_run_value(run, c);
     bool own_due = t->flags & TRIB_TASK_OWN;
+    struct trib_narrow sum = {.one = 1.0f};
     int n = 0;
 
-    if (!own_due && !(t->flags & TRIB_TASK_EMPTY))
+    if (run->narrow)
+        sum = trib_narrow_begin(e, run, t);
+    if (!own_due && !(t->flags & TRIB_TASK_EMPTY)) {
+        weigh(run, n, &sum, trib_narrow_before(run, t));
         src[n++] = value;
+    }
     for (uint32_t i = 0; i < t->n_members; i++) {
         struct trib_member *m = &p->members[t->member + i];
         struct trib_edge *edge = &p->edges[m->edge];
         if (own_due && edge->peer > e->rank) {
+            weigh(run, n, &sum, 0);
             src[n++] = trib_run_own(run, c);
             own_due = false;
         }
         struct trib_cell *cell =
             trib_link_peek(&e->links[edge->peer], &e->arena, m->lane);
+        weigh(run, n, &sum, trib_frame_divided(&cell->frame));
         src[n] = source_of(e, run, edge, m->lane, cell, c);
         if (!src[n++])
             return TRIB_ERR_PROTOCOL;
     }
-    if (own_due)
+    if (own_due) {
+        weigh(run, n, &sum, 0);
         src[n++] = trib_run_own(run, c);
+    }
     struct trib_reduce r = {
         .n = c->n,
         .dst[0] = value,
         .n_dst = 1,
-        .ranks = t->flags & TRIB_TASK_MEAN ? e->ranks : 0,
+        .ranks = t->flags & TRIB_TASK_MEAN && !run->narrow ? e->ranks : 0,
+        .weight = run->weights,
+        .divisor = sum.divisor,
         .stream = goes_around_cache(run, t),
     };
     if (c->n) {

@@ -10,6 +10,8 @@
  *     finisher, the result; the contribution of the finisher itself stays exact, except
  *     where others decode it, too (OWN_SENT): then it counts as they see it
  *   - words that add without decoding: move_linear.c
+ * What a residual keeps is of contributions, also where a mean of them, or a sum on its way
+ * that is divided (narrow.h), is encoded: so another schedule may take it over.
  * What the plan's feedback makes of the own contribution (feedback.h) enters where it is
  * read: once per operation, too.
  * The finisher decodes its own result word as all others do: the same bits everywhere.
@@ -23,7 +25,9 @@
 #include "pipeline/ahead.h"
 #include "pipeline/idle.h"
 #include "pipeline/keep.h"
+#include "pipeline/narrow.h"
 #include "pipeline/quorum.h"
+#include "pipeline/service_sum.h"
 #include "pipeline/share.h"
 
 static uint32_t codec_flags(const struct trib_run *run)
@@ -69,8 +73,10 @@ const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
 
 /* A sum on its way. */
 static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
-                                const struct trib_chunk *c)
+                                const struct trib_task *t, const struct trib_chunk *c)
 {
+    if (run->sum)
+        return trib_service_sum_at(run, t->chunk);
     if (run->feedback.partial)
         return run->feedback.partial + c->first;
     return as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
@@ -86,8 +92,21 @@ struct source {
     const float *x;
     bool exact;
     enum feedback feedback;
+    float unit; /* x is of contributions divided by this */
     void *scratch;
 };
+
+static void scale_residual(const struct trib_engine *e, float *residual, size_t n, float unit,
+                           bool divide)
+{
+    const float one = 1.0f;
+    struct trib_reduce r = {.src = {residual}, .n_src = 1, .dst = {residual}, .n_dst = 1,
+                            .n = n, .weight = divide ? &one : &unit,
+                            .divisor = divide ? unit : 0};
+
+    if (unit > 1.0f)
+        e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
+}
 
 /* Called by workers, too: nothing of the engine changes, and of the run only what is the
  * chunk's. */
@@ -116,12 +135,16 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
         in.share = trib_share_of(run, c);
     if (!exact && trib_feedback_sent(run, c, &sent))
         in.sent = &sent;
+    if (fed_back)
+        scale_residual(e, residual, c->n, s->unit, true);
     if (fed_back && s->x == residual)
         len = trib_codec_encode_kept(run->desc.codec, &in, residual, dst);
     else if (fed_back)
         len = trib_codec_encode_ef(run->desc.codec, &in, residual, dst);
     else
         len = trib_codec_encode(run->desc.codec, &in, dst);
+    if (fed_back)
+        scale_residual(e, residual, c->n, s->unit, false);
     if (!exact)
         trib_feedback_encoded(run, c, dst, len);
     assert(len <= e->arena.slot_bytes);
@@ -129,11 +152,9 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
 }
 
 static uint32_t encode(struct trib_engine *e, struct trib_run *run,
-                       const struct trib_chunk *c, const float *x, bool exact,
-                       enum feedback feedback, uint8_t *dst)
+                       const struct trib_chunk *c, struct source s, uint8_t *dst)
 {
-    struct source s = {x, exact, feedback, run->codec_scratch};
-
+    s.scratch = run->codec_scratch;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
     trib_share_settle(run, c);
@@ -152,6 +173,7 @@ uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_ru
     struct source s = {.x = kept ? kept : own_f32(e, run, c, bench->stage),
                        .exact = result && (codec_flags(run) & TRIB_CODEC_SPARSE),
                        .feedback = result ? NO_FEEDBACK : WITH_FEEDBACK,
+                       .unit = 1.0f,
                        .scratch = bench->scratch};
 
     return make_word(e, run, c, &s, dst);
@@ -246,10 +268,11 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
     if (s->round == t->done + 1)
         return s;
     if (!trib_ahead_take(e, run, t, &s->bytes, &s->len)) {
-        const float *x = own_or_kept(e, run, c);
-        bool exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE);
-        s->len =
-            encode(e, run, c, x, exact, final ? NO_FEEDBACK : WITH_FEEDBACK, s->bytes);
+        const struct source own = {.x = own_or_kept(e, run, c),
+                                   .exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE),
+                                   .feedback = final ? NO_FEEDBACK : WITH_FEEDBACK,
+                                   .unit = 1.0f};
+        s->len = encode(e, run, c, own, s->bytes);
     }
     s->round = t->done + 1;
     return s;
@@ -281,7 +304,7 @@ static void fill_stored(struct trib_engine *e, struct trib_run *run, struct trib
         return;
     }
     cell->frame.kind = TRIB_FRAME_REF;
-    cell->frame.source = TRIB_SOURCE_RECV;
+    cell->frame.source |= TRIB_SOURCE_RECV;
     cell->frame.bytes = sizeof(s->len);
     memcpy(trib_link_to_send(l, &e->arena, t->lane, sizeof(s->len)), &s->len, sizeof(s->len));
     edge->ref_end[t->lane] = l->send[t->lane].next + 1;
@@ -299,7 +322,13 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     cell->frame = run->frame;
     cell->frame.chunk = c->index;
     cell->frame.kind = TRIB_FRAME_DATA;
-    if (t->flags & TRIB_TASK_STORED) {
+    if (run->narrow)
+        trib_frame_set_divided(&cell->frame, trib_narrow_before(run, t));
+    if (trib_service_sum_goes(run, t, c)) {
+        len = trib_service_sum_fill(run, t, c, payload, cell);
+        if (len <= l->small)
+            memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
+    } else if (t->flags & TRIB_TASK_STORED) {
         const struct trib_store *s =
             own ? trib_coded_own(e, run, t, c, t->flags & TRIB_TASK_FINAL)
                 : &run->stores[t->chunk];
@@ -308,9 +337,12 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     } else if (own && trib_ahead_take(e, run, t, &run->word, &len)) {
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->word, len);
     } else {
-        const float *x = own ? own_or_kept(e, run, c) : partial_f32(e, run, c);
-        bool exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE);
-        len = encode(e, run, c, x, exact, WITH_FEEDBACK, payload);
+        const struct source s = {
+            .x = own ? own_or_kept(e, run, c) : partial_f32(e, run, t, c),
+            .exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE),
+            .feedback = WITH_FEEDBACK,
+            .unit = (float)trib_narrow_divisor(trib_frame_divided(&cell->frame))};
+        len = encode(e, run, c, s, payload);
         if (len <= l->small)
             memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     }
@@ -320,86 +352,126 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     e->stats.payload_bytes += len;
 }
 
-/* acc = acc op what a code word says; the first one sets acc. */
-static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
-                                const uint8_t *word, size_t len, size_t n, bool first)
-{
-    trib_op_t op = run->desc.op.op;
+/* A sum as it is made: of n elements, in run->acc. */
+struct sum {
+    size_t n;
+    bool first; /* nothing is in it */
+    struct trib_narrow narrow;
+};
 
-    if (first)
-        return trib_codec_decode(run->desc.codec, word, len, run->acc, n);
-    if (op == TRIB_SUM || op == TRIB_MEAN)
-        return trib_codec_decode_add(run->desc.codec, word, len, 1.0f, run->acc, n);
-    trib_status_t st = trib_codec_decode(run->desc.codec, word, len, run->stage, n);
-    struct trib_reduce r = {
-        .src = {run->acc, run->stage}, .n_src = 2, .dst = {run->acc}, .n_dst = 1, .n = n};
-    if (st == TRIB_OK)
+/* acc = acc op weight * what a code word says; the first one sets acc. */
+static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run, struct sum *sum,
+                                float weight, struct trib_word word)
+{
+    const struct trib_codec *codec = run->desc.codec;
+    trib_op_t op = run->desc.op.op;
+    struct trib_reduce r = {.src = {run->acc, run->stage}, .dst = {run->acc}, .n_dst = 1,
+                            .n = sum->n};
+    trib_status_t st;
+
+    if (!sum->first && (op == TRIB_SUM || op == TRIB_MEAN))
+        return trib_codec_decode_add(codec, word.src, word.len, weight, run->acc, sum->n);
+    st = trib_codec_decode(codec, word.src, word.len, sum->first ? run->acc : run->stage,
+                           sum->n);
+    r.n_src = sum->first ? 1 : 2;
+    r.weight = sum->first ? &weight : NULL;
+    if (st == TRIB_OK && (!sum->first || weight < 1.0f || weight > 1.0f))
         e->kernels->reduce[TRIB_F32][op](&r);
+    sum->first = false;
     return st;
 }
 
-static void merge_elements(struct trib_engine *e, struct trib_run *run, const float *x,
-                           size_t n, bool first)
+static void merge_elements(struct trib_engine *e, struct trib_run *run, struct sum *sum,
+                           float weight, const float *x)
 {
-    struct trib_reduce r = {.dst = {run->acc}, .n_dst = 1, .n = n};
+    const float weights[2] = {sum->first ? weight : 1.0f, weight};
+    struct trib_reduce r = {.dst = {run->acc}, .n_dst = 1, .n = sum->n};
 
-    r.src[r.n_src++] = first ? (const void *)x : run->acc;
-    if (!first)
+    r.src[r.n_src++] = sum->first ? (const void *)x : run->acc;
+    if (!sum->first)
         r.src[r.n_src++] = x;
+    r.weight = run->narrow ? weights : NULL;
     e->kernels->reduce[TRIB_F32][run->desc.op.op](&r);
+    sum->first = false;
 }
 
 static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
                                const struct trib_task *t, const struct trib_chunk *c,
-                               bool first)
+                               struct sum *sum)
 {
+    const float weight = sum->narrow.one;
+
     if (t->flags & TRIB_TASK_OWN_SENT) {
         struct trib_store *s = trib_coded_own(e, run, t, c, false);
-        return merge_word(e, run, s->bytes, s->len, c->n, first);
+        return merge_word(e, run, sum, weight, (struct trib_word){s->bytes, s->len});
     }
     uint32_t len;
     bool ahead = trib_ahead_take(e, run, t, &run->word, &len);
     const float *x = ahead ? NULL : trib_own_f32(e, run, c);
     if (!(codec_flags(run) & TRIB_CODEC_SPARSE)) {
-        merge_elements(e, run, x, c->n, first);
+        merge_elements(e, run, sum, weight, x);
         return TRIB_OK;
     }
+    const struct source own = {.x = x, .feedback = WITH_FEEDBACK, .unit = 1.0f};
     if (!ahead)
-        len = encode(e, run, c, x, false, WITH_FEEDBACK, run->word);
-    return merge_word(e, run, run->word, len, c->n, first);
+        len = encode(e, run, c, own, run->word);
+    return merge_word(e, run, sum, weight, (struct trib_word){run->word, len});
+}
+
+struct received {
+    const struct trib_chunk *c;
+    struct trib_cell *cell;
+    int peer;
+    int lane;
+};
+
+static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run, struct sum *sum,
+                                 float weight, struct received r)
+{
+    const struct trib_frame *f = &r.cell->frame;
+    const uint8_t *payload = trib_link_received(&e->links[r.peer], &e->arena, r.lane, r.cell);
+
+    if (trib_service_sum_valid(e, r.peer, r.c, r.cell, 0)) {
+        memcpy(run->stage, payload, f->bytes);
+        merge_elements(e, run, sum, weight, run->stage);
+        return TRIB_OK;
+    }
+    if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
+        return TRIB_ERR_PROTOCOL;
+    return merge_word(e, run, sum, weight, (struct trib_word){payload, f->bytes});
 }
 
 static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_task *t, const struct trib_chunk *c)
+                               const struct trib_task *t, const struct trib_chunk *c,
+                               const struct trib_narrow *narrow)
 {
     struct trib_program *p = &run->program;
     bool own_due = t->flags & TRIB_TASK_OWN, empty = t->flags & TRIB_TASK_EMPTY;
-    bool first = own_due || empty;
+    struct sum sum = {.n = c->n, .first = true, .narrow = *narrow};
     trib_status_t st = TRIB_OK;
 
     if (!own_due && !empty)
-        merge_elements(e, run, partial_f32(e, run, c), c->n, true);
+        merge_elements(e, run, &sum, trib_narrow_weight(narrow, trib_narrow_before(run, t)),
+                       partial_f32(e, run, t, c));
     for (uint32_t i = 0; i < t->n_members && st == TRIB_OK; i++) {
         struct trib_member *m = &p->members[t->member + i];
         int peer = p->edges[m->edge].peer;
         if (!trib_quorum_counts(run, peer))
             continue;
         if (own_due && peer > e->rank) {
-            st = merge_own(e, run, t, c, first);
-            own_due = first = false;
+            st = merge_own(e, run, t, c, &sum);
+            own_due = false;
         }
         struct trib_link *l = &e->links[peer];
         struct trib_cell *cell = trib_link_peek(l, &e->arena, m->lane);
-        uint32_t len = cell->frame.bytes;
-        if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
-            return TRIB_ERR_PROTOCOL;
+        float weight = run->narrow
+                           ? trib_narrow_weight(narrow, trib_frame_divided(&cell->frame))
+                           : 1.0f;
         if (st == TRIB_OK)
-            st = merge_word(e, run, trib_link_received(l, &e->arena, m->lane, cell), len,
-                            c->n, first);
-        first = false;
+            st = merge_frame(e, run, &sum, weight, (struct received){c, cell, peer, m->lane});
     }
     if (own_due && st == TRIB_OK)
-        st = merge_own(e, run, t, c, first);
+        st = merge_own(e, run, t, c, &sum);
     return st;
 }
 
@@ -429,33 +501,64 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
+/* Where nothing of a sum is encoded here that another schedule has encoded here, what is kept
+ * of that goes into the sum. */
+static void release_residual(struct trib_engine *e, struct trib_run *run,
+                             const struct trib_chunk *c, float one)
+{
+    float *residual = run->residual + c->first;
+
+    trib_keep_state(run, c);
+    e->kernels->axpy_f32(run->acc, residual, one, c->n);
+    memset(residual, 0, c->n * sizeof(*residual));
+}
+
+/* What a merged sum is divided by. */
+static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float divisor)
+{
+    const float one = 1.0f;
+    struct trib_reduce r = {.src = {run->acc}, .n_src = 1, .dst = {run->acc}, .n_dst = 1,
+                            .n = n, .weight = &one, .divisor = divisor};
+
+    if (divisor < 1.0f || divisor > 1.0f)
+        e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
+}
+
 trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
                                 struct trib_task *t, const struct trib_chunk *c)
 {
     if (trib_coded_linear(run))
         return trib_linear_reduce(e, run, t, c);
-    trib_status_t st = merge_all(e, run, t, c);
+    const bool sparse = codec_flags(run) & TRIB_CODEC_SPARSE;
+    const bool finish = t->flags & TRIB_TASK_FINISH, mean = t->flags & TRIB_TASK_MEAN;
+    const bool encodes = finish && !(t->flags & TRIB_TASK_OWN_SENT) &&
+                         has_stored_sends(run, t->chunk);
+    const int counted = mean ? trib_quorum_contributors(e, run) : 1;
+    struct trib_narrow sum = {1.0f, (float)counted};
+    if (run->narrow)
+        sum = trib_narrow_begin(e, run, t);
+    trib_status_t st = merge_all(e, run, t, c, &sum);
 
     if (st != TRIB_OK)
         return st;
-    if (t->flags & TRIB_TASK_MEAN) {
-        struct trib_reduce r = {.src = {run->acc},
-                                .n_src = 1,
-                                .dst = {run->acc},
-                                .n_dst = 1,
-                                .n = c->n,
-                                .ranks = trib_quorum_contributors(e, run)};
-        e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
-    }
+    if (finish && !encodes && run->residual && !sparse && !(t->flags & TRIB_TASK_OWN_SENT))
+        release_residual(e, run, c, sum.one);
+    divide(e, run, c->n, sum.divisor);
     struct trib_store *s = &run->stores[t->chunk];
-    if ((t->flags & TRIB_TASK_FINISH) && !(t->flags & TRIB_TASK_OWN_SENT) &&
-        has_stored_sends(run, t->chunk)) {
-        bool exact = codec_flags(run) & TRIB_CODEC_SPARSE;
-        s->len = encode(e, run, c, run->acc, exact, WITH_FEEDBACK, s->bytes);
+    if (run->sum)
+        memcpy(trib_service_sum_at(run, t->chunk), run->acc, c->n * sizeof(float));
+    if (encodes && run->sum) {
+        trib_service_sum_finish(run, t, c);
+        return TRIB_OK;
+    }
+    if (encodes) {
+        const struct source result = {.x = run->acc, .exact = sparse,
+                                      .feedback = WITH_FEEDBACK, .unit = (float)counted};
+        s->len = encode(e, run, c, result, s->bytes);
         s->round = t->done + 1;
         return trib_coded_value(e, run, c, s->bytes, s->len);
     }
-    if (run->feedback.sum && !run->serves && (t->flags & TRIB_TASK_FINISH))
+    if (run->feedback.sum && !run->serves && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
     if (run->feedback.partial)
         memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));
@@ -490,19 +593,43 @@ static const uint8_t *word_of(const struct trib_engine *e, const struct trib_run
                : NULL;
 }
 
+static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
+                                 const struct trib_task *t, const struct trib_chunk *c,
+                                 struct trib_cell *cell)
+{
+    const int peer = run->program.edges[t->edge].peer;
+    const size_t behind = run->quorum ? run->quorum->mask_bytes : 0;
+    const uint8_t *payload = trib_link_received(&e->links[peer], &e->arena, t->lane, cell);
+    uint32_t len = cell->frame.bytes;
+    trib_status_t st = TRIB_OK;
+
+    if (!trib_service_sum_valid(e, peer, c, cell, behind) || trib_coded_linear(run) ||
+        codec_flags(run) & TRIB_CODEC_SPARSE || (run->serves && !run->sum))
+        return TRIB_ERR_PROTOCOL;
+    if (run->quorum)
+        st = trib_quorum_result(e, run, c, payload, &len);
+    return st == TRIB_OK ? trib_service_sum_take(e, run, t, c, payload,
+                                                 trib_quorum_in_result(e, run, c))
+                         : st;
+}
+
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c,
                                  struct trib_cell *cell)
 {
     uint32_t len;
-    const uint8_t *word = word_of(e, run, t, c, cell, &len);
 
+    if (cell->frame.kind == TRIB_FRAME_SUM)
+        return copy_in_sum(e, run, t, c, cell);
+    const uint8_t *word = word_of(e, run, t, c, cell, &len);
     if (!word)
         return TRIB_ERR_PROTOCOL;
     if (cell->frame.kind == TRIB_FRAME_REF)
         e->stats.received_bytes += len;
     if (t->flags & TRIB_TASK_RELAYED) {
         struct trib_store *s = trib_store_of(run, t, c);
+        if (run->sum)
+            run->sum->has_result[t->chunk] = false;
         memcpy(s->bytes, word, len);
         s->len = len;
         s->round = t->done + 1;
@@ -523,8 +650,9 @@ static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
     struct trib_sent sent;
 
     if (run->feedback.coded) {
-        uint32_t len =
-            encode(e, run, c, trib_own_f32(e, run, c), false, WITH_FEEDBACK, run->word);
+        const struct source own = {
+            .x = trib_own_f32(e, run, c), .feedback = WITH_FEEDBACK, .unit = 1.0f};
+        uint32_t len = encode(e, run, c, own, run->word);
         return trib_coded_value(e, run, c, run->word, len);
     }
     if (trib_feedback_sent(run, c, &sent))

@@ -7,7 +7,9 @@
 #include "pipeline/ahead.h"
 #include "pipeline/engine.h"
 #include "pipeline/keep.h"
+#include "pipeline/narrow.h"
 #include "pipeline/quorum.h"
+#include "pipeline/service_sum.h"
 #include "pipeline/share.h"
 
 /* Does u take the word that a SEND has of the own contribution, too? */
@@ -57,6 +59,7 @@ static trib_status_t prepare_codec(struct trib_run *run)
     run->stores = calloc(n_chunks, sizeof(*run->stores));
     if (!run->acc || !run->stage || !run->word || !run->codec_scratch ||
         !run->stores || trib_feedback_prepare(run) != TRIB_OK ||
+        trib_service_sum_prepare(run) != TRIB_OK ||
         trib_share_prepare(run) != TRIB_OK)
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t c = 0; c < n_chunks && !run->values_read; c++) {
@@ -153,10 +156,15 @@ static trib_status_t prepare_sources(struct trib_run *run)
         if (p->tasks[i].kind == TRIB_TASK_REDUCE && p->tasks[i].n_members > most)
             most = p->tasks[i].n_members;
     run->sources = calloc((size_t)most + 1, sizeof(*run->sources));
+    run->narrow = trib_narrow_is(run);
+    if (run->narrow)
+        run->weights = calloc((size_t)most + 1, sizeof(*run->weights));
     if (trib_coded_linear(run))
         run->words = calloc((size_t)most + 1, sizeof(*run->words));
-    return run->sources && (run->words || !trib_coded_linear(run)) ? TRIB_OK
-                                                                   : TRIB_ERR_NO_MEMORY;
+    return run->sources && (run->words || !trib_coded_linear(run)) &&
+                   (run->weights || !run->narrow)
+               ? TRIB_OK
+               : TRIB_ERR_NO_MEMORY;
 }
 
 /* What memories of results grow by: they are all runs', and last as long as the engine. */
@@ -176,7 +184,7 @@ static uint64_t codec_bytes(const struct trib_run *run, bool values_read)
 
     return 2 * d->piece * sizeof(float) + trib_codec_scratch(d->codec, d->piece) +
            bound * (values_read ? 1 : d->n_chunks + 1) + d->n_chunks * sizeof(*run->stores) +
-           trib_feedback_bytes(run) + trib_share_bytes(run);
+           trib_feedback_bytes(run) + trib_service_sum_bytes(run) + trib_share_bytes(run);
 }
 
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
@@ -253,9 +261,11 @@ void trib_run_dispose(struct trib_run *run)
     trib_keep_dispose(run);
     trib_quorum_dispose(run);
     trib_feedback_dispose(run);
+    trib_service_sum_dispose(run);
     if (!run->values_read)
         free(run->scratch_value);
     free(run->sources);
+    free(run->weights);
     free((void *)run->unfed);
     trib_program_free(&run->program);
 }

@@ -35,7 +35,7 @@ static struct trib_task *add_task(struct lowering *w, uint32_t i,
     struct trib_task *t = &p->tasks[p->n_tasks];
 
     t->kind = (uint8_t)kind;
-    t->lane = (uint8_t)s->lane;
+    t->lane = s->lane & 1;
     t->chunk = s->chunk;
     t->dep = s->dep == TRIB_STEP_NO_DEP ? TRIB_STEP_NO_DEP : w->task_of[s->dep];
     t->flags = s->flags & (TRIB_STEP_FINAL | TRIB_STEP_FORWARD | TRIB_STEP_STABLE);

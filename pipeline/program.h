@@ -37,11 +37,12 @@ enum {
 
 struct trib_task {
     uint8_t kind;
-    uint8_t lane;
+    uint8_t lane : 1;
+    uint8_t divided : 7; /* REDUCE: its value, as frames say it: see narrow.h */
     uint16_t flags;
     uint16_t edge;      /* SEND, COPY_IN: index into edges */
     uint16_t n_members; /* REDUCE */
-    uint32_t member;    /* REDUCE: index of the first */
+    uint32_t member;    /* REDUCE: index of the first; SEND: see service_sum.c */
     uint32_t chunk;
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */

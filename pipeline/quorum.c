@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fpenv.h"
 #include "base/time.h"
 #include "pipeline/idle.h"
 #include "pipeline/keep.h"
+#include "pipeline/service_sum.h"
 
 static size_t chunks_of(const struct trib_run *run)
 {
@@ -29,6 +31,14 @@ int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run 
     return run->quorum ? bits_of(run->quorum->counted, run->quorum->mask_bytes) : e->ranks;
 }
 
+int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_chunk *c)
+{
+    const struct trib_quorum *q = run->quorum;
+
+    return q ? bits_of(q->masks + c->index * q->mask_bytes, q->mask_bytes) : e->ranks;
+}
+
 /* Preparing ------------------------------------------------------------------------------- */
 
 static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
@@ -46,9 +56,11 @@ static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
     q->bytes = calloc((size_t)q->n_results + 1, sizeof(*q->bytes));
     q->chunk = calloc((size_t)q->n_results + 1, sizeof(*q->chunk));
     q->elements = calloc((size_t)q->n_results + 1, sizeof(*q->elements));
+    if (run->sum)
+        q->sums = malloc(q->n_results * run->desc.piece * sizeof(float) + 1);
     for (uint32_t i = 0; q->out && i < p->n_edges; i++)
         q->out[i].run = run;
-    return q->order && q->out && q->results && q->bytes && q->chunk && q->elements;
+    return (q->sums || !run->sum) && q->order && q->out && q->results && q->bytes && q->chunk && q->elements;
 }
 
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run)
@@ -57,7 +69,8 @@ uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *r
     const struct trib_program *p = &run->program;
     const uint64_t result = trib_codec_bound(run->desc.codec, run->desc.piece) +
                             trib_quorum_mask_bytes(e->ranks) + sizeof(*q->bytes) +
-                            sizeof(*q->chunk) + sizeof(*q->elements);
+                            sizeof(*q->chunk) + sizeof(*q->elements) +
+                            (trib_service_sum_bytes(run) ? run->desc.piece * sizeof(float) : 0);
     uint64_t sums = 0;
 
     for (uint32_t i = 0; i < p->n_tasks; i++)
@@ -95,6 +108,7 @@ void trib_quorum_dispose(struct trib_run *run)
     free(q->order);
     free(q->counted);
     free(q->results);
+    free(q->sums);
     free(q->bytes);
     free(q->chunk);
     free(q->elements);
@@ -205,6 +219,9 @@ void trib_quorum_closed(struct trib_engine *e, struct trib_run *run, const struc
 
     assert(i < q->n_results && s->round == t->done + 1 && s->len + q->mask_bytes <= q->stride);
     memcpy(to, s->bytes, s->len);
+    if (q->sums)
+        memcpy(q->sums + i * run->desc.piece, trib_service_sum_at(run, t->chunk),
+               c->n * sizeof(float));
     memcpy(to + s->len, q->counted, q->mask_bytes);
     q->bytes[i] = s->len + (uint32_t)q->mask_bytes;
     q->chunk[i] = c->index;
@@ -247,18 +264,41 @@ static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
     return true;
 }
 
+/* Does the next result go over this link as floats? */
+static bool goes_as_sum(const struct trib_out *out)
+{
+    const struct trib_quorum *q = out->run->quorum;
+
+    return q->sums && q->chunk[out->sent] % out->run->program.n_edges == (uint32_t)(out - q->out);
+}
+
+static uint32_t bytes_of(const struct trib_out *out)
+{
+    const struct trib_quorum *q = out->run->quorum;
+
+    return goes_as_sum(out)
+               ? (uint32_t)(q->elements[out->sent] * sizeof(float) + q->mask_bytes)
+               : q->bytes[out->sent];
+}
+
 static void fill(struct trib_engine *e, struct trib_link *l, const struct trib_out *out)
 {
     const struct trib_quorum *q = out->run->quorum;
+    const uint8_t *word = q->results + out->sent * q->stride;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_DOWN);
-    const uint32_t bytes = q->bytes[out->sent];
+    const uint32_t bytes = bytes_of(out), floats = bytes - (uint32_t)q->mask_bytes;
+    uint8_t *to = trib_link_to_send(l, &e->arena, TRIB_LANE_DOWN, bytes);
 
     cell->frame = out->run->frame;
     cell->frame.chunk = q->chunk[out->sent];
-    cell->frame.kind = TRIB_FRAME_DATA;
+    cell->frame.kind = goes_as_sum(out) ? TRIB_FRAME_SUM : TRIB_FRAME_DATA;
     cell->frame.bytes = bytes;
-    memcpy(trib_link_to_send(l, &e->arena, TRIB_LANE_DOWN, bytes),
-           q->results + out->sent * q->stride, bytes);
+    if (!goes_as_sum(out)) {
+        memcpy(to, word, bytes);
+        return;
+    }
+    memcpy(to, q->sums + out->sent * out->run->desc.piece, floats);
+    memcpy(to + floats, word + q->bytes[out->sent] - q->mask_bytes, q->mask_bytes);
 }
 
 /* The next result that a link has room for. */
@@ -269,15 +309,15 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
 
     /* One of the running operation may not be there yet. */
     if (!out || (out->run->state == TRIB_RUN_ACTIVE && out->sent == q->closed) ||
-        !trib_link_can_send(l, TRIB_LANE_DOWN, q->bytes[out->sent]))
+        !trib_link_can_send(l, TRIB_LANE_DOWN, bytes_of(out)))
         return false;
     if (!l->send[TRIB_LANE_DOWN].filled)
         fill(e, l, out);
     if (trib_link_publish(l, &e->arena, TRIB_LANE_DOWN) != TRIB_OK)
         return false; /* the transport is full; of a peer that is lost an event tells */
     e->stats.messages++;
-    e->stats.wire_bytes += sizeof(struct trib_frame) + q->bytes[out->sent];
-    e->stats.payload_bytes += q->bytes[out->sent];
+    e->stats.wire_bytes += sizeof(struct trib_frame) + bytes_of(out);
+    e->stats.payload_bytes += bytes_of(out);
     e->stats.dense_bytes += q->elements[out->sent] * out->run->desc.element;
     l->out_frames--;
     if (++out->sent == q->n_results) {
@@ -455,10 +495,11 @@ void trib_quorum_deliver(struct trib_engine *e, struct trib_run *run,
                          const struct trib_quorum_start *s, const void *send, void *recv,
                          bool begun)
 {
+    const uint64_t modes = trib_fpenv_enter();
+
     trib_run_bind(e, run, send, recv);
     run->step += !begun;
     trib_feedback_clip(e, run);
-    trib_keep_scale(run, (float)e->ranks); /* from means to contributions, and back */
     for (size_t i = 0; i < s->chunks; i++) {
         const struct trib_chunk whole = chunk_at(s, i);
         const size_t end = whole.first + whole.n, piece = run->desc.piece;
@@ -469,7 +510,7 @@ void trib_quorum_deliver(struct trib_engine *e, struct trib_run *run,
             keep_back(e, run, &c);
         }
     }
-    trib_keep_scale(run, 1.0f / (float)e->ranks);
     if (s->count)
         memcpy(recv, trib_quorum_values(s), s->count * s->element);
+    trib_fpenv_leave(modes);
 }

@@ -47,6 +47,7 @@ struct trib_quorum {
     uint64_t opened_ns;  /* when the first contribution of the next one was seen; 0: none was */
     uint8_t *counted;    /* [mask_bytes] who is in the chunk that is closed */
     uint8_t *results;    /* [n_results * stride] */
+    float *sums;         /* [n_results * piece] where ranks get them, too: service_sum.h; or NULL */
     size_t stride;
     uint32_t *bytes;     /* [n_results] */
     uint32_t *chunk;     /* [n_results] number of the chunk */
@@ -75,6 +76,10 @@ static inline bool trib_quorum_counts(const struct trib_run *run, int peer)
 
 /** trib_quorum_contributors - how many are in it. */
 int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run);
+
+/** trib_quorum_in_result - the same of a chunk whose result this rank has. */
+int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_chunk *c);
 
 /** trib_quorum_bytes - what trib_quorum_prepare will allocate of a service, or a little more. */
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run);

@@ -215,9 +215,11 @@ TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
  * Loaded into a plan of the same description on the same rank, by all ranks after the
  * same number of operations, the run goes on with the very results it would have had:
  * what is drawn at random goes on as well, whatever the seed and the communicator of
- * the plan that it is loaded into. A state of a plan of another name is refused; a plan
- * without a name takes any. Plans without state have one, too: their number of
- * operations.
+ * the plan that it is loaded into. By another algorithm, chunk size or layout of hosts,
+ * or summed by a service where it was not, results are rounded otherwise, and nothing
+ * that codecs have left out so far is lost. A state of a plan of another name is
+ * refused; a plan without a name takes any. Plans without state have one, too: their
+ * number of operations.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * bytes    room at state
  * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_OVERFLOW: too little room; what ended the

@@ -37,8 +37,9 @@ typedef enum trib_dtype {
 
 /*
  * Integer sums and products wrap. The mean of integers is the wrapped sum divided
- * by the number of ranks, rounded towards zero. min and max give NaN where any
- * input is NaN.
+ * by the number of ranks, rounded towards zero. The mean of f32 and f64 is the sum divided
+ * once: Inf where the sum is beyond their range. A mean of f16 or bf16 is not Inf because the
+ * sum is: sums are divided on their way. min and max give NaN where any input is NaN.
  */
 typedef enum trib_op {
     TRIB_SUM,

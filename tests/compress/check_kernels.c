@@ -23,6 +23,7 @@ struct reduce_case {
     size_t n;
     int n_src, n_dst, ranks;
     bool stream;
+    bool weighed;
     int alias; /* dst[0] is src[alias]; -1: none */
 };
 
@@ -33,6 +34,8 @@ static struct reduce_case random_case(trib_dtype_t dtype, trib_op_t op, size_t n
     c.n_dst = 1 + (int)random_below(random_below(2) ? 2 : TRIB_REDUCE_MAX_DST);
     c.ranks = op == TRIB_MEAN ? 1 + (int)random_below(9) : 0;
     c.stream = random_below(2);
+    c.weighed = op <= TRIB_MEAN && (dtype == TRIB_F32 || dtype == TRIB_F16 || dtype == TRIB_BF16) &&
+                random_below(2);
     c.alias = random_below(3) ? -1 : (int)random_below((uint32_t)c.n_src);
     return c;
 }
@@ -42,11 +45,15 @@ static void check_case(const struct trib_kernels *isa, const struct reduce_case 
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     const size_t bytes = c->n * dtype_bytes[c->dtype];
+    static const float weight[TRIB_REDUCE_MAX_SRC] = {1.0f / 8, 1.0f / 4, 5.0f / 8, 1,
+                                                      1.0f / 8, 3.0f / 8, 0.1f,     2};
     struct trib_reduce a = {.n_src = c->n_src,
                             .n_dst = c->n_dst,
                             .n = c->n,
                             .ranks = c->ranks,
-                            .stream = c->stream};
+                            .stream = c->stream,
+                            .weight = c->weighed ? weight : NULL,
+                            .divisor = (float)c->ranks / 8};
     for (int k = 0; k < c->n_src; k++) {
         unsigned char *p = place(k, bytes, random_below(2) ? 0 : random_below(70));
         fill(c->dtype, p, c->n);
@@ -69,9 +76,9 @@ static void check_case(const struct trib_kernels *isa, const struct reduce_case 
         if (at != c->n)
             fail_msg(
                 "%s %s %s: n %zu, %d sources, %d destinations, ranks %d, stream %d, "
-                "alias %d: destination %d differs at %zu",
+                "weighed %d, alias %d: destination %d differs at %zu",
                 isa->isa, dtype_names[c->dtype], op_names[c->op], c->n, c->n_src,
-                c->n_dst, c->ranks, c->stream, c->alias, j, at);
+                c->n_dst, c->ranks, c->stream, c->weighed, c->alias, j, at);
     }
 }
 

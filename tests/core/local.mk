@@ -7,6 +7,7 @@ core_tests = \
 	tests/core/test_ef21 \
 	tests/core/test_errors \
 	tests/core/test_feedback \
+	tests/core/test_fp_modes \
 	tests/core/test_halves \
 	tests/core/test_identity \
 	tests/core/test_start_with \
@@ -21,7 +22,10 @@ core_tests = \
 	tests/core/test_old_structs \
 	tests/core/test_mismatch \
 	tests/core/test_placed \
+	tests/core/test_means \
 	tests/core/test_plan_state \
+	tests/core/test_service_sum \
+	tests/core/test_state_moves \
 	tests/core/test_plan \
 	tests/core/test_quorum \
 	tests/core/test_repeat \
@@ -61,7 +65,13 @@ tests_core_test_identity_SOURCES = tests/core/nodes.h tests/core/test_identity.c
 tests_core_test_identity_LDADD = $(core_tests_link)
 tests_core_test_start_with_LDADD = $(core_tests_link)
 tests_core_test_configured_LDADD = $(core_tests_link)
+tests_core_test_fp_modes_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
+tests_core_test_means_LDADD = $(core_tests_link)
+tests_core_test_service_sum_SOURCES = tests/core/nodes.h tests/core/test_service_sum.c
+tests_core_test_service_sum_LDADD = $(core_tests_link)
+tests_core_test_state_moves_SOURCES = tests/core/fed.h tests/core/test_state_moves.c
+tests_core_test_state_moves_LDADD = $(core_tests_link)
 tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lgc_plans_LDADD = $(core_tests_link)
 tests_core_test_models_LDADD = $(core_tests_link)

@@ -179,8 +179,8 @@ static int differs(struct ranks_self *self)
     put32(&s, 44, 3);
     expect_refused(&f, s, WORDS("rank 3", "0"));
     s = state_of(self, mine, 500);
-    put32(&s, 8, 2);
-    expect_refused(&f, s, WORDS("version 2", "version 1"));
+    put32(&s, 8, 1);
+    expect_refused(&f, s, WORDS("version 1", "version 2"));
     s = state_of(self, mine, 500);
     s.bytes[100] ^= 1;
     expect_refused(&f, s, WORDS("damaged", "checksum"));

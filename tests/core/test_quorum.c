@@ -260,7 +260,6 @@ static void note_held(struct user *u)
     for (int p = 0; p < PLANS; p++) {
         struct trib_run *run = &u->plan[p]->served->now->run;
         ranks_assert(u->self, run->residual || strcmp(j->quorum, "all") == 0);
-        trib_keep_scale(run, (float)j->nodes.ranks);
         for (size_t i = 0; run->residual && i < j->kind[p].count; i++) {
             const double held = (double)run->residual[i];
             j->shared->held[u->self->rank][p][i] =

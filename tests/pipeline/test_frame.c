@@ -164,6 +164,9 @@ static void test_same(void **state)
     /* What belongs to one frame does not have to agree. */
     theirs.kind = TRIB_FRAME_REF;
     theirs.source = TRIB_SOURCE_RECV;
+    trib_frame_set_divided(&theirs, 127);
+    assert_int_equal(trib_frame_source(&theirs), TRIB_SOURCE_RECV);
+    assert_int_equal(trib_frame_divided(&theirs), 127);
     theirs.chunk = 99;
     theirs.bytes = 77;
     assert_true(trib_frame_same(&mine, &theirs));
@@ -188,13 +191,13 @@ static void test_refuses_what_is_no_frame(void **state)
     struct trib_frame f = frame_of(sum_f32);
 
     (void)state;
-    f.magic = 0x0254;
-    expect_protocol(f, "0x0254");
+    f.magic = 0x0154;
+    expect_protocol(f, "0x0154");
     f = frame_of(sum_f32);
     f.kind = 0;
     expect_protocol(f, "kind 0");
     f.kind = TRIB_FRAME_KIND_END;
-    expect_protocol(f, "kind 5");
+    expect_protocol(f, "kind 6");
     memset(&f, 0, sizeof(f));
     expect_protocol(f, "0x0000");
     memset(&f, 0xff, sizeof(f));

@@ -13,7 +13,7 @@
 static void test_frame(void **state)
 {
     (void)state;
-    assert_int_equal(TRIB_FRAME_MAGIC, 0x0154);
+    assert_int_equal(TRIB_FRAME_MAGIC, 0x0254);
     assert_int_equal(sizeof(struct trib_frame), 32);
     assert_offset(trib_frame, magic, 0);
     assert_offset(trib_frame, kind, 2);
@@ -28,6 +28,7 @@ static void test_frame(void **state)
     assert_int_equal(TRIB_FRAME_OPEN, 2);
     assert_int_equal(TRIB_FRAME_REF, 3);
     assert_int_equal(TRIB_FRAME_PLACED, 4);
+    assert_int_equal(TRIB_FRAME_SUM, 5);
 }
 
 static void test_cell(void **state)

@@ -5,7 +5,7 @@
  *     trib-run -n 2 -- steps FILE [MS]    with a pause of so long before each
  *
  * Values are small integers, so all sums are exact; what the sparse sums give in the end is
- * all that was given to them. Exit code 1 and a sentence if anything is not so.
+ * all that was given to them, and so, but for the rounding of float32, it is of those by qsgd. Exit code 1 and a sentence if anything is not so.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +23,11 @@ struct job {
     trib_plan_t *dense, *sparse;
     float *x, *held;     /* [DENSE], [SPARSE]: in place */
     double *given, *got; /* [SPARSE] all steps */
+    struct {
+        trib_plan_t *plan;
+        float x[SPARSE];    /* in place */
+        double got[SPARSE]; /* times ranks */
+    } anew;
     int rank, size;
 };
 
@@ -57,6 +62,19 @@ static void make(struct job *j)
     d.feed = TRIB_FEED_WHOLE;
     d.codec = "topk:ratio=0.25";
     must(j->comm, trib_plan_allreduce(j->comm, &d, &j->sparse), "a sparse plan");
+    d.recv = j->anew.x;
+    d.op = TRIB_MEAN;
+    d.codec = "qsgd:bits=4,ef=1";
+    must(j->comm, trib_plan_allreduce(j->comm, &d, &j->anew.plan), "a plan of qsgd");
+}
+
+/* A mean of which something is left out in contributions and again in results. */
+static void one_anew(struct job *j)
+{
+    must(j->comm, trib_plan_start(j->anew.plan), "start");
+    must(j->comm, trib_plan_wait(j->anew.plan), "a mean by qsgd");
+    for (int i = 0; i < SPARSE; i++)
+        j->anew.got[i] += (double)j->anew.x[i] * j->size;
 }
 
 static void one_sparse(struct job *j)
@@ -89,6 +107,9 @@ static void one_step(struct job *j, long step)
     one_sparse(j);
     for (int i = 0; i < SPARSE; i++)
         j->given[i] += sum(j, step + 1, i);
+    for (int i = 0; i < SPARSE; i++)
+        j->anew.x[i] = value(j->rank, step + 1, i);
+    one_anew(j);
 }
 
 /* Rank 0 says. */
@@ -123,12 +144,18 @@ int main(int argc, char **argv)
     for (int i = 0; i < DRAIN; i++) {
         memset(j.held, 0, SPARSE * sizeof(float));
         one_sparse(&j);
+        memset(j.anew.x, 0, sizeof(j.anew.x));
+        one_anew(&j);
     }
     for (int i = 0; i < SPARSE; i++)
         if (j.got[i] != j.given[i])
             wrong(step, i, j.got[i], j.given[i]);
+    for (int i = 0; i < SPARSE; i++)
+        if (fabs(j.anew.got[i] - j.given[i]) > 1e-2 + 1e-6 * (double)step)
+            wrong(step, i, j.anew.got[i], j.given[i]);
     must(j.comm, trib_plan_free(j.dense), "free");
     must(j.comm, trib_plan_free(j.sparse), "free");
+    must(j.comm, trib_plan_free(j.anew.plan), "free");
     must(j.comm, trib_free(j.comm, j.x), "free");
     must(j.comm, trib_free_comm(j.comm), "leave");
     if (j.rank == 0)

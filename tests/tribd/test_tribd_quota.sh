@@ -68,7 +68,7 @@ within 10 is_empty jobs
 service "jobs" run "a job that comes once there is room" "codec none" --sizes 4K
 ! grep -q warning "$said"
 result $? "it is let in"
-# --- what plans keep: a MiB each ---
+# --- what plans keep: half a MiB each ---
 
 start_daemon small "job_memory = 12" || finish
 start_daemon shared "user_memory = 16" || finish
@@ -80,12 +80,12 @@ for name in small shared; do
         "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" keep 5
     ! grep -q warning "$said"
     result $? "$name: they fit"
-    service "$name" expect "$name: a job with 12 plans, one after the other" 0 "12 plans, all right" \
-        "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" free 12
+    service "$name" expect "$name: a job with 40 plans, one after the other" 0 "40 plans, all right" \
+        "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" free 40
     ! grep -q warning "$said"
     result $? "$name: those that were freed are not counted"
-    service "$name" expect "$name: a job with 12 plans" 0 "12 plans, all right" \
-        "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" keep 12
+    service "$name" expect "$name: a job with 40 plans" 0 "40 plans, all right" \
+        "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" keep 40
     grep -q "262144 elements by codec topk:ratio=1,ef=1 take [0-9]*K bytes here; ${may[$name]}M bytes, and [0-9KM]* are held; the ranks go on without the service" "$said"
     result $? "$name: more than it may have is refused, and it says so"
 done
