@@ -30,6 +30,8 @@ struct trib_model_kind {
     bool sparse; /* y has few that are not 0: words are pairs */
     bool quantised; /* coefficients may be written by another codec, whose words add: then
                      * it shares nothing itself, and a chunk of n has most(n) */
+    bool undivided; /* a chunk takes all of the vector that it can, whatever the ranks */
+    bool coded_always; /* in a plan: no start is of plain elements, words of which are larger */
     /* Elements that chunks should have: 0: as many as a slot takes. */
     size_t (*piece)(const struct trib_codec *c);
     /* Elements of which chunks hold whole numbers, but for the last. */
@@ -76,6 +78,7 @@ struct trib_model_kind {
 
 /* model.c, for codec.c: as the functions of codec.h without "model" */
 size_t trib_model_word_bound(const struct trib_codec *c, size_t n);
+size_t trib_model_sum_bound(const struct trib_codec *c, size_t n);
 size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *in,
                          uint8_t *dst);
 /* x += weight * what the word of this rank's own contribution says */

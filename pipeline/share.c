@@ -82,10 +82,25 @@ void trib_share_begin(struct trib_run *run)
     run->share.step++;
 }
 
+/* Those of chunks that have elements: the others of a round are behind the end of the vector. */
+static size_t floats_in(const struct trib_run *run, uint32_t round)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    if (round >= trib_run_rounds(run))
+        return 0;
+    if (d->cut == TRIB_CUT_BLOCKED)
+        return floats_of_round(run);
+    if (d->op.feed == TRIB_FEED_BACKWARD)
+        round = trib_run_rounds(run) - 1 - round;
+    size_t chunks = (d->total + d->piece - 1) / d->piece - (size_t)round * d->n_chunks;
+    return run->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
+}
+
 struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
                                    uint32_t chunk)
 {
-    size_t all = round < trib_run_rounds(run) ? floats_of_round(run) : 0;
+    size_t all = floats_in(run, round);
     size_t first = (chunk - run->desc.n_chunks) * run->desc.share_piece;
     struct trib_chunk c = {.index = TRIB_CHUNK_NO_ELEMENTS + round + 1, .first = first};
 
