@@ -91,9 +91,6 @@ trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t 
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
 
-/* bytes that a rank sends of a chunk of n when it is not learning, its share with them */
-size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n);
-
 /* slots of kinds that have nothing to do there */
 const char *trib_model_no_refusal(const struct trib_codec *c);
 size_t trib_model_none_wished(const struct trib_codec *c);

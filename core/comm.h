@@ -91,6 +91,7 @@ struct trib_comm {
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool one_host; /* all ranks are of this host */
     struct trib_near *near; /* ranks that are of one host; NULL: there are services */
+    bool uncompressed_told; /* the warning of a codec that compresses nothing was given */
     bool residual_lost; /* the warning of a dropped residual was given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
                          * over networks where nobody has set it */

@@ -394,14 +394,15 @@ static bool can(const struct job *j)
     return strcmp(j->algorithm, "hierarchical") != 0 || j->ranks > 2; /* of two hosts */
 }
 
-/* Hierarchical has hosts of two ranks each, and tcp between them. */
+/* Hierarchical has hosts of two ranks each, and tcp between them; within them, too, if it is asked
+ * for. */
 static void name_transport(const struct job *j, char *text, size_t bytes)
 {
     if (strcmp(j->algorithm, "hierarchical") != 0)
         snprintf(text, bytes, "%s", j->transport);
     else
         snprintf(text, bytes, "auto:near=%s,far=tcp,ranks_per_host=2",
-                 strcmp(j->transport, "tcp") == 0 ? "shm" : j->transport);
+                 strcmp(j->transport, "shm") == 0 ? "shm" : "tcp");
 }
 
 static void run_job(struct job *j)
