@@ -365,7 +365,8 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     size_t slot = plan->comm->cfg.chunk / sizeof(float);
 
     join_rounds(plan, s);
-    size_t used = divide_up(r->total, r->piece); /* chunks that have elements */
+    size_t used = r->cut == TRIB_CUT_BLOCKED ? r->n_chunks : divide_up(r->total, r->piece);
+    /* Of a round: chunks that have elements. */
     size_t floats = trib_codec_share_floats(plan->codec, r->piece) *
                     (used < r->n_chunks ? used : r->n_chunks);
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE,

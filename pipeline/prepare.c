@@ -40,10 +40,18 @@ static void mark_stored(struct trib_program *p, bool linear)
     }
 }
 
+/* A service that adds words never has the elements, which may be as many as the vector has. */
+static size_t elements_held(const struct trib_run *run, bool serves)
+{
+    if (serves && trib_coded_linear(run))
+        return 1;
+    return run->desc.piece ? run->desc.piece : 1;
+}
+
 static trib_status_t prepare_codec(struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    size_t floats = (d->piece ? d->piece : 1) * sizeof(float);
+    size_t floats = elements_held(run, run->serves) * sizeof(float);
     size_t bound = trib_coded_bound(run);
     uint32_t n_chunks = d->n_chunks;
 
@@ -174,7 +182,7 @@ static uint64_t codec_bytes(const struct trib_run *run, bool values_read)
     const struct trib_run_desc *d = &run->desc;
     const uint64_t bound = trib_coded_bound(run) + 1;
 
-    return 2 * d->piece * sizeof(float) + trib_codec_scratch(d->codec, d->piece) +
+    return 2 * elements_held(run, true) * sizeof(float) + trib_codec_scratch(d->codec, d->piece) +
            bound * (values_read ? 1 : d->n_chunks + 1) + d->n_chunks * sizeof(*run->stores) +
            trib_feedback_bytes(run) + trib_share_bytes(run);
 }

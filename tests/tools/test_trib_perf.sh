@@ -98,7 +98,7 @@ for words in "the result of rank 1 is wrong: element" "ranks 0 and 1 have differ
         code=$?
         grep -qF "$words" "$said" && break
     done
-    [ $code = 1 ] && grep -qF "$words" "$said"
+    [ "$code" = 1 ] && grep -qF "$words" "$said"
     result $? "a check says what is wrong: $words"
 done
 for memory in alloc malloc; do
