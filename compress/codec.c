@@ -401,7 +401,38 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
 
 size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n)
 {
-    return has_lanes(codec) ? trib_lanes_bytes(codec, n) : trib_codec_bound(codec, n);
+    return has_lanes(codec) ? trib_lanes_bytes(codec, n) : trib_codec_sum_bound(codec, n);
+}
+
+size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n)
+{
+    return has_model(codec) ? trib_model_sum_bound(codec, n) : trib_codec_bound(codec, n);
+}
+
+bool trib_codec_undivided(const struct trib_codec *codec)
+{
+    return has_model(codec) && codec->stages.transform->model->undivided;
+}
+
+size_t trib_codec_cut(const struct trib_codec *codec, size_t count, size_t chunk,
+                      size_t slot_bytes,
+                      size_t (*bound)(const struct trib_codec *, size_t))
+{
+    const size_t wished = trib_codec_piece(codec);
+    size_t unit = trib_codec_unit(codec), room = wished ? wished : chunk / sizeof(float);
+
+    if (trib_codec_undivided(codec) && (count + unit - 1) / unit < room / unit)
+        room = (count + unit - 1) / unit * unit; /* no longer than the vector */
+    if (unit > room || bound(codec, unit) > slot_bytes)
+        unit = 64;
+    size_t n = room / unit * unit;
+    if (n == 0)
+        n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
+    while (n / 2 > unit && bound(codec, n / 2 / unit * unit) > slot_bytes)
+        n = n / 2 / unit * unit;
+    while (n > unit && bound(codec, n) > slot_bytes)
+        n -= unit;
+    return n;
 }
 
 size_t trib_quantise_bucket(const struct trib_codec *c)

@@ -109,11 +109,31 @@ bool trib_codec_feedback_grows(const struct trib_codec *codec);
  */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_own_bound - the same of one rank's elements alone: a sum of words may be wider. */
+/** trib_codec_sum_bound - the same of the words that a plan of a sum sends, of ranks and of sums:
+ * a codec that learns may send no plain elements there. */
+size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n);
+
+/** trib_codec_own_bound - that of one rank's elements alone: a sum of words may be wider. */
 size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_piece - elements that a chunk should have at most; 0: as many as a slot takes. */
+/** trib_codec_piece - elements that a chunk should have at most; 0: as many as a slot takes,
+ * SIZE_MAX: the whole vector. */
 size_t trib_codec_piece(const struct trib_codec *codec);
+
+/** trib_codec_undivided - should a chunk have so many, rather than each rank a chunk? */
+bool trib_codec_undivided(const struct trib_codec *codec);
+
+/**
+ * trib_codec_cut - the most elements of a chunk of which a word fits into a slot.
+ *
+ * count    elements of the vector
+ * chunk    bytes that a chunk of elements may have, where the codec does not say
+ * bound    of words: trib_codec_bound, or what is less
+ * returns  whole units where there is room for one, else lines
+ */
+size_t trib_codec_cut(const struct trib_codec *codec, size_t count, size_t chunk,
+                      size_t slot_bytes,
+                      size_t (*bound)(const struct trib_codec *, size_t));
 
 /**
  * trib_codec_unit - of how many elements a chunk should hold whole numbers: a multiple of 64,
@@ -227,6 +247,7 @@ struct trib_merge {
     size_t n_words; /* at least 1 */
     size_t n;       /* elements of each */
     size_t piece;   /* TRIB_CODEC_MODEL: elements of a whole chunk */
+    bool of_plan;   /* TRIB_CODEC_MODEL: dst has room for trib_codec_sum_bound(n) alone */
     bool final;     /* nothing is added to the sum any more */
     uint32_t ranks; /* to divide by (mean), with final; 0: by nothing */
     struct trib_encode_key key; /* of the sum, with final: for codecs that quantise it anew;

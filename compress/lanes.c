@@ -300,6 +300,8 @@ static bool header_fits(const struct header *h, const struct trib_lanes *l, size
 static bool pieces_open(const struct trib_lanes *l, const struct trib_code *code, struct piece *p)
 {
     p->at = p->count = 0;
+    if (code->len < HEADER_BYTES)
+        return false; /* of no elements */
     memcpy(&p->header, code->src, HEADER_BYTES);
     return header_fits(&p->header, l, code->n, code->len);
 }

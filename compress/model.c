@@ -151,13 +151,24 @@ static size_t unit_of(const struct trib_codec *c, uint32_t epoch)
     return kind_of(c)->sparse ? sizeof(struct pair) : sizeof(float);
 }
 
+static size_t coded_bound(const struct trib_codec *c, size_t n)
+{
+    const size_t most = kind_of(c)->most(c, n);
+
+    return sizeof(struct word_head) + (c->coefficients ? trib_codec_bound(c->coefficients, most)
+                                                       : most * unit_of(c, 1));
+}
+
 size_t trib_model_word_bound(const struct trib_codec *c, size_t n)
 {
-    const size_t most = kind_of(c)->most(c, n), plain = n * sizeof(float);
-    const size_t coded = c->coefficients ? trib_codec_bound(c->coefficients, most)
-                                         : most * unit_of(c, 1);
+    const size_t plain = sizeof(struct word_head) + n * sizeof(float), coded = coded_bound(c, n);
 
-    return sizeof(struct word_head) + (plain > coded ? plain : coded);
+    return plain > coded ? plain : coded;
+}
+
+size_t trib_model_sum_bound(const struct trib_codec *c, size_t n)
+{
+    return kind_of(c)->coded_always ? coded_bound(c, n) : trib_model_word_bound(c, n);
 }
 
 size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n)
@@ -379,6 +390,8 @@ static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
             return false;
         if (i == 0)
             *first_out = head;
+        if (head.epoch == 0 && m->of_plan && kind->coded_always)
+            return false; /* it may be longer than there is room for */
         if (head.epoch != first_out->epoch || (head.epoch == 0 ? head.n != m->n
                                                                : !c->coefficients && head.n > most))
             return false;

@@ -59,6 +59,10 @@ void trib_model_destroy(struct trib_model *m);
  */
 void trib_model_seed(struct trib_model *m, uint64_t seed);
 
+/** trib_model_taught_bytes - what a rank sends of a chunk of n elements, where all have as many,
+ * when it is not learning; what ranks share first is in it. */
+size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n);
+
 /** trib_model_begin - a start begins, the first has number 1; after trib_model_exchanged. */
 void trib_model_begin(struct trib_model *m, uint32_t step);
 

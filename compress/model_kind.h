@@ -30,6 +30,8 @@ struct trib_model_kind {
     bool sparse; /* y has few that are not 0: words are pairs */
     bool quantised; /* coefficients may be written by another codec, whose words add: then
                      * it shares nothing itself, and a chunk of n has most(n) */
+    bool undivided; /* a chunk takes all of the vector that it can, whatever the ranks */
+    bool coded_always; /* in a plan: no start is of plain elements, words of which are larger */
     /* Elements that chunks should have: 0: as many as a slot takes. */
     size_t (*piece)(const struct trib_codec *c);
     /* Elements of which chunks hold whole numbers, but for the last. */
@@ -78,6 +80,7 @@ struct trib_model_kind {
 
 /* model.c, for codec.c: as the functions of codec.h without "model" */
 size_t trib_model_word_bound(const struct trib_codec *c, size_t n);
+size_t trib_model_sum_bound(const struct trib_codec *c, size_t n);
 size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *in,
                          uint8_t *dst);
 /* x += weight * what the word of this rank's own contribution says */
@@ -89,9 +92,6 @@ trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t 
                                       size_t n);
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
-
-/* bytes that a rank sends of a chunk of n when it is not learning, its share with them */
-size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n);
 
 /* slots of kinds that have nothing to do there */
 const char *trib_model_no_refusal(const struct trib_codec *c);

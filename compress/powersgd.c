@@ -3,18 +3,23 @@
  * PowerSGD (Vogels, Karimireddy, Jaggi: "PowerSGD: practical low-rank gradient compression
  * for distributed optimization", NeurIPS 2019, algorithm 1; arXiv 1905.13727).
  *
- * A chunk is a matrix M of `columns` columns, row-major, its last row filled up with zeros;
- * w is a rank, r the rank of the approximation, Q is columns x r:
+ * A chunk is a matrix M of `columns` columns, row-major, its last row filled up with zeros; where
+ * it has more columns than rows, M stands for its transpose. w is a rank, r the rank of the
+ * approximation, Q has as many rows as M has columns, and r columns:
  *
  *     P = sum of M_w Q           what the ranks share; then its columns are orthonormalised
- *     Q_w = M_w^T P              the word, columns x r floats; words add
+ *     Q_w = M_w^T P              the word; words add
  *     M ~ P Q^T                  Q being the sum, or mean, of the Q_w
+ *
+ * So the word is the smaller factor, as it has to fit into a slot; what ranks share goes through as
+ * many slots as it takes. The whole vector is one matrix if `columns` is given and the word fits.
  *
  * That is one step of subspace iteration: Q is kept from start to start. At first, and where a
  * column of it comes out as 0 or not finite, it is drawn anew, the same on all ranks. With
  * error feedback a rank keeps M_w - P Q_w^T.
  *
- * Where Q would have no fewer floats than M, M itself is the word.
+ * Where P and Q together would have no fewer floats than M, M itself is the word. That is so for
+ * all chunks of a vector, or for none: ranks share nothing in a plan of such chunks.
  *
  * Columns kept in Q are scaled by powers of two: only their span counts. Large: columns of M whose
  * norm, summed over ranks, is above FLT_MAX come out as NaN or Inf, since those of Q have it.
@@ -23,6 +28,7 @@
  * ranks; the next start knows nothing of it. State: Q of each chunk.
  */
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +37,7 @@
 #include "compress/model_kind.h"
 #include "compress/orthonormal.h"
 
-enum { PIECE = 1 << 20 }; /* elements: a matrix of 1024 x 1024 */
+enum { PIECE = 1 << 20 }; /* elements where no columns are given: a matrix of 1024 x 1024 */
 
 struct powersgd {
     struct trib_model base;
@@ -46,6 +52,7 @@ struct powersgd {
 struct shape {
     size_t rows, columns, rank;
     bool plain;
+    bool turned; /* M is the transpose of rows x columns elements */
 };
 
 static size_t smaller(size_t a, size_t b)
@@ -64,24 +71,40 @@ static size_t squarest(size_t n)
     return root ? root : 1;
 }
 
+static size_t longer(const struct shape *s)
+{
+    return s->turned ? s->columns : s->rows;
+}
+
+static size_t shorter(const struct shape *s)
+{
+    return s->turned ? s->rows : s->columns;
+}
+
+static size_t rows_of(size_t n, size_t columns)
+{
+    return n / columns + (n % columns != 0);
+}
+
 /* Of a chunk of n elements: its columns are those of a whole piece. */
 static struct shape shape_of(const struct trib_codec *c, size_t piece, size_t n)
 {
     const double asked = c->param[TRIB_PARAM_COLUMNS];
     const size_t wanted = asked > 0 ? (size_t)asked : squarest(piece);
-    struct shape s = {.columns = wanted < piece || !piece ? wanted : piece,
-                      .rank = (size_t)c->param[TRIB_PARAM_RANK]};
+    const size_t rank = (size_t)c->param[TRIB_PARAM_RANK];
+    struct shape s = {.columns = wanted < piece || !piece ? wanted : piece};
 
-    s.rows = n / s.columns + (n % s.columns != 0);
-    s.rank = smaller(s.rank, smaller(s.rows, s.columns));
-    s.plain = n <= s.columns * s.rank;
+    const size_t all = rows_of(piece, s.columns), most = smaller(rank, smaller(all, s.columns));
+    s.plain = all * s.columns <= (all + s.columns) * most;
+    s.rows = rows_of(n, s.columns);
+    s.turned = s.columns > s.rows;
+    s.rank = smaller(rank, shorter(&s));
     return s;
 }
 
 static size_t piece(const struct trib_codec *c)
 {
-    (void)c;
-    return PIECE;
+    return c->param[TRIB_PARAM_COLUMNS] > 0 ? SIZE_MAX : PIECE;
 }
 
 static size_t unit(const struct trib_codec *c)
@@ -91,7 +114,7 @@ static size_t unit(const struct trib_codec *c)
 
 static size_t floats_of(const struct shape *s, size_t n)
 {
-    return s->plain ? n : s->columns * s->rank;
+    return s->plain ? n : shorter(s) * s->rank;
 }
 
 /* A shorter chunk has no more of either. */
@@ -104,7 +127,7 @@ static size_t most(const struct trib_codec *c, size_t n)
 static size_t share_floats(const struct trib_codec *c, size_t n)
 {
     const struct shape s = shape_of(c, n, n);
-    return s.plain ? 0 : s.rows * s.rank;
+    return s.plain ? 0 : longer(&s) * s.rank;
 }
 
 static struct shape shape_in(const struct trib_model *m, size_t n)
@@ -127,7 +150,7 @@ static void draw_column(struct powersgd *p, const struct shape *s, size_t first,
 {
     const struct trib_rng rng = {p->base.opts.seed, UINT32_MAX, p->step};
 
-    for (size_t i = 0; i < s->columns; i++) {
+    for (size_t i = 0; i < shorter(s); i++) {
         const uint64_t at = (first + i) * s->rank + column;
         const struct trib_rng_block b = trib_rng_draw4(rng, at);
         double sum = -2.0;
@@ -144,7 +167,7 @@ static void keep_column(struct powersgd *p, const struct shape *s, size_t first,
     float largest = 0.0f;
     bool finite = true;
 
-    for (size_t i = 0; i < s->columns; i++) {
+    for (size_t i = 0; i < shorter(s); i++) {
         const float v = fabsf(q[i * s->rank + column]);
         finite = finite && isfinite(v);
         largest = v > largest ? v : largest;
@@ -154,7 +177,7 @@ static void keep_column(struct powersgd *p, const struct shape *s, size_t first,
         return;
     }
     const int exponent = -ilogbf(largest);
-    for (size_t i = 0; i < s->columns; i++)
+    for (size_t i = 0; i < shorter(s); i++)
         q[i * s->rank + column] = ldexpf(q[i * s->rank + column], exponent) * SPAN;
 }
 
@@ -194,7 +217,7 @@ static trib_status_t create(const struct trib_codec *c, const struct trib_model_
     p->per_chunk = most(c, opts->piece);
     p->q = calloc(p->chunks * p->per_chunk + 1, sizeof *p->q);
     p->padded = calloc(s.rows * s.columns + 1, sizeof *p->padded);
-    p->work = calloc(s.rows * s.rank + 1, sizeof *p->work);
+    p->work = calloc(longer(&s) * s.rank + 1, sizeof *p->work);
     p->scratch = aligned_alloc(64, TRIB_GEMM_SCRATCH);
     if (!p->q || !p->padded || !p->work || !p->scratch) {
         destroy(&p->base);
@@ -235,11 +258,11 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c, const 
 
     if (s.plain)
         return;
-    const struct trib_gemm g = {.m = s.rows, .n = s.rank, .k = s.columns,
+    const struct trib_gemm g = {.m = longer(&s), .n = s.rank, .k = shorter(&s),
                                 .a = matrix_of(p, &s, x, c->n), .b = q_of(p, c),
                                 .c = share_out,
                                 .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
-                                .scratch = p->scratch};
+                                .a_transposed = s.turned, .scratch = p->scratch};
     m->codec->kernels->gemm(&g);
 }
 
@@ -249,7 +272,7 @@ static void settle(struct trib_model *m, const struct trib_model_chunk *c, float
     const struct shape s = shape_in(m, c->n);
 
     if (!s.plain)
-        (void)trib_orthonormalise(sum, s.rows, s.rank, p->work);
+        (void)trib_orthonormalise(sum, longer(&s), s.rank, p->work);
 }
 
 static size_t length(const struct trib_model *m, size_t n)
@@ -268,10 +291,10 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c, cons
         memcpy(y_out, x, c->n * sizeof *x);
         return;
     }
-    const struct trib_gemm g = {.m = s.columns, .n = s.rank, .k = s.rows,
+    const struct trib_gemm g = {.m = shorter(&s), .n = s.rank, .k = longer(&s),
                                 .a = matrix_of(p, &s, x, c->n), .b = c->share, .c = y_out,
                                 .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
-                                .a_transposed = true, .scratch = p->scratch};
+                                .a_transposed = !s.turned, .scratch = p->scratch};
     m->codec->kernels->gemm(&g);
 }
 
@@ -288,7 +311,8 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
         return;
     }
     const struct trib_gemm g = {.m = s.rows, .n = s.columns, .k = s.rank,
-                                .a = c->share, .b = y, .c = whole ? x_out : p->padded,
+                                .a = s.turned ? y : c->share, .b = s.turned ? c->share : y,
+                                .c = whole ? x_out : p->padded,
                                 .lda = s.rank, .ldb = s.rank, .ldc = s.columns,
                                 .b_transposed = true, .scratch = p->scratch};
     m->codec->kernels->gemm(&g);
@@ -306,7 +330,7 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c, const 
     (void)x;
     if (s.plain)
         return;
-    memcpy(q, y, s.columns * s.rank * sizeof *q);
+    memcpy(q, y, shorter(&s) * s.rank * sizeof *q);
     for (size_t j = 0; j < s.rank; j++)
         keep_column(p, &s, c->first, j, q);
 }
@@ -340,6 +364,8 @@ static trib_status_t read(struct trib_model *m, const uint8_t *src, struct trib_
 
 const struct trib_model_kind trib_model_powersgd = {
     .params = TRIB_PARAM_BIT(RANK) | TRIB_PARAM_BIT(COLUMNS),
+    .undivided = true,
+    .coded_always = true,
     .piece = piece,
     .unit = unit,
     .refusal = trib_model_no_refusal,

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "compress/model_kind.h"
 
-enum { MEASURED = 65536 }; /* elements */
+enum { MEASURED = 65536, LEARNED = 1 << 20 }; /* elements */
 
 /* What the tables of stages cannot say. */
 struct note {
@@ -236,10 +236,11 @@ static void fill_normal(float *x, size_t n)
     }
 }
 
-/* Once it has learned, and with what ranks share first. */
-static void bytes_of_model(struct trib_sheet *s)
+/* Once it has learned, and with what ranks share first; of a vector of LEARNED elements, in
+ * chunks as plans have them. */
+static void bytes_of_model(struct trib_sheet *s, size_t chunk)
 {
-    const size_t wished = trib_codec_piece(s->codec), n = wished ? wished : MEASURED;
+    const size_t n = trib_codec_cut(s->codec, LEARNED, chunk, chunk, trib_codec_sum_bound);
     const double most = (double)trib_codec_bound(s->codec, n) / (double)n;
     s->sheet.bytes = (double)trib_model_taught_bytes(s->codec, n) / (double)n;
     s->sheet.bytes_most = fmax(s->sheet.bytes, most);
@@ -295,7 +296,7 @@ static void properties_fill(struct trib_sheet *s)
     sheet->example = note_of(c->row)->example;
 }
 
-trib_status_t trib_sheet_create(const char *text, struct trib_error *err,
+trib_status_t trib_sheet_create(const char *text, size_t chunk, struct trib_error *err,
                                 struct trib_sheet **out)
 {
     struct trib_sheet *s = calloc(1, sizeof *s);
@@ -307,7 +308,7 @@ trib_status_t trib_sheet_create(const char *text, struct trib_error *err,
         status = params_fill(s, err);
     }
     if (status == TRIB_OK && s->codec->info.flags & TRIB_CODEC_MODEL)
-        bytes_of_model(s);
+        bytes_of_model(s, chunk);
     else if (status == TRIB_OK)
         status = bytes_measure(s, err);
     if (status != TRIB_OK) {

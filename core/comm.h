@@ -104,6 +104,7 @@ struct trib_comm {
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool one_host; /* all ranks are of this host */
     struct trib_near *near; /* ranks that are of one host; NULL: there are services */
+    bool uncompressed_told; /* the warning of a codec that compresses nothing was given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
                          * over networks where nobody has set it */
     bool chunk_given; /* somebody has set it */

@@ -300,7 +300,9 @@ static trib_status_t describe(const char *codec, trib_codec_sheet_fn fn, void *a
 {
     struct trib_sheet *sheet;
     struct trib_error err = {0};
-    trib_status_t st = trib_sheet_create(codec, &err, &sheet);
+    struct trib_config cfg;
+    const bool set = trib_config_load(&cfg, NULL, NULL, NULL) == TRIB_OK;
+    trib_status_t st = trib_sheet_create(codec, set ? cfg.chunk : 65536, &err, &sheet);
 
     if (st != TRIB_OK) {
         trib_say_error(trib_error_text(&err));

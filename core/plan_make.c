@@ -91,6 +91,14 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
     return TRIB_OK;
 }
 
+/* Elements go as they are. */
+static trib_status_t drop_codec(struct trib_plan *plan)
+{
+    trib_codec_destroy(plan->codec);
+    plan->codec = NULL;
+    return TRIB_OK;
+}
+
 static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
                                 const trib_desc_t *d)
 {
@@ -110,11 +118,8 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
     st = trib_codec_for_ranks(plan->codec, comm->engine.ranks, &err);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
-    if (info->flags & TRIB_CODEC_IDENTITY) {
-        trib_codec_destroy(plan->codec);
-        plan->codec = NULL;
-        return TRIB_OK;
-    }
+    if (info->flags & TRIB_CODEC_IDENTITY)
+        return drop_codec(plan);
     if (info->flags & TRIB_CODEC_MODEL && sums(coll) && coll != TRIB_ALLREDUCE)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "codec %s learns from sums that all ranks get, which %s does "
@@ -131,6 +136,8 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
                               "codec %s is for sum and mean, op is %s: use codec none, "
                               "f16 or bf16",
                               info->text, trib_op_name(d->op));
+    if (info->flags & TRIB_CODEC_MODEL && !sums(coll))
+        return drop_codec(plan);
     return TRIB_OK;
 }
 
@@ -188,26 +195,6 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     return TRIB_OK;
 }
 
-/* The most elements of a chunk of which a code word fits into a slot: whole units where there is
- * room for one, else lines. */
-static size_t words_max(const struct trib_codec *codec, size_t chunk, size_t slot_bytes,
-                        size_t (*bound)(const struct trib_codec *, size_t))
-{
-    size_t wished = trib_codec_piece(codec), unit = trib_codec_unit(codec);
-    size_t room = wished ? wished : chunk / sizeof(float);
-
-    if (unit > room || bound(codec, unit) > slot_bytes)
-        unit = 64;
-    size_t n = room / unit * unit;
-    if (n == 0)
-        n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
-    while (n / 2 > unit && bound(codec, n / 2 / unit * unit) > slot_bytes)
-        n = n / 2 / unit * unit;
-    while (n > unit && bound(codec, n) > slot_bytes)
-        n -= unit;
-    return n;
-}
-
 /* Do all ranks read the sums of words where the service makes them? */
 static bool sums_in_place(const struct trib_plan *plan)
 {
@@ -220,6 +207,10 @@ static bool sums_in_place(const struct trib_plan *plan)
 /* With a quorum a bitmap of the ranks stands behind the word. */
 static size_t piece_max(const struct trib_plan *plan, size_t chunk, size_t element_bytes)
 {
+    size_t (*bound)(const struct trib_codec *, size_t) =
+        sums_in_place(plan)            ? trib_codec_own_bound
+        : trib_coded_linear(&plan->run) ? trib_codec_sum_bound
+                                        : trib_codec_bound;
     const size_t slot = plan->comm->cfg.chunk < chunk ? plan->comm->cfg.chunk : chunk;
     const size_t mask = plan->run.desc.quorum.need
                             ? trib_quorum_mask_bytes(plan->comm->engine.ranks)
@@ -227,9 +218,8 @@ static size_t piece_max(const struct trib_plan *plan, size_t chunk, size_t eleme
 
     if (!plan->codec)
         return chunk / element_bytes;
-    return words_max(plan->codec, chunk > mask ? chunk - mask : 1,
-                     slot > mask ? slot - mask : 1,
-                     sums_in_place(plan) ? trib_codec_own_bound : trib_codec_bound);
+    return trib_codec_cut(plan->codec, plan->run.desc.count, chunk > mask ? chunk - mask : 1,
+                          slot > mask ? slot - mask : 1, bound);
 }
 
 static size_t divide_up(size_t a, size_t b)
@@ -274,7 +264,7 @@ static size_t shared_bytes(const struct trib_plan *plan)
     if (!plan->codec)
         return run->desc.piece * run->desc.element;
     return plan->comm->channel && trib_coded_linear(run)
-               ? trib_codec_bound(plan->codec, run->desc.piece)
+               ? trib_codec_sum_bound(plan->codec, run->desc.piece)
                : 0;
 }
 
@@ -291,6 +281,8 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
 
     r->total = d->count * (blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
     r->cut = blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+    if (plan->codec && trib_codec_undivided(plan->codec))
+        parts = 1; /* chunks behind the first of a round may have no elements */
     size_t rounds = divide_up(d->count, parts * most);
     size_t good = comm->one_host ? ROUNDS_GOOD_NEAR : ROUNDS_GOOD;
     if (rounds < good && usual < slot) { /* of large chunks not too few */
@@ -298,6 +290,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
         rounds = more < good ? more : good;
     }
     r->piece = piece_of(plan, divide_up(d->count, parts * (rounds ? rounds : 1)), most, 64 / size);
+    parts = blocked(r->op.coll) ? 1 : r->n_chunks;
     rounds = r->piece ? divide_up(d->count, parts * r->piece) : 1; /* none without elements */
     if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
@@ -372,7 +365,10 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     size_t slot = plan->comm->cfg.chunk / sizeof(float);
 
     join_rounds(plan, s);
-    size_t floats = trib_codec_share_floats(plan->codec, r->piece) * r->n_chunks;
+    size_t used = r->cut == TRIB_CUT_BLOCKED ? r->n_chunks : divide_up(r->total, r->piece);
+    /* Of a round: chunks that have elements. */
+    size_t floats = trib_codec_share_floats(plan->codec, r->piece) *
+                    (used < r->n_chunks ? used : r->n_chunks);
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                .op = trib_codec_share_op(plan->codec),
                                .rank = e->rank,

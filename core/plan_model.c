@@ -6,8 +6,30 @@
  */
 #include <stdlib.h>
 
+#include "compress/model.h"
 #include "core/comm.h"
 #include "pipeline/keep.h"
+
+enum { TELL_FROM = 16384 }; /* bytes of a vector: below, there is little to compress */
+
+/* Nobody would look at the bytes of a codec that was asked for, and find that there are as many. */
+static void tell_uncompressed(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    const struct trib_run_desc *r = &plan->run.desc;
+    const size_t plain = r->piece * sizeof(float);
+
+    if (comm->uncompressed_told || comm->engine.rank != 0 ||
+        r->total * sizeof(float) < TELL_FROM ||
+        trib_model_taught_bytes(plan->codec, r->piece) < plain)
+        return;
+    comm->uncompressed_told = true;
+    trib_log(&comm->log, TRIB_LOG_WARN, "codec",
+             "codec %s does not compress a vector of %zu elements: in chunks of %zu elements it "
+             "sends as many bytes as there are (a matrix of more rows and columns than the rank, "
+             "by columns=N, or a larger TRIB_CHUNK, which is %zu, is compressed)",
+             trib_codec_info(plan->codec)->text, r->total, r->piece, comm->cfg.chunk);
+}
 
 trib_status_t trib_plan_make_model(struct trib_plan *plan)
 {
@@ -29,6 +51,7 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
     trib_status_t st = trib_model_create(plan->codec, &opts, &err, &r->model);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    tell_uncompressed(plan);
     const size_t floats = trib_model_exchange_floats(r->model);
     if (!floats)
         return TRIB_OK;

@@ -10,6 +10,7 @@ libperf_la_SOURCES = \
 	perf/loss.c perf/loss.h \
 	perf/machine.c perf/machine.h \
 	perf/measure.c \
+	perf/wrong.c \
 	perf/names.c \
 	perf/operation.c \
 	perf/options.c perf/options.h \

@@ -220,6 +220,17 @@ bool perf_element_wrong(const struct perf_passage *p, double got, double want,
     }
 }
 
+double perf_element_most(const struct perf_passage *p, double magnitude)
+{
+    double grown = pow(1 + rounding_once(p), times(p));
+    double floor = TINY * times(p);
+    if (p->loss->kind == PERF_LOSS_ROUNDED)
+        return (grown - 1) * magnitude + floor;
+    if (p->loss->kind == PERF_LOSS_SELECTED && p->loss->variance == 0)
+        return (grown + 1) * magnitude + floor;
+    return (double)INFINITY;
+}
+
 /* --- the whole --- */
 
 void perf_part_add(const struct perf_passage *p, struct perf_part *part, double x,

@@ -71,6 +71,9 @@ void perf_part_add(const struct perf_passage *p, struct perf_part *part, double 
 bool perf_element_wrong(const struct perf_passage *p, double got, double want,
                         double magnitude);
 
+/** perf_element_most - how far an element may be from what is right; INFINITY: any number. */
+double perf_element_most(const struct perf_passage *p, double magnitude);
+
 struct perf_whole {
     double elements;
     double nonzero; /* of the result */

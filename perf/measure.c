@@ -97,9 +97,10 @@ static trib_status_t check(struct perf_operation *op, struct check *out)
 
     perf_oracle_compare(&op->oracle, op->output, &verdict);
     double hash = (double)(verdict.hash >> 11);
-    double wrong = (double)verdict.wrong + (double)perf_operation_guards(op);
-    if (op->desc.send != NULL && !input_survived(op))
-        wrong++;
+    size_t damaged = perf_operation_guards(op);
+    bool changed = op->desc.send != NULL && !input_survived(op);
+    double wrong = (double)verdict.wrong + (double)damaged + changed;
+    perf_say_wrong(op, &verdict, damaged > 0, changed);
     double nmse = verdict.error2 == 0.0 ? 0 : verdict.error2 / verdict.reference2;
     bool within = verdict.error2 <= verdict.error2_limit;
     double limit = within ? 0 : verdict.error2_limit / verdict.reference2;
@@ -111,13 +112,15 @@ static trib_status_t check(struct perf_operation *op, struct check *out)
     if (status != TRIB_OK)
         return status;
     if (shares_result(op->desc.count == 0 ? TRIB_BARRIER : op->args->coll) &&
-        most[0] != -most[1])
+        most[0] != -most[1]) {
         wrong++;
+        status = perf_say_different(op);
+    }
     out->nmse = most[2];
     out->wrong += wrong;
     out->nmse_limit = fmax(out->nmse_limit, most[3]);
     out->lost = fmax(out->lost, most[4]);
-    return TRIB_OK;
+    return status;
 }
 
 /* --- timing --- */

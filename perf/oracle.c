@@ -343,9 +343,29 @@ struct judging {
     const struct perf_oracle *o;
     struct perf_passage passage;
     struct perf_whole whole;
+    size_t at; /* the element that is compared */
     struct perf_part *parts; /* of each rank; NULL: not needed */
     struct perf_verdict *out;
 };
+
+/* Counts an element that is wrong, and keeps the first for the sentence. */
+static void count_wrong(struct judging *j, double got, double want, double tolerance)
+{
+    struct perf_verdict *out = j->out;
+    if (out->wrong_elements++ == 0) {
+        out->first = j->at;
+        out->got = got;
+        out->want = want;
+        out->tolerance = tolerance;
+    }
+    out->wrong++;
+}
+
+double perf_oracle_number(trib_dtype_t dtype, const void *vector, size_t i)
+{
+    union number number = load(dtype, vector, i);
+    return is_integer(dtype) ? (double)(int64_t)number.i : number.f;
+}
 
 static void compare_one(struct judging *j, union number got, union number want,
                         double magnitude)
@@ -357,7 +377,8 @@ static void compare_one(struct judging *j, union number got, union number want,
         double error = (double)(int64_t)(got.i - want.i);
         out->error2 += error * error;
         out->reference2 += (double)(int64_t)want.i * (double)(int64_t)want.i;
-        out->wrong += exact && got.i != want.i;
+        if (exact && got.i != want.i)
+            count_wrong(j, (double)(int64_t)got.i, (double)(int64_t)want.i, 0);
         return;
     }
     double error = got.f - want.f;
@@ -366,7 +387,8 @@ static void compare_one(struct judging *j, union number got, union number want,
     if (!exact) {
         /* What is not summed has no magnitude but its own. */
         magnitude = fmax(magnitude, fabs(want.f));
-        out->wrong += perf_element_wrong(&j->passage, got.f, want.f, magnitude);
+        if (perf_element_wrong(&j->passage, got.f, want.f, magnitude))
+            count_wrong(j, got.f, want.f, perf_element_most(&j->passage, magnitude));
         j->whole.elements++;
         j->whole.nonzero += got.f != 0;
         j->whole.magnitude2 += magnitude * magnitude;
@@ -374,7 +396,8 @@ static void compare_one(struct judging *j, union number got, union number want,
     }
     /* Each of ranks sums rounds once, by half a spacing; twice that is allowed. */
     double tolerance = (o->ranks + 1) * epsilon(o->dtype) * magnitude;
-    out->wrong += !(fabs(error) <= tolerance);
+    if (!(fabs(error) <= tolerance))
+        count_wrong(j, got.f, want.f, tolerance);
 }
 
 /* Each rank's part in a block of the result. */
@@ -419,8 +442,10 @@ static void compare_blocks(struct judging *j, const unsigned char *result)
             n = o->count - first % o->count;
         expect(o, first, n, &e);
         const unsigned char *at = result + first * bytes;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
+            j->at = first + i;
             compare_one(j, load(o->dtype, at, i), e.value[i], e.magnitude[i]);
+        }
         for (size_t i = 0; i < n * bytes; i++)
             j->out->hash = (j->out->hash ^ at[i]) * 0x100000001b3u;
         if (j->parts != NULL)

@@ -36,6 +36,9 @@ struct perf_verdict {
     double reference2; /* sum of squared expected values */
     double error2_limit; /* of what the codec may lose; INFINITY: none is known */
     uint64_t wrong; /* elements, ranks that are lost, an error2 above its limit */
+    uint64_t wrong_elements; /* of these, the elements */
+    size_t first; /* of them; what it is, what it must be, and how far it may be from that */
+    double got, want, tolerance;
     uint64_t lost; /* ranks whose inputs are not in the result as they must be */
     uint64_t hash; /* of the result's bytes */
 };
@@ -47,6 +50,9 @@ size_t perf_oracle_outputs(const struct perf_oracle *o);
 /** perf_oracle_fill - elements first … first + n of the input of `rank`. */
 void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
                       void *out);
+
+/** perf_oracle_number - element i of a vector; a 64-bit integer may be rounded. */
+double perf_oracle_number(trib_dtype_t dtype, const void *vector, size_t i);
 
 /**
  * perf_oracle_compare - the result of o->rank against what it must be.

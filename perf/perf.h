@@ -208,6 +208,19 @@ size_t perf_operation_guards(const struct perf_operation *op);
 /** perf_combine - values[i] over all ranks, exact whatever codec is configured. */
 trib_status_t perf_combine(trib_comm_t *comm, trib_op_t op, double *values, size_t n);
 
+/* --- wrong.c --- */
+
+/** perf_say_wrong - on standard error, what a check has found of this rank's own result. */
+void perf_say_wrong(const struct perf_operation *op, const struct perf_verdict *verdict,
+                    bool guards_damaged, bool input_changed);
+
+/**
+ * perf_say_different - all ranks have results, and these differ: say where. Collective.
+ *
+ * Each rank compares its result with rank 0's.
+ */
+trib_status_t perf_say_different(struct perf_operation *op);
+
 /* --- progress.c --- */
 
 /* Called on rank 0 between groups of samples. */

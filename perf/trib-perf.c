@@ -91,8 +91,8 @@ static int finish(struct run *run)
         return 1;
     }
     if (run->wrong > 0 && trib_rank(run->comm) == 0)
-        fprintf(stderr, "trib-perf: %.0f element%s wrong.\n", run->wrong,
-                run->wrong == 1 ? " is" : "s are");
+        fprintf(stderr, "trib-perf: the check found %.0f mistake%s, as told above.\n", run->wrong,
+                run->wrong > 1 ? "s" : "");
     return run->wrong > 0;
 }
 

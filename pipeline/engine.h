@@ -68,7 +68,8 @@ struct trib_store {
 struct trib_share {
     size_t floats;      /* of a chunk of `piece` elements */
     float *own;         /* [rounds * n_chunks * floats] what this rank wants */
-    float *value;       /* the same, of all ranks */
+    float *value;       /* the same, of all ranks: what is sent on, so nothing changes it */
+    float *agreed;      /* the same, as the model settles it for this rank; NULL: no model */
     float *kept;        /* [total] what is to be encoded, where nothing else has it; or NULL */
     uint32_t *measured; /* [rounds] the start in which own was measured last */
     uint32_t *settled;  /* [rounds * n_chunks] the start in which a chunk's value was last */

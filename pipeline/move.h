@@ -123,6 +123,9 @@ uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_ru
 /** trib_coded_linear - do the run's words add without decoding? */
 bool trib_coded_linear(const struct trib_run *run);
 
+/** trib_coded_bound - the longest code word of the run. */
+size_t trib_coded_bound(const struct trib_run *run);
+
 /* The same for code words. */
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                      const struct trib_chunk *c, struct trib_cell *cell);

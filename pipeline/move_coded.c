@@ -45,6 +45,14 @@ bool trib_coded_linear(const struct trib_run *run)
            !(codec_flags(run) & TRIB_CODEC_IDENTITY);
 }
 
+size_t trib_coded_bound(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    return trib_coded_linear(run) ? trib_codec_sum_bound(d->codec, d->piece)
+                                  : trib_codec_bound(d->codec, d->piece);
+}
+
 /* n elements at p as float32: in place where they are that, else staged. */
 static const float *as_f32(const struct trib_engine *e, const struct trib_run *run,
                            const void *p, size_t n, float *stage)

@@ -42,11 +42,19 @@ static void mark_stored(struct trib_program *p, bool linear)
     }
 }
 
+/* A service that adds words never has the elements, which may be as many as the vector has. */
+static size_t elements_held(const struct trib_run *run, bool serves)
+{
+    if (serves && trib_coded_linear(run))
+        return 1;
+    return run->desc.piece ? run->desc.piece : 1;
+}
+
 static trib_status_t prepare_codec(struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    size_t floats = (d->piece ? d->piece : 1) * sizeof(float);
-    size_t bound = trib_codec_bound(d->codec, d->piece);
+    size_t floats = elements_held(run, run->serves) * sizeof(float);
+    size_t bound = trib_coded_bound(run);
     uint32_t n_chunks = d->n_chunks;
 
     run->word_bytes = bound;
@@ -100,7 +108,7 @@ static size_t value_bytes(const struct trib_run *run)
 
     if (!trib_coded_linear(run))
         return d->piece * d->element;
-    return (trib_codec_bound(d->codec, d->piece) + 63) / 64 * 64;
+    return (trib_coded_bound(run) + 63) / 64 * 64;
 }
 
 /*
@@ -117,7 +125,7 @@ static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
         grow_values(e, e->arena.window * round);
         run->values_read = e->values.bytes >= e->arena.window * round;
     }
-    if (!run->values_read && d->codec && trib_codec_bound(d->codec, d->piece) > e->arena.slot_bytes)
+    if (!run->values_read && d->codec && trib_coded_bound(run) > e->arena.slot_bytes)
         return TRIB_ERR_NO_MEMORY;
     run->value_rounds = run->values_read ? e->arena.window : 1;
     run->scratch_value = run->values_read ? e->values.base : malloc(round + 64);
@@ -180,9 +188,9 @@ static uint64_t values_wanted(const struct trib_engine *e, const struct trib_run
 static uint64_t codec_bytes(const struct trib_run *run, bool values_read)
 {
     const struct trib_run_desc *d = &run->desc;
-    const uint64_t bound = trib_codec_bound(d->codec, d->piece) + 1;
+    const uint64_t bound = trib_coded_bound(run) + 1;
 
-    return 2 * d->piece * sizeof(float) + trib_codec_scratch(d->codec, d->piece) +
+    return 2 * elements_held(run, true) * sizeof(float) + trib_codec_scratch(d->codec, d->piece) +
            bound * (values_read ? 1 : d->n_chunks + 1) + d->n_chunks * sizeof(*run->stores) +
            trib_feedback_bytes(run) + trib_service_sum_bytes(run) + trib_share_bytes(run);
 }

@@ -40,7 +40,7 @@ uint64_t trib_share_bytes(const struct trib_run *run)
 
     if (!d->share_piece)
         return 0;
-    return chunks * (2 * sizeof(float) * trib_codec_share_floats(d->codec, d->piece) +
+    return chunks * ((d->model ? 3 : 2) * sizeof(float) * trib_codec_share_floats(d->codec, d->piece) +
                      sizeof(*run->share.measured) + sizeof(*run->share.settled)) +
            (keep ? (d->total + 1) * sizeof(float) : 0);
 }
@@ -56,20 +56,22 @@ trib_status_t trib_share_prepare(struct trib_run *run)
     size_t rounds = trib_run_rounds(run), n = rounds * floats_of_round(run);
     s->own = calloc(n ? n : 1, sizeof(*s->own));
     s->value = calloc(n ? n : 1, sizeof(*s->value));
+    s->agreed = run->desc.model ? calloc(n ? n : 1, sizeof(*s->agreed)) : NULL;
     s->measured = calloc(rounds, sizeof(*s->measured));
     s->settled = calloc(rounds * run->desc.n_chunks, sizeof(*s->settled));
     bool keep = run->feedback.own || run->feedback.momentum;
     if (keep && !run->residual)
         s->kept = calloc(run->desc.total + 1, sizeof(*s->kept));
-    return s->own && s->value && s->measured && s->settled && (s->kept || run->residual || !keep)
-               ? TRIB_OK
-               : TRIB_ERR_NO_MEMORY;
+    bool whole = s->own && s->value && s->measured && s->settled &&
+                 (s->agreed || !run->desc.model) && (s->kept || run->residual || !keep);
+    return whole ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
 void trib_share_dispose(struct trib_run *run)
 {
     free(run->share.own);
     free(run->share.value);
+    free(run->share.agreed);
     free(run->share.measured);
     free(run->share.settled);
     free(run->share.kept);
@@ -80,10 +82,25 @@ void trib_share_begin(struct trib_run *run)
     run->share.step++;
 }
 
+/* Those of chunks that have elements: the others of a round are behind the end of the vector. */
+static size_t floats_in(const struct trib_run *run, uint32_t round)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    if (round >= trib_run_rounds(run))
+        return 0;
+    if (d->cut == TRIB_CUT_BLOCKED)
+        return floats_of_round(run);
+    if (d->op.feed == TRIB_FEED_BACKWARD)
+        round = trib_run_rounds(run) - 1 - round;
+    size_t chunks = (d->total + d->piece - 1) / d->piece - (size_t)round * d->n_chunks;
+    return run->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
+}
+
 struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
                                    uint32_t chunk)
 {
-    size_t all = round < trib_run_rounds(run) ? floats_of_round(run) : 0;
+    size_t all = floats_in(run, round);
     size_t first = (chunk - run->desc.n_chunks) * run->desc.share_piece;
     struct trib_chunk c = {.index = TRIB_CHUNK_NO_ELEMENTS + round + 1, .first = first};
 
@@ -115,18 +132,23 @@ static size_t round_at(const struct trib_run *run, uint32_t round)
     return (size_t)round * floats_of_round(run);
 }
 
-static float *value_of(const struct trib_run *run, const struct trib_chunk *c)
+/* In the arrays, where the floats of a chunk of the vector begin. */
+static size_t chunk_at(const struct trib_run *run, const struct trib_chunk *c)
 {
     uint32_t chunk = c->index % run->desc.n_chunks, round = c->index / run->desc.n_chunks;
 
     if (run->desc.op.feed == TRIB_FEED_BACKWARD)
         round = trib_run_rounds(run) - 1 - round;
-    return run->share.value + round_at(run, round) + chunk * run->share.floats;
+    return round_at(run, round) + chunk * run->share.floats;
 }
 
 const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c)
 {
-    return run->desc.share_piece && c->n ? value_of(run, c) : NULL;
+    const struct trib_share *s = &run->share;
+
+    if (!run->desc.share_piece || c->n == 0)
+        return NULL;
+    return (run->desc.model ? s->agreed : s->value) + chunk_at(run, c);
 }
 
 void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
@@ -138,7 +160,9 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
         return;
     s->settled[c->index] = s->step;
     const struct trib_model_chunk chunk = {.first = c->first, .n = c->n};
-    trib_model_settle(run->desc.model, &chunk, value_of(run, c));
+    const size_t at = chunk_at(run, c);
+    memcpy(s->agreed + at, s->value + at, s->floats * sizeof(*s->agreed));
+    trib_model_settle(run->desc.model, &chunk, s->agreed + at);
 }
 
 /* What error feedback makes of a contribution is made once: with EF14 it stays in the

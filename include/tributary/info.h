@@ -80,7 +80,7 @@ typedef struct trib_codec_sheet {
     double delta; /* E|C(x) - x|^2 <= (1 - 1/delta) |x|^2; 0: no such bound is claimed */
     const char *shared; /* what all ranks must have first: "norms of the buckets"; "": nothing */
     /* of a word, an element: measured, of 65536 normal values; of a codec that learns, when it
-     * has, and with what ranks share first */
+     * has, with what ranks share first, of a vector of 2^20 elements in chunks of TRIB_CHUNK */
     double bytes;
     double bytes_most;  /* of any values, learned or not */
     const char *paper;

@@ -11,13 +11,13 @@
 #include "compress/sheet.h"
 #include "compress/stages.h"
 
-enum { TEXT = 200 };
+enum { TEXT = 200, CHUNK = 65536 };
 
 static struct trib_sheet *sheet_new(const char *text)
 {
     struct trib_sheet *s = NULL;
     struct trib_error err = {0};
-    if (trib_sheet_create(text, &err, &s) != TRIB_OK)
+    if (trib_sheet_create(text, CHUNK, &err, &s) != TRIB_OK)
         fail_msg("%s: %s", text, err.text);
     return s;
 }
@@ -355,10 +355,33 @@ static void test_no_codec(void **state)
     struct trib_error err = {0};
     struct trib_sheet *s = NULL;
     (void)state;
-    assert_int_equal(trib_sheet_create("tpok", &err, &s), TRIB_ERR_CODEC);
+    assert_int_equal(trib_sheet_create("tpok", CHUNK, &err, &s), TRIB_ERR_CODEC);
     assert_non_null(strstr(err.text, "did you mean \"topk\"?"));
     assert_null(s);
     trib_sheet_destroy(s);
+}
+
+/* The figure is of the chunks that plans would have: a matrix whose word does not fit into a chunk
+ * is cut by rows, each part of which has factors of its own. */
+static void test_bytes_follow_the_chunk(void **state)
+{
+    static const struct {
+        size_t chunk;
+        double bytes;
+    } cases[] = {{65536, 4.0 * 4 * (256 + 4096) / (1 << 20)},
+                 {4096 + 8, 4.0 * 4 * (256 + 4096) / (1 << 20)},
+                 {4096, 4.0 * 4 * (255 + 4096) / (255 * 4096)},
+                 {1024, 4.0 * 4 * (63 + 4096) / (63 * 4096)}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trib_sheet *s = NULL;
+        struct trib_error err = {0};
+        assert_int_equal(trib_sheet_create("powersgd:rank=4,columns=4096", cases[i].chunk, &err, &s),
+                         TRIB_OK);
+        assert_float_equal(trib_sheet_get(s)->bytes, cases[i].bytes, 1e-4);
+        trib_sheet_destroy(s);
+    }
 }
 
 int main(void)
@@ -371,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_properties),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_follow_the_chunk),
         cmocka_unit_test(test_no_codec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,35 @@ static double expected(const struct scene *s, int size, uint32_t step, double *s
     return most;
 }
 
+/* Of a matrix, which it destroys: rows that are left after those before were projected out. */
+static size_t rank_of(float *x, size_t rows, size_t columns)
+{
+    enum { MOST = 80 };
+    size_t basis[MOST], rank = 0;
+
+    for (size_t i = 0; i < rows && rank < MOST; i++) {
+        float *row = x + i * columns;
+        double before = 0, after = 0;
+        for (size_t c = 0; c < columns; c++)
+            before += (double)row[c] * (double)row[c];
+        for (size_t b = 0; b < 2 * rank; b++) { /* twice: rounding */
+            const float *q = x + basis[b % rank] * columns;
+            double dot = 0, square = 0;
+            for (size_t c = 0; c < columns; c++) {
+                dot += (double)row[c] * (double)q[c];
+                square += (double)q[c] * (double)q[c];
+            }
+            for (size_t c = 0; c < columns; c++)
+                row[c] -= (float)(dot / square * (double)q[c]);
+        }
+        for (size_t c = 0; c < columns; c++)
+            after += (double)row[c] * (double)row[c];
+        if (after > 1e-8 * before)
+            basis[rank++] = i;
+    }
+    return rank;
+}
+
 /* ---- one job ---------------------------------------------------------------------- */
 
 struct job {
@@ -236,6 +265,85 @@ static void test_powersgd_of_low_rank(void **state)
         run(&s, 1 + (int)a, "transport=shm");
         s.feed = TRIB_FEED_BACKWARD;
         run(&s, 4 - (int)(a % 3), a % 2 ? "transport=shm" : "transport=loop");
+    }
+}
+
+/* ---- one matrix of the whole vector -------------------------------------------------- */
+
+struct layer {
+    const char *codec, *algorithm;
+    size_t rows, columns, rank; /* 0 of rank: nothing is compressed, which rank 0 is told of */
+    size_t matrices;            /* that the vector is cut into by rows */
+};
+
+/* Bytes of one start, of all ranks; rows of the result are combinations of `rank` vectors. */
+static int sends_factors(struct ranks_self *self)
+{
+    const struct layer *l = self->arg;
+    const size_t n = l->rows * l->columns;
+    float *x = calloc(n, sizeof(*x));
+    trib_stats_t before = {.size = sizeof(before)}, after = before;
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = number((uint32_t)self->rank, (uint32_t)i);
+    d.recv = x;
+    d.count = n;
+    d.codec = l->codec;
+    d.algorithm = l->algorithm;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_stats(self->comm, &before));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_stats(self->comm, &after));
+    ranks_ok(self, trib_plan_free(plan));
+    double sent = (double)(after.wire_bytes - before.wire_bytes);
+    trib_desc_t sum = TRIB_DESC_INIT;
+    sum.recv = &sent;
+    sum.count = 1;
+    sum.dtype = TRIB_F64;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &sum, &plan));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_free(plan));
+    const double factors = l->rank * (l->rows + l->matrices * l->columns) * sizeof(*x);
+    const double least = 2.0 * (self->size - 1) * (l->rank ? factors : n * sizeof(*x));
+    if (sent < least || sent > 1.1 * least)
+        ranks_die(self, "%s %s: %.0f bytes were sent, %.0f are what it takes", l->codec,
+                  l->algorithm, sent, least);
+    if (l->rank && l->matrices == 1 && rank_of(x, l->rows, l->columns) != l->rank)
+        ranks_die(self, "%s: the result has rank %zu", l->codec, rank_of(x, l->rows, l->columns));
+    free(x);
+    return 0;
+}
+
+static void test_powersgd_sends_factors(void **state)
+{
+    static const char *const configs[] = {"transport=shm", "transport=tcp", "transport=shm+nomap"};
+    static const struct layer layers[] = {
+        {"powersgd:rank=4,columns=4608", "direct", 512, 4608, 4, 1},
+        {"powersgd:rank=4,columns=512", "ring", 4608, 512, 4, 1},
+        {"powersgd:rank=4,columns=1024", "auto", 1024, 1024, 4, 1},
+        {"powersgd:rank=4", "direct", 1024, 1024, 4, 1},
+        {"powersgd:rank=64,columns=400", "direct", 500, 400, 64, 2}, /* 102 408 bytes a word */
+        {"powersgd:rank=4,columns=4608", "direct", 4, 4608, 0, 1},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(layers) / sizeof(*layers); k++) {
+        struct ranks_job job = {.size = 4, .fn = sends_factors, .arg = (void *)(uintptr_t)&layers[k],
+                                .config = configs[k % 3], .noisy = layers[k].rank == 0};
+        struct ranks r;
+        assert_true(ranks_start(&r, &job));
+        ranks_wait(&r);
+        assert_int_equal(ranks_failed(&r), 0);
+        if (layers[k].rank == 0) {
+            assert_int_equal(r.slots[0].warnings, 1);
+            assert_non_null(strstr(r.slots[0].warning, "does not compress a vector of 18432"));
+            assert_int_equal(r.slots[1].warnings, 0);
+        }
+        ranks_close(&r);
     }
 }
 
@@ -414,6 +522,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_powersgd_of_low_rank),
+        cmocka_unit_test(test_powersgd_sends_factors),
         cmocka_unit_test(test_powersgd_keeps_the_rest),
         cmocka_unit_test(test_gradiveq_of_a_subspace),
         cmocka_unit_test(test_gradiveq_keeps_the_rest),

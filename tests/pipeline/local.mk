@@ -7,6 +7,7 @@ pipeline_tests = \
 	tests/pipeline/test_open \
 	tests/pipeline/test_program \
 	tests/pipeline/test_relay \
-	tests/pipeline/test_schedule
+	tests/pipeline/test_schedule \
+	tests/pipeline/test_share
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)

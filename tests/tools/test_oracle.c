@@ -66,6 +66,10 @@ static void test_damage_is_seen(void **state)
     result[COUNT - 1] = NAN;
     perf_oracle_compare(&o, result, &damaged);
     assert_int_equal(damaged.wrong, 3);
+    assert_int_equal(damaged.wrong_elements, 3);
+    assert_int_equal(damaged.first, 0); /* what the sentence says is of this one */
+    assert_true(damaged.got == (double)result[0]);
+    assert_true(fabs(damaged.want + 0.001 - damaged.got) < 1e-5 && damaged.tolerance < 1e-4);
     assert_true(damaged.hash != whole.hash);
     /* A codec of which nothing is known may be off, but not by infinity. */
     o.loss.kind = PERF_LOSS_UNKNOWN;

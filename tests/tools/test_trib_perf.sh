@@ -91,6 +91,18 @@ for codec in none topk:ratio=0.05 int8 qsgd thc; do
     try "sparse inputs by codec $codec" 0 "codec $codec," allreduce -n 3 --check --in-place \
         --codec "$codec" --density 0.02,same --iters 3 --warmup 1 --sizes 8,1M
 done
+# A byte that is spoilt on the way: of a contribution, whose sum is wrong on both ranks, or of a
+# result, which is then another one on the ranks.
+for words in "the result of rank 1 is wrong: element" "ranks 0 and 1 have different results: element"; do
+    for nth in 3 4 5 6 7 8; do
+        TRIB_ZERO_COPY=0 TRIB_TRANSPORT=shm+nomap+corrupt:nth=$nth timeout $((60 * slow)) "$perf" \
+            allreduce -n 2 --check --iters 3 --warmup 1 --sizes 256K >"$said" 2>&1
+        code=$?
+        grep -qF "$words" "$said" && break
+    done
+    [ "$code" = 1 ] && grep -qF "$words" "$said"
+    result $? "a check says what is wrong: $words"
+done
 for memory in alloc malloc; do
     try "more than any host holds, by $memory" 2 "GiB of memory free" \
         allreduce -n 2 --memory "$memory" --sizes 1000000G
