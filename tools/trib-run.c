@@ -530,8 +530,6 @@ static bool finished(const struct supervisor *s)
 
 static void supervise(struct supervisor *s)
 {
-    struct run_job *job = &s->job;
-
     while (!finished(s) && (s->live > 0 || s->signals < 2)) {
         int n = fill_polls(s);
         if (poll(s->polls, (nfds_t)n, poll_timeout(s)) < 0 && errno != EINTR) {
