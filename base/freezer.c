@@ -7,11 +7,13 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 enum { GROUP_MAX = 1024 };
 
 static bool read_file(const char *path, char *text, size_t bytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = trib_fd_keep(open(path, O_RDONLY | O_CLOEXEC));
 
     if (fd < 0)
         return false;

@@ -43,7 +43,7 @@ static int own_number(void)
 /* A pidfd's line "Pid:" has the number that this very /proc shows; 0 and -1: none. */
 static int translate(int pid)
 {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int fd = trib_fd_keep((int)syscall(SYS_pidfd_open, pid, 0));
     char path[48], text[32];
 
     if (fd < 0)

@@ -18,6 +18,7 @@
 
 #include <tributary/comm.h>
 
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "boot/launcher.h"
@@ -92,7 +93,7 @@ static bool way_out(int family, struct sockaddr_storage *out)
         ((struct sockaddr_in6 *)&far)->sin6_port = htons(9);
         inet_pton(family, "2001:db8::1", &((struct sockaddr_in6 *)&far)->sin6_addr);
     }
-    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = trib_fd_keep(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     bool good = fd >= 0 && connect(fd, (struct sockaddr *)&far, sizeof(far)) == 0 &&
                 getsockname(fd, (struct sockaddr *)out, &bytes) == 0 &&
                 !is_loopback((struct sockaddr *)out);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 
@@ -77,16 +78,9 @@ static uint32_t name_of(int fd)
     return *end ? 0 : (uint32_t)number + 1;
 }
 
-/* Programs may have closed 0 to 2 and open them anew: a socket there would be read. */
 static int make_socket(void)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || fd > STDERR_FILENO)
-        return fd;
-    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(fd);
-    return above;
+    return trib_fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
 struct trib_handout *trib_handout_open(void)
@@ -242,7 +236,7 @@ static void *serve(void *arg)
     struct trib_handout *h = arg;
 
     while (!atomic_load(&h->stop)) {
-        int fd = accept4(h->fd, NULL, NULL, SOCK_CLOEXEC);
+        int fd = trib_fd_keep(accept4(h->fd, NULL, NULL, SOCK_CLOEXEC));
         if (fd >= 0) {
             answer(h, fd);
             close(fd);
