@@ -68,6 +68,7 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct scene *s, floa
     d.count = COUNT;
     d.op = TRIB_MEAN;
     d.codec = s->codec;
+    d.name = "one of all modes"; /* what it draws goes by its name */
     d.algorithm = s->algorithm;
     d.chunk = 4096;
     if (trib_plan_allreduce(self->comm, &d, &plan) != TRIB_OK)
