@@ -9,6 +9,7 @@
  * network name space, in hexadecimal digits, which say whether two ranks are of one host.
  */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,20 +73,42 @@ static void append_own(char *list, size_t bytes)
     }
 }
 
+/* The name, where it can stand in a root, and the addresses. */
+static void list_hosts(const struct trib_who *self, char *hosts, size_t bytes)
+{
+    struct trib_tcp_root parsed;
+    char name[TRIB_LAUNCH_ROOT_BYTES];
+
+    snprintf(name, sizeof(name), "%s:1", self->host);
+    snprintf(hosts, bytes, "%s",
+             trib_tcp_root_parse(name, &parsed) ? self->host : LOOPBACK);
+    append_own(hosts, bytes);
+}
+
+void trib_launch_root_text(int port, char *text, size_t bytes)
+{
+    enum { PORT_BYTES = 8 }; /* ":65535" */
+    struct trib_who self;
+
+    assert(bytes > sizeof(self.host) + sizeof(LOOPBACK) + PORT_BYTES);
+    trib_who_self(0, &self);
+    list_hosts(&self, text, bytes - PORT_BYTES);
+    /* The name of a host alone need not lead anywhere. */
+    if (!strchr(text, ',') && strcmp(text, LOOPBACK) != 0)
+        (void)trib_text_append(text, bytes, "," LOOPBACK);
+    (void)trib_text_append(text, bytes, ":%d", port);
+}
+
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
                                   struct trib_error *err)
 {
-    struct trib_tcp_root parsed;
-    char hosts[OFFER_BYTES], name[TRIB_LAUNCH_ROOT_BYTES];
+    char hosts[OFFER_BYTES];
     struct trib_who self;
     struct host here;
 
     trib_who_self(0, &self);
     find_host(&here);
-    snprintf(name, sizeof(name), "%s:1", self.host);
-    snprintf(hosts, sizeof(hosts), "%s",
-             trib_tcp_root_parse(name, &parsed) ? self.host : LOOPBACK);
-    append_own(hosts, sizeof(hosts));
+    list_hosts(&self, hosts, sizeof(hosts));
     snprintf(launch->root, sizeof(launch->root), "%s:%d/%" PRIx64 "-%" PRIx64, hosts, port,
              here.boot, here.net);
     if (strcmp(hosts, LOOPBACK) == 0)

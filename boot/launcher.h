@@ -90,6 +90,13 @@ int trib_launch_hold(int *port_out);
  * the text to pass on, until trib_launch_strip. */
 trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err);
 
+/**
+ * trib_launch_root_text - this host and a port of it as a root: its name, then its addresses.
+ *
+ * text     receives at most `bytes` bytes; what does not fit is left out
+ */
+void trib_launch_root_text(int port, char *text, size_t bytes);
+
 /** trib_launch_publish - the part of trib_launch_offer that makes the text. */
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
                                   struct trib_error *err);

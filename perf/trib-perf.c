@@ -10,7 +10,6 @@
 #include "perf/codec/codec.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
-#include "tools/start.h"
 #include "tools/tool.h"
 
 /* --- one rank --- */
@@ -180,8 +179,8 @@ int main(int argc, char **argv)
     const char *command = argc > 1 ? argv[1] : "";
     int code;
     tool_begin();
-    start_signals();
-    start_open_files(NULL);
+    tool_signals();
+    tool_open_files(NULL);
     if (strcmp(command, "agg") == 0)
         code = agg_main(argc, argv);
     else if (strcmp(command, "put") == 0)

@@ -4,7 +4,6 @@ tools_trib_run_SOURCES = \
 	tools/run.h \
 	tools/run_output.c \
 	tools/run_ranks.c \
-	tools/start.h \
 	tools/tool.c tools/tool.h \
 	tools/trib-run.c
 tools_trib_run_LDADD = libtributary.la

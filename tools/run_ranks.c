@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/run.h"
-#include "tools/start.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -224,7 +224,7 @@ become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing
     dup2(plumbing->out[0], STDOUT_FILENO);
     dup2(plumbing->out[1], STDERR_FILENO);
     signal(SIGPIPE, SIG_DFL);
-    start_signals();
+    tool_signals();
     (void)setrlimit(RLIMIT_NOFILE, &job->files);
     signal(SIGXFSZ, SIG_DFL);
     execvp(job->options->program[0], job->options->program);

@@ -24,6 +24,27 @@ void tool_begin(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
+void tool_signals(void)
+{
+    sigset_t none;
+
+    (void)signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void tool_open_files(struct rlimit *before_out)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        struct rlimit raised = {limit.rlim_max, limit.rlim_max};
+        (void)setrlimit(RLIMIT_NOFILE, &raised);
+    }
+    if (before_out)
+        *before_out = limit;
+}
+
 bool tool_flushed(void)
 {
     errno = 0;

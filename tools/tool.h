@@ -6,6 +6,7 @@
 #define TOOLS_TOOL_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
 
 /**
  * tool_begin - the first call of main.
@@ -15,6 +16,23 @@
  * from now on instead of ending the program (SIGXFSZ is ignored).
  */
 void tool_begin(void);
+
+/**
+ * tool_signals - children can be waited for, and no signal is blocked.
+ *
+ * Both are inherited over exec. Where the parent ignored SIGCHLD, the kernel would drop
+ * the exit codes of ranks; where it blocked SIGTERM, ranks could not be ended. Other
+ * signals that the parent ignores stay ignored: nohup and shells mean that.
+ */
+void tool_signals(void);
+
+/**
+ * tool_open_files - raise the soft limit of open files to the hard one.
+ *
+ * before_out  the limits as they were, for programs of the user that are started; may be
+ *             NULL
+ */
+void tool_open_files(struct rlimit *before_out);
 
 /**
  * tool_end - the last call of main: has all that was printed been written?

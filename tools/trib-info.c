@@ -11,7 +11,6 @@
 #include <tributary.h>
 
 #include "tools/info.h"
-#include "tools/start.h"
 #include "tools/tool.h"
 
 struct section {
@@ -300,7 +299,7 @@ static int refuse(const char *text)
 static int info_main(int argc, char **argv)
 {
     struct request request = {0};
-    start_signals(); /* limits stay as they are: the doctor shows what ranks will have */
+    tool_signals(); /* limits stay as they are: the doctor shows what ranks will have */
     if (argc > 1 && strcmp(argv[1], "doctor") == 0)
         return info_doctor(argc - 1, argv + 1);
     for (int i = 1; i < argc; i++)

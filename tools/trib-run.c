@@ -4,7 +4,6 @@
  */
 #include "build-config.h"
 #include "tools/run.h"
-#include "tools/start.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -559,8 +558,8 @@ static int run_main(int argc, char **argv)
                            .timeout_at = NEVER,
                            .drain_at = NEVER};
 
-    start_signals();
-    start_open_files(&s.job.files);
+    tool_signals();
+    tool_open_files(&s.job.files);
     int code = parse_options(argc, argv, &options);
 
     if (code >= 0)

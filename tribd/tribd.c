@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "tools/start.h"
 #include "tools/tool.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
@@ -129,8 +128,8 @@ static int tribd_main(int argc, char **argv)
     struct settings settings;
     struct trib_error err = {0};
 
-    start_signals();
-    start_open_files(NULL);
+    tool_signals();
+    tool_open_files(NULL);
     const int code = parse(argc, argv, &args);
     if (code >= 0)
         return code;

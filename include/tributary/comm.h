@@ -218,12 +218,12 @@ typedef struct trib_root trib_root_t;
 /**
  * trib_root_create - a meeting place at a free port of this host, where rank 0 is to run.
  *
- * The port stays reserved until trib_root_destroy. The text names the host by its name, if
- * that leads to more than the loopback, or else by the address that leads to other hosts. A
- * network that those do not share needs "host:port" of one that they do.
+ * The port stays reserved until trib_root_destroy. The text has the host's name and its
+ * addresses, "node7,10.0.0.1,10.1.0.1:4711"; the other ranks try them side by side, so that
+ * nobody has to be able to look the name up.
  *
  * owner    the caller: trib_root_destroy once trib_init has returned on rank 0
- * thread   any; takes at most a second, which a resolver may need
+ * thread   any; does not block
  * errors   TRIB_ERR_SYSTEM: no free port (errno says why); TRIB_ERR_NO_MEMORY
  */
 TRIB_API trib_status_t trib_root_create(trib_root_t **root_out);

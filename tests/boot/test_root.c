@@ -88,6 +88,19 @@ static void test_port_is_kept(void **state)
     close(fd);
 }
 
+/* Addresses follow the name, which other hosts need not know. */
+static void test_names_addresses(void **state)
+{
+    struct trib_tcp_root parsed;
+    trib_root_t *root;
+
+    (void)state;
+    assert_status(trib_root_create(&root), TRIB_OK);
+    assert_true(trib_tcp_root_parse(trib_root_text(root), &parsed));
+    assert_true(parsed.also[0] || strcmp(parsed.host, "127.0.0.1") == 0);
+    trib_root_destroy(root);
+}
+
 static void test_many(void **state)
 {
     trib_root_t *roots[ROOTS];
@@ -115,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_meet),
         cmocka_unit_test(test_port_is_kept),
+        cmocka_unit_test(test_names_addresses),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_misuse),
     };
