@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct door) <= TRIB_BOOT_BLOB_MAX, "a door fits a boot bl
 struct probe {
     struct trib_doctor *d;
     const char *name;
-    char text[TRIB_CONFIG_TEXT_BYTES]; /* name and parameters */
+    char text[TRIB_CONFIG_TEXT_BYTES + TRIB_NET_TEXT_BYTES]; /* name and parameters */
     struct trib_error err;
     struct trib_transport *t; /* NULL: it does not open here */
     struct trib_pulse *pulse; /* for t, if it wants heartbeats; NULL: it has its own */
