@@ -16,13 +16,16 @@ at_exit() { net_close; }
 net_open 3 1500 4 || exit 1
 echo "127.0.0.1 localhost" >"$net_dir/hosts"
 
-# In the place of ssh: AGENT nodeI COMMAND runs it on host I.
+# In the place of ssh: AGENT nodeI COMMAND runs it on host I. Each host has its own folder for
+# temporary files: Open MPI keeps the shared memory of its daemon there by the host's name.
 cat >"$dir/agent" <<AGENT
 #!/usr/bin/env bash
 pids=(${net_pids[*]})
 AGENT
 cat >>"$dir/agent" <<'AGENT'
 pid=${pids[${1#node}]}
+export TMPDIR=$TMPDIR/$1
+mkdir -p "$TMPDIR"
 shift
 exec nsenter --target "$pid" --net --uts --ipc --mount \
     --pid="/proc/$pid/ns/pid_for_children" -- sh -c "$*"
