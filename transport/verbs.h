@@ -404,6 +404,7 @@ trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_regi
 trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
                                 const struct trib_blob *blob, struct trib_remote **out);
 void trib_verbs_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote);
 void trib_verbs_free_memory(struct verbs *v, bool deregister);
 
 /* verbs_text.c: what went wrong, in words. */

@@ -233,6 +233,12 @@ void trib_verbs_release(struct trib_transport *t, struct trib_remote *opaque)
     free(remote);
 }
 
+size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return ((const struct verbs_remote *)remote)->len;
+}
+
 void trib_verbs_free_memory(struct verbs *v, bool deregister)
 {
     while (!LIST_EMPTY(&v->remotes))
