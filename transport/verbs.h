@@ -48,6 +48,7 @@ enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
 struct verbs_region {
     struct ibv_mr *mr;
     uint8_t *ptr;
+    uint64_t iova; /* by what requests name its first byte: see verbs_region.c */
     size_t len;
     size_t mapped; /* bytes that alloc mapped; 0: the caller's memory */
     LIST_ENTRY(verbs_region) entry;
@@ -56,7 +57,7 @@ struct verbs_region {
 struct verbs_remote {
     int peer;
     uint32_t rkey;
-    uint64_t address;
+    uint64_t address; /* the owner's iova */
     size_t len;
     LIST_ENTRY(verbs_remote) entry;
 };
