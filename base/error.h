@@ -5,6 +5,8 @@
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
+#include <stdint.h>
+
 #include <tributary/status.h>
 
 /* Belongs to one thread at a time. Zero-initialised means: no error. */
@@ -29,5 +31,13 @@ void trib_error_clear(struct trib_error *err);
 
 /** trib_error_text - the sentence; the status' general text where none was given. */
 const char *trib_error_text(const struct trib_error *err);
+
+/**
+ * trib_status_of_peer - a status out of a number that a peer has sent.
+ *
+ * returns  TRIB_OK of 0, an error that this version knows; TRIB_ERR_PROTOCOL of anything
+ *          else
+ */
+trib_status_t trib_status_of_peer(int64_t number);
 
 #endif

@@ -29,6 +29,7 @@ libbase_la_SOURCES = \
 	base/ring.h \
 	base/rng.h \
 	base/sized.c base/sized.h \
+	base/snapshot.h \
 	base/status.c \
 	base/text.c base/text.h \
 	base/time.h \

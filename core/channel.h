@@ -41,6 +41,7 @@ struct trib_channel {
     uint32_t announced;                   /* of a node: the number of what is being made */
     struct trib_ledger *ledger;           /* of trib_channel_opts */
     uint64_t values; /* of a node: taken from ledger until the channel ends */
+    bool untrusting; /* of trib_channel_opts */
 };
 
 struct trib_channel_opts {
@@ -52,6 +53,7 @@ struct trib_channel_opts {
     struct trib_net_met met; /* where the job's ranks met; all zero: not known */
     size_t memory; /* of a node: bytes that one plan may take beside its slots; 0: no limit */
     struct trib_ledger *ledger; /* of a node: all its plans take theirs from it; or NULL */
+    bool untrusting; /* of a node of tribd: its ranks may mean harm (struct trib_transport_opts) */
 };
 
 /**

@@ -403,7 +403,8 @@ static uint8_t connect_to(struct probe *p, int peer)
     p->remote = NULL;
     const struct trib_transport_ops *ops = p->t->ops;
     if (ops->connect(p->t, peer, &p->doors[peer].address) == TRIB_OK &&
-        ops->import_region(p->t, peer, &p->doors[peer].region, &p->remote) == TRIB_OK)
+        trib_transport_import(p->t, peer, &p->doors[peer].region, 2 * MUCH, &p->remote) ==
+            TRIB_OK)
         return CONNECTED;
     p->tried++;
     say_pair(p, FAIL, (struct way){p->d->rank, peer}, cure_of_connect(p, peer),

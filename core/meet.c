@@ -129,10 +129,20 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
                      rank, h->host, h->pid, x, first->host, y);
 }
 
-static trib_status_t check_hellos(struct trib_comm *comm, const struct hello *all)
+/* What peers send as text may have no end. */
+static void end_texts(struct hello *h)
+{
+    h->library[sizeof(h->library) - 1] = 0;
+    h->host[sizeof(h->host) - 1] = 0;
+    h->settings_text[sizeof(h->settings_text) - 1] = 0;
+}
+
+static trib_status_t check_hellos(struct trib_comm *comm, struct hello *all)
 {
     trib_status_t st = TRIB_OK;
 
+    for (int r = 0; r < comm->engine.size; r++)
+        end_texts(&all[r]);
     for (int r = 0; r < comm->engine.size && st == TRIB_OK; r++)
         st = check_hello(comm, &all[0], &all[r], r);
     return st;
@@ -380,7 +390,9 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
                                        .err = &comm->cause,
-                                       .met = &comm->met};
+                                       .met = &comm->met,
+                                       .untrusting = comm->channel &&
+                                                     comm->channel->untrusting};
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;

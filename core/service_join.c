@@ -256,7 +256,7 @@ static trib_status_t meet_nodes(void *arg, const char *phase, const void *in, si
     free(told);
     if (st == TRIB_OK && v.status != TRIB_OK) {
         snprintf(m->why, sizeof(m->why), "%.*s", (int)sizeof(v.why) - 1, v.why);
-        st = (trib_status_t)v.status;
+        st = trib_status_of_peer(v.status);
     }
     return st;
 }
@@ -291,7 +291,7 @@ static trib_status_t agree(struct trib_comm *by, trib_status_t mine, char why[WH
     for (int r = 0; st == TRIB_OK && r < by->engine.ranks; r++) {
         if (all[r].status == TRIB_OK)
             continue;
-        st = (trib_status_t)all[r].status;
+        st = trib_status_of_peer(all[r].status);
         snprintf(why, WHY_MAX, "%.*s", WHY_MAX - 1, all[r].why);
     }
     free(all);
@@ -458,7 +458,7 @@ static trib_status_t come_again(void *arg, struct trib_comm **out, char *text, s
     trib_status_t st = trib_comm_tell(by, TRIB_BROADCAST, NULL, sizeof(v), &v);
     if (st == TRIB_OK && v.status == TRIB_OK)
         v.status = meet(w, by, v.services, v.why, out);
-    st = st == TRIB_OK ? (trib_status_t)v.status : st;
+    st = st == TRIB_OK ? trib_status_of_peer(v.status) : st;
     snprintf(text, bytes, "%s", v.why);
     if (w->home->engine.rank != 0)
         return st;

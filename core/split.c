@@ -132,7 +132,7 @@ static trib_status_t agree(struct members *m, trib_status_t mine, trib_comm_t **
                            : TRIB_ERR_NO_MEMORY;
 
     for (int i = 0; st == TRIB_OK && mine == TRIB_OK && i < m->size; i++) {
-        trib_status_t theirs = (trib_status_t)all[m->ranks[i]];
+        trib_status_t theirs = trib_status_of_peer(all[m->ranks[i]]);
         if (theirs != TRIB_OK)
             st = trib_comm_fail(parent, theirs, "trib_split: rank %d could not join: %s; "
                                 "its own trib_last_error says why",

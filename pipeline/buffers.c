@@ -82,15 +82,20 @@ static void import_failed(struct trib_engine *e, int peer)
 }
 
 /* What cannot be written to goes through slots: a peer that fell back to another
- * transport may not have registered it there. */
+ * transport may not have registered it there. What is beyond its end by the peer's own
+ * words was never a buffer. */
 static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
                                    const struct trib_import *im,
                                    const struct trib_ref *ref)
 {
     if (!im && e->err->status == TRIB_ERR_PEER_LOST)
         import_failed(e, l->peer);
-    if (!im || !trib_ref_fits(ref, SIZE_MAX)) /* its end is for the write to check */
+    if (!im)
         return (struct trib_view){.base = NULL};
+    if (!trib_ref_fits(ref, im->len)) {
+        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        return (struct trib_view){.base = NULL};
+    }
     return (struct trib_view){
         .remote = im->remote, .origin = ref->origin, .lo = ref->lo, .hi = ref->hi};
 }

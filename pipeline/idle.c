@@ -103,8 +103,14 @@ static void take_notice(struct trib_engine *e, int peer)
 
     if (!trib_link_notice(&e->links[peer], &e->arena, peer, &n))
         return;
+    const trib_status_t failed = trib_status_of_peer(n.status);
+    if ((n.kind != TRIB_NOTICE_FAILED && n.kind != TRIB_NOTICE_WAITING) ||
+        (n.kind == TRIB_NOTICE_FAILED && (failed == TRIB_OK || failed != n.status))) {
+        trib_engine_protocol(e, peer, "a notice of a kind or status that there is none of");
+        return;
+    }
     if (n.kind == TRIB_NOTICE_FAILED) {
-        trib_engine_fail(e, (trib_status_t)n.status, n.text);
+        trib_engine_fail(e, failed, n.text);
         return;
     }
     if (!e->head || n.frame.seq != e->head->frame.seq)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/snapshot.h"
 
 /*
  * The immediate bits of a transport write: what it was, and for frames which lane.
@@ -237,14 +237,28 @@ static void set_outbox(struct trib_link *l, const struct trib_arena *a,
         l->send[lane].staging = outbox.base + outbox.staging_off + lane_off(a, lane, false);
 }
 
+/* Of this rank's head in the arena of rank `peer`. */
+static size_t their_head_off(const struct trib_arena *a, int peer,
+                             const struct trib_arena_blob *theirs)
+{
+    return theirs->per_edge ? HEAD_BYTES * place_of(peer, a->self)
+                            : block_off(a, peer, a->self);
+}
+
+/* So much of the arena of rank `peer` this rank addresses: its own block is the end of it. */
+static size_t arena_addressed(const struct trib_arena *a, int peer,
+                              const struct trib_arena_blob *theirs)
+{
+    return their_head_off(a, peer, theirs) + (theirs->per_edge ? HEAD_BYTES : a->block_bytes);
+}
+
 /* The head of the block that each has for the other. */
 static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
                           const struct trib_arena_blob *theirs, uint8_t *remote)
 {
     uint8_t *in = a->base + own_head_off(a, l->peer);
 
-    l->head_off = theirs->per_edge ? HEAD_BYTES * place_of(l->peer, a->self)
-                                   : block_off(a, l->peer, a->self);
+    l->head_off = their_head_off(a, l->peer, theirs);
     uint8_t *out = remote ? remote + l->head_off : NULL;
     l->my_credits = ((struct trib_credits *)(in + CREDITS_OFF))->released;
     l->peer_credits =
@@ -265,7 +279,8 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     trib_status_t st = t->ops->connect(t, peer, address);
     if (st != TRIB_OK)
         return st;
-    st = t->ops->import_region(t, peer, &arena->blob, &l->arena);
+    st = trib_transport_import(t, peer, &arena->blob, arena_addressed(a, peer, arena),
+                               &l->arena);
     if (st != TRIB_OK)
         return st;
     uint8_t *remote = t->ops->map(t, l->arena, NULL);
@@ -278,7 +293,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     }
     l->small = small_bytes(a, l->mapped);
     l->stride = sizeof(struct trib_cell) + l->small;
-    l->waits = arena->per_edge;
+    l->waits = arena->per_edge != 0;
     l->give_back_after = a->to_services && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
     lay_out_heads(l, a, arena, remote);
     if (a->staging)
@@ -351,62 +366,12 @@ trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a)
     return TRIB_OK;
 }
 
-static struct trib_import **bucket_of(struct trib_link *l, const struct trib_blob *blob)
-{
-    uint64_t hash = 0, word;
-
-    for (size_t i = 0; i < blob->len; i += sizeof(word)) {
-        size_t left = blob->len - i;
-        word = 0;
-        memcpy(&word, blob->bytes + i, left < sizeof(word) ? left : sizeof(word));
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing */
-        hash ^= hash >> 32;
-    }
-    return &l->imports[hash & (TRIB_IMPORT_BUCKETS - 1)];
-}
-
-static void import_drop(struct trib_link *l, struct trib_import **at)
-{
-    struct trib_import *im = *at;
-    *at = im->next;
-    l->transport->ops->release(l->transport, im->remote);
-    free(im);
-    l->n_imports--;
-}
-
-/*
- * Make room for one more: drop what the peer has freed, and of a full cache the one that
- * was not used for longest. The newest stays: an operation looks two up, one after the
- * other.
- */
-static void imports_trim(struct trib_link *l)
-{
-    const struct trib_transport_ops *ops = l->transport->ops;
-    struct trib_import **oldest = NULL;
-
-    for (int i = 0; i < TRIB_IMPORT_BUCKETS; i++) {
-        for (struct trib_import **at = &l->imports[i]; *at;) {
-            if ((*at)->used != l->clock && ops->stale(l->transport, (*at)->remote)) {
-                import_drop(l, at);
-                continue;
-            }
-            if (!oldest || (*at)->used < (*oldest)->used)
-                oldest = at;
-            at = &(*at)->next;
-        }
-    }
-    if (l->n_imports >= TRIB_IMPORTS)
-        import_drop(l, oldest);
-}
-
 void trib_link_close(struct trib_link *l, struct trib_arena *a)
 {
     if (!l->connected)
         return;
     struct trib_transport *t = a->transport;
-    for (int i = 0; i < TRIB_IMPORT_BUCKETS; i++)
-        while (l->imports[i])
-            import_drop(l, &l->imports[i]);
+    trib_link_drop_imports(l);
     if (l->slots && l->slots != l->arena)
         t->ops->release(t, l->slots);
     t->ops->release(t, l->arena);
@@ -416,38 +381,6 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
         a->edge_bytes -= edge_bytes(a, l->mapped);
     }
     memset(l, 0, sizeof(*l));
-}
-
-struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
-                                     struct trib_error *err)
-{
-    if (blob->len == 0 || blob->len > TRIB_BLOB_MAX)
-        return NULL;
-    struct trib_import **bucket = bucket_of(l, blob);
-    for (struct trib_import *im = *bucket; im; im = im->next) {
-        if (!trib_blob_same(&im->blob, blob))
-            continue;
-        im->used = ++l->clock;
-        return im;
-    }
-    imports_trim(l);
-    struct trib_import *fresh = calloc(1, sizeof(*fresh));
-    if (!fresh) {
-        trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
-        return NULL;
-    }
-    const struct trib_transport_ops *ops = l->transport->ops;
-    if (ops->import_region(l->transport, l->peer, blob, &fresh->remote) != TRIB_OK) {
-        free(fresh);
-        return NULL;
-    }
-    trib_blob_copy(&fresh->blob, blob);
-    fresh->base = ops->map(l->transport, fresh->remote, &fresh->len);
-    fresh->used = ++l->clock;
-    fresh->next = *bucket;
-    *bucket = fresh;
-    l->n_imports++;
-    return fresh;
 }
 
 /* From offset `from` of the source to the head of the block that the peer keeps for this
@@ -496,20 +429,19 @@ trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
     const struct trib_grant *g =
         (struct trib_grant *)(a->base + own_head_off(a, l->peer) + GRANT_OFF);
     struct trib_remote *slots;
-    size_t len = 0;
+    struct trib_blob blob;
 
     if (l->slots)
         return TRIB_OK;
     if (l->lost || !(l->mapped ? atomic_load_explicit(&g->ready, memory_order_acquire)
                                : (uint32_t)l->granted))
         return TRIB_INPROGRESS;
-    struct trib_blob blob = g->blob; /* a peer may go on writing */
-    if (blob.len > TRIB_BLOB_MAX)
-        blob.len = 0; /* which no import takes */
-    trib_status_t st = ops->import_region(l->transport, l->peer, &blob, &slots);
+    trib_snapshot(&blob, &g->blob, sizeof(blob)); /* a peer may go on writing */
+    trib_status_t st = trib_transport_import(l->transport, l->peer, &blob,
+                                             lanes_bytes(a, l->mapped), &slots);
     if (st != TRIB_OK)
         return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
-    if (l->mapped && (!ops->map(l->transport, slots, &len) || len < lanes_bytes(a, true))) {
+    if (l->mapped && !ops->map(l->transport, slots, NULL)) {
         ops->release(l->transport, slots);
         return TRIB_ERR_PROTOCOL;
     }

@@ -45,6 +45,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/snapshot.h"
 #include "pipeline/frame.h"
 #include "pipeline/open.h"
 #include "pipeline/schedule.h"
@@ -107,7 +108,7 @@ struct trib_import {
     struct trib_blob blob;
     struct trib_remote *remote;
     uint8_t *base; /* NULL: no load/store reach */
-    size_t len;    /* of what is at base */
+    size_t len;    /* of the region */
     uint64_t used; /* the link's clock then */
 };
 
@@ -129,6 +130,7 @@ struct trib_recv_lane {
     uint32_t returned; /* last credit given */
     uint32_t skip;     /* frames to come that nobody awaits any more: see quorum.h */
     bool owed;         /* the transport was full: credits are still to be returned */
+    bool taken;        /* link.seen has the cell of `next` */
     uint8_t *slots;
 };
 
@@ -191,6 +193,7 @@ struct trib_link {
     uint64_t clock; /* of imports */
     int n_imports;
     struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
+    struct trib_cell seen[TRIB_LANES]; /* copies of cells that are here, see trib_link_peek */
 };
 
 /* What all links of an engine share. */
@@ -279,6 +282,9 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a);
  */
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
                                      struct trib_error *err);
+
+/** trib_link_drop_imports - release all that it has imported. */
+void trib_link_drop_imports(struct trib_link *l);
 
 static inline bool trib_link_has_room(const struct trib_link *l, int lane, bool place)
 {
@@ -369,26 +375,48 @@ static inline trib_status_t trib_link_publish(struct trib_link *l,
     return TRIB_OK;
 }
 
-/** trib_link_peek - the next received cell of a lane, or NULL. */
-static inline struct trib_cell *trib_link_peek(const struct trib_link *l,
+/* The cell of the position that is received next, as the peer writes it. */
+static inline struct trib_cell *trib_link_slot(const struct trib_link *l,
                                                const struct trib_arena *a, int lane)
 {
     const struct trib_recv_lane *r = &l->recv[lane];
-    struct trib_cell *c =
-        (struct trib_cell *)(r->slots + trib_slot_off(l, a, r->next));
-    if (l->mapped)
-        return atomic_load_explicit(&c->position, memory_order_acquire) == r->next + 1
-                   ? c
-                   : NULL;
-    return (int32_t)(r->arrived - r->next) > 0 ? c : NULL;
+
+    return (struct trib_cell *)(r->slots + trib_slot_off(l, a, r->next));
 }
 
-/** trib_link_received - where the payload of the cell that peek gave begins. */
+/**
+ * trib_link_peek - the next received cell of a lane, or NULL.
+ *
+ * It is a copy, made when the cell is seen first and the same until trib_link_release: so
+ * what was checked of a frame holds, whatever its sender writes there meanwhile, and a
+ * frame that is there does not go away.
+ */
+static inline struct trib_cell *trib_link_peek(struct trib_link *l,
+                                               const struct trib_arena *a, int lane)
+{
+    struct trib_recv_lane *r = &l->recv[lane];
+
+    if (r->taken)
+        return &l->seen[lane];
+    const struct trib_cell *c = trib_link_slot(l, a, lane);
+    if (l->mapped ? atomic_load_explicit(&c->position, memory_order_acquire) != r->next + 1
+                  : (int32_t)(r->arrived - r->next) <= 0)
+        return NULL;
+    trib_snapshot(&l->seen[lane], c, offsetof(struct trib_cell, position));
+    r->taken = true;
+    return &l->seen[lane];
+}
+
+/** trib_link_received - where the payload of the cell that peek gave begins. Up to
+ * TRIB_CELL_PAYLOAD bytes are in the copy; more of them the peer may go on writing to. */
 static inline uint8_t *trib_link_received(const struct trib_link *l,
                                           const struct trib_arena *a, int lane,
                                           struct trib_cell *c)
 {
-    return trib_link_payload(l, a, l->recv[lane].slots, c, c->place, c->frame.bytes);
+    if (c->frame.bytes <= TRIB_CELL_PAYLOAD)
+        return c->payload;
+    return trib_link_payload(l, a, l->recv[lane].slots, trib_link_slot(l, a, lane), c->place,
+                             c->frame.bytes);
 }
 
 /** trib_link_give_back - return all credits of a lane now; owed if the transport is full. */
@@ -409,6 +437,7 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
     const struct trib_frame *f = &trib_link_peek(l, a, lane)->frame;
     bool now = f->kind == TRIB_FRAME_REF || f->bytes > l->small;
 
+    r->taken = false;
     r->next++;
     if (now || r->next - r->returned >= l->give_back_after)
         trib_link_give_back(l, a, lane);

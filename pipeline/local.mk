@@ -15,6 +15,7 @@ libpipeline_la_SOURCES = \
 	pipeline/keep.c pipeline/keep.h \
 	pipeline/link.c \
 	pipeline/link.h \
+	pipeline/link_import.c \
 	pipeline/memory.c \
 	pipeline/memory.h \
 	pipeline/move.c \

@@ -70,8 +70,10 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                  row->more ? row->more : "", params->net[0] ? ",net=" : "", params->net);
         part.params = row->ports ? text : "";
         trib_status_t status = row->ops->open(&part, &inner->t);
-        if (status == TRIB_OK)
+        if (status == TRIB_OK) {
+            inner->t->err = &c->inner_err;
             continue;
+        }
         inner->t = NULL;
         snprintf(inner->why, sizeof(inner->why), "%.150s",
                  trib_error_text(&c->inner_err));
@@ -184,6 +186,7 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
     c->self = opts->self;
     c->size = opts->size;
     c->log = opts->log;
+    c->untrusting = opts->untrusting;
     c->err = opts->err;
     c->ranks_per_host = params.ranks_per_host;
     trib_process_self(&c->me);
@@ -459,6 +462,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .export_region = trib_auto_export,
     .import_region = trib_auto_import,
     .release = trib_auto_release,
+    .length = trib_auto_length,
     .stale = trib_auto_stale,
     .map = trib_auto_map,
     .write = auto_write,

@@ -55,6 +55,7 @@ struct auto_peer {
     enum auto_peer_state state;
     bool known; /* its address was looked at */
     bool near;  /* of this host, or made out to be */
+    bool foreign; /* it says that it is this very process, which does not trust its peers */
     uint16_t choices; /* bit 1 << id: what both ends have */
     uint16_t silent;  /* bit 1 << id: it did not answer there */
     uint16_t heard;   /* bit 1 << id: by what its writes came */
@@ -92,6 +93,7 @@ struct auto_remote {
     int peer;
     int inner;
     struct trib_remote *remote; /* NULL: it could not be imported another way */
+    size_t len; /* by the first way: the others have no less */
     struct trib_blob *blob; /* to import it another way; NULL: it stays where it is */
     LIST_ENTRY(auto_remote) entry;
 };
@@ -109,6 +111,7 @@ struct choosing {
     uint16_t near, far;     /* as in the address */
     uint16_t used; /* bit 1 << id: memory is registered there */
     bool settled;
+    bool untrusting; /* as in the options */
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;
     struct auto_peer *peers;
@@ -169,6 +172,7 @@ trib_status_t trib_auto_export(struct trib_transport *t,
 trib_status_t trib_auto_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_auto_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_auto_length(struct trib_transport *t, const struct trib_remote *remote);
 bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *remote,
                     size_t *len_out);

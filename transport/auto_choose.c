@@ -97,6 +97,20 @@ static int first_choice(const struct choosing *c, uint16_t choices)
     return -1;
 }
 
+/* Does a peer say that it is this very process? */
+static bool is_this_process(const struct choosing *c, const struct auto_address *a)
+{
+    return a->pid == c->me.pid && a->boot == c->me.boot && a->space == c->me.space;
+}
+
+/* What maps is no choice for a peer. */
+static void without_maps(const struct choosing *c, struct auto_peer *p)
+{
+    for (int i = 0; i < c->n_inners; i++)
+        if (c->inners[i].row->maps)
+            p->choices &= (uint16_t)~auto_bit(&c->inners[i]);
+}
+
 /* Rule 3: what maps is the only choice. */
 static void prefer_maps(const struct choosing *c, struct auto_peer *p)
 {
@@ -130,6 +144,9 @@ static trib_status_t look(struct choosing *c, int peer,
     if (c->ranks_per_host)
         p->near = p->near && peer / c->ranks_per_host == c->self / c->ranks_per_host;
     p->choices = p->near ? c->near & a.near : c->far & a.far;
+    p->foreign = c->untrusting && is_this_process(c, &a);
+    if (p->foreign)
+        without_maps(c, p);
     p->known = true;
     return TRIB_OK;
 }
@@ -212,7 +229,7 @@ trib_status_t trib_auto_survey(struct trib_transport *t,
     c->used = worth_using(c);
     for (int r = 0; r < c->size; r++) {
         int i = first_choice(c, c->peers[r].choices & c->used);
-        if (r != c->self && (i < 0 || !c->inners[i].row->maps))
+        if (r != c->self && !c->peers[r].foreign && (i < 0 || !c->inners[i].row->maps))
             maps = false;
     }
     *facts_out = (uint32_t)c->used << TRIB_FACT_OWN | (maps ? TRIB_FACT_MAPS : 0);
@@ -266,7 +283,9 @@ static void why_not_better(const struct choosing *c, int peer, int chosen, char 
         bool allowed = (p->near ? c->near : c->far) & auto_bit(inner);
         const char *why = !inner->t  ? short_reason(name, inner->why)
                           : !allowed ? "not asked for"
-                                     : "not at the other end";
+                          : p->foreign && inner->row->maps
+                              ? "it says that it is this very process"
+                              : "not at the other end";
         /* Up to the cure: that there is no device is no fault. */
         n += (size_t)snprintf(text + n, bytes - n, "%s%s: %.*s", n ? "; " : "", name,
                               (int)strcspn(why, ";"), why);

@@ -372,8 +372,11 @@ static trib_status_t import_part(struct choosing *c, int peer,
         return trib_fail(c->err, TRIB_ERR_INVALID,
                          "peer %d: not a region that it has exported for %s", peer,
                          inner->row->ops->name);
-    return trib_auto_pass(
-        c, inner->t->ops->import_region(inner->t, peer, &part, &out->remote));
+    trib_status_t status =
+        trib_transport_import(inner->t, peer, &part, out->len, &out->remote);
+    if (status == TRIB_OK && !out->len)
+        out->len = inner->t->ops->length(inner->t, out->remote);
+    return trib_auto_pass(c, status);
 }
 
 static void keep_blob(struct auto_remote *remote, const struct trib_blob *blob)
@@ -465,6 +468,12 @@ void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
     LIST_REMOVE(remote, entry);
     free(remote->blob);
     free(remote);
+}
+
+size_t trib_auto_length(struct trib_transport *t, const struct trib_remote *opaque)
+{
+    (void)t;
+    return ((const struct auto_remote *)opaque)->len;
 }
 
 bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *opaque)

@@ -12,6 +12,7 @@ libtransport_la_SOURCES = \
 	transport/loop_region.c \
 	transport/net.c transport/net.h \
 	transport/net_ways.c \
+	transport/own_memory.c transport/own_memory.h \
 	transport/params.c transport/params.h \
 	transport/pulse.c transport/pulse.h \
 	transport/rails.c transport/rails.h \

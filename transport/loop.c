@@ -67,6 +67,10 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
 
     if (status != TRIB_OK)
         return status;
+    if (opts->untrusting)
+        return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED,
+                         "loop reaches threads of one process, by pointers: it is not for "
+                         "peers that are not trusted; use auto");
     struct loop *loop = calloc(1, sizeof(*loop));
     if (!loop)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -458,6 +462,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .export_region = trib_loop_export,
     .import_region = trib_loop_import,
     .release = trib_loop_release,
+    .length = trib_loop_length,
     .stale = trib_no_stale,
     .map = trib_no_map,
     .write = loop_write,

@@ -21,7 +21,7 @@ void trib_loop_copy(struct loop_endpoint *ep, struct loop_entry *e)
 {
     const struct loop_region *target = e->len ? region_find(ep, e->key) : NULL;
 
-    if (target)
+    if (target && e->off <= target->len && e->len <= target->len - e->off)
         memcpy(target->ptr + e->off, e->from, e->len);
     else if (e->len)
         atomic_store(&ep->senders[e->peer].refused, 1);
@@ -174,6 +174,12 @@ void trib_loop_release(struct trib_transport *t, struct trib_remote *remote)
             return;
         }
     }
+}
+
+size_t trib_loop_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return ((const struct loop_remote *)remote)->len;
 }
 
 void trib_loop_close_memory(struct loop *loop)

@@ -188,6 +188,7 @@ static trib_status_t open_inners(struct rails *r,
         trib_status_t status = plan->open(plan->arg, i, &part, at);
         if (status == TRIB_OK) {
             memcpy(r->label[r->n], plan->label[i], sizeof(r->label[0]));
+            (*at)->err = part.err;
             r->net[r->n++] = plan->net[i];
             continue;
         }
@@ -404,6 +405,7 @@ const struct trib_transport_ops trib_rails_ops = {
     .export_region = trib_rails_export,
     .import_region = trib_rails_import,
     .release = trib_rails_release,
+    .length = trib_rails_length,
     .stale = trib_no_stale,
     .map = trib_no_map,
     .write = trib_rails_write,

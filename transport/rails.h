@@ -264,6 +264,7 @@ trib_status_t trib_rails_export(struct trib_transport *t,
 trib_status_t trib_rails_import(struct trib_transport *t, int peer,
                                 const struct trib_blob *blob, struct trib_remote **out);
 void trib_rails_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_rails_length(struct trib_transport *t, const struct trib_remote *remote);
 void trib_rails_free_memory(struct rails *r);
 
 /* rails_send.c */

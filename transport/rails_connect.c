@@ -56,6 +56,12 @@ static void dial_all(struct rails *r, int peer, const struct rails_whole *whole,
     }
 }
 
+/* So much of a peer's boards this rank addresses: its own is the end of it. */
+static size_t boards_addressed(const struct rails *r)
+{
+    return ((size_t)r->self + 1) * sizeof(struct rails_board);
+}
+
 /* One rail: the peer's board, and the word which rail this is. */
 static trib_status_t greet(struct rails *r, int peer, int k,
                            const struct rails_whole *whole)
@@ -66,8 +72,8 @@ static trib_status_t greet(struct rails *r, int peer, int k,
 
     if (!whole->board[rail->other].len)
         return TRIB_OK;
-    trib_status_t status = inner->ops->import_region(
-        inner, peer, &whole->board[rail->other], &rail->board);
+    trib_status_t status = trib_transport_import(inner, peer, &whole->board[rail->other],
+                                                 boards_addressed(r), &rail->board);
     if (status != TRIB_OK)
         return status;
     struct rails_board *mine = &r->boards[r->size + peer];

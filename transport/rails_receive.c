@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/snapshot.h"
 #include "base/time.h"
 #include "transport/rails.h"
 
@@ -73,11 +74,13 @@ void trib_rails_settle(struct rails_peer *p)
 static bool meet(struct rails *r, int peer, int inner)
 {
     struct rails_peer *p = &r->peers[peer];
-    const struct rails_cell *hello = &r->boards[peer].hello[inner];
-    bool plain = hello->magic == 0; /* it has one device, and no board */
-    uint32_t n = plain ? 1 : hello->n, k = plain ? 0 : hello->rail;
+    struct rails_cell hello; /* the peer can write to its board at any time */
 
-    if ((!plain && hello->magic != RAILS_MAGIC) || n < 1 || n > (uint32_t)r->n ||
+    trib_snapshot(&hello, &r->boards[peer].hello[inner], sizeof(hello));
+    bool plain = hello.magic == 0; /* it has one device, and no board */
+    uint32_t n = plain ? 1 : hello.n, k = plain ? 0 : hello.rail;
+
+    if ((!plain && hello.magic != RAILS_MAGIC) || n < 1 || n > (uint32_t)r->n ||
         k >= n || (p->n && (p->n != (int)n || p->rails[k].inner >= 0)))
         return false;
     if (!p->n) {

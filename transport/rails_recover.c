@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/snapshot.h"
 #include "base/time.h"
 #include "transport/rails.h"
 
@@ -213,23 +214,24 @@ void trib_rails_answered(struct rails *r, int peer, int n)
 
     if (p->flow != RAILS_ASKING || n < 1 || n >= RAILS_MAX || n != losses(p->dead))
         return;
-    const struct rails_cell *cell = &r->boards[peer].answer[n - 1];
-    if (cell->magic != RAILS_MAGIC || cell->dead != p->dead)
+    struct rails_cell cell; /* the peer can write to its board at any time */
+    trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));
+    if (cell.magic != RAILS_MAGIC || cell.dead != p->dead)
         return;
-    if (cell->got > p->events || cell->got < p->released) {
+    if (cell.got > p->events || cell.got < p->released) {
         trib_rails_fail(r, peer,
                         "a rail was lost, and with it what had been taken for arrived");
         return;
     }
     uint64_t at = p->head;
-    while (at != p->tail && p->log[at % RAILS_LOG].event < cell->got)
+    while (at != p->tail && p->log[at % RAILS_LOG].event < cell.got)
         at++;
     p->confirmed = p->repeat_at = at;
     for (int k = 0; k < p->n; k++) {
         p->rails[k].done = 0;
         p->rails[k].unsignalled = 0;
     }
-    trib_rails_set_order(&p->out, p, cell->got);
+    trib_rails_set_order(&p->out, p, cell.got);
     p->flow = RAILS_REPEATING;
     trouble(r, peer);
 }

@@ -150,6 +150,24 @@ void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
     free(remote);
 }
 
+/* Any of its rails may carry the next write. Where all are lost nothing is written any more,
+ * and the loss will be reported: that is no fault of its length. */
+size_t trib_rails_length(struct trib_transport *t, const struct trib_remote *opaque)
+{
+    struct rails *r = rails_of(t);
+    const struct rails_remote *remote = (const struct rails_remote *)opaque;
+    size_t least = SIZE_MAX;
+
+    for (int k = 0; k < RAILS_MAX; k++) {
+        if (!remote->rail[k])
+            continue;
+        struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
+        const size_t len = inner->ops->length(inner, remote->rail[k]);
+        least = len < least ? len : least;
+    }
+    return least;
+}
+
 /* The own records; the inner transports free what is theirs. */
 void trib_rails_free_memory(struct rails *r)
 {

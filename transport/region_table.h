@@ -98,6 +98,12 @@ trib_status_t trib_table_import(struct trib_region_table *table, int peer,
                                 const struct trib_blob *blob, struct trib_error *err,
                                 struct trib_table_remote **out);
 
+/** trib_table_length - bytes of an import, as its owner has said. */
+static inline size_t trib_table_length(const struct trib_table_remote *remote)
+{
+    return remote->len;
+}
+
 /** trib_table_release - forget an import; NULL is allowed. */
 void trib_table_release(struct trib_table_remote *remote);
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "base/memfd.h"
 #include "base/process.h"
 #include "transport/handout.h"
+#include "transport/own_memory.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -39,8 +39,6 @@
 struct trib_segment_trailer {
     uint64_t magic;
     uint64_t key;
-    uint64_t owner_base; /* address of the data in the owner's process */
-    _Atomic uint32_t refs; /* owner and the threads of its process that attached */
     _Atomic uint32_t abandoned; /* the owner has released it */
 };
 
@@ -87,13 +85,6 @@ static struct trib_segment_trailer *trailer_of(void *base, size_t map_len)
     return (struct trib_segment_trailer *)((uint8_t *)base + map_len - PAGE);
 }
 
-static trib_status_t random_key(uint64_t *out, struct trib_error *err)
-{
-    if (getrandom(out, sizeof(*out), 0) != (ssize_t)sizeof(*out))
-        return trib_fail(err, TRIB_ERR_SYSTEM, "getrandom failed: %m");
-    return TRIB_OK;
-}
-
 trib_status_t trib_segment_owner(struct trib_process *out, struct trib_error *err)
 {
     trib_process_self(out);
@@ -114,7 +105,7 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
     if (len == 0 || len > SIZE_MAX / 4)
         return trib_fail(err, TRIB_ERR_OVERFLOW, "cannot make a segment of %zu bytes",
                          len);
-    status = random_key(&key, err);
+    status = trib_own_memory_key(&key, err);
     if (status != TRIB_OK)
         return status;
     size_t map_len = map_len_of(len);
@@ -131,6 +122,12 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
         close(fd);
         return status;
     }
+    status = trib_own_memory_add(key, base, map_len, err);
+    if (status != TRIB_OK) {
+        munmap(base, map_len);
+        close(fd);
+        return status;
+    }
 
     out->base = base;
     out->len = len;
@@ -140,9 +137,7 @@ trib_status_t trib_segment_create(size_t len, struct trib_segment *out,
     out->counted = true;
     out->trailer = trailer_of(base, map_len);
     out->trailer->key = key;
-    out->trailer->owner_base = (uintptr_t)base;
     out->trailer->magic = SEGMENT_MAGIC;
-    atomic_store(&out->trailer->refs, 1);
     return TRIB_OK;
 }
 
@@ -232,27 +227,13 @@ trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
     return status == TRIB_OK ? TRIB_OK : trib_fail(err, status, "%s", barred.text);
 }
 
-/* Takes one more reference unless the last one is gone. */
-static bool refs_join(struct trib_segment_trailer *trailer)
-{
-    uint32_t refs = atomic_load(&trailer->refs);
-
-    while (refs > 0) {
-        if (atomic_compare_exchange_weak(&trailer->refs, &refs, refs + 1))
-            return true;
-    }
-    return false;
-}
-
-/*
- * In the owner's process: exchange the mapping just made for the owner's own. The
- * mapping just made is what keeps the trailer readable until the reference is held.
- */
+/* In the owner's process: exchange the mapping just made for the owner's own. Where that
+ * is, and who uses it, the process itself knows: the segment is anybody's to write to. */
 static bool join_owner(struct trib_segment *seg)
 {
-    uint8_t *own = (uint8_t *)(uintptr_t)seg->trailer->owner_base;
+    uint8_t *own = trib_own_memory_join(seg->key, seg->map_len);
 
-    if (!refs_join(seg->trailer))
+    if (!own)
         return false;
     munmap(seg->base, seg->map_len);
     seg->base = own;
@@ -338,7 +319,7 @@ void trib_segment_release(struct trib_segment *seg, bool in_child)
             atomic_store_explicit(&seg->trailer->abandoned, 1, memory_order_relaxed);
         close(seg->fd);
     }
-    if (in_child || !seg->counted || atomic_fetch_sub(&seg->trailer->refs, 1) == 1)
+    if (in_child || !seg->counted || trib_own_memory_leave(seg->key))
         munmap(seg->base, seg->map_len);
     memset(seg, 0, sizeof(*seg));
     seg->fd = -1;

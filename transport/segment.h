@@ -10,9 +10,10 @@
  *     | data, zero at first ... | trailer, 1 page  |
  *
  * The trailer carries a random key that proves that descriptor N of PID is still this
- * segment. Threads of the owner's process share the owner's own mapping, counted by the
- * trailer's refs: equal addresses for all is what lets ThreadSanitizer see their
- * accesses, and the memory outlives an owner that goes first.
+ * segment. Threads of the owner's process share the owner's own mapping, which they find
+ * by that key, and which is counted, in a table of the process (transport/own_memory.h):
+ * equal addresses for all is what lets ThreadSanitizer see their accesses, and the memory
+ * outlives an owner that goes first.
  */
 #ifndef TRANSPORT_SEGMENT_H
 #define TRANSPORT_SEGMENT_H
@@ -35,7 +36,7 @@ struct trib_segment {
     uint64_t key;
     int fd; /* of the owner; -1 where attached */
     struct trib_segment_trailer *trailer;
-    bool counted; /* this mapping is the owner's own: refs decides who unmaps it */
+    bool counted; /* this mapping is the owner's own: the last user unmaps it */
 };
 
 /* What a peer needs, besides the owner's process. Carried inside blobs. */

@@ -3,7 +3,7 @@
  * shm: ranks of one host, through memory that both sides map.
  *
  * A write is a copy into the peer's segment and one entry in its ring (shm_layout.h).
- * Memory outside our segments is reached by process_vm_writev. See shm_peer.c for how
+ * Memory outside our segments is reached by process_vm_writev, if peers are trusted. See shm_peer.c for how
  * peers are found and watched, shm_region.c for memory.
  */
 #include "transport/shm.h"
@@ -139,6 +139,7 @@ static trib_status_t shm_open_transport(const struct trib_transport_opts *opts,
     shm->self = opts->self;
     shm->size = opts->size;
     shm->log = opts->log;
+    shm->untrusting = opts->untrusting;
     shm->err = opts->err;
     set_timeouts(shm, opts->cfg);
     status = parse_params(shm, opts->params, &shm->cma);
@@ -430,6 +431,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .export_region = trib_shm_export,
     .import_region = trib_shm_import,
     .release = trib_shm_release,
+    .length = trib_shm_length,
     .stale = trib_shm_stale,
     .map = trib_shm_map,
     .write = shm_write,

@@ -69,6 +69,7 @@ struct shm_region {
     struct shm_owned *owned; /* NULL: the memory is not ours */
     bool allocated; /* by alloc(), not reg() */
     size_t private_len; /* allocated as memory of this process alone; 0: it was not */
+    uint64_t key;       /* owned NULL: of its row in trib_own_memory */
     LIST_ENTRY(shm_region) entry;
 };
 
@@ -76,7 +77,7 @@ struct shm_remote {
     int peer;
     size_t len;
     uint8_t *ptr; /* NULL: not mappable, reached by process_vm_writev */
-    uint64_t addr; /* in the peer's process */
+    uint64_t addr; /* in the peer's process, where ptr is NULL */
     struct shm_attached *attached;
     LIST_ENTRY(shm_remote) entry;
 };
@@ -134,6 +135,7 @@ struct shm {
     struct shm_owned *arena; /* takes small alloc()s */
     LIST_HEAD(, shm_region) regions;
     LIST_HEAD(, shm_remote) remotes;
+    bool untrusting; /* as in the options */
     bool told_private; /* that trib_alloc gave memory that is not shared */
     bool cma; /* process_vm_writev: not switched off and not refused so far */
 };
@@ -181,6 +183,7 @@ trib_status_t trib_shm_export(struct trib_transport *t,
 trib_status_t trib_shm_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_shm_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remote);
 bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote,
                    size_t *len_out);

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TRIB_SHM_MAGIC UINT64_C(0x6c6f72746e6f6373)
-#define TRIB_SHM_VERSION 3u
+#define TRIB_SHM_VERSION 4u
 
 /* Two lines: hardware fetches lines in pairs. */
 #define TRIB_SHM_APART 128
@@ -87,6 +87,7 @@ static_assert(offsetof(struct trib_shm_ring, entries) == 384, "ring layout");
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics must work between processes");
 
 #define TRIB_SHM_RING_SLOTS_MIN 8u
+#define TRIB_SHM_RING_SLOTS_MAX (1u << 20)
 
 /* Bytes from one ring to the next: a multiple of its alignment from 8 slots on, and
  * never of 4096, lest all rings meet in the same sets of the cache. */
@@ -134,10 +135,10 @@ struct trib_shm_export {
     uint32_t kind;
     int32_t pid;
     int32_t fd;
-    uint64_t key;
+    uint64_t key; /* of the segment; FOREIGN: of trib_own_memory, for its own threads */
     uint64_t map_len;
     uint64_t off; /* of the region in its segment */
-    uint64_t addr; /* in the owner's process */
+    uint64_t addr; /* FOREIGN: in the owner's process; 0: it lets nobody reach it so */
     uint64_t len;
 };
 

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/snapshot.h"
 
 #define TICK_NS 20000000u /* between two looks for dead peers */
 
@@ -70,6 +71,11 @@ static trib_status_t address_check(struct shm *shm, int peer,
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
                          "peer %d (process %d) is in another pid namespace: let the "
                          "containers share one",
+                         peer, out->pid);
+    if (shm->untrusting && out->pid == shm->me.pid)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d says that it is this very process (%d), which takes no peer "
+                         "for a thread of its own",
                          peer, out->pid);
     return TRIB_OK;
 }
@@ -129,20 +135,27 @@ void trib_shm_settle(struct trib_transport *t, const uint32_t *facts)
     serve_who_asked(shm_of(t));
 }
 
-static trib_status_t header_check(struct shm *shm, int peer, struct trib_segment *seg)
+/* The peer can write to its header at any time: what is found here is kept, and the header
+ * is not asked again. */
+static trib_status_t header_check(struct shm *shm, int peer, const struct trib_segment *seg,
+                                  uint32_t *slots_out)
 {
-    const struct trib_shm_header *h = (const void *)seg->base;
-    uint32_t slots = seg->len >= sizeof(*h) ? h->ring_slots : 0;
+    struct trib_shm_header h = {.ring_slots = 0};
 
+    if (seg->len >= sizeof(h))
+        trib_snapshot(&h, seg->base, offsetof(struct trib_shm_header, state));
+    const uint32_t slots = h.ring_slots;
     if (slots < TRIB_SHM_RING_SLOTS_MIN || (slots & (slots - 1)) ||
-        h->magic != TRIB_SHM_MAGIC || h->version != TRIB_SHM_VERSION ||
-        h->self != (uint32_t)peer || h->size != (uint32_t)shm->size ||
-        slots > 1u << 20 || seg->len < trib_shm_control_len(h->size, slots))
+        h.magic != TRIB_SHM_MAGIC || h.version != TRIB_SHM_VERSION ||
+        h.self != (uint32_t)peer || h.size != (uint32_t)shm->size ||
+        slots > TRIB_SHM_RING_SLOTS_MAX ||
+        seg->len < trib_shm_control_len((uint32_t)shm->size, slots))
         return trib_fail(
             shm->err, TRIB_ERR_MISMATCH,
             "peer %d: its control segment does not fit: do all ranks count "
             "%d peers and run one version?",
             peer, shm->size);
+    *slots_out = slots;
     return TRIB_OK;
 }
 
@@ -157,13 +170,13 @@ void trib_shm_activate(struct shm *shm, int peer)
 }
 
 /* The rings of both directions, and the word to the peer that it should read ours. */
-static void wire(struct shm *shm, int peer)
+static void wire(struct shm *shm, int peer, uint32_t slots)
 {
     struct shm_peer *p = &shm->peers[peer];
     struct trib_shm_header *h = (struct trib_shm_header *)p->control.base;
 
-    p->out_slots = h->ring_slots;
-    p->out = trib_shm_ring_at(h, (uint32_t)shm->self, h->ring_slots);
+    p->out_slots = slots;
+    p->out = trib_shm_ring_at(h, (uint32_t)shm->self, slots);
     atomic_store_explicit(&p->header, h, memory_order_release);
     p->state = SHM_PEER_CONNECTED;
     atomic_store(&p->out->attached, 1);
@@ -177,6 +190,7 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     struct shm *shm = shm_of(t);
     struct trib_shm_address a;
     trib_status_t status;
+    uint32_t slots = 0;
 
     if (peer < 0 || peer >= shm->size)
         return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d of %d does not exist",
@@ -195,7 +209,7 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
         .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
     p->handout = a.handout;
     serve_who_asked(shm);
-    p->same_process = trib_process_same(&p->who, &shm->me);
+    p->same_process = !shm->untrusting && trib_process_same(&p->who, &shm->me);
     if (!p->same_process) {
         status = trib_process_watch_open(&p->watch, &p->who, shm->err);
         if (status != TRIB_OK)
@@ -205,10 +219,10 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     status = trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
     if (status != TRIB_OK)
         goto err_unwatch;
-    status = header_check(shm, peer, &p->control);
+    status = header_check(shm, peer, &p->control, &slots);
     if (status != TRIB_OK)
         goto err_detach;
-    wire(shm, peer);
+    wire(shm, peer, slots);
     trib_log(shm->log, TRIB_LOG_DEBUG, "shm", "connected to peer %d, process %d%s",
              peer, a.pid, p->same_process ? " (this one)" : "");
     return TRIB_OK;

@@ -2,6 +2,11 @@
 /*
  * shm: memory. Ours comes out of segments that peers map; memory of others is reached
  * by process_vm_writev, or directly by a thread of the same process.
+ *
+ * What peers say of their memory is a segment and a place in it, which is compared with
+ * what was mapped. Memory that is in no segment has, for process_vm_writev alone, an
+ * address, which only peers that trust each other tell and take; a thread of the same
+ * process finds it by a key in the table of the process (own_memory.h).
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "transport/own_memory.h"
 #include "transport/shm.h"
 
 #define ARENA_SHARE (TRIB_SHM_ARENA_LEN / 8)
@@ -77,6 +83,8 @@ static trib_status_t arena_find(struct shm *shm, size_t len, struct shm_owned **
 
 static void region_free(struct shm_region *region)
 {
+    if (region->key)
+        (void)trib_own_memory_leave(region->key);
     if (region->private_len)
         munmap(region->ptr, region->private_len);
     free(region);
@@ -85,6 +93,19 @@ static void region_free(struct shm_region *region)
 static void region_link(struct shm *shm, struct shm_region *region)
 {
     LIST_INSERT_HEAD(&shm->regions, region, entry);
+}
+
+/* Memory in no segment, for ranks that are threads of this process. */
+static trib_status_t region_tell(struct shm *shm, struct shm_region *region)
+{
+    uint64_t key;
+    trib_status_t status = trib_own_memory_key(&key, shm->err);
+
+    if (status == TRIB_OK)
+        status = trib_own_memory_add(key, region->ptr, region->len, shm->err);
+    if (status == TRIB_OK)
+        region->key = key;
+    return status;
 }
 
 trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,
@@ -137,6 +158,11 @@ static trib_status_t alloc_private(struct shm *shm, size_t len, struct shm_regio
     region->len = len;
     region->allocated = true;
     region->private_len = room;
+    trib_status_t status = region_tell(shm, region);
+    if (status != TRIB_OK) {
+        region_free(region);
+        return status;
+    }
     region_link(shm, region);
     *out = region;
     return TRIB_OK;
@@ -192,6 +218,11 @@ trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
             break;
         }
     }
+    trib_status_t status = region->owned ? TRIB_OK : region_tell(shm, region);
+    if (status != TRIB_OK) {
+        region_free(region);
+        return status;
+    }
     region_link(shm, region);
     *out = (struct trib_region *)region;
     return TRIB_OK;
@@ -232,7 +263,8 @@ trib_status_t trib_shm_export(struct trib_transport *t,
         .kind = TRIB_SHM_FOREIGN,
         .pid = shm->me.pid,
         .fd = -1,
-        .addr = (uintptr_t)region->ptr,
+        .key = region->key,
+        .addr = region->owned || shm->untrusting ? 0 : (uintptr_t)region->ptr,
         .len = region->len,
     };
 
@@ -342,6 +374,35 @@ static trib_status_t cma_probe(struct shm *shm, int peer,
     return TRIB_ERR_UNSUPPORTED;
 }
 
+/* A thread of this process: no address is taken from it. */
+static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
+                               const struct trib_shm_export *x)
+{
+    remote->ptr = trib_own_memory_find(x->key, x->len);
+    if (remote->ptr)
+        return TRIB_OK;
+    return trib_fail(shm->err, TRIB_ERR_INVALID,
+                     "peer %d: this process has not registered the memory that it names",
+                     remote->peer);
+}
+
+static trib_status_t reach_foreign(struct shm *shm, struct shm_remote *remote,
+                                   const struct trib_shm_export *x)
+{
+    if (shm->untrusting)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d: this process does not write into the memory of peers that "
+                         "it does not trust, but for segments that they share",
+                         remote->peer);
+    if (!x->addr)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d: process %d lets nobody write into memory that it does not "
+                         "share",
+                         remote->peer, x->pid);
+    remote->addr = x->addr;
+    return cma_probe(shm, remote->peer, x);
+}
+
 static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
                            const struct trib_shm_export *x)
 {
@@ -365,11 +426,9 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
         return trib_fail(shm->err, TRIB_ERR_INVALID,
                          "peer %d: an exported region of kind %u is not known",
                          remote->peer, x->kind);
-    if (p->same_process) {
-        remote->ptr = (uint8_t *)(uintptr_t)x->addr;
-        return TRIB_OK;
-    }
-    return cma_probe(shm, remote->peer, x);
+    if (p->same_process)
+        return reach_own(shm, remote, x);
+    return reach_foreign(shm, remote, x);
 }
 
 trib_status_t trib_shm_import(struct trib_transport *t, int peer,
@@ -385,7 +444,6 @@ trib_status_t trib_shm_import(struct trib_transport *t, int peer,
     if (!remote)
         return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
     remote->peer = peer;
-    remote->addr = x.addr;
     remote->len = (size_t)x.len;
     status = reach(shm, remote, &x);
     if (status != TRIB_OK) {
@@ -409,6 +467,12 @@ void trib_shm_release(struct trib_transport *t, struct trib_remote *remote)
 {
     if (remote)
         remote_free(shm_of(t), (struct shm_remote *)remote, false);
+}
+
+size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return ((const struct shm_remote *)remote)->len;
 }
 
 /* Of an arena only when all of it is free. */

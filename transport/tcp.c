@@ -276,6 +276,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .export_region = trib_socket_export,
     .import_region = trib_socket_import,
     .release = trib_socket_release,
+    .length = trib_socket_length,
     .stale = trib_no_stale,
     .map = trib_no_map,
     .write = trib_socket_write,

@@ -267,6 +267,7 @@ trib_status_t trib_socket_export(struct trib_transport *t, const struct trib_reg
 trib_status_t trib_socket_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_socket_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_socket_length(struct trib_transport *t, const struct trib_remote *remote);
 /* Where a write of a peer goes; NULL: not inside a region. */
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
 

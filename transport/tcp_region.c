@@ -90,6 +90,12 @@ void trib_socket_release(struct trib_transport *t, struct trib_remote *remote)
     trib_table_release((struct trib_table_remote *)remote);
 }
 
+size_t trib_socket_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return trib_table_length((const struct trib_table_remote *)remote);
+}
+
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head)
 {
     return trib_table_place(&tcp->table, head->region, head->off, head->len);

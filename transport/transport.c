@@ -306,6 +306,33 @@ trib_status_t trib_transport_open(const char *text,
             t->ops->close(t);
         return status;
     }
+    t->err = opts->err;
     *out = t;
     return TRIB_OK;
+}
+
+trib_status_t trib_transport_import(struct trib_transport *t, int peer,
+                                    const struct trib_blob *blob, size_t least,
+                                    struct trib_remote **out)
+{
+    struct trib_remote *remote = NULL;
+
+    if (blob->len > TRIB_BLOB_MAX)
+        return trib_fail(t->err, TRIB_ERR_INVALID,
+                         "rank %d: an exported region of %u bytes cannot be", peer,
+                         blob->len);
+    trib_status_t status = t->ops->import_region(t, peer, blob, &remote);
+    if (status != TRIB_OK)
+        return status;
+    const size_t len = t->ops->length(t, remote);
+    if (len >= least) {
+        *out = remote;
+        return TRIB_OK;
+    }
+    t->ops->release(t, remote);
+    return trib_fail(t->err, TRIB_ERR_RANGE,
+                     "rank %d has exported memory of %zu bytes where this rank has to "
+                     "address %zu: what it sent is not of this library, or its settings "
+                     "are not those that it told",
+                     peer, len, least);
 }

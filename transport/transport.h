@@ -82,11 +82,14 @@ struct trib_transport_opts {
     struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
                                      * them has its own */
     const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in open */
+    bool untrusting; /* peers may be of others, who mean harm: nothing that a peer says
+                      * becomes an address, and no peer is of this very process */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */
 struct trib_transport {
     const struct trib_transport_ops *ops;
+    struct trib_error *err; /* as in the options it was opened with; or NULL */
 };
 struct trib_region; /* local registered memory */
 struct trib_remote; /* a peer's region, imported */
@@ -162,7 +165,10 @@ struct trib_route {
  *            nobody reads it any more; dereg follows. Not called, dereg gives them back
  *            once the last peer has released them
  * export     describe a region; the blob is valid while the region is
- * import     make a peer's exported region a target; connect(peer) came before
+ * import     make a peer's exported region a target; connect(peer) came before. How long
+ *            the region is the peer alone says: see trib_transport_import
+ * length     bytes of a remote region, as its peer has said; a write beyond is refused, and
+ *            where it is mapped they were found to be there
  * stale      has the peer freed this memory? May be false though it has
  * map        load/store reach: a pointer to the remote's first byte, or NULL; len_out, if
  *            not NULL, becomes the bytes there, which were found to be there
@@ -212,6 +218,7 @@ struct trib_transport_ops {
                                    const struct trib_blob *blob,
                                    struct trib_remote **out);
     void (*release)(struct trib_transport *t, struct trib_remote *remote);
+    size_t (*length)(struct trib_transport *t, const struct trib_remote *remote);
     bool (*stale)(struct trib_transport *t, const struct trib_remote *remote);
     void *(*map)(struct trib_transport *t, const struct trib_remote *remote,
                  size_t *len_out);
@@ -276,5 +283,19 @@ trib_status_t trib_transport_check(const char *text, struct trib_error *err);
  */
 trib_status_t trib_transport_open(const char *text, const struct trib_transport_opts *opts,
                                   struct trib_transport **out);
+
+/**
+ * trib_transport_import - import a region of a peer in which this rank will address `least`
+ * bytes.
+ *
+ * All who compute offsets into a peer's memory by themselves import it by this call, and
+ * none by the slot `import`: a peer can say that its region is shorter than it has to be.
+ *
+ * errors   those of import; TRIB_ERR_RANGE: it is shorter, with a sentence that names the
+ *          peer. In each case *out is not changed
+ */
+trib_status_t trib_transport_import(struct trib_transport *t, int peer,
+                                    const struct trib_blob *blob, size_t least,
+                                    struct trib_remote **out);
 
 #endif

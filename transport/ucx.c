@@ -291,6 +291,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .export_region = trib_ucx_export,
     .import_region = trib_ucx_import,
     .release = trib_ucx_release,
+    .length = trib_ucx_length,
     .stale = trib_no_stale,
     .map = trib_no_map,
     .write = trib_ucx_write,

@@ -230,6 +230,7 @@ trib_status_t trib_ucx_export(struct trib_transport *t, const struct trib_region
 trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_ucx_length(struct trib_transport *t, const struct trib_remote *remote);
 /* Where a write of a peer goes; NULL: not inside a region. Under `lock`. */
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head);
 

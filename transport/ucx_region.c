@@ -98,6 +98,12 @@ void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote)
     trib_table_release((struct trib_table_remote *)remote);
 }
 
+size_t trib_ucx_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return trib_table_length((const struct trib_table_remote *)remote);
+}
+
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head)
 {
     return trib_table_place(&u->table, head->region, head->off, head->len);

@@ -320,6 +320,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .export_region = trib_verbs_export,
     .import_region = trib_verbs_import,
     .release = trib_verbs_release,
+    .length = trib_verbs_length,
     .stale = trib_no_stale,
     .map = trib_no_map,
     .write = trib_verbs_write,

@@ -48,6 +48,7 @@ enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
 struct verbs_region {
     struct ibv_mr *mr;
     uint8_t *ptr;
+    uint64_t iova; /* by what requests name its first byte: see verbs_region.c */
     size_t len;
     size_t mapped; /* bytes that alloc mapped; 0: the caller's memory */
     LIST_ENTRY(verbs_region) entry;
@@ -56,7 +57,7 @@ struct verbs_region {
 struct verbs_remote {
     int peer;
     uint32_t rkey;
-    uint64_t address;
+    uint64_t address; /* the owner's iova */
     size_t len;
     LIST_ENTRY(verbs_remote) entry;
 };
@@ -404,6 +405,7 @@ trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_regi
 trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
                                 const struct trib_blob *blob, struct trib_remote **out);
 void trib_verbs_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote);
 void trib_verbs_free_memory(struct verbs *v, bool deregister);
 
 /* verbs_text.c: what went wrong, in words. */

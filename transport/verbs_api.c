@@ -17,6 +17,9 @@
 /* clang-format off */
 static const struct trib_symbol ibverbs[] = {
     TRIB_VERBS_CALLS(SYMBOL)
+    {.name = "ibv_reg_mr_iova",
+     .at = offsetof(struct trib_verbs_api, ibv_reg_mr_iova),
+     .optional = true},
     {.name = "ibv_reg_dmabuf_mr",
      .at = offsetof(struct trib_verbs_api, ibv_reg_dmabuf_mr),
      .optional = true},

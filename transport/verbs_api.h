@@ -17,6 +17,7 @@
 /* Macros that choose between a call and a newer one; the calls are what we want. */
 #undef ibv_query_port
 #undef ibv_reg_mr
+#undef ibv_reg_mr_iova
 
 #define TRIB_VERBS_CALLS(X) \
     X(ibv_get_device_list) \
@@ -71,6 +72,9 @@ struct trib_verbs_api {
     TRIB_VERBS_CALLS(TRIB_VERBS_CALL)
     TRIB_RDMACM_CALLS(TRIB_VERBS_CALL)
 #undef TRIB_VERBS_CALL
+    /* NULL before rdma-core 25 */
+    struct ibv_mr *(*ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length,
+                                      uint64_t iova, int access);
     /* NULL before rdma-core 34 */
     struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
                                         uint64_t iova, int fd, int access);

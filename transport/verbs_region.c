@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * verbs: memory. The adapter must know a region, and the kernel must keep its pages.
+ *
+ * Peers name a place in it by a number, which the blob carries. That is no address of this
+ * process: the first byte has the number that it has in its page, which both the kernel
+ * and the adapters demand. From 2 MiB on it is that in a page of 2 MiB, so that the adapter
+ * can know large pages as such. iWARP in software (siw) takes addresses alone, as do
+ * libraries before ibv_reg_mr_iova: there the number is the address.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memlock.h"
@@ -14,6 +21,7 @@
 #include "transport/verbs.h"
 
 #define PAGE ((size_t)4096)
+#define HUGE ((size_t)2 << 20)
 
 static size_t whole_pages(size_t len)
 {
@@ -54,22 +62,43 @@ static trib_status_t check_limit(struct verbs *v, size_t len)
 
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
 
-/* Takes over mr. */
-static trib_status_t keep(struct verbs *v, struct ibv_mr *mr, void *ptr, size_t len,
+static bool takes_addresses_alone(const struct verbs *v)
+{
+    return v->context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+static uint64_t iova_of(const struct verbs *v, const void *ptr, size_t len)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    const size_t unit = len >= HUGE || page <= 0 ? HUGE : (size_t)page;
+
+    return takes_addresses_alone(v) ? (uintptr_t)ptr : (uintptr_t)ptr % unit;
+}
+
+/* Takes over the mr. */
+static trib_status_t keep(struct verbs *v, struct verbs_region known,
                           struct trib_region **out)
 {
     struct verbs_region *region = calloc(1, sizeof(*region));
 
     if (!region) {
-        (void)v->api.ibv_dereg_mr(mr);
+        (void)v->api.ibv_dereg_mr(known.mr);
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    region->mr = mr;
-    region->ptr = ptr;
-    region->len = len;
+    *region = known;
     LIST_INSERT_HEAD(&v->regions, region, entry);
     *out = (struct trib_region *)region;
     return TRIB_OK;
+}
+
+/* By a number that is no address, where the library knows how. */
+static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len, uint64_t *iova)
+{
+    *iova = iova_of(v, ptr, len);
+    if (v->api.ibv_reg_mr_iova)
+        return v->api.ibv_reg_mr_iova(v->pd, ptr, len, *iova, ACCESS);
+    *iova = (uintptr_t)ptr;
+    return v->api.ibv_reg_mr(v->pd, ptr, len, ACCESS);
 }
 
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
@@ -86,9 +115,11 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     trib_status_t status = check_limit(v, whole_pages(len));
     if (status != TRIB_OK)
         return status;
-    struct ibv_mr *mr = v->api.ibv_reg_mr(v->pd, ptr, len, ACCESS);
+    uint64_t iova;
+    struct ibv_mr *mr = register_one(v, ptr, len, &iova);
     if (mr)
-        return keep(v, mr, ptr, len, out);
+        return keep(v, (struct verbs_region){.mr = mr, .ptr = ptr, .iova = iova, .len = len},
+                    out);
     bool memory = errno == ENOMEM || errno == EAGAIN;
     return trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s at %p with %s: %m%s%s",
@@ -97,8 +128,7 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
                      memory ? TRIB_MEMLOCK_CURE : "");
 }
 
-/* Its exporter pins it: no limit of locked memory counts it. By the addresses of its
- * mapping, so that writes name it as they name all other memory. */
+/* Its exporter pins it: no limit of locked memory counts it. */
 trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
                                     struct trib_region **out)
 {
@@ -120,10 +150,12 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
                          "verbs: libibverbs cannot register a dma-buf: install "
                          "rdma-core 34 or later");
+    const uint64_t iova = iova_of(v, d->ptr, d->len);
     struct ibv_mr *mr =
-        v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, at, d->fd, ACCESS);
+        v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, iova, d->fd, ACCESS);
     if (mr)
-        return keep(v, mr, d->ptr, d->len, out);
+        return keep(
+            v, (struct verbs_region){.mr = mr, .ptr = d->ptr, .iova = iova, .len = d->len}, out);
     bool never = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPROTONOSUPPORT;
     return trib_fail(v->err, never ? TRIB_ERR_UNSUPPORTED : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s of the dma-buf %d with %s: %m%s",
@@ -182,7 +214,7 @@ trib_status_t trib_verbs_export(struct trib_transport *t,
     struct verbs_export x = {.magic = VERBS_MAGIC,
                              .rkey = region->mr->rkey,
                              .key = verbs_of(t)->key,
-                             .address = (uintptr_t)region->ptr,
+                             .address = region->iova,
                              .len = region->len};
 
     memset(out, 0, sizeof(*out));
@@ -231,6 +263,12 @@ void trib_verbs_release(struct trib_transport *t, struct trib_remote *opaque)
         return;
     LIST_REMOVE(remote, entry);
     free(remote);
+}
+
+size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return ((const struct verbs_remote *)remote)->len;
 }
 
 void trib_verbs_free_memory(struct verbs *v, bool deregister)

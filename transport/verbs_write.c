@@ -89,11 +89,12 @@ static int post_part(struct verbs *v, int peer, const struct trib_write *w, size
     };
 
     if (len) {
-        sge.addr = (uintptr_t)local->ptr + w->local_off + from;
+        const bool copied = len <= v->inline_bytes; /* by the library, here and now */
+        sge.addr = (copied ? (uintptr_t)local->ptr : local->iova) + w->local_off + from;
         sge.lkey = local->mr->lkey;
         wr.sg_list = &sge;
         wr.num_sge = 1;
-        wr.send_flags = len <= v->inline_bytes ? IBV_SEND_INLINE : 0;
+        wr.send_flags = copied ? IBV_SEND_INLINE : 0;
         wr.wr.rdma.remote_addr = remote->address + w->remote_off + from;
         wr.wr.rdma.rkey = remote->rkey;
     }

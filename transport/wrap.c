@@ -120,6 +120,11 @@ static void fwd_release(struct trib_transport *t, struct trib_remote *remote)
     inner_of(t)->ops->release(inner_of(t), remote);
 }
 
+static size_t fwd_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    return inner_of(t)->ops->length(inner_of(t), remote);
+}
+
 static bool fwd_stale(struct trib_transport *t, const struct trib_remote *remote)
 {
     return inner_of(t)->ops->stale(inner_of(t), remote);
@@ -182,6 +187,7 @@ static const struct trib_transport_ops forward_ops = {
     .export_region = fwd_export,
     .import_region = fwd_import,
     .release = fwd_release,
+    .length = fwd_length,
     .stale = fwd_stale,
     .map = fwd_map,
     .write = fwd_write,

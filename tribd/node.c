@@ -231,7 +231,8 @@ static void *meet_ranks(void *arg)
     struct node *n = arg;
     struct trib_channel_opts opts = {
         .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
-        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger};
+        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger,
+        .untrusting = true};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 

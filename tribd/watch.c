@@ -64,7 +64,7 @@ void watch_before(struct watch *w, const struct trib_engine *e)
         return;
     w->sums = e->stats.sums;
     for (int r = 0; r < w->ranks; r++) {
-        const struct trib_link *l = &e->links[r];
+        struct trib_link *l = &e->links[r];
         struct arrival *a = &w->arrivals[r];
         a->position = l->recv[TRIB_LANE_UP].next;
         if (a->seen_ns || !is_up(l) || !trib_link_peek(l, &e->arena, TRIB_LANE_UP))

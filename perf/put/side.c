@@ -170,7 +170,8 @@ static trib_status_t reach(struct put_side *side, struct put_place *places)
     if (status == TRIB_OK)
         status = ops->connect(side->t, peer, &places[peer].address);
     if (status == TRIB_OK)
-        status = ops->import_region(side->t, peer, &places[peer].memory, &side->remote);
+        status = trib_transport_import(side->t, peer, &places[peer].memory,
+                                       2 * side->setup.area, &side->remote);
     if (status == TRIB_OK)
         status = put_wire_send(&side->wire, PUT_READY, NULL, 0, deadline);
     return status == TRIB_OK

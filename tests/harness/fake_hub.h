@@ -36,6 +36,8 @@ struct ibv_context *fake_shared_context(int device);
 /* fake_verbs.c: a region that holds these bytes, NULL: none; and device events. */
 struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
                            uint64_t len);
+/** fake_memory - where an address of a region's is. */
+void *fake_memory(const struct ibv_mr *mr, uint64_t address);
 bool fake_writable(const struct ibv_mr *mr);
 bool fake_path_is_right(const struct ibv_context *context, const struct ibv_ah_attr *path);
 int fake_device_of(const struct ibv_context *context);

@@ -271,9 +271,11 @@ static enum ibv_wc_status copy(struct qp *qp, struct qp *to, const struct send *
     if (wr->num_sge == 0)
         return IBV_WC_SUCCESS;
     if (!(wr->send_flags & IBV_SEND_INLINE)) {
-        if (!fake_region(qp->base.pd, send->sge.lkey, send->sge.addr, send->sge.length))
+        const struct ibv_mr *own =
+            fake_region(qp->base.pd, send->sge.lkey, send->sge.addr, send->sge.length);
+        if (!own)
             return IBV_WC_LOC_PROT_ERR;
-        from = (const void *)(uintptr_t)send->sge.addr;
+        from = fake_memory(own, send->sge.addr);
     }
     struct ibv_mr *mr = fake_region(to->base.pd, wr->wr.rdma.rkey,
                                     wr->wr.rdma.remote_addr, send->sge.length);
@@ -284,7 +286,7 @@ static enum ibv_wc_status copy(struct qp *qp, struct qp *to, const struct send *
         break_qp(to);
         return IBV_WC_REM_ACCESS_ERR;
     }
-    put((void *)(uintptr_t)wr->wr.rdma.remote_addr, from, send->sge.length);
+    put(fake_memory(mr, wr->wr.rdma.remote_addr), from, send->sge.length);
     return IBV_WC_SUCCESS;
 }
 

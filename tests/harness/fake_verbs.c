@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,9 @@ struct context {
 
 struct mr {
     struct ibv_mr base;
+    uint64_t iova; /* by what requests name its first byte */
+    uint8_t *mapped; /* of a dma-buf */
+    size_t map_len;
     int access;
     size_t pinned;
     struct mr *next;
@@ -378,10 +382,12 @@ static void memlock(struct trib_memlock *out)
     fake_unlock();
 }
 
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
+/* As the kernel: both lie alike in a page. */
+static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len, uint64_t iova,
+                                  int access)
 {
-    if (fake_opts.reg_errno || len == 0) {
-        errno = len ? fake_opts.reg_errno : EINVAL;
+    if (fake_opts.reg_errno || len == 0 || iova % 4096 != (uintptr_t)ptr % 4096) {
+        errno = len && fake_opts.reg_errno ? fake_opts.reg_errno : EINVAL;
         return NULL;
     }
     struct trib_memlock m;
@@ -395,6 +401,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int acces
     }
     mr->base =
         (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
+    mr->iova = iova;
     mr->access = access;
     fake_lock();
     mr->base.lkey = mr->base.rkey = next_key++;
@@ -405,7 +412,12 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int acces
     return &mr->base;
 }
 
-/* Of a file in memory, which is mapped at iova. */
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
+{
+    return reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
+}
+
+/* Of a file in memory: a mapping of its own, as devices need none. */
 static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                     uint64_t iova, int fd, int access)
 {
@@ -421,9 +433,17 @@ static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t l
         errno = EINVAL;
         return NULL;
     }
+    const uint64_t from = offset / 4096 * 4096;
+    uint8_t *map = mmap(NULL, length + (offset - from), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                        (off_t)from);
+    if (map == MAP_FAILED)
+        return NULL;
     struct mr *mr = calloc(1, sizeof(*mr));
+    mr->mapped = map;
+    mr->map_len = length + (offset - from);
     mr->base = (struct ibv_mr){
-        .context = pd->context, .pd = pd, .addr = (void *)(uintptr_t)iova, .length = length};
+        .context = pd->context, .pd = pd, .addr = map + (offset - from), .length = length};
+    mr->iova = iova;
     mr->access = access;
     fake_lock();
     mr->base.lkey = mr->base.rkey = next_key++;
@@ -444,6 +464,8 @@ static int dereg_mr(struct ibv_mr *base)
     *at = (*at)->next;
     fake_count(-1);
     fake_unlock();
+    if (((struct mr *)base)->mapped)
+        munmap(((struct mr *)base)->mapped, ((struct mr *)base)->map_len);
     free(base);
     return 0;
 }
@@ -452,13 +474,18 @@ struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t addre
                            uint64_t len)
 {
     for (struct mr *mr = mrs; mr; mr = mr->next) {
-        uint64_t start = (uintptr_t)mr->base.addr;
+        uint64_t start = mr->iova;
         if (mr->base.lkey == key && mr->base.pd == pd && address >= start &&
             address - start <= mr->base.length &&
             len <= mr->base.length - (address - start))
             return &mr->base;
     }
     return NULL;
+}
+
+void *fake_memory(const struct ibv_mr *mr, uint64_t address)
+{
+    return (uint8_t *)mr->addr + (address - ((const struct mr *)mr)->iova);
 }
 
 bool fake_writable(const struct ibv_mr *mr)
@@ -554,6 +581,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         .ibv_alloc_pd = alloc_pd,
         .ibv_dealloc_pd = dealloc_pd,
         .ibv_reg_mr = reg_mr,
+        .ibv_reg_mr_iova = fake_opts.no_iova ? NULL : reg_mr_iova,
         .ibv_dereg_mr = dereg_mr,
         .ibv_reg_dmabuf_mr = fake_opts.dmabuf_errno < 0 ? NULL : reg_dmabuf_mr,
         .ibv_get_async_event = get_async_event,

@@ -32,6 +32,7 @@ struct fake_verbs_opts {
     bool half_way;       /* what is answered cannot be established */
     int reject;          /* connections are rejected for this reason; 0: they are not */
     int reg_errno;       /* of ibv_reg_mr; 0: it works */
+    bool no_iova;        /* the library has no ibv_reg_mr_iova */
     int dmabuf_errno;    /* of ibv_reg_dmabuf_mr; 0: it works; -1: an old library */
     int cq_errno;        /* of ibv_create_cq */
     int qp_errno;        /* of ibv_create_qp */

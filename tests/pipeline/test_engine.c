@@ -317,6 +317,55 @@ static void test_refuses_hostile_grants(void **state)
     }
 }
 
+/* What stands where rank 1's notices of rank 0 are. */
+static void write_notice(struct trib_engine *e, uint32_t kind, int32_t status)
+{
+    struct trib_notice *raw =
+        (struct trib_notice *)(e->arena.base + sizeof(struct trib_credits));
+
+    raw->kind = kind;
+    raw->status = status;
+    snprintf(raw->text, sizeof(raw->text), "because");
+    atomic_store(&raw->version_end, 2);
+    atomic_store(&raw->version, 2);
+}
+
+/* A failure that is none would end an operation well, whatever its result has come to. */
+static void test_refuses_hostile_notices(void **state)
+{
+    static const struct {
+        uint32_t kind;
+        int32_t status;
+    } wrong[] = {
+        {TRIB_NOTICE_FAILED, TRIB_OK}, {TRIB_NOTICE_FAILED, TRIB_INPROGRESS},
+        {TRIB_NOTICE_FAILED, 7},       {TRIB_NOTICE_FAILED, -7},
+        {TRIB_NOTICE_FAILED, -9999},   {TRIB_NOTICE_FAILED, INT32_MIN},
+        {TRIB_NOTICE_FAILED, INT32_MAX}, {0, TRIB_ERR_TIMEOUT},
+        {3, TRIB_ERR_TIMEOUT},         {UINT32_MAX, TRIB_OK},
+    };
+    static const char *const words[] = {"rank 0 (host here", "sent a notice", "to rank 1", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct two *t = open_two("shm");
+        struct side *s = &t->side[1];
+        trib_run_start(&s->engine, &s->run, NULL, s->x);
+        write_notice(&s->engine, wrong[i].kind, wrong[i].status);
+        trib_engine_notices(&s->engine);
+        assert_status((trib_status_t)s->engine.failed, TRIB_ERR_PROTOCOL);
+        assert_words(s->engine.failure.text, words);
+        assert_int_equal(s->run.state, TRIB_RUN_DONE);
+        assert_status(s->run.status, TRIB_ERR_PROTOCOL);
+        close_two(t);
+    }
+    struct two *t = open_two("shm");
+    write_notice(&t->side[1].engine, TRIB_NOTICE_FAILED, TRIB_ERR_NO_MEMORY);
+    trib_engine_notices(&t->side[1].engine);
+    assert_status((trib_status_t)t->side[1].engine.failed, TRIB_ERR_NO_MEMORY);
+    assert_string_equal(t->side[1].engine.failure.text, "because");
+    close_two(t);
+}
+
 /* What rank 0 says of its buffers; rank 1 must not believe it. */
 static void lie_low(struct trib_open *o)
 {
@@ -488,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_failure_without_slots),
         cmocka_unit_test(test_slots_of_a_full_transport),
         cmocka_unit_test(test_refuses_hostile_grants),
+        cmocka_unit_test(test_refuses_hostile_notices),
         cmocka_unit_test(test_refuses_hostile_opens),
         cmocka_unit_test(test_cannot_import),
         cmocka_unit_test(test_failure_is_told_later),

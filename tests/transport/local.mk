@@ -3,6 +3,7 @@ transport_tests = \
 	tests/transport/test_auto \
 	tests/transport/test_conformance \
 	tests/transport/test_handout \
+	tests/transport/test_own_memory \
 	tests/transport/test_pulse \
 	tests/transport/test_rails \
 	tests/transport/test_region_table \
@@ -26,6 +27,7 @@ conformance_sources = \
 tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
 tests_transport_test_handout_SOURCES = tests/transport/test_handout.c
+tests_transport_test_own_memory_SOURCES = tests/transport/test_own_memory.c
 tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
 tests_transport_test_rails_SOURCES = \
 	tests/transport/test_rails.c tests/transport/rails_rig.h tests/transport/pair.h \

@@ -113,6 +113,37 @@ static void test_sides_that_differ(void **state)
     refuses_to_connect("auto:near=shm", "auto:near=tcp", "no transport reaches it");
 }
 
+/* Who does not trust its peers reaches one that says that it is this very process as if it
+ * were of another host: by numbers of its table. */
+static void test_untrusting(void **state)
+{
+    struct pair pair = {0};
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    uint32_t facts;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        opts.untrusting = true;
+        assert_status(trib_transport_open("auto", &opts, &pair.t[i]), TRIB_OK);
+        pair_offer(&pair, i, &address[i], &region[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair.t[i]->ops;
+        assert_status(ops->survey(pair.t[i], address, &facts), TRIB_OK);
+        assert_true(facts & TRIB_FACT_MAPS); /* that peer does not count */
+        assert_status(ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
+        assert_status(trib_transport_import(pair.t[i], !i, &region[!i], PAIR_LEN,
+                                            &pair.remote[i]),
+                      TRIB_OK);
+        assert_null(ops->map(pair.t[i], pair.remote[i], NULL));
+    }
+    assert_route(&pair, "tcp", "it says that it is this very process");
+    assert_works(&pair);
+    pair_close(&pair);
+}
+
 static int open_files(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -405,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_near_and_far),
         cmocka_unit_test(test_wrong_names),
         cmocka_unit_test(test_sides_that_differ),
+        cmocka_unit_test(test_untrusting),
         cmocka_unit_test(test_both_ends_choose_alike),
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_what_nobody_needs_is_closed),

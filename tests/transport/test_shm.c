@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "transport/shm_layout.h"
+#include "transport/shm.h"
 
 /* One field of an address changed; the sentence that connect() gives. */
 static void refuses(void (*change)(struct trib_shm_address *), trib_status_t expected,
@@ -94,7 +94,7 @@ static void test_refuses(void **state)
     refuses(other_host, TRIB_ERR_UNSUPPORTED,
             "runs on another host: shm reaches one host");
     refuses(other_space, TRIB_ERR_UNSUPPORTED, "is in another pid namespace");
-    refuses(other_version, TRIB_ERR_MISMATCH, "speaks version 4 of shm");
+    refuses(other_version, TRIB_ERR_MISMATCH, "speaks version 5 of shm");
     refuses(other_backend, TRIB_ERR_INVALID, "peer 1: not an address of shm");
     refuses(earlier_process, TRIB_ERR_PEER_LOST, "has died");
     refuses(no_process, TRIB_ERR_PEER_LOST, "process 4194303 has died");
@@ -145,6 +145,49 @@ struct no_cma {
     bool forbid;
     int lines; /* of the log */
 };
+
+/* One of two processes does not trust the other: it takes segments, and nothing else. */
+static void untrusting_rank(struct spawn *s)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, s->rank);
+    struct trib_address address[2], own_address;
+    struct trib_blob region[2][2], own[2];
+    struct trib_transport *t;
+    struct trib_region *r;
+    struct trib_remote *remote;
+    static uint8_t mem[100];
+    void *ptr;
+
+    opts.untrusting = s->rank == 1;
+    if (!SPAWN_CHECK(s, trib_transport_open("shm", &opts, &t) == TRIB_OK))
+        return;
+    t->ops->address(t, &own_address);
+    if (!spawn_allgather(s, &own_address, sizeof(own_address), address))
+        return;
+    SPAWN_CHECK(s, t->ops->connect(t, !s->rank, &address[!s->rank]) == TRIB_OK);
+    SPAWN_CHECK(s, t->ops->reg(t, mem, sizeof(mem), &r) == TRIB_OK);
+    t->ops->export_region(t, r, &own[0]);
+    SPAWN_CHECK(s, t->ops->alloc(t, 5000, &ptr, &r) == TRIB_OK);
+    t->ops->export_region(t, r, &own[1]);
+    if (!spawn_allgather(s, own, sizeof(own), region))
+        return;
+    SPAWN_CHECK(s, t->ops->import_region(t, !s->rank, &region[!s->rank][1], &remote) == TRIB_OK);
+    SPAWN_CHECK(s, t->ops->import_region(t, !s->rank, &region[!s->rank][0], &remote) ==
+                       TRIB_ERR_UNSUPPORTED);
+    SPAWN_CHECK(s, strstr(pair.err.text, s->rank ? "does not write into the memory of peers"
+                                                 : "lets nobody write into memory"));
+    spawn_barrier(s);
+    t->ops->close(t);
+}
+
+static void test_untrusting_of_addresses(void **state)
+{
+    struct spawn_opts opts = {.size = 2, .timeout_ms = 20000, .fn = untrusting_rank};
+
+    (void)state;
+    assert_int_equal(spawn_run(&opts, NULL), 0);
+}
 
 /* Imports of it give a status, and one warning with the cure where it is a surprise. */
 static void no_cma_rank(struct spawn *s)
@@ -234,6 +277,189 @@ static void test_memory(void **state)
     pair_close(&pair);
 }
 
+/* Does a blob have an address of `len` bytes at ptr, or of what is near? */
+static bool tells(const uint8_t *bytes, size_t n, const void *ptr)
+{
+    for (size_t i = 0; i + sizeof(uint64_t) <= n; i++) {
+        uint64_t word;
+        memcpy(&word, bytes + i, sizeof(word));
+        if (word >> 24 == (uintptr_t)ptr >> 24)
+            return true;
+    }
+    return false;
+}
+
+/* Addresses of memory are in no blob, but for memory in no segment of ranks that trust
+ * each other. */
+static void test_no_addresses(void **state)
+{
+    (void)state;
+    for (int untrusting = 0; untrusting < 2; untrusting++) {
+        struct pair pair = {0};
+        struct trib_transport_opts opts = pair_opts(&pair, 0);
+        struct trib_address address;
+        struct trib_blob blob;
+        struct trib_region *region;
+        struct trib_transport *t;
+        uint8_t *mine = malloc(5000);
+        void *ptr;
+
+        opts.untrusting = untrusting;
+        assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+        assert_status(t->ops->address(t, &address), TRIB_OK);
+        assert_false(tells(address.bytes, address.len, shm_of(t)->control.base));
+        assert_false(tells(address.bytes, address.len, t));
+        for (size_t len = 100; len < 100000000; len *= 100) {
+            assert_status(t->ops->alloc(t, len, &ptr, &region), TRIB_OK);
+            assert_status(t->ops->export_region(t, region, &blob), TRIB_OK);
+            assert_false(tells(blob.bytes, blob.len, ptr));
+        }
+        const struct trib_segment *seg = &shm_of(t)->control;
+        assert_false(tells(seg->base + seg->len, 4096, seg->base)); /* its trailer */
+        assert_status(t->ops->reg(t, mine, 5000, &region), TRIB_OK);
+        assert_status(t->ops->export_region(t, region, &blob), TRIB_OK);
+        assert_int_equal(tells(blob.bytes, blob.len, mine), !untrusting);
+        t->ops->close(t);
+        free(mine);
+    }
+}
+
+/* A thread of this process that names its memory: by what the process knows, never by an
+ * address. */
+static void test_own_memory(void **state)
+{
+    struct pair pair;
+    struct trib_region *region;
+    struct trib_remote *remote;
+    struct trib_shm_export x;
+    struct trib_blob blob, wrong;
+    uint8_t mine[300] = {0};
+    size_t len;
+
+    (void)state;
+    pair_open(&pair, "shm", "shm");
+    struct trib_transport *t = pair.t[0], *o = pair.t[1];
+    assert_status(o->ops->reg(o, mine, sizeof(mine), &region), TRIB_OK);
+    assert_status(o->ops->export_region(o, region, &blob), TRIB_OK);
+    memcpy(&x, blob.bytes, sizeof(x));
+    x.addr = UINT64_C(0x4141414141414000);
+    memcpy(blob.bytes, &x, sizeof(x));
+    assert_status(t->ops->import_region(t, 1, &blob, &remote), TRIB_OK);
+    assert_ptr_equal(t->ops->map(t, remote, &len), mine);
+    assert_int_equal(len, sizeof(mine));
+    t->ops->release(t, remote);
+    for (int i = 0; i < 4; i++) {
+        struct trib_shm_export y = x;
+        y.addr = (uintptr_t)mine;
+        y.key += i == 0;
+        y.len += i == 1;
+        y.len -= i == 2;
+        y.key = i == 3 ? shm_of(t)->control.key : y.key;
+        wrong = blob;
+        memcpy(wrong.bytes, &y, sizeof(y));
+        trib_error_clear(&pair.err);
+        assert_status(t->ops->import_region(t, 1, &wrong, &remote), TRIB_ERR_INVALID);
+        assert_non_null(strstr(pair.err.text, "has not registered the memory that it names"));
+    }
+    o->ops->dereg(o, region);
+    assert_status(t->ops->import_region(t, 1, &blob, &remote), TRIB_ERR_INVALID);
+    pair_close(&pair);
+}
+
+/* Whatever a peer writes into a segment, where its owner has it mapped is not read there,
+ * nor how many use it. */
+static void test_forged_trailer(void **state)
+{
+    struct pair pair;
+    struct trib_address address;
+    struct trib_transport *t;
+
+    (void)state;
+    pair_open(&pair, "shm", "shm");
+    struct trib_segment *seg = &shm_of(pair.t[1])->control;
+    memset(seg->base + seg->len + 16, 0x41, 4096 - 16);
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    assert_status(t->ops->connect(t, 1, &address), TRIB_OK);
+    assert_ptr_equal(shm_of(t)->peers[1].control.base, seg->base);
+    t->ops->close(t);
+    uint8_t *base = seg->base;
+    pair_close(&pair);
+    assert_int_equal(msync(base, 4096, MS_ASYNC), -1); /* not mapped any more */
+    assert_int_equal(errno, ENOMEM);
+}
+
+struct flipper {
+    struct trib_shm_header *header;
+    _Atomic bool stop;
+};
+
+static void *flip(void *arg)
+{
+    struct flipper *f = arg;
+    _Atomic uint32_t *slots = (_Atomic uint32_t *)(void *)&f->header->ring_slots;
+
+    while (!atomic_load(&f->stop))
+        atomic_store(slots, atomic_load(slots) == 256 ? 1u << 19 : 256);
+    return NULL;
+}
+
+/* A header that changes while it is checked: what was checked is what is used. */
+static void test_header_that_changes(void **state)
+{
+    struct pair pair;
+    struct trib_address address;
+    pthread_t thread;
+    int connected = 0;
+
+    (void)state;
+    pair_open(&pair, "shm", "shm");
+    struct flipper f = {.header = shm_of(pair.t[1])->header};
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_int_equal(pthread_create(&thread, NULL, flip, &f), 0);
+    const uint64_t end = trib_deadline_ms(1500);
+    while (!trib_deadline_passed(end)) {
+        struct trib_transport_opts opts = pair_opts(&pair, 0);
+        struct trib_transport *t;
+        assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+        const trib_status_t st = t->ops->connect(t, 1, &address);
+        assert_true(st == TRIB_OK || st == TRIB_ERR_MISMATCH);
+        if (st == TRIB_OK)
+            assert_int_equal(shm_of(t)->peers[1].out_slots, 256);
+        connected += st == TRIB_OK;
+        t->ops->close(t);
+    }
+    assert_true(connected > 0);
+    atomic_store(&f.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pair_close(&pair);
+}
+
+/* Who does not trust its peers takes none that says that it is this very process … */
+static void test_untrusting_of_itself(void **state)
+{
+    struct pair pair;
+    struct trib_address address;
+    struct trib_transport *t;
+
+    (void)state;
+    pair_open(&pair, "shm", "shm");
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    opts.untrusting = true;
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    assert_status(t->ops->reach(t, 1, &address), TRIB_ERR_UNSUPPORTED);
+    assert_status(t->ops->connect(t, 1, &address), TRIB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(pair.err.text, "peer 1 says that it is this very process"));
+    t->ops->close(t);
+    struct trib_error err = {0};
+    opts.err = &err;
+    assert_status(trib_transport_open("loop", &opts, &t), TRIB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "not for peers that are not trusted"));
+    pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +467,12 @@ int main(void)
         cmocka_unit_test(test_other_size),
         cmocka_unit_test(test_no_cma),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_no_addresses),
+        cmocka_unit_test(test_own_memory),
+        cmocka_unit_test(test_forged_trailer),
+        cmocka_unit_test(test_header_that_changes),
+        cmocka_unit_test(test_untrusting_of_itself),
+        cmocka_unit_test(test_untrusting_of_addresses),
     };
 
     tribtest_deadline(180);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 
 #include "transport/decorators.h"
+#include "transport/loop.h"
 
 static void fails(const char *text, trib_status_t expected, const char *sentence)
 {
@@ -133,9 +134,69 @@ static void all_slots(const struct trib_transport_ops *ops)
     assert_true(ops->settle && ops->route && ops->connect && ops->disconnect);
     assert_true(ops->room && ops->alloc && ops->reg && ops->reg_dmabuf);
     assert_true(ops->discard && ops->dereg);
-    assert_true(ops->export_region && ops->import_region && ops->release && ops->stale &&
-                ops->map && ops->write && ops->poll);
+    assert_true(ops->export_region && ops->import_region && ops->release && ops->length &&
+                ops->stale && ops->map && ops->write && ops->poll);
     assert_true(ops->descriptor && ops->arm && ops->wait && ops->wake);
+}
+
+/* Of each backend: a region is as long as it was exported, and one that is shorter than what
+ * is to be addressed is not taken. */
+static void test_lengths(void **state)
+{
+    static const char *const texts[] = {
+        "shm", "loop", "tcp", "rails:over=tcp", "rails:over=loop", "auto", "auto:near=tcp",
+        "shm+nomap", "tcp+trace"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct pair pair;
+        pair_open(&pair, texts[i], texts[i]);
+        struct trib_transport *t = pair.t[0];
+        struct trib_remote *remote = NULL;
+        struct trib_blob blob, none = {.len = TRIB_BLOB_MAX + 1};
+        assert_int_equal(t->ops->length(t, pair.remote[0]), PAIR_LEN);
+        assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob), TRIB_OK);
+        assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN + 1, &remote),
+                      TRIB_ERR_RANGE);
+        assert_null(remote);
+        assert_string_equal(pair.err.text,
+                            "rank 1 has exported memory of 4096 bytes where this rank has to "
+                            "address 4097: what it sent is not of this library, or its "
+                            "settings are not those that it told");
+        trib_error_clear(&pair.err);
+        assert_status(trib_transport_import(t, 1, &none, 1, &remote), TRIB_ERR_INVALID);
+        trib_error_clear(&pair.err);
+        assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN, &remote), TRIB_OK);
+        t->ops->release(t, remote);
+        pair_close(&pair);
+    }
+}
+
+/* Of loop the receiver copies: it asks its own region how long that is. */
+static void test_loop_is_bounded(void **state)
+{
+    struct pair pair;
+    struct loop_export x;
+    struct trib_blob blob;
+    struct trib_remote *remote;
+    struct trib_event e;
+
+    (void)state;
+    pair_open(&pair, "loop", "loop");
+    assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob), TRIB_OK);
+    memcpy(&x, blob.bytes, sizeof(x));
+    x.len = UINT64_C(1) << 40;
+    memcpy(blob.bytes, &x, sizeof(x));
+    assert_status(pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote), TRIB_OK);
+    struct trib_write w = {.local = pair.region[0],
+                           .remote = remote,
+                           .remote_off = UINT64_C(1) << 39,
+                           .len = 8};
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "wrote to memory that is not registered"));
+    pair_close(&pair);
 }
 
 static void test_slots(void **state)
@@ -170,6 +231,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_loop_is_bounded),
         cmocka_unit_test(test_wrong_texts),
         cmocka_unit_test(test_good_texts),
         cmocka_unit_test(test_wrong_numbers),

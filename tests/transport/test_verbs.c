@@ -209,6 +209,54 @@ static void test_fork_init(void **state)
 }
 
 /* Small writes are inline, as far as the device can; few of them report. */
+/* What peers are told of memory is no address of it, and all the same they reach it: by
+ * requests that the library copies, and by those that the device reads. */
+static void test_no_addresses(void **state)
+{
+    static const size_t off[] = {0, 1, 4000, 4096, 5000, ((size_t)2 << 20) + 12345};
+
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        fake_verbs_reset()->no_iova = old;
+        struct pair pair;
+        open_pair(&pair);
+        uint8_t *mine = malloc((size_t)8 << 20);
+        for (size_t i = 0; i < sizeof(off) / sizeof(*off); i++) {
+            for (size_t len = 3; len < (size_t)5 << 20; len *= 90) {
+                struct trib_transport *o = pair.t[1];
+                struct trib_region *region;
+                struct trib_blob blob;
+                struct verbs_export x;
+                assert_status(o->ops->reg(o, mine + off[i], len, &region), TRIB_OK);
+                assert_status(o->ops->export_region(o, region, &blob), TRIB_OK);
+                memcpy(&x, blob.bytes, sizeof(x));
+                assert_int_equal(x.address == (uintptr_t)(mine + off[i]), old);
+                assert_true(old || x.address < (size_t)2 << 20);
+                struct trib_remote *remote;
+                assert_status(pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote),
+                              TRIB_OK);
+                assert_int_equal(pair.t[0]->ops->length(pair.t[0], remote), len);
+                const size_t n = len < PAIR_LEN ? len : PAIR_LEN;
+                memset(pair.mem[0], (int)len, n);
+                memset(mine + off[i], 0, len);
+                struct trib_write w = {.local = pair.region[0],
+                                       .remote = remote,
+                                       .remote_off = len - n,
+                                       .len = n};
+                assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+                expect_arrival(&pair, 1, 0, n);
+                assert_memory_equal(mine + off[i] + len - n, pair.mem[0], n);
+                pair.t[0]->ops->release(pair.t[0], remote);
+                o->ops->dereg(o, region);
+            }
+        }
+        pair_close(&pair);
+        free(mine);
+        assert_int_equal(fake_verbs_mistakes(), 0);
+        assert_int_equal(fake_verbs_live(), 0);
+    }
+}
+
 static void test_posting(void **state)
 {
     struct pair pair;
@@ -637,6 +685,7 @@ int main(void)
         CASE(test_no_library),   CASE(test_no_device),   CASE(test_no_room),
         CASE(test_ports),        CASE(test_device),      CASE(test_memory),
         CASE(test_memlock),      CASE(test_fork_init),   CASE(test_posting),
+        CASE(test_no_addresses),
         CASE(test_pieces),       CASE(test_full),        CASE(test_leave_stuck),
         CASE(test_stash),        CASE(test_statuses),    CASE(test_async),
         CASE(test_port),         CASE(test_flush),       CASE(test_cut),         CASE(test_removal),

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 
 #include "base/time.h"
+#include "transport/shm_layout.h"
 #include "tribd/lane.h"
 #include "tribd/watch.h"
 
@@ -211,6 +212,97 @@ static void test_lanes_are_spread(void **state)
     lane_stop(lanes[1]);
 }
 
+/* What a node says of itself in the running exchange. */
+static uint32_t hear(struct node *n, uint8_t *room)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+    struct trib_control own;
+
+    while (!node_sent(n, &own, room, TRIB_CONTROL_BLOB_MAX)) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    return own.blobs.each;
+}
+
+/* All blobs of an exchange: of the rank and both nodes. */
+static void tell(struct node *n, uint32_t exchange, uint32_t each, const uint8_t *const blobs[3])
+{
+    uint8_t *all = malloc(3 * (size_t)each);
+
+    for (size_t i = 0; i < 3; i++)
+        memcpy(all + i * each, blobs[i], each);
+    const struct trib_control_blobs b = {.exchange = exchange,
+                                         .total = 3,
+                                         .count = 3,
+                                         .each = each,
+                                         .data = {all, 3 * each}};
+    assert_true(node_give(n, &b));
+    free(all);
+}
+
+/* The region of shm in a node's facts, as a job can forge it. */
+static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
+{
+    struct trib_shm_export x;
+    size_t at = 0;
+
+    do {
+        assert_true(at + sizeof(x) <= bytes);
+        memcpy(&x, facts + at++, sizeof(x));
+    } while (x.magic != TRIB_SHM_EXPORT_MAGIC);
+    assert_int_equal(x.addr, 0);
+    x.kind = TRIB_SHM_FOREIGN;
+    x.addr = (uintptr_t)ptr;
+    x.len = UINT64_C(1) << 40;
+    memcpy(facts + at - 1, &x, sizeof(x));
+}
+
+/* Rank 0 brings each node what the others say. It gives one node the address of the other,
+ * which is of the same process, and has it say that its arena is anywhere in that. */
+static void test_no_peer_is_this_process(void **state)
+{
+    static const uint16_t tree[] = {2, 0, 1, 0, 0, 1, 1, 0, 1}; /* a unit below another */
+    static uint8_t memory[8 << 20];
+    uint8_t hello[2][TRIB_CONTROL_BLOB_MAX], facts[2][TRIB_CONTROL_BLOB_MAX];
+    uint8_t forged[TRIB_CONTROL_BLOB_MAX];
+    struct trib_error err = {0};
+    struct node *n[2];
+    uint32_t each = 0;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        struct trib_control_join j =
+            join_of(64, UINT64_C(64) << 16, "transport=shm chunk=64K window=8");
+        j.ranks = 1;
+        j.nodes = 2;
+        j.node = i;
+        j.tree = (struct trib_control_bytes){(const uint8_t *)tree, sizeof(tree)};
+        assert_status(open_node(*state, &j, &err, &n[i]), TRIB_OK);
+    }
+    for (int i = 0; i < 2; i++)
+        each = hear(n[i], hello[i]);
+    for (int i = 0; i < 2; i++)
+        tell(n[i], 0, each, (const uint8_t *const[]){hello[1], hello[0], hello[1]});
+    for (int i = 0; i < 2; i++)
+        each = hear(n[i], facts[i]);
+    memcpy(forged, facts[0], each);
+    name_memory(forged, each, memory);
+    tell(n[0], 1, each, (const uint8_t *const[]){facts[0], facts[0], facts[1]});
+    tell(n[1], 1, each, (const uint8_t *const[]){facts[1], forged, facts[1]});
+    for (int i = 0; i < 2; i++) {
+        const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+        while (atomic_load(&n[i]->state) != NODE_GONE) {
+            assert_true(trib_now_ns() < end);
+            sched_yield();
+        }
+        if (!strstr(n[i]->why, "says that it is this very process"))
+            fail_msg("\"%s\"", n[i]->why);
+        node_free(n[i]);
+    }
+    for (size_t i = 0; i < sizeof(memory); i++)
+        assert_int_equal(memory[i], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_announcements_have_an_end),
         cmocka_unit_test(test_dropped_frames),
         cmocka_unit_test(test_lanes_are_spread),
+        cmocka_unit_test(test_no_peer_is_this_process),
     };
 
     tribtest_deadline(120);
