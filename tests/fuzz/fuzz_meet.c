@@ -81,7 +81,8 @@ static trib_status_t join(int rank, const char *config, const struct trib_exchan
                           struct trib_error *err, struct trib_comm **out)
 {
     const struct trib_channel_opts opts = {
-        .rank = rank, .ranks = RANKS, .services = 1, .memory = 1 << 20};
+        .rank = rank, .ranks = RANKS, .services = 1, .memory = 1 << 20,
+        .untrusting = rank >= RANKS};
     struct trib_config cfg;
     struct trib_log log;
 

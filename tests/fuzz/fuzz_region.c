@@ -17,6 +17,7 @@
 #include "build-config.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
+#include "transport/auto.h"
 #include "transport/backends.h"
 #include "transport/loop.h"
 #include "transport/shm.h"
@@ -112,13 +113,26 @@ static void close_pair(struct pair *p)
     free(p->around);
 }
 
+/* That of a transport, which may be one of several within it; NULL: there is none. */
+static struct shm *shm_in(struct trib_transport *t)
+{
+    if (t->ops == &trib_shm_ops)
+        return shm_of(t);
+    for (int i = 0; t->ops == &trib_auto_ops && i < choosing_of(t)->n_inners; i++) {
+        struct trib_transport *inner = choosing_of(t)->inners[i].t;
+        if (inner && inner->ops == &trib_shm_ops)
+            return shm_of(inner);
+    }
+    return NULL;
+}
+
 /* What the peer shares: it may write there whatever it likes. */
 static bool edit_shared(const struct edits *all, const struct edit *e, struct pair *p)
 {
     struct trib_segment *seg = NULL;
 
-    if (p->b.t->ops == &trib_shm_ops) {
-        struct shm *shm = shm_of(p->b.t);
+    struct shm *shm = shm_in(p->b.t);
+    if (shm) {
         seg = &shm->control;
         if (e->offset & 1 && shm->owned) /* of memory instead */
             seg = &shm->owned->seg;
@@ -152,19 +166,26 @@ static bool edit_all(struct edits *all, struct pair *p)
     return readdressed;
 }
 
+static bool is_in(const struct trib_segment *seg, const uint8_t *at, size_t len)
+{
+    return at >= seg->base && len <= seg->map_len &&
+           (size_t)(at - seg->base) <= seg->map_len - len;
+}
+
 /* Whether the bytes are memory that b gives to its peers, as segments or as it registered it. */
 static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
 {
-    const struct trib_transport_ops *ops = p->b.t->ops;
+    const struct shm *shm = shm_in(p->b.t);
 
     if (p->around && at >= p->around + AROUND && len <= LEN &&
         (size_t)(at - (p->around + AROUND)) <= LEN - len)
         return true;
-    if (ops != &trib_shm_ops)
+    if (!shm)
         return at >= p->b.mem && len <= LEN && (size_t)(at - p->b.mem) <= LEN - len;
-    for (const struct shm_owned *o = shm_of(p->b.t)->owned; o; o = o->next)
-        if (at >= o->seg.base && len <= o->seg.len &&
-            (size_t)(at - o->seg.base) <= o->seg.len - len)
+    if (is_in(&shm->control, at, len))
+        return true;
+    for (const struct shm_owned *o = shm->owned; o; o = o->next)
+        if (is_in(&o->seg, at, len))
             return true;
     return false;
 }
