@@ -105,17 +105,17 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
     return TRIB_OK;
 }
 
-static bool is_board(const struct trib_board *board)
+/* The head is a copy: ranks may go on writing to the board's own. */
+static bool is_board(const struct trib_board_head *head, size_t bytes)
 {
-    const struct trib_board_head *head = board->head;
-
     return head->magic == BOARD_MAGIC && head->version == BOARD_VERSION &&
-           head->ranks > 0 && head->ranks <= TRIB_BOARD_RANKS_MAX &&
-           head->bytes == board->bytes && board_bytes((int)head->ranks) == board->bytes;
+           head->ranks > 0 && head->ranks <= TRIB_BOARD_RANKS_MAX && head->bytes == bytes &&
+           board_bytes((int)head->ranks) == bytes;
 }
 
 trib_status_t trib_board_map(int fd, uint64_t key, struct trib_board *out)
 {
+    struct trib_board_head head;
     struct stat st;
 
     if (fstat(fd, &st))
@@ -126,11 +126,13 @@ trib_status_t trib_board_map(int fd, uint64_t key, struct trib_board *out)
         return TRIB_ERR_PROTOCOL;
     if (!map_board(out, fd, (size_t)st.st_size))
         return TRIB_ERR_SYSTEM;
-    if (!is_board(out) || (key && out->head->key != key)) {
+    memcpy(&head, out->head, sizeof(head));
+    atomic_signal_fence(memory_order_seq_cst); /* what is checked is what is used */
+    if (!is_board(&head, out->bytes) || (key && head.key != key)) {
         trib_board_close(out);
         return TRIB_ERR_PROTOCOL;
     }
-    out->ranks = (int)out->head->ranks;
+    out->ranks = (int)head.ranks;
     return TRIB_OK;
 }
 

@@ -112,6 +112,15 @@ static void judge_settings(struct trib_doctor *d, const char *overrides)
         trib_report_say(&d->report, FAIL, "settings", "", "%s", faults.other);
 }
 
+/* What other ranks send as text may have no end. */
+static void end_texts(struct trib_card *card)
+{
+    card->library[sizeof(card->library) - 1] = 0;
+    card->host[sizeof(card->host) - 1] = 0;
+    card->links[sizeof(card->links) - 1] = 0;
+    card->settings_text[sizeof(card->settings_text) - 1] = 0;
+}
+
 static trib_status_t examine_all(struct trib_doctor *d)
 {
     struct trib_card mine;
@@ -120,6 +129,8 @@ static trib_status_t examine_all(struct trib_doctor *d)
     trib_status_t st = d->x->allgather(d->x->arg, "card", &mine, sizeof(mine), d->cards);
     if (st != TRIB_OK)
         return st;
+    for (int r = 0; r < d->size; r++)
+        end_texts(&d->cards[r]);
     if (trib_doctor_first(d, d->rank) == d->rank)
         trib_doctor_host(d);
     d->report.where = "*";

@@ -483,6 +483,8 @@ static trib_status_t run_probe(struct probe *p)
     for (size_t i = 0; opened == TRIB_OK && i < MUCH; i++)
         p->memory[i] = pattern(d->rank, i);
     trib_status_t st = d->x->allgather(d->x->arg, "door", &door, sizeof(door), p->doors);
+    for (int r = 0; st == TRIB_OK && r < d->size; r++)
+        p->doors[r].why[sizeof(door.why) - 1] = 0; /* what others send may have no end */
     if (st == TRIB_OK && d->rank == 0)
         compare_doors(p);
     for (int k = 0; st == TRIB_OK && k < trib_doctor_rounds(d->size); k++)

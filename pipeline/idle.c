@@ -110,7 +110,8 @@ static void take_notice(struct trib_engine *e, int peer)
         return;
     }
     if (n.kind == TRIB_NOTICE_FAILED) {
-        trib_engine_fail(e, failed, n.text);
+        trib_engine_fail(e, failed,
+                         n.text[0] ? n.text : "a peer has failed, and does not say why");
         return;
     }
     if (!e->head || n.frame.seq != e->head->frame.seq)

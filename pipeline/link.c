@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/snapshot.h"
 
 /*
@@ -267,6 +268,12 @@ static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
     l->grant_out = out && a->per_edge ? (struct trib_grant *)(out + GRANT_OFF) : NULL;
 }
 
+/* Counters that are shared with a peer lie in one line each, as cells do. */
+static bool is_aligned(const void *shared)
+{
+    return (uintptr_t)shared % sizeof(struct trib_cell) == 0;
+}
+
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
                                 const struct trib_address *address,
                                 const struct trib_arena_blob *arena)
@@ -285,7 +292,12 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
         return st;
     uint8_t *remote = t->ops->map(t, l->arena, NULL);
     l->mapped = remote != NULL;
-    if (!l->mapped && !a->per_edge)
+    if (!is_aligned(remote))
+        st = trib_fail(t->err, TRIB_ERR_INVALID,
+                       "rank %d has exported memory whose first byte is in the middle of a "
+                       "cache line: what it sent is not of this library",
+                       peer);
+    else if (!l->mapped && !a->per_edge)
         st = make_staging(a);
     if (st != TRIB_OK) {
         t->ops->release(t, l->arena);
@@ -441,7 +453,8 @@ trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
                                              lanes_bytes(a, l->mapped), &slots);
     if (st != TRIB_OK)
         return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
-    if (l->mapped && !ops->map(l->transport, slots, NULL)) {
+    const void *lanes = ops->map(l->transport, slots, NULL);
+    if ((l->mapped && !lanes) || !is_aligned(lanes)) {
         ops->release(l->transport, slots);
         return TRIB_ERR_PROTOCOL;
     }

@@ -29,6 +29,7 @@ core_tests = \
 	tests/core/test_plan \
 	tests/core/test_quorum \
 	tests/core/test_repeat \
+	tests/core/test_rewritten \
 	tests/core/test_rounds \
 	tests/core/test_scale \
 	tests/core/test_service \
@@ -54,6 +55,9 @@ tests_core_test_bad_values_SOURCES = tests/core/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_core_test_bad_values_LDADD = $(core_tests_link)
 tests_core_test_channel_LDADD = $(core_tests_link)
+tests_core_test_rewritten_SOURCES = tests/core/nodes.h tests/core/rewriter.h \
+	tests/core/test_rewritten.c
+tests_core_test_rewritten_LDADD = $(core_tests_link)
 tests_core_test_closed_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c

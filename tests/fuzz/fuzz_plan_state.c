@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any bytes as the state of a plan, as they come and with the length and the checksum that
- * they ought to have: the plan has it, or a sentence why not.
+ * they ought to have: the plan has it, or a sentence why not. Behind a first byte of 0 come one
+ * that says which plan's state is taken, and edits of that (edits.h).
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,41 +11,62 @@
 #include <tributary.h>
 
 #include "base/digest.h"
+#include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
 
-enum { HEAD = 64, AT_BYTES = 16, AT_CHECKSUM = 24 };
+enum { HEAD = 64, AT_BYTES = 16, AT_CHECKSUM = 24, PLANS = 3, EDITS_MOST = 24 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* states that the plan has taken */
 
 static trib_comm_t *comm;
-static trib_plan_t *plan;
+static struct kept {
+    const char *codec, *feedback;
+    trib_plan_t *plan;
+    uint8_t *state; /* as it was saved at first */
+    size_t bytes;
+} kept[PLANS] = {{.codec = "topk:ratio=0.1", .feedback = "ef21:momentum=0.5"},
+                 {.codec = "powersgd:rank=2"},
+                 {.codec = "qsgd:bits=8,bucket=64,ef=1"}};
 
 static void close_all(void)
 {
-    trib_plan_free(plan);
+    for (int i = 0; i < PLANS; i++) {
+        trib_plan_free(kept[i].plan);
+        free(kept[i].state);
+    }
     trib_free_comm(comm);
+}
+
+static void open_plan(struct kept *k)
+{
+    static float x[40];
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.recv = x;
+    d.count = 40;
+    d.codec = k->codec;
+    d.feedback = k->feedback;
+    need(trib_plan_allreduce(comm, &d, &k->plan) == TRIB_OK);
+    need(trib_plan_start(k->plan) == TRIB_OK && trib_plan_wait(k->plan) == TRIB_OK);
+    need(trib_plan_state_save(k->plan, NULL, 0, &k->bytes) == TRIB_OK);
+    need((k->state = malloc(k->bytes)) != NULL);
+    need(trib_plan_state_save(k->plan, k->state, k->bytes, &k->bytes) == TRIB_OK);
 }
 
 static void open_all(void)
 {
-    static float x[40];
     trib_opts_t opts = TRIB_OPTS_INIT;
-    trib_desc_t d = TRIB_DESC_INIT;
 
     opts.config = "transport=shm";
-    d.recv = x;
-    d.count = 40;
-    d.codec = "topk:ratio=0.1";
-    d.feedback = "ef21:momentum=0.5";
-    if (trib_init(&opts, &comm) != TRIB_OK ||
-        trib_plan_allreduce(comm, &d, &plan) != TRIB_OK)
-        abort();
+    need(trib_init(&opts, &comm) == TRIB_OK);
+    for (int i = 0; i < PLANS; i++)
+        open_plan(&kept[i]);
     atexit(close_all);
 }
 
-static void load(const uint8_t *state, size_t bytes)
+static void load(trib_plan_t *plan, const uint8_t *state, size_t bytes)
 {
     trib_status_t st = trib_plan_state_load(plan, state, bytes);
     size_t again;
@@ -63,24 +85,81 @@ static void load(const uint8_t *state, size_t bytes)
     free(saved);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* With the length and the checksum that it ought to have. */
+static void load_sealed(trib_plan_t *plan, uint8_t *state, size_t size)
 {
-    if (!comm)
-        open_all();
-    load(data, size);
-    if (size < HEAD)
-        return 0;
-    uint8_t *state = malloc(size);
     uint64_t number = size;
-    if (!state)
-        return 0;
-    memcpy(state, data, size);
+
     memcpy(state + AT_BYTES, &number, sizeof(number));
     number = 0;
     memcpy(state + AT_CHECKSUM, &number, sizeof(number));
     number = trib_digest_seeded(state + HEAD, size - HEAD, trib_digest(state, HEAD));
     memcpy(state + AT_CHECKSUM, &number, sizeof(number));
-    load(state, size);
+    load(plan, state, size);
+}
+
+/* A part of it comes twice, as a section does that is another's copy. */
+static size_t repeat(uint8_t *state, size_t n, const struct edit *e)
+{
+    const size_t at = HEAD + e->offset % (n - HEAD + 1) / 8 * 8;
+    const size_t len = 8 * (1 + (e->value & 15));
+
+    if (at + len > n)
+        return n;
+    memmove(state + at + len, state + at, n - at);
+    return n + len;
+}
+
+static void run_edits(const struct kept *k, struct edits *all)
+{
+    const size_t room = k->bytes + EDITS_MOST * 128;
+    uint8_t *state = malloc(room);
+    size_t n = k->bytes;
+    struct edit e;
+
+    if (!state)
+        return;
+    memcpy(state, k->state, n);
+    for (int i = 0; i < EDITS_MOST && edits_next(all, &e); i++) {
+        if (e.place % 8 == 7 && n > HEAD)
+            n = HEAD + e.offset % (n - HEAD + 1);
+        else if (e.place % 8 == 6)
+            n = repeat(state, n, &e);
+        else
+            (void)edit_apply(all, &e, state, n);
+    }
+    uint8_t *exact = malloc(n); /* so that ASan sees its end */
+    if (exact) {
+        memcpy(exact, state, n);
+        load_sealed(k->plan, exact, n);
+        load(k->plan, k->state, k->bytes);
+    }
+    free(exact);
+    free(state);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint64_t special[] = {0, 1, 8, 24, 40, 160, UINT64_MAX, INT64_MAX,
+                                       UINT64_MAX - 7, UINT64_C(1) << 32};
+    struct edits all = {.special = special, .n_special = sizeof(special) / sizeof(*special)};
+
+    if (!comm)
+        open_all();
+    if (size > 1 && data[0] == 0) {
+        all.at = data + 2;
+        all.left = size - 2;
+        run_edits(&kept[data[1] % PLANS], &all);
+        return 0;
+    }
+    load(kept[0].plan, data, size);
+    if (size < HEAD)
+        return 0;
+    uint8_t *state = malloc(size);
+    if (!state)
+        return 0;
+    memcpy(state, data, size);
+    load_sealed(kept[0].plan, state, size);
     free(state);
     return 0;
 }

@@ -3,6 +3,11 @@
  * Any bytes as all that a job says to a tribd: by trib_session, which takes the handshake (with
  * nothing to prove), then JOIN, blobs and plans as tribd gives them to a node. The ranks are not
  * there: the node meets nobody but by these bytes, and ends with the input.
+ *
+ * Behind a first byte of 0 come messages that are valid but for a few edits (edits.h), where what
+ * the ranks say is what the node itself has said:
+ *
+ *     | kind 1 | edits 1, at most 7 | edits … |
  */
 #include <sched.h>
 #include <stdint.h>
@@ -14,6 +19,8 @@
 
 #include "agg/session.h"
 #include "base/error.h"
+#include "tests/fuzz/edits.h"
+#include "tests/fuzz/nowhere.h"
 #include "tests/fuzz/reach.h"
 #include "tribd/lane.h"
 
@@ -21,18 +28,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* plans that a node was told of */
 
-enum { SAID_MOST = 65536, MEMORY = 8 << 20 };
+enum { SAID_MOST = 65536, MEMORY = 8 << 20, MESSAGES_MOST = 16, RANKS = 2 };
 
 static struct trib_auth *auth;
 static struct lane *lane;
 static struct trib_log quiet;
 static int wake_fd;
-
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
 
 static void hear_nothing(void *arg, trib_log_level_t level, const char *line)
 {
@@ -85,6 +86,16 @@ static bool take(struct node **node, const struct trib_control *m)
     return node_announce(*node, m->plan.number, m->plan.text) == TRIB_OK;
 }
 
+static void end(struct node *node)
+{
+    if (!node)
+        return;
+    node_end(node, NULL);
+    while (atomic_load(&node->state) != NODE_GONE)
+        sched_yield();
+    node_free(node);
+}
+
 static void converse(struct trib_session *session)
 {
     struct node *node = NULL;
@@ -92,12 +103,153 @@ static void converse(struct trib_session *session)
 
     while (trib_session_step(session, &m) == TRIB_OK && take(&node, &m))
         ;
-    if (!node)
-        return;
-    node_end(node, NULL);
-    while (atomic_load(&node->state) != NODE_GONE)
+    end(node);
+}
+
+/* Messages that are valid but for edits -------------------------------------------------------- */
+
+struct talk {
+    struct trib_session *session;
+    struct node *node;
+    int fd;
+    uint32_t plans;
+    bool over;
+    struct trib_control own; /* the node's blobs, once it has said them */
+    uint8_t own_bytes[TRIB_CONTROL_BLOB_MAX];
+    uint8_t all[(RANKS + 1) * TRIB_CONTROL_BLOB_MAX];
+};
+
+static void make_hello(struct trib_control *m)
+{
+    m->kind = TRIB_CONTROL_HELLO;
+    m->hello.version_min = TRIB_CONTROL_VERSION_MIN;
+    m->hello.version_max = TRIB_CONTROL_VERSION_MAX;
+    m->hello.methods = 1u << TRIB_AUTH_NONE;
+    strcpy(m->hello.job, "a-job");
+    strcpy(m->hello.library, "0.1.0");
+}
+
+static void make_join(struct trib_control *m)
+{
+    struct trib_control_join *j = &m->join;
+
+    m->kind = TRIB_CONTROL_JOIN;
+    strcpy(j->job, "a-job");
+    strcpy(j->user, "me");
+    j->ranks = RANKS;
+    j->nodes = j->weight = 1;
+    j->slots = RANKS * 8 * 2;
+    j->bytes = (uint64_t)j->slots * 65536;
+    strcpy(j->settings, "transport=shm algorithm=auto leaders=0 groups=host codec=none "
+                        "feedback=codec quorum=all chunk=64K window=8 service= zero_copy=1");
+}
+
+/* The node's own for all: as poor a copy of a rank as there can be, but valid. */
+static void make_blobs(struct talk *t, struct trib_control *m)
+{
+    struct trib_control own;
+    uint8_t bytes[TRIB_CONTROL_BLOB_MAX];
+
+    for (int i = 0; t->node && i < 2000; i++) {
+        if (node_sent(t->node, &own, bytes, sizeof(bytes))) {
+            t->own = own;
+            memcpy(t->own_bytes, bytes, own.blobs.each);
+            break;
+        }
         sched_yield();
-    node_free(node);
+    }
+    if (!t->own.blobs.each)
+        return;
+    *m = t->own;
+    m->blobs.first = 0;
+    m->blobs.count = m->blobs.total < RANKS + 1 ? m->blobs.total : RANKS + 1;
+    m->blobs.data = (struct trib_control_bytes){t->all, m->blobs.count * m->blobs.each};
+    for (uint32_t i = 0; i < m->blobs.count; i++)
+        memcpy(t->all + i * m->blobs.each, t->own_bytes, m->blobs.each);
+}
+
+static void make_message(struct talk *t, unsigned kind, struct trib_control *m)
+{
+    memset(m, 0, sizeof(*m));
+    switch (kind % 6) {
+    case 0:
+        make_hello(m);
+        return;
+    case 1:
+        make_join(m);
+        return;
+    case 2:
+        make_blobs(t, m);
+        return;
+    case 3:
+        m->kind = TRIB_CONTROL_PLAN;
+        m->plan.number = t->plans++;
+        strcpy(m->plan.text, "coll=allreduce count=5000 dtype=f32 op=sum root=0 feed=0 chunk=0 "
+                             "leaving=0 feedback=none quorum=all codec=none");
+        return;
+    case 4:
+        m->kind = TRIB_CONTROL_PLAN;
+        strcpy(m->plan.text, "freed=0 ");
+        return;
+    default:
+        m->kind = TRIB_CONTROL_ALIVE;
+    }
+}
+
+/* Up to where there is no more of it, or the connection ends. */
+static void hear(struct talk *t)
+{
+    struct trib_control m;
+    trib_status_t st = TRIB_OK;
+
+    while (!t->over && st == TRIB_OK) {
+        st = trib_session_step(t->session, &m);
+        if (st < 0 || (st == TRIB_OK && !take(&t->node, &m)))
+            t->over = true;
+    }
+}
+
+static void say(struct talk *t, struct edits *all, unsigned kind, int edits)
+{
+    static uint8_t bytes[TRIB_CONTROL_FRAME_BYTES];
+    struct trib_control m;
+    struct edit e;
+    size_t n;
+
+    make_message(t, kind, &m);
+    if (!m.kind || trib_control_put(&m, bytes, sizeof(bytes), &n) != TRIB_OK)
+        return;
+    for (int i = 0; i < edits && edits_next(all, &e); i++) {
+        const size_t head = e.place & 1 ? 0 : TRIB_CONTROL_HEAD_BYTES; /* or of the payload */
+        (void)edit_apply(all, &e, bytes + head, n - head);
+    }
+    if (write(t->fd, bytes, n) == (ssize_t)n)
+        hear(t);
+}
+
+static void run_messages(struct edits *all)
+{
+    static struct talk t;
+    struct trib_error err = {0};
+    int fds[2];
+
+    memset(&t, 0, offsetof(struct talk, own_bytes));
+    need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
+    const struct trib_session_opts opts = {.fd = fds[0],
+                                           .role = TRIB_CONTROL_AGGREGATOR,
+                                           .auth = auth,
+                                           .peer = "a job",
+                                           .handshake_ms = 1000,
+                                           .err = &err};
+    t.fd = fds[1];
+    need(trib_session_open(&opts, &t.session) == TRIB_OK);
+    for (int i = 0; i < MESSAGES_MOST && !t.over && all->left >= 2; i++) {
+        const unsigned kind = (unsigned)edits_number(all, 1);
+        say(&t, all, kind, (int)(edits_number(all, 1) % 8));
+    }
+    end(t.node);
+    trib_session_free(t.session);
+    close(fds[1]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -110,6 +262,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (!lane)
         open_all();
+    if (data[0] == 0) {
+        static const uint64_t special[] = {0, 1, 2, 3, 64, 65536, UINT32_MAX, INT64_MAX,
+                                           UINT64_MAX, UINT64_C(1) << 40};
+        struct edits all = {.at = data + 1,
+                            .left = size - 1,
+                            .special = special,
+                            .n_special = sizeof(special) / sizeof(*special)};
+        run_messages(&all);
+        return 0;
+    }
     need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
     need(write(fds[1], data, size) == (ssize_t)size);
     (void)shutdown(fds[1], SHUT_WR);

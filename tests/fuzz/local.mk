@@ -6,9 +6,12 @@
 fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec \
 	tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
-	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_model \
+	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_live \
+	tests/fuzz/fuzz_meet \
+	tests/fuzz/fuzz_model \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
-	tests/fuzz/fuzz_session tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
+	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_start \
+	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_announce_SOURCES = tests/fuzz/fuzz_announce.c
 tests_fuzz_fuzz_announce_LDADD = $(fuzz_link)
@@ -42,7 +45,7 @@ tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_launch_SOURCES = tests/fuzz/fuzz_launch.c
+tests_fuzz_fuzz_launch_SOURCES = tests/fuzz/fuzz_launch.c tests/fuzz/edits.h
 tests_fuzz_fuzz_launch_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link_flags)
 
@@ -50,11 +53,19 @@ tests_fuzz_fuzz_lgc_SOURCES = tests/fuzz/fuzz_lgc.c
 tests_fuzz_fuzz_lgc_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_lgc_LDFLAGS = $(fuzz_link_flags)
 
+tests_fuzz_fuzz_live_SOURCES = tests/fuzz/fuzz_live.c tests/fuzz/edits.h
+tests_fuzz_fuzz_live_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_live_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_meet_SOURCES = tests/fuzz/fuzz_meet.c tests/fuzz/edits.h tests/fuzz/nowhere.h
+tests_fuzz_fuzz_meet_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_meet_LDFLAGS = $(fuzz_link_flags)
+
 tests_fuzz_fuzz_model_SOURCES = tests/fuzz/fuzz_model.c
 tests_fuzz_fuzz_model_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_model_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_plan_state_SOURCES = tests/fuzz/fuzz_plan_state.c
+tests_fuzz_fuzz_plan_state_SOURCES = tests/fuzz/fuzz_plan_state.c tests/fuzz/edits.h
 tests_fuzz_fuzz_plan_state_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_plan_state_LDFLAGS = $(fuzz_link_flags)
 
@@ -66,12 +77,21 @@ tests_fuzz_fuzz_racks_SOURCES = tests/fuzz/fuzz_racks.c
 tests_fuzz_fuzz_racks_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_racks_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c \
+tests_fuzz_fuzz_region_SOURCES = tests/fuzz/fuzz_region.c tests/fuzz/edits.h
+tests_fuzz_fuzz_region_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_region_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c tests/fuzz/edits.h \
+	tests/fuzz/nowhere.h \
 	tribd/lane.c tribd/lane.h \
 	tribd/node.c tribd/node.h \
 	tribd/watch.c tribd/watch.h
 tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)
 tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_start_SOURCES = tests/fuzz/fuzz_start.c tests/fuzz/edits.h
+tests_fuzz_fuzz_start_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_start_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_tree_SOURCES = tests/fuzz/fuzz_tree.c
 tests_fuzz_fuzz_tree_LDADD = $(fuzz_link)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An input as edits of a valid structure. Random bytes end at the first magic number; an edit
+ * changes one field of what is otherwise right, and so gets behind the checks that come first.
+ *
+ * An edit has 4 bytes and then, by its kind, a value:
+ *
+ *     | place 1 | kind 1 | offset 2, little-endian | value: 0, 1, 2, 4 or 8 bytes |
+ *
+ * place    which structure, for the target to say
+ * kind     modulo EDIT_KINDS: enum edit_kind; bit 7: the offset need not be aligned
+ */
+#ifndef TESTS_FUZZ_EDITS_H
+#define TESTS_FUZZ_EDITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an input may not break; a fuzzer takes the abort for its find. */
+#define need(condition) need_at((condition), #condition, __LINE__)
+
+static inline void need_at(bool holds, const char *condition, int line)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "line %d: this does not hold: %s\n", line, condition);
+    abort();
+}
+
+enum edit_kind {
+    EDIT_BIT,     /* flips a bit: the value's byte says which */
+    EDIT_U8,      /* stores a number */
+    EDIT_U16,
+    EDIT_U32,
+    EDIT_U64,
+    EDIT_ADD,     /* adds a signed byte to a 32-bit number */
+    EDIT_COPY,    /* 8 bytes from elsewhere in the structure: the value's 2 bytes say where */
+    EDIT_SPECIAL, /* 8 bytes of a number that means something here: the value's byte says which */
+    EDIT_FILL,    /* many bytes of one value: the value is that byte, and a fourth of their number */
+    EDIT_KINDS,
+};
+
+struct edit {
+    uint8_t place;
+    enum edit_kind kind;
+    bool anywhere; /* the offset need not be a multiple of the width */
+    uint16_t offset;
+    uint64_t value;
+};
+
+/* The input, and numbers of the target's own: an address, a length, a process. */
+struct edits {
+    const uint8_t *at;
+    size_t left;
+    const uint64_t *special;
+    size_t n_special;
+};
+
+static inline uint64_t edits_number(struct edits *e, size_t bytes)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < bytes && e->left; i++, e->at++, e->left--)
+        value |= (uint64_t)*e->at << (8 * i);
+    return value;
+}
+
+/** edits_next - the next one; false: there is none. */
+static inline bool edits_next(struct edits *e, struct edit *out)
+{
+    static const uint8_t value_bytes[EDIT_KINDS] = {1, 1, 2, 4, 8, 1, 2, 1, 2};
+
+    if (e->left < 4)
+        return false;
+    out->place = (uint8_t)edits_number(e, 1);
+    const uint8_t kind = (uint8_t)edits_number(e, 1);
+    out->kind = (enum edit_kind)((kind & 0x7f) % EDIT_KINDS);
+    out->anywhere = kind & 0x80;
+    out->offset = (uint16_t)edits_number(e, 2);
+    out->value = edits_number(e, value_bytes[out->kind]);
+    return true;
+}
+
+static inline size_t edit_width(enum edit_kind kind)
+{
+    static const uint8_t width[EDIT_KINDS] = {1, 1, 2, 4, 8, 4, 8, 8, 1};
+
+    return width[kind];
+}
+
+/** edit_apply - to `n` bytes that are valid so far; false: it does not fit in there. */
+static inline bool edit_apply(const struct edits *all, const struct edit *e, void *bytes,
+                              size_t n)
+{
+    const size_t width = edit_width(e->kind);
+    uint8_t *to = bytes;
+    uint64_t value = e->value;
+    uint32_t word;
+
+    if (n < width)
+        return false;
+    size_t at = e->offset % (n - width + 1);
+    at -= e->anywhere ? 0 : at % width;
+    to += at;
+    if (e->kind == EDIT_BIT) {
+        *to ^= (uint8_t)(1u << (value & 7));
+        return true;
+    }
+    if (e->kind == EDIT_FILL) {
+        const size_t most = (size_t)((uint8_t *)bytes + n - to), many = 4 * (1 + (value >> 8));
+        memset(to, (int)(value & 0xff), many < most ? many : most);
+        return true;
+    }
+    if (e->kind == EDIT_ADD) {
+        memcpy(&word, to, sizeof(word));
+        value = word + (uint32_t)(int32_t)(int8_t)value;
+    }
+    if (e->kind == EDIT_COPY)
+        memcpy(&value, (const uint8_t *)bytes + value % (n - width + 1), width);
+    if (e->kind == EDIT_SPECIAL && all->n_special)
+        value = all->special[value % all->n_special];
+    memcpy(to, &value, width);
+    return true;
+}
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What rank 0 of a job tells a node of its ranks: valid hellos and facts of ranks in another
+ * process, a few fields of which were changed, or that of one given as another's. The node meets
+ * them, connects, takes a plan and fails, which it tells them: a write to each. It answers with a
+ * sentence or writes where the ranks have room for it, and nowhere else, in its own memory or theirs.
+ *
+ * The first byte says which transport; then come edits (edits.h).
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "boot/boot.h"
+#include "core/channel.h"
+#include "tests/fuzz/edits.h"
+#include "tests/fuzz/nowhere.h"
+#include "tests/fuzz/reach.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* nodes with links to all ranks */
+
+enum { RANKS = 2, ALL = RANKS + 1, EXCHANGES = 2, WAYS = 2, EDITS_MOST = 32, PAGE = 4096 };
+enum place { AT_HELLO, AT_FACTS, AT_WHOLE, AT_PLACES };
+
+static const char *const configs[WAYS] = {"transport=shm", "transport=auto"};
+
+/* Shared by the node's process and that of the ranks; one for each transport. */
+struct tenancy {
+    pthread_barrier_t all;
+    size_t bytes[EXCHANGES];
+    uint8_t said[EXCHANGES][ALL][TRIB_BOOT_BLOB_MAX];
+    _Alignas(PAGE) uint8_t untouched[PAGE]; /* of the ranks' process: nobody exports it */
+};
+
+static struct tenancy *tenancies[WAYS];
+static pid_t pids[WAYS];
+/* The node's: nobody exports it. */
+static _Alignas(PAGE) uint8_t untouched[PAGE];
+
+static void quiet(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
+
+/* The meeting that is recorded ---------------------------------------------------------------- */
+
+struct member {
+    struct tenancy *t;
+    int rank, exchange;
+    const char *config;
+    struct trib_comm *comm;
+};
+
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+{
+    struct member *m = arg;
+
+    (void)phase;
+    need(m->exchange < EXCHANGES && bytes <= TRIB_BOOT_BLOB_MAX);
+    m->t->bytes[m->exchange] = bytes;
+    memcpy(m->t->said[m->exchange][m->rank], in, bytes);
+    (void)pthread_barrier_wait(&m->t->all);
+    for (size_t r = 0; r < ALL; r++)
+        memcpy((uint8_t *)out + r * bytes, m->t->said[m->exchange][r], bytes);
+    m->exchange++;
+    (void)pthread_barrier_wait(&m->t->all);
+    return TRIB_OK;
+}
+
+static trib_status_t join(int rank, const char *config, const struct trib_exchange *x,
+                          struct trib_error *err, struct trib_comm **out)
+{
+    const struct trib_channel_opts opts = {
+        .rank = rank, .ranks = RANKS, .services = 1, .memory = 1 << 20,
+        .untrusting = rank >= RANKS};
+    struct trib_config cfg;
+    struct trib_log log;
+
+    trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
+    need(trib_config_load(&cfg, config, &log, err) == TRIB_OK);
+    return trib_channel_open(&cfg, &log, &opts, x, err, out);
+}
+
+static void *be_rank(void *arg)
+{
+    struct member *m = arg;
+    struct trib_exchange x = {meet, m};
+    struct trib_error err = {0};
+
+    need(join(m->rank, m->config, &x, &err, &m->comm) == TRIB_OK);
+    return NULL;
+}
+
+/* The ranks do nothing of their own, but hand out what they share to who asks. */
+static void be_ranks(struct tenancy *t, const char *config)
+{
+    struct member m[RANKS];
+    pthread_t threads[RANKS];
+    struct trib_event events[16];
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(0);
+    for (int r = 0; r < RANKS; r++) {
+        m[r] = (struct member){.t = t, .rank = r, .config = config};
+        need(pthread_create(&threads[r], NULL, be_rank, &m[r]) == 0);
+    }
+    for (int r = 0; r < RANKS; r++)
+        need(pthread_join(threads[r], NULL) == 0);
+    for (;;) {
+        for (int r = 0; r < RANKS; r++) {
+            struct trib_transport *transport = m[r].comm->engine.transport;
+            (void)transport->ops->poll(transport, events, 16);
+        }
+        usleep(500);
+    }
+}
+
+static struct tenancy *settle(const char *config, pid_t *pid_out)
+{
+    struct tenancy *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_t attr;
+
+    need(t != MAP_FAILED && pthread_barrierattr_init(&attr) == 0);
+    (void)pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    need(pthread_barrier_init(&t->all, &attr, ALL) == 0);
+    *pid_out = fork();
+    need(*pid_out >= 0);
+    if (*pid_out == 0)
+        be_ranks(t, config);
+    struct member node = {.t = t, .rank = RANKS, .config = config};
+    (void)be_rank(&node);
+    trib_channel_dispose(node.comm);
+    return t;
+}
+
+static void close_all(void)
+{
+    for (int i = 0; i < WAYS; i++) {
+        if (!tenancies[i])
+            continue;
+        (void)kill(pids[i], SIGKILL);
+        (void)waitpid(pids[i], NULL, 0);
+        munmap(tenancies[i], sizeof(*tenancies[i]));
+        tenancies[i] = NULL;
+    }
+}
+
+/* The meeting of an input --------------------------------------------------------------------- */
+
+struct told {
+    const struct tenancy *t;
+    struct edits edits; /* all of them, from the first */
+    int exchange;
+};
+
+static trib_status_t hear(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+{
+    struct told *told = arg;
+    const struct tenancy *t = told->t;
+    uint8_t *all = out;
+    struct edits edits = told->edits;
+    struct edit e;
+
+    (void)phase;
+    need(told->exchange < EXCHANGES && bytes == t->bytes[told->exchange]);
+    for (size_t r = 0; r < RANKS; r++)
+        memcpy(all + r * bytes, t->said[told->exchange][r], bytes);
+    memcpy(all + RANKS * bytes, in, bytes);
+    for (int i = 0; i < EDITS_MOST && edits_next(&edits, &e); i++) {
+        const int place = e.place % AT_PLACES, of = e.place / AT_PLACES % ALL;
+        if (place == AT_WHOLE && e.offset % EXCHANGES == (unsigned)told->exchange)
+            memmove(all + (size_t)of * bytes, all + e.value % ALL * bytes, bytes);
+        else if (place == told->exchange)
+            (void)edit_apply(&edits, &e, all + (size_t)of * bytes, bytes);
+    }
+    told->exchange++;
+    return TRIB_OK;
+}
+
+/* Is all that will be addressed in a peer's memory within what the peer has exported? */
+static bool has_room(struct trib_engine *e, const struct trib_link *l)
+{
+    const struct trib_transport_ops *ops = e->transport->ops;
+    const size_t head = sizeof(struct trib_credits) + sizeof(struct trib_notice) +
+                        sizeof(struct trib_grant);
+    const size_t places = l->small < e->arena.slot_bytes ? TRIB_PLACES * e->arena.slot_bytes : 0;
+    const size_t lanes = TRIB_LANES * (l->stride * e->arena.slots + places);
+    size_t len = 0;
+
+    if (!ops->map(e->transport, l->arena, &len))
+        return true; /* what is written is for the transport to check */
+    return l->head_off + head + (l->slots == l->arena ? lanes : 0) <= len;
+}
+
+static void use(struct trib_comm *node)
+{
+    static const char plan[] =
+        "coll=allreduce count=5000 dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 "
+        "feedback=none quorum=all codec=none";
+    struct trib_engine *e = &node->engine;
+    int linked = 0;
+
+    for (int r = 0; r < RANKS && !e->failed; r++) {
+        if (trib_engine_connect(e, r, "its service") != TRIB_OK)
+            break;
+        need(has_room(e, &e->links[r]));
+        linked++;
+    }
+    if (!e->failed && trib_channel_take(node, 0, plan) == TRIB_OK)
+        for (int i = 0; i < 3; i++)
+            (void)trib_channel_step(node);
+    fuzz_reached += linked == RANKS;
+    if (!e->failed)
+        trib_engine_fail(e, TRIB_ERR_ABORTED, "the fuzzer ends it");
+    need(e->failure.text[0] != 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const int way = size ? data[0] % WAYS : 0;
+    struct trib_error err = {0};
+    struct trib_comm *node;
+
+    if (size == 0)
+        return 0;
+    if (!tenancies[way]) {
+        tenancies[way] = settle(configs[way], &pids[way]);
+        atexit(close_all);
+    }
+    struct tenancy *t = tenancies[way];
+    const uint64_t special[] = {(uintptr_t)untouched, (uintptr_t)t->untouched,
+                                (uint64_t)getpid(), (uint64_t)pids[way], 1, 2, 3, 64, 4096, 8192,
+                                UINT64_C(1) << 40, INT64_MAX, UINT64_MAX, 0};
+    struct told told = {.t = t,
+                        .edits = {.at = data + 1,
+                                  .left = size - 1,
+                                  .special = special,
+                                  .n_special = sizeof(special) / sizeof(*special)}};
+    const struct trib_exchange x = {hear, &told};
+    if (join(RANKS, configs[way], &x, &err, &node) == TRIB_OK) {
+        use(node);
+        trib_channel_dispose(node);
+    } else {
+        need(err.text[0] != 0);
+    }
+    for (size_t i = 0; i < PAGE; i++)
+        need(!untouched[i] && !t->untouched[i]);
+    need(waitpid(pids[way], NULL, WNOHANG) == 0);
+    return 0;
+}
