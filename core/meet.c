@@ -380,7 +380,8 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,
                                        .err = &comm->cause,
-                                       .met = &comm->met};
+                                       .met = &comm->met,
+                                       .guard = comm->guard};
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;

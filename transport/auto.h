@@ -109,6 +109,7 @@ struct choosing {
     uint16_t near, far;     /* as in the address */
     uint16_t used; /* bit 1 << id: memory is registered there */
     bool settled;
+    bool serves; /* this side is an aggregator's */
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;
     struct auto_peer *peers;

@@ -172,6 +172,10 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
         trib_status_t status = t->ops->reach(t, r, &a);
         if (status == TRIB_ERR_UNSUPPORTED) {
             note_refused(p, t->ops->name, c->inner_err.text);
+            if (c->serves && (c->used & auto_bit(&c->inners[i])))
+                trib_log(c->log, TRIB_LOG_INFO, "auto",
+                         "the job is not reached by %s, for its rank %d cannot be: %s",
+                         t->ops->name, r, c->inner_err.text);
             c->used &= (uint16_t)~auto_bit(&c->inners[i]);
         }
         trib_error_clear(&c->inner_err); /* that it has died is for connect() to say */

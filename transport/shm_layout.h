@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TRIB_SHM_MAGIC UINT64_C(0x6c6f72746e6f6373)
-#define TRIB_SHM_VERSION 3u
+#define TRIB_SHM_VERSION 4u
 
 /* Two lines: hardware fetches lines in pairs. */
 #define TRIB_SHM_APART 128

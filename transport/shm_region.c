@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "transport/guard.h"
 #include "transport/shm.h"
 
 #define ARENA_SHARE (TRIB_SHM_ARENA_LEN / 8)
@@ -45,7 +46,10 @@ static trib_status_t owned_make(struct shm *shm, size_t len, struct shm_owned **
         free(owned);
         return status;
     }
-    status = trib_handout_add(shm->handout, owned->seg.key, owned->seg.fd);
+    if (shm->guard)
+        trib_segment_hide(&owned->seg);
+    status = trib_handout_add(shm->handout, owned->seg.key,
+                              (struct trib_handout_fds){owned->seg.fd, -1});
     if (status != TRIB_OK) {
         trib_segment_release(&owned->seg, false);
         free(owned);
@@ -270,9 +274,10 @@ static trib_status_t export_check(struct shm *shm, int peer,
     return TRIB_OK;
 }
 
-static trib_status_t attach(struct shm *shm, struct shm_peer *p,
-                            const struct trib_shm_export *x, struct shm_attached **out)
+static trib_status_t attach(struct shm *shm, int peer, const struct trib_shm_export *x,
+                            struct shm_attached **out)
 {
+    struct shm_peer *p = &shm->peers[peer];
     struct trib_segment_id id = {
         .key = x->key, .map_len = x->map_len, .fd = x->fd, .handout = p->handout};
 
@@ -287,7 +292,9 @@ static trib_status_t attach(struct shm *shm, struct shm_peer *p,
     if (!a)
         return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
     trib_status_t status =
-        trib_segment_attach(&id, &p->who, &shm->me, &a->seg, shm->err);
+        trib_guard_bars(shm->guard, peer)
+            ? trib_shm_guard_attach(shm, peer, &id, &a->seg)
+            : trib_segment_attach(&id, &p->who, &shm->me, &a->seg, shm->err);
     if (status != TRIB_OK) {
         free(a);
         return status;
@@ -299,7 +306,7 @@ static trib_status_t attach(struct shm *shm, struct shm_peer *p,
     return TRIB_OK;
 }
 
-static void attached_put(struct shm_peer *p, struct shm_attached *attached,
+static void attached_put(struct shm *shm, struct shm_peer *p, struct shm_attached *attached,
                          bool in_child)
 {
     if (--attached->refs > 0)
@@ -310,7 +317,7 @@ static void attached_put(struct shm_peer *p, struct shm_attached *attached,
             break;
         }
     }
-    trib_segment_release(&attached->seg, in_child);
+    trib_shm_guard_detach(shm, &attached->seg, in_child);
     free(attached);
 }
 
@@ -348,12 +355,12 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
     struct shm_peer *p = &shm->peers[remote->peer];
 
     if (x->kind == TRIB_SHM_MAPPABLE) {
-        trib_status_t status = attach(shm, p, x, &remote->attached);
+        trib_status_t status = attach(shm, remote->peer, x, &remote->attached);
         if (status != TRIB_OK)
             return status;
         size_t len = remote->attached->seg.len;
         if (x->off > len || x->len > len - x->off) {
-            attached_put(p, remote->attached, false);
+            attached_put(shm, p, remote->attached, false);
             return trib_fail(shm->err, TRIB_ERR_RANGE,
                              "peer %d: the exported region does not fit its segment",
                              remote->peer);
@@ -365,6 +372,11 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
         return trib_fail(shm->err, TRIB_ERR_INVALID,
                          "peer %d: an exported region of kind %u is not known",
                          remote->peer, x->kind);
+    if (trib_guard_bars(shm->guard, remote->peer))
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d names memory outside of a shared segment, which a job and an "
+                         "aggregator do not reach in each other",
+                         remote->peer);
     if (p->same_process) {
         remote->ptr = (uint8_t *)(uintptr_t)x->addr;
         return TRIB_OK;
@@ -388,6 +400,7 @@ trib_status_t trib_shm_import(struct trib_transport *t, int peer,
     remote->addr = x.addr;
     remote->len = (size_t)x.len;
     status = reach(shm, remote, &x);
+    shm->peers[peer].meets &= status != TRIB_OK;
     if (status != TRIB_OK) {
         free(remote);
         return status;
@@ -401,7 +414,7 @@ static void remote_free(struct shm *shm, struct shm_remote *remote, bool in_chil
 {
     LIST_REMOVE(remote, entry);
     if (remote->attached)
-        attached_put(&shm->peers[remote->peer], remote->attached, in_child);
+        attached_put(shm, &shm->peers[remote->peer], remote->attached, in_child);
     free(remote);
 }
 
