@@ -76,10 +76,13 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_ADMITTED,
                                    .admitted = {.slots = slots, .bytes = c->join.bytes}};
+    const struct trib_auth_peer peer = trib_session_peer(c->session);
     const struct node_opts opts = {.join = &c->join,
                                    .lane = lane_idlest(s->lanes, s->n_lanes),
                                    .wake_fd = s->wake_fd,
                                    .log = &s->log,
+                                   .transports = s->settings.transports,
+                                   .user = peer.has_user ? &peer.uid : NULL,
                                    .plan_memory = server_memory(&s->settings) / PLAN_SHARE,
                                    .ledger = &c->ledger};
     struct trib_error err = {0};
@@ -208,9 +211,14 @@ static void ask(struct server *s, struct client *c, const struct trib_control_jo
         hang_up(s, c);
         return;
     }
+    struct trib_error err = {0};
     c->asked = true;
     if (!keep_join(c, join)) {
         refuse(s, c, "no memory for a job");
+        return;
+    }
+    if (!node_takes(join->settings, s->settings.transports, &err)) {
+        refuse(s, c, trib_error_text(&err));
         return;
     }
     c->asked_ns = trib_now_ns();
