@@ -595,6 +595,8 @@ static int wait_ms(const struct server *s)
         due = s->pause.until;
     if (manage_due(s->manage) < due)
         due = manage_due(s->manage);
+    if (watchdog_due(&s->watchdog) < due)
+        due = watchdog_due(&s->watchdog);
     if (s->draining && !s->drained && s->drain_until < due)
         due = s->drain_until;
     for (int i = 0; i < s->n_clients; i++) {
@@ -657,6 +659,7 @@ static void pass(struct server *s, const struct server_ear *ear)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
     manage_step(s->manage);
+    watchdog_step(&s->watchdog, s->lanes, s->n_lanes, &s->log);
     trib_http_tend_mt(s->http);
     if (fds[0].revents)
         hear(s, ear);

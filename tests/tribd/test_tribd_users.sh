@@ -12,6 +12,7 @@ command -v setpriv >/dev/null || skip_all "there is no setpriv"
 . "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
 server=nobody other=daemon third=bin # users that every Debian has
 export TRIB_STOP_TIMEOUT_MS=60000
+unset TRIBD_TRANSPORTS
 
 chmod 711 "$dir"
 for user in $server $other $third; do
