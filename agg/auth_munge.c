@@ -277,8 +277,8 @@ static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
     if (!trusted(hs->auth, q->uid) && hs->role == TRIB_CONTROL_JOB)
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "the aggregator is run by user %u, whom this job does not trust: "
-            "it trusts root, user %u, and those that its list of users names",
+            "the aggregator is run by user %u, whom this job does not trust: it trusts root, "
+            "user %u, and the user whom TRIB_SERVICE_USER names",
             (unsigned)q->uid, (unsigned)geteuid());
     if (!trusted(hs->auth, q->uid))
         return not_a_user(q->uid, err);

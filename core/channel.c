@@ -39,7 +39,10 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     c->announcer = opts->announcer;
     c->memory = opts->memory;
     c->ledger = opts->ledger;
-    c->untrusting = opts->untrusting;
+    if (opts->guard) {
+        c->guard = *opts->guard;
+        comm->guard = &c->guard;
+    }
     trib_comm_claim(comm);
     comm->cfg = *cfg;
     comm->met = opts->met;

@@ -13,6 +13,7 @@
 
 #include "base/ledger.h"
 #include "core/comm.h"
+#include "transport/guard.h"
 
 enum {
     TRIB_CHANNEL_PLANS = 4096,    /* under way at a time, of one channel */
@@ -41,7 +42,7 @@ struct trib_channel {
     uint32_t announced;                   /* of a node: the number of what is being made */
     struct trib_ledger *ledger;           /* of trib_channel_opts */
     uint64_t values; /* of a node: taken from ledger until the channel ends */
-    bool untrusting; /* of trib_channel_opts */
+    struct trib_guard guard;              /* where trib_channel_opts has one */
 };
 
 struct trib_channel_opts {
@@ -53,7 +54,9 @@ struct trib_channel_opts {
     struct trib_net_met met; /* where the job's ranks met; all zero: not known */
     size_t memory; /* of a node: bytes that one plan may take beside its slots; 0: no limit */
     struct trib_ledger *ledger; /* of a node: all its plans take theirs from it; or NULL */
-    bool untrusting; /* of a node of tribd: its ranks may mean harm (struct trib_transport_opts) */
+    /* The ranks and the nodes are different users' and do not trust each other
+     * (transport/guard.h); copied. NULL: they are one user's, as in tests. */
+    const struct trib_guard *guard;
 };
 
 /**

@@ -83,6 +83,7 @@ struct trib_near;
 struct trib_comm {
     struct trib_service *service; /* that sums its all-reduces, or NULL: service.h */
     struct trib_channel *channel; /* to services; NULL: there are none in it. channel.h */
+    struct trib_guard *guard; /* of its transport, in the channel; or NULL */
     struct trib_config cfg;
     struct trib_log log;
     struct trib_error err;   /* of the last refused call; the caller's thread only */

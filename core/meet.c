@@ -391,8 +391,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .log = &comm->log,
                                        .err = &comm->cause,
                                        .met = &comm->met,
-                                       .untrusting = comm->channel &&
-                                                     comm->channel->untrusting};
+                                       .guard = comm->guard};
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;

@@ -351,10 +351,12 @@ static trib_status_t announce(void *arg, uint32_t number, const char *text,
 
 static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
 {
+    const struct trib_guard guard = {.ranks = m->home->engine.ranks};
     struct trib_channel_opts opts = {.rank = m->home->engine.rank,
                                      .ranks = m->home->engine.ranks,
                                      .services = m->services,
-                                     .met = m->home->met};
+                                     .met = m->home->met,
+                                     .guard = &guard};
     const struct trib_sponsor_job *job = &m->way->job;
     struct trib_service_tree *tree;
     struct trib_exchange x = {meet_nodes, m};

@@ -2,6 +2,7 @@
 #include "core/sponsor.h"
 
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +24,29 @@ static int silent_ms(const struct trib_config *cfg)
     return cfg->stop_timeout_ms > least ? cfg->stop_timeout_ms : least;
 }
 
+/* Of a service; 0: there is none of that name here, which then is nobody's. */
+static size_t find_user(const char *name, uid_t *out)
+{
+    struct passwd entry, *found = NULL;
+    char room[4096];
+
+    if (!name[0] || getpwnam_r(name, &entry, room, sizeof(room), &found) || !found)
+        return 0;
+    *out = entry.pw_uid;
+    return 1;
+}
+
 trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job, const struct trib_log *log,
                                struct trib_error *err, struct trib_sponsor **out)
 {
-    const struct trib_auth_opts auth = {.method = job->cfg.service_auth,
-                                        .key_file = job->cfg.service_key};
+    struct trib_auth_opts auth = {.method = job->cfg.service_auth,
+                                  .key_file = job->cfg.service_key};
     struct trib_sponsor *s = calloc(1, sizeof(*s));
+    uid_t user;
 
     *out = NULL;
+    auth.users = &user;
+    auth.n_users = find_user(job->cfg.service_user, &user);
     if (!s)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for connections to services");
     s->job = job;

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "transport/guard.h"
 #include "transport/net.h"
 #include "transport/pulse.h"
 #include "transport/params.h"
@@ -69,7 +70,11 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                  (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
                  row->more ? row->more : "", params->net[0] ? ",net=" : "", params->net);
         part.params = row->ports ? text : "";
-        trib_status_t status = row->ops->open(&part, &inner->t);
+        trib_status_t status =
+            trib_guard_takes(opts->guard, row->ops->name)
+                ? row->ops->open(&part, &inner->t)
+                : trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
+                            "it is not among this aggregator's transports");
         if (status == TRIB_OK) {
             inner->t->err = &c->inner_err;
             continue;
@@ -186,8 +191,8 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
     c->self = opts->self;
     c->size = opts->size;
     c->log = opts->log;
-    c->untrusting = opts->untrusting;
     c->err = opts->err;
+    c->serves = opts->guard && opts->guard->serves;
     c->ranks_per_host = params.ranks_per_host;
     trib_process_self(&c->me);
     c->peers = calloc((size_t)opts->size, sizeof(*c->peers));

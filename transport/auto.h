@@ -55,7 +55,7 @@ struct auto_peer {
     enum auto_peer_state state;
     bool known; /* its address was looked at */
     bool near;  /* of this host, or made out to be */
-    bool foreign; /* it says that it is this very process, which does not trust its peers */
+    bool foreign; /* it says that it is this very process, which an aggregator does not believe */
     uint16_t choices; /* bit 1 << id: what both ends have */
     uint16_t silent;  /* bit 1 << id: it did not answer there */
     uint16_t heard;   /* bit 1 << id: by what its writes came */
@@ -111,7 +111,7 @@ struct choosing {
     uint16_t near, far;     /* as in the address */
     uint16_t used; /* bit 1 << id: memory is registered there */
     bool settled;
-    bool untrusting; /* as in the options */
+    bool serves; /* this side is an aggregator's */
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;
     struct auto_peer *peers;

@@ -144,7 +144,7 @@ static trib_status_t look(struct choosing *c, int peer,
     if (c->ranks_per_host)
         p->near = p->near && peer / c->ranks_per_host == c->self / c->ranks_per_host;
     p->choices = p->near ? c->near & a.near : c->far & a.far;
-    p->foreign = c->untrusting && is_this_process(c, &a);
+    p->foreign = c->serves && is_this_process(c, &a);
     if (p->foreign)
         without_maps(c, p);
     p->known = true;
@@ -189,6 +189,10 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
         trib_status_t status = t->ops->reach(t, r, &a);
         if (status == TRIB_ERR_UNSUPPORTED) {
             note_refused(p, t->ops->name, c->inner_err.text);
+            if (c->serves && (c->used & auto_bit(&c->inners[i])))
+                trib_log(c->log, TRIB_LOG_INFO, "auto",
+                         "the job is not reached by %s, for its rank %d cannot be: %s",
+                         t->ops->name, r, c->inner_err.text);
             c->used &= (uint16_t)~auto_bit(&c->inners[i]);
         }
         trib_error_clear(&c->inner_err); /* that it has died is for connect() to say */

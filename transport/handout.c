@@ -4,11 +4,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -18,50 +17,35 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
-
-#define REQUEST_MAGIC UINT64_C(0x5472696248616e64)
+#include "transport/guard.h"
+#include "transport/handout_wire.h"
 
 enum {
     NAME_DIGITS = 5, /* the kernel's, hexadecimal */
     REQUEST_MS = 1000, /* for an asker to say what it wants: it does so at once */
-    ANSWER_MS = 5000,
     REST_MS = 20, /* when no connection can be taken, as without a free descriptor */
+    AGGREGATORS = 64, /* processes of a host that may be admitted */
 };
-
-struct request {
-    uint64_t magic;
-    uint64_t key;
-};
-
-enum answer { ANSWER_HERE = 1, ANSWER_NONE = 2 };
 
 struct entry {
     uint64_t key;
-    int fd;
+    struct trib_handout_fds fds;
 };
 
 struct trib_handout {
     int fd; /* listens */
+    int stop; /* an eventfd: readable once the thread is to end */
     uint32_t name;
     pid_t pid;
+    struct trib_guard *guard;
     bool serves; /* there is a thread */
-    _Atomic bool stop;
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     struct entry *entries;
     size_t n, room;
+    pid_t admitted[AGGREGATORS];
+    int n_admitted;
 };
-
-/* The kernel's names are a zero and five digits; ours are numbers from 1 on. */
-static socklen_t address_of(uint32_t name, struct sockaddr_un *out)
-{
-    char digits[NAME_DIGITS + 1];
-
-    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    snprintf(digits, sizeof(digits), "%05x", (name - 1) & 0xfffffu);
-    memcpy(out->sun_path + 1, digits, NAME_DIGITS);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + NAME_DIGITS);
-}
 
 static uint32_t name_of(int fd)
 {
@@ -77,24 +61,37 @@ static uint32_t name_of(int fd)
     return *end ? 0 : (uint32_t)number + 1;
 }
 
-static int make_socket(void)
+int trib_handout_socket(void)
 {
-    return trib_fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    return trib_fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-struct trib_handout *trib_handout_open(void)
+bool trib_handout_peer(int fd, struct ucred *out)
+{
+    socklen_t bytes = sizeof(*out);
+
+    *out = (struct ucred){.uid = (uid_t)-1};
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, out, &bytes) == 0;
+}
+
+struct trib_handout *trib_handout_open(struct trib_guard *guard)
 {
     struct sockaddr_un any = {.sun_family = AF_UNIX};
     struct trib_handout *h = calloc(1, sizeof(*h));
 
     if (!h)
         return NULL;
-    h->fd = make_socket();
+    h->guard = guard;
+    h->fd = trib_handout_socket();
+    h->stop = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     h->pid = getpid();
-    if (h->fd < 0 || bind(h->fd, (struct sockaddr *)&any, sizeof(sa_family_t)) ||
+    if (h->fd < 0 || h->stop < 0 ||
+        bind(h->fd, (struct sockaddr *)&any, sizeof(sa_family_t)) ||
         listen(h->fd, SOMAXCONN) || !(h->name = name_of(h->fd))) {
         if (h->fd >= 0)
             close(h->fd);
+        if (h->stop >= 0)
+            close(h->stop);
         free(h);
         return NULL;
     }
@@ -112,16 +109,18 @@ void trib_handout_close(struct trib_handout *h)
     if (!h)
         return;
     if (h->serves && h->pid == getpid()) {
-        atomic_store(&h->stop, true);
-        shutdown(h->fd, SHUT_RDWR); /* ends accept() */
+        const uint64_t one = 1;
+        (void)!write(h->stop, &one, sizeof(one));
         pthread_join(h->thread, NULL);
     }
+    close(h->stop);
     close(h->fd);
     free(h->entries);
     free(h);
 }
 
-trib_status_t trib_handout_add(struct trib_handout *h, uint64_t key, int fd)
+trib_status_t trib_handout_add(struct trib_handout *h, uint64_t key,
+                               struct trib_handout_fds fds)
 {
     trib_status_t status = TRIB_OK;
 
@@ -139,7 +138,7 @@ trib_status_t trib_handout_add(struct trib_handout *h, uint64_t key, int fd)
         }
     }
     if (status == TRIB_OK)
-        h->entries[h->n++] = (struct entry){key, fd};
+        h->entries[h->n++] = (struct entry){key, fds};
     pthread_mutex_unlock(&h->lock);
     return status;
 }
@@ -168,78 +167,123 @@ bool trib_handout_asked(const struct trib_handout *h)
     return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
-/* The kernel's word, in this process's user namespace. */
-static bool same_user(int fd, uid_t *uid_out)
+trib_status_t trib_handout_admit(struct trib_handout *h, int pid)
 {
-    struct ucred who = {0};
-    socklen_t bytes = sizeof(who);
+    bool known = false;
 
-    *uid_out = (uid_t)-1;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes))
-        return false;
-    *uid_out = who.uid;
-    return who.uid == geteuid();
+    if (!h)
+        return TRIB_OK;
+    pthread_mutex_lock(&h->lock);
+    for (int i = 0; i < h->n_admitted; i++)
+        known |= h->admitted[i] == pid;
+    const bool fits = known || h->n_admitted < AGGREGATORS;
+    if (!known && fits)
+        h->admitted[h->n_admitted++] = pid;
+    pthread_mutex_unlock(&h->lock);
+    return fits ? TRIB_OK : TRIB_ERR_NO_RESOURCE;
 }
 
-/* A byte, with the descriptor if it is not -1. */
-static void send_answer(int fd, enum answer answer, int passed)
+/* True if such a process may be given memory whose key it knows. The lock is held. Who knows
+ * the key is the first to say who the user of a job is. */
+static bool may_have(struct trib_handout *h, const struct ucred *who)
+{
+    bool may = who->uid == geteuid();
+
+    if (!may && h->guard && h->guard->serves)
+        return trib_guard_is_user(h->guard, who->uid);
+    for (int i = 0; i < h->n_admitted && !may; i++)
+        may = h->admitted[i] == who->pid;
+    return may;
+}
+
+/* One byte, with descriptors if there are any. */
+static void send_answer(int fd, const struct trib_handout_fds *fds)
 {
     union {
         struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(TRIB_HANDOUT_FDS * sizeof(int))];
     } control = {.bytes = {0}};
-    char byte = (char)answer;
+    char byte = fds ? TRIB_HANDOUT_HERE : TRIB_HANDOUT_NONE;
     struct iovec part = {&byte, 1};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
 
-    if (passed >= 0) {
+    if (fds) {
+        const int passed[TRIB_HANDOUT_FDS] = {fds->memory, fds->bell};
+        const size_t bytes = (fds->bell < 0 ? 1 : 2) * sizeof(int);
         m.msg_control = control.bytes;
-        m.msg_controllen = sizeof(control.bytes);
+        m.msg_controllen = CMSG_SPACE(bytes);
         struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &passed, sizeof(int));
+        c->cmsg_len = CMSG_LEN(bytes);
+        memcpy(CMSG_DATA(c), passed, bytes);
     }
     /* One that does not want the answer any more, or cannot be given it, finds out. */
     (void)!sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* The lock is held while it is sent, so that it is not closed meanwhile. */
-static void hand_out(struct trib_handout *h, int fd, uint64_t key)
+static void hand_out(struct trib_handout *h, int fd, const struct ucred *who, uint64_t key)
 {
-    int passed = -1;
+    const struct trib_handout_fds *fds = NULL;
 
     pthread_mutex_lock(&h->lock);
-    for (size_t i = 0; i < h->n && passed < 0; i++)
+    for (size_t i = 0; i < h->n && !fds; i++)
         if (h->entries[i].key == key)
-            passed = h->entries[i].fd;
-    send_answer(fd, passed >= 0 ? ANSWER_HERE : ANSWER_NONE, passed);
+            fds = &h->entries[i].fds;
+    if (!fds || may_have(h, who))
+        send_answer(fd, fds);
     pthread_mutex_unlock(&h->lock);
+}
+
+/* True if a process may be worth waiting for: it is one that could be given something. */
+static bool may_ask(struct trib_handout *h, const struct ucred *who)
+{
+    const bool serves = h->guard && h->guard->serves;
+    const int64_t user = serves ? atomic_load(&h->guard->user) : TRIB_GUARD_ANYBODY;
+
+    if (serves && user == TRIB_GUARD_ANYBODY)
+        return true; /* the key will tell */
+    pthread_mutex_lock(&h->lock);
+    const bool may = may_have(h, who);
+    pthread_mutex_unlock(&h->lock);
+    return may;
+}
+
+/* False at the deadline, and where the thread is to end. */
+static bool wait_for(struct trib_handout *h, int fd, int ms)
+{
+    const uint64_t until = trib_deadline_ms(ms);
+    struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = h->stop, .events = POLLIN}};
+
+    while (trib_poll(fds, 2, ms < 0 ? -1 : trib_deadline_left_ms(until)) <= 0)
+        if (ms >= 0 && trib_deadline_passed(until))
+            return false;
+    return !fds[1].revents;
 }
 
 static void answer(struct trib_handout *h, int fd)
 {
-    struct request r;
-    uid_t uid;
+    struct trib_handout_request r;
+    struct ucred who;
 
-    if (!same_user(fd, &uid) || !trib_wait_fd(fd, POLLIN, trib_deadline_ms(REQUEST_MS)))
+    if (!trib_handout_peer(fd, &who) || !may_ask(h, &who) || !wait_for(h, fd, REQUEST_MS))
         return;
     if (recv(fd, &r, sizeof(r), MSG_DONTWAIT) == (ssize_t)sizeof(r) &&
-        r.magic == REQUEST_MAGIC)
-        hand_out(h, fd, r.key);
+        r.magic == TRIB_HANDOUT_MAGIC)
+        hand_out(h, fd, &who, r.key);
 }
 
 static void *serve(void *arg)
 {
     struct trib_handout *h = arg;
 
-    while (!atomic_load(&h->stop)) {
+    while (wait_for(h, h->fd, -1)) {
         int fd = trib_fd_keep(accept4(h->fd, NULL, NULL, SOCK_CLOEXEC));
         if (fd >= 0) {
             answer(h, fd);
             close(fd);
-        } else if (!atomic_load(&h->stop)) {
+        } else if (errno != EAGAIN) {
             nanosleep(&(struct timespec){0, REST_MS * 1000000L}, NULL);
         }
     }
@@ -253,118 +297,8 @@ trib_status_t trib_handout_serve(struct trib_handout *h, struct trib_error *err)
     errno = trib_thread_start(&h->thread, serve, h);
     if (errno)
         return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "cannot start the thread that hands out memory to other user "
-                         "namespaces: %m");
+                         "cannot start the thread that hands out memory to processes of "
+                         "other users: %m");
     h->serves = true;
     return TRIB_OK;
-}
-
-/* Asking ------------------------------------------------------------------------------
- */
-
-static trib_status_t reach(uint32_t name, int pid, int *fd_out, struct trib_error *err)
-{
-    struct sockaddr_un at;
-    socklen_t bytes = address_of(name, &at);
-    uid_t uid;
-    int fd = make_socket();
-
-    if (fd < 0)
-        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot make a socket of this host: %m");
-    if (connect(fd, (struct sockaddr *)&at, bytes)) {
-        trib_status_t status =
-            trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                      "the socket at which process %d hands out its memory is not "
-                      "reached: %m; let the ranks share a network namespace",
-                      pid);
-        close(fd);
-        return status;
-    }
-    if (!same_user(fd, &uid)) {
-        close(fd);
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "process %d runs as user %u, this one as %u: start the ranks as "
-                         "one user",
-                         pid, (unsigned)uid, (unsigned)geteuid());
-    }
-    *fd_out = fd;
-    return TRIB_OK;
-}
-
-trib_status_t trib_handout_knock(uint32_t name, int pid, struct trib_error *err)
-{
-    int fd;
-    trib_status_t status = reach(name, pid, &fd, err);
-
-    if (status == TRIB_OK)
-        close(fd);
-    return status;
-}
-
-/* -1 where none came. */
-static int take_descriptor(struct msghdr *m)
-{
-    int fd = -1;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-            c->cmsg_len == CMSG_LEN(sizeof(int)))
-            memcpy(&fd, CMSG_DATA(c), sizeof(int));
-    return fd;
-}
-
-static trib_status_t read_answer(int socket, int pid, int *fd_out, struct trib_error *err)
-{
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    char byte = 0;
-    struct iovec part = {&byte, 1};
-    struct msghdr m = {.msg_iov = &part,
-                       .msg_iovlen = 1,
-                       .msg_control = control.bytes,
-                       .msg_controllen = sizeof(control.bytes)};
-
-    ssize_t n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    int fd = n == 1 ? take_descriptor(&m) : -1;
-    if (n == 1 && byte == ANSWER_HERE && fd < 0)
-        return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "process %d gave its memory, but this one can open no more "
-                         "files (raise ulimit -n)",
-                         pid);
-    if (n == 1 && byte == ANSWER_HERE) {
-        *fd_out = fd;
-        return TRIB_OK;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (n == 1)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "process %d no longer has the memory that it told of", pid);
-    return trib_fail(err, TRIB_ERR_PEER_LOST,
-                     "process %d has died or closed its memory", pid);
-}
-
-trib_status_t trib_handout_ask(uint32_t name, uint64_t key, int pid, int *fd_out,
-                               struct trib_error *err)
-{
-    struct request r = {.magic = REQUEST_MAGIC, .key = key};
-    int fd;
-    trib_status_t status = reach(name, pid, &fd, err);
-
-    if (status != TRIB_OK)
-        return status;
-    if (send(fd, &r, sizeof(r), MSG_NOSIGNAL) != (ssize_t)sizeof(r))
-        status = trib_fail(err, TRIB_ERR_PEER_LOST,
-                           "process %d has died or closed its memory", pid);
-    else if (!trib_wait_fd(fd, POLLIN, trib_deadline_ms(ANSWER_MS)))
-        status = trib_fail(err, TRIB_ERR_PEER_LOST,
-                           "process %d has not handed out its memory within %d ms: is it "
-                           "stopped?",
-                           pid, ANSWER_MS);
-    else
-        status = read_answer(fd, pid, fd_out, err);
-    close(fd);
-    return status;
 }

@@ -7,7 +7,9 @@ libtransport_la_SOURCES = \
 	transport/auto_region.c \
 	transport/backends.h \
 	transport/decorators.h \
+	transport/guard.c transport/guard.h \
 	transport/handout.c transport/handout.h \
+	transport/handout_ask.c transport/handout_wire.h \
 	transport/loop.c transport/loop.h \
 	transport/loop_region.c \
 	transport/net.c transport/net.h \
@@ -27,6 +29,7 @@ libtransport_la_SOURCES = \
 	transport/region_table.c transport/region_table.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \
+	transport/shm_guard.c \
 	transport/shm_layout.h \
 	transport/shm_peer.c \
 	transport/shm_region.c \

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "transport/backends.h"
+#include "transport/guard.h"
 #include "transport/params.h"
 
 static void endpoint_wake(struct loop_endpoint *ep)
@@ -67,7 +68,7 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
 
     if (status != TRIB_OK)
         return status;
-    if (opts->untrusting)
+    if (opts->guard && opts->guard->serves)
         return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED,
                          "loop reaches threads of one process, by pointers: it is not for "
                          "peers that are not trusted; use auto");

@@ -4,12 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -186,6 +188,22 @@ static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid, int
     return TRIB_OK;
 }
 
+/* Of a process of the same user. */
+static trib_status_t ask(const struct trib_segment_id *id, int pid, int *fd_out,
+                         struct trib_error *err)
+{
+    const struct trib_handout_owner owner = {.name = id->handout, .pid = pid};
+    struct trib_handout_fds fds;
+    trib_status_t status = trib_handout_ask(&owner, id->key, &fds, err);
+
+    if (status != TRIB_OK)
+        return status;
+    if (fds.bell >= 0)
+        close(fds.bell);
+    *fd_out = fds.memory;
+    return TRIB_OK;
+}
+
 /* Opens the owner's descriptor; the caller closes *fd_out. */
 static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid, int *fd_out,
                                   struct trib_error *err)
@@ -196,7 +214,7 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid, int
     trib_status_t status = open_in_proc(id, pid, &fd, &barred);
 
     if (status == TRIB_ERR_UNSUPPORTED && id->handout)
-        status = trib_handout_ask(id->handout, id->key, pid, &fd, err);
+        status = ask(id, pid, &fd, err);
     else if (status != TRIB_OK)
         trib_fail(err, status, "%s", barred.text);
     if (status != TRIB_OK)
@@ -223,7 +241,8 @@ trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
     if (status == TRIB_OK)
         close(fd);
     if (status == TRIB_ERR_UNSUPPORTED && id->handout)
-        return trib_handout_knock(id->handout, pid, err);
+        return trib_handout_knock(
+            &(struct trib_handout_owner){.name = id->handout, .pid = pid}, err);
     return status == TRIB_OK ? TRIB_OK : trib_fail(err, status, "%s", barred.text);
 }
 
@@ -252,11 +271,46 @@ static void populate(const struct trib_segment *seg, int fd)
 
     for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end; at = to) {
         to = lseek(fd, at, SEEK_HOLE);
-        if (to < 0)
+        if (to <= at) /* its owner changes it meanwhile */
             return;
         size_t bytes = (size_t)((to < end ? to : end) - at);
         madvise(seg->base + at, bytes, MADV_POPULATE_READ);
     }
+}
+
+static trib_status_t check_len(const struct trib_segment_id *id, struct trib_error *err)
+{
+    if (id->map_len >= 2 * PAGE && id->map_len <= SIZE_MAX / 2 && id->map_len % PAGE == 0)
+        return TRIB_OK;
+    return trib_fail(err, TRIB_ERR_INVALID, "a segment of %llu bytes cannot be",
+                     (unsigned long long)id->map_len);
+}
+
+/* TRIB_ERR_INVALID, without a sentence: it is another segment. */
+static trib_status_t map(const struct trib_segment_id *id, int fd, struct trib_segment *out,
+                         struct trib_error *err)
+{
+    size_t map_len = (size_t)id->map_len;
+    void *base = map_aligned(fd, map_len);
+
+    if (base == MAP_FAILED)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
+    out->base = base;
+    out->map_len = map_len;
+    out->len = map_len - PAGE;
+    out->key = id->key;
+    out->trailer = trailer_of(base, map_len);
+    if (out->trailer->magic == SEGMENT_MAGIC && out->trailer->key == id->key)
+        return TRIB_OK;
+    munmap(base, map_len);
+    return TRIB_ERR_INVALID;
+}
+
+static trib_status_t is_another(const struct trib_segment_id *id, int pid,
+                                struct trib_error *err)
+{
+    return trib_fail(err, TRIB_ERR_INVALID,
+                     "descriptor %d of process %d is not the segment it was", id->fd, pid);
 }
 
 trib_status_t trib_segment_attach(const struct trib_segment_id *id,
@@ -268,41 +322,66 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
 
     memset(out, 0, sizeof(*out));
     out->fd = -1;
-    if (id->map_len < 2 * PAGE || id->map_len > SIZE_MAX / 2 || id->map_len % PAGE)
-        return trib_fail(err, TRIB_ERR_INVALID, "a segment of %llu bytes cannot be",
-                         (unsigned long long)id->map_len);
-    trib_status_t status = open_peer_fd(id, owner->pid, &fd, err);
+    trib_status_t status = check_len(id, err);
+    if (status == TRIB_OK)
+        status = open_peer_fd(id, owner->pid, &fd, err);
     if (status != TRIB_OK)
         return status;
-
-    size_t map_len = (size_t)id->map_len;
-    void *base = map_aligned(fd, map_len);
-    if (base == MAP_FAILED) {
-        status =
-            trib_fail(err, TRIB_ERR_NO_MEMORY, "cannot map %zu bytes: %m", map_len);
-        close(fd);
-        return status;
-    }
-    out->base = base;
-    out->map_len = map_len;
-    out->len = map_len - PAGE;
-    out->key = id->key;
-    out->trailer = trailer_of(base, map_len);
-    bool same = out->trailer->magic == SEGMENT_MAGIC && out->trailer->key == id->key;
-    if (same && trib_process_same(owner, self))
-        same = join_owner(out);
-    else if (same)
+    status = map(id, fd, out, err);
+    const bool shared = status == TRIB_OK && trib_process_same(owner, self);
+    if (shared && !join_owner(out)) {
+        munmap(out->base, out->map_len);
+        status = TRIB_ERR_INVALID;
+    } else if (status == TRIB_OK && !shared) {
         populate(out, fd);
+    }
     close(fd);
-    if (same)
+    if (status == TRIB_OK)
         return TRIB_OK;
-
-    munmap(base, map_len);
     memset(out, 0, sizeof(*out));
     out->fd = -1;
-    return trib_fail(err, TRIB_ERR_INVALID,
-                     "descriptor %d of process %d is not the segment it was", id->fd,
-                     owner->pid);
+    return status == TRIB_ERR_INVALID ? is_another(id, owner->pid, err) : status;
+}
+
+/* Why a descriptor is not taken; NULL: it is. Pages of hugetlbfs are not ordinary: a hole
+ * that is made in them may be one that cannot be filled again. */
+static const char *fault_of(int fd, uint64_t map_len)
+{
+    struct statfs fs;
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    if (seals < 0 || fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
+        return "it is no memfd";
+    if ((seals & SIZE_SEALS) != SIZE_SEALS)
+        return "its size is not sealed (F_SEAL_SHRINK, F_SEAL_GROW)";
+    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != map_len)
+        return "it has another size than its address or region says";
+    return NULL;
+}
+
+trib_status_t trib_segment_adopt(const struct trib_segment_id *id, int fd, int pid,
+                                 struct trib_segment *out, struct trib_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    out->fd = -1;
+    trib_status_t status = check_len(id, err);
+    if (status != TRIB_OK)
+        return status;
+    const char *fault = fault_of(fd, id->map_len);
+    if (fault)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "process %d has handed over a descriptor that is not taken: %s", pid,
+                         fault);
+    status = map(id, fd, out, err);
+    if (status == TRIB_ERR_INVALID)
+        status = trib_fail(err, status,
+                           "process %d has handed over another segment than it told of", pid);
+    if (status == TRIB_OK)
+        populate(out, fd);
+    else
+        *out = (struct trib_segment){.fd = -1};
+    return status;
 }
 
 bool trib_segment_abandoned(const struct trib_segment *seg)

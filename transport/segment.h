@@ -3,8 +3,10 @@
  * Segments: anonymous files in memory (memfd) that other processes of this host map.
  *
  * A segment has no name in any file system: peers open /proc/PID/fd/N of its owner, or
- * where they may not, ask its owner for it (transport/handout.h), and the kernel frees it with its last mapping, however the processes end. Its size is
- * sealed, so no peer can cut it short under our feet (SIGBUS).
+ * where they may not, ask its owner for it (transport/handout.h), and the kernel frees it
+ * with its last mapping, however the processes end. Its size is sealed, so no peer can cut
+ * it short under our feet (SIGBUS). Between processes that do not trust each other it is
+ * asked for, always (transport/guard.h).
  *
  *     base                      base + len         map_len
  *     | data, zero at first ... | trailer, 1 page  |
@@ -88,6 +90,19 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
                                   const struct trib_process *owner,
                                   const struct trib_process *self,
                                   struct trib_segment *out, struct trib_error *err);
+
+/**
+ * trib_segment_adopt - map a descriptor that a process has handed over which is not trusted.
+ *
+ * It must be a memfd of ordinary pages, of the promised size, that nobody can make shorter or
+ * longer; its memory stays what the other process makes of it at any moment.
+ *
+ * fd       stays the caller's; pid is for sentences
+ * errors   TRIB_ERR_INVALID: it is something else (the sentence says what);
+ *          TRIB_ERR_NO_MEMORY
+ */
+trib_status_t trib_segment_adopt(const struct trib_segment_id *id, int fd, int pid,
+                                 struct trib_segment *out, struct trib_error *err);
 
 /**
  * trib_segment_reach - may this process open it? Errors as those of attach.

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@
 #include "transport/params.h"
 
 #define STOP_TIMEOUT_MS 3000 /* without a configuration */
+#define RINGS_AT_ONCE 64
 #define POLLS_PER_CLOCK 8u /* a power of two; the clock costs as much as a poll */
 
 /* A clock that is read without touching hardware; 4 ms steps are fine enough. */
@@ -69,6 +71,25 @@ static void set_timeouts(struct shm *shm, const struct trib_config *cfg)
     shm->stop_check_ns = check_ms * 1000000u;
 }
 
+/* Datagrams: who has the second can neither end nor fill what the first reads for good. It is
+ * there from the beginning, as it is handed out with the control segment. */
+static trib_status_t make_bell(struct shm *shm)
+{
+    if (trib_fd_pair(shm->pipe, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK) == 0)
+        return TRIB_OK;
+    shm->pipe[0] = shm->pipe[1] = -1;
+    return trib_fail(shm->err, TRIB_ERR_SYSTEM, "cannot make a pair of sockets: %m");
+}
+
+static void close_bell(struct shm *shm)
+{
+    for (int i = 0; i < 2; i++) {
+        if (shm->pipe[i] >= 0)
+            close(shm->pipe[i]);
+        shm->pipe[i] = -1;
+    }
+}
+
 static trib_status_t make_control(struct shm *shm)
 {
     uint32_t size = (uint32_t)shm->size;
@@ -86,12 +107,18 @@ static trib_status_t make_control(struct shm *shm)
     h->magic = TRIB_SHM_MAGIC;
     atomic_store(&h->state, TRIB_SHM_ALIVE);
     shm->header = h;
-    shm->handout = trib_handout_open();
-    status = trib_handout_add(shm->handout, shm->control.key, shm->control.fd);
+    shm->handout = trib_handout_open(shm->guard);
+    if (shm->guard)
+        status = make_bell(shm);
+    if (status == TRIB_OK &&
+        trib_handout_add(shm->handout, shm->control.key,
+                         (struct trib_handout_fds){shm->control.fd, shm->pipe[1]}))
+        status = trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
     if (status != TRIB_OK) {
         trib_handout_close(shm->handout);
         trib_segment_release(&shm->control, false);
-        return trib_fail(shm->err, status, "out of memory");
+        close_bell(shm);
+        return status;
     }
     for (uint32_t i = 0; i < size; i++)
         shm->peers[i].in = trib_shm_ring_at(h, i, shm->ring_slots);
@@ -139,10 +166,11 @@ static trib_status_t shm_open_transport(const struct trib_transport_opts *opts,
     shm->self = opts->self;
     shm->size = opts->size;
     shm->log = opts->log;
-    shm->untrusting = opts->untrusting;
     shm->err = opts->err;
     set_timeouts(shm, opts->cfg);
+    shm->guard = opts->guard;
     status = parse_params(shm, opts->params, &shm->cma);
+    shm->cma &= !shm->guard;
     if (status == TRIB_OK)
         status = trib_segment_check(TRIB_SHM_ARENA_LEN, shm->err);
     if (status == TRIB_OK)
@@ -177,12 +205,12 @@ static void shm_close(struct trib_transport *t)
         if (p->pipe >= 0)
             close(p->pipe);
         trib_process_watch_close(&p->watch);
+        trib_handout_drop(&p->call);
         trib_segment_release(&p->control, in_child);
     }
     if (!in_child)
         atomic_store(&shm->header->pipe, -1);
-    for (int i = 0; i < 2 && shm->pipe[i] >= 0; i++)
-        close(shm->pipe[i]);
+    close_bell(shm);
     trib_segment_release(&shm->control, in_child);
     free_tables(shm);
 }
@@ -346,7 +374,7 @@ static void shm_arm(struct trib_transport *t)
     atomic_store_explicit(&shm->armed, true, memory_order_relaxed);
     /* Sequentially consistent: the flag is out before the caller looks once more. */
     atomic_store(&shm->header->sleeping,
-                 shm->pipe[0] >= 0 ? TRIB_SHM_ON_PIPE : TRIB_SHM_ON_FUTEX);
+                 shm->on_pipe ? TRIB_SHM_ON_PIPE : TRIB_SHM_ON_FUTEX);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -356,6 +384,7 @@ static int shm_descriptor(struct trib_transport *t)
 
     if (shm->pipe[0] < 0 && trib_fd_pipe(shm->pipe, O_CLOEXEC | O_NONBLOCK) == 0)
         atomic_store(&shm->header->pipe, shm->pipe[1]);
+    shm->on_pipe = shm->pipe[0] >= 0;
     return shm->pipe[0];
 }
 
@@ -366,7 +395,12 @@ static void wait_on_pipe(struct shm *shm, const struct timespec *ts)
 
     if (ts->tv_sec || ts->tv_nsec)
         (void)ppoll(&p, 1, ts, NULL);
-    while (read(shm->pipe[0], rings, sizeof(rings)) == (ssize_t)sizeof(rings))
+    /* A datagram at a time, and no more than one who rings without end can send. */
+    for (int i = 0; shm->guard && i < RINGS_AT_ONCE; i++)
+        if (recv(shm->pipe[0], rings, sizeof(rings), MSG_DONTWAIT) < 0)
+            return;
+    while (!shm->guard &&
+           read(shm->pipe[0], rings, sizeof(rings)) == (ssize_t)sizeof(rings))
         continue;
 }
 
@@ -378,7 +412,7 @@ static void shm_wait(struct trib_transport *t, int timeout_us)
     if (timeout_us > 0 && !atomic_load_explicit(&shm->armed, memory_order_relaxed))
         shm_arm(t);
     uint32_t seen = atomic_load_explicit(&shm->bell_seen, memory_order_relaxed);
-    if (shm->pipe[0] >= 0)
+    if (shm->on_pipe)
         wait_on_pipe(shm, &ts);
     else if (timeout_us > 0)
         syscall(SYS_futex, &shm->header->doorbell, FUTEX_WAIT, seen, &ts, NULL, 0);

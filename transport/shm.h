@@ -34,13 +34,14 @@ struct shm_peer {
     enum shm_peer_state state;
     bool active; /* in shm.active[] */
     bool same_process;
+    bool meets; /* with a guard: nothing was imported from it since it was connected */
     /* producer: the ring for us in the peer's control segment */
     struct trib_shm_ring *out;
     uint32_t out_slots;
     uint32_t tail;
     uint32_t head_seen; /* a copy of out->head, maybe old */
     _Atomic(struct trib_shm_header *) header; /* the peer's; NULL until connected */
-    _Atomic int pipe; /* own descriptor of its pipe; -1: none yet */
+    _Atomic int pipe; /* own descriptor of its pipe or, with a guard, bell; -1: none yet */
     /* consumer: the ring for the peer in our control segment */
     struct trib_shm_ring *in;
     uint32_t head;
@@ -49,6 +50,7 @@ struct shm_peer {
     struct shm_attached *attached;
     struct trib_process who;
     uint32_t handout; /* trib_handout_name of it */
+    struct trib_handout_call call; /* with a guard: memory that it was asked for */
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
     bool left; /* GOING: it left us or closed; what the event will say */
@@ -100,6 +102,8 @@ struct shm {
     const struct trib_log *log;
     struct trib_error *err;
     struct trib_process me;
+    struct trib_guard *guard; /* against peers that are not trusted; or NULL */
+    uint64_t given; /* bytes that such peers handed over and that are mapped */
     struct trib_segment control;
     struct trib_handout *handout; /* of the segments, to whom /proc bars; or NULL */
     struct trib_shm_header *header;
@@ -120,7 +124,10 @@ struct shm {
     _Atomic bool armed;
     _Atomic bool slept; /* time has passed: the next poll looks after the peers */
     _Atomic uint32_t bell_seen;
-    int pipe[2]; /* -1: the own sleep is on the futex */
+    int pipe[2]; /* -1: the own sleep is on the futex. With a guard they are sockets, and
+                  * peers are given the second: they cannot close, fill or shut the first */
+
+    bool on_pipe; /* the own sleep is on pipe[0] */
 
     /* liveness */
     uint64_t stop_timeout_ns;
@@ -135,7 +142,6 @@ struct shm {
     struct shm_owned *arena; /* takes small alloc()s */
     LIST_HEAD(, shm_region) regions;
     LIST_HEAD(, shm_remote) remotes;
-    bool untrusting; /* as in the options */
     bool told_private; /* that trib_alloc gave memory that is not shared */
     bool cma; /* process_vm_writev: not switched off and not refused so far */
 };
@@ -168,6 +174,34 @@ void trib_shm_liveness(struct shm *shm, uint64_t now);
 
 /** trib_shm_ring - end a connected peer's sleep, or the own, if it sleeps; any thread. */
 void trib_shm_ring(struct shm *shm, int peer);
+
+/** trib_shm_peer_silent - a connected peer does not do what it must: it is lost. */
+void trib_shm_peer_silent(struct shm *shm, int peer, const char *why);
+
+/* shm_guard.c */
+
+/** trib_shm_owner - of whom a peer's memory is asked. */
+struct trib_handout_owner trib_shm_owner(const struct shm *shm, int peer, int pid,
+                                         uint32_t name);
+
+/** trib_shm_guard_reach - trib_shm_reach, of a peer that the guard bars. */
+trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
+                                   const struct trib_shm_address *address);
+
+/**
+ * trib_shm_guard_attach - map a segment of a peer that the guard bars.
+ *
+ * returns  TRIB_INPROGRESS, of an aggregator's: it was asked for, and has not come yet; else
+ *          as trib_segment_attach
+ */
+trib_status_t trib_shm_guard_attach(struct shm *shm, int peer, const struct trib_segment_id *id,
+                                    struct trib_segment *out);
+
+/** trib_shm_guard_detach - trib_segment_release of a peer's segment, of any. */
+void trib_shm_guard_detach(struct shm *shm, struct trib_segment *seg, bool in_child);
+
+/** trib_shm_guard_ring - a byte to a bell; -1: nothing. */
+void trib_shm_guard_ring(int fd);
 
 /* shm_region.c */
 trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,

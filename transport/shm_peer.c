@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/snapshot.h"
+#include "transport/guard.h"
 
 #define TICK_NS 20000000u /* between two looks for dead peers */
 
@@ -72,7 +73,7 @@ static trib_status_t address_check(struct shm *shm, int peer,
                          "peer %d (process %d) is in another pid namespace: let the "
                          "containers share one",
                          peer, out->pid);
-    if (shm->untrusting && out->pid == shm->me.pid)
+    if (trib_guard_bars(shm->guard, peer) && out->pid == shm->me.pid)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
                          "peer %d says that it is this very process (%d), which takes no peer "
                          "for a thread of its own",
@@ -93,6 +94,8 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
     struct trib_shm_address a;
     trib_status_t status = address_check(shm, peer, address, &a);
 
+    if (status == TRIB_OK && trib_guard_bars(shm->guard, peer))
+        return trib_shm_guard_reach(shm, peer, &a);
     if (status != TRIB_OK || a.pid == shm->me.pid)
         return status;
     struct trib_segment_id id = id_of(&a);
@@ -184,6 +187,27 @@ static void wire(struct shm *shm, int peer, uint32_t slots)
     trib_shm_activate(shm, peer);
 }
 
+static trib_status_t watch_peer(struct shm *shm, struct shm_peer *p)
+{
+    return p->same_process ? TRIB_OK
+                           : trib_process_watch_open(&p->watch, &p->who, shm->err);
+}
+
+/* With a guard nothing is done before with the number of a process that the peer has named:
+ * this shows that it is the peer's. */
+static trib_status_t attach_control(struct shm *shm, int peer,
+                                    const struct trib_shm_address *a)
+{
+    struct shm_peer *p = &shm->peers[peer];
+    const struct trib_segment_id id = id_of(a);
+
+    if (!p->meets)
+        return trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
+    if (!shm->guard->serves)
+        (void)trib_handout_admit(shm->handout, a->pid); /* survey() has, or was left out */
+    return trib_shm_guard_attach(shm, peer, &id, &p->control);
+}
+
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address)
 {
@@ -208,30 +232,25 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     p->who = (struct trib_process){
         .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
     p->handout = a.handout;
+    p->meets = trib_guard_bars(shm->guard, peer);
     serve_who_asked(shm);
-    p->same_process = !shm->untrusting && trib_process_same(&p->who, &shm->me);
-    if (!p->same_process) {
-        status = trib_process_watch_open(&p->watch, &p->who, shm->err);
-        if (status != TRIB_OK)
-            return status;
+    p->same_process = !p->meets && trib_process_same(&p->who, &shm->me);
+    status = p->meets ? TRIB_OK : watch_peer(shm, p);
+    if (status == TRIB_OK)
+        status = attach_control(shm, peer, &a);
+    if (status == TRIB_OK && p->meets)
+        status = watch_peer(shm, p);
+    if (status == TRIB_OK)
+        status = header_check(shm, peer, &p->control, &slots);
+    if (status != TRIB_OK) {
+        trib_shm_guard_detach(shm, &p->control, false);
+        trib_process_watch_close(&p->watch);
+        return status;
     }
-    struct trib_segment_id id = id_of(&a);
-    status = trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
-    if (status != TRIB_OK)
-        goto err_unwatch;
-    status = header_check(shm, peer, &p->control, &slots);
-    if (status != TRIB_OK)
-        goto err_detach;
     wire(shm, peer, slots);
     trib_log(shm->log, TRIB_LOG_DEBUG, "shm", "connected to peer %d, process %d%s",
              peer, a.pid, p->same_process ? " (this one)" : "");
     return TRIB_OK;
-
-err_detach:
-    trib_segment_release(&p->control, false);
-err_unwatch:
-    trib_process_watch_close(&p->watch);
-    return status;
 }
 
 /* The peer's segment stays mapped until close(): wake() may be looking at it. */
@@ -265,6 +284,7 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     if (p->active)
         deactivate(shm, peer);
     trib_process_watch_close(&p->watch);
+    trib_handout_drop(&p->call);
     p->state = SHM_PEER_LEFT;
 }
 
@@ -277,7 +297,7 @@ static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *he
     char path[64];
     struct stat st;
 
-    if (fd >= 0)
+    if (fd >= 0 || trib_guard_bars(shm->guard, peer))
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(p->who.pid),
              (int)atomic_load(&header->pipe));
@@ -312,6 +332,10 @@ void trib_shm_ring(struct shm *shm, int peer)
         return;
     }
     int fd = peer == shm->self ? shm->pipe[1] : peer_pipe(shm, peer, h);
+    if (trib_guard_bars(shm->guard, peer)) {
+        trib_shm_guard_ring(fd);
+        return;
+    }
     if (fd >= 0 && write(fd, "", 1) < 0)
         return; /* full: it wakes anyway; or the peer is gone */
 }
@@ -329,6 +353,12 @@ peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
     peer->state = SHM_PEER_GOING;
     trib_process_watch_close(&peer->watch);
     shm->n_going++;
+}
+
+void trib_shm_peer_silent(struct shm *shm, int peer, const char *why)
+{
+    if (shm->peers[peer].state == SHM_PEER_CONNECTED)
+        peer_going(shm, &shm->peers[peer], "%s", why);
 }
 
 void trib_shm_peer_lost(struct shm *shm, int peer)

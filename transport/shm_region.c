@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "transport/guard.h"
 #include "transport/own_memory.h"
 #include "transport/shm.h"
 
@@ -51,7 +52,8 @@ static trib_status_t owned_make(struct shm *shm, size_t len, struct shm_owned **
         free(owned);
         return status;
     }
-    status = trib_handout_add(shm->handout, owned->seg.key, owned->seg.fd);
+    status = trib_handout_add(shm->handout, owned->seg.key,
+                              (struct trib_handout_fds){owned->seg.fd, -1});
     if (status != TRIB_OK) {
         trib_segment_release(&owned->seg, false);
         free(owned);
@@ -264,7 +266,7 @@ trib_status_t trib_shm_export(struct trib_transport *t,
         .pid = shm->me.pid,
         .fd = -1,
         .key = region->key,
-        .addr = region->owned || shm->untrusting ? 0 : (uintptr_t)region->ptr,
+        .addr = region->owned || shm->guard ? 0 : (uintptr_t)region->ptr,
         .len = region->len,
     };
 
@@ -302,9 +304,10 @@ static trib_status_t export_check(struct shm *shm, int peer,
     return TRIB_OK;
 }
 
-static trib_status_t attach(struct shm *shm, struct shm_peer *p,
-                            const struct trib_shm_export *x, struct shm_attached **out)
+static trib_status_t attach(struct shm *shm, int peer, const struct trib_shm_export *x,
+                            struct shm_attached **out)
 {
+    struct shm_peer *p = &shm->peers[peer];
     struct trib_segment_id id = {
         .key = x->key, .map_len = x->map_len, .fd = x->fd, .handout = p->handout};
 
@@ -319,7 +322,9 @@ static trib_status_t attach(struct shm *shm, struct shm_peer *p,
     if (!a)
         return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
     trib_status_t status =
-        trib_segment_attach(&id, &p->who, &shm->me, &a->seg, shm->err);
+        trib_guard_bars(shm->guard, peer)
+            ? trib_shm_guard_attach(shm, peer, &id, &a->seg)
+            : trib_segment_attach(&id, &p->who, &shm->me, &a->seg, shm->err);
     if (status != TRIB_OK) {
         free(a);
         return status;
@@ -331,7 +336,7 @@ static trib_status_t attach(struct shm *shm, struct shm_peer *p,
     return TRIB_OK;
 }
 
-static void attached_put(struct shm_peer *p, struct shm_attached *attached,
+static void attached_put(struct shm *shm, struct shm_peer *p, struct shm_attached *attached,
                          bool in_child)
 {
     if (--attached->refs > 0)
@@ -342,7 +347,7 @@ static void attached_put(struct shm_peer *p, struct shm_attached *attached,
             break;
         }
     }
-    trib_segment_release(&attached->seg, in_child);
+    trib_shm_guard_detach(shm, &attached->seg, in_child);
     free(attached);
 }
 
@@ -389,11 +394,6 @@ static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
 static trib_status_t reach_foreign(struct shm *shm, struct shm_remote *remote,
                                    const struct trib_shm_export *x)
 {
-    if (shm->untrusting)
-        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
-                         "peer %d: this process does not write into the memory of peers that "
-                         "it does not trust, but for segments that they share",
-                         remote->peer);
     if (!x->addr)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
                          "peer %d: process %d lets nobody write into memory that it does not "
@@ -409,12 +409,12 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
     struct shm_peer *p = &shm->peers[remote->peer];
 
     if (x->kind == TRIB_SHM_MAPPABLE) {
-        trib_status_t status = attach(shm, p, x, &remote->attached);
+        trib_status_t status = attach(shm, remote->peer, x, &remote->attached);
         if (status != TRIB_OK)
             return status;
         size_t len = remote->attached->seg.len;
         if (x->off > len || x->len > len - x->off) {
-            attached_put(p, remote->attached, false);
+            attached_put(shm, p, remote->attached, false);
             return trib_fail(shm->err, TRIB_ERR_RANGE,
                              "peer %d: the exported region does not fit its segment",
                              remote->peer);
@@ -426,6 +426,11 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
         return trib_fail(shm->err, TRIB_ERR_INVALID,
                          "peer %d: an exported region of kind %u is not known",
                          remote->peer, x->kind);
+    if (trib_guard_bars(shm->guard, remote->peer))
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d names memory outside of a shared segment, which a job and an "
+                         "aggregator do not reach in each other",
+                         remote->peer);
     if (p->same_process)
         return reach_own(shm, remote, x);
     return reach_foreign(shm, remote, x);
@@ -446,6 +451,7 @@ trib_status_t trib_shm_import(struct trib_transport *t, int peer,
     remote->peer = peer;
     remote->len = (size_t)x.len;
     status = reach(shm, remote, &x);
+    shm->peers[peer].meets &= status != TRIB_OK;
     if (status != TRIB_OK) {
         free(remote);
         return status;
@@ -459,7 +465,7 @@ static void remote_free(struct shm *shm, struct shm_remote *remote, bool in_chil
 {
     LIST_REMOVE(remote, entry);
     if (remote->attached)
-        attached_put(&shm->peers[remote->peer], remote->attached, in_child);
+        attached_put(shm, &shm->peers[remote->peer], remote->attached, in_child);
     free(remote);
 }
 

@@ -29,6 +29,7 @@
 
 struct trib_config;
 struct trib_error;
+struct trib_guard;
 struct trib_log;
 struct trib_net_met;
 struct trib_pulse;
@@ -82,8 +83,8 @@ struct trib_transport_opts {
     struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
                                      * them has its own */
     const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in open */
-    bool untrusting; /* peers may be of others, who mean harm: nothing that a peer says
-                      * becomes an address, and no peer is of this very process */
+    struct trib_guard *guard; /* against peers of another user (transport/guard.h), which it
+                               * outlives; NULL: all peers are of this user's own job */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */

@@ -31,7 +31,9 @@ struct lane {
     int event_fd;
     struct node *nodes;
     struct trib_turns share;
-    int load; /* of the server's thread */
+    int load; /* of the server's thread, and the next two */
+    uint64_t seen_rounds, seen_ns; /* at the last look at which it had come round */
+    _Atomic uint64_t rounds; /* of the lane; 0 while it waits for a node */
     _Atomic bool stop;
     pthread_mutex_t mutex;
     struct node *added; /* under mutex */
@@ -166,12 +168,14 @@ static void wait_for_node(struct lane *lane)
 static void *run(void *arg)
 {
     struct lane *lane = arg;
-    uint64_t moved = trib_now_ns();
+    uint64_t moved = trib_now_ns(), rounds = 0;
 
     while (!atomic_load(&lane->stop)) {
+        atomic_store_explicit(&lane->rounds, ++rounds, memory_order_relaxed);
         take_added(lane);
         dispose_ended(lane);
         if (!lane->nodes) {
+            atomic_store_explicit(&lane->rounds, 0, memory_order_relaxed);
             wait_for_node(lane);
             continue;
         }
@@ -203,6 +207,16 @@ trib_status_t lane_start(struct trib_error *err, struct lane **out)
     }
     *out = lane;
     return TRIB_OK;
+}
+
+bool lane_goes_on(struct lane *lane, uint64_t now_ns, uint64_t limit_ns)
+{
+    const uint64_t rounds = atomic_load_explicit(&lane->rounds, memory_order_relaxed);
+
+    if (!rounds || rounds != lane->seen_rounds || !lane->seen_ns)
+        lane->seen_ns = now_ns;
+    lane->seen_rounds = rounds;
+    return now_ns - lane->seen_ns < limit_ns;
 }
 
 void lane_stop(struct lane *lane)

@@ -13,6 +13,14 @@ struct lane;
 /** lane_start - errors TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM with a sentence in err. */
 trib_status_t lane_start(struct trib_error *err, struct lane **out);
 
+/**
+ * lane_goes_on - false if the lane has nodes and has not come round for limit_ns.
+ *
+ * Of the server's thread, which asks now and then: the time counts from its last question at
+ * which the lane had come round.
+ */
+bool lane_goes_on(struct lane *lane, uint64_t now_ns, uint64_t limit_ns);
+
 /** lane_stop - once all of its nodes are gone. */
 void lane_stop(struct lane *lane);
 

@@ -11,18 +11,27 @@ tribd_tribd_SOURCES = \
 	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \
 	tribd/watch.c tribd/watch.h \
+	tribd/watchdog.c tribd/watchdog.h \
 	tribd/who.c tribd/who.h \
 	tools/tool.c tools/tool.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)
 
 # Installed where --with-systemdsystemunitdir=FOLDER asks for it.
-EXTRA_DIST += tribd/tribd.service.in
+EXTRA_DIST += tribd/tribd.service.in tribd/tribd.sysusers
 CLEANFILES += tribd/tribd.service
 tribd/tribd.service: tribd/tribd.service.in
 	$(AM_V_GEN)mkdir -p tribd && sed -e 's|@bindir[@]|$(bindir)|' -e 's|@sysconfdir[@]|$(sysconfdir)|' \
 		$(srcdir)/tribd/tribd.service.in >$@
 if TRIB_SYSTEMD
 nodist_systemdsystemunit_DATA = tribd/tribd.service
+# The user as which it runs, which systemd-sysusers makes.
+install-data-local: install-sysusers
+install-sysusers:
+	$(MKDIR_P) '$(DESTDIR)$(sysusersdir)'
+	$(INSTALL_DATA) $(srcdir)/tribd/tribd.sysusers '$(DESTDIR)$(sysusersdir)/tribd.conf'
+uninstall-local: uninstall-sysusers
+uninstall-sysusers:
+	rm -f '$(DESTDIR)$(sysusersdir)/tribd.conf'
 endif
 
 bin_PROGRAMS += tribd/tribctl

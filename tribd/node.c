@@ -48,13 +48,74 @@ static void set_state(struct node *n, enum node_state state)
 
 /* Settings of strangers ------------------------------------------------------------------- */
 
-/* Names of backends alone: decorators and parameters are for tests and for one's own ranks. */
-static bool takes_transport(const char *text, size_t len)
+/* Names of backends alone: decorators and parameters are for tests and for one's own ranks. And
+ * of backends those that bear a hostile peer, or for which the operator answers. */
+static trib_status_t check_transport(const char *text, size_t len, const char *transports,
+                                     struct trib_error *err)
 {
+    char name[32];
+    bool plain = len > 0;
+
     for (size_t i = 0; i < len; i++)
-        if (!((text[i] >= 'a' && text[i] <= 'z') || text[i] == '_'))
+        plain &= (text[i] >= 'a' && text[i] <= 'z') || text[i] == '_';
+    if (!plain)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "transport %.*s has decorators or parameters, which a service "
+                         "does not take from a job",
+                         (int)(len < 60 ? len : 60), text);
+    snprintf(name, sizeof(name), "%.*s", (int)len, text);
+    if (len < sizeof(name) && trib_guard_lists(transports, name))
+        return TRIB_OK;
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "transport %s is not taken from a job: the setting transports of this tribd "
+                     "has %s",
+                     name, transports);
+}
+
+static const char *usual(const char *transports)
+{
+    return transports ? transports : NODE_TRANSPORTS;
+}
+
+bool node_transports(const char *list, struct trib_error *err)
+{
+    static const char *const known[] = {"auto", "shm", "tcp", "verbs", "ucx"};
+    char copy[sizeof(((struct node *)0)->transports)], *rest;
+
+    if (strlen(list) >= sizeof(copy) || !list[strspn(list, ", ")])
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "transports is %s: no job could use this service; the usual is %s",
+                         list[0] ? "too long, or commas alone" : "empty", NODE_TRANSPORTS) ==
+               TRIB_OK;
+    snprintf(copy, sizeof(copy), "%s", list);
+    for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+        bool found = false;
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+            found |= strcmp(name, known[i]) == 0;
+        if (!found)
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "transports: %s is none that jobs may have; there are auto, shm, "
+                             "tcp, verbs and ucx",
+                             name) == TRIB_OK;
+    }
+    return true;
+}
+
+/* Where this process has a transport of its own, that of the job's settings is not used. */
+bool node_takes(const char *settings, const char *transports, struct trib_error *err)
+{
+    const char *own = trib_config_environment("TRIB_TRANSPORT");
+
+    if (own && own[0] && strcmp(own, "auto") != 0)
+        return true;
+    for (; *settings; settings += strspn(settings, " ")) {
+        const size_t len = strcspn(settings, " ");
+        if (strncmp(settings, "transport=", 10) == 0 &&
+            check_transport(settings + 10, len - 10, usual(transports), err) != TRIB_OK)
             return false;
-    return len > 0;
+        settings += len;
+    }
+    return true;
 }
 
 /* Is the word "name=…" of what ranks must agree on, and one setting alone? */
@@ -79,14 +140,11 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
     if (st != TRIB_OK)
         return st;
     snprintf(own, sizeof(own), "%s", n->cfg.transport);
+    if (!node_takes(text, n->transports, err))
+        return TRIB_ERR_CONFIG;
     while (*text) {
         const size_t len = strcspn(text, " ");
         const bool transport = strncmp(text, "transport=", 10) == 0;
-        if (transport && strcmp(own, "auto") == 0 && !takes_transport(text + 10, len - 10))
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "transport %.*s has decorators or parameters, which a service "
-                             "does not take from a job",
-                             (int)(len - 10 < 60 ? len - 10 : 60), text + 10);
         if (len && !transport && !takes_setting(text, len))
             return trib_fail(err, TRIB_ERR_CONFIG,
                              "\"%.*s\" is no setting that a service takes from a job",
@@ -229,10 +287,11 @@ static trib_status_t connect_peers(struct node *n, struct trib_error *err)
 static void *meet_ranks(void *arg)
 {
     struct node *n = arg;
+    const struct trib_guard guard = {
+        .serves = true, .ranks = n->ranks, .transports = n->transports, .user = n->user};
     struct trib_channel_opts opts = {
         .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
-        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger,
-        .untrusting = true};
+        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger, .guard = &guard};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
@@ -273,6 +332,8 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     n->wake_fd = opts->wake_fd;
     n->plan_memory = opts->plan_memory;
     n->ledger = opts->ledger;
+    n->user = opts->user ? (int64_t)*opts->user : TRIB_GUARD_ANYBODY;
+    snprintf(n->transports, sizeof(n->transports), "%s", usual(opts->transports));
     n->ranks = (int)join->ranks;
     n->services = (int)join->nodes;
     n->index = (int)join->node;

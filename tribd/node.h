@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "agg/control.h"
 #include "agg/turns.h"
@@ -23,6 +24,9 @@
 #include "tribd/watch.h"
 
 struct lane;
+
+/* What jobs may use where nothing else is said. */
+#define NODE_TRANSPORTS "auto,shm,tcp,verbs"
 
 /* Announcements that wait for the lane at most: those of all plans that a channel may have, and
  * that they are no more. */
@@ -53,6 +57,8 @@ struct node {
     int n_peers;
     struct trib_config cfg;
     struct trib_log log;
+    char transports[256]; /* of node_opts */
+    int64_t user; /* whose the ranks' processes must be; TRIB_GUARD_ANYBODY: not known */
     int wake_fd; /* an eventfd of the server: something for it to look at */
     size_t plan_memory;
     uint64_t plans_taken; /* of its lane: announcements so far */
@@ -86,6 +92,8 @@ struct node_opts {
     const struct trib_log *log;
     size_t plan_memory; /* bytes that a plan may take beside its slots */
     struct trib_ledger *ledger; /* and all of them; or NULL. It outlives the node */
+    const char *transports; /* that jobs may use, with commas between them; NULL: the usual */
+    const uid_t *user; /* who has proved to be the job's; NULL: a key does not tell */
 };
 
 /**
@@ -97,6 +105,18 @@ struct node_opts {
  */
 trib_status_t node_open(const struct node_opts *opts, struct trib_error *err,
                         struct node **out);
+
+/** node_transports - true if the setting `transports` is a list of what jobs may have; else why
+ * not, in err. */
+bool node_transports(const char *list, struct trib_error *err);
+
+/**
+ * node_takes - true if a job may ask for these settings' transport, before it is admitted.
+ *
+ * transports  as of node_opts
+ * errors      the sentence is in err
+ */
+bool node_takes(const char *settings, const char *transports, struct trib_error *err);
 
 /**
  * node_watch - count what it does for job `id`.

@@ -76,10 +76,13 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_ADMITTED,
                                    .admitted = {.slots = slots, .bytes = c->join.bytes}};
+    const struct trib_auth_peer peer = trib_session_peer(c->session);
     const struct node_opts opts = {.join = &c->join,
                                    .lane = lane_idlest(s->lanes, s->n_lanes),
                                    .wake_fd = s->wake_fd,
                                    .log = &s->log,
+                                   .transports = s->settings.transports,
+                                   .user = peer.has_user ? &peer.uid : NULL,
                                    .plan_memory = server_memory(&s->settings) / PLAN_SHARE,
                                    .ledger = &c->ledger};
     struct trib_error err = {0};
@@ -208,9 +211,14 @@ static void ask(struct server *s, struct client *c, const struct trib_control_jo
         hang_up(s, c);
         return;
     }
+    struct trib_error err = {0};
     c->asked = true;
     if (!keep_join(c, join)) {
         refuse(s, c, "no memory for a job");
+        return;
+    }
+    if (!node_takes(join->settings, s->settings.transports, &err)) {
+        refuse(s, c, trib_error_text(&err));
         return;
     }
     c->asked_ns = trib_now_ns();
@@ -587,6 +595,8 @@ static int wait_ms(const struct server *s)
         due = s->pause.until;
     if (manage_due(s->manage) < due)
         due = manage_due(s->manage);
+    if (watchdog_due(&s->watchdog) < due)
+        due = watchdog_due(&s->watchdog);
     if (s->draining && !s->drained && s->drain_until < due)
         due = s->drain_until;
     for (int i = 0; i < s->n_clients; i++) {
@@ -649,6 +659,7 @@ static void pass(struct server *s, const struct server_ear *ear)
         if (fds[2 + i].revents)
             take_client(s, s->listeners[i]);
     manage_step(s->manage);
+    watchdog_step(&s->watchdog, s->lanes, s->n_lanes, &s->log);
     trib_http_tend_mt(s->http);
     if (fds[0].revents)
         hear(s, ear);

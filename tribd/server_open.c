@@ -301,6 +301,7 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
     s->settings = *settings;
     s->log = *log;
+    watchdog_open(&s->watchdog);
     s->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     trib_status_t st = check_variables(err);
     if (st == TRIB_OK)

@@ -12,6 +12,7 @@
 #include "tribd/manage.h"
 #include "tribd/quotas.h"
 #include "tribd/server.h"
+#include "tribd/watchdog.h"
 #include "tribd/who.h"
 
 enum {
@@ -66,6 +67,7 @@ struct server {
     struct manage *manage; /* or NULL: no socket */
     struct lane **lanes;
     int n_lanes;
+    struct watchdog watchdog;
     int wake_fd;
     int listeners[LISTENERS_MAX];
     int n_listeners;

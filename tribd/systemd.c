@@ -2,6 +2,7 @@
 #include "tribd/systemd.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,6 +45,23 @@ void systemd_reloading(void)
     snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
              (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
     systemd_notify(text);
+}
+
+static bool read_number(const char *variable, uintmax_t *out)
+{
+    const char *text = trib_config_environment(variable);
+    char end;
+
+    return text && sscanf(text, "%ju%c", out, &end) == 1;
+}
+
+uint64_t systemd_watchdog_ns(void)
+{
+    uintmax_t us, pid;
+
+    if (read_number("WATCHDOG_PID", &pid) && pid != (uintmax_t)getpid())
+        return 0;
+    return read_number("WATCHDOG_USEC", &us) && us <= UINT64_MAX / 1000 ? (uint64_t)us * 1000 : 0;
 }
 
 static void write_line(void *arg, trib_log_level_t level, const char *line)

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "tools/tool.h"
+#include "tribd/node.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
@@ -74,7 +75,9 @@ static trib_status_t load(void *arg, struct settings *out, struct trib_error *er
     const struct arguments *a = arg;
     trib_log_level_t level;
 
-    const trib_status_t st = settings_load(a->file, out, err);
+    trib_status_t st = settings_load(a->file, out, err);
+    if (st == TRIB_OK && !node_transports(out->transports, err))
+        st = TRIB_ERR_CONFIG;
     if (st == TRIB_OK && !settings_level(out, &level))
         return trib_fail(err, TRIB_ERR_CONFIG, "log is %s, it must be error, warn, info or debug",
                          out->log);

@@ -80,9 +80,10 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
 static trib_status_t join(int rank, const char *config, const struct trib_exchange *x,
                           struct trib_error *err, struct trib_comm **out)
 {
+    const struct trib_guard guard = {
+        .serves = rank >= RANKS, .ranks = RANKS, .user = TRIB_GUARD_ANYBODY};
     const struct trib_channel_opts opts = {
-        .rank = rank, .ranks = RANKS, .services = 1, .memory = 1 << 20,
-        .untrusting = rank >= RANKS};
+        .rank = rank, .ranks = RANKS, .services = 1, .memory = 1 << 20, .guard = &guard};
     struct trib_config cfg;
     struct trib_log log;
 

@@ -124,7 +124,8 @@ install_for_systemd() { # ROOT
     make -C "$build" -s install DESTDIR="$1" prefix=/usr/local || return
     rm -f "$unit"
     make -C "$build" -s tribd/tribd.service prefix=/usr/local sysconfdir=/etc &&
-        install -D -m 644 -t "$1$to" "$unit"
+        install -D -m 644 -t "$1$to" "$unit" &&
+        install -D -m 644 "$here/../../tribd/tribd.sysusers" "$1/usr/lib/sysusers.d/tribd.conf"
     rm -f "$unit"
 }
 

@@ -8,6 +8,7 @@ transport_tests = \
 	tests/transport/test_rails \
 	tests/transport/test_region_table \
 	tests/transport/test_shm \
+	tests/transport/test_shm_guard \
 	tests/transport/test_tcp_both_ways \
 	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
@@ -36,6 +37,8 @@ tests_transport_test_region_table_SOURCES = tests/transport/test_region_table.c
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h
+tests_transport_test_shm_guard_SOURCES = \
+	tests/transport/test_shm_guard.c tests/transport/pair.h
 tests_transport_test_tcp_both_ways_SOURCES = \
 	tests/transport/test_tcp_both_ways.c tests/transport/pair.h
 tests_transport_test_tcp_connect_SOURCES = \

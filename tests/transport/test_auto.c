@@ -7,6 +7,7 @@
 #include <dirent.h>
 
 #include "transport/auto.h"
+#include "transport/guard.h"
 #include "transport/tcp.h"
 
 static struct trib_route route(struct pair *pair, int side)
@@ -113,19 +114,20 @@ static void test_sides_that_differ(void **state)
     refuses_to_connect("auto:near=shm", "auto:near=tcp", "no transport reaches it");
 }
 
-/* Who does not trust its peers reaches one that says that it is this very process as if it
+/* An aggregator reaches a peer that says that it is this very process as if it
  * were of another host: by numbers of its table. */
-static void test_untrusting(void **state)
+static void test_guard(void **state)
 {
     struct pair pair = {0};
     struct trib_address address[2];
     struct trib_blob region[2];
+    struct trib_guard guard = {.serves = true, .ranks = 2, .user = TRIB_GUARD_ANYBODY};
     uint32_t facts;
 
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
-        opts.untrusting = true;
+        opts.guard = &guard;
         assert_status(trib_transport_open("auto", &opts, &pair.t[i]), TRIB_OK);
         pair_offer(&pair, i, &address[i], &region[i]);
     }
@@ -436,7 +438,7 @@ int main(void)
         cmocka_unit_test(test_near_and_far),
         cmocka_unit_test(test_wrong_names),
         cmocka_unit_test(test_sides_that_differ),
-        cmocka_unit_test(test_untrusting),
+        cmocka_unit_test(test_guard),
         cmocka_unit_test(test_both_ends_choose_alike),
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_what_nobody_needs_is_closed),

@@ -15,14 +15,32 @@
 #define KEY UINT64_C(0x1122334455667788)
 #define NOBODY 65534
 
+/* As ranks of one user ask each other. */
+static trib_status_t knock(uint32_t name, int pid, struct trib_error *err)
+{
+    return trib_handout_knock(&(struct trib_handout_owner){.name = name, .pid = pid}, err);
+}
+
+static trib_status_t ask(uint32_t name, uint64_t key, int pid, int *fd_out,
+                         struct trib_error *err)
+{
+    struct trib_handout_fds fds;
+    trib_status_t st = trib_handout_ask(
+        &(struct trib_handout_owner){.name = name, .pid = pid}, key, &fds, err);
+
+    if (st == TRIB_OK)
+        *fd_out = fds.memory;
+    return st;
+}
+
 static struct trib_handout *open_with(int *fd_out)
 {
-    struct trib_handout *h = trib_handout_open();
+    struct trib_handout *h = trib_handout_open(NULL);
 
     assert_non_null(h);
     *fd_out = memfd_create("test", MFD_CLOEXEC);
     assert_int_equal(write(*fd_out, "memory", 6), 6);
-    assert_status(trib_handout_add(h, KEY, *fd_out), TRIB_OK);
+    assert_status(trib_handout_add(h, KEY, (struct trib_handout_fds){*fd_out, -1}), TRIB_OK);
     return h;
 }
 
@@ -35,25 +53,25 @@ static void test_hands_out(void **state)
 
     (void)state;
     assert_false(trib_handout_asked(h));
-    assert_status(trib_handout_knock(trib_handout_name(h), 4711, &err), TRIB_OK);
+    assert_status(knock(trib_handout_name(h), 4711, &err), TRIB_OK);
     assert_true(trib_handout_asked(h));
     assert_status(trib_handout_serve(h, &err), TRIB_OK);
     assert_false(trib_handout_asked(h));
     assert_status(trib_handout_serve(h, &err), TRIB_OK); /* once more: no matter */
     for (int i = 0; i < 100; i++) {
-        assert_status(trib_handout_ask(trib_handout_name(h), KEY, 4711, &got, &err),
+        assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err),
                       TRIB_OK);
         assert_true(got > 2 && got != fd && (fcntl(got, F_GETFD) & FD_CLOEXEC));
         assert_int_equal(pread(got, text, 6, 0), 6);
         assert_string_equal(text, "memory");
         close(got);
     }
-    assert_status(trib_handout_ask(trib_handout_name(h), KEY + 1, 4711, &got, &err),
+    assert_status(ask(trib_handout_name(h), KEY + 1, 4711, &got, &err),
                   TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "process 4711 no longer has the memory"));
     trib_error_clear(&err);
     trib_handout_remove(h, KEY);
-    assert_status(trib_handout_ask(trib_handout_name(h), KEY, 4711, &got, &err),
+    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err),
                   TRIB_ERR_INVALID);
     trib_handout_close(h);
     close(fd);
@@ -63,25 +81,25 @@ static void test_hands_out(void **state)
 static void test_gone(void **state)
 {
     struct trib_error err = {0};
-    int fd, got;
+    int fd, got = -1;
     struct trib_handout *h = open_with(&fd);
     uint32_t name = trib_handout_name(h);
 
     (void)state;
     for (uint64_t key = 1; key <= 100; key++)
-        assert_status(trib_handout_add(h, key, fd), TRIB_OK);
+        assert_status(trib_handout_add(h, key, (struct trib_handout_fds){fd, -1}), TRIB_OK);
     for (uint64_t key = 1; key <= 100; key += 2)
         trib_handout_remove(h, key);
     assert_status(trib_handout_serve(h, &err), TRIB_OK);
-    assert_status(trib_handout_ask(name, 2, 4711, &got, &err), TRIB_OK);
+    assert_status(ask(name, 2, 4711, &got, &err), TRIB_OK);
     close(got);
-    assert_status(trib_handout_ask(name, 3, 4711, &got, &err), TRIB_ERR_INVALID);
+    assert_status(ask(name, 3, 4711, &got, &err), TRIB_ERR_INVALID);
     trib_handout_close(h);
     close(fd);
     trib_error_clear(&err);
-    assert_status(trib_handout_ask(name, KEY, 4711, &got, &err), TRIB_ERR_UNSUPPORTED);
+    assert_status(ask(name, KEY, 4711, &got, &err), TRIB_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "hands out its memory is not reached"));
-    assert_status(trib_handout_knock(name, 4711, NULL), TRIB_ERR_UNSUPPORTED);
+    assert_status(knock(name, 4711, NULL), TRIB_ERR_UNSUPPORTED);
     trib_handout_close(NULL);
     assert_int_equal(trib_handout_name(NULL), 0);
     assert_false(trib_handout_asked(NULL));
@@ -108,7 +126,7 @@ static void test_nonsense(void **state)
         size_t len;
     } said[] = {{"", 0}, {"x", 1}, {"0123456789abcdef", 16}, {"0123456789abcdefghi", 19}};
     struct trib_error err = {0};
-    int fd, got;
+    int fd, got = -1;
     struct trib_handout *h = open_with(&fd);
 
     (void)state;
@@ -121,7 +139,7 @@ static void test_nonsense(void **state)
         assert_int_equal(recv(raw, &byte, 1, 0) > 0, 0);
         close(raw);
     }
-    assert_status(trib_handout_ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
+    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
     close(got);
     close(silent);
     trib_handout_close(h); /* with one at the door */
@@ -132,7 +150,7 @@ static void test_nonsense(void **state)
 static void test_another_user(void **state)
 {
     struct trib_error err = {0};
-    int fd, got, status;
+    int fd, got = -1, status;
     struct trib_handout *h = open_with(&fd);
 
     (void)state;
@@ -148,7 +166,7 @@ static void test_another_user(void **state)
         char byte;
         if (setresuid(NOBODY, NOBODY, NOBODY))
             _exit(9);
-        if (trib_handout_ask(trib_handout_name(h), KEY, 4711, &got, &err) !=
+        if (ask(trib_handout_name(h), KEY, 4711, &got, &err) !=
                 TRIB_ERR_UNSUPPORTED ||
             !strstr(err.text, "runs as user 0, this one as 65534"))
             _exit(1);
@@ -168,7 +186,7 @@ static void test_another_user(void **state)
 static void test_child(void **state)
 {
     struct trib_error err = {0};
-    int fd, got, status;
+    int fd, got = -1, status;
     struct trib_handout *h = open_with(&fd);
 
     (void)state;
@@ -181,7 +199,7 @@ static void test_child(void **state)
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    assert_status(trib_handout_ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
+    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
     close(got);
     trib_handout_close(h);
     close(fd);

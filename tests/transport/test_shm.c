@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "transport/guard.h"
 #include "transport/shm.h"
 
 /* One field of an address changed; the sentence that connect() gives. */
@@ -146,49 +147,6 @@ struct no_cma {
     int lines; /* of the log */
 };
 
-/* One of two processes does not trust the other: it takes segments, and nothing else. */
-static void untrusting_rank(struct spawn *s)
-{
-    struct pair pair = {0};
-    struct trib_transport_opts opts = pair_opts(&pair, s->rank);
-    struct trib_address address[2], own_address;
-    struct trib_blob region[2][2], own[2];
-    struct trib_transport *t;
-    struct trib_region *r;
-    struct trib_remote *remote;
-    static uint8_t mem[100];
-    void *ptr;
-
-    opts.untrusting = s->rank == 1;
-    if (!SPAWN_CHECK(s, trib_transport_open("shm", &opts, &t) == TRIB_OK))
-        return;
-    t->ops->address(t, &own_address);
-    if (!spawn_allgather(s, &own_address, sizeof(own_address), address))
-        return;
-    SPAWN_CHECK(s, t->ops->connect(t, !s->rank, &address[!s->rank]) == TRIB_OK);
-    SPAWN_CHECK(s, t->ops->reg(t, mem, sizeof(mem), &r) == TRIB_OK);
-    t->ops->export_region(t, r, &own[0]);
-    SPAWN_CHECK(s, t->ops->alloc(t, 5000, &ptr, &r) == TRIB_OK);
-    t->ops->export_region(t, r, &own[1]);
-    if (!spawn_allgather(s, own, sizeof(own), region))
-        return;
-    SPAWN_CHECK(s, t->ops->import_region(t, !s->rank, &region[!s->rank][1], &remote) == TRIB_OK);
-    SPAWN_CHECK(s, t->ops->import_region(t, !s->rank, &region[!s->rank][0], &remote) ==
-                       TRIB_ERR_UNSUPPORTED);
-    SPAWN_CHECK(s, strstr(pair.err.text, s->rank ? "does not write into the memory of peers"
-                                                 : "lets nobody write into memory"));
-    spawn_barrier(s);
-    t->ops->close(t);
-}
-
-static void test_untrusting_of_addresses(void **state)
-{
-    struct spawn_opts opts = {.size = 2, .timeout_ms = 20000, .fn = untrusting_rank};
-
-    (void)state;
-    assert_int_equal(spawn_run(&opts, NULL), 0);
-}
-
 /* Imports of it give a status, and one warning with the cure where it is a surprise. */
 static void no_cma_rank(struct spawn *s)
 {
@@ -294,7 +252,8 @@ static bool tells(const uint8_t *bytes, size_t n, const void *ptr)
 static void test_no_addresses(void **state)
 {
     (void)state;
-    for (int untrusting = 0; untrusting < 2; untrusting++) {
+    for (int guarded = 0; guarded < 2; guarded++) {
+        struct trib_guard guard = {.ranks = 1};
         struct pair pair = {0};
         struct trib_transport_opts opts = pair_opts(&pair, 0);
         struct trib_address address;
@@ -304,7 +263,7 @@ static void test_no_addresses(void **state)
         uint8_t *mine = malloc(5000);
         void *ptr;
 
-        opts.untrusting = untrusting;
+        opts.guard = guarded ? &guard : NULL;
         assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
         assert_status(t->ops->address(t, &address), TRIB_OK);
         assert_false(tells(address.bytes, address.len, shm_of(t)->control.base));
@@ -318,7 +277,7 @@ static void test_no_addresses(void **state)
         assert_false(tells(seg->base + seg->len, 4096, seg->base)); /* its trailer */
         assert_status(t->ops->reg(t, mine, 5000, &region), TRIB_OK);
         assert_status(t->ops->export_region(t, region, &blob), TRIB_OK);
-        assert_int_equal(tells(blob.bytes, blob.len, mine), !untrusting);
+        assert_int_equal(tells(blob.bytes, blob.len, mine), !guarded);
         t->ops->close(t);
         free(mine);
     }
@@ -436,18 +395,19 @@ static void test_header_that_changes(void **state)
     pair_close(&pair);
 }
 
-/* Who does not trust its peers takes none that says that it is this very process … */
-static void test_untrusting_of_itself(void **state)
+/* An aggregator takes no peer that says that it is this very process … */
+static void test_guard_against_itself(void **state)
 {
     struct pair pair;
     struct trib_address address;
+    struct trib_guard guard = {.serves = true, .ranks = 2, .user = TRIB_GUARD_ANYBODY};
     struct trib_transport *t;
 
     (void)state;
     pair_open(&pair, "shm", "shm");
     assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
     struct trib_transport_opts opts = pair_opts(&pair, 0);
-    opts.untrusting = true;
+    opts.guard = &guard;
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
     assert_status(t->ops->reach(t, 1, &address), TRIB_ERR_UNSUPPORTED);
     assert_status(t->ops->connect(t, 1, &address), TRIB_ERR_UNSUPPORTED);
@@ -471,8 +431,7 @@ int main(void)
         cmocka_unit_test(test_own_memory),
         cmocka_unit_test(test_forged_trailer),
         cmocka_unit_test(test_header_that_changes),
-        cmocka_unit_test(test_untrusting_of_itself),
-        cmocka_unit_test(test_untrusting_of_addresses),
+        cmocka_unit_test(test_guard_against_itself),
     };
 
     tribtest_deadline(180);

@@ -4,15 +4,19 @@ dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.s
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
 	tests/tribd/test_tribd_return.sh \
-	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh
+	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
+	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_files.sh \
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
 	tests/tribd/test_tribd_return.sh \
-	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh
+	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
+	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
 check_PROGRAMS += tests/tribd/steps
 tests_tribd_steps_SOURCES = tests/tribd/exact.h tests/tribd/steps.c
+check_PROGRAMS += tests/tribd/systemd
+tests_tribd_systemd_SOURCES = tests/tribd/systemd.c
 check_PROGRAMS += tests/tribd/plans
 tests_tribd_plans_SOURCES = tests/tribd/exact.h tests/tribd/plans.c
 check_PROGRAMS += tests/tribd/late

@@ -106,6 +106,10 @@ static void test_refused(void **state)
         {64, UINT64_C(64) << 16, "codec=none;trace=9", TRIB_ERR_CONFIG, "no setting that"},
         {64, UINT64_C(64) << 16, "codec", TRIB_ERR_CONFIG, "no setting that"},
         {64, UINT64_C(64) << 16, "transport=fault+tcp", TRIB_ERR_CONFIG, "decorators"},
+        {64, UINT64_C(64) << 16, "transport=loop", TRIB_ERR_CONFIG,
+         "the setting transports of this tribd has auto,shm,tcp,verbs"},
+        {64, UINT64_C(64) << 16, "transport=ucx", TRIB_ERR_CONFIG, "transport ucx is not taken"},
+        {64, UINT64_C(64) << 16, "codec=none transport=rails", TRIB_ERR_CONFIG, "rails is not"},
     };
     struct node *n;
 
@@ -119,6 +123,34 @@ static void test_refused(void **state)
         if (!strstr(trib_error_text(&err), cases[i].why))
             fail_msg("\"%s\" does not say \"%s\"", trib_error_text(&err), cases[i].why);
     }
+}
+
+/* What the operator lists, of what jobs may have at all. */
+static void test_transports(void **state)
+{
+    static const struct {
+        const char *list, *why;
+    } cases[] = {
+        {"auto,shm,tcp,verbs", NULL},
+        {"tcp, ucx", NULL},
+        {"loop", "transports: loop is none that jobs may have"},
+        {"auto,rails", "transports: rails is none"},
+        {"", "transports is empty"},
+        {", ,", "commas alone"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct trib_error err = {0};
+
+        assert_int_equal(node_transports(cases[i].list, &err), cases[i].why == NULL);
+        if (cases[i].why && !strstr(trib_error_text(&err), cases[i].why))
+            fail_msg("\"%s\" does not say \"%s\"", trib_error_text(&err), cases[i].why);
+    }
+    struct trib_error err = {0};
+    assert_true(node_takes("transport=ucx window=8", "auto,ucx", &err));
+    assert_false(node_takes("window=8  transport=shm", "auto,tcp", &err));
+    assert_true(node_takes("", "tcp", &err));
 }
 
 /* A job whose ranks never come announces plan after plan: nothing takes them. */
@@ -335,7 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_within_its_grant),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_transports),
         cmocka_unit_test(test_announcements_have_an_end),
         cmocka_unit_test(test_dropped_frames),
         cmocka_unit_test(test_lanes_are_spread),

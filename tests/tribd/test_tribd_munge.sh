@@ -102,6 +102,34 @@ shown=("$dir/job.log" "$dir/one.log")
 reload "users = " && kept_out $other gone "service: "
 result $? "SIGHUP without users: it is not any more"
 
+# --- a tribd of its own user ---
+
+server=bin
+mkdir -p "$dir/as/tribd"
+printf '#!/bin/sh\nexec setpriv --reuid=%s --regid=%s --clear-groups "%s" "$@"\n' $server \
+    "$(id -g $server)" "$build/tribd/tribd" >"$dir/as/tribd/tribd"
+chmod 755 "$dir/as/tribd/tribd"
+TRIB_TRANSPORT=auto build=$dir/as start_daemon two "users = $other" "log = debug" || finish
+shown=("$dir/job.log" "$dir/two.log")
+at_two() { # NAME
+    as $other munge "$1" --sizes 64K --iters 20
+}
+one_port=${daemon_port[one]}
+daemon_port[one]=${daemon_port[two]}
+at_two distrusted && right "$dir/job.log" && grep -q "whom this job does not trust" "$dir/job.log"
+result $? "a job does not trust a tribd of $server"
+TRIB_SERVICE_USER=$server at_two trusting && right "$dir/job.log" &&
+    ! grep -q "without a service" "$dir/job.log" && said_by two "job trusting"
+result $? "but one of the user whom TRIB_SERVICE_USER names"
+: >"$dir/two.log"
+TRIB_TRANSPORT=auto TRIB_SERVICE_USER=$server at_two near && right "$dir/job.log" &&
+    [ "$(grep -c "peer [01] is reached by shm" "$dir/two.log")" = 2 ]
+result $? "with which it shares memory, being who MUNGE says"
+daemon_port[one]=$one_port
+kill "${daemon_pid[two]}" && ended two 0
+result $? "SIGTERM ends that, too"
+shown=("$dir/job.log" "$dir/one.log")
+
 # --- no munged ---
 
 kill "${job_pid[munged]}"

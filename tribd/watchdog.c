@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/watchdog.h"
+
+#include "base/log.h"
+#include "base/time.h"
+#include "tribd/lane.h"
+#include "tribd/systemd.h"
+
+enum { FEEDINGS = 4 }; /* in systemd's limit */
+
+void watchdog_open(struct watchdog *w)
+{
+    *w = (struct watchdog){.limit_ns = systemd_watchdog_ns()};
+}
+
+uint64_t watchdog_due(const struct watchdog *w)
+{
+    return w->limit_ns ? w->due_ns : UINT64_MAX;
+}
+
+void watchdog_step(struct watchdog *w, struct lane *const *lanes, int n,
+                   const struct trib_log *log)
+{
+    const uint64_t now_ns = w->limit_ns ? trib_now_ns() : 0;
+    bool all = true;
+
+    if (!w->limit_ns || now_ns < w->due_ns)
+        return;
+    w->due_ns = now_ns + w->limit_ns / FEEDINGS;
+    for (int i = 0; i < n; i++) /* all are asked: each remembers the answer */
+        all &= lane_goes_on(lanes[i], now_ns, w->limit_ns / 2);
+    if (all) {
+        systemd_notify("WATCHDOG=1");
+        w->told = false;
+    } else if (!w->told) {
+        trib_log(log, TRIB_LOG_ERROR, "tribd",
+                 "a thread that sums has not come back for %.1f s: systemd will start this "
+                 "tribd again",
+                 (double)(w->limit_ns / 2) / 1e9);
+        w->told = true;
+    }
+}
