@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "build-config.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
@@ -45,6 +46,7 @@ static const char *const names[] = {"shm", "loop", "tcp", "auto", "auto:ranks_pe
 enum { NAMES = sizeof(names) / sizeof(*names) };
 
 static struct trib_config cfg;
+static struct trib_log quiet;
 /* Memory that no peer has exported: nothing is ever written there. */
 static _Alignas(4096) uint8_t untouched[AROUND];
 
@@ -63,10 +65,15 @@ struct pair {
     bool near_only;  /* a changed address may be connected to: it leads to this host alone */
 };
 
+static void say_nothing(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
+
 static void open_end(struct end *e, const char *name, int self)
 {
     const struct trib_transport_opts opts = {
-        .self = self, .size = 2, .params = "", .cfg = &cfg, .err = &e->err};
+        .self = self, .size = 2, .params = "", .cfg = &cfg, .log = &quiet, .err = &e->err};
 
     need(trib_transport_open(name, &opts, &e->t) == TRIB_OK);
 }
@@ -369,6 +376,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 2)
         return 0;
+    trib_log_init(&quiet, TRIB_LOG_ERROR, say_nothing, NULL);
     if (!cfg.stop_timeout_ms)
         need(trib_config_load(&cfg, NULL, NULL, NULL) == TRIB_OK);
     name = names[data[0] % NAMES];

@@ -7,6 +7,8 @@
  *         plans    rank 0 announces plans and takes them back, without end
  *         freed    rank 0 takes back plans that never were, without end
  *         garble   frames with wrong bytes
+ *         rewrite  rank 1 has a process rewrite all that it shares with tribd, over shm, until
+ *                  their job has ended of it
  *     hostile joins|messages FILE          alone, until there is the file: hostile_alone.c
  *
  * Rank 0, or who is alone, says in the end what it has done. Exit code 1: it could not even begin,
@@ -21,6 +23,7 @@
 
 #include "base/time.h"
 #include "core/service.h"
+#include "tests/core/rewriter.h"
 #include "tests/tribd/exact.h"
 
 enum { TINY = 32, LONGEST_S = 900 };
@@ -167,6 +170,22 @@ static long garble(trib_comm_t *comm, const char *file)
     return n;
 }
 
+static long rewrite(trib_comm_t *comm, const char *file)
+{
+    static float x[20000];
+    struct trib_engine *e = &channel_of(comm)->engine;
+    pid_t rewriter = 0;
+    long n = 0;
+
+    if (trib_rank(comm) == 1)
+        rewriter = rewriter_start(e, e->ranks);
+    for (; hostile_goes_on(file) && channel_of(comm); n++)
+        if (trib_allreduce(comm, NULL, x, 20000, TRIB_F32, TRIB_SUM) != TRIB_OK)
+            break;
+    rewriter_stop(rewriter);
+    return n;
+}
+
 static int member(const char *way, const char *file)
 {
     trib_comm_t *comm;
@@ -178,6 +197,8 @@ static int member(const char *way, const char *file)
         n = tiny(comm, file);
     else if (strcmp(way, "garble") == 0)
         n = garble(comm, file);
+    else if (strcmp(way, "rewrite") == 0)
+        n = rewrite(comm, file);
     else
         n = announce(comm, file, strcmp(way, "plans") == 0);
     if (trib_rank(comm) == 0)
@@ -191,7 +212,7 @@ static int member(const char *way, const char *file)
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(stderr, "usage: hostile tiny|plans|freed|garble|joins|messages FILE\n");
+        fprintf(stderr, "usage: hostile tiny|plans|freed|garble|rewrite|joins|messages FILE\n");
         return 1;
     }
     if (strcmp(argv[1], "joins") == 0 || strcmp(argv[1], "messages") == 0)

@@ -20,7 +20,7 @@ tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
 check_PROGRAMS += tests/tribd/idle
 tests_tribd_idle_SOURCES = tests/tribd/idle.c
 check_PROGRAMS += tests/tribd/hostile
-tests_tribd_hostile_SOURCES = tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
+tests_tribd_hostile_SOURCES = tests/core/rewriter.h tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
 	tests/tribd/hostile_alone.c
 tests_tribd_hostile_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh

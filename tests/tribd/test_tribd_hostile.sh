@@ -34,7 +34,12 @@ attack() { # WAY, command...: in the background, until the file is there
     job_pid[hostile]=$!
 }
 
+again() { # command...: until the file is there, as each ends of what it does
+    while [ ! -e "$dir/enough" ]; do timeout -k 1 20 "$@"; done
+}
+
 ends() { # WAY: well, and by itself; but whose frames are garbled may wait for its own for long
+    [ "$1" != rewrite ] || { within 30 stopped_running "${job_pid[hostile]}"; return; }
     [ "$1" = garble ] || { patience=30 ended hostile 0; return; }
     pkill -KILL -P "${job_pid[hostile]}"
     within 30 stopped_running "${job_pid[hostile]}"
@@ -96,6 +101,13 @@ for way in tiny plans freed garble; do
         [ "$way" != plans ] || judge_plans
     done
 done
+TRIB_TRANSPORT=shm TRIB_TIMEOUT_MS=300 service "one" attack rewrite again \
+    "$build/tools/trib-run" -n 2 --
+within 30 came
+sleep $((3 * PERIOD_S)) # some tens of jobs
+judge rewrite
+[ "$(grep -c "hostile by rewrite" "$dir/hostile.log")" -gt 1 ]
+result $? "rewrite: jobs ended of what they did to the memory that they share"
 shown=("$dir/one.log")
 said_by one "rank 0 has freed plan 100, which there is none of"
 result $? "tribd ends a job that frees what is not its own"
