@@ -10,6 +10,7 @@
 
 #include "transport/auto.h"
 #include "transport/backends.h"
+#include "transport/region_table.h"
 #include "transport/verbs.h"
 
 #define FAR "auto:ranks_per_host=1"
@@ -431,6 +432,52 @@ static void test_no_memory_at_one_end(void **state)
     assert_ends_well(&pair);
 }
 
+/* What is left of a region's blob for tcp alone; its length there becomes `len`. */
+static struct trib_blob by_tcp(const struct trib_blob *blob, uint64_t len, bool alone)
+{
+    struct trib_blob out = *blob;
+    struct trib_table_export x;
+    size_t at = sizeof(uint32_t), n;
+    const uint8_t *record = trib_auto_get(blob->bytes, blob->len, at, 3, &n);
+
+    assert_non_null(record);
+    assert_int_equal(n, sizeof(x));
+    memcpy(&x, record, n);
+    x.len = len;
+    memcpy(out.bytes + (record - blob->bytes), &x, n);
+    if (!alone)
+        return out;
+    assert_true(trib_auto_put(out.bytes, sizeof(out.bytes), &at, 3, (uint8_t *)&x, n));
+    out.len = (uint16_t)at;
+    return out;
+}
+
+/* A region that was taken by the first way is no shorter by the next: it is addressed as
+ * far as before. */
+static void test_shorter_by_another_way(void **state)
+{
+    (void)state;
+    for (int shorter = 0; shorter < 2; shorter++) {
+        struct pair pair;
+        struct trib_address address[2];
+        struct trib_blob region[2], next;
+        struct trib_remote *first, *second;
+        open_apart(&pair, FAR, address, region);
+        struct trib_transport *t = pair.t[0];
+        assert_status(t->ops->connect(t, 1, &address[1]), TRIB_OK);
+        region[1] = by_tcp(&region[1], PAIR_LEN - (uint64_t)shorter, false);
+        next = by_tcp(&region[1], PAIR_LEN, true);
+        assert_status(trib_transport_import(t, 1, &region[1], PAIR_LEN, &first), TRIB_OK);
+        assert_route(&pair, 0, "verbs", "another host");
+        assert_status(trib_transport_import(t, 1, &next, PAIR_LEN, &second),
+                      shorter ? TRIB_ERR_RANGE : TRIB_OK);
+        assert_route(&pair, 0, "tcp", "");
+        if (shorter)
+            assert_non_null(strstr(pair.err.text, "4095 bytes where this rank has to address"));
+        pair_close(&pair);
+    }
+}
+
 /* Of the source of the first write: the peer moves, unless it is the caller's, who can
  * copy. Of a later one: an error. */
 static void test_no_memory_for_a_source(void **state)
@@ -644,6 +691,7 @@ int main(void)
         CASE(test_no_memory_at_all),
         CASE(test_no_memory_at_one_end),
         CASE(test_no_memory_for_a_source),
+        CASE(test_shorter_by_another_way),
         CASE(test_no_memory_for_users),
         CASE(test_no_memory_and_no_choice),
         CASE(test_many_silent_peers),

@@ -303,6 +303,34 @@ static void test_no_peer_is_this_process(void **state)
         assert_int_equal(memory[i], 0);
 }
 
+/* Texts of peers that have no end: what is behind them is not read. */
+static void test_texts_without_end(void **state)
+{
+    enum { SETTINGS = 8, TEXT = 400 }; /* where a hello has the digest; its end is the text */
+    struct trib_control_join j =
+        join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
+    uint8_t hello[TRIB_CONTROL_BLOB_MAX], other[TRIB_CONTROL_BLOB_MAX];
+    struct trib_error err = {0};
+    struct node *n;
+
+    j.ranks = 1;
+    j.nodes = 2;
+    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
+    const uint32_t each = hear(n, hello);
+    memcpy(other, hello, each);
+    other[SETTINGS] ^= 1;
+    memset(other + each - TEXT, 'x', TEXT);
+    tell(n, 0, each, (const uint8_t *const[]){hello, hello, other});
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+    while (atomic_load(&n->state) != NODE_GONE) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    if (!strstr(n->why, "has xxxx") || !strstr(n->why, "give all ranks the same"))
+        fail_msg("\"%s\"", n->why);
+    node_free(n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_dropped_frames),
         cmocka_unit_test(test_lanes_are_spread),
         cmocka_unit_test(test_no_peer_is_this_process),
+        cmocka_unit_test(test_texts_without_end),
     };
 
     tribtest_deadline(120);
