@@ -80,7 +80,7 @@ for name; do
     # other work, for which it is started with a low priority, an input may wait for long.
     runs) libfuzzer -runs="$number" -entropic=0 -timeout=300 ;;
     afl) afl ;;
-    *) libfuzzer -max_total_time="$number" -timeout=10 ;;
+    *) libfuzzer -max_total_time="$number" -timeout=120 ;;
     esac
 done
 echo "$failed targets failed"
