@@ -22,7 +22,7 @@ number_in() {
 libfuzzer() {
     found=$build/fuzz/$name
     mkdir -p "$found/corpus"
-    if "$build/tests/fuzz/$name" "$@" -rss_limit_mb=2048 \
+    if "$build/tests/fuzz/$name" "$@" -rss_limit_mb=2048 -len_control=10 \
         -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" "$found/corpus" \
         "$here/corpus/$name" >"$found/log" 2>&1; then
         failures=0
