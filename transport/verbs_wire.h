@@ -44,7 +44,7 @@ struct verbs_export {
     uint32_t magic;
     uint32_t rkey;
     uint64_t key; /* of the owner, as in its address */
-    uint64_t address;
+    uint64_t address; /* of its first byte, as RDMA names it: see verbs_region.c */
     uint64_t len;
 };
 static_assert(4 * sizeof(struct verbs_export) + 100 <= TRIB_BLOB_MAX, "region");
