@@ -441,6 +441,20 @@ static bool found(void *arg)
     return true;
 }
 
+/* Of rank 0: its numbers become sizes here, and its text may have no end. */
+static trib_status_t check_verdict(struct trib_comm *by, struct verdict *v)
+{
+    v->why[sizeof(v->why) - 1] = 0;
+    v->retry_ms = v->retry_ms > 0 ? v->retry_ms : 0;
+    if (v->services >= (v->status == TRIB_OK) && v->services <= TRIB_CONTROL_NODES_MAX &&
+        v->tree_bytes <= TRIB_CONTROL_TREE_MAX)
+        return TRIB_OK;
+    return trib_comm_fail(by, TRIB_ERR_PROTOCOL,
+                          "rank 0 says that %d services have the job, in a tree of %u bytes, "
+                          "which cannot be: do all ranks run one version?",
+                          (int)v->services, (unsigned)v->tree_bytes);
+}
+
 static trib_status_t come_again(void *arg, struct trib_comm **out, char *text, size_t bytes)
 {
     struct way *w = arg;
@@ -458,6 +472,8 @@ static trib_status_t come_again(void *arg, struct trib_comm **out, char *text, s
         v = (struct verdict){.services = w->sponsor->n};
     }
     trib_status_t st = trib_comm_tell(by, TRIB_BROADCAST, NULL, sizeof(v), &v);
+    if (st == TRIB_OK)
+        st = check_verdict(by, &v);
     if (st == TRIB_OK && v.status == TRIB_OK)
         v.status = meet(w, by, v.services, v.why, out);
     st = st == TRIB_OK ? trib_status_of_peer(v.status) : st;
@@ -518,11 +534,14 @@ static trib_status_t begin(struct way *w, struct verdict *v)
         snprintf(v->why, sizeof(v->why), "%s", trib_error_text(&err));
     }
     trib_status_t st = trib_comm_tell(comm, TRIB_BROADCAST, NULL, sizeof(*v), v);
+    if (st == TRIB_OK)
+        st = check_verdict(comm, v);
+    if (st != TRIB_OK)
+        return st;
     w->retry_ms = w->pause_ms = v->retry_ms;
     w->job.tree_bytes = v->tree_bytes;
-    if (st == TRIB_OK && v->tree_bytes)
-        st = trib_comm_tell(comm, TRIB_BROADCAST, NULL, v->tree_bytes, w->job.tree);
-    return st;
+    return v->tree_bytes ? trib_comm_tell(comm, TRIB_BROADCAST, NULL, v->tree_bytes, w->job.tree)
+                         : TRIB_OK;
 }
 
 static trib_status_t attach(struct way *w, struct verdict *v)

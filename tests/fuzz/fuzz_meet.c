@@ -5,7 +5,8 @@
  * them, connects, takes a plan and fails, which it tells them: a write to each. It answers with a
  * sentence or writes where the ranks have room for it, and nowhere else, in its own memory or theirs.
  *
- * The first byte says which transport; then come edits (edits.h).
+ * The first byte says which transport; then come edits (edits.h). A further one is for what a rank
+ * makes of the facts of others: who is of one host, and who leads it; the second says by what.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -21,15 +22,16 @@
 #include "base/error.h"
 #include "boot/boot.h"
 #include "core/channel.h"
+#include "core/near.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-unsigned fuzz_reached; /* nodes with links to all ranks */
+unsigned fuzz_reached; /* nodes with links to all ranks, and groups of ranks */
 
-enum { RANKS = 2, ALL = RANKS + 1, EXCHANGES = 2, WAYS = 2, EDITS_MOST = 32, PAGE = 4096 };
+enum { RANKS = 2, ALL = RANKS + 1, EXCHANGES = 2, WAYS = 2, EDITS_MOST = 32, PAGE = 4096, NEAR = 8 };
 enum place { AT_HELLO, AT_FACTS, AT_WHOLE, AT_PLACES };
 
 static const char *const configs[WAYS] = {"transport=shm", "transport=auto"};
@@ -227,13 +229,56 @@ static void use(struct trib_comm *node)
     need(e->failure.text[0] != 0);
 }
 
+/* Facts of eight ranks on two hosts. */
+static void run_near(const char *by, struct edits *all)
+{
+    static struct trib_comm comm;
+    static struct trib_peer peers[NEAR];
+    struct trib_near_fact facts[NEAR];
+    struct trib_near_groups near;
+    struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = NEAR};
+    struct trib_choice choice = {0};
+    struct edit e;
+
+    memset(&comm, 0, sizeof(comm));
+    trib_comm_claim(&comm);
+    trib_log_init(&comm.log, TRIB_LOG_ERROR, quiet, NULL);
+    need(trib_config_load(&comm.cfg, by, &comm.log, &comm.err) == TRIB_OK);
+    comm.engine.ranks = comm.engine.size = NEAR;
+    comm.engine.peers = peers;
+    for (int r = 0; r < NEAR; r++)
+        facts[r] = (struct trib_near_fact){.first = r / 4 * 4, .cores = 4, .maps = 1,
+                                           .numa = r / 2 % 2, .nic = "mlx5_0"};
+    for (int i = 0; i < EDITS_MOST && edits_next(all, &e); i++)
+        (void)edit_apply(all, &e, facts, sizeof(facts));
+    if (trib_near_make(&comm, facts) == TRIB_OK) {
+        if (trib_near_group(&comm, 1 << 20, &near, &shape) == TRIB_OK) {
+            for (int r = 0; shape.groups && r < NEAR; r++)
+                need(near.groups.of_rank[r] >= 0 && near.groups.of_rank[r] < near.groups.n);
+            fuzz_reached++;
+        }
+        trib_near_ungroup(&near);
+        trib_near_tell(&comm, &choice);
+    } else {
+        need(comm.err.text[0] != 0);
+    }
+    trib_near_free(comm.near);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const int way = size ? data[0] % WAYS : 0;
+    static const char *const groups[] = {"groups=host", "groups=numa", "groups=nic", "groups=auto"};
+    const int way = size ? data[0] % (WAYS + 1) : 0;
     struct trib_error err = {0};
     struct trib_comm *node;
 
-    if (size == 0)
+    if (size > 1 && way == WAYS) {
+        static const uint64_t numbers[] = {0, 1, NEAR, INT32_MAX, UINT32_MAX, UINT64_MAX};
+        struct edits all = {data + 2, size - 2, numbers, sizeof(numbers) / sizeof(*numbers)};
+        run_near(groups[data[1] % 4], &all);
+        return 0;
+    }
+    if (size == 0 || way == WAYS)
         return 0;
     if (!tenancies[way]) {
         tenancies[way] = settle(configs[way], &pids[way]);

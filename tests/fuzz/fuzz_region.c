@@ -191,6 +191,10 @@ static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
         return at >= p->b.mem && len <= LEN && (size_t)(at - p->b.mem) <= LEN - len;
     if (is_in(&shm->control, at, len))
         return true;
+    /* Of what passes for another process, mapped once more: whole, so that is where it ends. */
+    for (const struct shm_attached *x = shm_in(p->a.t)->peers[1].attached; x; x = x->next)
+        if (is_in(&x->seg, at, len))
+            return true;
     for (const struct shm_owned *o = shm->owned; o; o = o->next)
         if (is_in(&o->seg, at, len))
             return true;

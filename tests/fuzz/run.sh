@@ -22,7 +22,7 @@ number_in() {
 libfuzzer() {
     found=$build/fuzz/$name
     mkdir -p "$found/corpus"
-    if "$build/tests/fuzz/$name" "$@" -rss_limit_mb=2048 \
+    if "$build/tests/fuzz/$name" "$@" -rss_limit_mb=2048 -len_control=10 \
         -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" "$found/corpus" \
         "$here/corpus/$name" >"$found/log" 2>&1; then
         failures=0
@@ -80,7 +80,7 @@ for name; do
     # other work, for which it is started with a low priority, an input may wait for long.
     runs) libfuzzer -runs="$number" -entropic=0 -timeout=300 ;;
     afl) afl ;;
-    *) libfuzzer -max_total_time="$number" -timeout=10 ;;
+    *) libfuzzer -max_total_time="$number" -timeout=120 ;;
     esac
 done
 echo "$failed targets failed"
