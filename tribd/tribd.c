@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -16,6 +18,8 @@
 #include "tools/tool.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
+
+enum { FILES_MAX = 1 << 20 }; /* as many as kernels allow unless told otherwise */
 
 struct arguments {
     const char *file;
@@ -94,6 +98,30 @@ static int open_signals(void)
     return trib_fd_keep(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
+/*
+ * Each connection is an open file, and each job has some with each of its ranks. The soft limit
+ * that shells and systemd give, 1024, is for programs that use select(); tribd does not.
+ */
+static void raise_open_files(const struct trib_log *log)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    const rlim_t most = files.rlim_max < FILES_MAX ? files.rlim_max : FILES_MAX;
+    const rlim_t was = files.rlim_cur;
+    if (was >= most)
+        return;
+    files.rlim_cur = most;
+    if (setrlimit(RLIMIT_NOFILE, &files) == 0)
+        trib_log(log, TRIB_LOG_INFO, "tribd",
+                 "open files: the soft limit is raised from %ju to %ju, as the hard one allows",
+                 (uintmax_t)was, (uintmax_t)most);
+    else
+        trib_log(log, TRIB_LOG_WARN, "tribd", "open files: the limit stays %ju: %m",
+                 (uintmax_t)was);
+}
+
 /* In the journal it is an error, as what the log says is. */
 static int fail(trib_status_t st, const struct trib_error *err)
 {
@@ -111,6 +139,7 @@ static int serve(struct arguments *args, const struct settings *settings)
 
     (void)settings_level(settings, &level);
     trib_log_init(&log, level, systemd_log(), NULL);
+    raise_open_files(&log);
     const trib_status_t st = server_open(settings, &log, &err, &server);
     if (st != TRIB_OK)
         return fail(st, &err);
