@@ -8,6 +8,7 @@
  *         freed    rank 0 takes back plans that never were, without end
  *         garble   frames with wrong bytes
  *     hostile joins|messages FILE          alone, until there is the file: hostile_alone.c
+ *     hostile strangers|credentials FILE   without a key, until there is the file
  *
  * Rank 0, or who is alone, says in the end what it has done. Exit code 1: it could not even begin,
  * or tribd has kept a connection that it should have closed.
@@ -191,10 +192,12 @@ static int member(const char *way, const char *file)
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(stderr, "usage: hostile tiny|plans|freed|garble|joins|messages FILE\n");
+        fprintf(stderr, "usage: hostile tiny|plans|freed|garble|joins|messages|strangers|credentials FILE\n");
         return 1;
     }
     if (strcmp(argv[1], "joins") == 0 || strcmp(argv[1], "messages") == 0)
         return hostile_alone(argv[1], argv[2]);
+    if (strcmp(argv[1], "strangers") == 0 || strcmp(argv[1], "credentials") == 0)
+        return hostile_strangers(argv[1], argv[2]);
     return member(argv[1], argv[2]);
 }

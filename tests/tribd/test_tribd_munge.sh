@@ -102,6 +102,54 @@ shown=("$dir/job.log" "$dir/one.log")
 reload "users = " && kept_out $other gone "service: "
 result $? "SIGHUP without users: it is not any more"
 
+# --- a munged that is stopped ---
+
+shown=("$dir/job.log" "$dir/both.log" "$dir/strangers.log")
+TRIBD_AUTH=auto start_daemon both || finish
+by_key() { # NAME: a job by the key file, beside what munged keeps
+    TRIB_SERVICE_KEY=$dir/key as root key "$1" --sizes 4K --iters 3 && right "$dir/job.log" &&
+        ! grep -q "without a service" "$dir/job.log"
+}
+at_both() { # command...: of the other tribd
+    local at=${daemon_port[one]}
+    daemon_port[one]=${daemon_port[both]}
+    "$@"
+    at_good=$?
+    daemon_port[one]=$at
+    return $at_good
+}
+at_both by_key before
+result $? "a job by key is let in at a tribd that takes both"
+kill -STOP "${job_pid[munged]}"
+at_both service one "$build/tests/tribd/hostile" credentials "$dir/enough" >"$dir/strangers.log" 2>&1 \
+    </dev/null &
+job_pid[strangers]=$!
+within 20 status_of both '.events.connections > 50'
+result $? "strangers want munged to judge what is none, while it is stopped"
+longest=0
+for ((i = 0; i < 5; i++)); do
+    from=$(date +%s%N)
+    status_of both true
+    at_both by_key "meanwhile$i" || longest=1000000
+    took=$((($(date +%s%N) - from) / 1000000))
+    [ "$took" -le "$longest" ] || longest=$took
+done
+[ "$longest" -le $((6000 * slow)) ] # of which the job itself takes some
+result $? "jobs by key come in all the same: $longest ms at most"
+within 20 said_by both "its credential could not be judged within"
+result $? "tribd says whom it could not judge"
+touch "$dir/enough"
+kill -CONT "${job_pid[munged]}"
+patience=20 ended strangers 0
+result $? "they came until the end: $(cat "$dir/strangers.log")"
+comes_back() { at_both as root munge again --sizes 4K --iters 3 && ! grep -q "without a service" "$dir/job.log"; }
+within 30 comes_back
+result $? "munged goes on, and a job by it is let in"
+kill "${daemon_pid[both]}"
+patience=10 ended both 0
+result $? "SIGTERM ends that tribd"
+shown=("$dir/job.log" "$dir/one.log")
+
 # --- no munged ---
 
 kill "${job_pid[munged]}"
