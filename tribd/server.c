@@ -327,6 +327,23 @@ static void free_slots(struct server *s, struct client *c)
     server_publish(s);
 }
 
+/* A job of which nothing moves has no chunks under way: others may have as many meanwhile. */
+static void lend_slots(struct server *s, struct client *c)
+{
+    const uint64_t lend_ns = (uint64_t)s->settings.lend_s * 1000000000;
+    const uint64_t moved_ns = atomic_load_explicit(&c->node->moved_ns, memory_order_relaxed);
+    const uint64_t now_ns = trib_now_ns();
+    const bool idle = lend_ns && atomic_load(&c->node->state) == NODE_SERVES && moved_ns &&
+                      now_ns > moved_ns && now_ns - moved_ns >= lend_ns;
+
+    if (idle == c->lends)
+        return;
+    c->lends = idle;
+    trib_jobs_lend(s->jobs, c->job, idle);
+    trib_log(&s->log, TRIB_LOG_DEBUG, "tribd", "job %s %s", c->join.job,
+             idle ? "is idle: its slots are counted as free" : "sums again: its slots count");
+}
+
 static void step_node(struct server *s, struct client *c)
 {
     uint8_t room[TRIB_CONTROL_BLOB_MAX];
@@ -386,6 +403,8 @@ static void sweep_clients(struct server *s)
         struct client *c = s->clients[i];
         if (c->node)
             step_node(s, c);
+        if (c->node && c->session)
+            lend_slots(s, c);
         if (!is_gone(c))
             continue;
         changed |= c->job != 0;

@@ -22,6 +22,7 @@ enum {
     HANDSHAKE_MS = 5000,
     GOODBYE_MS = 300, /* by which a goodbye may come after the ranks have left the node */
     PATIENCE_MS = 2000,
+    GATE_MS = 600000, /* how long a job that is next, and too large, keeps slots free at first */
     RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
     STUCK_MS = 10000,
     TICK_MS = 1000,
@@ -64,6 +65,7 @@ struct client {
     uint64_t *turns;   /* of its user, in server */
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */
+    bool lends; /* it is idle, and jobs knows */
     bool said;  /* why its node has ended, in the log */
 };
 
