@@ -342,6 +342,7 @@ static void lend_slots(struct server *s, struct client *c)
     trib_jobs_lend(s->jobs, c->job, idle);
     trib_log(&s->log, TRIB_LOG_DEBUG, "tribd", "job %s %s", c->join.job,
              idle ? "is idle: its slots are counted as free" : "sums again: its slots count");
+    server_publish(s);
 }
 
 static void step_node(struct server *s, struct client *c)

@@ -89,6 +89,8 @@ start_steps sleeper "lends" 4000
 shown=("$dir/sleeper.log" "$dir/lends.log")
 within 20 runs lends sleeper && within 20 said_by lends "job sleeper is idle: its slots are counted as free"
 result $? "lend_s: a job that sums nothing lends its slots"
+within 5 status_of lends '.lent_slots == 32 and .held.slots == 32'
+result $? "which is shown"
 service lends run "lend_s: another job comes" "codec none" --sizes 4K
 ! grep -q warning "$said"
 result $? "it is let in, though the other has all slots"
