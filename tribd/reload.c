@@ -27,7 +27,8 @@ static void end(struct server *s, const char *why)
         who_drop(s->reload->who);
     free(s->reload);
     s->reload = NULL;
-    systemd_notify("READY=1");
+    if (!s->draining)
+        systemd_notify("READY=1");
 }
 
 /* What can change, does, for those who come from now on. */

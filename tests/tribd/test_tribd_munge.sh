@@ -150,6 +150,41 @@ patience=10 ended both 0
 result $? "SIGTERM ends that tribd"
 shown=("$dir/job.log" "$dir/one.log")
 
+# --- what one user has of all ---
+
+start_daemon few "jobs = 2" || finish
+at_few() {
+    local at=${daemon_port[one]}
+    daemon_port[one]=${daemon_port[few]}
+    "$@"
+    few_good=$?
+    daemon_port[one]=$at
+    return $few_good
+}
+shown=("$dir/job.log" "$dir/few.log")
+at_few as root munge long --sizes 64K --iters 1000000 &
+job_pid[long]=$!
+within 60 status_of few '.jobs[] | select(.name == "long" and .operations > 0)'
+result $? "a job of root runs"
+TRIB_SERVICE_WAIT_MS=0 at_few as root munge second --sizes 4K --iters 3 &&
+    grep -q "among what user root may hold, 1 of 1 jobs run" "$dir/job.log"
+result $? "user_jobs: a second one of the same user is not let in where there are two in all"
+reload_few() { # lines
+    printf '%s\n' "listen = 127.0.0.1:${daemon_port[few]}" "http = 127.0.0.1:${daemon_http[few]}" \
+        "jobs = 2" "$@" >"$dir/few.conf"
+    kill -HUP "${daemon_pid[few]}"
+    within 10 said_by few "the settings are read again"
+}
+reload_few "user_jobs = 2" && TRIB_SERVICE_WAIT_MS=0 at_few as root munge third --sizes 4K --iters 3 &&
+    ! grep -q "without a service" "$dir/job.log"
+result $? "user_jobs = 2: it is"
+pkill -P "${job_pid[long]}" timeout
+wait "${job_pid[long]}"
+kill "${daemon_pid[few]}"
+patience=10 ended few 0
+result $? "SIGTERM ends that tribd, too"
+shown=("$dir/job.log" "$dir/one.log")
+
 # --- no munged ---
 
 kill "${job_pid[munged]}"
