@@ -34,6 +34,7 @@
 #define LIBRARY "libmunge.so.2"
 #define MUNGED_MS 2000 /* for an answer, which takes 1 ms */
 #define SOCKET_BYTES 108
+#define USER_BYTES 16384 /* for the entry of a user in the database of users */
 #define MAGIC "tribauth"
 #define MAGIC_BYTES 8
 #define PAYLOAD_BYTES (MAGIC_BYTES + 1 + TRIB_CRYPT_DIGEST_BYTES + TRIB_CRYPT_KEY_BYTES)
@@ -244,17 +245,22 @@ static bool trusted(const struct trib_auth *auth, uid_t uid)
     return false;
 }
 
-static trib_status_t not_a_user(uid_t uid, struct trib_error *err)
+/* The database of users may be a directory on another host: this takes as long as that does. */
+static void find_user(uid_t uid, char name[TRIB_CONTROL_USER_MAX + 1])
 {
     struct passwd entry, *found = NULL;
-    char room[2048], name[64];
+    char room[USER_BYTES];
 
-    snprintf(name, sizeof(name), "%u", (unsigned)uid);
+    snprintf(name, TRIB_CONTROL_USER_MAX + 1, "uid %u", (unsigned)uid);
     if (getpwuid_r(uid, &entry, room, sizeof(room), &found) == 0 && found)
-        snprintf(name, sizeof(name), "%.32s", found->pw_name);
+        snprintf(name, TRIB_CONTROL_USER_MAX + 1, "%s", found->pw_name);
+}
+
+static trib_status_t not_a_user(const char *name, struct trib_error *err)
+{
     return trib_fail(err, TRIB_ERR_CONFIG,
-                     "user %s may not use this aggregator: root, its own user and those of its "
-                     "setting users may",
+                     "user %.32s may not use this aggregator: root, its own user and those of "
+                     "its setting users may",
                      name);
 }
 
@@ -280,8 +286,10 @@ static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
             "the aggregator is run by user %u, whom this job does not trust: it trusts root, "
             "user %u, and the user whom TRIB_SERVICE_USER names",
             (unsigned)q->uid, (unsigned)geteuid());
+    if (hs->role == TRIB_CONTROL_AGGREGATOR)
+        find_user(q->uid, hs->peer.user);
     if (!trusted(hs->auth, q->uid))
-        return not_a_user(q->uid, err);
+        return not_a_user(hs->peer.user, err);
     hs->peer.has_user = true;
     hs->peer.uid = q->uid;
     hs->peer.gid = q->gid;

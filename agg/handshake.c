@@ -380,6 +380,11 @@ trib_status_t trib_handshake_new(const struct trib_handshake_opts *opts,
     return TRIB_OK;
 }
 
+bool trib_handshake_asks(const struct trib_handshake *hs)
+{
+    return hs->state == TRIB_HANDSHAKE_CREDENTIAL;
+}
+
 struct trib_auth_peer trib_handshake_peer(const struct trib_handshake *hs)
 {
     return hs->peer;

@@ -24,15 +24,21 @@ static const char page[] =
 #include "agg/page.inc"
     ;
 
+/* Beyond opts.connections, for those that make place: MHD closes them a moment later. */
+#define LEAVING_MAX 16
+
 struct open {
     int fd;
     uint64_t until; /* 0: a free place */
+    bool asked;     /* a request has come: it is being answered */
+    bool leaves;    /* it was told to close */
 };
 
 struct trib_http {
     struct MHD_Daemon *daemon;
     pthread_mutex_t mutex;
-    struct open *open; /* [opts.connections], under mutex */
+    struct open *open; /* [places], under mutex */
+    uint32_t places;
     struct trib_http_opts opts;
     uint16_t port;
     bool loopback;
@@ -129,13 +135,27 @@ static bool names_this_host(const char *host)
     return !host;
 }
 
+/* One that idles makes place before one that is answered. */
+static void note_request(struct trib_http *http, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct open *o = info ? info->socket_context : NULL;
+
+    pthread_mutex_lock(&http->mutex);
+    if (o)
+        o->asked = true;
+    pthread_mutex_unlock(&http->mutex);
+}
+
 static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_bytes, void **state)
 {
-    const struct trib_http *http = arg;
+    struct trib_http *http = arg;
 
     (void)version, (void)upload, (void)upload_bytes, (void)state;
+    note_request(http, connection);
     /* At once, before any body: MHD then closes the connection rather than read that. */
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -155,6 +175,28 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 
 /* --- beginning and end --- */
 
+/* Whoever comes has a place at once, and not when somebody who idles has had his time: the oldest
+ * connection that has asked nothing leaves, else the oldest. Under the mutex. */
+static void make_place(struct trib_http *http)
+{
+    struct open *first = NULL;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < http->places; i++) {
+        struct open *o = &http->open[i];
+        if (!o->until || o->leaves)
+            continue;
+        n++;
+        if (!first || o->asked < first->asked ||
+            (o->asked == first->asked && o->until < first->until))
+            first = o;
+    }
+    if (n < http->opts.connections)
+        return;
+    first->leaves = true;
+    (void)shutdown(first->fd, SHUT_RDWR); /* MHD closes it, and says so */
+}
+
 /* Slots of connections, by the socket of each: all that moves on one may be a byte now and then. */
 static void note_connection(void *arg, struct MHD_Connection *connection, void **socket_context,
                             enum MHD_ConnectionNotificationCode what)
@@ -167,12 +209,14 @@ static void note_connection(void *arg, struct MHD_Connection *connection, void *
     pthread_mutex_lock(&http->mutex);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED && o)
         o->until = 0;
-    for (uint32_t i = 0; info && what == MHD_CONNECTION_NOTIFY_STARTED && i < http->opts.connections;
-         i++) {
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        make_place(http);
+    for (uint32_t i = 0; info && what == MHD_CONNECTION_NOTIFY_STARTED && i < http->places; i++) {
         if (http->open[i].until)
             continue;
-        http->open[i] = (struct open){info->connect_fd,
-                                      trib_deadline_ms((int)http->opts.lifetime_s * 1000)};
+        http->open[i] =
+            (struct open){.fd = info->connect_fd,
+                          .until = trib_deadline_ms((int)http->opts.lifetime_s * 1000)};
         *socket_context = &http->open[i];
         break;
     }
@@ -184,7 +228,7 @@ void trib_http_tend_mt(struct trib_http *http)
     if (!http)
         return;
     pthread_mutex_lock(&http->mutex);
-    for (uint32_t i = 0; i < http->opts.connections; i++)
+    for (uint32_t i = 0; i < http->places; i++)
         if (http->open[i].until && trib_deadline_passed(http->open[i].until))
             (void)shutdown(http->open[i].fd, SHUT_RDWR); /* MHD closes it, and says so */
     pthread_mutex_unlock(&http->mutex);
@@ -227,7 +271,7 @@ static struct MHD_Daemon *start_daemon(struct trib_http *http,
         flags, http->opts.port, NULL, NULL, answer, http, MHD_OPTION_EXTERNAL_LOGGER,
         hear_complaint, (void *)http, MHD_OPTION_SOCK_ADDR,
         &address->at.any, MHD_OPTION_NOTIFY_CONNECTION, note_connection, http,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->opts.connections,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->places,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)http->opts.timeout_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES, MHD_OPTION_END);
     int error = errno;
@@ -269,7 +313,8 @@ trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_err
         http->opts.connections = opts->connections ? opts->connections : 16;
         http->opts.timeout_s = opts->timeout_s ? opts->timeout_s : 10;
         http->opts.lifetime_s = opts->lifetime_s ? opts->lifetime_s : 10;
-        http->open = calloc(http->opts.connections, sizeof(*http->open));
+        http->places = http->opts.connections + LEAVING_MAX;
+        http->open = calloc(http->places, sizeof(*http->open));
         pthread_mutex_init(&http->mutex, NULL);
     }
     if (!http || !http->open)

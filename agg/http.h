@@ -22,7 +22,7 @@ struct trib_http;
 struct trib_http_opts {
     const char *address;  /* of agg/http_address.h; NULL: 127.0.0.1 */
     uint16_t port;        /* 0: any that is free */
-    uint32_t connections; /* at a time, others wait; 0: 16 */
+    uint32_t connections; /* at a time: one more, and the oldest that idles is closed; 0: 16 */
     uint32_t timeout_s;   /* a connection on which nothing moves is closed; 0: 10 */
     uint32_t lifetime_s;  /* any connection is, by trib_http_tend_mt; 0: 10 */
     /* What there is to show; on the server's thread. */

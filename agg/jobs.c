@@ -47,9 +47,9 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_er
     jobs->ledger.most = all->bytes;
     /* Those that are named, one a job, and of jobs that are gone and slow to give back. */
     jobs->n_accounts_max = 2 * TRIB_JOBS_MAX + jobs->n_max;
-    jobs->entries = calloc(jobs->n_max, sizeof(*jobs->entries));
+    jobs->entries = calloc(jobs->n_max + 1, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
-    jobs->places = calloc(jobs->n_max, sizeof(*jobs->places));
+    jobs->places = calloc(jobs->n_max + 1, sizeof(*jobs->places));
     if (!jobs->entries || !jobs->accounts || !jobs->places)
         goto err_memory;
     *out = jobs;
@@ -88,6 +88,16 @@ uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
     return (uint32_t)room;
 }
 
+struct trib_jobs_limits trib_jobs_taken(const struct trib_jobs *jobs)
+{
+    const uint32_t most = jobs->opts.service.slots;
+    struct trib_jobs_limits taken = jobs->held;
+
+    assert(jobs->lent <= taken.slots);
+    taken.slots -= jobs->lent < most ? jobs->lent : most;
+    return taken;
+}
+
 void trib_jobs_read_ledgers(struct trib_jobs *jobs)
 {
     jobs->held.bytes = trib_ledger_held_mt(&jobs->ledger);
@@ -109,6 +119,7 @@ struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs)
         .n = jobs->n,
         .limits = jobs->opts.service,
         .held = jobs->held,
+        .lent = jobs->lent,
         .draining = jobs->draining,
     };
 
@@ -212,8 +223,18 @@ static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now
     e->job.deadline_ns = 0;
     e->job.position = 0;
     e->job.since_ns = e->admitted_ns = now_ns;
-    assert(jobs->held.slots <= jobs->opts.service.slots);
+    assert(trib_jobs_taken(jobs).slots <= jobs->opts.service.slots);
     assert(jobs->held.jobs <= jobs->opts.service.jobs);
+}
+
+static void lend(struct trib_jobs *jobs, struct trib_jobs_entry *e, bool idle)
+{
+    idle &= e->job.state == TRIB_JOB_ADMITTED;
+    if (idle && !e->job.lends)
+        jobs->lent += e->job.slots;
+    else if (!idle && e->job.lends)
+        jobs->lent -= e->job.slots;
+    e->job.lends = idle;
 }
 
 static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entry *e)
@@ -221,6 +242,7 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jo
     struct trib_jobs_limits *both[] = {&jobs->held, &jobs->accounts[e->account].held};
     bool queued = e->job.state == TRIB_JOB_QUEUED;
 
+    lend(jobs, e, false);
     if (!queued)
         trib_jobs_charge(jobs, now_ns, e);
     for (int i = 0; i < 2; i++) {
@@ -245,18 +267,20 @@ static void refuse(struct trib_job_answer *out, uint64_t id)
     out->deadline_ns = 0;
 }
 
-/* What stops a job that could be admitted at another time. */
-static bool turned_away(const struct trib_jobs *jobs, const struct trib_jobs_account *account,
-                        char *text)
+static bool is_draining(const struct trib_jobs *jobs, char *text)
 {
-    assert(account); /* a user without a valid name was refused */
-    const struct trib_jobs_limits *own = &account->limits;
-
-    if (jobs->draining) {
+    if (jobs->draining)
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
                          "the service is draining and takes no new jobs: use another");
-        return true;
-    }
+    return jobs->draining;
+}
+
+/* Is there no place for one that has to wait? It is not in the queue yet. */
+static bool queue_is_full(const struct trib_jobs *jobs, const struct trib_jobs_account *account,
+                          char *text)
+{
+    const struct trib_jobs_limits *own = &account->limits;
+
     if (own->queued && account->held.queued >= own->queued) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
                          "the queue of user %s is full, with %" PRIu32
@@ -264,14 +288,13 @@ static bool turned_away(const struct trib_jobs *jobs, const struct trib_jobs_acc
                          account->name, account->held.queued, own->queued);
         return true;
     }
-    if (jobs->held.queued >= jobs->opts.service.queued || jobs->n >= jobs->n_max) {
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "the queue is full, with %" PRIu32 " of %" PRIu32
-                         " jobs: ask later, or another service",
-                         jobs->held.queued, jobs->opts.service.queued);
-        return true;
-    }
-    return false;
+    if (jobs->held.queued < jobs->opts.service.queued)
+        return false;
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES,
+                     "the queue is full, with %" PRIu32 " of %" PRIu32
+                     " jobs: ask later, or another service",
+                     jobs->held.queued, jobs->opts.service.queued);
+    return true;
 }
 
 static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now_ns,
@@ -363,18 +386,25 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
     struct trib_jobs_account *account =
         trib_jobs_name_ok(request->user) ? account_of(jobs, request->user) : NULL;
 
+    char full[TRIB_JOB_TEXT_BYTES] = "";
+
     assert(now_ns);
     *out = (struct trib_job_answer){0};
-    if (trib_jobs_never(jobs, request, account, out->text) ||
-        turned_away(jobs, account, out->text)) {
+    if (trib_jobs_never(jobs, request, account, out->text) || is_draining(jobs, out->text)) {
         refuse(out, 0);
         return;
     }
+    const bool may_wait = !request->wait_ns || !queue_is_full(jobs, account, full);
     struct trib_jobs_entry *e = append_entry(jobs, now_ns, request, account);
-    if (trib_jobs_choose(jobs, now_ns) == e)
+    if (trib_jobs_choose(jobs, now_ns) == e) {
         admit(jobs, now_ns, e, out);
-    else
+    } else if (may_wait) {
         put_off(jobs, now_ns, e, out);
+    } else {
+        remove_entry(jobs, now_ns, e);
+        memcpy(out->text, full, sizeof(full));
+        refuse(out, 0);
+    }
 }
 
 /* --- what changes without a question --- */
@@ -433,6 +463,14 @@ void trib_jobs_ledger(struct trib_jobs *jobs, uint64_t id, struct trib_ledger *o
     e->ledger = out;
 }
 
+void trib_jobs_lend(struct trib_jobs *jobs, uint64_t id, bool idle)
+{
+    struct trib_jobs_entry *e = find(jobs, id);
+
+    if (e)
+        lend(jobs, e, idle);
+}
+
 uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs)
 {
     uint64_t wake_ns = UINT64_MAX;
@@ -468,6 +506,7 @@ bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
         break;
     case TRIB_JOB_ADMITTED:
         e->job.state = TRIB_JOB_DRAINING;
+        lend(jobs, e, false);
         e->job.since_ns = now_ns;
         e->job.deadline_ns = deadline_ns;
         break;

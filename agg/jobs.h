@@ -10,7 +10,11 @@
  * What is shared is slots and the memory behind them. A job keeps what it was given until it
  * ends, so fairness is a matter of who comes next: start-time fair queuing (Goyal, Vin, Cheng:
  * "Start-time fair queueing", SIGCOMM 1996) over what users hold × time; agg/jobs_fair.c has
- * the rule and why it is that one.
+ * the rule and why it is that one. Within a user it is first in, first out. A job that fits now is
+ * admitted whether there is room in the queue or not.
+ *
+ * A job that is idle lends the number of its slots, which bounds the chunks that are under way,
+ * and not their memory, which stays registered for it.
  *
  * Pure: no I/O, no clock, no lock. Moments are the caller's, in nanoseconds of one clock that
  * does not go backwards, and never 0. Thread: one at a time.
@@ -52,6 +56,7 @@ struct trib_jobs_opts {
     struct trib_jobs_limits user;    /* of users for whom trib_jobs_user was not called */
     struct trib_jobs_limits job;
     uint64_t patience_ns; /* how long others may pass the next job while it does not fit */
+    uint64_t gate_ns; /* how long nobody may pass it then, the first time; 0: until it fits */
 };
 
 struct trib_job_request {
@@ -78,6 +83,7 @@ struct trib_job {
     uint64_t asked_ns;
     uint64_t since_ns;    /* in this state */
     uint64_t deadline_ns; /* queued: refused then; draining: freed then; else 0 */
+    bool lends;           /* it uses none of its slots now: see trib_jobs_lend */
     uint32_t position;    /* queued: from 1, as of trib_jobs_positions; else 0 */
 };
 
@@ -153,6 +159,17 @@ bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_ans
  */
 void trib_jobs_ledger(struct trib_jobs *jobs, uint64_t id, struct trib_ledger *out);
 
+/**
+ * trib_jobs_lend - an admitted job is idle, or is so no longer.
+ *
+ * While it is, its slots are not counted against the service's, so that others are admitted in
+ * their place, with memory of their own. When it sums again its slots count at once: it waits for
+ * nobody, those who were admitted meanwhile stay, and nobody else comes until the sum fits again.
+ * No more than the service's slots are lent at a time, so twice as many are held at most. What its
+ * user may hold is counted as before. Nothing happens to a job that is not admitted.
+ */
+void trib_jobs_lend(struct trib_jobs *jobs, uint64_t id, bool idle);
+
 /** trib_jobs_wake_ns - the next deadline, of a wait or of a job that drains; 0: there is none. */
 uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs);
 
@@ -190,6 +207,7 @@ struct trib_jobs_view {
     uint32_t n;
     struct trib_jobs_limits limits; /* of the service */
     struct trib_jobs_limits held;   /* slots, bytes, jobs in use, jobs queued */
+    uint32_t lent;                  /* of the slots in use, those of idle jobs */
     bool draining;
 };
 

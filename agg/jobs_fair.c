@@ -26,6 +26,13 @@
  * nobody is admitted before it, so it is admitted when enough of what runs has ended. One that
  * its own user's limits stop is not next, but that is up to its user.
  *
+ * What runs may go on for weeks, and slots that are free would be of no use to anybody as long.
+ * So the gate that is shut before all others opens after gate_ns, for as long as it was shut; it
+ * is shut again for twice as long, and so on. If jobs last D at most, one of these times is
+ * longer than D, and a job that nobody could pass then has been admitted: it waits for some 4 D.
+ * Others have half of the time, also if they meet a user who asks for too much again and again:
+ * whatever shuts the gate, it is open for as long afterwards.
+ *
  * Who passes may be ahead by no more than lead(): small jobs always fit, and would else have
  * all of every wait for a large one. In simulation (tests/agg/test_jobs_fair.c) that lifts
  * Jain's index from 0.64 to 0.99 with jobs of any size.
@@ -135,15 +142,16 @@ static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
 {
     const struct trib_job *job = &e->job;
     const struct trib_jobs_account *account = &jobs->accounts[e->account];
+    const struct trib_jobs_limits taken = trib_jobs_taken(jobs);
 
-    return trib_jobs_room(&jobs->opts.service, &jobs->held, job->slot_bytes) >=
+    return trib_jobs_room(&jobs->opts.service, &taken, job->slot_bytes) >=
                job->slots_wanted &&
            trib_jobs_room(&account->limits, &account->held, job->slot_bytes) >=
                job->slots_wanted;
 }
 
-/* Who was next for longer than others' patience: nobody passes it. */
-static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_ns)
+/* Who was next for longer than others' patience. */
+static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t now_ns)
 {
     struct trib_jobs_entry *keeper = NULL;
 
@@ -159,6 +167,43 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
             keeper = e;
     }
     return keeper;
+}
+
+/* Open it for as long as it was shut. */
+static void open_gate(struct trib_jobs *jobs, uint64_t now_ns)
+{
+    if (jobs->gate_since_ns)
+        jobs->gate_open_ns = now_ns + (now_ns - jobs->gate_since_ns);
+    jobs->gate_since_ns = 0;
+}
+
+/* Who is admitted before all others, or nobody is; NULL: all may pass. */
+static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_ns)
+{
+    struct trib_jobs_entry *keeper = longest_blocked(jobs, now_ns);
+    const uint64_t shut_ns = jobs->gate_ns ? jobs->gate_ns : jobs->opts.gate_ns;
+
+    if (!jobs->opts.gate_ns)
+        return keeper;
+    if (!keeper)
+        open_gate(jobs, now_ns); /* it has left, or is not able to any more */
+    if (now_ns < jobs->gate_open_ns)
+        return NULL;
+    if (!keeper) {
+        jobs->gate_ns = 0;
+        return NULL;
+    }
+    if (!jobs->gate_since_ns)
+        jobs->gate_since_ns = now_ns;
+    if (fits(jobs, keeper)) { /* which was what the gate was for */
+        jobs->gate_since_ns = jobs->gate_ns = 0;
+        return keeper;
+    }
+    if (now_ns - jobs->gate_since_ns < shut_ns)
+        return keeper;
+    open_gate(jobs, now_ns);
+    jobs->gate_ns = shut_ns < UINT64_MAX / 4 ? 2 * shut_ns : shut_ns;
+    return NULL;
 }
 
 /* By how much others may be ahead of who is next: what each gets of `patience` of the service. */
@@ -192,7 +237,9 @@ struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns
         if (next && !fits(jobs, next)) {
             if (!next->blocked_ns)
                 next->blocked_ns = now_ns;
-            if (now_ns - next->blocked_ns < jobs->opts.patience_ns)
+            if (now_ns < jobs->gate_open_ns)
+                next = smallest(jobs, HUGE_VAL, true);
+            else if (now_ns - next->blocked_ns < jobs->opts.patience_ns)
                 next = smallest(jobs, next->tag + lead(jobs), true);
         }
     }

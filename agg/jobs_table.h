@@ -44,6 +44,7 @@ struct trib_jobs_place {
 struct trib_jobs {
     struct trib_jobs_opts opts;
     struct trib_jobs_limits held; /* bytes: as of trib_jobs_read_ledgers */
+    uint32_t lent; /* slots of idle jobs, among those that are held */
     struct trib_ledger ledger;
     bool draining;
     uint64_t ids;
@@ -51,11 +52,15 @@ struct trib_jobs {
     double hold_s; /* as of an account, of all */
     uint32_t n;
     uint32_t n_max;
-    struct trib_jobs_entry *entries; /* in the order in which they asked */
+    struct trib_jobs_entry *entries; /* [n_max + 1: who asks], in the order in which they asked */
     uint32_t n_accounts;
     uint32_t n_accounts_max;
     struct trib_jobs_account *accounts;
-    struct trib_jobs_place *places; /* room for n_max, for positions */
+    struct trib_jobs_place *places; /* [n_max + 1], for positions */
+    /* Of a job that is next, does not fit, and lets nobody pass: see agg/jobs_fair.c */
+    uint64_t gate_since_ns; /* 0: all may pass */
+    uint64_t gate_open_ns;  /* all may pass until then */
+    uint64_t gate_ns;       /* how long nobody may the next time; 0: opts.gate_ns */
     /* Of one look at the queue: */
     double waiting_weights; /* of users who wait */
 };
@@ -63,6 +68,9 @@ struct trib_jobs {
 /** trib_jobs_room - how many more slots of so many bytes limits allow; 0 also where jobs are full. */
 uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
                         const struct trib_jobs_limits *held, uint64_t slot_bytes);
+
+/** trib_jobs_taken - what is held of the service, without the slots that are lent. */
+struct trib_jobs_limits trib_jobs_taken(const struct trib_jobs *jobs);
 
 /** trib_jobs_read_ledgers - what is held of memory, into the fields of that name. */
 void trib_jobs_read_ledgers(struct trib_jobs *jobs);

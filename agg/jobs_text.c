@@ -172,8 +172,9 @@ void trib_jobs_why(const struct trib_jobs *jobs, uint64_t now_ns,
         append_holders(jobs, now_ns, entry->account, what, text);
         return;
     }
-    what = lack_of(&jobs->opts.service, &jobs->held, &entry->job);
-    append_lack(&jobs->opts.service, &jobs->held, &entry->job, what, text);
+    const struct trib_jobs_limits taken = trib_jobs_taken(jobs);
+    what = lack_of(&jobs->opts.service, &taken, &entry->job);
+    append_lack(&jobs->opts.service, &taken, &entry->job, what, text);
     append_holders(jobs, now_ns, UINT32_MAX, what, text);
 }
 

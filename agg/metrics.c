@@ -13,6 +13,7 @@ struct trib_metrics {
     uint64_t gone[TRIB_JOB_COUNTERS]; /* of writers that were closed */
     struct trib_jobs_limits limits;
     struct trib_jobs_limits held;
+    uint32_t lent;
     bool draining;
     uint32_t n;
     uint32_t n_max;
@@ -133,6 +134,7 @@ trib_status_t trib_metrics_publish(struct trib_metrics *m, struct trib_jobs *job
     pthread_mutex_lock(&m->lock);
     m->limits = view.limits;
     m->held = view.held;
+    m->lent = view.lent;
     m->draining = view.draining;
     m->n = view.n;
     for (uint32_t i = 0; i < view.n; i++)
@@ -204,6 +206,7 @@ static bool view_all(struct trib_metrics *m, uint64_t now_ns, struct trib_servic
 {
     out->limits = m->limits;
     out->held = m->held;
+    out->lent = m->lent;
     out->draining = m->draining;
     memcpy(out->total, m->gone, sizeof(out->total));
     for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)

@@ -179,6 +179,7 @@ struct trib_service_view {
     uint64_t uptime_ns;
     struct trib_jobs_limits limits;
     struct trib_jobs_limits held;
+    uint32_t lent; /* of the slots that are held, those of idle jobs */
     bool draining;
     uint64_t events[TRIB_SERVICE_COUNTERS];
     uint64_t total[TRIB_JOB_COUNTERS]; /* of all jobs, also those that are gone */

@@ -145,6 +145,7 @@ char *trib_metrics_json(const struct trib_service_view *view)
     json_object_set_new(o, "draining", json_boolean(view->draining));
     json_object_set_new(o, "limits", limits_json(&view->limits));
     json_object_set_new(o, "held", limits_json(&view->held));
+    json_object_set_new(o, "lent_slots", json_integer(view->lent));
     json_object_set_new(o, "events", events_json(view->events));
     json_object_set_new(o, "total", total);
     json_object_set_new(o, "lag_bounds_s", bounds);

@@ -96,6 +96,8 @@ static void put_service(FILE *to, const struct trib_service_view *v)
     put_gauge(to, "tribd_queue_limit", "Jobs that may wait.", v->limits.queued, 1);
     put_gauge(to, "tribd_slots", "Slots of the service.", v->limits.slots, 1);
     put_gauge(to, "tribd_slots_held", "Slots that jobs hold.", v->held.slots, 1);
+    put_gauge(to, "tribd_slots_lent", "Of these, slots of idle jobs, which count as free.", v->lent,
+              1);
     if (v->limits.bytes)
         put_gauge(to, "tribd_memory_limit_bytes", "Memory behind the slots, at most.",
                   v->limits.bytes, 1);

@@ -34,7 +34,8 @@ struct trib_session {
     enum state state;
     trib_status_t status;
     struct trib_control_conn *conn;
-    struct trib_handshake *handshake;
+    struct trib_handshake *handshake; /* NULL: a question has it */
+    struct trib_question *question; /* that nobody has taken yet, or NULL */
     struct trib_seal *seal; /* NULL: before it is ready, and with "none" */
     uint64_t deadline; /* of the handshake */
     uint64_t heard;
@@ -42,6 +43,18 @@ struct trib_session {
     uint64_t now;
     uint8_t in[TRIB_CONTROL_FRAME_BYTES]; /* an opened payload */
     uint8_t out[TRIB_CONTROL_FRAME_BYTES]; /* a frame that is not sealed yet */
+};
+
+/* What is judged elsewhere: the handshake goes with its frame, and comes back with a reply. */
+struct trib_question {
+    struct trib_handshake *handshake;
+    enum trib_control_role from;
+    trib_status_t status;
+    struct trib_error err;
+    size_t n;
+    size_t reply_n;
+    uint8_t frame[TRIB_CONTROL_EARLY_BYTES];
+    uint8_t reply[TRIB_CONTROL_EARLY_BYTES];
 };
 
 static enum trib_control_role other_role(const struct trib_session *s)
@@ -153,6 +166,36 @@ static trib_status_t no_frame(struct trib_session *s, trib_status_t status)
 /* Taking ------------------------------------------------------------------------------
  */
 
+/* The handshake has judged a frame, and its reply is in the connection. */
+static trib_status_t go_on(struct trib_session *s, enum trib_control_kind kind,
+                           trib_status_t status, const struct trib_error *why)
+{
+    if (status < 0)
+        return kind == TRIB_CONTROL_ERROR ? end(s, status, trib_error_text(why))
+                                          : end_telling(s, status, trib_error_text(why));
+    if (status == TRIB_OK) {
+        s->seal = trib_handshake_seal(s->handshake);
+        s->state = READY;
+    }
+    return TRIB_INPROGRESS;
+}
+
+static trib_status_t lend(struct trib_session *s, const struct trib_control_frame *frame)
+{
+    struct trib_question *q = calloc(1, sizeof(*q));
+
+    if (!q)
+        return end_telling(s, TRIB_ERR_NO_MEMORY, "out of memory in agg");
+    q->n = trib_control_frame_bytes(frame);
+    assert(q->n <= sizeof(q->frame)); /* the parser has no longer one of this kind */
+    memcpy(q->frame, frame->head, q->n);
+    q->from = other_role(s);
+    q->handshake = s->handshake;
+    s->handshake = NULL;
+    s->question = q;
+    return TRIB_INPROGRESS;
+}
+
 static trib_status_t take_handshake(struct trib_session *s,
                                     const struct trib_control_frame *frame)
 {
@@ -162,17 +205,12 @@ static trib_status_t take_handshake(struct trib_session *s,
 
     if (!reply)
         return end(s, TRIB_ERR_PROTOCOL, "it does not read what is answered to it");
+    if (s->opts.lends && frame->kind == TRIB_CONTROL_AUTH &&
+        trib_handshake_asks(s->handshake))
+        return lend(s, frame);
     trib_status_t status = trib_handshake_take(s->handshake, frame, &one, reply, &n);
     trib_control_conn_add(s->conn, n);
-    if (status < 0)
-        return frame->kind == TRIB_CONTROL_ERROR
-                   ? end(s, status, trib_error_text(&one))
-                   : end_telling(s, status, trib_error_text(&one));
-    if (status == TRIB_OK) {
-        s->seal = trib_handshake_seal(s->handshake);
-        s->state = READY;
-    }
-    return TRIB_INPROGRESS;
+    return go_on(s, frame->kind, status, &one);
 }
 
 static trib_status_t read_message(struct trib_session *s,
@@ -234,7 +272,7 @@ static trib_status_t take_all(struct trib_session *s, struct trib_control *out)
     struct trib_control_frame frame;
     int reads = 0;
 
-    for (;;) {
+    while (s->handshake) {
         trib_status_t status = trib_control_conn_take(
             s->conn, s->seal ? TRIB_SEAL_BYTES : 0, other_role(s), &frame);
         if (status < 0)
@@ -255,6 +293,7 @@ static trib_status_t take_all(struct trib_session *s, struct trib_control *out)
             return status;
         s->heard = s->now;
     }
+    return TRIB_INPROGRESS;
 }
 
 /* After all that came was read: so time in which this side slept is not held against
@@ -265,7 +304,10 @@ static trib_status_t check_times(struct trib_session *s)
     char text[128];
 
     if (s->state == HANDSHAKE && s->now >= s->deadline) {
-        snprintf(text, sizeof(text), "it has not proved who it is within %d ms",
+        snprintf(text, sizeof(text),
+                 s->handshake ? "it has not proved who it is within %d ms"
+                              : "its credential could not be judged within %d ms: munged or "
+                                "the database of users does not answer there",
                  s->opts.handshake_ms);
         return end_telling(s, TRIB_ERR_TIMEOUT, text);
     }
@@ -294,6 +336,57 @@ trib_status_t trib_session_step(struct trib_session *session, struct trib_contro
     if (status >= 0)
         (void)trib_control_conn_flush(session->conn);
     return status;
+}
+
+/* What others answer ------------------------------------------------------------------
+ */
+
+struct trib_question *trib_session_question(struct trib_session *session)
+{
+    struct trib_question *q = session->question;
+
+    session->question = NULL;
+    return q;
+}
+
+void trib_question_answer(struct trib_question *question)
+{
+    struct trib_control_frame frame;
+
+    question->status = trib_control_parse(question->frame, question->n, 0, question->from,
+                                          &frame);
+    assert(question->status == TRIB_OK); /* as it was when it came */
+    question->status = trib_handshake_take(question->handshake, &frame, &question->err,
+                                           question->reply, &question->reply_n);
+}
+
+trib_status_t trib_session_answer(struct trib_session *session,
+                                  struct trib_question *question)
+{
+    trib_status_t status = session->status;
+
+    assert(!session->handshake && !session->question);
+    session->handshake = question->handshake;
+    question->handshake = NULL;
+    if (session->state != ENDED) {
+        uint8_t *room = trib_control_conn_room(session->conn, question->reply_n);
+        session->now = trib_now_ns();
+        assert(room); /* as there was when it was lent: nothing was sent since */
+        memcpy(room, question->reply, question->reply_n);
+        trib_control_conn_add(session->conn, question->reply_n);
+        status = go_on(session, TRIB_CONTROL_AUTH, question->status, &question->err);
+        (void)trib_control_conn_flush(session->conn);
+    }
+    trib_question_free(question);
+    return status;
+}
+
+void trib_question_free(struct trib_question *question)
+{
+    if (!question)
+        return;
+    trib_handshake_free(question->handshake);
+    free(question);
 }
 
 /* Waiting -----------------------------------------------------------------------------
@@ -406,6 +499,7 @@ void trib_session_free(struct trib_session *session)
     if (!session)
         return;
     trib_seal_free(session->seal);
+    trib_question_free(session->question);
     trib_handshake_free(session->handshake);
     trib_control_conn_free(session->conn);
     free(session);
@@ -418,7 +512,7 @@ int trib_session_fd(const struct trib_session *session)
 
 short trib_session_events(const struct trib_session *session)
 {
-    return trib_control_conn_events(session->conn);
+    return session->handshake ? trib_control_conn_events(session->conn) : 0;
 }
 
 uint64_t trib_session_due(const struct trib_session *session)
@@ -442,5 +536,5 @@ struct trib_auth_peer trib_session_peer(const struct trib_session *session)
 
 const char *trib_session_job(const struct trib_session *session)
 {
-    return trib_handshake_job(session->handshake);
+    return session->handshake ? trib_handshake_job(session->handshake) : "";
 }

@@ -5,7 +5,14 @@
  *
  * Nothing here blocks but what is called _wait, and that not beyond its deadline; the
  * questions to munged apart, of which each side has two, of 1 ms, and of 2 s where
- * munged is stopped. Belongs to one thread at a time.
+ * munged is stopped. A thread that must not wait for them has another one ask:
+ *
+ *     thread of the session                          any other thread
+ *      trib_session_step … TRIB_INPROGRESS
+ *      q = trib_session_question ──────────────────▶ trib_question_answer(q)
+ *      trib_session_answer(session, q) ◀────────────
+ *
+ * Belongs to one thread at a time.
  */
 #ifndef AGG_SESSION_H
 #define AGG_SESSION_H
@@ -13,6 +20,7 @@
 #include "agg/auth.h"
 
 struct trib_session;
+struct trib_question;
 
 #define TRIB_SESSION_ALIVE_MS \
     1000 /* an ALIVE is sent when nothing else was for so long */
@@ -26,6 +34,7 @@ struct trib_session_opts {
     int handshake_ms; /* for the other side to prove who it is */
     int silent_ms; /* the other side is lost if it says nothing for so long; 0: never */
     struct trib_error *err; /* receives the sentence of whatever ends the session */
+    bool lends; /* the caller has other threads answer trib_session_question */
 };
 
 /**
@@ -39,7 +48,8 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
 /** trib_session_free - close it. NULL is allowed. What is not written yet is lost. */
 void trib_session_free(struct trib_session *session);
 
-/** trib_session_fd, _events - for which poll() or epoll is to wait. */
+/** trib_session_fd, _events - for which poll() or epoll is to wait; 0: for nothing now, not
+ * even for the end of the connection. */
 int trib_session_fd(const struct trib_session *session);
 short trib_session_events(const struct trib_session *session);
 
@@ -60,6 +70,31 @@ uint64_t trib_session_due(const struct trib_session *session);
  *           sealed; TRIB_ERR_ABORTED: the other side has ended it, and says why
  */
 trib_status_t trib_session_step(struct trib_session *session, struct trib_control *out);
+
+/**
+ * trib_session_question - take the question that the session cannot go on without.
+ *
+ * It exists only with opts.lends, after a step, and is given out once. Until it is answered the
+ * session takes no frame, and its handshake may end by its deadline.
+ * owner    the caller, until trib_session_answer or trib_question_free
+ * returns  NULL: there is none
+ */
+struct trib_question *trib_session_question(struct trib_session *session);
+
+/** trib_question_answer - ask munged and the database of users: this takes seconds where they do
+ * not answer. Thread: any one; it uses nothing of the session but its auth. */
+void trib_question_answer(struct trib_question *question);
+
+/**
+ * trib_session_answer - go on with what was found; the question is freed.
+ *
+ * returns  TRIB_INPROGRESS, and trib_session_step goes on; an error, for good, as there
+ */
+trib_status_t trib_session_answer(struct trib_session *session,
+                                  struct trib_question *question);
+
+/** trib_question_free - of a session that is gone. NULL is allowed. */
+void trib_question_free(struct trib_question *question);
 
 /** trib_session_ready - is the other side who it says? Then messages may be sent. */
 bool trib_session_ready(const struct trib_session *session);

@@ -42,13 +42,32 @@ static bool has_root(trib_coll_t coll)
     return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
 }
 
-/* Bytes of a chunk at most: on a channel so many slots of them, of words that add. Whoever has
- * announced it there may be a stranger. */
-static size_t chunk_most(const struct trib_comm *comm)
+/*
+ * The most bytes that a chunk may have. Words of a codec are shorter than their elements: on a
+ * channel a chunk of them may be several slots large, and its word fits into one. Elements that go
+ * as they are have a slot and no more. A stranger may have announced the plan there.
+ */
+static size_t chunk_most(const struct trib_comm *comm, bool coded)
 {
     const size_t own = comm->cfg.chunk > comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
 
-    return comm->channel ? TRIB_CHANNEL_CHUNKS_OF_WORD * own : comm->chunk_asked;
+    if (!comm->channel)
+        return comm->chunk_asked;
+    return coded ? TRIB_CHANNEL_CHUNKS_OF_WORD * own : own;
+}
+
+static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *d)
+{
+    const bool coded = strcmp(trib_codec_of(comm, coll, d), "none") != 0;
+    const size_t most = chunk_most(comm, coded);
+
+    if (!d->chunk || (d->chunk >= 64 && d->chunk <= most))
+        return TRIB_OK;
+    return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                          "chunk is %zu bytes, it must be 64 to %zu, the size of %s "
+                          "(raise TRIB_CHUNK)",
+                          d->chunk, most,
+                          comm->channel && coded ? "the slots that it may take" : "a slot");
 }
 
 static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
@@ -76,19 +95,13 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "feed %d is not for %s: only all-reduce and reduce are "
                               "fed piecewise",
                               (int)d->feed, trib_coll_name(coll));
-    if (d->chunk && (d->chunk < 64 || d->chunk > chunk_most(comm)))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "chunk is %zu bytes, it must be 64 to %zu, the size of %s "
-                              "(raise TRIB_CHUNK)",
-                              d->chunk, chunk_most(comm),
-                              comm->channel ? "the slots that it may take" : "a slot");
     if (__builtin_mul_overflow(d->count, bytes, &whole) ||
         __builtin_mul_overflow(whole, blocked(coll) ? (size_t)size : 1, &whole) ||
         whole > PTRDIFF_MAX || (uint64_t)d->count >> TRIB_FRAME_COUNT_BITS)
         return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
                               "%zu elements of %zu bytes%s do not fit into memory",
                               d->count, bytes, blocked(coll) ? " for each rank" : "");
-    return TRIB_OK;
+    return check_chunk(comm, coll, d);
 }
 
 /* Elements go as they are. */

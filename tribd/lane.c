@@ -85,6 +85,12 @@ static uint64_t used_by(const struct node *n)
     return n->channel->engine.stats.wire_bytes + n->plans_taken * PLAN_BYTES;
 }
 
+static void note_moved(struct node *n, uint64_t begin_ns, uint64_t end_ns)
+{
+    if (end_ns != begin_ns)
+        atomic_store_explicit(&n->moved_ns, end_ns, memory_order_relaxed);
+}
+
 /* A node that has no budget left in this pass goes on in its next turn. */
 static bool serve(struct lane *lane)
 {
@@ -109,6 +115,7 @@ static bool serve(struct lane *lane)
             used = used_by(n) - before + steps++ * STEP_BYTES;
         }
         watch_turn(n->watch, &n->channel->engine, begin, end);
+        note_moved(n, begin, end);
         moved |= end != begin;
         trib_turns_used(&lane->share, used, more);
     }
@@ -132,7 +139,9 @@ static void sleep_for_work(struct lane *lane)
     for (struct node *n = lane->nodes; n; n = n->next) {
         const uint64_t begin = trib_now_ns();
         const bool moved_it = node_step(n);
-        watch_turn(n->watch, &n->channel->engine, begin, moved_it ? trib_now_ns() : begin);
+        const uint64_t end = moved_it ? trib_now_ns() : begin;
+        watch_turn(n->watch, &n->channel->engine, begin, end);
+        note_moved(n, begin, end);
         moved |= moved_it;
     }
     (void)trib_poll(fds, n_fds, moved ? 0 : SLEEP_MS); /* a failure is a longer sleep */

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
+	tribd/clerk.c tribd/clerk.h \
+	tribd/doors.c \
+	tribd/inquiries.c \
 	tribd/lane.c tribd/lane.h \
 	tribd/manage.c tribd/manage.h \
 	tribd/node.c tribd/node.h \
 	tribd/quotas.c tribd/quotas.h \
+	tribd/ready.c \
+	tribd/reload.c \
 	tribd/server.c tribd/server.h \
 	tribd/server_open.c tribd/server_parts.h \
 	tribd/settings.c tribd/settings.def tribd/settings.h \

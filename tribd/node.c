@@ -159,6 +159,9 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
     }
     list[at] = 0;
     st = trib_config_load(&n->cfg, list, &n->log, err);
+    /* Slots are counted by it: a job that does not name it has what this service would take, and
+     * the ranks' meeting makes no larger ones of that, as it may where nobody has asked for any. */
+    n->cfg.origin[TRIB_CONFIG_ROW_chunk] = TRIB_ORIGIN_API;
     if (n->cfg.origin[TRIB_CONFIG_ROW_stop_timeout_ms] == TRIB_ORIGIN_DEFAULT)
         n->cfg.stop_timeout_ms = STOP_MS;
     return st;

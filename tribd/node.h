@@ -50,6 +50,7 @@ struct node {
     struct lane *lane;
     struct trib_turns_member share;
     _Atomic uint32_t weight; /* of share, as the server wants it */
+    _Atomic uint64_t moved_ns; /* by its lane: when something last moved; 0: nothing has */
     struct watch *watch;     /* of its lane */
     int ranks, services, index;
     struct trib_service_tree *tree; /* or NULL */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/auth.h"
 #include "base/error.h"
 
 /* "ana:3" */
@@ -55,17 +56,35 @@ trib_status_t quotas_read(const struct settings *settings, struct trib_error *er
                           struct quotas *out)
 {
     memset(out, 0, sizeof(*out));
-    out->user = (struct trib_jobs_limits){.slots = settings->user_slots,
-                                          .bytes = (uint64_t)settings->user_memory << 20};
+    out->unnamed = (struct trib_jobs_limits){.slots = settings->user_slots,
+                                             .jobs = settings->user_jobs,
+                                             .queued = settings->user_queue,
+                                             .bytes = (uint64_t)settings->user_memory << 20};
+    out->user = out->unnamed;
+    if (!out->user.jobs)
+        out->user.jobs = (settings->jobs + 1) / 2;
+    if (!out->user.queued)
+        out->user.queued = (settings->queue + 3) / 4;
     out->job = (struct trib_jobs_limits){.slots = settings->job_slots,
                                          .bytes = (uint64_t)settings->job_memory << 20};
     return read_weights(settings->weights, err, out);
 }
 
+static bool is_unnamed(const char *user)
+{
+    return strcmp(user, trib_auth_name(TRIB_AUTH_KEY)) == 0 ||
+           strcmp(user, trib_auth_name(TRIB_AUTH_NONE)) == 0;
+}
+
+/* They were read: they can only be too many, and are not. */
 void quotas_apply(const struct quotas *quotas, struct trib_jobs *jobs)
 {
+    const struct trib_jobs_limits *unnamed = &quotas->unnamed;
+
     trib_jobs_limit(jobs, &quotas->user, &quotas->job);
+    (void)trib_jobs_user(jobs, trib_auth_name(TRIB_AUTH_KEY), 1, unnamed, NULL);
+    (void)trib_jobs_user(jobs, trib_auth_name(TRIB_AUTH_NONE), 1, unnamed, NULL);
     for (int i = 0; i < quotas->n_users; i++)
-        (void)trib_jobs_user(jobs, quotas->users[i].name, quotas->users[i].weight, NULL,
-                             NULL); /* it was read: it can only be too many, and is not */
+        (void)trib_jobs_user(jobs, quotas->users[i].name, quotas->users[i].weight,
+                             is_unnamed(quotas->users[i].name) ? unnamed : NULL, NULL);
 }

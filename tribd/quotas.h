@@ -15,6 +15,7 @@ struct quota_user {
 
 struct quotas {
     struct trib_jobs_limits user, job;
+    struct trib_jobs_limits unnamed; /* of all who come by a method that names no users */
     struct quota_user users[QUOTAS_USERS_MAX];
     int n_users;
 };

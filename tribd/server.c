@@ -4,19 +4,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "base/fd.h"
 #include "base/pace.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -25,13 +20,12 @@
 
 /* Clients --------------------------------------------------------------------------------- */
 
-static void event(struct server *s, enum trib_service_counter c)
+void server_event(struct server *s, enum trib_service_counter c)
 {
     trib_metrics_event_mt(s->metrics, c, 1);
 }
 
-/* What has changed: for those who look, and among those who share a thread. */
-static void publish(struct server *s)
+void server_publish(struct server *s)
 {
     (void)trib_metrics_publish(s->metrics, s->jobs, trib_now_ns());
     for (int i = 0; i < s->n_clients; i++)
@@ -42,20 +36,23 @@ static void publish(struct server *s)
 /* The end of the conversation; the node, if any, ends, and then the client is gone. */
 static void hang_up_saying(struct server *s, struct client *c, const char *say)
 {
+    inquiry_abandon(s, c);
     trib_session_free(c->session);
     c->session = NULL;
+    c->watched = 0;
     if (c->job && !c->left && !s->draining)
-        event(s, TRIB_SERVICE_COUNTS_LOST);
+        server_event(s, TRIB_SERVICE_COUNTS_LOST);
     c->left = true;
     if (c->node)
         node_end(c->node, say);
-    if (c->job)
-        (void)trib_jobs_end(s->jobs, trib_now_ns(), c->job,
-                            trib_now_ns() + (uint64_t)RECLAIM_MS * 1000000);
-    publish(s);
+    if (!c->job)
+        return;
+    (void)trib_jobs_end(s->jobs, trib_now_ns(), c->job,
+                        trib_now_ns() + (uint64_t)RECLAIM_MS * 1000000);
+    server_publish(s);
 }
 
-static void hang_up(struct server *s, struct client *c)
+void server_hang_up(struct server *s, struct client *c)
 {
     hang_up_saying(s, c, NULL);
 }
@@ -64,12 +61,12 @@ static void refuse(struct server *s, struct client *c, const char *why)
 {
     struct trib_control m = {.kind = TRIB_CONTROL_REFUSED};
 
-    event(s, TRIB_SERVICE_COUNTS_REFUSED);
+    server_event(s, TRIB_SERVICE_COUNTS_REFUSED);
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
     (void)trib_session_send_wait(c->session, trib_deadline_ms(100), &m);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s", c->join.job, why);
-    hang_up(s, c);
+    server_hang_up(s, c);
 }
 
 static void admit(struct server *s, struct client *c, uint32_t slots)
@@ -93,11 +90,11 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
         return;
     }
     node_watch(c->node, s->metrics, c->job);
-    event(s, TRIB_SERVICE_COUNTS_ADMITTED);
+    server_event(s, TRIB_SERVICE_COUNTS_ADMITTED);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s", c->join.job,
              c->join.ranks, c->join.ranks == 1 ? "" : "s", slots, slots == 1 ? "" : "s");
     if (trib_session_send(c->session, &m) != TRIB_OK)
-        hang_up(s, c);
+        server_hang_up(s, c);
 }
 
 static struct client *client_of(struct server *s, uint64_t job)
@@ -121,10 +118,10 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
         refuse(s, c, a->text);
         break;
     case TRIB_JOB_QUEUE:
-        event(s, TRIB_SERVICE_COUNTS_QUEUED);
+        server_event(s, TRIB_SERVICE_COUNTS_QUEUED);
         snprintf(m.queued.text, sizeof(m.queued.text), "%s", a->text);
         if (trib_session_send(c->session, &m) != TRIB_OK)
-            hang_up(s, c);
+            server_hang_up(s, c);
         break;
     case TRIB_JOB_FREED:
         break;
@@ -149,14 +146,9 @@ static bool settle(struct server *s)
 static void name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
 {
     const struct trib_auth_peer peer = trib_session_peer(c->session);
-    const struct passwd *user = peer.has_user ? getpwuid(peer.uid) : NULL;
 
-    if (user)
-        snprintf(out, TRIB_JOB_NAME_BYTES, "%.64s", user->pw_name);
-    else if (peer.has_user)
-        snprintf(out, TRIB_JOB_NAME_BYTES, "uid %u", (unsigned)peer.uid);
-    else
-        snprintf(out, TRIB_JOB_NAME_BYTES, "%s", trib_auth_name(peer.method));
+    snprintf(out, TRIB_JOB_NAME_BYTES, "%s",
+             peer.has_user ? peer.user : trib_auth_name(peer.method));
 }
 
 /* Its tree lies in the frame, and is read when it is admitted. */
@@ -190,7 +182,7 @@ static void request(struct server *s, struct client *c)
     trib_jobs_ask(s->jobs, trib_now_ns(), &request, &a);
     c->job = a.id;
     answer(s, c, &a);
-    publish(s);
+    server_publish(s);
 }
 
 static const uint64_t join_ns = (uint64_t)JOIN_MS * 1000000;
@@ -208,7 +200,7 @@ static void ask(struct server *s, struct client *c, const struct trib_control_jo
 {
     if (c->asked) {
         (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "a second JOIN");
-        hang_up(s, c);
+        server_hang_up(s, c);
         return;
     }
     struct trib_error err = {0};
@@ -254,7 +246,7 @@ static bool announce(struct server *s, struct client *c, const struct trib_contr
     if (st == TRIB_ERR_NO_RESOURCE)
         (void)trib_session_end(c->session, st, "%d plans wait here already", NODE_WAITING_MAX);
     if (st == TRIB_ERR_NO_RESOURCE)
-        hang_up(s, c);
+        server_hang_up(s, c);
     return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
 }
 
@@ -275,7 +267,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
         break;
     case TRIB_CONTROL_GOODBYE:
         c->left = true;
-        hang_up(s, c);
+        server_hang_up(s, c);
         return;
     default:
         break;
@@ -284,7 +276,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
              trib_control_name(m->kind));
     (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "%s is not due here",
                            trib_control_name(m->kind));
-    hang_up(s, c);
+    server_hang_up(s, c);
 }
 
 /* It has proved who it is, and keeps its place among those who may connect for nothing. */
@@ -297,35 +289,40 @@ static bool asks_for_nothing(struct client *c)
     return trib_deadline_passed(c->ask_by);
 }
 
-/* What a client says while its lane has enough of it lies in its socket. */
-static bool is_held(const struct client *c)
-{
-    return c->node && node_is_behind(c->node);
-}
-
 static void step_client(struct server *s, struct client *c)
 {
     struct trib_control m;
     trib_status_t st = TRIB_INPROGRESS;
     int taken = 0;
 
-    while (c->session && taken < MESSAGES_MOST && !is_held(c) &&
+    while (c->session && taken < MESSAGES_MOST && !server_holds(c) &&
            (st = trib_session_step(c->session, &m)) == TRIB_OK) {
         take_message(s, c, &m);
         taken++;
     }
-    c->more = taken == MESSAGES_MOST || is_held(c);
+    c->more = taken == MESSAGES_MOST || server_holds(c);
     c->proven |= c->session && trib_session_ready(c->session);
+    if (c->session && st == TRIB_INPROGRESS)
+        st = inquiry_begin(s, c);
     if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
         st = trib_session_end(c->session, TRIB_ERR_TIMEOUT, "no JOIN has come within %d ms", IDLE_MS);
     if (!c->session || st >= TRIB_OK)
         return;
-    if (!c->proven)
-        event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
-    const bool named = c->join.job[0];
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s", named ? "job " : "", c->join.job,
-             named ? ": " : "", trib_error_text(&c->err));
-    hang_up(s, c);
+    door_say_end(s, c);
+    server_hang_up(s, c);
+}
+
+/* Has anything come for it, or time? Who is held is looked at when its lane has caught up. */
+static void look_at(struct server *s, struct client *c, uint64_t now_ns)
+{
+    const bool due = c->ready || c->more || now_ns >= trib_session_due(c->session) ||
+                     (c->ask_by && now_ns >= c->ask_by);
+
+    c->ready = false;
+    if (due && !server_holds(c))
+        step_client(s, c);
+    else
+        c->more |= due;
 }
 
 /* Its node lives no more. */
@@ -335,7 +332,25 @@ static void free_slots(struct server *s, struct client *c)
         return;
     c->freed = true;
     (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
-    publish(s);
+    server_publish(s);
+}
+
+/* A job of which nothing moves has no chunks under way: others may have as many meanwhile. */
+static void lend_slots(struct server *s, struct client *c)
+{
+    const uint64_t lend_ns = (uint64_t)s->settings.lend_s * 1000000000;
+    const uint64_t moved_ns = atomic_load_explicit(&c->node->moved_ns, memory_order_relaxed);
+    const uint64_t now_ns = trib_now_ns();
+    const bool idle = lend_ns && atomic_load(&c->node->state) == NODE_SERVES && moved_ns &&
+                      now_ns > moved_ns && now_ns - moved_ns >= lend_ns;
+
+    if (idle == c->lends)
+        return;
+    c->lends = idle;
+    trib_jobs_lend(s->jobs, c->job, idle);
+    trib_log(&s->log, TRIB_LOG_DEBUG, "tribd", "job %s %s", c->join.job,
+             idle ? "is idle: its slots are counted as free" : "sums again: its slots count");
+    server_publish(s);
 }
 
 static void step_node(struct server *s, struct client *c)
@@ -345,7 +360,7 @@ static void step_node(struct server *s, struct client *c)
 
     if (c->session && node_sent(c->node, &m, room, sizeof(room)) &&
         trib_session_send(c->session, &m) != TRIB_OK)
-        hang_up(s, c);
+        server_hang_up(s, c);
     const int state = atomic_load(&c->node->state);
     const bool told = s->draining && state == NODE_GONE;
     if (told && c->node->why[0] && !c->said) { /* its job may have left by now: it was told, too */
@@ -362,7 +377,7 @@ static void step_node(struct server *s, struct client *c)
         if (!told)
             trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
-        hang_up(s, c);
+        server_hang_up(s, c);
     }
 }
 
@@ -371,8 +386,11 @@ static bool is_gone(const struct client *c)
     return !c->session && (!c->node || atomic_load(&c->node->state) == NODE_GONE);
 }
 
-static void free_client(struct server *s, struct client *c)
+void server_free_client(struct server *s, int i)
 {
+    struct client *c = s->clients[i];
+
+    inquiry_abandon(s, c);
     trib_session_free(c->session);
     if (c->node)
         node_free(c->node);
@@ -383,6 +401,7 @@ static void free_client(struct server *s, struct client *c)
     if (c->join.job[0])
         trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone", c->join.job);
     free(c);
+    s->clients[i] = s->clients[--s->n_clients];
 }
 
 static void sweep_clients(struct server *s)
@@ -393,51 +412,16 @@ static void sweep_clients(struct server *s)
         struct client *c = s->clients[i];
         if (c->node)
             step_node(s, c);
+        if (c->node && c->session)
+            lend_slots(s, c);
         if (!is_gone(c))
             continue;
-        free_client(s, c);
-        s->clients[i--] = s->clients[--s->n_clients];
-        changed = true;
+        changed |= c->job != 0;
+        server_free_client(s, i--);
     }
     changed |= settle(s);
     if (changed)
-        publish(s);
-}
-
-static void take_client(struct server *s, int listener)
-{
-    static const unsigned unheard = UNHEARD_MS;
-    const int fd =
-        trib_fd_keep(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    struct client *c;
-
-    if (fd < 0) {
-        const int error = errno;
-        if (trib_accept_failed(&s->pause, error))
-            trib_log(&s->log, TRIB_LOG_WARN, "tribd",
-                     "no more connections of jobs can be taken: %m; %s; tribd tries again "
-                     "every %d ms",
-                     trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
-        return;
-    }
-    if (s->n_clients == CLIENTS_MAX || s->draining || !(c = calloc(1, sizeof(*c)))) {
-        close(fd);
-        return;
-    }
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof(unheard));
-    const struct trib_session_opts opts = {.fd = fd,
-                                           .role = TRIB_CONTROL_AGGREGATOR,
-                                           .auth = s->who->auth,
-                                           .peer = "a job",
-                                           .handshake_ms = HANDSHAKE_MS,
-                                           .err = &c->err};
-    if (trib_session_open(&opts, &c->session) != TRIB_OK) {
-        free(c);
-        return;
-    }
-    c->who = who_hold(s->who);
-    s->clients[s->n_clients++] = c;
-    event(s, TRIB_SERVICE_COUNTS_CONNECTIONS);
+        server_publish(s);
 }
 
 /* Running --------------------------------------------------------------------------------- */
@@ -457,42 +441,8 @@ static void begin_drain(struct server *s)
         if (s->clients[i]->node)
             node_drain(s->clients[i]->node);
         else
-            hang_up(s, s->clients[i]);
+            server_hang_up(s, s->clients[i]);
     }
-}
-
-/* What can change, does, for those who come from now on; or nothing does, and why. */
-static void reload(struct server *s, const struct server_ear *ear)
-{
-    struct settings *read = calloc(1, sizeof(*read));
-    struct trib_error err = {0};
-    struct who *who = NULL;
-    struct quotas quotas;
-    char kept[256];
-
-    systemd_reloading();
-    trib_status_t st = read ? ear->load(ear->arg, read, &err) : TRIB_ERR_NO_MEMORY;
-    if (st == TRIB_OK)
-        st = quotas_read(read, &err, &quotas);
-    if (st == TRIB_OK)
-        st = who_open(read, &err, &who);
-    if (st == TRIB_OK) {
-        quotas_apply(&quotas, s->jobs);
-        publish(s); /* weights, to those that run */
-        settings_renew(&s->settings, read, kept, sizeof(kept));
-        (void)settings_level(&s->settings, &s->log.level);
-        who_drop(s->who);
-        s->who = who;
-        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
-        server_warn(s);
-        if (kept[0])
-            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that", kept);
-    } else {
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s",
-                 read ? trib_error_text(&err) : "no memory");
-    }
-    free(read);
-    systemd_notify("READY=1");
 }
 
 static void hear(struct server *s, const struct server_ear *ear)
@@ -503,7 +453,7 @@ static void hear(struct server *s, const struct server_ear *ear)
         if (s->draining)
             continue;
         if (info.ssi_signo == SIGHUP)
-            reload(s, ear);
+            reload_begin(s, ear);
         else
             begin_drain(s);
     }
@@ -516,7 +466,7 @@ static void end_drain(struct server *s)
     s->drained = true;
     for (int i = 0; i < s->n_clients; i++)
         if (s->clients[i]->session)
-            hang_up(s, s->clients[i]);
+            server_hang_up(s, s->clients[i]);
 }
 
 /* The client of a number, or the only one of a name; NULL, and why in say. */
@@ -593,6 +543,8 @@ static int wait_ms(const struct server *s)
         due = jobs;
     if (trib_accept_paused(&s->pause) && s->pause.until < due)
         due = s->pause.until;
+    if (s->blind && due > trib_deadline_ms(BLIND_MS))
+        due = trib_deadline_ms(BLIND_MS);
     if (manage_due(s->manage) < due)
         due = manage_due(s->manage);
     if (watchdog_due(&s->watchdog) < due)
@@ -601,7 +553,7 @@ static int wait_ms(const struct server *s)
         due = s->drain_until;
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
-        if (c->session && is_held(c))
+        if (c->session && server_holds(c))
             continue; /* its lane wakes this thread */
         if (c->session && c->more)
             return 0;
@@ -615,49 +567,46 @@ static int wait_ms(const struct server *s)
     return trib_deadline_left_ms(due);
 }
 
-/* Clients are looked at in each pass anyway: it goes on, if late, and what keeps it is told. */
-static void say_blind(struct server *s)
+static void step_clients(struct server *s)
 {
-    if (!s->said_blind)
-        trib_log(&s->log, TRIB_LOG_ERROR, "tribd",
-                 "cannot wait for jobs (poll): %m; it looks every 10 ms: raise ulimit -n, or "
-                 "give the host memory");
-    s->said_blind = true;
+    const uint64_t now_ns = trib_now_ns();
+
+    for (int i = 0; i < s->n_clients; i++)
+        if (s->clients[i]->session)
+            look_at(s, s->clients[i], now_ns);
 }
 
 /* One pass: wait, then look at all that is ready. */
 static void pass(struct server *s, const struct server_ear *ear)
 {
-    struct pollfd fds[2 + LISTENERS_MAX + CLIENTS_MAX + MANAGE_FDS];
+    struct pollfd fds[3 + LISTENERS_MAX + MANAGE_FDS];
     const int n_listeners = trib_accept_paused(&s->pause) ? 0 : s->n_listeners;
-    const int n_clients = s->n_clients;
     nfds_t n = 0;
     uint64_t count;
 
     fds[n++] = (struct pollfd){.fd = ear->fd, .events = POLLIN};
     fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = s->epoll_fd, .events = POLLIN};
     for (int i = 0; i < n_listeners; i++)
         fds[n++] = (struct pollfd){.fd = s->listeners[i], .events = POLLIN};
-    for (int i = 0; i < n_clients; i++) {
-        const struct trib_session *session =
-            is_held(s->clients[i]) ? NULL : s->clients[i]->session;
-        if (session)
-            fds[n++] = (struct pollfd){.fd = trib_session_fd(session),
-                                       .events = trib_session_events(session)};
-    }
     n += (nfds_t)manage_poll(s->manage, fds + n);
     if (trib_poll(fds, n, wait_ms(s)) < 0)
-        say_blind(s);
+        ready_blind(s, "poll");
+    else
+        s->blind = false;
     if (fds[1].revents)
         (void)!read(s->wake_fd, &count, sizeof(count));
-    for (int i = 0; i < n_clients; i++)
-        if (s->clients[i]->session)
-            step_client(s, s->clients[i]);
+    if (fds[2].revents)
+        ready_note(s);
+    clerk_tend(s->clerk);
+    step_clients(s);
     let_in(s);
     sweep_clients(s);
     for (int i = 0; i < n_listeners; i++)
-        if (fds[2 + i].revents)
-            take_client(s, s->listeners[i]);
+        if (fds[3 + i].revents)
+            door_answer(s, s->listeners[i]);
+    for (int i = 0; i < s->n_clients; i++)
+        ready_watch(s, s->clients[i]);
     manage_step(s->manage);
     watchdog_step(&s->watchdog, s->lanes, s->n_lanes, &s->log);
     trib_http_tend_mt(s->http);
@@ -668,7 +617,7 @@ static void pass(struct server *s, const struct server_ear *ear)
 
 void server_run(struct server *s, const struct server_ear *ear)
 {
-    publish(s);
+    server_publish(s);
     server_warn(s);
     while (!s->draining || s->n_clients > 0)
         pass(s, ear);
@@ -680,8 +629,10 @@ void server_close(struct server *s)
         return;
     for (int i = 0; i < s->n_listeners; i++)
         close(s->listeners[i]);
-    for (int i = 0; i < s->n_clients; i++)
-        free_client(s, s->clients[i]);
+    while (s->n_clients > 0)
+        server_free_client(s, s->n_clients - 1);
+    free(s->clients);
+    clerk_stop(s->clerk);
     manage_close(s->manage);
     trib_http_stop(s->http);
     for (int i = 0; i < s->n_lanes; i++)
@@ -690,7 +641,9 @@ void server_close(struct server *s)
     trib_metrics_destroy(s->metrics);
     trib_jobs_destroy(s->jobs);
     who_drop(s->who);
-    if (s->wake_fd >= 0)
-        close(s->wake_fd);
+    const int fds[] = {s->wake_fd, s->epoll_fd, s->spare_fd};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     free(s);
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a server comes up: listen, count, let watch, start the threads that sum. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "agg/http_address.h"
@@ -141,7 +144,8 @@ static trib_status_t create_jobs(const struct settings *t, struct trib_error *er
                                                     .jobs = t->jobs,
                                                     .queued = t->queue,
                                                     .bytes = server_memory(t)},
-                                        .patience_ns = (uint64_t)PATIENCE_MS * 1000000};
+                                        .patience_ns = (uint64_t)PATIENCE_MS * 1000000,
+                                        .gate_ns = (uint64_t)GATE_MS * 1000000};
     struct quotas quotas;
 
     trib_status_t st = quotas_read(t, err, &quotas);
@@ -291,6 +295,24 @@ static trib_status_t open_manage(struct server *s, struct trib_error *err)
                                  : TRIB_OK;
 }
 
+/* How the server's thread waits, and for whom. */
+static trib_status_t open_waits(struct server *s, struct trib_error *err)
+{
+    s->n_clients_max = (int)(s->settings.jobs + s->settings.queue) + STRANGERS_MAX;
+    s->clients = calloc((size_t)s->n_clients_max, sizeof(struct client *));
+    s->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    s->epoll_fd = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    s->spare_fd = trib_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!s->clients)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d connections",
+                         s->n_clients_max);
+    if (s->wake_fd < 0 || s->epoll_fd < 0)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot wait for jobs: %m");
+    if (getrandom(&s->seed, sizeof(s->seed), 0) != (ssize_t)sizeof(s->seed))
+        return trib_fail(err, TRIB_ERR_SYSTEM, "no random numbers on this host: %m");
+    return clerk_start(s->wake_fd, err, &s->clerk);
+}
+
 trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
                           struct trib_error *err, struct server **out)
 {
@@ -302,8 +324,9 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
     s->settings = *settings;
     s->log = *log;
     watchdog_open(&s->watchdog);
-    s->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    trib_status_t st = check_variables(err);
+    trib_status_t st = open_waits(s, err);
+    if (st == TRIB_OK)
+        st = check_variables(err);
     if (st == TRIB_OK)
         st = who_open(&s->settings, err, &s->who);
     if (st == TRIB_OK)

@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -18,9 +20,12 @@
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
+enum { FILES_FEW = 1024 };
+
 struct arguments {
     const char *file;
     bool check;
+    struct rlimit files; /* as tribd was started with */
 };
 
 static void print_help(void)
@@ -97,6 +102,24 @@ static int open_signals(void)
     return trib_fd_keep(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
+/* Each connection is an open file, and each job has some with each of its ranks. */
+static void say_open_files(const struct trib_log *log, const struct rlimit *before)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    if (files.rlim_cur > before->rlim_cur)
+        trib_log(log, TRIB_LOG_INFO, "tribd",
+                 "open files: the soft limit is raised from %ju to %ju, the hard one",
+                 (uintmax_t)before->rlim_cur, (uintmax_t)files.rlim_cur);
+    else if (files.rlim_cur < FILES_FEW)
+        trib_log(log, TRIB_LOG_WARN, "tribd",
+                 "open files: the limit is %ju, which connections of strangers alone can use up: "
+                 "raise the hard limit (ulimit -Hn, LimitNOFILE= in a systemd unit)",
+                 (uintmax_t)files.rlim_cur);
+}
+
 /* In the journal it is an error, as what the log says is. */
 static int fail(trib_status_t st, const struct trib_error *err)
 {
@@ -114,6 +137,7 @@ static int serve(struct arguments *args, const struct settings *settings)
 
     (void)settings_level(settings, &level);
     trib_log_init(&log, level, systemd_log(), NULL);
+    say_open_files(&log, &args->files);
     const trib_status_t st = server_open(settings, &log, &err, &server);
     if (st != TRIB_OK)
         return fail(st, &err);
@@ -132,7 +156,7 @@ static int tribd_main(int argc, char **argv)
     struct trib_error err = {0};
 
     tool_signals();
-    tool_open_files(NULL);
+    tool_open_files(&args.files);
     const int code = parse(argc, argv, &args);
     if (code >= 0)
         return code;

@@ -43,6 +43,7 @@ static void test_lines(void **state)
         "tribd_jobs{state=\"admitted\"} 2",
         "tribd_slots 512",
         "tribd_slots_held 448",
+        "tribd_slots_lent 0",
         "tribd_memory_limit_bytes 1073741824",
         "tribd_jobs_admitted_total 2",
         "# HELP tribd_received_bytes_total Bytes that came from the ranks, as they were on the "

@@ -38,17 +38,30 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
     const size_t slot = channel->cfg.chunk > channel->chunk_asked ? channel->cfg.chunk
                                                                   : channel->chunk_asked;
     const size_t most = TRIB_CHANNEL_CHUNKS_OF_WORD * slot;
-    const size_t chunks[] = {most, most + 1, (size_t)1 << 40, SIZE_MAX};
+    const struct {
+        size_t chunk;
+        const char *codec;
+        bool good;
+    } cases[] = {
+        {most, "topk:ratio=0.01", true},
+        {most + 1, "topk:ratio=0.01", false},
+        {(size_t)1 << 40, "topk:ratio=0.01", false},
+        {SIZE_MAX, "topk:ratio=0.01", false},
+        {slot, "none", true}, /* elements as they are have the slots that the job asked for */
+        {slot + 1, "none", false},
+        {most, "none", false},
+    };
 
-    for (uint32_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[TRIB_CHANNEL_TEXT_MAX];
         snprintf(text, sizeof(text),
                  "coll=allreduce count=1000000 dtype=f32 op=sum root=0 feed=0 chunk=%zu leaving=0 "
-                 "feedback=none quorum=all codec=topk:ratio=0.01",
-                 chunks[i]);
+                 "feedback=none quorum=all codec=%s",
+                 cases[i].chunk, cases[i].codec);
         const trib_status_t st = trib_channel_take(channel, TRIB_CHANNEL_PLANS - 1 - i, text);
-        if ((st == TRIB_OK) != (i == 0) || (i && st != TRIB_ERR_INVALID))
-            ranks_die(self, "a chunk of %zu bytes: %s", chunks[i], trib_status_name(st));
+        if ((st == TRIB_OK) != cases[i].good || (!cases[i].good && st != TRIB_ERR_INVALID))
+            ranks_die(self, "a chunk of %zu bytes, codec %s: %s", cases[i].chunk, cases[i].codec,
+                      trib_status_name(st));
     }
     trib_error_clear(&channel->err);
 }
@@ -103,9 +116,12 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
         .in_place = bits >> 32 & 1,
         .chunk = chunks[(bits >> 33 & 0xff) % 5],
     };
-    if (!oracle_is_float(c->o.dtype) || n % 3 == 0)
+    if (oracle_is_float(c->o.dtype) && n % 3 != 0)
+        c->codec = &matrix_codecs[n % MATRIX_CODECS];
+    if (strcmp(c->codec->text, "none") == 0) {
+        c->chunk %= 262144; /* elements as they are have a slot at most */
         return;
-    c->codec = &matrix_codecs[n % MATRIX_CODECS];
+    }
     if (c->codec->tolerance)
         c->o.kind = bits & 1 ? ORACLE_EXACT : ORACLE_REALS;
     if (!c->codec->any_op)

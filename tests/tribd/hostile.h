@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What hostile.c and hostile_alone.c have in common. */
+/* What hostile.c, hostile_alone.c and hostile_strangers.c have in common. */
 #ifndef TESTS_TRIBD_HOSTILE_H
 #define TESTS_TRIBD_HOSTILE_H
 
@@ -13,6 +13,9 @@ bool hostile_goes_on(const char *file);
 
 /** hostile_alone - by connections without a job behind them; an exit code. */
 int hostile_alone(const char *way, const char *file);
+
+/** hostile_strangers - by connections that never prove who they are; an exit code. */
+int hostile_strangers(const char *way, const char *file);
 
 /** hostile_noise - fill it with any bytes. */
 static inline void hostile_noise(void *to, size_t n)

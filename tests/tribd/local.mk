@@ -4,6 +4,7 @@ dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.s
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
 	tests/tribd/test_tribd_return.sh \
+	tests/tribd/test_tribd_strangers.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
 	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
@@ -11,6 +12,7 @@ TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
 	tests/tribd/test_tribd_return.sh \
+	tests/tribd/test_tribd_strangers.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
 	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
 check_PROGRAMS += tests/tribd/steps
@@ -25,11 +27,13 @@ check_PROGRAMS += tests/tribd/idle
 tests_tribd_idle_SOURCES = tests/tribd/idle.c
 check_PROGRAMS += tests/tribd/hostile
 tests_tribd_hostile_SOURCES = tests/core/rewriter.h tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
-	tests/tribd/hostile_alone.c
+	tests/tribd/hostile_alone.c tests/tribd/hostile_strangers.c
 tests_tribd_hostile_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
-check_PROGRAMS += tests/tribd/test_lane tests/tribd/test_node
-TESTS += tests/tribd/test_lane tests/tribd/test_node
+check_PROGRAMS += tests/tribd/test_clerk tests/tribd/test_lane tests/tribd/test_node
+TESTS += tests/tribd/test_clerk tests/tribd/test_lane tests/tribd/test_node
+tests_tribd_test_clerk_SOURCES = tests/tribd/test_clerk.c tribd/clerk.c tribd/clerk.h
+tests_tribd_test_clerk_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_tribd_test_lane_SOURCES = tests/tribd/test_lane.c tribd/lane.c tribd/lane.h
 tests_tribd_test_lane_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \

@@ -83,6 +83,21 @@ static void test_within_its_grant(void **state)
     await_gone(n);
 }
 
+/* A JOIN that leaves its chunk out would have larger ones than were counted, by the ranks' meeting,
+ * which enlarges what nobody has asked for: between hosts to 256 KiB. */
+static void test_no_larger_chunks(void **state)
+{
+    struct trib_control_join j = join_of(64, UINT64_C(64) << 16, "transport=tcp window=8");
+    struct trib_error err = {0};
+    struct node *n;
+
+    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
+    assert_int_equal(n->cfg.chunk, 65536);
+    assert_int_not_equal(n->cfg.origin[TRIB_CONFIG_ROW_chunk], TRIB_ORIGIN_DEFAULT);
+    node_end(n, NULL);
+    await_gone(n);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -367,6 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_within_its_grant),
+        cmocka_unit_test(test_no_larger_chunks),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_transports),
         cmocka_unit_test(test_announcements_have_an_end),
         cmocka_unit_test(test_dropped_frames),

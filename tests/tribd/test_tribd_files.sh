@@ -29,7 +29,7 @@ is_served() {
 
 start_daemon one "socket = $dir/socket" || finish
 shown=("$dir/one.log")
-prlimit --pid "${daemon_pid[one]}" --nofile=40:40
+prlimit --pid "${daemon_pid[one]}" --nofile=40:400
 for _ in {1..300}; do
     connect "${daemon_port[one]}"
 done
@@ -59,6 +59,36 @@ result $? "it shows itself again"
 service "one" job after allreduce -n 2 --check --iters 20 --sizes 4K
 ended after 0 && right "$dir/after.log"
 result $? "a job comes, and its sums are right"
+
+# --- a job has all of them ---
+
+is_told() { # who comes is not left waiting: the connection ends
+    local fd code
+    exec {fd}<>"/dev/tcp/127.0.0.1/${daemon_port[one]}" || return 1
+    read -r -t 5 -u "$fd"
+    code=$?
+    exec {fd}>&-
+    [ $code = 1 ]
+} 2>/dev/null
+sums_on() { # operations of the job by now
+    status_of one ".jobs[] | select(.name == \"steps\" and .operations > $1)"
+}
+if ! missing curl "no descriptor but a job's" && ! missing jq "no descriptor but a job's"; then
+    shown=("$dir/one.log" "$dir/status")
+    prlimit --pid "${daemon_pid[one]}" --nofile=400:400
+    start_steps steps one
+    within 20 sums one steps
+    for ((used = 0; used < 400; used++)); do # below that no number is free
+        [ -e "/proc/${daemon_pid[one]}/fd/$used" ] || break
+    done
+    prlimit --pid "${daemon_pid[one]}" --nofile="$used:400"
+    is_told
+    result $? "without any descriptor left who comes is told at once"
+    prlimit --pid "${daemon_pid[one]}" --nofile=400:400
+    within 20 sums_on 100
+    result $? "the job goes on"
+    end_steps steps "beside callers who were sent away"
+fi
 kill -TERM "${daemon_pid[one]}"
 ended one 0
 result $? "it ends well"

@@ -128,6 +128,87 @@ result $? "with which it shares memory, being who MUNGE says"
 daemon_port[one]=$one_port
 kill "${daemon_pid[two]}" && ended two 0
 result $? "SIGTERM ends that, too"
+# --- a munged that is stopped ---
+
+shown=("$dir/job.log" "$dir/both.log" "$dir/strangers.log")
+TRIBD_AUTH=auto start_daemon both || finish
+by_key() { # NAME: a job by the key file, beside what munged keeps
+    TRIB_SERVICE_KEY=$dir/key as root key "$1" --sizes 4K --iters 3 && right "$dir/job.log" &&
+        ! grep -q "without a service" "$dir/job.log"
+}
+at_both() { # command...: of the other tribd
+    local at=${daemon_port[one]}
+    daemon_port[one]=${daemon_port[both]}
+    "$@"
+    at_good=$?
+    daemon_port[one]=$at
+    return $at_good
+}
+at_both by_key before
+result $? "a job by key is let in at a tribd that takes both"
+kill -STOP "${job_pid[munged]}"
+at_both service one "$build/tests/tribd/hostile" credentials "$dir/enough" >"$dir/strangers.log" 2>&1 \
+    </dev/null &
+job_pid[strangers]=$!
+within 20 status_of both '.events.connections > 50'
+result $? "strangers want munged to judge what is none, while it is stopped"
+longest=0
+for ((i = 0; i < 5; i++)); do
+    from=$(date +%s%N)
+    status_of both true
+    at_both by_key "meanwhile$i" || longest=1000000
+    took=$((($(date +%s%N) - from) / 1000000))
+    [ "$took" -le "$longest" ] || longest=$took
+done
+[ "$longest" -le $((6000 * slow)) ] # of which the job itself takes some
+result $? "jobs by key come in all the same: $longest ms at most"
+within 20 said_by both "its credential could not be judged within"
+result $? "tribd says whom it could not judge"
+touch "$dir/enough"
+kill -CONT "${job_pid[munged]}"
+patience=20 ended strangers 0
+result $? "they came until the end: $(cat "$dir/strangers.log")"
+comes_back() { at_both as root munge again --sizes 4K --iters 3 && ! grep -q "without a service" "$dir/job.log"; }
+within 30 comes_back
+result $? "munged goes on, and a job by it is let in"
+kill "${daemon_pid[both]}"
+patience=10 ended both 0
+result $? "SIGTERM ends that tribd"
+shown=("$dir/job.log" "$dir/one.log")
+
+# --- what one user has of all ---
+
+start_daemon few "jobs = 2" || finish
+at_few() {
+    local at=${daemon_port[one]}
+    daemon_port[one]=${daemon_port[few]}
+    "$@"
+    few_good=$?
+    daemon_port[one]=$at
+    return $few_good
+}
+shown=("$dir/job.log" "$dir/few.log")
+at_few as root munge long --sizes 64K --iters 1000000 &
+job_pid[long]=$!
+within 60 status_of few '.jobs[] | select(.name == "long" and .operations > 0)'
+result $? "a job of root runs"
+TRIB_SERVICE_WAIT_MS=0 at_few as root munge second --sizes 4K --iters 3 &&
+    grep -q "among what user root may hold, 1 of 1 jobs run" "$dir/job.log"
+result $? "user_jobs: a second one of the same user is not let in where there are two in all"
+reload_few() { # lines
+    printf '%s\n' "listen = 127.0.0.1:${daemon_port[few]}" "http = 127.0.0.1:${daemon_http[few]}" \
+        "jobs = 2" "$@" >"$dir/few.conf"
+    kill -HUP "${daemon_pid[few]}"
+    within 10 said_by few "the settings are read again"
+}
+reload_few "user_jobs = 2" && TRIB_SERVICE_WAIT_MS=0 at_few as root munge third --sizes 4K --iters 3 &&
+    ! grep -q "without a service" "$dir/job.log"
+result $? "user_jobs = 2: it is"
+pkill -P "${job_pid[long]}" timeout
+wait "${job_pid[long]}"
+kill "${daemon_pid[few]}"
+patience=10 ended few 0
+result $? "SIGTERM ends that tribd, too"
 shown=("$dir/job.log" "$dir/one.log")
 
 # --- no munged ---

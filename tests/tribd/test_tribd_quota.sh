@@ -68,6 +68,36 @@ within 10 is_empty jobs
 service "jobs" run "a job that comes once there is room" "codec none" --sizes 4K
 ! grep -q warning "$said"
 result $? "it is let in"
+
+# --- who waits, and who lends ---
+
+start_daemon queue "jobs = 1" "user_queue = 1" || finish
+start_daemon lends "slots = 32" "lend_s = 1" "log = debug" || finish
+TRIB_SERVICE_RETRY_MS=0 start_steps holder "queue" 20
+within 20 runs queue holder
+TRIB_SERVICE_WAIT_MS=60000 service "queue" job waits allreduce -n 2 --check --iters 3 --warmup 0 --sizes 4K
+within 20 status_of queue '.jobs[] | select(.name == "waits" and .state == "queued")'
+result $? "user_queue: one job of a user waits"
+TRIB_SERVICE_WAIT_MS=60000 service queue run "user_queue" "codec none" --sizes 4K
+grep -q "the queue of user key is full, with 1 of 1 jobs: ask later" "$said"
+result $? "user_queue: the next one is refused, and says so"
+end_steps holder "beside jobs that wait"
+shown=("$dir/waits.log" "$dir/queue.log")
+ended waits 0 && right "$dir/waits.log" && ! grep -q warning "$dir/waits.log"
+result $? "who waited is let in"
+start_steps sleeper "lends" 4000
+shown=("$dir/sleeper.log" "$dir/lends.log")
+within 20 runs lends sleeper && within 20 said_by lends "job sleeper is idle: its slots are counted as free"
+result $? "lend_s: a job that sums nothing lends its slots"
+within 5 status_of lends '.lent_slots == 32 and .held.slots == 32'
+result $? "which is shown"
+service lends run "lend_s: another job comes" "codec none" --sizes 4K
+! grep -q warning "$said"
+result $? "it is let in, though the other has all slots"
+within 20 said_by lends "job sleeper sums again: its slots count"
+result $? "they are its own again when it sums"
+end_steps sleeper "beside a job that had its slots meanwhile"
+
 # --- what plans keep: half a MiB each ---
 
 start_daemon small "job_memory = 12" || finish

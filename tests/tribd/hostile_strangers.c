@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections to a tribd by strangers, who have neither key nor munged: from eight addresses of
+ * the loopback network. Some 700 a second say nothing, or 50 a second send a HELLO and a credential
+ * that is none, over which tribd has to ask munged.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agg/auth.h"
+#include "agg/control.h"
+#include "base/config.h"
+#include "base/fd.h"
+#include "base/time.h"
+#include "boot/tcp_net.h"
+#include "tests/tribd/hostile.h"
+
+enum { HOSTS = 8, HELD = 4096, EACH_NS = 1400000, EACH_OF_FEW_NS = 20000000 };
+
+static size_t put_all(uint8_t *bytes, size_t most)
+{
+    const char credential[] = "MUNGE:AwQDAAD:";
+    struct trib_control hello = {.kind = TRIB_CONTROL_HELLO,
+                                 .hello = {.version_min = TRIB_CONTROL_VERSION_MIN,
+                                           .version_max = TRIB_CONTROL_VERSION_MAX,
+                                           .methods = 1u << TRIB_AUTH_MUNGE,
+                                           .job = "stranger",
+                                           .library = "0"}};
+    struct trib_control auth = {.kind = TRIB_CONTROL_AUTH,
+                                .auth = {TRIB_CONTROL_CREDENTIAL,
+                                         {(const uint8_t *)credential, sizeof(credential) - 1}}};
+    size_t a, b;
+
+    if (trib_control_put(&hello, bytes, most, &a) != TRIB_OK ||
+        trib_control_put(&auth, bytes + a, most - a, &b) != TRIB_OK)
+        return 0;
+    return a + b;
+}
+
+/* -1: tribd's queue is full, or there is no such address here. */
+static int come(const struct sockaddr_in *to, int host)
+{
+    const struct sockaddr_in from = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr =
+                                         htonl(INADDR_LOOPBACK + 1 + (uint32_t)host)};
+    const int fd = trib_fd_keep(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
+        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 || errno == EINPROGRESS))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* "127.0.0.1:PORT" alone, as tests have it. */
+static bool find(struct sockaddr_in *out)
+{
+    const char *service = trib_config_environment("TRIB_SERVICE");
+    struct trib_tcp_root root;
+
+    if (!service || !trib_tcp_root_parse(service, &root))
+        return false;
+    *out = (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)atoi(root.port)),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return true;
+}
+
+int hostile_strangers(const char *way, const char *file)
+{
+    const bool says = strcmp(way, "credentials") == 0;
+    const struct timespec pause = {0, says ? EACH_OF_FEW_NS : EACH_NS};
+    const struct rlimit files = {HELD + 100, HELD + 100};
+    uint8_t bytes[TRIB_CONTROL_FRAME_BYTES];
+    const size_t n_bytes = put_all(bytes, sizeof(bytes));
+    static int held[HELD];
+    struct sockaddr_in to;
+    size_t n = 0;
+
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    if (!find(&to) || n_bytes == 0)
+        return 1;
+    for (; hostile_goes_on(file); n++) {
+        int *place = &held[n % HELD];
+        if (*place > 0)
+            close(*place); /* the oldest */
+        *place = come(&to, (int)(n % HOSTS));
+        nanosleep(&pause, NULL); /* as long as the connection takes, and more */
+        if (says && *place > 0)
+            (void)!send(*place, bytes, n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    printf("hostile by %s: %zu\n", way, n);
+    return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/clerk.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "base/wait.h"
+
+enum { STOP_S = 5 }; /* longer than one question to munged takes */
+
+struct list {
+    struct clerk_task *first, *last;
+};
+
+struct clerk {
+    pthread_t thread;
+    int wake_fd;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    struct list queued, finished; /* under mutex, as what follows */
+    bool stop;
+};
+
+static void append(struct list *list, struct clerk_task *task)
+{
+    task->next = NULL;
+    *(list->last ? &list->last->next : &list->first) = task;
+    list->last = task;
+}
+
+static struct clerk_task *take_first(struct list *list)
+{
+    struct clerk_task *task = list->first;
+
+    if (task)
+        list->first = task->next;
+    if (!list->first)
+        list->last = NULL;
+    return task;
+}
+
+/* The next task; NULL: the clerk is to stop. Under its mutex. */
+static struct clerk_task *wait_for_task(struct clerk *clerk)
+{
+    struct clerk_task *task = NULL;
+
+    while (!clerk->stop && !(task = take_first(&clerk->queued)))
+        pthread_cond_wait(&clerk->wake, &clerk->mutex);
+    return task;
+}
+
+static void *run(void *arg)
+{
+    struct clerk *clerk = arg;
+    const uint64_t one = 1;
+    struct clerk_task *task;
+
+    pthread_mutex_lock(&clerk->mutex);
+    while ((task = wait_for_task(clerk))) {
+        pthread_mutex_unlock(&clerk->mutex);
+        task->worked = !task->until || !trib_deadline_passed(task->until);
+        if (task->worked)
+            task->work(task);
+        pthread_mutex_lock(&clerk->mutex);
+        append(&clerk->finished, task);
+        if (!clerk->stop) /* the server's descriptor may be closed by then */
+            (void)!write(clerk->wake_fd, &one, sizeof(one));
+    }
+    pthread_mutex_unlock(&clerk->mutex);
+    return NULL;
+}
+
+static void dispose(struct clerk *clerk)
+{
+    pthread_cond_destroy(&clerk->wake);
+    pthread_mutex_destroy(&clerk->mutex);
+    free(clerk);
+}
+
+trib_status_t clerk_start(int wake_fd, struct trib_error *err, struct clerk **out)
+{
+    struct clerk *clerk = calloc(1, sizeof(*clerk));
+
+    *out = NULL;
+    if (!clerk)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a thread that asks munged");
+    clerk->wake_fd = wake_fd;
+    pthread_mutex_init(&clerk->mutex, NULL);
+    pthread_cond_init(&clerk->wake, NULL);
+    errno = trib_thread_start(&clerk->thread, run, clerk);
+    if (errno) {
+        (void)trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread that asks munged: %m");
+        dispose(clerk);
+        return TRIB_ERR_SYSTEM;
+    }
+    *out = clerk;
+    return TRIB_OK;
+}
+
+void clerk_give(struct clerk *clerk, struct clerk_task *task)
+{
+    task->worked = false;
+    pthread_mutex_lock(&clerk->mutex);
+    append(&clerk->queued, task);
+    pthread_cond_signal(&clerk->wake);
+    pthread_mutex_unlock(&clerk->mutex);
+}
+
+bool clerk_take_back(struct clerk *clerk, struct clerk_task *task)
+{
+    struct clerk_task *before = NULL;
+
+    pthread_mutex_lock(&clerk->mutex);
+    struct clerk_task *at = clerk->queued.first;
+    for (; at && at != task; at = at->next)
+        before = at;
+    if (at) {
+        *(before ? &before->next : &clerk->queued.first) = at->next;
+        if (clerk->queued.last == at)
+            clerk->queued.last = before;
+    }
+    pthread_mutex_unlock(&clerk->mutex);
+    return at;
+}
+
+static void finish_all(struct list *list)
+{
+    struct clerk_task *task;
+
+    while ((task = take_first(list)))
+        task->done(task);
+}
+
+void clerk_tend(struct clerk *clerk)
+{
+    pthread_mutex_lock(&clerk->mutex);
+    struct list finished = clerk->finished;
+    clerk->finished = (struct list){NULL, NULL};
+    pthread_mutex_unlock(&clerk->mutex);
+    finish_all(&finished);
+}
+
+void clerk_stop(struct clerk *clerk)
+{
+    struct timespec until;
+
+    if (!clerk)
+        return;
+    pthread_mutex_lock(&clerk->mutex);
+    clerk->stop = true;
+    struct list queued = clerk->queued;
+    clerk->queued = (struct list){NULL, NULL};
+    pthread_cond_signal(&clerk->wake);
+    pthread_mutex_unlock(&clerk->mutex);
+    finish_all(&queued);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += STOP_S;
+    const bool ended = pthread_timedjoin_np(clerk->thread, NULL, &until) == 0;
+    clerk_tend(clerk);
+    if (ended)
+        dispose(clerk);
+    else
+        pthread_detach(clerk->thread);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How connections come in, so that strangers do not keep jobs out.
+ *
+ * A stranger is a connection that has not proved who it is. There may be STRANGERS_MAX of them:
+ * the next one takes the place of the oldest among those of the address that has most, so whoever
+ * comes in a flood pushes out his own. An address has STRANGERS_OF_SOURCE without question;
+ * beyond these its oldest leaves once it has had STRANGER_MS, which is many times what a proof
+ * takes. A job that proves who it is has its place from then on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "base/fd.h"
+#include "base/pace.h"
+#include "base/time.h"
+#include "tribd/server_parts.h"
+
+enum {
+    STRANGERS_OF_SOURCE = 64,
+    STRANGER_MS = 500,
+    ACCEPTS_AT_ONCE = 128, /* of a listener in a pass: between two, what they say is heard */
+    CROWDS = 1024,
+    SAY_AT_ONCE = 20, /* lines of the log about strangers, and one more each so often */
+    SAY_MS = 500,
+};
+
+static bool is_stranger(const struct client *c)
+{
+    return c->session && !c->proven;
+}
+
+/* It has proved who it is, and holds a place for nothing so far. */
+static bool is_idle(const struct client *c)
+{
+    return c->session && c->proven && !c->asked;
+}
+
+/* Of an IPv6 network all addresses are one: a host chooses the lower half of its own as it likes. */
+static uint64_t source_of(const struct server *s, const struct sockaddr_storage *from)
+{
+    uint8_t bytes[sizeof(s->seed) + sizeof(struct in6_addr)] = {0};
+    uint8_t *at = bytes + sizeof(s->seed);
+
+    memcpy(bytes, &s->seed, sizeof(s->seed));
+    if (from->ss_family == AF_INET) {
+        memcpy(at, &((const struct sockaddr_in *)from)->sin_addr, sizeof(struct in_addr));
+    } else if (from->ss_family == AF_INET6) {
+        const struct in6_addr *a = &((const struct sockaddr_in6 *)from)->sin6_addr;
+        if (IN6_IS_ADDR_V4MAPPED(a)) /* as it comes to a listener of both */
+            memcpy(at, a->s6_addr + 12, sizeof(struct in_addr));
+        else
+            memcpy(at, a->s6_addr, 8);
+    }
+    return trib_digest(bytes, sizeof(bytes));
+}
+
+/* The oldest of a source, and how many are its own. */
+static int oldest_of(const struct server *s, uint64_t source, int *n_out)
+{
+    int oldest = -1;
+
+    *n_out = 0;
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        if (!is_stranger(c) || c->source != source)
+            continue;
+        ++*n_out;
+        if (oldest < 0 || c->came_ns < s->clients[oldest]->came_ns)
+            oldest = i;
+    }
+    return oldest;
+}
+
+/* Who gives up a place first: of the largest crowd of strangers the oldest, else the oldest of
+ * those who ask for nothing; -1: all others have jobs. */
+static int first_to_leave(const struct server *s)
+{
+    uint16_t crowds[CROWDS] = {0}; /* by a digest with a seed: few sources share one */
+    int best = -1, idle = -1;
+
+    for (int i = 0; i < s->n_clients; i++)
+        crowds[s->clients[i]->source % CROWDS] += is_stranger(s->clients[i]);
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        const struct client *before = best < 0 ? NULL : s->clients[best];
+        const int crowd = crowds[c->source % CROWDS];
+        const int most = before ? crowds[before->source % CROWDS] : 0;
+        if (is_idle(c) && (idle < 0 || c->came_ns < s->clients[idle]->came_ns))
+            idle = i;
+        if (is_stranger(c) && (crowd > most || (crowd == most && c->came_ns < before->came_ns)))
+            best = i;
+    }
+    return best < 0 ? idle : best;
+}
+
+/* Strangers come by the thousand: some are named in the log, the others counted. */
+void door_say_end(struct server *s, const struct client *c)
+{
+    static const uint64_t each_ns = (uint64_t)SAY_MS * 1000000;
+    const bool named = c->join.job[0];
+    char others[80] = "";
+
+    if (!c->proven) {
+        server_event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
+        s->strangers_left++;
+        if (!trib_pace_take(&s->said_until_ns, trib_now_ns(), each_ns, SAY_AT_ONCE))
+            return;
+        if (s->strangers_left > 1)
+            snprintf(others, sizeof(others), " (and %" PRIu64 " others that are not named here)",
+                     s->strangers_left - 1);
+        s->strangers_left = 0;
+    }
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s%s", named ? "job " : "", c->join.job,
+             named ? ": " : "", trib_error_text(&c->err), others);
+}
+
+static void send_away(struct server *s, int i)
+{
+    struct client *c = s->clients[i];
+
+    server_event(s, TRIB_SERVICE_COUNTS_EVICTED);
+    (void)trib_session_end(c->session, TRIB_ERR_NO_RESOURCE,
+                           "too many connections wait here; this one made place for another, as "
+                           "the oldest that %s",
+                           c->proven ? "had asked for nothing" : "had not proved who it is");
+    door_say_end(s, c);
+    server_hang_up(s, c);
+    server_free_client(s, i);
+}
+
+/* For one more of a source; false: all places are taken by jobs. */
+static bool make_room(struct server *s, uint64_t source)
+{
+    const uint64_t now_ns = trib_now_ns();
+    int n_own, n_strangers = 0;
+    int leaves = oldest_of(s, source, &n_own);
+
+    if (n_own >= STRANGERS_OF_SOURCE &&
+        now_ns - s->clients[leaves]->came_ns >= (uint64_t)STRANGER_MS * 1000000)
+        send_away(s, leaves);
+    for (int i = 0; i < s->n_clients; i++)
+        n_strangers += is_stranger(s->clients[i]);
+    if (n_strangers < STRANGERS_MAX && s->n_clients < s->n_clients_max)
+        return true;
+    leaves = first_to_leave(s);
+    if (leaves >= 0)
+        send_away(s, leaves);
+    return s->n_clients < s->n_clients_max;
+}
+
+static void take(struct server *s, int fd, const struct sockaddr_storage *from)
+{
+    static const unsigned unheard = UNHEARD_MS;
+    const uint64_t source = source_of(s, from);
+    const bool fits = make_room(s, source);
+    struct client *c = calloc(1, sizeof(*c));
+
+    if (!c) {
+        close(fd);
+        return;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof(unheard));
+    const struct trib_session_opts opts = {.fd = fd,
+                                           .role = TRIB_CONTROL_AGGREGATOR,
+                                           .auth = s->who->auth,
+                                           .peer = "a job",
+                                           .handshake_ms = HANDSHAKE_MS,
+                                           .lends = true,
+                                           .err = &c->err};
+    if (trib_session_open(&opts, &c->session) != TRIB_OK) {
+        free(c);
+        return;
+    }
+    server_event(s, TRIB_SERVICE_COUNTS_CONNECTIONS);
+    if (!fits) {
+        (void)trib_session_end(c->session, TRIB_ERR_NO_RESOURCE,
+                               "all %d places for jobs are taken here", s->n_clients_max);
+        trib_session_free(c->session);
+        free(c);
+        return;
+    }
+    c->source = source;
+    c->came_ns = trib_now_ns();
+    c->who = who_hold(s->who);
+    s->clients[s->n_clients++] = c;
+}
+
+/* accept() has failed. Without a descriptor, that of a stranger is freed, or the spare one is
+ * used, so that the caller is told at once that nobody serves it. true: try again now. */
+static bool find_descriptor(struct server *s, int listener, int error)
+{
+    if (trib_accept_failed(&s->pause, error))
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "no more connections of jobs can be taken: %s; %s; strangers give up theirs, "
+                 "and tribd tries again every %d ms",
+                 strerror(error), trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
+    if (!trib_accept_paused(&s->pause))
+        return true; /* it concerned this one caller */
+    const int leaves = first_to_leave(s);
+    if (leaves >= 0) {
+        send_away(s, leaves);
+        s->pause.until = 0;
+        return true;
+    }
+    if (s->spare_fd >= 0)
+        close(s->spare_fd);
+    const int fd = trib_fd_keep(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd >= 0)
+        close(fd);
+    s->spare_fd = trib_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    return false;
+}
+
+void door_answer(struct server *s, int listener)
+{
+    for (int i = 0; i < ACCEPTS_AT_ONCE && !s->draining; i++) {
+        struct sockaddr_storage from = {0};
+        socklen_t bytes = sizeof(from);
+        const int fd = trib_fd_keep(accept4(listener, (struct sockaddr *)&from, &bytes,
+                                            SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (fd >= 0)
+            take(s, fd, &from);
+        else if (errno == EAGAIN || !find_descriptor(s, listener, errno))
+            break;
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What sessions of clients ask munged and the database of users: tasks of the clerk, so that a
+ * munged that is stopped keeps nobody but those who come by it.
+ */
+#include <stdlib.h>
+
+#include "tribd/server_parts.h"
+
+struct inquiry {
+    struct clerk_task task; /* first: the clerk hands it back */
+    struct client *client;  /* NULL: it is gone */
+    struct trib_question *question;
+    struct who *who; /* held: the question uses its auth */
+};
+
+static void work(struct clerk_task *task)
+{
+    trib_question_answer(((struct inquiry *)task)->question);
+}
+
+/* A session whose question was not worked on has had its time: it ends by its own clock. */
+static void done(struct clerk_task *task)
+{
+    struct inquiry *q = (struct inquiry *)task;
+
+    if (q->client)
+        q->client->inquiry = NULL;
+    if (q->client && task->worked) {
+        (void)trib_session_answer(q->client->session, q->question); /* a step has the error, too */
+        q->client->ready = true;
+    } else {
+        trib_question_free(q->question);
+    }
+    who_drop(q->who);
+    free(q);
+}
+
+trib_status_t inquiry_begin(struct server *s, struct client *c)
+{
+    struct trib_question *question = trib_session_question(c->session);
+    struct inquiry *q = question ? calloc(1, sizeof(*q)) : NULL;
+
+    if (!question)
+        return TRIB_INPROGRESS;
+    if (!q) {
+        trib_question_free(question);
+        return trib_session_end(c->session, TRIB_ERR_NO_MEMORY, "no memory for a credential");
+    }
+    q->task = (struct clerk_task){
+        .until = trib_session_due(c->session), .work = work, .done = done};
+    q->client = c;
+    q->question = question;
+    q->who = who_hold(c->who);
+    c->inquiry = q;
+    clerk_give(s->clerk, &q->task);
+    return TRIB_INPROGRESS;
+}
+
+void inquiry_abandon(struct server *s, struct client *c)
+{
+    struct inquiry *q = c->inquiry;
+
+    if (!q)
+        return;
+    c->inquiry = NULL;
+    q->client = NULL;
+    if (clerk_take_back(s->clerk, &q->task))
+        done(&q->task);
+}

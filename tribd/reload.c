@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SIGHUP: the settings are read again. What names users and asks munged is the clerk's: jobs go
+ * on meanwhile, by the settings as they were.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "tribd/server_parts.h"
+#include "tribd/systemd.h"
+
+struct reload {
+    struct clerk_task task; /* first: the clerk hands it back */
+    struct server *server;
+    struct settings settings;
+    struct quotas quotas;
+    trib_status_t status;
+    struct trib_error err;
+    struct who *who;
+};
+
+static void end(struct server *s, const char *why)
+{
+    if (why)
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s", why);
+    if (s->reload)
+        who_drop(s->reload->who);
+    free(s->reload);
+    s->reload = NULL;
+    if (!s->draining)
+        systemd_notify("READY=1");
+}
+
+/* What can change, does, for those who come from now on. */
+static void apply(struct server *s, struct reload *r)
+{
+    char kept[256];
+
+    quotas_apply(&r->quotas, s->jobs);
+    server_publish(s); /* weights, to those that run */
+    settings_renew(&s->settings, &r->settings, kept, sizeof(kept));
+    (void)settings_level(&s->settings, &s->log.level);
+    who_drop(s->who);
+    s->who = r->who;
+    r->who = NULL;
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
+    server_warn(s);
+    if (kept[0])
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that", kept);
+}
+
+static void work(struct clerk_task *task)
+{
+    struct reload *r = (struct reload *)task;
+
+    r->status = who_open(&r->settings, &r->err, &r->who);
+}
+
+static void done(struct clerk_task *task)
+{
+    struct reload *r = (struct reload *)task;
+    struct server *s = r->server;
+    const bool again = s->reload_again != NULL;
+
+    if (task->worked && !s->draining && r->status == TRIB_OK)
+        apply(s, r);
+    end(s, task->worked && !s->draining && r->status != TRIB_OK ? trib_error_text(&r->err)
+                                                                : NULL);
+    if (again && task->worked && !s->draining)
+        reload_begin(s, s->reload_again);
+}
+
+/* All of the settings, or none. */
+void reload_begin(struct server *s, const struct server_ear *ear)
+{
+    struct reload *r;
+
+    s->reload_again = s->reload ? ear : NULL;
+    if (s->reload)
+        return; /* what its file says now is read once the clerk is back */
+    systemd_reloading();
+    s->reload = r = calloc(1, sizeof(*r));
+    if (!r) {
+        end(s, "no memory");
+        return;
+    }
+    r->server = s;
+    trib_status_t st = ear->load(ear->arg, &r->settings, &r->err);
+    if (st == TRIB_OK)
+        st = quotas_read(&r->settings, &r->err, &r->quotas);
+    if (st != TRIB_OK) {
+        end(s, trib_error_text(&r->err));
+        return;
+    }
+    r->task = (struct clerk_task){.work = work, .done = done};
+    clerk_give(s->clerk, &r->task);
+}
