@@ -122,6 +122,12 @@ static void keep_remote(struct trib_transport *t, struct trib_remote *remote)
     (void)remote;
 }
 
+static void keep_peers(struct trib_transport *t, const bool *which)
+{
+    (void)t;
+    (void)which;
+}
+
 static void keep_peer(struct trib_transport *t, int peer)
 {
     (void)t;
@@ -133,7 +139,8 @@ static void keep_peer(struct trib_transport *t, int peer)
 static void drop_copy(struct trib_comm *comm)
 {
     static const struct trib_transport_ops nothing = {
-        .dereg = trib_no_discard, .release = keep_remote, .disconnect = keep_peer};
+        .dereg = trib_no_discard, .release = keep_remote, .disconnect = keep_peer,
+        .leave = keep_peers};
     struct trib_engine *e = &comm->engine;
     struct trib_transport *t = e->transport;
     const struct trib_transport_ops *ops = t->ops;

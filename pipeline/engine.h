@@ -181,6 +181,7 @@ struct trib_engine {
     struct trib_values values;
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
+    bool *parted; /* [size] of trib_engine_part: peers that are left together */
     struct trib_workers *workers; /* of cfg->encode_threads, or NULL: not wanted so far */
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
