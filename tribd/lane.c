@@ -58,6 +58,24 @@ static bool is_over(const struct node *n)
            (atomic_load(&n->draining) && !busy);
 }
 
+static void *dispose(void *arg)
+{
+    node_dispose(arg); /* the node is the server's now */
+    return NULL;
+}
+
+/* The node's peers have some time to take its goodbye, which is no time of the lane's: other jobs
+ * are at work here. Without a thread to spare they wait for that long, once. */
+static void dispose_aside(struct node *n)
+{
+    pthread_t thread;
+
+    if (trib_thread_start(&thread, dispose, n) == 0)
+        pthread_detach(thread);
+    else
+        node_dispose(n);
+}
+
 static void dispose_ended(struct lane *lane)
 {
     for (struct node **at = &lane->nodes; *at;) {
@@ -68,7 +86,7 @@ static void dispose_ended(struct lane *lane)
         }
         *at = n->next;
         trib_turns_leave(&lane->share, &n->share);
-        node_dispose(n); /* n is the server's now */
+        dispose_aside(n);
     }
 }
 

@@ -8,7 +8,8 @@
  *      BLOBS ◀──▶ node_sent, node_give (trib_comm_meet)
  *                           … and gives the node to ──────────▶ lane_add: steps it
  *      PLAN ──────────────▶ node_announce ────────────────────▶ makes the plan
- *      GOODBYE ───────────▶ node_end ─────────────────────────▶ disposes of it: NODE_GONE
+ *      GOODBYE ───────────▶ node_end ─────────────────────────▶ has a thread dispose of it:
+ *                                                              NODE_GONE
  */
 #ifndef TRIBD_NODE_H
 #define TRIBD_NODE_H
@@ -31,7 +32,7 @@ enum { NODE_WAITING_MAX = 2 * TRIB_CHANNEL_PLANS };
 enum node_state {
     NODE_MEETS,  /* its ranks, on a thread of its own */
     NODE_SERVES, /* on a lane */
-    NODE_FAILED, /* on a lane, which disposes of it next: `why` says why */
+    NODE_FAILED, /* its lane has it disposed of next: `why` says why */
     NODE_GONE,   /* nobody uses it any more: node_free */
 };
 
@@ -141,7 +142,12 @@ void node_drain(struct node *n);
 /** node_step - of its lane: what it can do now; false: nothing. */
 bool node_step(struct node *n);
 
-/** node_dispose - of its lane: it is ending, or has failed; then it is GONE. */
+/**
+ * node_dispose - it is ending, or has failed, and its lane steps it no more; then it is GONE.
+ *
+ * May take as long as the transport gives peers to hear of it: a fraction of a second.
+ * thread   any one, but not that of a lane with other nodes
+ */
 void node_dispose(struct node *n);
 
 #endif
