@@ -60,9 +60,12 @@ struct trib_jobs {
     double waiting_weights; /* of users who wait */
 };
 
-/** trib_jobs_room - how many more slots of so many bytes limits allow; 0 also where jobs are full. */
+/**
+ * trib_jobs_room - how many more slots limits allow, of the size of a job that holds nothing yet,
+ * whose ranks take their part of the memory first; 0 also where jobs are full.
+ */
 uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
-                        const struct trib_jobs_limits *held, uint64_t slot_bytes);
+                        const struct trib_jobs_limits *held, const struct trib_job *job);
 
 /** trib_jobs_read_ledgers - what is held of memory, into the fields of that name. */
 void trib_jobs_read_ledgers(struct trib_jobs *jobs);

@@ -182,6 +182,7 @@ static void request(struct server *s, struct client *c)
         .ranks = j->ranks,
         .slots = j->slots,
         .slot_bytes = j->slots ? j->bytes / j->slots : 0,
+        .rank_bytes = NODE_RANK_BYTES,
         .wait_ns = (uint64_t)j->deadline_ms * 1000000};
     (void)settle(s); /* a publish follows */
     trib_jobs_ask(s->jobs, trib_now_ns(), &request, &a);

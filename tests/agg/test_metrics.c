@@ -158,7 +158,7 @@ static void test_threads(void **state)
 
     (void)state;
     assert_status(trib_jobs_create(&limits, NULL, &stage.jobs), TRIB_OK);
-    trib_jobs_ask(stage.jobs, 1, &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0},
+    trib_jobs_ask(stage.jobs, 1, &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0, 0},
                   &answer);
     assert_int_equal(answer.id, 1);
     assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &stage.metrics), TRIB_OK);
