@@ -239,9 +239,10 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jo
 
 /* --- asking --- */
 
-static void refuse(struct trib_job_answer *out, uint64_t id)
+static void refuse(struct trib_job_answer *out, uint64_t id, enum trib_job_cause cause)
 {
     out->verdict = TRIB_JOB_REFUSE;
+    out->cause = cause;
     out->id = id;
     out->slots = out->position = 0;
     out->deadline_ns = 0;
@@ -356,7 +357,7 @@ static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_en
     trib_jobs_why(jobs, now_ns, e, out->text);
     if (waits)
         return;
-    refuse(out, e->job.id);
+    refuse(out, e->job.id, TRIB_JOB_BY_WAIT);
     remove_entry(jobs, now_ns, e);
 }
 
@@ -368,9 +369,12 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
 
     assert(now_ns);
     *out = (struct trib_job_answer){0};
-    if (trib_jobs_never(jobs, request, account, out->text) ||
-        turned_away(jobs, account, out->text)) {
-        refuse(out, 0);
+    if (trib_jobs_never(jobs, request, account, out->text)) {
+        refuse(out, 0, TRIB_JOB_BY_LIMIT);
+        return;
+    }
+    if (turned_away(jobs, account, out->text)) {
+        refuse(out, 0, jobs->draining ? TRIB_JOB_BY_DRAIN : TRIB_JOB_BY_QUEUE);
         return;
     }
     struct trib_jobs_entry *e = append_entry(jobs, now_ns, request, account);
@@ -396,7 +400,7 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_an
         trib_text_append(out->text, sizeof(out->text), "job %s of user %s ", e->job.name,
                          e->job.user);
         if (queued) {
-            refuse(out, e->job.id);
+            refuse(out, e->job.id, jobs->draining ? TRIB_JOB_BY_DRAIN : TRIB_JOB_BY_WAIT);
             trib_text_append(out->text, sizeof(out->text),
                              jobs->draining ? "is sent away, for the service is draining"
                                             : "has waited as long as it would: ");

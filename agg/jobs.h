@@ -85,8 +85,18 @@ struct trib_job {
 
 enum trib_job_verdict { TRIB_JOB_ADMIT, TRIB_JOB_QUEUE, TRIB_JOB_REFUSE, TRIB_JOB_FREED };
 
+/* Why a job was refused. */
+enum trib_job_cause {
+    TRIB_JOB_BY_NOTHING, /* it was not */
+    TRIB_JOB_BY_LIMIT,   /* more than it may ever have */
+    TRIB_JOB_BY_QUEUE,   /* too many wait */
+    TRIB_JOB_BY_WAIT,    /* its turn has not come while it would wait */
+    TRIB_JOB_BY_DRAIN,   /* there are no new jobs */
+};
+
 struct trib_job_answer {
     enum trib_job_verdict verdict;
+    enum trib_job_cause cause; /* of a refusal */
     uint64_t id;          /* 0: the job was refused before it had one */
     uint32_t slots;       /* given */
     uint32_t position;    /* in the queue, from 1 */

@@ -32,6 +32,8 @@ struct lane {
     struct node *nodes;
     struct trib_turns share;
     int load; /* of the server's thread */
+    _Atomic uint64_t busy_ns; /* of its thread alone, as passes */
+    _Atomic uint64_t passes;
     _Atomic bool stop;
     pthread_mutex_t mutex;
     struct node *added; /* under mutex */
@@ -125,6 +127,7 @@ static bool serve(struct lane *lane)
             used = used_by(n) - before + steps++ * STEP_BYTES;
         }
         watch_turn(n->watch, &n->channel->engine, begin, end);
+        trib_metrics_raise(&lane->busy_ns, end - begin);
         moved |= end != begin;
         trib_turns_used(&lane->share, used, more);
     }
@@ -187,6 +190,7 @@ static void *run(void *arg)
     uint64_t moved = trib_now_ns();
 
     while (!atomic_load(&lane->stop)) {
+        trib_metrics_raise(&lane->passes, 1);
         take_added(lane);
         dispose_ended(lane);
         if (!lane->nodes) {
@@ -247,6 +251,12 @@ void lane_wake(struct lane *lane)
     const uint64_t one = 1;
 
     (void)!write(lane->event_fd, &one, sizeof(one));
+}
+
+void lane_view_mt(const struct lane *lane, struct trib_thread_view *out)
+{
+    out->busy_ns = atomic_load_explicit(&lane->busy_ns, memory_order_relaxed);
+    out->passes = atomic_load_explicit(&lane->passes, memory_order_relaxed);
 }
 
 struct lane *lane_idlest(struct lane *const *lanes, int n)

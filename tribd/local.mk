@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
+	tribd/health.c tribd/health.h \
 	tribd/lane.c tribd/lane.h \
 	tribd/manage.c tribd/manage.h \
 	tribd/node.c tribd/node.h \

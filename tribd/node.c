@@ -242,6 +242,7 @@ static void *meet_ranks(void *arg)
     if (st == TRIB_OK && !atomic_load(&n->ending)) {
         struct trib_transport *t = n->channel->engine.transport;
         n->descriptor = t->ops->descriptor(t);
+        watch_met(n->watch, &n->channel->engine);
         set_state(n, NODE_SERVES);
         lane_add(n->lane, n);
         return NULL;
@@ -300,7 +301,7 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
 
 void node_watch(struct node *n, struct trib_metrics *metrics, uint64_t id)
 {
-    n->watch = watch_open(metrics, id, n->ranks);
+    n->watch = watch_open(metrics, id, n->ranks, n->peers);
 }
 
 void node_weigh(struct node *n, uint32_t weight)

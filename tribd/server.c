@@ -45,7 +45,7 @@ static void hang_up_saying(struct server *s, struct client *c, const char *say)
     trib_session_free(c->session);
     c->session = NULL;
     if (c->job && !c->left && !s->draining)
-        event(s, TRIB_SERVICE_COUNTS_LOST);
+        trib_metrics_reason_mt(s->metrics, c->lost ? c->lost : TRIB_LOST_FOR_CONNECTION);
     c->left = true;
     if (c->node)
         node_end(c->node, say);
@@ -60,11 +60,12 @@ static void hang_up(struct server *s, struct client *c)
     hang_up_saying(s, c, NULL);
 }
 
-static void refuse(struct server *s, struct client *c, const char *why)
+static void refuse(struct server *s, struct client *c, enum trib_service_reason reason,
+                   const char *why)
 {
     struct trib_control m = {.kind = TRIB_CONTROL_REFUSED};
 
-    event(s, TRIB_SERVICE_COUNTS_REFUSED);
+    trib_metrics_reason_mt(s->metrics, reason);
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
     (void)trib_session_send_wait(c->session, trib_deadline_ms(100), &m);
@@ -85,8 +86,11 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
     struct trib_error err = {0};
 
     trib_jobs_ledger(s->jobs, c->job, &c->ledger);
-    if (node_open(&opts, &err, &c->node) != TRIB_OK) {
-        refuse(s, c, trib_error_text(&err));
+    const trib_status_t st = node_open(&opts, &err, &c->node);
+    if (st != TRIB_OK) {
+        const bool host = st == TRIB_ERR_NO_MEMORY || st == TRIB_ERR_SYSTEM;
+        refuse(s, c, host ? TRIB_REFUSED_FOR_MEMORY : TRIB_REFUSED_FOR_INVALID,
+               trib_error_text(&err));
         return;
     }
     node_watch(c->node, s->metrics, c->job);
@@ -107,6 +111,12 @@ static struct client *client_of(struct server *s, uint64_t job)
 
 static void answer(struct server *s, struct client *c, const struct trib_job_answer *a)
 {
+    static const enum trib_service_reason reasons[] = {
+        [TRIB_JOB_BY_LIMIT] = TRIB_REFUSED_FOR_LIMIT,
+        [TRIB_JOB_BY_QUEUE] = TRIB_REFUSED_FOR_QUEUE,
+        [TRIB_JOB_BY_WAIT] = TRIB_REFUSED_FOR_WAIT,
+        [TRIB_JOB_BY_DRAIN] = TRIB_REFUSED_FOR_DRAINING,
+    };
     struct trib_control m = {.kind = TRIB_CONTROL_QUEUED, .queued.position = a->position};
 
     switch (a->verdict) {
@@ -115,7 +125,7 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
         break;
     case TRIB_JOB_REFUSE:
         c->job = 0;
-        refuse(s, c, a->text);
+        refuse(s, c, reasons[a->cause], a->text);
         break;
     case TRIB_JOB_QUEUE:
         event(s, TRIB_SERVICE_COUNTS_QUEUED);
@@ -205,13 +215,14 @@ static uint64_t *turns_of(struct server *s, const struct client *c)
 static void ask(struct server *s, struct client *c, const struct trib_control_join *join)
 {
     if (c->asked) {
+        c->lost = TRIB_LOST_FOR_PROTOCOL;
         (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "a second JOIN");
         hang_up(s, c);
         return;
     }
     c->asked = true;
     if (!keep_join(c, join)) {
-        refuse(s, c, "no memory for a job");
+        refuse(s, c, TRIB_REFUSED_FOR_MEMORY, "no memory for a job");
         return;
     }
     c->asked_ns = trib_now_ns();
@@ -246,8 +257,10 @@ static bool announce(struct server *s, struct client *c, const struct trib_contr
 
     if (st == TRIB_ERR_NO_RESOURCE)
         (void)trib_session_end(c->session, st, "%d plans wait here already", NODE_WAITING_MAX);
-    if (st == TRIB_ERR_NO_RESOURCE)
+    if (st == TRIB_ERR_NO_RESOURCE) {
+        c->lost = TRIB_LOST_FOR_PROTOCOL;
         hang_up(s, c);
+    }
     return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
 }
 
@@ -277,6 +290,7 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
              trib_control_name(m->kind));
     (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "%s is not due here",
                            trib_control_name(m->kind));
+    c->lost = TRIB_LOST_FOR_PROTOCOL;
     hang_up(s, c);
 }
 
@@ -355,6 +369,7 @@ static void step_node(struct server *s, struct client *c)
         if (!told)
             trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
+        c->lost = TRIB_LOST_FOR_FAILED;
         hang_up(s, c);
     }
 }
@@ -441,6 +456,7 @@ static void begin_drain(struct server *s)
              s->n_clients == 1 ? "" : "s");
     systemd_notify("STOPPING=1");
     s->draining = true;
+    atomic_store(&s->health.state, HEALTH_DRAINING);
     s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);
     trib_jobs_drain(s->jobs, true);
     for (int i = 0; i < s->n_listeners; i++)
@@ -556,6 +572,7 @@ static bool kick(struct server *s, const char *what, char *say, size_t bytes)
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked%s%s", c->join.job,
              why[0] ? ": " : "", why);
     (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
+    c->lost = TRIB_LOST_FOR_KICKED;
     hang_up_saying(s, c, text);
     return true;
 }
@@ -639,6 +656,7 @@ static void pass(struct server *s, const struct server_ear *ear)
     n += (nfds_t)manage_poll(s->manage, fds + n);
     if (trib_poll(fds, n, wait_ms(s)) < 0)
         say_blind(s);
+    const uint64_t began_ns = health_awake(&s->health);
     if (fds[1].revents)
         (void)!read(s->wake_fd, &count, sizeof(count));
     for (int i = 0; i < n_clients; i++)
@@ -654,12 +672,14 @@ static void pass(struct server *s, const struct server_ear *ear)
     if (fds[0].revents)
         hear(s, ear);
     end_drain(s);
+    health_done(&s->health, began_ns);
 }
 
 void server_run(struct server *s, const struct server_ear *ear)
 {
     publish(s);
     server_warn(s);
+    atomic_store(&s->health.state, HEALTH_READY);
     while (!s->draining || s->n_clients > 0)
         pass(s, ear);
 }

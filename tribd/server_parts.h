@@ -8,6 +8,7 @@
 #include "agg/metrics.h"
 #include "agg/session.h"
 #include "base/accept.h"
+#include "tribd/health.h"
 #include "tribd/lane.h"
 #include "tribd/manage.h"
 #include "tribd/quotas.h"
@@ -54,6 +55,7 @@ struct client {
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */
     bool said;  /* why its node has ended, in the log */
+    enum trib_service_reason lost; /* why, if it is; 0: its connection ends */
 };
 
 struct server {
@@ -75,6 +77,7 @@ struct server {
     struct client *clients[CLIENTS_MAX];
     int n_clients;
     uint64_t join_paid_ns[JOIN_USERS]; /* of users by a hash: until when their JOINs are used up */
+    struct health health;
     bool draining, drained; /* told to; and its time is up */
     uint64_t drain_until;
 };

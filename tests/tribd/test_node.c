@@ -168,7 +168,7 @@ static void test_dropped_frames(void **state)
     e.links = &link;
     assert_status(trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
                   TRIB_OK);
-    struct watch *w = watch_open(metrics, 1, 1);
+    struct watch *w = watch_open(metrics, 1, 1, &(bool){true});
     assert_non_null(w);
     assert_dropped(metrics, 0);
     e.stats.late_frames = 3;
