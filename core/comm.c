@@ -177,6 +177,7 @@ void trib_comm_dispose(struct trib_comm *comm)
     trib_service_drop(comm);
     write_trace(comm);
     trib_engine_close(e);
+    trib_log_tell(&comm->log, true);
     if (e->transport)
         e->transport->ops->close(e->transport);
     comm_free(comm);
@@ -262,6 +263,8 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
     }
     trib_comm_claim(comm);
     trib_log_init(&comm->log, TRIB_LOG_WARN, ours.log, ours.log_arg);
+    trib_log_pace_init(&comm->log_pace);
+    comm->log.pace = &comm->log_pace;
     fenv_t own;
     trib_fpenv_enter_all(&own);
     trib_status_t st =

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
+	tribd/from.c \
 	tribd/health.c tribd/health.h \
 	tribd/lane.c tribd/lane.h \
 	tribd/manage.c tribd/manage.h \
 	tribd/node.c tribd/node.h \
+	tribd/orders.c \
 	tribd/quotas.c tribd/quotas.h \
 	tribd/server.c tribd/server.h \
 	tribd/server_open.c tribd/server_parts.h \

@@ -40,8 +40,9 @@ static void publish(struct server *s)
 }
 
 /* The end of the conversation; the node, if any, ends, and then the client is gone. */
-static void hang_up_saying(struct server *s, struct client *c, const char *say)
+void server_hang_up_saying(struct server *s, struct client *c, const char *say)
 {
+    (void)server_from(c); /* while there is a connection */
     trib_session_free(c->session);
     c->session = NULL;
     if (c->job && !c->left && !s->draining)
@@ -57,7 +58,7 @@ static void hang_up_saying(struct server *s, struct client *c, const char *say)
 
 static void hang_up(struct server *s, struct client *c)
 {
-    hang_up_saying(s, c, NULL);
+    server_hang_up_saying(s, c, NULL);
 }
 
 static void refuse(struct server *s, struct client *c, enum trib_service_reason reason,
@@ -69,7 +70,8 @@ static void refuse(struct server *s, struct client *c, enum trib_service_reason 
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
     (void)trib_session_send_wait(c->session, trib_deadline_ms(100), &m);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s", c->join.job, why);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)", c->join.job, why,
+             server_from(c));
     hang_up(s, c);
 }
 
@@ -95,8 +97,9 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
     }
     node_watch(c->node, s->metrics, c->job);
     event(s, TRIB_SERVICE_COUNTS_ADMITTED);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s", c->join.job,
-             c->join.ranks, c->join.ranks == 1 ? "" : "s", slots, slots == 1 ? "" : "s");
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s (from %s)",
+             c->join.job, c->join.ranks, c->join.ranks == 1 ? "" : "s", slots,
+             slots == 1 ? "" : "s", server_from(c));
     if (trib_session_send(c->session, &m) != TRIB_OK)
         hang_up(s, c);
 }
@@ -286,8 +289,8 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
     default:
         break;
     }
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s is not due here", trib_session_job(c->session),
-             trib_control_name(m->kind));
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s is not due here (from %s)",
+             trib_session_job(c->session), trib_control_name(m->kind), server_from(c));
     (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "%s is not due here",
                            trib_control_name(m->kind));
     c->lost = TRIB_LOST_FOR_PROTOCOL;
@@ -330,8 +333,8 @@ static void step_client(struct server *s, struct client *c)
     if (!c->proven)
         event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
     const bool named = c->join.job[0];
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s", named ? "job " : "", c->join.job,
-             named ? ": " : "", trib_error_text(&c->err));
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s (from %s)", named ? "job " : "",
+             c->join.job, named ? ": " : "", trib_error_text(&c->err), server_from(c));
     hang_up(s, c);
 }
 
@@ -367,7 +370,8 @@ static void step_node(struct server *s, struct client *c)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
     if (told || trib_deadline_passed(c->over_by)) {
         if (!told)
-            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
+            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s (from %s)", c->join.job,
+                     c->node->why, server_from(c));
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
         c->lost = TRIB_LOST_FOR_FAILED;
         hang_up(s, c);
@@ -389,7 +393,8 @@ static void free_client(struct server *s, struct client *c)
     if (c->job && !c->freed)
         (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
     if (c->join.job[0])
-        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone", c->join.job);
+        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)", c->join.job,
+                 server_from(c));
     free(c);
 }
 
@@ -450,10 +455,10 @@ static void take_client(struct server *s, int listener)
 
 /* Running --------------------------------------------------------------------------------- */
 
-static void begin_drain(struct server *s)
+void server_drain(struct server *s, uint32_t uid, uint32_t pid)
 {
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d job%s", s->n_clients,
-             s->n_clients == 1 ? "" : "s");
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d job%s (by uid %u, process %u)",
+             s->n_clients, s->n_clients == 1 ? "" : "s", uid, pid);
     systemd_notify("STOPPING=1");
     s->draining = true;
     atomic_store(&s->health.state, HEALTH_DRAINING);
@@ -514,7 +519,7 @@ static void hear(struct server *s, const struct server_ear *ear)
         if (info.ssi_signo == SIGHUP)
             reload(s, ear);
         else
-            begin_drain(s);
+            server_drain(s, info.ssi_uid, info.ssi_pid);
     }
 }
 
@@ -526,72 +531,6 @@ static void end_drain(struct server *s)
     for (int i = 0; i < s->n_clients; i++)
         if (s->clients[i]->session)
             hang_up(s, s->clients[i]);
-}
-
-/* The client of a number, or the only one of a name; NULL, and why in say. */
-static struct client *named(struct server *s, const char *what, char *say, size_t bytes)
-{
-    struct client *found = NULL;
-    int n = 0;
-
-    for (int i = 0; i < s->n_clients; i++) {
-        struct client *c = s->clients[i];
-        char number[24];
-        snprintf(number, sizeof(number), "%" PRIu64, c->job);
-        if (!c->job || !c->session)
-            continue;
-        if (strcmp(number, what) == 0)
-            return c;
-        if (strcmp(c->join.job, what) == 0) {
-            found = c;
-            n++;
-        }
-    }
-    if (n > 1)
-        snprintf(say, bytes, "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
-                             "shows it", n, what);
-    else if (n == 0)
-        snprintf(say, bytes, "there is no job %.64s", what);
-    return n == 1 ? found : NULL;
-}
-
-/* "JOB", or "JOB WHY": names of jobs have no blanks. */
-static bool kick(struct server *s, const char *what, char *say, size_t bytes)
-{
-    char name[MANAGE_LINE], text[MANAGE_LINE + 80];
-    const size_t n = strcspn(what, " ");
-    const char *why = what + n + strspn(what + n, " ");
-
-    snprintf(name, sizeof(name), "%.*s", (int)n, what);
-    struct client *c = named(s, name, say, bytes);
-    if (!c)
-        return false;
-    snprintf(say, bytes, "job %s was ended; its ranks go on without the service", c->join.job);
-    snprintf(text, sizeof(text), "its operator has ended the job there (tribctl kick)%s%s",
-             why[0] ? ": " : "", why);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked%s%s", c->join.job,
-             why[0] ? ": " : "", why);
-    (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
-    c->lost = TRIB_LOST_FOR_KICKED;
-    hang_up_saying(s, c, text);
-    return true;
-}
-
-bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes)
-{
-    struct server *s = arg;
-
-    if (strcmp(verb, "kick") == 0)
-        return kick(s, what, say, bytes);
-    if (strcmp(verb, "drain") != 0) {
-        snprintf(say, bytes, "there is no command %.64s: there are drain and kick JOB", verb);
-        return false;
-    }
-    if (!s->draining)
-        begin_drain(s);
-    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; jobs that run: %u",
-             trib_deadline_left_ms(s->drain_until), trib_jobs_view(s->jobs).held.jobs);
-    return true;
 }
 
 static int wait_ms(const struct server *s)
@@ -672,6 +611,7 @@ static void pass(struct server *s, const struct server_ear *ear)
     if (fds[0].revents)
         hear(s, ear);
     end_drain(s);
+    trib_log_tell(&s->log, false);
     health_done(&s->health, began_ns);
 }
 

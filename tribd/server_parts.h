@@ -55,6 +55,7 @@ struct client {
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */
     bool said;  /* why its node has ended, in the log */
+    char from[64]; /* of server_from, once it was asked for */
     enum trib_service_reason lost; /* why, if it is; 0: its connection ends */
 };
 
@@ -89,6 +90,15 @@ uint64_t server_memory(const struct settings *t);
 void server_warn(const struct server *s);
 
 /** server_manage - what tribctl wants done; of struct manage_ops. */
-bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes);
+bool server_manage(void *arg, const struct manage_request *request, char *say, size_t bytes);
+
+/** server_drain - no more jobs, and an end; whose word that was. */
+void server_drain(struct server *s, uint32_t uid, uint32_t pid);
+
+/** server_hang_up_saying - end a job's connection and its node, whose ranks hear `say` or nothing. */
+void server_hang_up_saying(struct server *s, struct client *c, const char *say);
+
+/** server_from - the address of its connection: "10.1.2.3:45678"; lasts as long as the client. */
+const char *server_from(struct client *c);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/log_pace.h"
 #include "tools/tool.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
@@ -75,6 +76,13 @@ static trib_status_t load(void *arg, struct settings *out, struct trib_error *er
     trib_log_level_t level;
 
     const trib_status_t st = settings_load(a->file, out, err);
+    if (st == TRIB_OK && strcmp(out->log_format, "text") != 0 && strcmp(out->log_format, "json") != 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "log_format is %s, it must be text or json",
+                         out->log_format);
+    if (st == TRIB_OK && strcmp(out->log_time, "auto") != 0 && strcmp(out->log_time, "yes") != 0 &&
+        strcmp(out->log_time, "no") != 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "log_time is %s, it must be auto, yes or no",
+                         out->log_time);
     if (st == TRIB_OK && !settings_level(out, &level))
         return trib_fail(err, TRIB_ERR_CONFIG, "log is %s, it must be error, warn, info or debug",
                          out->log);
@@ -106,11 +114,17 @@ static int serve(struct arguments *args, const struct settings *settings)
     struct server_ear ear = {.fd = open_signals(), .load = load, .arg = args};
     struct trib_error err = {0};
     trib_log_level_t level;
+    struct trib_log_pace pace;
     struct trib_log log;
     struct server *server;
 
     (void)settings_level(settings, &level);
     trib_log_init(&log, level, systemd_log(), NULL);
+    trib_log_pace_init(&pace);
+    log.pace = &pace;
+    log.json = strcmp(settings->log_format, "json") == 0;
+    log.stamps = strcmp(settings->log_time, "yes") == 0 ||
+                 (strcmp(settings->log_time, "auto") == 0 && !log.fn);
     const trib_status_t st = server_open(settings, &log, &err, &server);
     if (st != TRIB_OK)
         return fail(st, &err);
@@ -118,6 +132,7 @@ static int serve(struct arguments *args, const struct settings *settings)
     systemd_notify("READY=1");
     server_run(server, &ear);
     server_close(server);
+    trib_log_tell(&log, true);
     close(ear.fd);
     return 0;
 }
