@@ -102,9 +102,7 @@ static void comm_free(struct trib_comm *comm)
     if (comm->own)
         munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
     trib_near_free(comm->near);
-    if (comm->channel)
-        free(comm->channel->tree);
-    free(comm->channel);
+    trib_channel_free(comm->channel);
     free(comm);
 }
 
