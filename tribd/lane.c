@@ -122,8 +122,10 @@ static bool serve(struct lane *lane)
         bool more = true;
         while (more && used < budget) {
             more = node_step(n);
-            if (more)
+            if (more) {
                 end = trib_now_ns();
+                watch_step(n->watch, &n->channel->engine, end);
+            }
             used = used_by(n) - before + steps++ * STEP_BYTES;
         }
         watch_turn(n->watch, &n->channel->engine, begin, end);
@@ -151,7 +153,10 @@ static void sleep_for_work(struct lane *lane)
     for (struct node *n = lane->nodes; n; n = n->next) {
         const uint64_t begin = trib_now_ns();
         const bool moved_it = node_step(n);
-        watch_turn(n->watch, &n->channel->engine, begin, moved_it ? trib_now_ns() : begin);
+        const uint64_t end = moved_it ? trib_now_ns() : begin;
+        if (moved_it)
+            watch_step(n->watch, &n->channel->engine, end);
+        watch_turn(n->watch, &n->channel->engine, begin, end);
         moved |= moved_it;
     }
     (void)trib_poll(fds, n_fds, moved ? 0 : SLEEP_MS); /* a failure is a longer sleep */

@@ -30,7 +30,7 @@ struct watch {
     int at; /* where the next step looks first */
     struct trib_engine_stats last; /* as counted */
     uint64_t sums;                 /* before the step */
-    uint64_t operations;           /* the same */
+    uint64_t operations;           /* that were timed, or seen to end */
     uint64_t began_ns;             /* the operation under way; 0: none */
     uint64_t moved_ns;
     uint64_t slots_ns;
@@ -87,7 +87,6 @@ void watch_before(struct watch *w, const struct trib_engine *e)
     if (!w)
         return;
     w->sums = e->stats.sums;
-    w->operations = e->stats.operations;
     for (int k = 0; k < w->n && k < WATCH_LOOKS; k++) {
         struct arrival *a = &w->arrivals[w->at];
         struct trib_link *l = &e->links[a->rank];
@@ -152,29 +151,28 @@ static bool all_used(struct watch *w, const struct trib_engine *e)
     return all && any;
 }
 
-/* The clock is read as an operation begins and as it ends, not in each step. */
-static void time_operation(struct watch *w, const struct trib_engine *e)
-{
-    uint64_t now = 0;
-
-    if (e->stats.operations != w->operations && w->began_ns) {
-        now = trib_now_ns();
-        trib_metrics_time(w->writer, TRIB_TIME_OPERATION, now - w->began_ns);
-        w->began_ns = 0;
-    }
-    if (!e->head)
-        w->began_ns = 0;
-    else if (!w->began_ns)
-        w->began_ns = now ? now : trib_now_ns();
-}
-
 void watch_after(struct watch *w, const struct trib_engine *e)
 {
     if (!w)
         return;
     if (e->stats.sums != w->sums && all_used(w, e))
         record_lags(w, e);
-    time_operation(w, e);
+}
+
+void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
+{
+    if (!w)
+        return;
+    if (e->stats.operations != w->operations) {
+        w->operations = e->stats.operations;
+        if (w->began_ns)
+            trib_metrics_time(w->writer, TRIB_TIME_OPERATION, now_ns - w->began_ns);
+        w->began_ns = 0;
+    }
+    if (!e->head)
+        w->began_ns = 0;
+    else if (!w->began_ns)
+        w->began_ns = now_ns;
 }
 
 /* The only rank of which nothing has come; -1: there are several, or none. */

@@ -35,6 +35,9 @@ void watch_close(struct watch *w);
 void watch_before(struct watch *w, const struct trib_engine *e);
 void watch_after(struct watch *w, const struct trib_engine *e);
 
+/** watch_step - something moved in a step, which ended at now_ns: operations begin and end. */
+void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns);
+
 /** watch_turn - its turn on the lane is over; end_ns: of the last step in which something moved,
  * begin_ns: there was none. */
 void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns);

@@ -61,6 +61,13 @@ void node_dispose(struct node *n)
     atomic_store(&n->state, NODE_GONE);
 }
 
+void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
+{
+    (void)w;
+    (void)e;
+    (void)now_ns;
+}
+
 void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns)
 {
     (void)w;
