@@ -39,6 +39,11 @@ expect "no tribd" 1 "no tribd shows itself at 127.0.0.1:1" "$build/tribd/tribctl
 TRIBD_SOCKET=$dir/none expect "no tribd to be told" 1 "$dir/none: No such file" "$build/tribd/tribctl" drain
 unset TRIBD_HTTP
 
+TRIBD_LOG_FORMAT=xml expect "a format of the log that there is none of" 2 "log_format is xml, it must be text or json" \
+    "$build/tribd/tribd" --check-config
+TRIBD_LOG_TIME=maybe expect "a time of the log that there is none of" 2 "log_time is maybe, it must be auto, yes or no" \
+    "$build/tribd/tribd" --check-config
+
 # --- a tribd, with room for one job of two ranks ---
 
 (umask 077 && head -c 32 /dev/urandom >"$dir/key")
@@ -216,6 +221,9 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     within 5 shows '(.jobs | length) == 1 and (.jobs[0] | .name == "next" and .state == "admitted") and
                     .events.jobs_lost == 1 and .lost.kicked == 1'
     result $? "its slots are the next job's"
+    grep -qE "^[0-9-]{10}T[0-9:.]{12}Z tributary: info: tribd: job train is kicked \\(by uid $(id -u), process [0-9]+\\)$" "$dir/tribd.log" &&
+        grep -qE 'tribd: job train: 2 ranks, 32 slots \(from 127\.0\.0\.1:[0-9]+\)$' "$dir/tribd.log"
+    result $? "the log says when, from where a job came, and who has kicked it"
     says '^job next was ended' kick "$(jq '.jobs[0].id' "$dir/status")"
     result $? "kick, by number"
     kill "${pids[train]}" "${pids[next]}"
