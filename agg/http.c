@@ -50,13 +50,16 @@ struct trib_http {
 struct route {
     const char *path;
     const char *type;
-    char *(*render)(const struct trib_service_view *view); /* NULL: the page */
+    char *(*render)(const struct trib_service_view *view); /* NULL: the page, or a probe */
+    enum { NO_PROBE, IS_HEALTHY, IS_READY } probe;
 };
 
 static const struct route routes[] = {
-    {"/", "text/html; charset=utf-8", NULL},
-    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", trib_metrics_text},
-    {"/status", "application/json", trib_metrics_json},
+    {"/", "text/html; charset=utf-8", NULL, NO_PROBE},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", trib_metrics_text, NO_PROBE},
+    {"/status", "application/json", trib_metrics_json, NO_PROBE},
+    {"/healthz", "text/plain; charset=utf-8", NULL, IS_HEALTHY},
+    {"/readyz", "text/plain; charset=utf-8", NULL, IS_READY},
 };
 
 /* Each connection is for one request: those that idle would keep others out. */
@@ -97,12 +100,26 @@ static enum MHD_Result say(struct MHD_Connection *connection, unsigned code, con
     return reply(connection, code, "text/plain; charset=utf-8", constant(text));
 }
 
+static enum MHD_Result probe(const struct trib_http *http, struct MHD_Connection *connection,
+                             const struct route *route)
+{
+    char text[200] = "";
+    const bool well = !http->opts.well || http->opts.well(http->opts.arg, route->probe == IS_READY,
+                                                          text, sizeof(text) - 1);
+
+    strcat(text, "\n");
+    return reply(connection, well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, route->type,
+                 MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_COPY));
+}
+
 static enum MHD_Result show(const struct trib_http *http, struct MHD_Connection *connection,
                             const struct route *route)
 {
     struct trib_service_view view;
     char *text;
 
+    if (route->probe)
+        return probe(http, connection, route);
     if (!route->render)
         return reply(connection, MHD_HTTP_OK, route->type, constant(page));
     if (http->opts.view(http->opts.arg, &view))
@@ -170,7 +187,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
         if (strcmp(path, routes[i].path) == 0)
             return show(http, connection, &routes[i]);
     return say(connection, MHD_HTTP_NOT_FOUND,
-               "nothing is here: there are /, /metrics and /status\n");
+               "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n");
 }
 
 /* --- beginning and end --- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The service, seen from a browser and by Prometheus: /, /metrics and /status, GET only.
+ * The service, seen from a browser, by Prometheus and by who starts it anew: /, /metrics, /status,
+ * /healthz and /readyz, GET only.
  *
  * One thread of its own, which sees views alone (agg/metrics.h), never the service. There is no
  * authentication, so it listens at loopback unless told otherwise; there it answers to no
@@ -27,6 +28,8 @@ struct trib_http_opts {
     uint32_t lifetime_s;  /* any connection is, by trib_http_tend_mt; 0: 10 */
     /* What there is to show; on the server's thread. */
     trib_status_t (*view)(void *arg, struct trib_service_view *out);
+    /* For /healthz, and with `ready` for /readyz: a sentence, and whether it is 200 or 503. NULL: 200 */
+    bool (*well)(void *arg, bool ready, char *say, size_t bytes);
     void *arg;
     const struct trib_log *log; /* for what keeps it from taking connections; or NULL */
 };

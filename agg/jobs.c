@@ -72,17 +72,19 @@ void trib_jobs_destroy(struct trib_jobs *jobs)
 }
 
 uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
-                        const struct trib_jobs_limits *held, uint64_t slot_bytes)
+                        const struct trib_jobs_limits *held, const struct trib_job *job)
 {
+    const uint64_t taken = held->bytes + job->ranks_bytes;
     uint64_t room = UINT32_MAX;
 
     if (limits->jobs && held->jobs >= limits->jobs)
         return 0;
     if (limits->slots)
         room = limits->slots > held->slots ? limits->slots - held->slots : 0;
-    if (limits->bytes && slot_bytes) {
-        uint64_t fit =
-            limits->bytes > held->bytes ? (limits->bytes - held->bytes) / slot_bytes : 0;
+    if (limits->bytes && taken > limits->bytes)
+        return 0;
+    if (limits->bytes && job->slot_bytes) {
+        uint64_t fit = (limits->bytes - taken) / job->slot_bytes;
         room = fit < room ? fit : room;
     }
     return (uint32_t)room;
@@ -106,8 +108,8 @@ void trib_jobs_read_ledgers(struct trib_jobs *jobs)
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];
         const uint64_t all = e->ledger ? trib_ledger_held_mt(e->ledger) : 0;
-        const uint64_t slots = e->job.slots * e->job.slot_bytes;
-        e->job.plan_bytes = all > slots ? all - slots : 0;
+        const uint64_t fixed = trib_job_fixed_bytes(&e->job);
+        e->job.plan_bytes = all > fixed ? all - fixed : 0;
     }
 }
 
@@ -217,9 +219,9 @@ static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now
         both[i]->jobs++;
         both[i]->slots += slots;
     }
-    trib_ledger_add_mt(&jobs->accounts[e->account].ledger, slots * e->job.slot_bytes);
     e->job.state = TRIB_JOB_ADMITTED;
     e->job.slots = slots;
+    trib_ledger_add_mt(&jobs->accounts[e->account].ledger, trib_job_fixed_bytes(&e->job));
     e->job.deadline_ns = 0;
     e->job.position = 0;
     e->job.since_ns = e->admitted_ns = now_ns;
@@ -252,16 +254,17 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jo
         both[i]->jobs -= !queued;
         both[i]->slots -= e->job.slots;
     }
-    trib_ledger_give_mt(&jobs->accounts[e->account].ledger, e->job.slots * e->job.slot_bytes);
+    trib_ledger_give_mt(&jobs->accounts[e->account].ledger, trib_job_fixed_bytes(&e->job));
     jobs->n--;
     memmove(e, e + 1, (size_t)(&jobs->entries[jobs->n] - e) * sizeof(*e));
 }
 
 /* --- asking --- */
 
-static void refuse(struct trib_job_answer *out, uint64_t id)
+static void refuse(struct trib_job_answer *out, uint64_t id, enum trib_job_cause cause)
 {
     out->verdict = TRIB_JOB_REFUSE;
+    out->cause = cause;
     out->id = id;
     out->slots = out->position = 0;
     out->deadline_ns = 0;
@@ -312,6 +315,7 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
             .ranks = r->ranks,
             .slots_wanted = r->slots,
             .slot_bytes = r->slot_bytes,
+            .ranks_bytes = r->ranks * r->rank_bytes,
             .asked_ns = now_ns,
             .since_ns = now_ns,
             .deadline_ns = r->wait_ns < UINT64_MAX - now_ns ? now_ns + r->wait_ns : UINT64_MAX,
@@ -376,7 +380,7 @@ static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_en
     trib_jobs_why(jobs, now_ns, e, out->text);
     if (waits)
         return;
-    refuse(out, e->job.id);
+    refuse(out, e->job.id, TRIB_JOB_BY_WAIT);
     remove_entry(jobs, now_ns, e);
 }
 
@@ -390,8 +394,12 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
 
     assert(now_ns);
     *out = (struct trib_job_answer){0};
-    if (trib_jobs_never(jobs, request, account, out->text) || is_draining(jobs, out->text)) {
-        refuse(out, 0);
+    if (trib_jobs_never(jobs, request, account, out->text)) {
+        refuse(out, 0, TRIB_JOB_BY_LIMIT);
+        return;
+    }
+    if (is_draining(jobs, out->text)) {
+        refuse(out, 0, TRIB_JOB_BY_DRAIN);
         return;
     }
     const bool may_wait = !request->wait_ns || !queue_is_full(jobs, account, full);
@@ -403,7 +411,7 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
     } else {
         remove_entry(jobs, now_ns, e);
         memcpy(out->text, full, sizeof(full));
-        refuse(out, 0);
+        refuse(out, 0, TRIB_JOB_BY_QUEUE);
     }
 }
 
@@ -423,7 +431,7 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_an
         trib_text_append(out->text, sizeof(out->text), "job %s of user %s ", e->job.name,
                          e->job.user);
         if (queued) {
-            refuse(out, e->job.id);
+            refuse(out, e->job.id, jobs->draining ? TRIB_JOB_BY_DRAIN : TRIB_JOB_BY_WAIT);
             trib_text_append(out->text, sizeof(out->text),
                              jobs->draining ? "is sent away, for the service is draining"
                                             : "has waited as long as it would: ");
@@ -458,7 +466,7 @@ void trib_jobs_ledger(struct trib_jobs *jobs, uint64_t id, struct trib_ledger *o
 
     assert(e && e->job.state != TRIB_JOB_QUEUED);
     out->above = &jobs->accounts[e->account].ledger;
-    atomic_store(&out->held, e->job.slots * e->job.slot_bytes);
+    atomic_store(&out->held, trib_job_fixed_bytes(&e->job));
     atomic_store(&out->most, jobs->opts.job.bytes);
     e->ledger = out;
 }

@@ -48,7 +48,7 @@ struct trib_jobs_limits {
     uint32_t slots;
     uint32_t jobs;   /* that hold slots; not of a job */
     uint32_t queued; /* that wait; not of a job */
-    uint64_t bytes;  /* behind the slots, and of plans */
+    uint64_t bytes;  /* behind the slots, for ranks, and of plans */
 };
 
 struct trib_jobs_opts {
@@ -67,6 +67,7 @@ struct trib_job_request {
     uint32_t slots;      /* it is given so many, or none: its ranks have cut their vectors for them */
     uint64_t slot_bytes; /* behind one slot */
     uint64_t wait_ns;    /* refuse it rather than let it wait longer; 0: now or never */
+    uint64_t rank_bytes; /* that are kept for each of its ranks, beside the slots */
 };
 
 struct trib_job {
@@ -79,6 +80,7 @@ struct trib_job {
     uint32_t slots_wanted;
     uint32_t slots; /* held: 0 while it is queued */
     uint64_t slot_bytes;
+    uint64_t ranks_bytes; /* for all of its ranks; held as slots are */
     uint64_t plan_bytes; /* taken from its ledger, as of the last look at the table */
     uint64_t asked_ns;
     uint64_t since_ns;    /* in this state */
@@ -89,8 +91,18 @@ struct trib_job {
 
 enum trib_job_verdict { TRIB_JOB_ADMIT, TRIB_JOB_QUEUE, TRIB_JOB_REFUSE, TRIB_JOB_FREED };
 
+/* Why a job was refused. */
+enum trib_job_cause {
+    TRIB_JOB_BY_NOTHING, /* it was not */
+    TRIB_JOB_BY_LIMIT,   /* more than it may ever have */
+    TRIB_JOB_BY_QUEUE,   /* too many wait */
+    TRIB_JOB_BY_WAIT,    /* its turn has not come while it would wait */
+    TRIB_JOB_BY_DRAIN,   /* there are no new jobs */
+};
+
 struct trib_job_answer {
     enum trib_job_verdict verdict;
+    enum trib_job_cause cause; /* of a refusal */
     uint64_t id;          /* 0: the job was refused before it had one */
     uint32_t slots;       /* given */
     uint32_t position;    /* in the queue, from 1 */
@@ -151,7 +163,7 @@ bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_ans
 /**
  * trib_jobs_ledger - make a job's ledger, from which its plans take memory beside its slots.
  *
- * It has what is behind the slots already, and the limit that jobs have at this moment; above it
+ * It has what is behind the slots, and for the ranks, already, and the limit that jobs have at this moment; above it
  * are those of its user and of all.
  * id      of a job that was admitted
  * owner   the caller: until the job has left, and all that was taken is given back
@@ -221,10 +233,16 @@ static inline const struct trib_job *trib_jobs_at(const struct trib_jobs_view *v
     return (const struct trib_job *)((const char *)view->jobs + i * view->stride);
 }
 
-/** trib_job_bytes - what a job holds, behind its slots and for its plans. */
+/** trib_job_fixed_bytes - what a job holds from its admission on: its slots' and its ranks'. */
+static inline uint64_t trib_job_fixed_bytes(const struct trib_job *job)
+{
+    return job->slots ? job->slots * job->slot_bytes + job->ranks_bytes : 0;
+}
+
+/** trib_job_bytes - what a job holds, behind its slots, for its ranks and for its plans. */
 static inline uint64_t trib_job_bytes(const struct trib_job *job)
 {
-    return job->slots * job->slot_bytes + job->plan_bytes;
+    return trib_job_fixed_bytes(job) + job->plan_bytes;
 }
 
 /** trib_job_state_name - "queued", "admitted", "draining". */

@@ -55,8 +55,8 @@ static double dominant_share(const struct trib_jobs *jobs, const struct trib_job
 {
     const struct trib_jobs_limits *all = &jobs->opts.service;
     double of_slots = (double)slots / all->slots;
-    double of_bytes =
-        all->bytes ? (double)slots * (double)job->slot_bytes / (double)all->bytes : 0;
+    const double bytes = (double)slots * (double)job->slot_bytes + (double)job->ranks_bytes;
+    double of_bytes = all->bytes ? bytes / (double)all->bytes : 0;
 
     return of_slots > of_bytes ? of_slots : of_bytes;
 }
@@ -97,7 +97,7 @@ static bool meet_account(const struct trib_jobs *jobs, struct trib_jobs_account 
                          const struct trib_job *job)
 {
     bool able =
-        trib_jobs_room(&account->limits, &account->held, job->slot_bytes) >= job->slots_wanted;
+        trib_jobs_room(&account->limits, &account->held, job) >= job->slots_wanted;
 
     if (able && !account->waiting && account->tag < jobs->now_v) {
         account->served += jobs->now_v - account->tag;
@@ -144,10 +144,8 @@ static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
     const struct trib_jobs_account *account = &jobs->accounts[e->account];
     const struct trib_jobs_limits taken = trib_jobs_taken(jobs);
 
-    return trib_jobs_room(&jobs->opts.service, &taken, job->slot_bytes) >=
-               job->slots_wanted &&
-           trib_jobs_room(&account->limits, &account->held, job->slot_bytes) >=
-               job->slots_wanted;
+    return trib_jobs_room(&jobs->opts.service, &taken, job) >= job->slots_wanted &&
+           trib_jobs_room(&account->limits, &account->held, job) >= job->slots_wanted;
 }
 
 /* Who was next for longer than others' patience. */

@@ -65,9 +65,12 @@ struct trib_jobs {
     double waiting_weights; /* of users who wait */
 };
 
-/** trib_jobs_room - how many more slots of so many bytes limits allow; 0 also where jobs are full. */
+/**
+ * trib_jobs_room - how many more slots limits allow, of the size of a job that holds nothing yet,
+ * whose ranks take their part of the memory first; 0 also where jobs are full.
+ */
 uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
-                        const struct trib_jobs_limits *held, uint64_t slot_bytes);
+                        const struct trib_jobs_limits *held, const struct trib_job *job);
 
 /** trib_jobs_taken - what is held of the service, without the slots that are lent. */
 struct trib_jobs_limits trib_jobs_taken(const struct trib_jobs *jobs);

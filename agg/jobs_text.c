@@ -42,10 +42,9 @@ static enum lack lack_of(const struct trib_jobs_limits *limits,
     if (limits->jobs && held->jobs >= limits->jobs)
         return LACK_JOBS;
     only.bytes = 0;
-    if (trib_jobs_room(&only, held, job->slot_bytes) < job->slots_wanted)
+    if (trib_jobs_room(&only, held, job) < job->slots_wanted)
         return LACK_SLOTS;
-    return trib_jobs_room(limits, held, job->slot_bytes) < job->slots_wanted ? LACK_BYTES
-                                                                            : LACK_NOTHING;
+    return trib_jobs_room(limits, held, job) < job->slots_wanted ? LACK_BYTES : LACK_NOTHING;
 }
 
 static uint64_t held_of(const struct trib_job *job, enum lack what)
@@ -146,7 +145,7 @@ static void append_lack(const struct trib_jobs_limits *limits,
         return;
     case LACK_BYTES:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "it needs ");
-        append_bytes(text, job->slots_wanted * job->slot_bytes);
+        append_bytes(text, job->slots_wanted * job->slot_bytes + job->ranks_bytes);
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " and ");
         append_bytes(text, left(limits->bytes, held->bytes));
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, " of ");
@@ -188,6 +187,18 @@ bool trib_jobs_name_ok(const char *name)
     return len && len < TRIB_JOB_NAME_BYTES;
 }
 
+/* Whatever takes the larger part of the memory. */
+static void append_cure(char *text, const struct trib_job_request *r, uint64_t of_ranks)
+{
+    if (of_ranks < r->slots * r->slot_bytes) {
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": ask for fewer or smaller slots");
+        return;
+    }
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": its %" PRIu32 " ranks take ", r->ranks);
+    append_bytes(text, of_ranks);
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, " of these; have fewer ranks, or raise the limit");
+}
+
 /* Is what is asked for more than somebody may hold? */
 static bool too_much(const struct trib_job_request *r, const struct trib_jobs_limits *limits,
                      const char *who, char *text)
@@ -201,12 +212,13 @@ static bool too_much(const struct trib_job_request *r, const struct trib_jobs_li
                          r->name, slots, slots == 1 ? "" : "s", who, limits->slots);
         return true;
     }
-    if (limits->bytes && r->slot_bytes > limits->bytes / slots) {
+    const uint64_t of_ranks = r->ranks * r->rank_bytes;
+    if (limits->bytes && slots * r->slot_bytes + of_ranks > limits->bytes) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "job %s needs ", r->name);
-        append_bytes(text, slots * r->slot_bytes);
+        append_bytes(text, slots * r->slot_bytes + of_ranks);
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, ", and %s may hold ", who);
         append_bytes(text, limits->bytes);
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": ask for fewer or smaller slots");
+        append_cure(text, r, of_ranks);
         return true;
     }
     return false;
@@ -238,7 +250,7 @@ bool trib_jobs_never(const struct trib_jobs *jobs, const struct trib_job_request
                          r->weight, TRIB_JOB_WEIGHT_MAX);
         return true;
     }
-    if (r->slot_bytes > JOB_BYTES_MAX / r->slots) {
+    if (r->slot_bytes > JOB_BYTES_MAX / r->slots || r->rank_bytes > JOB_BYTES_MAX / r->ranks) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
                          "job %s wants %" PRIu32 " slots of %" PRIu64
                          " bytes: more than any memory has",

@@ -29,6 +29,7 @@ libservice_la_SOURCES = \
 	agg/metrics.c agg/metrics.def agg/metrics.h \
 	agg/metrics_json.c \
 	agg/metrics_text.c \
+	agg/process_view.c \
 	agg/turns.c agg/turns.h
 libservice_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
 if TRIB_MICROHTTPD

@@ -5,12 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of one job. */
+struct place {
+    uint64_t id;
+    struct trib_job_place place;
+    struct place *next;
+};
+
 struct trib_metrics {
     struct trib_metrics_opts opts;
     _Atomic uint64_t events[TRIB_SERVICE_COUNTERS];
+    _Atomic uint64_t reasons[TRIB_SERVICE_REASONS];
     pthread_mutex_t lock; /* of all below, and of the list of writers */
     struct trib_metrics_writer *writers;
+    struct place *places;
     uint64_t gone[TRIB_JOB_COUNTERS]; /* of writers that were closed */
+    struct trib_histogram gone_times[TRIB_TIMES];
     struct trib_jobs_limits limits;
     struct trib_jobs_limits held;
     uint32_t lent;
@@ -29,6 +39,24 @@ const char *trib_job_phase_name(enum trib_job_phase phase)
     };
 
     return names[phase];
+}
+
+static const struct {
+    enum trib_service_counter counter;
+    const char *label;
+} reasons[] = {
+#define TRIB_METRICS_REASON(of, id, label) {TRIB_SERVICE_COUNTS_##of, label},
+#include "agg/metrics.def"
+};
+
+enum trib_service_counter trib_reason_counter(enum trib_service_reason reason)
+{
+    return reasons[reason].counter;
+}
+
+const char *trib_reason_label(enum trib_service_reason reason)
+{
+    return reasons[reason].label;
 }
 
 static uint64_t load(const _Atomic uint64_t *counter)
@@ -58,6 +86,11 @@ void trib_metrics_destroy(struct trib_metrics *m)
         m->writers = w->next;
         free(w);
     }
+    while (m->places) {
+        struct place *p = m->places;
+        m->places = p->next;
+        free(p);
+    }
     pthread_mutex_destroy(&m->lock);
     free(m->jobs);
     free(m);
@@ -76,12 +109,35 @@ trib_status_t trib_metrics_open_mt(struct trib_metrics *m, uint64_t id, uint32_t
     memset(w, 0, bytes);
     w->id = id;
     w->ranks = ranks;
+    for (uint32_t i = 0; i < ranks; i++)
+        w->lag[i].rank = i;
     atomic_store_explicit(&w->waits_for, -1, memory_order_relaxed);
     pthread_mutex_lock(&m->lock);
     w->next = m->writers;
     m->writers = w;
     pthread_mutex_unlock(&m->lock);
     return TRIB_OK;
+}
+
+static void add_times(struct trib_histogram *to, const struct trib_metrics_writer *w)
+{
+    for (int k = 0; k < TRIB_TIMES; k++) {
+        for (int i = 0; i <= TRIB_TIME_BOUNDS; i++)
+            to[k].count[i] += load(&w->times[k].count[i]);
+        to[k].sum_ns += load(&w->times[k].sum_ns);
+    }
+}
+
+static void drop_place(struct trib_metrics *m, uint64_t id)
+{
+    for (struct place **at = &m->places; *at; at = &(*at)->next) {
+        struct place *p = *at;
+        if (p->id != id)
+            continue;
+        *at = p->next;
+        free(p);
+        return;
+    }
 }
 
 void trib_metrics_close_mt(struct trib_metrics *m, uint64_t id)
@@ -95,10 +151,34 @@ void trib_metrics_close_mt(struct trib_metrics *m, uint64_t id)
         }
         for (int c = 0; c < TRIB_JOB_COUNTERS; c++)
             m->gone[c] += load(&w->count[c]);
+        add_times(m->gone_times, w);
         *at = w->next;
         free(w);
     }
+    drop_place(m, id);
     pthread_mutex_unlock(&m->lock);
+}
+
+void trib_metrics_place_mt(struct trib_metrics *m, uint64_t id,
+                           const struct trib_job_place *place)
+{
+    struct place *p = malloc(sizeof(*p));
+
+    if (!p)
+        return;
+    p->id = id;
+    p->place = *place;
+    pthread_mutex_lock(&m->lock);
+    drop_place(m, id);
+    p->next = m->places;
+    m->places = p;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void trib_metrics_reason_mt(struct trib_metrics *m, enum trib_service_reason reason)
+{
+    atomic_fetch_add_explicit(&m->reasons[reason], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->events[reasons[reason].counter], 1, memory_order_relaxed);
 }
 
 void trib_metrics_event_mt(struct trib_metrics *m, enum trib_service_counter c, uint64_t n)
@@ -145,17 +225,19 @@ trib_status_t trib_metrics_publish(struct trib_metrics *m, struct trib_jobs *job
 
 /* --- views --- */
 
-static bool widen(struct trib_job_view *view, uint32_t ranks)
+/* Into its place among the latest, if it is one of them. */
+static void add_rank(struct trib_job_view *view, struct trib_rank_lag lag)
 {
-    if (ranks <= view->ranks)
-        return true;
-    struct trib_lag *lag = realloc(view->lag, ranks * sizeof(*lag));
-    if (!lag)
-        return false;
-    memset(lag + view->ranks, 0, (ranks - view->ranks) * sizeof(*lag));
-    view->lag = lag;
-    view->ranks = ranks;
-    return true;
+    uint32_t at = view->n_late;
+
+    while (at > 0 && view->late[at - 1].sum_ns < lag.sum_ns)
+        at--;
+    if (at == TRIB_RANKS_SHOWN)
+        return;
+    view->n_late += view->n_late < TRIB_RANKS_SHOWN;
+    for (uint32_t i = view->n_late - 1; i > at; i--)
+        view->late[i] = view->late[i - 1];
+    view->late[at] = lag;
 }
 
 /* The operation that has not moved for longest is the one to look at. */
@@ -173,32 +255,39 @@ static void add_operation(struct trib_job_view *view, const struct trib_metrics_
         view->operation = o;
 }
 
-static bool add_writer(struct trib_job_view *view, const struct trib_metrics_writer *w)
+static void add_writer(struct trib_job_view *view, const struct trib_metrics_writer *w)
 {
-    if (!widen(view, w->ranks))
-        return false;
     for (int c = 0; c < TRIB_JOB_COUNTERS; c++)
         view->count[c] += load(&w->count[c]);
-    for (uint32_t r = 0; r < w->ranks; r++) {
-        for (int i = 0; i <= TRIB_LAG_BOUNDS; i++)
-            view->lag[r].count[i] += load(&w->lag[r].count[i]);
-        view->lag[r].sum_ns += load(&w->lag[r].sum_ns);
-    }
+    add_times(view->times, w);
+    view->ranks += w->ranks;
+    for (uint32_t r = 0; r < w->ranks; r++)
+        if (load(&w->lag[r].count))
+            add_rank(view, (struct trib_rank_lag){w->lag[r].rank, load(&w->lag[r].count),
+                                                  load(&w->lag[r].sum_ns)});
     view->slots_used += load(&w->slots_used);
     add_operation(view, w);
-    return true;
 }
 
 static bool view_job(const struct trib_metrics *m, const struct trib_job *job, uint64_t now_ns,
                      struct trib_job_view *out)
 {
+    const struct place *p = m->places;
+
     *out = (struct trib_job_view){.job = *job, .operation = {.waits_for = -1}};
     for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)
-        if (w->id == job->id && !add_writer(out, w))
-            return false;
+        if (w->id == job->id)
+            add_writer(out, w);
     out->stuck = out->operation.phase != TRIB_PHASE_IDLE && now_ns > out->operation.moved_ns &&
                  now_ns - out->operation.moved_ns >= m->opts.stuck_ns;
-    return true;
+    while (p && p->id != job->id)
+        p = p->next;
+    if (!p)
+        return true;
+    out->place = malloc(sizeof(*out->place));
+    if (out->place)
+        *out->place = p->place;
+    return out->place;
 }
 
 /* With the lock. */
@@ -209,9 +298,12 @@ static bool view_all(struct trib_metrics *m, uint64_t now_ns, struct trib_servic
     out->lent = m->lent;
     out->draining = m->draining;
     memcpy(out->total, m->gone, sizeof(out->total));
-    for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)
+    memcpy(out->times, m->gone_times, sizeof(out->times));
+    for (const struct trib_metrics_writer *w = m->writers; w; w = w->next) {
         for (int c = 0; c < TRIB_JOB_COUNTERS; c++)
             out->total[c] += load(&w->count[c]);
+        add_times(out->times, w);
+    }
     out->jobs = calloc(m->n ? m->n : 1, sizeof(*out->jobs));
     if (!out->jobs)
         return false;
@@ -231,6 +323,8 @@ trib_status_t trib_metrics_view_mt(struct trib_metrics *m, uint64_t now_ns,
         .uptime_ns = now_ns > m->opts.start_ns ? now_ns - m->opts.start_ns : 0};
     for (int c = 0; c < TRIB_SERVICE_COUNTERS; c++)
         out->events[c] = load(&m->events[c]);
+    for (int r = 0; r < TRIB_SERVICE_REASONS; r++)
+        out->reasons[r] = load(&m->reasons[r]);
     pthread_mutex_lock(&m->lock);
     bool done = view_all(m, now_ns, out);
     pthread_mutex_unlock(&m->lock);
@@ -243,8 +337,9 @@ trib_status_t trib_metrics_view_mt(struct trib_metrics *m, uint64_t now_ns,
 void trib_service_view_free(struct trib_service_view *view)
 {
     for (uint32_t i = 0; i < view->n; i++)
-        free(view->jobs[i].lag);
+        free(view->jobs[i].place);
     free(view->jobs);
+    free(view->threads);
     *view = (struct trib_service_view){0};
 }
 

@@ -32,13 +32,36 @@ enum trib_service_counter {
     TRIB_SERVICE_COUNTERS,
 };
 
-/* How long a rank's contribution to a chunk came after the first: up to so many ns, or more. */
-#define TRIB_LAG_BOUNDS 5
-static const uint64_t trib_lag_bounds_ns[TRIB_LAG_BOUNDS] = {100000, 1000000, 10000000,
-                                                             100000000, 1000000000};
+/* Why a job was refused, or lost. */
+enum trib_service_reason {
+#define TRIB_METRICS_REASON(of, id, label) TRIB_##of##_FOR_##id,
+#include "agg/metrics.def"
+    TRIB_SERVICE_REASONS,
+};
 
-struct trib_lag {
-    uint64_t count[TRIB_LAG_BOUNDS + 1]; /* the last: above all bounds */
+/* Times: so many came up to a bound of so many ns, or above all of them. */
+enum trib_time {
+#define TRIB_METRICS_TIME(id, name, help) TRIB_TIME_##id,
+#include "agg/metrics.def"
+    TRIB_TIMES,
+};
+
+#define TRIB_TIME_BOUNDS 11
+static const uint64_t trib_time_bounds_ns[TRIB_TIME_BOUNDS] = {
+    10000,    30000,    100000,    300000,    1000000,    3000000,
+    10000000, 30000000, 100000000, 1000000000, 10000000000};
+
+struct trib_histogram {
+    uint64_t count[TRIB_TIME_BOUNDS + 1]; /* the last: above all bounds */
+    uint64_t sum_ns;
+};
+
+/* Ranks that are shown by themselves: those whose contributions came latest on the whole. */
+#define TRIB_RANKS_SHOWN 8
+
+struct trib_rank_lag {
+    uint32_t rank;
+    uint64_t count; /* of contributions */
     uint64_t sum_ns;
 };
 
@@ -68,13 +91,18 @@ struct trib_metrics_writer {
     _Atomic uint64_t moved_ns;
     _Atomic uint32_t phase;
     _Atomic int32_t waits_for;
+    struct {
+        _Atomic uint64_t count[TRIB_TIME_BOUNDS + 1];
+        _Atomic uint64_t sum_ns;
+    } times[TRIB_TIMES];
     uint64_t id;
     uint32_t ranks;
     struct trib_metrics_writer *next;
     struct {
-        _Atomic uint64_t count[TRIB_LAG_BOUNDS + 1];
+        uint32_t rank;
+        _Atomic uint64_t count;
         _Atomic uint64_t sum_ns;
-    } lag[]; /* of each rank */
+    } lag[]; /* of the ranks that this thread hears of */
 };
 
 /* One writer: no read-modify-write is needed, nor paid for. */
@@ -97,16 +125,26 @@ static inline void trib_metrics_slots(struct trib_metrics_writer *w, uint32_t us
     atomic_store_explicit(&w->slots_used, used, memory_order_relaxed);
 }
 
-/** trib_metrics_lag - a contribution of a rank came so long after the first to its chunk. */
-static inline void trib_metrics_lag(struct trib_metrics_writer *w, uint32_t rank, uint64_t ns)
+/** trib_metrics_time - something of that kind took so long. */
+static inline void trib_metrics_time(struct trib_metrics_writer *w, enum trib_time kind,
+                                     uint64_t ns)
 {
     uint32_t i = 0;
 
-    assert(rank < w->ranks);
-    while (i < TRIB_LAG_BOUNDS && ns > trib_lag_bounds_ns[i])
+    while (i < TRIB_TIME_BOUNDS && ns > trib_time_bounds_ns[i])
         i++;
-    trib_metrics_raise(&w->lag[rank].count[i], 1);
-    trib_metrics_raise(&w->lag[rank].sum_ns, ns);
+    trib_metrics_raise(&w->times[kind].count[i], 1);
+    trib_metrics_raise(&w->times[kind].sum_ns, ns);
+}
+
+/** trib_metrics_lag - a contribution of the i-th rank of the writer came so long after the first
+ * to its chunk. */
+static inline void trib_metrics_lag(struct trib_metrics_writer *w, uint32_t i, uint64_t ns)
+{
+    assert(i < w->ranks);
+    trib_metrics_time(w, TRIB_TIME_LAG, ns);
+    trib_metrics_raise(&w->lag[i].count, 1);
+    trib_metrics_raise(&w->lag[i].sum_ns, ns);
 }
 
 /** trib_metrics_operation - where the job's operation is, and when something moved in it. */
@@ -120,6 +158,20 @@ static inline void trib_metrics_operation(struct trib_metrics_writer *w,
 }
 
 /* --- the service --- */
+
+/* Hosts of a job that are named: so many, in the order of the ranks. */
+#define TRIB_HOSTS_SHOWN 64
+#define TRIB_PLACE_NAME_BYTES 65
+
+struct trib_job_place {
+    char transports[TRIB_PLACE_NAME_BYTES]; /* "shm", "shm tcp" */
+    uint32_t hosts; /* that are named */
+    uint32_t ranks_elsewhere; /* on hosts that are not */
+    struct {
+        char name[TRIB_PLACE_NAME_BYTES]; /* any bytes: hosts are strangers */
+        uint32_t ranks;
+    } host[TRIB_HOSTS_SHOWN];
+};
 
 struct trib_metrics;
 
@@ -136,9 +188,11 @@ trib_status_t trib_metrics_create(const struct trib_metrics_opts *opts,
 void trib_metrics_destroy(struct trib_metrics *metrics);
 
 /**
- * trib_metrics_open - a writer of a job for one thread.
+ * trib_metrics_open_mt - a writer of a job for one thread.
  *
- * owner    metrics, until trib_metrics_close
+ * ranks    how many the thread hears of: numbers 0 to ranks - 1, unless the caller writes others
+ *          into lag[].rank before anything is counted. Writers of one job share no rank
+ * owner    metrics, until trib_metrics_close_mt
  * thread   any
  * errors   TRIB_ERR_NO_MEMORY
  */
@@ -148,9 +202,22 @@ trib_status_t trib_metrics_open_mt(struct trib_metrics *metrics, uint64_t id, ui
 /** trib_metrics_close_mt - all writers of a job, which nobody uses any more. */
 void trib_metrics_close_mt(struct trib_metrics *metrics, uint64_t id);
 
-/** trib_metrics_event_mt - n more of the service's. */
+/** trib_metrics_event_mt - n more of the service's; not of one that has reasons. */
 void trib_metrics_event_mt(struct trib_metrics *metrics, enum trib_service_counter c,
                            uint64_t n);
+
+/** trib_metrics_reason_mt - one more of the counter that has this reason. */
+void trib_metrics_reason_mt(struct trib_metrics *metrics, enum trib_service_reason reason);
+
+/**
+ * trib_metrics_place_mt - by which transports a job's ranks are reached, and on which hosts they
+ * are; its place is copied.
+ *
+ * Before the first call, and after trib_metrics_close_mt, neither is known. Without memory for a
+ * copy it stays so.
+ */
+void trib_metrics_place_mt(struct trib_metrics *metrics, uint64_t id,
+                           const struct trib_job_place *place);
 
 /**
  * trib_metrics_publish - the table of jobs as it is now, for views to come.
@@ -170,8 +237,28 @@ struct trib_job_view {
     uint64_t slots_used;
     struct trib_operation operation; /* of several, the one that has not moved for longest */
     bool stuck;
-    uint32_t ranks;       /* that have a lag: 0 where the job has no writer */
-    struct trib_lag *lag; /* of each rank */
+    struct trib_histogram times[TRIB_TIMES];
+    uint32_t ranks;  /* that have a lag: 0 where the job has no writer */
+    uint32_t n_late; /* of these, in `late`: the latest first */
+    struct trib_rank_lag late[TRIB_RANKS_SHOWN];
+    struct trib_job_place *place; /* NULL: not known */
+};
+
+/* One of the service's threads, by what it has done so far. */
+struct trib_thread_view {
+    char name[16]; /* "control", "lane0" */
+    uint64_t busy_ns;
+    uint64_t passes;
+};
+
+/* What the kernel says of this process. */
+struct trib_process_view {
+    bool known;
+    uint64_t resident_bytes;
+    uint64_t fds;
+    uint64_t fds_max;
+    uint64_t cpu_ns;
+    uint64_t start_ns; /* since 1970 */
 };
 
 struct trib_service_view {
@@ -182,9 +269,14 @@ struct trib_service_view {
     uint32_t lent; /* of the slots that are held, those of idle jobs */
     bool draining;
     uint64_t events[TRIB_SERVICE_COUNTERS];
+    uint64_t reasons[TRIB_SERVICE_REASONS];
     uint64_t total[TRIB_JOB_COUNTERS]; /* of all jobs, also those that are gone */
+    struct trib_histogram times[TRIB_TIMES]; /* the same */
     uint32_t n;
     struct trib_job_view *jobs;
+    struct trib_process_view process; /* of the caller: see trib_process_view */
+    uint32_t n_threads;
+    struct trib_thread_view *threads; /* of the caller, by malloc */
 };
 
 /**
@@ -195,6 +287,13 @@ struct trib_service_view {
  */
 trib_status_t trib_metrics_view_mt(struct trib_metrics *metrics, uint64_t now_ns,
                                    struct trib_service_view *out);
+
+/** trib_process_view - of this process, now; some system calls. */
+void trib_process_view(struct trib_process_view *out);
+
+/** trib_reason_counter, trib_reason_label - of a reason: the counter that it splits, its name. */
+enum trib_service_counter trib_reason_counter(enum trib_service_reason reason);
+const char *trib_reason_label(enum trib_service_reason reason);
 
 /** trib_service_view_free - and zero it. */
 void trib_service_view_free(struct trib_service_view *view);

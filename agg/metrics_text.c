@@ -52,6 +52,35 @@ static void put_job(FILE *to, const char *name, const struct trib_job *job)
     fputc('"', to);
 }
 
+/* The lines of one histogram behind its labels: "name{id="7"" for a job, "name" for the service. */
+static void put_times(FILE *to, const char *name, const struct trib_job *job,
+                      const struct trib_histogram *h)
+{
+    uint64_t below = 0;
+    char part[96];
+
+    for (int i = 0; i <= TRIB_TIME_BOUNDS; i++) {
+        below += h->count[i];
+        snprintf(part, sizeof(part), "%s_bucket", name);
+        if (job)
+            put_job(to, part, job);
+        fprintf(to, "%s%sle=\"", job ? "" : part, job ? "," : "{");
+        if (i < TRIB_TIME_BOUNDS)
+            put_number(to, trib_time_bounds_ns[i], NS);
+        else
+            fputs("+Inf", to);
+        fprintf(to, "\"} %" PRIu64 "\n", below);
+    }
+    for (int count = 0; count < 2; count++) {
+        snprintf(part, sizeof(part), "%s_%s", name, count ? "count" : "sum");
+        if (job)
+            put_job(to, part, job);
+        fprintf(to, "%s ", job ? "}" : part);
+        put_number(to, count ? below : h->sum_ns, count ? 1 : NS);
+        fputc('\n', to);
+    }
+}
+
 /* --- the service --- */
 
 static void put_gauge(FILE *to, const char *name, const char *help, uint64_t value,
@@ -85,6 +114,59 @@ static void put_states(FILE *to, const struct trib_service_view *view)
                 trib_job_state_name((enum trib_job_state)s), n[s]);
 }
 
+/* A counter of the service: by its reasons, if it has any. */
+static void put_event(FILE *to, const struct trib_service_view *v, enum trib_service_counter c,
+                      const char *name, const char *help)
+{
+    bool split = false;
+
+    put_help(to, name, "counter", help);
+    for (int r = 0; r < TRIB_SERVICE_REASONS; r++) {
+        if (trib_reason_counter((enum trib_service_reason)r) != c)
+            continue;
+        split = true;
+        fprintf(to, "%s{reason=\"%s\"} %" PRIu64 "\n", name,
+                trib_reason_label((enum trib_service_reason)r), v->reasons[r]);
+    }
+    if (!split)
+        fprintf(to, "%s %" PRIu64 "\n", name, v->events[c]);
+}
+
+static void put_threads(FILE *to, const struct trib_service_view *v)
+{
+    static const char busy[] = "tribd_thread_busy_seconds_total";
+    static const char passes[] = "tribd_thread_passes_total";
+
+    if (!v->n_threads)
+        return;
+    put_help(to, busy, "counter", "Time in which the thread had something to do: its rate is the "
+                                  "share of a core that it needs.");
+    for (uint32_t i = 0; i < v->n_threads; i++) {
+        fprintf(to, "%s{thread=\"%s\"} ", busy, v->threads[i].name);
+        put_number(to, v->threads[i].busy_ns, NS);
+        fputc('\n', to);
+    }
+    put_help(to, passes, "counter", "Looks of the thread for something to do.");
+    for (uint32_t i = 0; i < v->n_threads; i++)
+        fprintf(to, "%s{thread=\"%s\"} %" PRIu64 "\n", passes, v->threads[i].name,
+                v->threads[i].passes);
+}
+
+/* The names that all programs have for these. */
+static void put_process(FILE *to, const struct trib_process_view *p)
+{
+    if (!p->known)
+        return;
+    put_gauge(to, "process_resident_memory_bytes", "Resident memory size in bytes.",
+              p->resident_bytes, 1);
+    put_gauge(to, "process_open_fds", "Number of open file descriptors.", p->fds, 1);
+    put_gauge(to, "process_max_fds", "Maximum number of open file descriptors.", p->fds_max, 1);
+    put_total(to, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+              p->cpu_ns, NS);
+    put_gauge(to, "process_start_time_seconds",
+              "Start time of the process since unix epoch in seconds.", p->start_ns, NS);
+}
+
 static void put_service(FILE *to, const struct trib_service_view *v)
 {
     put_help(to, "tribd_build_info", "gauge", "The version, as a label.");
@@ -104,11 +186,17 @@ static void put_service(FILE *to, const struct trib_service_view *v)
     put_gauge(to, "tribd_memory_held_bytes", "Memory behind the slots that jobs hold.",
               v->held.bytes, 1);
 #define TRIB_METRICS_SERVICE(id, name, unit, help) \
-    put_total(to, "tribd_" #name "_total", help, v->events[TRIB_SERVICE_COUNTS_##id], unit);
+    put_event(to, v, TRIB_SERVICE_COUNTS_##id, "tribd_" #name "_total", help);
 #include "agg/metrics.def"
 #define TRIB_METRICS_JOB(id, name, unit, help) \
     put_total(to, "tribd_" #name "_total", help, v->total[TRIB_JOB_COUNTS_##id], unit);
 #include "agg/metrics.def"
+#define TRIB_METRICS_TIME(id, name, help) \
+    put_help(to, "tribd_" #name, "histogram", help); \
+    put_times(to, "tribd_" #name, NULL, &v->times[TRIB_TIME_##id]);
+#include "agg/metrics.def"
+    put_threads(to, v);
+    put_process(to, &v->process);
 }
 
 /* --- jobs --- */
@@ -223,36 +311,33 @@ static void put_job_states(FILE *to, const struct trib_service_view *view)
     }
 }
 
-static void put_lag(FILE *to, const struct trib_job_view *job, uint32_t rank)
+static void put_job_times(FILE *to, const struct trib_service_view *view, const char *name,
+                          enum trib_time kind)
 {
-    const struct trib_lag *lag = &job->lag[rank];
-    uint64_t below = 0;
-
-    for (int i = 0; i <= TRIB_LAG_BOUNDS; i++) {
-        below += lag->count[i];
-        put_job(to, "tribd_job_rank_lag_seconds_bucket", &job->job);
-        fprintf(to, ",rank=\"%" PRIu32 "\",le=\"", rank);
-        if (i < TRIB_LAG_BOUNDS)
-            put_number(to, trib_lag_bounds_ns[i], NS);
-        else
-            fputs("+Inf", to);
-        fprintf(to, "\"} %" PRIu64 "\n", below);
-    }
-    put_job(to, "tribd_job_rank_lag_seconds_sum", &job->job);
-    fprintf(to, ",rank=\"%" PRIu32 "\"} ", rank);
-    put_number(to, lag->sum_ns, NS);
-    fputc('\n', to);
-    put_job(to, "tribd_job_rank_lag_seconds_count", &job->job);
-    fprintf(to, ",rank=\"%" PRIu32 "\"} %" PRIu64 "\n", rank, below);
+    for (uint32_t i = 0; i < view->n; i++)
+        put_times(to, name, &view->jobs[i].job, &view->jobs[i].times[kind]);
 }
 
-static void put_lags(FILE *to, const struct trib_service_view *view)
+/* The latest alone: a job may have thousands of ranks. */
+static void put_late_ranks(FILE *to, const struct trib_service_view *view)
 {
-    put_help(to, "tribd_job_rank_lag_seconds", "histogram",
-             "How long a rank's contribution to a chunk came after the first.");
-    for (uint32_t i = 0; i < view->n; i++)
-        for (uint32_t rank = 0; rank < view->jobs[i].ranks; rank++)
-            put_lag(to, &view->jobs[i], rank);
+    static const char name[] = "tribd_job_rank_lag_seconds";
+    static const char *const parts[] = {"tribd_job_rank_lag_seconds_sum",
+                                        "tribd_job_rank_lag_seconds_count"};
+
+    put_help(to, name, "summary",
+             "Of the ranks that came latest on the whole, how long after the first.");
+    for (uint32_t i = 0; i < view->n; i++) {
+        const struct trib_job_view *job = &view->jobs[i];
+        for (uint32_t k = 0; k < job->n_late; k++) {
+            for (int count = 0; count < 2; count++) {
+                put_job(to, parts[count], &job->job);
+                fprintf(to, ",rank=\"%" PRIu32 "\"} ", job->late[k].rank);
+                put_number(to, count ? job->late[k].count : job->late[k].sum_ns, count ? 1 : NS);
+                fputc('\n', to);
+            }
+        }
+    }
 }
 
 static void put_jobs(FILE *to, const struct trib_service_view *view)
@@ -271,7 +356,11 @@ static void put_jobs(FILE *to, const struct trib_service_view *view)
     put_help(to, "tribd_job_" #name "_total", "counter", help); \
     put_counters(to, view, "tribd_job_" #name "_total", TRIB_JOB_COUNTS_##id, unit);
 #include "agg/metrics.def"
-    put_lags(to, view);
+#define TRIB_METRICS_TIME(id, name, help) \
+    put_help(to, "tribd_job_" #name, "histogram", help); \
+    put_job_times(to, view, "tribd_job_" #name, TRIB_TIME_##id);
+#include "agg/metrics.def"
+    put_late_ranks(to, view);
 }
 
 char *trib_metrics_text(const struct trib_service_view *view)

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/plain.h"
+
 trib_status_t trib_fail(struct trib_error *err, trib_status_t status, const char *fmt,
                         ...)
 {
@@ -15,9 +17,11 @@ trib_status_t trib_fail(struct trib_error *err, trib_status_t status, const char
     int saved_errno = errno;
     va_list args;
     err->status = status;
+    char text[sizeof(err->text)];
     va_start(args, fmt);
-    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    (void)trib_plain(text, err->text, sizeof(err->text));
     errno = saved_errno;
     return status;
 }

@@ -21,7 +21,8 @@ struct trib_error {
  * The first error wins: it is the cause, what follows are consequences. They are
  * dropped until trib_error_clear.
  * err      may be NULL
- * fmt      printf's, with %m; a sentence that names what was wrong, where, and the cure
+ * fmt      printf's, with %m; a sentence that names what was wrong, where, and the cure. Much of it
+ *          may come from strangers: the text is plain (base/plain.h)
  */
 trib_status_t trib_fail(struct trib_error *err, trib_status_t status, const char *fmt,
                         ...) __attribute__((format(printf, 3, 4)));

@@ -19,10 +19,12 @@ libbase_la_SOURCES = \
 	base/ledger.c base/ledger.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
+	base/log_pace.c base/log_pace.h \
 	base/meminfo.c base/meminfo.h \
 	base/memfd.c base/memfd.h \
 	base/memlock.c base/memlock.h \
 	base/pace.h \
+	base/plain.c base/plain.h \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/quiet.c base/quiet.h \

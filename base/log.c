@@ -2,10 +2,16 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
+#include "base/log_pace.h"
+#include "base/plain.h"
 #include "base/quiet.h"
+#include "base/time.h"
 
 #define LINE_MAX_BYTES 1024
 
@@ -27,15 +33,75 @@ static bool wants(const struct trib_log *log, trib_log_level_t level)
     return level <= (log ? log->level : TRIB_LOG_WARN);
 }
 
-static int format_head(char *line, const struct trib_log *log, trib_log_level_t level,
-                       const char *component)
+static void format_time(char out[40])
 {
-    char rank[24] = "";
+    struct timespec now = {0};
+    struct tm utc = {0};
+    char day[24];
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &utc);
+    (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(out, 40, "%s.%03dZ", day, (int)(now.tv_nsec / 1000000));
+}
+
+static void format_text(char line[LINE_MAX_BYTES], const struct trib_log *log,
+                        trib_log_level_t level, const char *component, const char *text)
+{
+    char rank[24] = "", stamp[40] = "";
 
     if (log && log->rank >= 0)
         snprintf(rank, sizeof(rank), "rank %d: ", log->rank);
-    return snprintf(line, LINE_MAX_BYTES, "tributary: %s%s: %.40s: ", rank,
-                    level_names[level], component);
+    if (log && log->stamps)
+        format_time(stamp);
+    const int n = snprintf(line, LINE_MAX_BYTES, "%s%stributary: %s%s: %.40s: ", stamp,
+                           stamp[0] ? " " : "", rank, level_names[level], component);
+    (void)trib_plain(text, line + n, LINE_MAX_BYTES - (size_t)n);
+}
+
+/* Behind trib_plain two signs are left that would end a string. */
+static void append_string(char *line, size_t bytes, const char *text)
+{
+    size_t n = strlen(line);
+
+    for (; *text && n + sizeof("\\\"\"}") < bytes; text++) {
+        if (*text == '"' || *text == '\\')
+            line[n++] = '\\';
+        line[n++] = *text;
+    }
+    line[n] = 0;
+}
+
+/* A character that was cut in two would be no UTF-8. */
+static void drop_half_character(char *line)
+{
+    size_t n = strlen(line), tail = 0;
+
+    while (tail < 3 && tail < n && ((unsigned char)line[n - 1 - tail] & 0xc0) == 0x80)
+        tail++;
+    if (n <= tail)
+        return;
+    const unsigned char lead = (unsigned char)line[n - 1 - tail];
+    const size_t wants_tail = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+    if (wants_tail > tail)
+        line[n - 1 - tail] = 0;
+}
+
+static void format_json(char line[LINE_MAX_BYTES], const struct trib_log *log,
+                        trib_log_level_t level, const char *component, const char *text)
+{
+    char plain[LINE_MAX_BYTES], stamp[40], rank[32] = "";
+
+    format_time(stamp);
+    if (log->rank >= 0)
+        snprintf(rank, sizeof(rank), "\"rank\":%d,", log->rank);
+    (void)trib_plain(text, plain, sizeof(plain));
+    snprintf(line, LINE_MAX_BYTES,
+             "{\"time\":\"%s\",\"level\":\"%s\",%s\"component\":\"%.40s\",\"text\":\"", stamp,
+             level_names[level], rank, component);
+    append_string(line, LINE_MAX_BYTES, plain);
+    drop_half_character(line);
+    strcat(line, "\"}");
 }
 
 /* A line must not end the program where nobody reads its standard error any more. */
@@ -48,23 +114,62 @@ static void write_line(const char *line)
     trib_quiet_end(&quiet);
 }
 
-void trib_log(const struct trib_log *log, trib_log_level_t level, const char *component,
-              const char *fmt, ...)
+static void show(const struct trib_log *log, trib_log_level_t level, const char *component,
+                 const char *text)
 {
-    int saved_errno = errno;
     char line[LINE_MAX_BYTES];
 
-    if (!wants(log, level))
-        return;
-    int head = format_head(line, log, level, component);
-    va_list args;
-    va_start(args, fmt);
-    errno = saved_errno; /* for %m */
-    vsnprintf(line + head, sizeof(line) - (size_t)head, fmt, args);
-    va_end(args);
+    if (log && log->json)
+        format_json(line, log, level, component, text);
+    else
+        format_text(line, log, level, component, text);
     if (log && log->fn)
         log->fn(log->arg, level, line);
     else
         write_line(line);
+}
+
+static void show_more(const struct trib_log *log, const struct trib_log_more *more)
+{
+    char text[LINE_MAX_BYTES];
+
+    if (!more->lines)
+        return;
+    snprintf(text, sizeof(text), "%" PRIu64 " more like this in the last %" PRIu64 " s: %s",
+             more->lines, (more->ns + 999999999) / 1000000000, more->sample);
+    show(log, more->level, more->component, text);
+}
+
+void trib_log(const struct trib_log *log, trib_log_level_t level, const char *component,
+              const char *fmt, ...)
+{
+    struct trib_log_pace *pace = log ? log->pace : NULL;
+    struct trib_log_more more;
+    int saved_errno = errno;
+    char text[LINE_MAX_BYTES];
+
+    if (!wants(log, level) || !trib_log_pace_take_mt(pace, level, component, fmt, &more)) {
+        errno = saved_errno;
+        return;
+    }
+    va_list args;
+    va_start(args, fmt);
+    errno = saved_errno; /* for %m */
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    show_more(log, &more);
+    show(log, level, component, text);
+    trib_log_pace_note_mt(pace, fmt, text);
+    errno = saved_errno;
+}
+
+void trib_log_tell(const struct trib_log *log, bool all)
+{
+    const uint64_t since_ns = trib_now_ns() - (all ? 0 : TRIB_LOG_WARNING_MS * UINT64_C(1000000));
+    const int saved_errno = errno;
+    struct trib_log_more more;
+
+    while (trib_log_pace_next_mt(log->pace, since_ns, &more))
+        show_more(log, &more);
     errno = saved_errno;
 }

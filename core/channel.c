@@ -12,6 +12,32 @@
 
 /* Opening --------------------------------------------------------------------------------- */
 
+static bool list_peers(struct trib_channel *c, const struct trib_channel_opts *opts)
+{
+    const int size = opts->ranks + opts->services;
+    bool *is_peer = calloc((size_t)size, sizeof(*is_peer));
+    const int n = is_peer ? trib_service_tree_peers(c->tree, opts->ranks, opts->services,
+                                                    opts->rank - opts->ranks, is_peer)
+                          : -1;
+
+    c->peers = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(*c->peers));
+    for (int r = 0; c->peers && r < size; r++)
+        if (is_peer[r])
+            c->peers[c->n_peers++] = r;
+    free(is_peer);
+    return c->peers;
+}
+
+void trib_channel_free(struct trib_channel *c)
+{
+    if (!c)
+        return;
+    free(c->plans);
+    free(c->peers);
+    free(c->tree);
+    free(c);
+}
+
 trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib_log *log,
                                 const struct trib_channel_opts *opts,
                                 const struct trib_exchange *x, struct trib_error *err,
@@ -26,12 +52,9 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
         c->plans = calloc(TRIB_CHANNEL_PLANS, sizeof(*c->plans));
     if (c && opts->tree)
         c->tree = trib_service_tree_copy(opts->tree, opts->ranks);
-    if (!comm || !c || (node && !c->plans) || (opts->tree && !c->tree)) {
-        if (c) {
-            free(c->plans);
-            free(c->tree);
-        }
-        free(c);
+    if (!comm || !c || (node && !c->plans) || (opts->tree && !c->tree) ||
+        (node && !list_peers(c, opts))) {
+        trib_channel_free(c);
         free(comm);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a channel to services");
     }
@@ -375,7 +398,8 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
 {
     struct trib_engine *e = &comm->engine;
 
-    for (int p = 0; p < e->size; p++) {
+    for (int i = 0; i < comm->channel->n_peers; i++) {
+        const int p = comm->channel->peers[i];
         struct trib_link *l = &e->links[p];
         if (p == e->rank || !l->opened || l->lost || l->recv[TRIB_LANE_UP].skip)
             continue;

@@ -37,6 +37,8 @@ struct trib_channel {
     bool taken[TRIB_CHANNEL_PLANS];       /* numbers of plans */
     uint32_t next;                        /* where to look for a free number */
     struct trib_plan **plans;             /* of a node: [TRIB_CHANNEL_PLANS] by number */
+    int *peers;  /* of a node: with whom it has links, of perhaps very many ranks */
+    int n_peers;
     uint32_t n_dropped;                   /* of a node: plans that last until they are done */
     size_t memory;                        /* of trib_channel_opts */
     uint32_t announced;                   /* of a node: the number of what is being made */
@@ -71,6 +73,9 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
                                 const struct trib_exchange *x, struct trib_error *err,
                                 struct trib_comm **out);
 void trib_channel_dispose(struct trib_comm *comm);
+
+/** trib_channel_free - what a communicator has of its channel; NULL is allowed. */
+void trib_channel_free(struct trib_channel *channel);
 
 /** trib_channel_announce - of trib_plan_make: number the plan, and have rank 0 tell the nodes.
  *

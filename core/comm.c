@@ -102,9 +102,7 @@ static void comm_free(struct trib_comm *comm)
     if (comm->own)
         munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
     trib_near_free(comm->near);
-    if (comm->channel)
-        free(comm->channel->tree);
-    free(comm->channel);
+    trib_channel_free(comm->channel);
     free(comm);
 }
 
@@ -122,6 +120,12 @@ static void keep_remote(struct trib_transport *t, struct trib_remote *remote)
     (void)remote;
 }
 
+static void keep_peers(struct trib_transport *t, const bool *which)
+{
+    (void)t;
+    (void)which;
+}
+
 static void keep_peer(struct trib_transport *t, int peer)
 {
     (void)t;
@@ -133,7 +137,8 @@ static void keep_peer(struct trib_transport *t, int peer)
 static void drop_copy(struct trib_comm *comm)
 {
     static const struct trib_transport_ops nothing = {
-        .dereg = trib_no_discard, .release = keep_remote, .disconnect = keep_peer};
+        .dereg = trib_no_discard, .release = keep_remote, .disconnect = keep_peer,
+        .leave = keep_peers};
     struct trib_engine *e = &comm->engine;
     struct trib_transport *t = e->transport;
     const struct trib_transport_ops *ops = t->ops;
@@ -170,6 +175,7 @@ void trib_comm_dispose(struct trib_comm *comm)
     trib_service_drop(comm);
     write_trace(comm);
     trib_engine_close(e);
+    trib_log_tell(&comm->log, true);
     if (e->transport)
         e->transport->ops->close(e->transport);
     comm_free(comm);
@@ -255,6 +261,8 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
     }
     trib_comm_claim(comm);
     trib_log_init(&comm->log, TRIB_LOG_WARN, ours.log, ours.log_arg);
+    trib_log_pace_init(&comm->log_pace);
+    comm->log.pace = &comm->log_pace;
     fenv_t own;
     trib_fpenv_enter_all(&own);
     trib_status_t st =

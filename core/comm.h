@@ -14,6 +14,7 @@
 
 #include "base/addresses.h"
 #include "base/fpenv.h"
+#include "base/log_pace.h"
 #include "collectives/collectives.h"
 #include "core/identity.h"
 #include "pipeline/engine.h"
@@ -86,6 +87,7 @@ struct trib_comm {
     struct trib_guard *guard; /* of its transport, in the channel; or NULL */
     struct trib_config cfg;
     struct trib_log log;
+    struct trib_log_pace log_pace; /* of log */
     struct trib_error err;   /* of the last refused call; the caller's thread only */
     struct trib_error cause; /* what transport and engine say; under the lock */
     struct trib_engine engine;

@@ -209,14 +209,65 @@ static bool same_host(const struct hello *all, int size)
     return true;
 }
 
-/* What each rank can register, where ranks of one process share it. */
-static size_t share_of_room(const struct hello *all, int size, int rank, bool near)
+/* A rank whose memory to register has a limit, which all ranks of its process share. */
+struct limited {
+    uint64_t machine;
+    uint64_t room;
+    int pid;
+    int rank;
+};
+
+static int compare_processes(const void *left, const void *right)
 {
-    uint64_t room = all[rank].room[near], sharers = 0;
+    const struct limited *a = left, *b = right;
+
+    if (a->machine != b->machine)
+        return a->machine < b->machine ? -1 : 1;
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static int list_limited(const struct hello *all, int size, bool near, struct limited *out)
+{
+    int n = 0;
 
     for (int r = 0; r < size; r++)
-        sharers += all[r].machine == all[rank].machine && all[r].pid == all[rank].pid;
-    return room >= SIZE_MAX ? SIZE_MAX : (size_t)(room / sharers);
+        if (all[r].room[near] < SIZE_MAX)
+            out[n++] = (struct limited){all[r].machine, all[r].room[near], all[r].pid, r};
+    return n;
+}
+
+/*
+ * The rank that can register least, and how much that is: SIZE_MAX where nobody has a limit. A
+ * sort finds who shares a process: a job may have tens of thousands of ranks.
+ */
+static trib_status_t least_room(struct trib_comm *comm, const struct hello *all, size_t *least,
+                                int *whose)
+{
+    const int size = comm->engine.size;
+    struct limited *list = malloc((size_t)size * sizeof(*list));
+
+    *least = SIZE_MAX;
+    *whose = 0;
+    if (!list)
+        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
+    const int n = list_limited(all, size, comm->one_host, list);
+    qsort(list, (size_t)n, sizeof(*list), compare_processes);
+    for (int first = 0, end; first < n; first = end) {
+        for (end = first + 1; end < n && list[end].machine == list[first].machine &&
+                              list[end].pid == list[first].pid;)
+            end++;
+        for (int i = first; i < end; i++) {
+            const size_t share = (size_t)(list[i].room / (uint64_t)(end - first));
+            if (share > *least || (share == *least && list[i].rank > *whose))
+                continue;
+            *least = share;
+            *whose = list[i].rank;
+        }
+    }
+    free(list);
+    return TRIB_OK;
 }
 
 /*
@@ -242,41 +293,39 @@ static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all,
 
 /* All ranks take the slots for which the one with the least room has room: both ends of
  * an edge have the same, and a chunk is the same piece of the vector everywhere. */
-static void fit_window(struct trib_comm *comm, const struct trib_room *rooms,
-                       const struct hello *all)
+static trib_status_t fit_window(struct trib_comm *comm, const struct trib_room *rooms,
+                                const struct hello *all)
 {
     struct trib_engine *e = &comm->engine;
     struct trib_config *cfg = &comm->cfg;
     bool near = same_host(all, e->size);
-    size_t least = SIZE_MAX;
-    int whose = 0;
+    size_t least;
+    int whose;
 
-    for (int r = 0; r < e->size; r++) {
-        size_t share = share_of_room(all, e->size, r, near);
-        comm->chunk_given |= all[r].chunk_given != 0;
-        if (share >= least)
-            continue;
-        least = share;
-        whose = r;
-    }
     comm->one_host = near;
+    trib_status_t st = least_room(comm, all, &least, &whose);
+    if (st != TRIB_OK)
+        return st;
+    for (int r = 0; r < e->size; r++)
+        comm->chunk_given |= all[r].chunk_given != 0;
     cfg->chunk = usual_chunk(comm, all, near, least);
     e->arena.per_edge = trib_window_spare(
         (struct trib_window){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
     if (e->size == 1 || least == SIZE_MAX)
-        return;
+        return TRIB_OK;
     struct trib_window asked = {(uint32_t)cfg->window, cfg->chunk};
     struct trib_window w = trib_window_fit(asked, least, e->size);
     cfg->window = (int)w.window;
     cfg->chunk = w.chunk;
     if (whose != e->rank || (w.window == asked.window && w.chunk == asked.chunk))
-        return;
+        return TRIB_OK;
     char was[24], is[24];
     trib_log(&comm->log, TRIB_LOG_WARN, "core",
              "%s: all ranks have %u slot%s of %s instead of %u of %s for each peer, which "
              "slows large vectors; %s",
              rooms[near].why, w.window, w.window == 1 ? "" : "s", trib_size_format(w.chunk, is), asked.window,
              trib_size_format(asked.chunk, was), rooms[near].cure);
+    return TRIB_OK;
 }
 
 /* What this rank's transport makes of all addresses, and where peers write to. */
@@ -367,7 +416,7 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     if (st == TRIB_OK)
         st = check_hellos(comm, hellos);
     if (st == TRIB_OK)
-        fit_window(comm, rooms, hellos);
+        st = fit_window(comm, rooms, hellos);
     if (st == TRIB_OK)
         st = find_facts(comm, hellos, &facts);
     if (st == TRIB_OK)

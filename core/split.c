@@ -110,6 +110,8 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     child->met = parent->met;
     child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
     child->log = parent->log;
+    trib_log_pace_init(&child->log_pace); /* the parent may go before it */
+    child->log.pace = &child->log_pace;
     snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
              ++parent->n_children);
     struct trib_exchange x = {member_allgather, m};

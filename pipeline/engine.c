@@ -190,7 +190,8 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
     trib_engine_tell(e, &n);
     while (e->head)
         finish(e, status);
-    trib_engine_tell_rest(e, &n);
+    if (!e->tells_later)
+        trib_engine_tell_rest(e, &n);
 }
 
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,

@@ -181,6 +181,7 @@ struct trib_engine {
     struct trib_values values;
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
+    bool *parted; /* [size] of trib_engine_part: peers that are left together */
     struct trib_workers *workers; /* of cfg->encode_threads, or NULL: not wanted so far */
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
@@ -194,6 +195,7 @@ struct trib_engine {
     uint64_t last_progress; /* ns; 0: not looked at since */
     uint64_t last_notice;   /* ns */
     uint64_t last_poll;
+    bool tells_later; /* a failure takes no time: trib_engine_tell_failure follows, elsewhere */
     void (*aside)(void *arg); /* called now and then while trib_engine_wait waits, or NULL */
     void *aside_arg;
     struct trib_engine_stats stats;
@@ -311,5 +313,13 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
  * once it has seen e->failed.
  */
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text);
+
+/**
+ * trib_engine_tell_failure - of an engine that tells later and has failed: the peers to which it
+ * has no link, and those whose transport was full.
+ *
+ * May take some 100 ms, and longer where such a peer must be connected to first.
+ */
+void trib_engine_tell_failure(struct trib_engine *e);
 
 #endif

@@ -19,6 +19,8 @@ static void free_tables(struct trib_engine *e)
     trib_trace_destroy(&e->trace);
     free(e->links);
     free(e->peers);
+    free(e->parted);
+    e->parted = NULL;
     e->links = NULL;
     e->peers = NULL;
 }
@@ -39,7 +41,8 @@ trib_status_t trib_engine_open(struct trib_engine *e)
                          e->cfg->trace);
     e->links = calloc((size_t)e->size, sizeof(*e->links));
     e->peers = calloc((size_t)e->size, sizeof(*e->peers));
-    st = e->links && e->peers ? trib_arena_create(&e->arena)
+    e->parted = calloc((size_t)e->size, sizeof(*e->parted));
+    st = e->links && e->peers && e->parted ? trib_arena_create(&e->arena)
                               : trib_fail(e->err, TRIB_ERR_NO_MEMORY,
                                           "no memory for %d links", e->size);
     if (st != TRIB_OK)
@@ -52,11 +55,10 @@ void trib_engine_part(struct trib_engine *e)
     assert(e->failed);
     for (int p = 0; p < e->size; p++) {
         struct trib_link *l = &e->links[p];
-        if (!l->connected || l->mapped || l->lost)
-            continue;
-        e->transport->ops->disconnect(e->transport, p);
-        l->lost = true;
+        e->parted[p] = l->connected && !l->mapped && !l->lost;
+        l->lost |= e->parted[p];
     }
+    e->transport->ops->leave(e->transport, e->parted);
 }
 
 void trib_engine_close(struct trib_engine *e)
@@ -66,6 +68,7 @@ void trib_engine_close(struct trib_engine *e)
         return;
     trib_workers_destroy(e->workers); /* before the transport by which they wake this thread */
     e->workers = NULL;
+    e->transport->ops->leave(e->transport, NULL); /* together: some may answer nothing */
     for (int p = 0; p < e->size; p++)
         trib_link_close(&e->links[p], &e->arena);
     trib_memory_remove_all(&e->memories);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/idle.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -205,6 +206,15 @@ void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *n)
     }
     while (tell_untold(e, n) && !trib_deadline_passed(until))
         sched_yield();
+}
+
+void trib_engine_tell_failure(struct trib_engine *e)
+{
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = e->failed};
+
+    assert(e->failed);
+    snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);
+    trib_engine_tell_rest(e, &n);
 }
 
 /* Has what an event tells of not been told before? By the cell's position: a frame that came twice

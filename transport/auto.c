@@ -248,6 +248,41 @@ static void auto_disconnect(struct trib_transport *t, int peer)
     }
 }
 
+/* Those peers whose writes go by inner `i`. */
+static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
+{
+    for (int r = 0; r < c->size; r++)
+        those[r] = c->peers[r].inner == i && (!which || which[r]);
+    c->inners[i].t->ops->leave(c->inners[i].t, those);
+}
+
+/* As auto_disconnect: for each peer first the inner that has what was written. */
+static void auto_leave(struct trib_transport *t, const bool *which)
+{
+    struct choosing *c = choosing_of(t);
+    bool *those = calloc((size_t)c->size, sizeof(*those));
+
+    for (int r = 0; r < c->size; r++) {
+        struct auto_peer *p = &c->peers[r];
+        if ((which && !which[r]) || p->state == AUTO_PEER_LEFT)
+            continue;
+        if (!those) {
+            auto_disconnect(t, r); /* without memory one after the other */
+            continue;
+        }
+        if (p->state == AUTO_PEER_GOING)
+            c->n_going--;
+        p->state = AUTO_PEER_LEFT;
+    }
+    for (int i = 0; those && i < c->n_inners; i++)
+        if (c->inners[i].t)
+            leave_by(c, i, which, those);
+    for (int i = 0; those && i < c->n_inners; i++)
+        if (c->inners[i].t)
+            c->inners[i].t->ops->leave(c->inners[i].t, which);
+    free(those);
+}
+
 /* The two regions of a write as the peer's inner knows them. Where memory cannot be
  * registered there, and nothing was written yet, the peer moves to its next choice; but the
  * caller's memory is no reason, for it can be copied. */
@@ -458,6 +493,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .route = trib_auto_route,
     .connect = trib_auto_connect,
     .disconnect = auto_disconnect,
+    .leave = auto_leave,
     .alloc = trib_auto_alloc,
     .alloc_user = trib_auto_alloc_user,
     .reg = trib_auto_reg,

@@ -198,6 +198,13 @@ static void loop_disconnect(struct trib_transport *t, int peer)
     loop->peers[peer].state = LOOP_LEFT;
 }
 
+static void loop_leave(struct trib_transport *t, const bool *which)
+{
+    for (int i = 0; i < loop_of(t)->size; i++)
+        if (!which || which[i])
+            loop_disconnect(t, i);
+}
+
 static void loop_close(struct trib_transport *t)
 {
     struct loop *loop = loop_of(t);
@@ -454,6 +461,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .route = trib_only_route,
     .connect = loop_connect,
     .disconnect = loop_disconnect,
+    .leave = loop_leave,
     .alloc = trib_loop_alloc,
     .alloc_user = trib_loop_alloc,
     .reg = trib_loop_reg,

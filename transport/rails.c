@@ -106,7 +106,7 @@ static int rails_poll(struct trib_transport *t, struct trib_event *events, int m
 }
 
 /* A peer that has asked must be answered, before it finds us gone. */
-static void pump(struct rails *r, int first, int last)
+static void pump(struct rails *r, int first, int last, const bool *which)
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);
     bool busy = true;
@@ -116,7 +116,7 @@ static void pump(struct rails *r, int first, int last)
         (void)trib_rails_pull(r);
         for (int i = first; i <= last; i++) {
             struct rails_peer *p = &r->peers[i];
-            if (p->state != RAILS_PEER_CONNECTED || !p->trouble)
+            if ((which && !which[i]) || p->state != RAILS_PEER_CONNECTED || !p->trouble)
                 continue;
             trib_rails_tend(r, i);
             busy |= p->state == RAILS_PEER_CONNECTED && p->trouble && !p->left;
@@ -132,8 +132,20 @@ static void rails_disconnect(struct trib_transport *t, int peer)
 
     if (peer < 0 || peer >= r->size || r->peers[peer].state == RAILS_PEER_LEFT)
         return;
-    pump(r, peer, peer);
+    pump(r, peer, peer, NULL);
     trib_rails_part(r, peer, RAILS_PEER_LEFT);
+}
+
+static void rails_leave(struct trib_transport *t, const bool *which)
+{
+    struct rails *r = rails_of(t);
+
+    pump(r, 0, r->size - 1, which);
+    for (int k = 0; k < r->n; k++)
+        r->inner[k]->ops->leave(r->inner[k], which);
+    for (int i = 0; i < r->size; i++)
+        if ((!which || which[i]) && r->peers[i].state != RAILS_PEER_LEFT)
+            trib_rails_part(r, i, RAILS_PEER_LEFT); /* its rails are left already */
 }
 
 /* Rail 0 goes last: it has allocated the memory that the others know. */
@@ -157,7 +169,7 @@ static void rails_close(struct trib_transport *t)
     struct rails *r = rails_of(t);
 
     if (getpid() == r->pid)
-        pump(r, 0, r->size - 1);
+        pump(r, 0, r->size - 1, NULL);
     free_all(r);
 }
 
@@ -396,6 +408,7 @@ const struct trib_transport_ops trib_rails_ops = {
     .route = rails_route,
     .connect = trib_rails_connect,
     .disconnect = rails_disconnect,
+    .leave = rails_leave,
     .alloc = trib_rails_alloc,
     .alloc_user = trib_rails_alloc,
     .reg = trib_rails_reg,

@@ -456,6 +456,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .route = trib_only_route,
     .connect = trib_shm_connect,
     .disconnect = trib_shm_disconnect,
+    .leave = trib_shm_leave,
     .alloc = trib_shm_alloc,
     .alloc_user = trib_shm_alloc_user,
     .reg = trib_shm_reg,

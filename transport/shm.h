@@ -162,6 +162,7 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address);
 void trib_shm_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_shm_disconnect(struct trib_transport *t, int peer);
+void trib_shm_leave(struct trib_transport *t, const bool *which);
 
 /** trib_shm_activate - from now on poll() reads this peer's ring. */
 void trib_shm_activate(struct shm *shm, int peer);

@@ -288,6 +288,13 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     p->state = SHM_PEER_LEFT;
 }
 
+void trib_shm_leave(struct trib_transport *t, const bool *which)
+{
+    for (int i = 0; i < shm_of(t)->size; i++)
+        if (!which || which[i])
+            trib_shm_disconnect(t, i);
+}
+
 /* A peer's pipe, opened when it is first needed; -1: cannot be had,
  * then the peer's sleep ends by itself. Two threads may do this at once. */
 static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *header)

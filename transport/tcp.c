@@ -150,8 +150,7 @@ static void tcp_close(struct trib_transport *t)
     if (getpid() == tcp->me.pid) {
         trib_socket_accept(tcp);
         trib_socket_greet(tcp);
-        for (int i = 0; i < tcp->size; i++)
-            trib_socket_disconnect(t, i);
+        trib_socket_leave(t, NULL);
     }
     release(tcp);
 }
@@ -267,6 +266,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .route = trib_only_route,
     .connect = trib_socket_connect,
     .disconnect = trib_socket_disconnect,
+    .leave = trib_socket_leave,
     .alloc = trib_socket_alloc,
     .alloc_user = trib_socket_alloc,
     .reg = trib_socket_reg,

@@ -128,6 +128,7 @@ struct tcp_peer {
     bool both_ways; /* the peer sends frames back along `own` */
     bool last; /* TCP_LAST has come: it does nowhere else */
     bool moving; /* from `own` to the peer's connection */
+    bool leaving; /* this rank has said goodbye, and waits for it to get there */
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
     struct tcp_inlet in;
@@ -215,6 +216,7 @@ trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
 trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
+void trib_socket_leave(struct trib_transport *t, const bool *which);
 /* Into the epoll set; then say whose frames come by it. */
 void trib_socket_watch_fd(struct tcp *tcp, int fd);
 void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events);

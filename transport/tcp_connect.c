@@ -21,6 +21,7 @@
 
 enum {
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
+    LEAVE_MS = 100, /* for the last words to all peers that are left together */
 };
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
@@ -216,27 +217,70 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
     return n;
 }
 
+/* Is the peer still to take what was written to it, or to welcome this rank? */
+static bool is_on_its_way(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    return p->leaving && p->state == TCP_PEER_CONNECTED &&
+           (!trib_socket_flush(tcp, peer) || !p->welcome);
+}
+
+/* What is on its way should get there: a listener's word that comes after the end would reset
+ * the connection. But peers that read no more cannot hold this rank, however many they are. */
+static void wait_for_farewells(struct tcp *tcp, int first, int last)
+{
+    const uint64_t until = trib_deadline_ms(LEAVE_MS);
+    struct pollfd wait = {.events = POLLIN};
+
+    do {
+        wait.fd = -1;
+        for (int i = first; i <= last; i++) {
+            if (!is_on_its_way(tcp, i))
+                continue;
+            trib_socket_look_at_outlet(tcp, i);
+            if (is_on_its_way(tcp, i))
+                wait.fd = tcp->peers[i].own;
+        }
+        if (wait.fd >= 0)
+            (void)poll(&wait, 1, 1);
+    } while (wait.fd >= 0 && !trib_deadline_passed(until));
+}
+
+static void leave(struct tcp *tcp, int first, int last, const bool *which)
+{
+    for (int i = first; i <= last; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        p->leaving = p->state != TCP_PEER_LEFT && (!which || which[i]);
+        if (p->leaving)
+            trib_socket_say_bye(tcp, i);
+    }
+    wait_for_farewells(tcp, first, last);
+    for (int i = first; i <= last; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        if (!p->leaving)
+            continue;
+        if (p->state == TCP_PEER_GOING) /* seen just now, or before */
+            tcp->n_going--;
+        trib_socket_close_peer(tcp, i);
+        p->state = TCP_PEER_LEFT;
+        p->leaving = false;
+    }
+}
+
 void trib_socket_disconnect(struct trib_transport *t, int peer)
 {
     struct tcp *tcp = tcp_of(t);
 
-    if (peer < 0 || peer >= tcp->size || tcp->peers[peer].state == TCP_PEER_LEFT)
-        return;
-    struct tcp_peer *p = &tcp->peers[peer];
-    trib_socket_say_bye(tcp, peer);
-    /* What is on its way should get there: a listener's word that comes after the end
-     * would reset the connection. But a peer that reads no more cannot hold us. */
-    for (uint64_t until = trib_deadline_ms(100);
-         p->state == TCP_PEER_CONNECTED &&
-         (!trib_socket_flush(tcp, peer) || !p->welcome) && !trib_deadline_passed(until);) {
-        struct pollfd wait = {.fd = p->own, .events = POLLIN};
-        (void)poll(&wait, 1, 1);
-        trib_socket_look_at_outlet(tcp, peer);
-    }
-    if (p->state == TCP_PEER_GOING) /* seen just now, or before */
-        tcp->n_going--;
-    trib_socket_close_peer(tcp, peer);
-    p->state = TCP_PEER_LEFT;
+    if (peer >= 0 && peer < tcp->size)
+        leave(tcp, peer, peer, NULL);
+}
+
+void trib_socket_leave(struct trib_transport *t, const bool *which)
+{
+    struct tcp *tcp = tcp_of(t);
+
+    leave(tcp, 0, tcp->size - 1, which);
 }
 
 /*

@@ -156,6 +156,9 @@ struct trib_route {
  * route      by what a peer is, or would be, reached, and why by that
  * connect    make `peer` reachable; idempotent; cheap when done before
  * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
+ * leave      disconnect all peers whose entry in which[size] is true, NULL: all. The farewells
+ *            go out together, under one deadline: peers that answer nothing cost no more
+ *            time than one of them
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * alloc_user the same for the user's data, which can be copied on its way to peers that
  *            cannot reach it: none of them is reached another way for its sake
@@ -202,6 +205,7 @@ struct trib_transport_ops {
     trib_status_t (*connect)(struct trib_transport *t, int peer,
                              const struct trib_address *address);
     void (*disconnect)(struct trib_transport *t, int peer);
+    void (*leave)(struct trib_transport *t, const bool *which);
     trib_status_t (*alloc)(struct trib_transport *t, size_t len, void **ptr_out,
                            struct trib_region **region_out);
     trib_status_t (*alloc_user)(struct trib_transport *t, size_t len, void **ptr_out,

@@ -187,7 +187,7 @@ static void ucx_close(struct trib_transport *t)
         release(u);
         return;
     }
-    trib_ucx_leave_all(u);
+    trib_ucx_leave(&u->base, NULL);
     take_down(u);
 }
 
@@ -282,6 +282,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .route = trib_only_route,
     .connect = trib_ucx_connect,
     .disconnect = trib_ucx_disconnect,
+    .leave = trib_ucx_leave,
     .alloc = trib_ucx_alloc,
     .alloc_user = trib_ucx_alloc,
     .reg = trib_ucx_reg,

@@ -204,7 +204,8 @@ void trib_ucx_tick(struct ucx *u);
 void trib_ucx_take_news(struct ucx *u);
 int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max);
 void trib_ucx_disconnect(struct trib_transport *t, int peer);
-void trib_ucx_leave_all(struct ucx *u);
+/* To all at once, under one deadline. */
+void trib_ucx_leave(struct trib_transport *t, const bool *which);
 
 /* ucx_write.c */
 trib_status_t trib_ucx_write(struct trib_transport *t, int peer,

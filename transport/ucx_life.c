@@ -166,33 +166,29 @@ static void say_bye(struct ucx *u, int peer, uint64_t until)
     trib_ucx_say(u, peer, UCX_BYE, sent);
 }
 
+static bool is_one_of(const bool *which, int peer)
+{
+    return !which || which[peer];
+}
+
 /* One that leaves, too, is not waited for. */
-static bool waits_for_us(struct ucx *u, int first, int last)
+static bool waits_for_us(struct ucx *u, int first, int last, const bool *which)
 {
     bool waits = false;
 
     pthread_mutex_lock(&u->links);
     for (int i = first; i <= last && !waits; i++) {
         const struct ucx_peer *p = &u->peers[i];
-        waits = is_there(p) && (p->out >= 0 || p->in >= 0) && !p->got_all &&
-                !p->said_bye && !p->gone && !p->dropped;
+        waits = is_one_of(which, i) && is_there(p) && (p->out >= 0 || p->in >= 0) &&
+                !p->got_all && !p->said_bye && !p->gone && !p->dropped;
     }
     pthread_mutex_unlock(&u->links);
     return waits;
 }
 
-/* To all at once: a job of many ranks must not wait for each in turn. */
-static void leave(struct ucx *u, int first, int last)
+static void wait_until_got(struct ucx *u, int first, int last, const bool *which, uint64_t until)
 {
-    uint64_t until = trib_deadline_ms(LEAVE_MS);
-
-    pthread_mutex_lock(&u->links);
-    for (int i = first; i <= last; i++)
-        u->peers[i].closed = true;
-    pthread_mutex_unlock(&u->links);
-    for (int i = first; i <= last; i++)
-        say_bye(u, i, until);
-    while (waits_for_us(u, first, last) && !trib_deadline_passed(until)) {
+    while (waits_for_us(u, first, last, which) && !trib_deadline_passed(until)) {
         pthread_mutex_lock(&u->lock);
         unsigned n = trib_ucx_progress(u);
         if (n == 0)
@@ -201,7 +197,24 @@ static void leave(struct ucx *u, int first, int last)
         if (n == 0)
             trib_ucx_nap(u);
     }
+}
+
+/* To all at once: a job of many ranks must not wait for each in turn. */
+static void leave(struct ucx *u, int first, int last, const bool *which)
+{
+    uint64_t until = trib_deadline_ms(LEAVE_MS);
+
+    pthread_mutex_lock(&u->links);
+    for (int i = first; i <= last; i++)
+        u->peers[i].closed |= is_one_of(which, i);
+    pthread_mutex_unlock(&u->links);
+    for (int i = first; i <= last; i++)
+        if (is_one_of(which, i))
+            say_bye(u, i, until);
+    wait_until_got(u, first, last, which, until);
     for (int i = first; i <= last; i++) {
+        if (!is_one_of(which, i) || u->peers[i].state == UCX_PEER_LEFT)
+            continue;
         u->n_going -= u->peers[i].state == UCX_PEER_GOING;
         part(u, i, UCX_PEER_LEFT);
     }
@@ -212,10 +225,12 @@ void trib_ucx_disconnect(struct trib_transport *t, int peer)
     struct ucx *u = ucx_of(t);
 
     if (peer >= 0 && peer < u->size && u->peers[peer].state != UCX_PEER_LEFT)
-        leave(u, peer, peer);
+        leave(u, peer, peer, NULL);
 }
 
-void trib_ucx_leave_all(struct ucx *u)
+void trib_ucx_leave(struct trib_transport *t, const bool *which)
 {
-    leave(u, 0, u->size - 1);
+    struct ucx *u = ucx_of(t);
+
+    leave(u, 0, u->size - 1, which);
 }

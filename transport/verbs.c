@@ -293,7 +293,7 @@ static void verbs_close(struct trib_transport *t)
         release(v);
         return;
     }
-    trib_verbs_leave_all(v);
+    trib_verbs_leave(&v->base, NULL);
     take_down(v);
 }
 
@@ -311,6 +311,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .route = trib_verbs_peer_route,
     .connect = trib_verbs_connect,
     .disconnect = trib_verbs_disconnect,
+    .leave = trib_verbs_leave,
     .alloc = trib_verbs_alloc,
     .alloc_user = trib_verbs_alloc,
     .reg = trib_verbs_reg,

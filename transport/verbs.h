@@ -374,7 +374,7 @@ void trib_verbs_tick(struct verbs *v);
 void trib_verbs_take_news(struct verbs *v);
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);
 void trib_verbs_disconnect(struct trib_transport *t, int peer);
-void trib_verbs_leave_all(struct verbs *v);
+void trib_verbs_leave(struct trib_transport *t, const bool *which);
 
 /* verbs_write.c */
 trib_status_t trib_verbs_write(struct trib_transport *t, int peer,

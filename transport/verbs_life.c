@@ -241,15 +241,35 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
 }
 
 /* Farewell to all at once: a job of many ranks must not wait for each in turn. */
-void trib_verbs_leave_all(struct verbs *v)
+static void say_goodbyes(struct verbs *v, const bool *which, uint64_t until)
 {
-    close_door(v, 0, v->size - 1);
     for (int i = 0; i < v->size; i++) {
-        if (is_there(&v->peers[i]))
+        if ((!which || which[i]) && is_there(&v->peers[i]))
             trib_verbs_say_bye(v, i);
     }
-    trib_verbs_drain(v, -1, trib_deadline_ms(LEAVE_MS));
+    if (!which)
+        trib_verbs_drain(v, -1, until);
+    for (int i = 0; which && i < v->size; i++) {
+        if (which[i] && is_there(&v->peers[i]))
+            trib_verbs_drain(v, i, until);
+    }
+}
+
+void trib_verbs_leave(struct trib_transport *t, const bool *which)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (!verbs_is_ours(v))
+        return;
+    for (int i = 0; i < v->size; i++)
+        if (!which || which[i])
+            close_door(v, i, i);
+    say_goodbyes(v, which, trib_deadline_ms(LEAVE_MS));
     for (int i = 0; i < v->size; i++) {
+        if ((which && !which[i]) || v->peers[i].state == VERBS_PEER_LEFT)
+            continue;
+        if (v->peers[i].state == VERBS_PEER_GOING)
+            v->n_going--;
         part(v, i, VERBS_PEER_LEFT);
         bury(v, i);
     }

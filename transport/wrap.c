@@ -69,6 +69,11 @@ static void fwd_disconnect(struct trib_transport *t, int peer)
     inner_of(t)->ops->disconnect(inner_of(t), peer);
 }
 
+static void fwd_leave(struct trib_transport *t, const bool *which)
+{
+    inner_of(t)->ops->leave(inner_of(t), which);
+}
+
 static trib_status_t fwd_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out)
 {
@@ -178,6 +183,7 @@ static const struct trib_transport_ops forward_ops = {
     .route = fwd_route,
     .connect = fwd_connect,
     .disconnect = fwd_disconnect,
+    .leave = fwd_leave,
     .alloc = fwd_alloc,
     .alloc_user = fwd_alloc_user,
     .reg = fwd_reg,

@@ -103,7 +103,7 @@ static int first_to_leave(const struct server *s)
 }
 
 /* Strangers come by the thousand: some are named in the log, the others counted. */
-void door_say_end(struct server *s, const struct client *c)
+void door_say_end(struct server *s, struct client *c)
 {
     static const uint64_t each_ns = (uint64_t)SAY_MS * 1000000;
     const bool named = c->join.job[0];
@@ -119,8 +119,8 @@ void door_say_end(struct server *s, const struct client *c)
                      s->strangers_left - 1);
         s->strangers_left = 0;
     }
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s%s", named ? "job " : "", c->join.job,
-             named ? ": " : "", trib_error_text(&c->err), others);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s (from %s)%s", named ? "job " : "",
+             c->join.job, named ? ": " : "", trib_error_text(&c->err), server_from(c), others);
 }
 
 static void send_away(struct server *s, int i)

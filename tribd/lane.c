@@ -34,6 +34,8 @@ struct lane {
     int load; /* of the server's thread, and the next two */
     uint64_t seen_rounds, seen_ns; /* at the last look at which it had come round */
     _Atomic uint64_t rounds; /* of the lane; 0 while it waits for a node */
+    _Atomic uint64_t busy_ns; /* of its thread alone, as passes */
+    _Atomic uint64_t passes;
     _Atomic bool stop;
     pthread_mutex_t mutex;
     struct node *added; /* under mutex */
@@ -60,6 +62,24 @@ static bool is_over(const struct node *n)
            (atomic_load(&n->draining) && !busy);
 }
 
+static void *dispose(void *arg)
+{
+    node_dispose(arg); /* the node is the server's now */
+    return NULL;
+}
+
+/* The node's peers have some time to take its goodbye, which is no time of the lane's: other jobs
+ * are at work here. Without a thread to spare they wait for that long, once. */
+static void dispose_aside(struct node *n)
+{
+    pthread_t thread;
+
+    if (trib_thread_start(&thread, dispose, n) == 0)
+        pthread_detach(thread);
+    else
+        node_dispose(n);
+}
+
 static void dispose_ended(struct lane *lane)
 {
     for (struct node **at = &lane->nodes; *at;) {
@@ -70,7 +90,7 @@ static void dispose_ended(struct lane *lane)
         }
         *at = n->next;
         trib_turns_leave(&lane->share, &n->share);
-        node_dispose(n); /* n is the server's now */
+        dispose_aside(n);
     }
 }
 
@@ -110,12 +130,15 @@ static bool serve(struct lane *lane)
         bool more = true;
         while (more && used < budget) {
             more = node_step(n);
-            if (more)
+            if (more) {
                 end = trib_now_ns();
+                watch_step(n->watch, &n->channel->engine, end);
+            }
             used = used_by(n) - before + steps++ * STEP_BYTES;
         }
         watch_turn(n->watch, &n->channel->engine, begin, end);
         note_moved(n, begin, end);
+        trib_metrics_raise(&lane->busy_ns, end - begin);
         moved |= end != begin;
         trib_turns_used(&lane->share, used, more);
     }
@@ -140,6 +163,8 @@ static void sleep_for_work(struct lane *lane)
         const uint64_t begin = trib_now_ns();
         const bool moved_it = node_step(n);
         const uint64_t end = moved_it ? trib_now_ns() : begin;
+        if (moved_it)
+            watch_step(n->watch, &n->channel->engine, end);
         watch_turn(n->watch, &n->channel->engine, begin, end);
         note_moved(n, begin, end);
         moved |= moved_it;
@@ -181,6 +206,7 @@ static void *run(void *arg)
 
     while (!atomic_load(&lane->stop)) {
         atomic_store_explicit(&lane->rounds, ++rounds, memory_order_relaxed);
+        trib_metrics_raise(&lane->passes, 1);
         take_added(lane);
         dispose_ended(lane);
         if (!lane->nodes) {
@@ -252,6 +278,12 @@ void lane_wake(struct lane *lane)
     const uint64_t one = 1;
 
     (void)!write(lane->event_fd, &one, sizeof(one));
+}
+
+void lane_view_mt(const struct lane *lane, struct trib_thread_view *out)
+{
+    out->busy_ns = atomic_load_explicit(&lane->busy_ns, memory_order_relaxed);
+    out->passes = atomic_load_explicit(&lane->passes, memory_order_relaxed);
 }
 
 struct lane *lane_idlest(struct lane *const *lanes, int n)

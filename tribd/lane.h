@@ -30,6 +30,9 @@ void lane_add(struct lane *lane, struct node *n);
 /** lane_wake - a node of it has something to do; any thread. */
 void lane_wake(struct lane *lane);
 
+/** lane_view_mt - how busy it was so far, and how often it looked for work; not its name. */
+void lane_view_mt(const struct lane *lane, struct trib_thread_view *out);
+
 /**
  * lane_idlest - the one for which the fewest nodes are meant; n is at least 1.
  *

@@ -4,9 +4,12 @@ tribd_tribd_SOURCES = \
 	tribd/clerk.c tribd/clerk.h \
 	tribd/doors.c \
 	tribd/inquiries.c \
+	tribd/from.c \
+	tribd/health.c tribd/health.h \
 	tribd/lane.c tribd/lane.h \
 	tribd/manage.c tribd/manage.h \
 	tribd/node.c tribd/node.h \
+	tribd/orders.c \
 	tribd/quotas.c tribd/quotas.h \
 	tribd/ready.c \
 	tribd/reload.c \

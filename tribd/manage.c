@@ -186,7 +186,12 @@ static void act(const struct manage *m, struct client *c)
 
     if (what)
         *what++ = 0;
-    const bool done = m->ops.act(m->ops.arg, c->line, what ? what : "", say, sizeof(say));
+    struct ucred by = {.uid = UINT32_MAX};
+    socklen_t bytes = sizeof(by);
+    (void)getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &by, &bytes);
+    const struct manage_request request = {
+        .verb = c->line, .what = what ? what : "", .uid = by.uid, .pid = (uint32_t)by.pid};
+    const bool done = m->ops.act(m->ops.arg, &request, say, sizeof(say));
     const int n = snprintf(answer, sizeof(answer), "%s: %s\n", done ? "ok" : "error", say);
     (void)send(c->fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     hang_up(c);

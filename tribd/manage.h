@@ -27,10 +27,18 @@ enum {
     MANAGE_LINE = 256, /* bytes of a line, with its NUL */
 };
 
+/* What is wanted, and by whom, as the kernel says. */
+struct manage_request {
+    const char *verb;
+    const char *what; /* "" where there is nothing behind the verb */
+    uint32_t uid;
+    uint32_t pid;
+};
+
 /* What is to be done by one who is asked. */
 struct manage_ops {
-    /* false: it cannot be; a sentence in either case. What is "" where there is none. */
-    bool (*act)(void *arg, const char *verb, const char *what, char *say, size_t bytes);
+    /* false: it cannot be; a sentence in either case. */
+    bool (*act)(void *arg, const struct manage_request *request, char *say, size_t bytes);
     void *arg;
     const struct trib_log *log;
 };

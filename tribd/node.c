@@ -305,6 +305,8 @@ static void *meet_ranks(void *arg)
     if (st == TRIB_OK && !atomic_load(&n->ending)) {
         struct trib_transport *t = n->channel->engine.transport;
         n->descriptor = t->ops->descriptor(t);
+        n->channel->engine.tells_later = true; /* its lane has others to step */
+        watch_met(n->watch, &n->channel->engine);
         set_state(n, NODE_SERVES);
         lane_add(n->lane, n);
         return NULL;
@@ -365,7 +367,7 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
 
 void node_watch(struct node *n, struct trib_metrics *metrics, uint64_t id)
 {
-    n->watch = watch_open(metrics, id, n->ranks);
+    n->watch = watch_open(metrics, id, n->ranks, n->peers);
 }
 
 void node_weigh(struct node *n, uint32_t weight)
@@ -537,6 +539,9 @@ void node_dispose(struct node *n)
                  told[0] ? told : "this service was told to end");
     if (n->why[0] && (told[0] || atomic_load(&n->draining)))
         tell_ranks(n, n->why);
+    if (n->channel->engine.failed)
+        trib_engine_tell_failure(&n->channel->engine);
+    n->channel->engine.tells_later = false;
     trib_channel_dispose(n->channel);
     n->channel = NULL;
     set_state(n, NODE_GONE);

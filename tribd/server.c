@@ -34,14 +34,15 @@ void server_publish(struct server *s)
 }
 
 /* The end of the conversation; the node, if any, ends, and then the client is gone. */
-static void hang_up_saying(struct server *s, struct client *c, const char *say)
+void server_hang_up_saying(struct server *s, struct client *c, const char *say)
 {
     inquiry_abandon(s, c);
+    (void)server_from(c); /* while there is a connection */
     trib_session_free(c->session);
     c->session = NULL;
     c->watched = 0;
     if (c->job && !c->left && !s->draining)
-        server_event(s, TRIB_SERVICE_COUNTS_LOST);
+        trib_metrics_reason_mt(s->metrics, c->lost ? c->lost : TRIB_LOST_FOR_CONNECTION);
     c->left = true;
     if (c->node)
         node_end(c->node, say);
@@ -54,18 +55,20 @@ static void hang_up_saying(struct server *s, struct client *c, const char *say)
 
 void server_hang_up(struct server *s, struct client *c)
 {
-    hang_up_saying(s, c, NULL);
+    server_hang_up_saying(s, c, NULL);
 }
 
-static void refuse(struct server *s, struct client *c, const char *why)
+static void refuse(struct server *s, struct client *c, enum trib_service_reason reason,
+                   const char *why)
 {
     struct trib_control m = {.kind = TRIB_CONTROL_REFUSED};
 
-    server_event(s, TRIB_SERVICE_COUNTS_REFUSED);
+    trib_metrics_reason_mt(s->metrics, reason);
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
     (void)trib_session_send_wait(c->session, trib_deadline_ms(100), &m);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s", c->join.job, why);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)", c->join.job, why,
+             server_from(c));
     server_hang_up(s, c);
 }
 
@@ -85,14 +88,18 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
     struct trib_error err = {0};
 
     trib_jobs_ledger(s->jobs, c->job, &c->ledger);
-    if (node_open(&opts, &err, &c->node) != TRIB_OK) {
-        refuse(s, c, trib_error_text(&err));
+    const trib_status_t st = node_open(&opts, &err, &c->node);
+    if (st != TRIB_OK) {
+        const bool host = st == TRIB_ERR_NO_MEMORY || st == TRIB_ERR_SYSTEM;
+        refuse(s, c, host ? TRIB_REFUSED_FOR_MEMORY : TRIB_REFUSED_FOR_INVALID,
+               trib_error_text(&err));
         return;
     }
     node_watch(c->node, s->metrics, c->job);
     server_event(s, TRIB_SERVICE_COUNTS_ADMITTED);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s", c->join.job,
-             c->join.ranks, c->join.ranks == 1 ? "" : "s", slots, slots == 1 ? "" : "s");
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s (from %s)",
+             c->join.job, c->join.ranks, c->join.ranks == 1 ? "" : "s", slots,
+             slots == 1 ? "" : "s", server_from(c));
     if (trib_session_send(c->session, &m) != TRIB_OK)
         server_hang_up(s, c);
 }
@@ -107,6 +114,12 @@ static struct client *client_of(struct server *s, uint64_t job)
 
 static void answer(struct server *s, struct client *c, const struct trib_job_answer *a)
 {
+    static const enum trib_service_reason reasons[] = {
+        [TRIB_JOB_BY_LIMIT] = TRIB_REFUSED_FOR_LIMIT,
+        [TRIB_JOB_BY_QUEUE] = TRIB_REFUSED_FOR_QUEUE,
+        [TRIB_JOB_BY_WAIT] = TRIB_REFUSED_FOR_WAIT,
+        [TRIB_JOB_BY_DRAIN] = TRIB_REFUSED_FOR_DRAINING,
+    };
     struct trib_control m = {.kind = TRIB_CONTROL_QUEUED, .queued.position = a->position};
 
     switch (a->verdict) {
@@ -115,7 +128,7 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
         break;
     case TRIB_JOB_REFUSE:
         c->job = 0;
-        refuse(s, c, a->text);
+        refuse(s, c, reasons[a->cause], a->text);
         break;
     case TRIB_JOB_QUEUE:
         server_event(s, TRIB_SERVICE_COUNTS_QUEUED);
@@ -177,6 +190,7 @@ static void request(struct server *s, struct client *c)
         .ranks = j->ranks,
         .slots = j->slots,
         .slot_bytes = j->slots ? j->bytes / j->slots : 0,
+        .rank_bytes = NODE_RANK_BYTES,
         .wait_ns = (uint64_t)j->deadline_ms * 1000000};
     (void)settle(s); /* a publish follows */
     trib_jobs_ask(s->jobs, trib_now_ns(), &request, &a);
@@ -199,6 +213,7 @@ static uint64_t *turns_of(struct server *s, const struct client *c)
 static void ask(struct server *s, struct client *c, const struct trib_control_join *join)
 {
     if (c->asked) {
+        c->lost = TRIB_LOST_FOR_PROTOCOL;
         (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "a second JOIN");
         server_hang_up(s, c);
         return;
@@ -206,11 +221,11 @@ static void ask(struct server *s, struct client *c, const struct trib_control_jo
     struct trib_error err = {0};
     c->asked = true;
     if (!keep_join(c, join)) {
-        refuse(s, c, "no memory for a job");
+        refuse(s, c, TRIB_REFUSED_FOR_MEMORY, "no memory for a job");
         return;
     }
     if (!node_takes(join->settings, s->settings.transports, &err)) {
-        refuse(s, c, trib_error_text(&err));
+        refuse(s, c, TRIB_REFUSED_FOR_INVALID, trib_error_text(&err));
         return;
     }
     c->asked_ns = trib_now_ns();
@@ -245,8 +260,10 @@ static bool announce(struct server *s, struct client *c, const struct trib_contr
 
     if (st == TRIB_ERR_NO_RESOURCE)
         (void)trib_session_end(c->session, st, "%d plans wait here already", NODE_WAITING_MAX);
-    if (st == TRIB_ERR_NO_RESOURCE)
+    if (st == TRIB_ERR_NO_RESOURCE) {
+        c->lost = TRIB_LOST_FOR_PROTOCOL;
         server_hang_up(s, c);
+    }
     return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
 }
 
@@ -272,10 +289,11 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
     default:
         break;
     }
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s is not due here", trib_session_job(c->session),
-             trib_control_name(m->kind));
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s is not due here (from %s)",
+             trib_session_job(c->session), trib_control_name(m->kind), server_from(c));
     (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "%s is not due here",
                            trib_control_name(m->kind));
+    c->lost = TRIB_LOST_FOR_PROTOCOL;
     server_hang_up(s, c);
 }
 
@@ -375,8 +393,10 @@ static void step_node(struct server *s, struct client *c)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
     if (told || trib_deadline_passed(c->over_by)) {
         if (!told)
-            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s", c->join.job, c->node->why);
+            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s (from %s)", c->join.job,
+                     c->node->why, server_from(c));
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
+        c->lost = TRIB_LOST_FOR_FAILED;
         server_hang_up(s, c);
     }
 }
@@ -399,7 +419,8 @@ void server_free_client(struct server *s, int i)
     if (c->job && !c->freed)
         (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
     if (c->join.job[0])
-        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone", c->join.job);
+        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)", c->join.job,
+                 server_from(c));
     free(c);
     s->clients[i] = s->clients[--s->n_clients];
 }
@@ -426,12 +447,13 @@ static void sweep_clients(struct server *s)
 
 /* Running --------------------------------------------------------------------------------- */
 
-static void begin_drain(struct server *s)
+void server_drain(struct server *s, uint32_t uid, uint32_t pid)
 {
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d job%s", s->n_clients,
-             s->n_clients == 1 ? "" : "s");
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d job%s (by uid %u, process %u)",
+             s->n_clients, s->n_clients == 1 ? "" : "s", uid, pid);
     systemd_notify("STOPPING=1");
     s->draining = true;
+    atomic_store(&s->health.state, HEALTH_DRAINING);
     s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);
     trib_jobs_drain(s->jobs, true);
     for (int i = 0; i < s->n_listeners; i++)
@@ -455,7 +477,7 @@ static void hear(struct server *s, const struct server_ear *ear)
         if (info.ssi_signo == SIGHUP)
             reload_begin(s, ear);
         else
-            begin_drain(s);
+            server_drain(s, info.ssi_uid, info.ssi_pid);
     }
 }
 
@@ -467,71 +489,6 @@ static void end_drain(struct server *s)
     for (int i = 0; i < s->n_clients; i++)
         if (s->clients[i]->session)
             server_hang_up(s, s->clients[i]);
-}
-
-/* The client of a number, or the only one of a name; NULL, and why in say. */
-static struct client *named(struct server *s, const char *what, char *say, size_t bytes)
-{
-    struct client *found = NULL;
-    int n = 0;
-
-    for (int i = 0; i < s->n_clients; i++) {
-        struct client *c = s->clients[i];
-        char number[24];
-        snprintf(number, sizeof(number), "%" PRIu64, c->job);
-        if (!c->job || !c->session)
-            continue;
-        if (strcmp(number, what) == 0)
-            return c;
-        if (strcmp(c->join.job, what) == 0) {
-            found = c;
-            n++;
-        }
-    }
-    if (n > 1)
-        snprintf(say, bytes, "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
-                             "shows it", n, what);
-    else if (n == 0)
-        snprintf(say, bytes, "there is no job %.64s", what);
-    return n == 1 ? found : NULL;
-}
-
-/* "JOB", or "JOB WHY": names of jobs have no blanks. */
-static bool kick(struct server *s, const char *what, char *say, size_t bytes)
-{
-    char name[MANAGE_LINE], text[MANAGE_LINE + 80];
-    const size_t n = strcspn(what, " ");
-    const char *why = what + n + strspn(what + n, " ");
-
-    snprintf(name, sizeof(name), "%.*s", (int)n, what);
-    struct client *c = named(s, name, say, bytes);
-    if (!c)
-        return false;
-    snprintf(say, bytes, "job %s was ended; its ranks go on without the service", c->join.job);
-    snprintf(text, sizeof(text), "its operator has ended the job there (tribctl kick)%s%s",
-             why[0] ? ": " : "", why);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked%s%s", c->join.job,
-             why[0] ? ": " : "", why);
-    (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
-    hang_up_saying(s, c, text);
-    return true;
-}
-
-bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes)
-{
-    struct server *s = arg;
-
-    if (strcmp(verb, "kick") == 0)
-        return kick(s, what, say, bytes);
-    if (strcmp(verb, "drain") != 0) {
-        snprintf(say, bytes, "there is no command %.64s: there are drain and kick JOB", verb);
-        return false;
-    }
-    if (!s->draining)
-        begin_drain(s);
-    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; jobs that run: %u",
-             trib_deadline_left_ms(s->drain_until), trib_jobs_view(s->jobs).held.jobs);
-    return true;
 }
 
 static int wait_ms(const struct server *s)
@@ -594,6 +551,7 @@ static void pass(struct server *s, const struct server_ear *ear)
         ready_blind(s, "poll");
     else
         s->blind = false;
+    const uint64_t began_ns = health_awake(&s->health);
     if (fds[1].revents)
         (void)!read(s->wake_fd, &count, sizeof(count));
     if (fds[2].revents)
@@ -613,12 +571,15 @@ static void pass(struct server *s, const struct server_ear *ear)
     if (fds[0].revents)
         hear(s, ear);
     end_drain(s);
+    trib_log_tell(&s->log, false);
+    health_done(&s->health, began_ns);
 }
 
 void server_run(struct server *s, const struct server_ear *ear)
 {
     server_publish(s);
     server_warn(s);
+    atomic_store(&s->health.state, HEALTH_READY);
     while (!s->draining || s->n_clients > 0)
         pass(s, ear);
 }

@@ -170,8 +170,29 @@ static trib_status_t open_jobs(struct server *s, struct trib_error *err)
 static trib_status_t view(void *arg, struct trib_service_view *out)
 {
     struct server *s = arg;
+    const trib_status_t st = trib_metrics_view_mt(s->metrics, trib_now_ns(), out);
 
-    return trib_metrics_view_mt(s->metrics, trib_now_ns(), out);
+    if (st != TRIB_OK)
+        return st;
+    trib_process_view(&out->process);
+    const int n_lanes = atomic_load(&s->health.state) == HEALTH_OPENING ? 0 : s->n_lanes;
+    out->threads = calloc(1 + (size_t)n_lanes, sizeof(*out->threads));
+    if (!out->threads)
+        return TRIB_OK; /* all else is there */
+    health_view_mt(&s->health, &out->threads[out->n_threads++]);
+    for (int i = 0; i < n_lanes; i++) {
+        struct trib_thread_view *t = &out->threads[out->n_threads++];
+        snprintf(t->name, sizeof(t->name), "lane%d", i);
+        lane_view_mt(s->lanes[i], t);
+    }
+    return TRIB_OK;
+}
+
+static bool is_well(void *arg, bool ready, char *say, size_t bytes)
+{
+    struct server *s = arg;
+
+    return health_ask_mt(&s->health, ready, say, bytes);
 }
 
 static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *out,
@@ -208,8 +229,8 @@ static trib_status_t open_http(struct server *s, struct trib_error *err)
     if (st != TRIB_OK)
         return st;
     const struct trib_http_opts opts = {
-        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .arg = s,
-        .log = &s->log};
+        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .well = is_well,
+        .arg = s, .log = &s->log};
     return trib_http_start(&opts, err, &s->http);
 }
 

@@ -9,6 +9,7 @@
 #include "agg/session.h"
 #include "base/accept.h"
 #include "tribd/clerk.h"
+#include "tribd/health.h"
 #include "tribd/lane.h"
 #include "tribd/manage.h"
 #include "tribd/node.h"
@@ -68,6 +69,8 @@ struct client {
     bool freed; /* jobs has its slots back */
     bool lends; /* it is idle, and jobs knows */
     bool said;  /* why its node has ended, in the log */
+    char from[64]; /* of server_from, once it was asked for */
+    enum trib_service_reason lost; /* why, if it is; 0: its connection ends */
 };
 
 struct server {
@@ -100,6 +103,7 @@ struct server {
     int n_clients;
     int n_clients_max;
     uint64_t join_paid_ns[JOIN_USERS]; /* of users by a hash: until when their JOINs are used up */
+    struct health health;
     bool draining, drained; /* told to; and its time is up */
     uint64_t drain_until;
 };
@@ -126,7 +130,7 @@ void server_free_client(struct server *s, int i);
 void door_answer(struct server *s, int listener);
 
 /** door_say_end - in the log, why a client's session has ended. */
-void door_say_end(struct server *s, const struct client *c);
+void door_say_end(struct server *s, struct client *c);
 
 /** ready_note - mark the clients that have something to say as ready. */
 void ready_note(struct server *s);
@@ -157,6 +161,15 @@ uint64_t server_memory(const struct settings *t);
 void server_warn(const struct server *s);
 
 /** server_manage - what tribctl wants done; of struct manage_ops. */
-bool server_manage(void *arg, const char *verb, const char *what, char *say, size_t bytes);
+bool server_manage(void *arg, const struct manage_request *request, char *say, size_t bytes);
+
+/** server_drain - no more jobs, and an end; whose word that was. */
+void server_drain(struct server *s, uint32_t uid, uint32_t pid);
+
+/** server_hang_up_saying - end a job's connection and its node, whose ranks hear `say` or nothing. */
+void server_hang_up_saying(struct server *s, struct client *c, const char *say);
+
+/** server_from - the address of its connection: "10.1.2.3:45678"; lasts as long as the client. */
+const char *server_from(struct client *c);
 
 #endif

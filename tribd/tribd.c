@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/log_pace.h"
 #include "tools/tool.h"
 #include "tribd/node.h"
 #include "tribd/server.h"
@@ -81,6 +82,13 @@ static trib_status_t load(void *arg, struct settings *out, struct trib_error *er
     trib_log_level_t level;
 
     trib_status_t st = settings_load(a->file, out, err);
+    if (st == TRIB_OK && strcmp(out->log_format, "text") != 0 && strcmp(out->log_format, "json") != 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "log_format is %s, it must be text or json",
+                         out->log_format);
+    if (st == TRIB_OK && strcmp(out->log_time, "auto") != 0 && strcmp(out->log_time, "yes") != 0 &&
+        strcmp(out->log_time, "no") != 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "log_time is %s, it must be auto, yes or no",
+                         out->log_time);
     if (st == TRIB_OK && !node_transports(out->transports, err))
         st = TRIB_ERR_CONFIG;
     if (st == TRIB_OK && !settings_level(out, &level))
@@ -132,11 +140,17 @@ static int serve(struct arguments *args, const struct settings *settings)
     struct server_ear ear = {.fd = open_signals(), .load = load, .arg = args};
     struct trib_error err = {0};
     trib_log_level_t level;
+    struct trib_log_pace pace;
     struct trib_log log;
     struct server *server;
 
     (void)settings_level(settings, &level);
     trib_log_init(&log, level, systemd_log(), NULL);
+    trib_log_pace_init(&pace);
+    log.pace = &pace;
+    log.json = strcmp(settings->log_format, "json") == 0;
+    log.stamps = strcmp(settings->log_time, "yes") == 0 ||
+                 (strcmp(settings->log_time, "auto") == 0 && !log.fn);
     say_open_files(&log, &args->files);
     const trib_status_t st = server_open(settings, &log, &err, &server);
     if (st != TRIB_OK)
@@ -145,6 +159,7 @@ static int serve(struct arguments *args, const struct settings *settings)
     systemd_notify("READY=1");
     server_run(server, &ear);
     server_close(server);
+    trib_log_tell(&log, true);
     close(ear.fd);
     return 0;
 }

@@ -40,10 +40,10 @@ bool sample_create(struct sample *s)
     *s = (struct sample){0};
     if (trib_jobs_create(&limits, NULL, &s->jobs) ||
         trib_metrics_create(&opts, &s->metrics) ||
-        !ask(s, 0, (struct trib_job_request){"train-7", "ana", 1, 4, 384, 65536, 0}, &train) ||
-        !ask(s, 5, (struct trib_job_request){SAMPLE_EVIL, "eve", 2, 2, 64, 65536, 0}, &evil) ||
+        !ask(s, 0, (struct trib_job_request){"train-7", "ana", 1, 4, 384, 65536, 0, 0}, &train) ||
+        !ask(s, 5, (struct trib_job_request){SAMPLE_EVIL, "eve", 2, 2, 64, 65536, 0, 0}, &evil) ||
         !ask(s, 30,
-             (struct trib_job_request){"late", "bob", 1, 8, 256, 65536, 90 * SAMPLE_S},
+             (struct trib_job_request){"late", "bob", 1, 8, 256, 65536, 90 * SAMPLE_S, 0},
              &late) ||
         trib_metrics_open_mt(s->metrics, train.id, 4, &s->writers[0]) ||
         trib_metrics_open_mt(s->metrics, evil.id, 2, &s->writers[1]) ||

@@ -190,6 +190,30 @@ static void test_page(void **state)
     stop(&stage);
 }
 
+static bool is_well(void *arg, bool ready, char *say, size_t bytes)
+{
+    (void)arg;
+    snprintf(say, bytes, "%s", ready ? "it drains" : "it turns");
+    return !ready;
+}
+
+static void test_probes(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    start(&stage, (struct trib_http_opts){.well = is_well});
+    char *text = get(&stage, "/healthz");
+    assert_code(text, 200);
+    assert_string_equal(body(text), "it turns\n");
+    free(text);
+    text = get(&stage, "/readyz");
+    assert_code(text, 503);
+    assert_string_equal(body(text), "it drains\n");
+    free(text);
+    stop(&stage);
+}
+
 static void test_bad_requests(void **state)
 {
     static const struct {
@@ -198,7 +222,7 @@ static void test_bad_requests(void **state)
         const char *words;
     } cases[] = {
         {"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404,
-         "nothing is here: there are /, /metrics and /status\n"},
+         "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n"},
         {"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing is here"},
         {"GET /status/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing is here"},
         {"POST /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nxx", 405,
@@ -414,7 +438,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_metrics),        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_page),           cmocka_unit_test(test_bad_requests),
+        cmocka_unit_test(test_page),           cmocka_unit_test(test_probes),
+        cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_endless_header), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_silent_connections_make_place),
         cmocka_unit_test(test_silent_connections_are_closed),

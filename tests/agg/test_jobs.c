@@ -65,6 +65,44 @@ static void test_admits_what_fits(void **state)
     trib_jobs_destroy(jobs);
 }
 
+/* Ranks that a job only declares are memory, too: of the job, of its user and of all. */
+static void test_ranks_are_charged(void **state)
+{
+    struct trib_jobs_opts limits = plain;
+    struct trib_ledger ledger = {0};
+    struct trib_job_answer a;
+
+    (void)state;
+    limits.service.bytes = 1 << 20;
+    limits.user.bytes = 768 << 10;
+    limits.job.bytes = 512 << 10;
+    struct trib_jobs *jobs = table(&limits);
+    struct trib_job_request r = {.name = "liar", .user = "eve", .weight = 1, .ranks = 400,
+                                 .slots = 1, .slot_bytes = 1024, .rank_bytes = 1024};
+    trib_jobs_ask(jobs, T0, &r, &a);
+    assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+    assert_int_equal(view.held.bytes, 401 << 10);
+    trib_jobs_ledger(jobs, a.id, &ledger);
+    assert_int_equal(trib_ledger_held_mt(&ledger), 401 << 10);
+    assert_non_null(trib_ledger_take_mt(&ledger, 112 << 10)); /* a plan has 111K left */
+    const uint64_t first = a.id;
+    r.ranks = 512;
+    trib_jobs_ask(jobs, T0, &r, &a);
+    assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
+    assert_string_equal(a.text, "job liar needs 513K bytes, and a job may hold 512K bytes: its 512 ranks "
+                                "take 512K bytes of these; have fewer ranks, or raise the limit");
+    r.ranks = 400;
+    trib_jobs_ask(jobs, T0, &r, &a);
+    assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
+    assert_says(a.text, "among what user eve may hold, it needs 401K bytes and 367K bytes of 768K "
+                        "bytes are free");
+    assert_true(trib_jobs_leave(jobs, T0 + S, first));
+    view = trib_jobs_view(jobs);
+    assert_int_equal(view.held.bytes, 0);
+    trib_jobs_destroy(jobs);
+}
+
 static void test_refusal_says_who_holds_what(void **state)
 {
     struct trib_jobs *jobs = table(&plain);
@@ -344,19 +382,19 @@ static void test_bad_requests(void **state)
         struct trib_job_request request;
         const char *words;
     } cases[] = {
-        {{"", "ana", 1, 4, 1, 1, 0}, "the name of a job is 1 to 64 printable"},
-        {{"a\nb", "ana", 1, 4, 1, 1, 0}, "the name of a job is"},
-        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 0}, "the name of a job is"},
-        {{"a", "", 1, 4, 1, 1, 0}, "the name of a user is"},
+        {{"", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is 1 to 64 printable"},
+        {{"a\nb", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
+        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
+        {{"a", "", 1, 4, 1, 1, 0, 0}, "the name of a user is"},
         {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1, 4, 1,
-          1, 0},
+          1, 0, 0},
          "the name of a user is"},
-        {{"a", "ana", 1, 0, 1, 1, 0}, "job a has 0 ranks"},
-        {{"a", "ana", 1, 4, 0, 1, 0}, "wants 0 slots"},
-        {{"a", "ana", 0, 4, 1, 1, 0}, "weight 0: a weight is 1 to 100"},
-        {{"a", "ana", 101, 4, 1, 1, 0}, "weight 101"},
-        {{"a", "ana", 1, 4, UINT32_MAX, UINT64_MAX, 0}, "more than any memory has"},
-        {{"a", "ana", 1, 4, UINT32_MAX, 1, 0}, "may hold 512"},
+        {{"a", "ana", 1, 0, 1, 1, 0, 0}, "job a has 0 ranks"},
+        {{"a", "ana", 1, 4, 0, 1, 0, 0}, "wants 0 slots"},
+        {{"a", "ana", 0, 4, 1, 1, 0, 0}, "weight 0: a weight is 1 to 100"},
+        {{"a", "ana", 101, 4, 1, 1, 0, 0}, "weight 101"},
+        {{"a", "ana", 1, 4, UINT32_MAX, UINT64_MAX, 0, 0}, "more than any memory has"},
+        {{"a", "ana", 1, 4, UINT32_MAX, 1, 0, 0}, "may hold 512"},
     };
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer a;
@@ -631,6 +669,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admits_what_fits),
+        cmocka_unit_test(test_ranks_are_charged),
         cmocka_unit_test(test_refusal_says_who_holds_what),
         cmocka_unit_test(test_waits_and_is_admitted),
         cmocka_unit_test(test_positions),

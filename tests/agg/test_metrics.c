@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
+#include <time.h>
+
 #include "tests/agg/sample.h"
 
 #define WRITERS 4
@@ -14,11 +16,13 @@ static void test_adds_up_writers(void **state)
 
     (void)state;
     assert_true(sample_create(&s));
-    assert_status(trib_metrics_open_mt(s.metrics, 1, 4, &second), TRIB_OK);
+    assert_status(trib_metrics_open_mt(s.metrics, 1, 1, &second), TRIB_OK);
+    second->lag[0].rank = 4;
     trib_metrics_count(second, TRIB_JOB_COUNTS_CHUNKS, 2);
     trib_metrics_slots(second, 3);
-    trib_metrics_lag(second, 3, 100000); /* a bound belongs to what is below it */
-    trib_metrics_lag(second, 3, 100001);
+    trib_metrics_lag(second, 0, 100000); /* a bound belongs to what is below it */
+    trib_metrics_lag(second, 0, 100001);
+    trib_metrics_time(second, TRIB_TIME_CHUNK, UINT64_MAX / 4);
     assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
     assert_int_equal(view.n, 3);
     assert_int_equal(view.held.slots, 448);
@@ -27,16 +31,91 @@ static void test_adds_up_writers(void **state)
     assert_string_equal(train->job.name, "train-7");
     assert_int_equal(train->count[TRIB_JOB_COUNTS_CHUNKS], 42);
     assert_int_equal(train->slots_used, 15);
-    assert_int_equal(train->ranks, 4);
-    assert_int_equal(train->lag[3].count[0], 1);
-    assert_int_equal(train->lag[3].count[1], 41);
-    assert_int_equal(train->lag[2].count[3], 40);
-    assert_int_equal(train->lag[2].count[TRIB_LAG_BOUNDS], 1);
+    assert_int_equal(train->ranks, 5);
+    const struct trib_histogram *lag = &train->times[TRIB_TIME_LAG];
+    assert_int_equal(lag->count[0], 40); /* of rank 0 */
+    assert_int_equal(lag->count[2], 1);
+    assert_int_equal(lag->count[3], 41); /* of rank 1: 200 us */
+    assert_int_equal(lag->count[8], 39); /* of rank 2: one took 30 ms, the others more */
+    assert_int_equal(lag->count[10], 1);
+    assert_int_equal(train->times[TRIB_TIME_CHUNK].count[TRIB_TIME_BOUNDS], 1);
+    assert_int_equal(view.times[TRIB_TIME_CHUNK].count[TRIB_TIME_BOUNDS], 1);
+    assert_int_equal(train->n_late, 5);
+    assert_int_equal(train->late[0].rank, 2); /* 6.2 s in 41 contributions */
+    assert_int_equal(train->late[0].count, 41);
+    assert_int_equal(train->late[1].rank, 3);
+    assert_int_equal(train->late[3].rank, 4);
+    assert_int_equal(train->late[4].rank, 0);
     assert_int_equal(view.jobs[2].job.position, 1);
     assert_int_equal(view.jobs[2].ranks, 0);
     assert_int_equal(view.total[TRIB_JOB_COUNTS_RECEIVED], 1000077);
     trib_service_view_free(&view);
     sample_destroy(&s);
+}
+
+/* Of many ranks those are kept whose contributions came latest, in their order. */
+static void test_latest_ranks(void **state)
+{
+    enum { RANKS = 4096 };
+    struct sample s;
+    struct trib_metrics_writer *w;
+    struct trib_service_view view;
+
+    (void)state;
+    assert_true(sample_create(&s));
+    trib_metrics_close_mt(s.metrics, 1);
+    assert_status(trib_metrics_open_mt(s.metrics, 1, RANKS, &w), TRIB_OK);
+    for (uint32_t i = 0; i < RANKS; i++)
+        trib_metrics_lag(w, i, 1000 * ((uint64_t)i * 1009 % RANKS)); /* each once */
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_int_equal(view.jobs[0].ranks, RANKS);
+    assert_int_equal(view.jobs[0].n_late, TRIB_RANKS_SHOWN);
+    for (uint32_t i = 0; i < TRIB_RANKS_SHOWN; i++)
+        assert_int_equal(view.jobs[0].late[i].sum_ns, 1000 * (RANKS - 1 - i));
+    trib_service_view_free(&view);
+    sample_destroy(&s);
+}
+
+static void test_reasons_and_places(void **state)
+{
+    static struct trib_job_place place = {.transports = "shm tcp", .hosts = 1};
+    struct sample s;
+    struct trib_service_view view;
+
+    (void)state;
+    assert_true(sample_create(&s));
+    trib_metrics_reason_mt(s.metrics, TRIB_REFUSED_FOR_QUEUE);
+    trib_metrics_reason_mt(s.metrics, TRIB_REFUSED_FOR_LIMIT);
+    trib_metrics_reason_mt(s.metrics, TRIB_LOST_FOR_KICKED);
+    trib_metrics_place_mt(s.metrics, 1, &place);
+    place.host[0].ranks = 4;
+    trib_metrics_place_mt(s.metrics, 1, &place); /* the last one counts */
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_int_equal(view.events[TRIB_SERVICE_COUNTS_REFUSED], 2);
+    assert_int_equal(view.events[TRIB_SERVICE_COUNTS_LOST], 1);
+    assert_int_equal(view.reasons[TRIB_REFUSED_FOR_QUEUE], 1);
+    assert_int_equal(view.reasons[TRIB_REFUSED_FOR_WAIT], 0);
+    assert_non_null(view.jobs[0].place);
+    assert_int_equal(view.jobs[0].place->host[0].ranks, 4);
+    assert_null(view.jobs[1].place);
+    trib_service_view_free(&view);
+    trib_metrics_close_mt(s.metrics, 1);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_null(view.jobs[0].place);
+    trib_service_view_free(&view);
+    sample_destroy(&s);
+}
+
+static void test_process(void **state)
+{
+    struct trib_process_view p;
+
+    (void)state;
+    trib_process_view(&p);
+    assert_true(p.known);
+    assert_true(p.resident_bytes > 1 << 16 && p.fds >= 3 && p.fds <= p.fds_max);
+    const uint64_t now_s = (uint64_t)time(NULL);
+    assert_true(p.start_ns / SAMPLE_S <= now_s && p.start_ns / SAMPLE_S + 3600 > now_s);
 }
 
 static struct trib_operation operation(uint64_t number, uint64_t moved_ns)
@@ -158,7 +237,7 @@ static void test_threads(void **state)
 
     (void)state;
     assert_status(trib_jobs_create(&limits, NULL, &stage.jobs), TRIB_OK);
-    trib_jobs_ask(stage.jobs, 1, &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0},
+    trib_jobs_ask(stage.jobs, 1, &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0, 0},
                   &answer);
     assert_int_equal(answer.id, 1);
     assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &stage.metrics), TRIB_OK);
@@ -172,7 +251,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adds_up_writers),     cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_what_is_gone_counts), cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads),             cmocka_unit_test(test_latest_ranks),
+        cmocka_unit_test(test_reasons_and_places),  cmocka_unit_test(test_process),
     };
 
     tribtest_deadline(120);

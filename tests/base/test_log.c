@@ -3,7 +3,9 @@
 
 #include <errno.h>
 
+#include "base/error.h"
 #include "base/log.h"
+#include "base/log_pace.h"
 
 static void keep(void *arg, trib_log_level_t level, const char *line)
 {
@@ -58,6 +60,110 @@ static void test_errno_is_kept_and_long_lines_cut(void **state)
     assert_int_equal(strlen(line), 1023);
 }
 
+/* What a peer calls its host, or anything else of a stranger, is no line of its own. */
+static void test_text_of_strangers(void **state)
+{
+    static const struct {
+        const char *said, *shown;
+    } cases[] = {
+        {"n1\n<0>kernel: Out of memory", "n1\\x0a<0>kernel: Out of memory"},
+        {"\x1b[31mroot\x1b[0m\r\t\x7f", "\\x1b[31mroot\\x1b[0m\\x0d\\x09\\x7f"},
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xc2\x9b" "31m", "\\xc2\\x9b31m"},             /* a control character of 8 bits */
+        {"a\xe2\x80\xae" "b", "a\\xe2\\x80\\xae" "b"}, /* turns the direction of writing */
+        {"\xff\xc3(\xc3", "\\xff\\xc3(\\xc3"},        /* no UTF-8 */
+        {"\xc0\x8a\xed\xa0\x80", "\\xc0\\x8a\\xed\\xa0\\x80"}, /* a line feed in 2, a surrogate */
+        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* above all characters */
+    };
+    struct trib_error err = {0};
+    char line[2048], wanted[2048];
+    struct trib_log log;
+
+    (void)state;
+    trib_log_init(&log, TRIB_LOG_WARN, keep, line);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        trib_log(&log, TRIB_LOG_WARN, "x", "host %s", cases[i].said);
+        snprintf(wanted, sizeof(wanted), "tributary: warning: x: host %s", cases[i].shown);
+        assert_string_equal(line, wanted);
+    }
+    (void)trib_fail(&err, TRIB_ERR_BOOT, "host %s", cases[0].said); /* so do sentences */
+    assert_string_equal(trib_error_text(&err), "host n1\\x0a<0>kernel: Out of memory");
+    char many[1200];
+    memset(many, '\n', sizeof(many) - 1);
+    many[sizeof(many) - 1] = 0;
+    trib_log(&log, TRIB_LOG_WARN, "x", "%s", many);
+    assert_true(strlen(line) < 1024 && strcmp(line + strlen(line) - 7, "\\x0a...") == 0);
+}
+
+static void test_time_and_json(void **state)
+{
+    char line[2048] = "";
+    struct trib_log log;
+
+    (void)state;
+    trib_log_init(&log, TRIB_LOG_WARN, keep, line);
+    log.stamps = true;
+    trib_log(&log, TRIB_LOG_WARN, "x", "text");
+    assert_true(line[4] == '-' && line[10] == 'T' && line[19] == '.' && line[23] == 'Z');
+    assert_string_equal(line + 24, " tributary: warning: x: text");
+    log.json = true;
+    trib_log_set_rank(&log, 3);
+    trib_log(&log, TRIB_LOG_ERROR, "x", "a \"b\"\\ \n c");
+    assert_memory_equal(line, "{\"time\":\"2", 10);
+    assert_string_equal(strstr(line, "\"level\""),
+                        "\"level\":\"error\",\"rank\":3,\"component\":\"x\","
+                        "\"text\":\"a \\\"b\\\"\\\\ \\\\x0a c\"}");
+    /* Cut, and still an object; no character is cut in two. */
+    char many[1000] = "";
+    for (int i = 0; i < 320; i++)
+        strcat(many, i % 7 ? "\xe2\x82\xac" : "\"");
+    trib_log(&log, TRIB_LOG_ERROR, "x", "%s", many);
+    const size_t n = strlen(line);
+    assert_true(n < 1024 && strcmp(line + n - 2, "\"}") == 0 && (n < 3 || line[n - 3] != '\\' || line[n - 4] == '\\'));
+}
+
+static int lines_shown;
+static char last_more[2048];
+
+static void count_lines(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    lines_shown++;
+    if (strstr(line, "more like this"))
+        snprintf(last_more, sizeof(last_more), "%s", line);
+}
+
+/* Who causes warnings without end has a few shown, then their number. */
+static void test_pace(void **state)
+{
+    static struct trib_log_pace pace;
+    struct trib_log log;
+
+    (void)state;
+    trib_log_init(&log, TRIB_LOG_INFO, count_lines, NULL);
+    trib_log_pace_init(&pace);
+    log.pace = &pace;
+    for (int i = 0; i < 10000; i++)
+        trib_log(&log, TRIB_LOG_WARN, "tcp", "stranger %d connected", i);
+    printf("# %d lines of 10000\n", lines_shown);
+    assert_true(lines_shown >= TRIB_LOG_WARNINGS_AT_ONCE && lines_shown < 1000);
+    trib_log(&log, TRIB_LOG_WARN, "tcp", "another kind"); /* is shown all the same */
+    const int before = lines_shown;
+    trib_log(&log, TRIB_LOG_ERROR, "tcp", "an error");
+    for (int i = 0; i < 100; i++) /* errors are not so many, and none is missed */
+        trib_log(&log, TRIB_LOG_ERROR, "tcp", "error %d", i);
+    assert_int_equal(lines_shown, before + 101);
+    trib_log_tell(&log, true);
+    assert_int_equal(lines_shown, before + 102);
+    unsigned long more = 0;
+    assert_int_equal(sscanf(last_more, "tributary: warning: tcp: %lu more like this in the last", &more), 1);
+    assert_true(more >= 9000 && more < 10000);
+    assert_non_null(strstr(last_more, " s: stranger "));
+    trib_log_tell(&log, true); /* once */
+    assert_int_equal(lines_shown, before + 102);
+}
+
 static void test_standard_error_is_the_default(void **state)
 {
     char line[128] = "";
@@ -84,6 +190,9 @@ int main(void)
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_errno_is_kept_and_long_lines_cut),
         cmocka_unit_test(test_standard_error_is_the_default),
+        cmocka_unit_test(test_text_of_strangers),
+        cmocka_unit_test(test_time_and_json),
+        cmocka_unit_test(test_pace),
     };
 
     tribtest_deadline(180);

@@ -262,6 +262,27 @@ static void test_failure_without_slots(void **state)
     }
 }
 
+/* Who steps several engines in turn fails one without a look at its peers, and tells them later. */
+static void test_failure_that_is_told_later(void **state)
+{
+    struct two *t = meet_two("shm+nomap", true);
+    struct trib_engine *e = &t->side[1].engine;
+
+    (void)state;
+    t->side[0].engine.tells_later = true;
+    trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
+    assert_false(t->side[0].engine.links[1].connected);
+    trib_engine_tell_failure(&t->side[0].engine);
+    assert_true(t->side[0].engine.links[1].connected);
+    for (int i = 0; i < 10 && !e->failed; i++) {
+        (void)trib_engine_events(e);
+        trib_engine_notices(e);
+    }
+    assert_status((trib_status_t)e->failed, TRIB_ERR_TIMEOUT);
+    assert_string_equal(e->failure.text, "because of this");
+    close_two(t);
+}
+
 static trib_status_t write_full(struct trib_transport *t, int peer,
                                 const struct trib_write *w)
 {
@@ -535,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_slots_come_later),
         cmocka_unit_test(test_failure_without_slots),
+        cmocka_unit_test(test_failure_that_is_told_later),
         cmocka_unit_test(test_slots_of_a_full_transport),
         cmocka_unit_test(test_refuses_hostile_grants),
         cmocka_unit_test(test_refuses_hostile_notices),

@@ -162,7 +162,7 @@ out:
     rig_close(&rig);
 }
 
-/* close() and disconnect(): peers get all that was sent, then "has left". */
+/* close() and leave(): peers get all that was sent, then "has left". */
 static void check_leave(struct spawn *s, const struct row *row)
 {
     enum { COUNT = 3 };
@@ -195,7 +195,9 @@ static void check_leave(struct spawn *s, const struct row *row)
     spawn_barrier(s);
     /* The two that remain part one from the other only. */
     if (s->rank == 0) {
-        rig.t->ops->disconnect(rig.t, 1);
+        const bool which[] = {false, true, false};
+        rig.t->ops->leave(rig.t, which);
+        rig.t->ops->disconnect(rig.t, 1); /* done before: nothing happens */
         SPAWN_CHECK(s, rig.t->ops->write(rig.t, 1, &(struct trib_write){0}) ==
                            TRIB_ERR_PEER_LOST);
         expect_silence(&rig, 30);

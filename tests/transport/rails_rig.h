@@ -195,6 +195,13 @@ static void line_disconnect(struct trib_transport *t, int peer)
         inner_of(t)->ops->disconnect(inner_of(t), peer);
 }
 
+static void line_leave(struct trib_transport *t, const bool *which)
+{
+    for (int peer = 0; peer < 2; peer++)
+        if (!which || which[peer])
+            line_disconnect(t, peer);
+}
+
 static trib_status_t open_line(void *arg, int rail,
                                const struct trib_transport_opts *opts,
                                struct trib_transport **out)
@@ -213,6 +220,7 @@ static trib_status_t open_line(void *arg, int rail,
     w->ops.write = line_write;
     w->ops.connect = line_connect;
     w->ops.disconnect = line_disconnect;
+    w->ops.leave = line_leave;
     rig.wrap[opts->self][rail] = w;
     *out = &w->base;
     return TRIB_OK;

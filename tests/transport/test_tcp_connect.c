@@ -297,6 +297,44 @@ static void test_sleeps_without_pwait2(void **state)
     ops->close(pair.t[0]);
 }
 
+/* Hosts that took the connections and then fell silent cost one deadline together: one after the
+ * other they would take 8 s. */
+static void test_leaving_silent_peers(void **state)
+{
+    enum { SILENT = 80, LEAST = 100, MOST = 2000 };
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    const int listener = listen_at(1, 0, SILENT);
+    struct trib_address address;
+    struct sockaddr_in at;
+    socklen_t len = sizeof(at);
+    bool some[1 + SILENT] = {false};
+
+    (void)state;
+    opts.size = 1 + SILENT;
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
+    const struct trib_transport_ops *ops = pair.t[0]->ops;
+    assert_status(ops->address(pair.t[0], &address), TRIB_OK);
+    ((struct tcp_address *)(void *)address.bytes)->port = ntohs(at.sin_port);
+    for (int i = 1; i <= SILENT; i++)
+        assert_status(ops->connect(pair.t[0], i, &address), TRIB_OK);
+    some[1] = some[2] = true;
+    ops->leave(pair.t[0], some); /* these alone */
+    for (int i = 1; i <= SILENT; i++)
+        assert_status(ops->write(pair.t[0], i, &(struct trib_write){.quiet = true}),
+                      some[i] ? TRIB_ERR_PEER_LOST : TRIB_OK);
+    const uint64_t began = trib_now_ns();
+    ops->leave(pair.t[0], NULL);
+    const uint64_t ms = (trib_now_ns() - began) / 1000000;
+    printf("# %d silent peers are left in %d ms\n", SILENT, (int)ms);
+    assert_true(ms >= LEAST && ms < MOST);
+    ops->leave(pair.t[0], NULL); /* nobody is left: at once */
+    ops->close(pair.t[0]);
+    assert_true((trib_now_ns() - began) / 1000000 < MOST);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_choice_of_networks),
         cmocka_unit_test(test_sleeps_without_pwait2),
+        cmocka_unit_test(test_leaving_silent_peers),
     };
 
     tribtest_deadline(180);

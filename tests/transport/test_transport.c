@@ -131,7 +131,8 @@ static void all_slots(const struct trib_transport_ops *ops)
     assert_non_null(ops->detail);
     assert_non_null(ops->devices);
     assert_true(ops->open && ops->close && ops->address && ops->reach && ops->survey);
-    assert_true(ops->settle && ops->route && ops->connect && ops->disconnect);
+    assert_true(ops->settle && ops->route && ops->connect && ops->disconnect &&
+                ops->leave);
     assert_true(ops->room && ops->alloc && ops->reg && ops->reg_dmabuf);
     assert_true(ops->discard && ops->dereg);
     assert_true(ops->export_region && ops->import_region && ops->release && ops->length &&

@@ -47,9 +47,25 @@ bool node_step(struct node *n)
     return true;
 }
 
+/* Peers of it that answer nothing hold it up, until this opens. */
+static _Atomic bool gate = true;
+static _Atomic int held_up;
+
 void node_dispose(struct node *n)
 {
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+
+    atomic_fetch_add(&held_up, 1);
+    while (!atomic_load(&gate) && trib_now_ns() < end)
+        sched_yield();
     atomic_store(&n->state, NODE_GONE);
+}
+
+void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
+{
+    (void)w;
+    (void)e;
+    (void)now_ns;
 }
 
 void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns)
@@ -133,11 +149,53 @@ static void test_weights_of_those_that_run_dry(void **state)
     assert_true(r > 1.8 && r < 3.3);
 }
 
+/* While nodes are disposed of, and wait for peers that answer nothing, the lane goes on to step
+ * the others: counted in chunks, whatever the time. */
+static void test_a_disposal_stops_nobody(void **state)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+    struct trib_error err = {0};
+    struct fake *ends[3], *stays;
+    struct lane *lane;
+
+    (void)state;
+    atomic_store(&begun, false);
+    atomic_store(&gate, false);
+    atomic_store(&held_up, 0);
+    atomic_store(&steps, 0);
+    assert_status(lane_start(&err, &lane), TRIB_OK);
+    stays = join(lane, 256, 0);
+    lane_add(lane, &stays->node);
+    for (int i = 0; i < 3; i++) {
+        ends[i] = join(lane, 256, 0);
+        lane_add(lane, &ends[i]->node);
+        atomic_store(&ends[i]->node.ending, true);
+    }
+    lane_wake(lane);
+    while (atomic_load(&held_up) < 3) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    atomic_store(&begun, true);
+    while (atomic_load(&stays->chunks) < 1000) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(atomic_load(&ends[i]->node.state), NODE_SERVES);
+    atomic_store(&gate, true);
+    for (int i = 0; i < 3; i++)
+        leave(lane, ends[i]);
+    leave(lane, stays);
+    lane_stop(lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_weights_of_those_that_run_dry),
+        cmocka_unit_test(test_a_disposal_stops_nobody),
     };
 
     tribtest_deadline(120);

@@ -6,6 +6,8 @@
 #include "tests/harness/tribtest.h"
 
 #include <sched.h>
+#include <stdio.h>
+#include <time.h>
 #include <sys/eventfd.h>
 
 #include "base/time.h"
@@ -214,7 +216,7 @@ static void test_dropped_frames(void **state)
     e.links = &link;
     assert_status(trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
                   TRIB_OK);
-    struct watch *w = watch_open(metrics, 1, 1);
+    struct watch *w = watch_open(metrics, 1, 1, &(bool){true});
     assert_non_null(w);
     assert_dropped(metrics, 0);
     e.stats.late_frames = 3;
@@ -378,6 +380,84 @@ static void test_texts_without_end(void **state)
     node_free(n);
 }
 
+/* A sanitizer takes memory and time of its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEASURES 0
+#else
+#define MEASURES 1
+#endif
+
+static uint64_t most_resident(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    unsigned long long kib = 0;
+    char line[256];
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmHWM: %llu", &kib) == 1)
+            break;
+    fclose(f);
+    return kib << 10;
+}
+
+/* All ranks say what the node says, each 8 as one process of another host. */
+static void give_all(struct node *n, uint32_t total)
+{
+    enum { AT_ONCE = 12, MACHINE = 16 }; /* blobs of a message; where a hello has the host's number */
+    static uint8_t room[TRIB_CONTROL_BLOB_MAX], data[AT_ONCE * TRIB_CONTROL_BLOB_MAX];
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+    struct trib_control m;
+
+    while (!node_sent(n, &m, room, sizeof(room))) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    struct trib_control_blobs b = m.blobs;
+    b.data.at = data;
+    for (b.first = 0; b.first < total; b.first += b.count) {
+        b.count = total - b.first < AT_ONCE ? total - b.first : AT_ONCE;
+        b.data.n = b.count * b.each;
+        for (uint32_t i = 0; i < b.count; i++) {
+            const uint64_t machine = 1 + (b.first + i) / 8;
+            memcpy(data + (size_t)i * b.each, room, b.each);
+            if (b.exchange == 0)
+                memcpy(data + (size_t)i * b.each + MACHINE, &machine, sizeof(machine));
+        }
+        assert_true(node_give(n, &b));
+    }
+}
+
+/* What ranks cost that are only declared: memory as it is charged, and time that grows with their
+ * number; if it grew with the square, it would be 6 s here. */
+static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
+{
+    struct trib_control_join j = join_of(ranks * 16, (uint64_t)ranks * 16 << 16, "");
+    const uint64_t before = most_resident();
+    const clock_t began = clock();
+    struct trib_error err = {0};
+    struct node *n;
+
+    snprintf(j.settings, sizeof(j.settings), "transport=%s chunk=64K window=8", transport);
+    j.ranks = ranks;
+    assert_status(open_node(f, &j, &err, &n), TRIB_OK);
+    give_all(n, ranks + 1);
+    give_all(n, ranks + 1);
+    const double s = (double)(clock() - began) / CLOCKS_PER_SEC;
+    node_end(n, NULL);
+    await_gone(n);
+    const double each = (double)(most_resident() - before) / ranks;
+    printf("# %u ranks by %s: %.0f bytes each, %.2f s\n", (unsigned)ranks, transport, each, s);
+    assert_true(!MEASURES || each <= NODE_RANK_BYTES);
+    assert_true(!MEASURES || s < 2);
+}
+
+static void test_ranks_that_are_only_declared(void **state)
+{
+    meet_many(*state, "auto", 16384); /* what tcp takes is less */
+    meet_many(*state, "tcp", 16384);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_lanes_are_spread),
         cmocka_unit_test(test_no_peer_is_this_process),
         cmocka_unit_test(test_texts_without_end),
+        cmocka_unit_test(test_ranks_that_are_only_declared),
     };
 
     tribtest_deadline(120);

@@ -39,6 +39,11 @@ expect "no tribd" 1 "no tribd shows itself at 127.0.0.1:1" "$build/tribd/tribctl
 TRIBD_SOCKET=$dir/none expect "no tribd to be told" 1 "$dir/none: No such file" "$build/tribd/tribctl" drain
 unset TRIBD_HTTP
 
+TRIBD_LOG_FORMAT=xml expect "a format of the log that there is none of" 2 "log_format is xml, it must be text or json" \
+    "$build/tribd/tribd" --check-config
+TRIBD_LOG_TIME=maybe expect "a time of the log that there is none of" 2 "log_time is maybe, it must be auto, yes or no" \
+    "$build/tribd/tribd" --check-config
+
 # --- a tribd, with room for one job of two ranks ---
 
 (umask 077 && head -c 32 /dev/urandom >"$dir/key")
@@ -86,6 +91,15 @@ says() { # extended regular expression, arguments of tribctl
 says '^jobs +0 of 256$' status && says '^slots +0 of 40$' status
 result $? "status of a tribd without jobs"
 
+probe() { # PATH, code, words
+    curl -s -m 5 -w '%{http_code}' "http://127.0.0.1:$((port + 1))$1" >"$said" &&
+        [ "$(tail -n 1 "$said")" = "$2" ] && grep -qF "$3" "$said"
+}
+if ! missing curl "it is healthy and ready"; then
+    probe /healthz 200 "the control thread turns" && probe /readyz 200 "the service takes jobs"
+    result $? "it is healthy and ready"
+fi
+
 if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     shown=("$dir/status" "$dir/tribd.log" "$dir/sum.log")
     for transport in shm tcp; do
@@ -110,11 +124,16 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/train.log")
     job train --sizes 64K --iters 1000000
     within 10 shows '.jobs[0] | .name == "train" and .state == "admitted" and .operations > 0 and
-                     .ranks == 2 and .slots == 32 and .slots_used <= 32 and (.lag | length) == 2'
+                     .ranks == 2 and .slots == 32 and .slots_used <= 32 and .late_left_out + (.late | length) == 2 and
+                     .transport == "shm" and (.hosts | length) == 1 and .hosts[0].ranks == 2'
     result $? "a job that runs is shown"
     within 5 shows '.jobs[0].slots_used > 0'
     result $? "some of its slots are in use"
-    within 5 shows '.jobs[0].lag | all(.counts | add > 0)'
+    shows '([.threads[].name] == ["control", "lane0"]) and all(.threads[]; .busy_seconds > 0 and .passes > 0) and
+           (.process | .resident_bytes > 1000000 and .fds > 3 and .cpu_s > 0 and .start_s > 1500000000)'
+    result $? "threads and the process are shown"
+    within 5 shows '.jobs[0] | (.late | length) == 2 and all(.late[]; .count > 0) and
+                    ([.lag_seconds, .chunk_seconds, .operation_seconds] | all(.counts | add > 0))'
     result $? "how late its ranks are is counted"
     says '^ +3 train +key +admitted +2 +32 +[0-9]+ +[0-9.]+ [KMG]?i?B +[0-9.]+ [KMG]?i?B  (operation|idle)' jobs
     result $? "tribctl jobs has a line for it"
@@ -127,9 +146,9 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     result $? "a rank is stopped: it is the one that is waited for"
     rank=$(jq '.jobs[0].operation.waits_for' "$dir/status")
     kill -CONT "$late"
-    within 5 shows ".jobs[0].lag[$rank] | .counts[5] >= 1 and .sum_s > 1"
+    within 5 shows ".jobs[0] | .late[0].rank == $rank and .late[0].sum_s > 1 and .lag_seconds.counts[10] >= 1"
     result $? "it goes on: its lag is counted"
-    shows ".jobs[0].lag | .[$rank].sum_s > .[1 - $rank].sum_s"
+    shows ".jobs[0].late | .[0].sum_s > .[1].sum_s"
     result $? "that of the other rank is less"
 
     if ! missing promtool "Prometheus takes /metrics"; then
@@ -146,8 +165,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
         result $? "Prometheus scrapes it"
         within 60 scraped 'rate(tribd_job_operations_total{name="train"}[10s]) > 0' '=> [0-9.]+'
         result $? "and has the rate of a job that runs"
-        scraped 'tribd_job_rank_lag_seconds_count{name="train"} - ignoring(le)
-                 tribd_job_rank_lag_seconds_bucket{name="train",le="1"} > 0' "rank=\"$rank\".*=> [1-9]"
+        scraped 'tribd_job_rank_lag_seconds_sum{name="train"} > 1' "rank=\"$rank\".*=> [1-9]"
         result $? "and which rank was later than a second"
         kill "$prometheus"
     fi
@@ -183,7 +201,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
 
     shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/next.log")
     TRIB_SERVICE_WAIT_MS=200 job hasty --sizes 64K --iters 5
-    ended_well hasty && shows '.events | .jobs_queued == 1 and .jobs_refused == 1'
+    ended_well hasty && shows '.refused.wait == 1 and (.events | .jobs_queued == 1 and .jobs_refused == 1)'
     result $? "a job that would not wait is counted as queued and as refused"
     (umask 077 && head -c 32 /dev/urandom >"$dir/other")
     TRIB_SERVICE_KEY=$dir/other job stranger --sizes 64K --iters 5
@@ -201,8 +219,11 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     kill -0 "${pids[train]}" && within 5 grep -q "go on without the service" "$dir/train.log"
     result $? "its ranks go on without the service"
     within 5 shows '(.jobs | length) == 1 and (.jobs[0] | .name == "next" and .state == "admitted") and
-                    .events.jobs_lost == 1'
+                    .events.jobs_lost == 1 and .lost.kicked == 1'
     result $? "its slots are the next job's"
+    grep -qE "^[0-9-]{10}T[0-9:.]{12}Z tributary: info: tribd: job train is kicked \\(by uid $(id -u), process [0-9]+\\)$" "$dir/tribd.log" &&
+        grep -qE 'tribd: job train: 2 ranks, 32 slots \(from 127\.0\.0\.1:[0-9]+\)$' "$dir/tribd.log"
+    result $? "the log says when, from where a job came, and who has kicked it"
     says '^job next was ended' kick "$(jq '.jobs[0].id' "$dir/status")"
     result $? "kick, by number"
     kill "${pids[train]}" "${pids[next]}"
@@ -227,8 +248,22 @@ if ! missing curl "a line that is too long"; then
     result $? "a line that is too long"
 fi
 shown=("$said" "$dir/tribd.log")
-says '^tribd takes no more jobs, and ends within [0-9]+ ms; jobs that run: 0$' drain
-result $? "drain"
+if ! missing curl "while it drains it is healthy, and not ready" && ! missing jq "and not ready"; then
+    job last --sizes 64K --iters 1000000
+    within 10 shows '.jobs[0] | .name == "last" and .operations > 0'
+    late=$(pgrep -P "$(pgrep -P "${pids[last]}" | head -n 1)" | tail -n 1)
+    kill -STOP "$late" # an operation is under way, for which a drain waits
+    within 5 shows '.jobs[0].operation.age_s > 0.5'
+    says '^tribd takes no more jobs, and ends within [0-9]+ ms; jobs that run: 1$' drain
+    result $? "drain, beside a job whose rank is stopped"
+    probe /healthz 200 "the control thread turns" && probe /readyz 503 "draining: it takes no new jobs"
+    result $? "while it drains it is healthy, and not ready"
+    kill -CONT "$late"
+    kill "${pids[last]}"
+else
+    says '^tribd takes no more jobs, and ends within [0-9]+ ms; jobs that run: 0$' drain
+    result $? "drain"
+fi
 wait "${pids[tribd]}" && [ ! -e "$dir/socket" ]
 result $? "tribd ends well, and its socket is gone"
 finish

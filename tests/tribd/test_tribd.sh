@@ -275,7 +275,7 @@ PY
     wait "$listener"
     [ "$(tr '\n' ' ' <"$dir/told")" = "READY=1 RELOADING=1 READY=1 STOPPING=1 " ]
     result $? "it tells systemd"
-    grep -q "^<6>.*listening" "$dir/err" && ! grep -v "^<[3-7]>" "$dir/err"
+    grep -q "^<6>tributary: info: tribd: listening" "$dir/err" && ! grep -v "^<[3-7]>" "$dir/err"
     result $? "lines for the journal have priorities"
 fi
 

@@ -55,14 +55,14 @@ refused() { # DAEMON, what its setting is, why
 }
 refused slots "user_slots" "among what user key may hold, it needs 32 slots and 8 of 40 are free: job first of user key holds 32 of 40 slots since "
 holds="bytes of 4M bytes are free: job first of user key holds [0-9]*K bytes of 4M bytes since " # 2M and its plans
-refused user "user_memory" "among what user key may hold, it needs 2M bytes and"
+refused user "user_memory" "among what user key may hold, it needs 2080K bytes and"
 grep -q "$holds" "$said"
 result $? "user_memory: it says who holds it"
-refused memory "memory" "it needs 2M bytes and"
+refused memory "memory" "it needs 2080K bytes and"
 grep -q "$holds" "$said"
 result $? "memory: it says who holds it"
 refused jobs "jobs" "1 of 1 jobs run: job first of user key holds 32 of 65536 slots since "
-refused job "job_memory" "needs 2M bytes, and a job may hold 1M bytes: ask for fewer or smaller slots"
+refused job "job_memory" "needs 2080K bytes, and a job may hold 1M bytes: ask for fewer or smaller slots"
 end_steps first "beside jobs that were refused"
 within 10 is_empty jobs
 service "jobs" run "a job that comes once there is room" "codec none" --sizes 4K

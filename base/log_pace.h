@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lines of one kind, such as a warning about each stranger that connects, come at the pace of
+ * whoever causes them: a few at once, then one a second, and how many more there were. A kind is
+ * one place of the code, which its format tells.
+ */
+#ifndef BASE_LOG_PACE_H
+#define BASE_LOG_PACE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tributary/comm.h>
+
+enum {
+    TRIB_LOG_KINDS = 64,
+    TRIB_LOG_SAMPLE_BYTES = 96,
+    /* Of warnings, and of lines that say what goes well, of which there may be many. */
+    TRIB_LOG_WARNINGS_AT_ONCE = 20,
+    TRIB_LOG_WARNING_MS = 1000,
+    TRIB_LOG_INFOS_AT_ONCE = 1000,
+    TRIB_LOG_INFO_MS = 10,
+};
+
+struct trib_log_kind {
+    const char *format; /* NULL: a free place */
+    const char *component;
+    trib_log_level_t level;
+    uint64_t used_until_ns; /* of base/pace.h */
+    uint64_t held_back;     /* lines since the last that was shown */
+    uint64_t since_ns;      /* of the first of these */
+    char sample[TRIB_LOG_SAMPLE_BYTES]; /* how the last that was shown begins */
+};
+
+struct trib_log_pace {
+    pthread_mutex_t mutex;
+    _Atomic bool holds; /* some lines were held back, which nobody was told */
+    struct trib_log_kind kinds[TRIB_LOG_KINDS]; /* under mutex */
+};
+
+/* Lines of one kind that were held back, to be told. */
+struct trib_log_more {
+    uint64_t lines; /* 0: none */
+    uint64_t ns;
+    trib_log_level_t level;
+    const char *component;
+    char sample[TRIB_LOG_SAMPLE_BYTES];
+};
+
+/** trib_log_pace_init - nothing was said yet; there is nothing to give back. */
+void trib_log_pace_init(struct trib_log_pace *pace);
+
+/**
+ * trib_log_pace_take_mt - may a line of that kind be shown? Then also what was held back before.
+ *
+ * pace       NULL: always; and so are errors, and lines for which there is no place left
+ * format, component  literals
+ */
+bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
+                           const char *component, const char *format,
+                           struct trib_log_more *more);
+
+/** trib_log_pace_note_mt - how a line that was shown begins. */
+void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format, const char *text);
+
+/** trib_log_pace_next_mt - lines that were held back since that moment or before; false: none. */
+bool trib_log_pace_next_mt(struct trib_log_pace *pace, uint64_t since_ns,
+                           struct trib_log_more *more);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tribctl wants done: kick a job, drain the service. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "tribd/server_parts.h"
+
+/* The client of a number, or the only one of a name; NULL, and why in say. */
+static struct client *named(struct server *s, const char *what, char *say, size_t bytes)
+{
+    struct client *found = NULL;
+    int n = 0;
+
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *c = s->clients[i];
+        char number[24];
+        snprintf(number, sizeof(number), "%" PRIu64, c->job);
+        if (!c->job || !c->session)
+            continue;
+        if (strcmp(number, what) == 0)
+            return c;
+        if (strcmp(c->join.job, what) == 0) {
+            found = c;
+            n++;
+        }
+    }
+    if (n > 1)
+        snprintf(say, bytes, "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
+                             "shows it", n, what);
+    else if (n == 0)
+        snprintf(say, bytes, "there is no job %.64s", what);
+    return n == 1 ? found : NULL;
+}
+
+/* "JOB", or "JOB WHY": names of jobs have no blanks. */
+static bool kick(struct server *s, const struct manage_request *request, char *say,
+                 size_t bytes)
+{
+    const char *what = request->what;
+    char name[MANAGE_LINE], text[MANAGE_LINE + 80];
+    const size_t n = strcspn(what, " ");
+    const char *why = what + n + strspn(what + n, " ");
+
+    snprintf(name, sizeof(name), "%.*s", (int)n, what);
+    struct client *c = named(s, name, say, bytes);
+    if (!c)
+        return false;
+    snprintf(say, bytes, "job %s was ended; its ranks go on without the service", c->join.job);
+    snprintf(text, sizeof(text), "its operator has ended the job there (tribctl kick)%s%s",
+             why[0] ? ": " : "", why);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked%s%s (by uid %u, process %u)",
+             c->join.job, why[0] ? ": " : "", why, request->uid, request->pid);
+    (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
+    c->lost = TRIB_LOST_FOR_KICKED;
+    server_hang_up_saying(s, c, text);
+    return true;
+}
+
+bool server_manage(void *arg, const struct manage_request *request, char *say, size_t bytes)
+{
+    struct server *s = arg;
+
+    if (strcmp(request->verb, "kick") == 0)
+        return kick(s, request, say, bytes);
+    if (strcmp(request->verb, "drain") != 0) {
+        snprintf(say, bytes, "there is no command %.64s: there are drain and kick JOB",
+                 request->verb);
+        return false;
+    }
+    if (!s->draining)
+        server_drain(s, request->uid, request->pid);
+    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; jobs that run: %u",
+             trib_deadline_left_ms(s->drain_until), trib_jobs_view(s->jobs).held.jobs);
+    return true;
+}
