@@ -32,6 +32,7 @@ struct trib_error;
 struct trib_log;
 struct trib_net_met;
 struct trib_pulse;
+struct trib_secret;
 
 /* Room for every candidate of "auto", the largest being four RDMA devices of a rank. A
  * blob is in frames, too: it costs a little with each operation. */
@@ -82,6 +83,9 @@ struct trib_transport_opts {
     struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
                                      * them has its own */
     const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in open */
+    const struct trib_secret *secret; /* by which peers know each other, armed; NULL or not set:
+                                       * anybody who knows the address is believed. Outlives
+                                       * the transport */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */
