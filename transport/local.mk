@@ -11,6 +11,7 @@ libtransport_la_SOURCES = \
 	transport/loop.c transport/loop.h \
 	transport/loop_region.c \
 	transport/net.c transport/net.h \
+	transport/net_fence.c \
 	transport/net_ways.c \
 	transport/params.c transport/params.h \
 	transport/pulse.c transport/pulse.h \
@@ -34,6 +35,7 @@ libtransport_la_SOURCES = \
 	transport/tcp_connect.c \
 	transport/tcp_devices.c \
 	transport/tcp_listen.c \
+	transport/tcp_proof.c \
 	transport/tcp_receive.c \
 	transport/tcp_region.c \
 	transport/tcp_send.c \

@@ -35,7 +35,7 @@ struct trib_pulse_peer {
 /**
  * trib_pulse_open - one UDP socket, one thread; silent until it watches or is asked.
  *
- * opts     self, size, cfg, log, err; they outlive the pulse
+ * opts     self, size, cfg, log, err, secret; they outlive the pulse
  * owner    the transport, for sentences
  * port     the range for the socket, as in trib_net_bind
  */

@@ -85,6 +85,7 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->size = opts->size;
     tcp->cfg = opts->cfg;
     tcp->log = opts->log;
+    tcp->secret = opts->secret;
     tcp->err = opts->err;
     tcp->listener.fd = tcp->bell = tcp->epoll = -1;
     pthread_mutex_init(&tcp->lock, NULL);
@@ -150,8 +151,10 @@ static void tcp_close(struct trib_transport *t)
     if (getpid() == tcp->me.pid) {
         trib_socket_accept(tcp);
         trib_socket_greet(tcp);
+        tcp->closes_at = trib_deadline_ms(tcp->cfg->stop_timeout_ms);
         for (int i = 0; i < tcp->size; i++)
             trib_socket_disconnect(t, i);
+        trib_socket_dismiss(tcp);
     }
     release(tcp);
 }
@@ -206,10 +209,10 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
         if (now >= tcp->tick_at) {
             tcp->tick_at = now + TICK_NS;
             trib_socket_tick(tcp);
-        } else if (tcp->n_guests || tcp->n_inlets < tcp->size - 1) {
+        } else if (tcp->n_guests || tcp->n_proving || tcp->n_inlets < tcp->size - 1) {
             trib_socket_accept(tcp);
             trib_socket_greet(tcp);
-            trib_socket_look_at_outlets(tcp, slept ? tcp->size : 1);
+            trib_socket_look_at_outlets(tcp, slept || tcp->n_proving ? tcp->size : 1);
         }
     }
     if (n < max) {

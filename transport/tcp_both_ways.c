@@ -59,6 +59,10 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
         [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
         [TCP_TWICE] = "it has a connection of this rank already",
         [TCP_WAS_LOST] = "it had lost this rank before",
+        [TCP_OTHER_FLAGS] =
+            "one of both has a secret, or TRIB_SEAL, and the other has not: give all ranks the "
+            "same TRIB_KEY, or none",
+        [TCP_NOT_PROVED] = "this rank has another secret: give all ranks the same TRIB_KEY",
     };
     const struct tcp_peer *p = &tcp->peers[peer];
 
@@ -71,7 +75,7 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
     else
         trib_socket_going(
             tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
-            head->imm <= TCP_WAS_LOST ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
+            head->imm <= TCP_NOT_PROVED ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
 }
 
 /* Frames come back along the own connection, after all of the peer's own. */
@@ -111,9 +115,16 @@ static bool take_word(struct tcp *tcp, int peer)
         return false;
     if (n > 0 && n < (ssize_t)sizeof(head))
         return false; /* the rest is on its way */
+    if (n > 0 && p->proving && head.magic == TCP_MAGIC && head.kind == TCP_CHALLENGE)
+        return trib_socket_take_challenge(tcp, peer);
     if (n > 0)
         n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT);
     bool word = n == (ssize_t)sizeof(head) && head.magic == TCP_MAGIC;
+    if (word && p->proving && head.kind != TCP_REFUSE && head.kind != TCP_BYE) {
+        trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
+                          p->who.pid);
+        return false;
+    }
     if (word && head.kind == TCP_ACCEPT) {
         p->welcome = true;
         return true;
@@ -187,6 +198,7 @@ void trib_socket_close_peer(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
+    trib_socket_stop_proving(tcp, p);
     pthread_mutex_lock(&tcp->lock);
     p->fd = p->next_fd = -1;
     if (p->head != p->tail)

@@ -21,6 +21,7 @@
 
 enum {
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
+    LEAVE_MS = 100, /* for what was written last */
 };
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
@@ -116,14 +117,10 @@ static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
     trib_watch_begin(&p->watch, &opts);
 }
 
-static trib_status_t dial(struct tcp *tcp, const struct tcp_address *a, int *fd_out,
-                          uint8_t ip_out[16])
+static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a,
+                          int *fd_out, uint8_t ip_out[16])
 {
-    struct tcp_hello hello = {.magic = TCP_MAGIC,
-                              .version = TCP_VERSION,
-                              .rank = tcp->self,
-                              .size = tcp->size,
-                              .key = a->key};
+    struct tcp_hello hello;
     struct trib_net_place place = {
         .list = &a->list,
         .port = a->port,
@@ -138,7 +135,8 @@ static trib_status_t dial(struct tcp *tcp, const struct tcp_address *a, int *fd_
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be reached at %s port %u: %m%s", a->pid,
                          found.at, a->port, found.cure);
-    if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
+    if (!trib_socket_greeting(tcp, peer, &hello) ||
+        send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
         close(fd);
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be greeted: %m", a->pid);
@@ -162,14 +160,17 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
         p->queue = calloc(TCP_QUEUE, sizeof(*p->queue));
     if (!p->queue)
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    status = dial(tcp, &a, &p->own, ip);
+    p->key = a.key;
+    status = dial(tcp, peer, &a, &p->own, ip);
     if (status != TRIB_OK)
         return status;
     trib_socket_watch_fd(tcp, p->own);
-    p->key = a.key;
     begin_watch(tcp, peer, &a, ip);
     pthread_mutex_lock(&tcp->lock);
-    p->fd = p->own;
+    if (tcp_has_secret(tcp))
+        trib_socket_start_proving(tcp, p);
+    else
+        p->fd = p->own;
     pthread_mutex_unlock(&tcp->lock);
     p->state = TCP_PEER_CONNECTED;
     trib_socket_move(tcp, peer);
@@ -216,6 +217,18 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
     return n;
 }
 
+/*
+ * How long what is on its way may take. What waits for the peer's proof is not even in its
+ * kernel: a peer that is late, but there, gets more time for that, all of them together.
+ */
+static uint64_t leaves_at(const struct tcp *tcp, const struct tcp_peer *p)
+{
+    bool waits = p->proving && p->tail - p->head > 1; /* for more than the farewell */
+    uint64_t at = trib_deadline_ms(waits ? tcp->cfg->stop_timeout_ms : LEAVE_MS);
+
+    return tcp->closes_at && tcp->closes_at < at ? tcp->closes_at : at;
+}
+
 void trib_socket_disconnect(struct trib_transport *t, int peer)
 {
     struct tcp *tcp = tcp_of(t);
@@ -226,11 +239,13 @@ void trib_socket_disconnect(struct trib_transport *t, int peer)
     trib_socket_say_bye(tcp, peer);
     /* What is on its way should get there: a listener's word that comes after the end
      * would reset the connection. But a peer that reads no more cannot hold us. */
-    for (uint64_t until = trib_deadline_ms(100);
+    for (uint64_t until = leaves_at(tcp, p);
          p->state == TCP_PEER_CONNECTED &&
          (!trib_socket_flush(tcp, peer) || !p->welcome) && !trib_deadline_passed(until);) {
         struct pollfd wait = {.fd = p->own, .events = POLLIN};
         (void)poll(&wait, 1, 1);
+        trib_socket_accept(tcp); /* the peer may wait for the same of this rank */
+        trib_socket_greet(tcp);
         trib_socket_look_at_outlet(tcp, peer);
     }
     if (p->state == TCP_PEER_GOING) /* seen just now, or before */

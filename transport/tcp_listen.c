@@ -3,19 +3,18 @@
  * tcp: connections that peers make, and the word with which they are taken or not.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/tcp.h"
 
 enum {
+    VERSION_KNOWN = 8, /* bytes of a hello; the rest of another version's may be shorter */
     HELLO_MS = 5000, /* strangers that connect and say nothing */
     REFUSED_MS =
         1000, /* for who was refused to read that, before the connection ends */
@@ -28,8 +27,7 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
 
     if (status != TRIB_OK)
         return status;
-    if (listen(tcp->listener.fd, SOMAXCONN) != 0)
-        return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: cannot listen: %m");
+    trib_net_fence(&tcp->ways.choice, "tcp", tcp->log, &tcp->listener);
     trib_socket_watch_fd(tcp, tcp->listener.fd);
     return TRIB_OK;
 }
@@ -52,13 +50,28 @@ void trib_socket_hang_up(struct tcp *tcp, int fd)
     close(fd);
 }
 
+static void warn(struct tcp *tcp, const struct tcp_guest *g, const char *what)
+{
+    trib_stranger_warn(&tcp->strangers, tcp->log, "tcp", g->ip, tcp->listener.port, what);
+}
+
 static void turn_away(struct tcp *tcp, struct tcp_guest *g)
 {
     if (!g->refused)
-        trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
-                 "a stranger connected to port %u and was turned away",
-                 tcp->listener.port);
+        warn(tcp, g,
+             g->proves ? "did not prove that it has the secret of this job"
+                       : "said nothing that a rank says");
     trib_socket_hang_up(tcp, g->fd);
+}
+
+void trib_socket_dismiss(struct tcp *tcp)
+{
+    for (int i = 0; i < tcp->n_guests; i++) {
+        if (tcp->guests[i].proves && !tcp->guests[i].refused)
+            trib_socket_say(tcp->guests[i].fd, TCP_BYE, TCP_NOT_REFUSED);
+        trib_socket_hang_up(tcp, tcp->guests[i].fd);
+    }
+    tcp->n_guests = 0;
 }
 
 /* Who goes is the one whose time ends first. */
@@ -114,21 +127,20 @@ static bool at_the_door(const struct tcp *tcp)
 /* At once as many as have places: nobody goes before his hello was looked for. */
 void trib_socket_accept(struct tcp *tcp)
 {
-    int yes = 1;
+    uint8_t ip[16];
 
     if (!rested(tcp))
         return;
     for (int i = 0; i < tcp->max_guests && at_the_door(tcp); i++) {
-        int fd = trib_fd_keep(
-            accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        int fd = trib_net_accept(&tcp->listener, ip);
         if (fd < 0) {
             rest(tcp, errno);
             return;
         }
         make_room(tcp);
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         tcp->guests[tcp->n_guests++] =
             (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+        memcpy(tcp->guests[tcp->n_guests - 1].ip, ip, sizeof(ip));
         trib_socket_watch_fd(tcp, fd);
     }
 }
@@ -150,6 +162,8 @@ static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_hello *h)
     if (h->size != tcp->size || h->rank < 0 || h->rank >= tcp->size ||
         h->rank == tcp->self)
         return TCP_OTHER_RANK;
+    if (h->flags != tcp_flags(tcp))
+        return TCP_OTHER_FLAGS;
     const struct tcp_peer *p = &tcp->peers[h->rank];
     if (p->state == TCP_PEER_LOST)
         return TCP_WAS_LOST;
@@ -158,14 +172,17 @@ static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_hello *h)
 
 static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason)
 {
-    if (reason <= TCP_OTHER_RANK)
-        trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
-                 "a rank %d of %s connected to port %u and was turned away",
-                 g->hello.rank,
-                 reason == TCP_OTHER_VERSION ? "another version"
-                 : reason == TCP_OTHER_JOB   ? "another job"
-                                             : "a job of other size",
-                 tcp->listener.port);
+    static const char *const claims[] = {
+        [TCP_OTHER_VERSION] = "speaks another version of tcp",
+        [TCP_OTHER_JOB] = "is a rank of another job",
+        [TCP_OTHER_RANK] = "is a rank of a job of other size",
+        [TCP_OTHER_FLAGS] = "has no secret where this rank has one (TRIB_KEY), or the other "
+                            "way round",
+        [TCP_NOT_PROVED] = "did not prove that it has the secret of this job",
+    };
+
+    if (claims[reason])
+        warn(tcp, g, claims[reason]);
     trib_socket_say(g->fd, TCP_REFUSE, reason);
     (void)shutdown(g->fd, SHUT_WR);
     g->refused = true;
@@ -188,6 +205,12 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
         refuse(tcp, g, reason);
         return false;
     }
+    if (tcp_has_secret(tcp) && !g->proves) {
+        if (trib_socket_challenge(tcp, g))
+            return false;
+        trib_socket_hang_up(tcp, g->fd);
+        return true;
+    }
     if (!trib_socket_seat(tcp, h->rank, g->fd)) {
         trib_socket_hang_up(tcp, g->fd);
         return true;
@@ -207,6 +230,26 @@ static bool has_gone(const struct tcp_guest *g)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+/* true: it is at the table, or gone. Not a byte behind the proof is read here. */
+static bool hear_proof(struct tcp *tcp, struct tcp_guest *g, bool late)
+{
+    ssize_t n = recv(g->fd, g->proof + g->have, sizeof(g->proof) - g->have, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR) && !late)
+        return false;
+    g->have += n > 0 ? (size_t)n : 0;
+    if (n > 0 && g->have < sizeof(g->proof))
+        return false;
+    if (n <= 0) {
+        turn_away(tcp, g);
+        return true;
+    }
+    if (trib_socket_guest_proved(tcp, g))
+        return answer(tcp, g);
+    refuse(tcp, g, TCP_NOT_PROVED);
+    return false;
+}
+
 /* true: it is at the table, or gone. */
 static bool seat(struct tcp *tcp, struct tcp_guest *g)
 {
@@ -218,13 +261,16 @@ static bool seat(struct tcp *tcp, struct tcp_guest *g)
             trib_socket_hang_up(tcp, g->fd);
         return over;
     }
+    if (g->proves)
+        return hear_proof(tcp, g, late);
     ssize_t n = recv(g->fd, (uint8_t *)&g->hello + g->have, sizeof(g->hello) - g->have,
                      MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR) && !late)
         return false;
     g->have += n > 0 ? (size_t)n : 0;
     bool ours = g->have < sizeof(g->hello.magic) || g->hello.magic == TCP_MAGIC;
-    if (n > 0 && ours && g->have < sizeof(g->hello))
+    bool other = g->have >= VERSION_KNOWN && g->hello.version != TCP_VERSION;
+    if (n > 0 && ours && !other && g->have < sizeof(g->hello))
         return false;
     if (n > 0 && ours)
         return answer(tcp, g);
