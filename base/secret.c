@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 #define LABEL_BYTES 16 /* in front of what is authenticated, filled up with zeros */
-#define MOST_BYTES 96
+#define MOST_BYTES 2560
 
 _Static_assert(TRIB_PROOF_BYTES == 32, "HMAC-SHA512-256 of libsodium's crypto_auth");
 _Static_assert(TRIB_SECRET_BYTES == 32, "the key of libsodium's crypto_auth");
@@ -104,10 +104,11 @@ void trib_secret_wipe(struct trib_secret *secret)
 void trib_secret_mac(const struct trib_secret *secret, const char *label, const void *bytes,
                      size_t n, uint8_t out[TRIB_PROOF_BYTES])
 {
-    uint8_t all[LABEL_BYTES + MOST_BYTES] = {0};
+    uint8_t all[LABEL_BYTES + MOST_BYTES];
 
     assert(secret->is_set && secret->sodium.auth);
     assert(strlen(label) < LABEL_BYTES && n <= MOST_BYTES);
+    memset(all, 0, LABEL_BYTES);
     memcpy(all, label, strlen(label));
     memcpy(all + LABEL_BYTES, bytes, n);
     (void)secret->sodium.auth(out, all, LABEL_BYTES + n, secret->bytes);

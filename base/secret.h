@@ -111,7 +111,7 @@ void trib_proof_make(const struct trib_secret *secret, const struct trib_proof *
 bool trib_proof_holds(const struct trib_secret *secret, const struct trib_proof *about,
                       enum trib_proof_side side, const uint8_t *proof, size_t n);
 
-/** trib_secret_mac - of any bytes under a label, which keeps uses apart. */
+/** trib_secret_mac - of at most 2560 bytes under a label, which keeps uses apart. */
 void trib_secret_mac(const struct trib_secret *secret, const char *label, const void *bytes,
                      size_t n, uint8_t out[TRIB_PROOF_BYTES]);
 

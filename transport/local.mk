@@ -54,6 +54,7 @@ libtransport_la_SOURCES += \
 	transport/ucx_connect.c \
 	transport/ucx_life.c \
 	transport/ucx_manager.c \
+	transport/ucx_proof.c \
 	transport/ucx_receive.c \
 	transport/ucx_region.c \
 	transport/ucx_text.c \
@@ -73,6 +74,7 @@ libtransport_la_SOURCES += \
 	transport/verbs_link.c \
 	transport/verbs_manager.c \
 	transport/verbs_poll.c \
+	transport/verbs_proof.c \
 	transport/verbs_rails.c \
 	transport/verbs_region.c \
 	transport/verbs_table.c \

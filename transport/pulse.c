@@ -96,6 +96,9 @@ struct trib_pulse {
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     bool stop;
+    int helps_at; /* the helper's descriptor; -1: there is none */
+    void (*help)(void *arg);
+    void *help_arg;
     int n_watched;
     struct watched *peers;
 };
@@ -312,19 +315,23 @@ static void step(struct trib_pulse *p, uint64_t elapsed)
 static void *beat(void *arg)
 {
     struct trib_pulse *p = arg;
-    struct pollfd fds[2] = {{.fd = p->port.fd, .events = POLLIN},
-                            {.fd = p->bell, .events = POLLIN}};
+    struct pollfd fds[3] = {{.fd = p->port.fd, .events = POLLIN},
+                            {.fd = p->bell, .events = POLLIN},
+                            {.events = POLLIN}};
     uint64_t stepped = trib_now_ns(), rings;
 
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
         uint64_t due = stepped + p->step_ns;
         bool idle = p->n_watched == 0;
+        fds[2].fd = p->helps_at;
         pthread_mutex_unlock(&p->lock);
-        (void)trib_poll(fds, 2, idle ? -1 : trib_deadline_left_ms(due));
+        (void)trib_poll(fds, 3, idle ? -1 : trib_deadline_left_ms(due));
         if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
             fds[1].revents = 0; /* somebody rang once for two */
         pthread_mutex_lock(&p->lock);
+        if (fds[2].revents && fds[2].fd >= 0 && fds[2].fd == p->helps_at)
+            p->help(p->help_arg);
         take_all(p);
         uint64_t now = trib_now_ns(), elapsed = now - stepped;
         if (now < due)
@@ -403,7 +410,7 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
     p->pid = getpid();
     p->log = opts->log;
     p->secret = opts->secret;
-    p->port.fd = -1;
+    p->port.fd = p->helps_at = -1;
     p->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     p->peers = calloc((size_t)opts->size, sizeof(*p->peers));
     set_times(p, opts->cfg);
@@ -429,6 +436,21 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
     }
     *out = p;
     return TRIB_OK;
+}
+
+void trib_pulse_help(struct trib_pulse *p, int fd, void (*run)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&p->lock);
+    p->helps_at = fd;
+    p->help = run;
+    p->help_arg = arg;
+    pthread_mutex_unlock(&p->lock);
+    ring(p);
+}
+
+void trib_pulse_fence(struct trib_pulse *p, const struct trib_net_choice *choice)
+{
+    trib_net_fence(choice, "pulse", p->log, &p->port);
 }
 
 void trib_pulse_close(struct trib_pulse *p)

@@ -50,6 +50,7 @@ static void close_fd(int fd)
 /* Everything but the words of farewell. */
 static void release(struct tcp *tcp)
 {
+    trib_socket_proofs_close(tcp);
     for (int i = 0; tcp->peers && i < tcp->size; i++) {
         if (tcp->peers[i].own != tcp->peers[i].in.fd)
             close_fd(tcp->peers[i].own);
@@ -87,7 +88,7 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->log = opts->log;
     tcp->secret = opts->secret;
     tcp->err = opts->err;
-    tcp->listener.fd = tcp->bell = tcp->epoll = -1;
+    tcp->listener.fd = tcp->bell = tcp->epoll = tcp->proofs = -1;
     pthread_mutex_init(&tcp->lock, NULL);
     trib_process_self(&tcp->me);
     tcp->net = trib_net_space();
@@ -135,6 +136,10 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
         status = trib_socket_listen(tcp, (int)port, (int)ports);
     if (status == TRIB_OK && tcp->own_pulse)
         status = trib_pulse_open(opts, "tcp", (int)port, (int)ports, &tcp->pulse);
+    if (status == TRIB_OK && tcp->own_pulse)
+        trib_pulse_fence(tcp->pulse, &tcp->ways.choice);
+    if (status == TRIB_OK && !trib_socket_proofs_open(tcp))
+        status = trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll: %m");
     if (status != TRIB_OK) {
         release(tcp);
         return status;
@@ -209,10 +214,10 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
         if (now >= tcp->tick_at) {
             tcp->tick_at = now + TICK_NS;
             trib_socket_tick(tcp);
-        } else if (tcp->n_guests || tcp->n_proving || tcp->n_inlets < tcp->size - 1) {
+        } else if (tcp->n_guests || tcp->n_inlets < tcp->size - 1) {
             trib_socket_accept(tcp);
             trib_socket_greet(tcp);
-            trib_socket_look_at_outlets(tcp, slept || tcp->n_proving ? tcp->size : 1);
+            trib_socket_look_at_outlets(tcp, slept ? tcp->size : 1);
         }
     }
     if (n < max) {

@@ -120,6 +120,13 @@ enum tcp_peer_state {
     TCP_PEER_LEFT, /* we left it */
 };
 
+enum tcp_proof {
+    TCP_PROOF_NONE, /* there is no secret; or nothing came of it, and `own` tells why */
+    TCP_PROOF_AWAITED, /* only the heartbeats' thread reads `own`; writes wait in the queue */
+    TCP_PROOF_DONE,
+    TCP_PROOF_WRONG, /* who answers has not the job's secret */
+};
+
 /* Frames of a peer come here: by a connection that it made, or back along ours. */
 struct tcp_inlet {
     int fd; /* -1: none */
@@ -143,7 +150,7 @@ struct tcp_peer {
     bool finished; /* its stream came and has ended */
     struct trib_watch watch;
     int own; /* the connection that this rank made, -1: none; may be in.fd, too */
-    bool proving; /* `own` waits for the peer's proof; under tcp.lock where it changes */
+    enum tcp_proof proof; /* on `own`; under tcp.lock */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */
     bool welcome; /* the peer has taken our connection */
     bool both_ways; /* the peer sends frames back along `own` */
@@ -166,6 +173,9 @@ struct tcp_guest {
     int fd;
     size_t have; /* of hello, or of proof */
     bool proves; /* its hello is here, and it was challenged */
+    bool proved; /* rightly */
+    bool gone;   /* its stream has ended */
+    bool odd;    /* it was not challenged: the owner says why not */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
@@ -186,7 +196,8 @@ struct tcp {
     uint64_t net;
     uint64_t key;
     const struct trib_secret *secret; /* NULL or not set: there is none */
-    int n_proving; /* peers */
+    int proofs; /* epoll, of what the heartbeats' thread sees to: the listener, guests, and
+                 * `own` of peers whose proof is awaited; -1: there is no secret */
     struct trib_net_port listener;
     struct trib_strangers strangers;
     struct trib_net_ways ways;
@@ -197,8 +208,9 @@ struct tcp {
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
     struct tcp_peer *peers;
-    struct tcp_guest *guests; /* [max_guests] */
-    int n_guests, max_guests;
+    struct tcp_guest *guests; /* [max_guests]; under `lock`, as n_guests */
+    _Atomic int n_guests;
+    int max_guests;
     struct trib_accept_pause pause; /* of the listener, when no descriptor is free */
     bool resting; /* the listener is not in `epoll` */
     int *inlets; /* peers whose frames come here */
@@ -244,6 +256,8 @@ void trib_socket_devices(char *text, size_t bytes);
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
 void trib_socket_accept(struct tcp *tcp);
 void trib_socket_greet(struct tcp *tcp);
+/* By the heartbeats' thread, under tcp.lock: connections come in, and prove. */
+void trib_socket_keep_door(struct tcp *tcp);
 void trib_socket_hang_up(struct tcp *tcp, int fd);
 /* This rank leaves: who is still to prove who he is must not take it for dead. */
 void trib_socket_dismiss(struct tcp *tcp);
@@ -256,11 +270,16 @@ bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out);
 /* false: it cannot be sent. */
 bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g);
 bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g);
-/* Under tcp.lock. */
-void trib_socket_start_proving(struct tcp *tcp, struct tcp_peer *p);
+/* Once there are heartbeats. false and errno: no descriptor. */
+bool trib_socket_proofs_open(struct tcp *tcp);
+/* Have the heartbeats' thread look at a socket, of a peer or of -1: somebody's. */
+void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer);
+void trib_socket_unwatch_proof(struct tcp *tcp, int fd);
+void trib_socket_proofs_close(struct tcp *tcp);
+/* The peer's proof on `own`; then, or at once where there is no secret, it may be written to. */
+void trib_socket_await_proof(struct tcp *tcp, int peer);
 void trib_socket_stop_proving(struct tcp *tcp, struct tcp_peer *p);
-/* The word at the front of `own` is TCP_CHALLENGE. false: not all of it is there. */
-bool trib_socket_take_challenge(struct tcp *tcp, int peer);
+enum tcp_proof trib_socket_proof(struct tcp *tcp, int peer);
 
 /* tcp_connect.c: connections to peers, their beginning and their end. */
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);

@@ -108,19 +108,29 @@ static bool moved(struct tcp *tcp, int peer)
 static bool take_word(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
+    enum tcp_proof proof = trib_socket_proof(tcp, peer);
     struct tcp_head head;
+
+    if (proof == TCP_PROOF_AWAITED)
+        return false;
+    if (proof == TCP_PROOF_WRONG) {
+        trib_socket_going(tcp, peer,
+                          "process %d, or what answers in its place, has not the secret of "
+                          "this job: give all ranks the same TRIB_KEY",
+                          p->who.pid);
+        return false;
+    }
     ssize_t n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT | MSG_PEEK);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n > 0 && n < (ssize_t)sizeof(head))
         return false; /* the rest is on its way */
-    if (n > 0 && p->proving && head.magic == TCP_MAGIC && head.kind == TCP_CHALLENGE)
-        return trib_socket_take_challenge(tcp, peer);
     if (n > 0)
         n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT);
     bool word = n == (ssize_t)sizeof(head) && head.magic == TCP_MAGIC;
-    if (word && p->proving && head.kind != TCP_REFUSE && head.kind != TCP_BYE) {
+    if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) && head.kind != TCP_REFUSE &&
+        head.kind != TCP_BYE) {
         trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
                           p->who.pid);
         return false;

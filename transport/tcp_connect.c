@@ -166,12 +166,7 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
         return status;
     trib_socket_watch_fd(tcp, p->own);
     begin_watch(tcp, peer, &a, ip);
-    pthread_mutex_lock(&tcp->lock);
-    if (tcp_has_secret(tcp))
-        trib_socket_start_proving(tcp, p);
-    else
-        p->fd = p->own;
-    pthread_mutex_unlock(&tcp->lock);
+    trib_socket_await_proof(tcp, peer);
     p->state = TCP_PEER_CONNECTED;
     trib_socket_move(tcp, peer);
     return TRIB_OK;
@@ -221,9 +216,11 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
  * How long what is on its way may take. What waits for the peer's proof is not even in its
  * kernel: a peer that is late, but there, gets more time for that, all of them together.
  */
-static uint64_t leaves_at(const struct tcp *tcp, const struct tcp_peer *p)
+static uint64_t leaves_at(struct tcp *tcp, const struct tcp_peer *p)
 {
-    bool waits = p->proving && p->tail - p->head > 1; /* for more than the farewell */
+    pthread_mutex_lock(&tcp->lock);
+    bool waits = p->proof == TCP_PROOF_AWAITED && p->tail - p->head > 1; /* not the farewell */
+    pthread_mutex_unlock(&tcp->lock);
     uint64_t at = trib_deadline_ms(waits ? tcp->cfg->stop_timeout_ms : LEAVE_MS);
 
     return tcp->closes_at && tcp->closes_at < at ? tcp->closes_at : at;

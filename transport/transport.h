@@ -14,6 +14,8 @@
  *   - a dead peer becomes one PEER_LOST event within about 100 ms of a clean death and
  *     stop_timeout_ms of a stop, for every connected peer, also when nothing is posted
  *   - an address outside its region is refused with TRIB_ERR_RANGE
+ *   - what comes from outside counts once its sender has proved that it has the job's secret,
+ *     if there is one. So the first write to a peer may wait until that peer polls
  *
  * Threads: one thread at a time uses a transport; but wait() may go on while another
  * thread uses it, and wake() may be called by any.
