@@ -80,6 +80,7 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
                                    .lane = lane_idlest(s->lanes, s->n_lanes),
                                    .wake_fd = s->wake_fd,
                                    .log = &s->log,
+                                   .net = s->net,
                                    .plan_memory = server_memory(&s->settings) / PLAN_SHARE,
                                    .ledger = &c->ledger};
     struct trib_error err = {0};

@@ -72,6 +72,7 @@ struct server {
     struct trib_accept_pause pause; /* of the listeners */
     bool said_blind; /* that poll() fails */
     bool reached; /* other hosts reach one of these */
+    char net[128]; /* where `listen` is, as net= of a transport takes it; "": everywhere */
     struct client *clients[CLIENTS_MAX];
     int n_clients;
     uint64_t join_paid_ns[JOIN_USERS]; /* of users by a hash: until when their JOINs are used up */
