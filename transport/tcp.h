@@ -175,7 +175,7 @@ struct tcp_guest {
     bool proves; /* its hello is here, and it was challenged */
     bool proved; /* rightly */
     bool gone;   /* its stream has ended */
-    bool odd;    /* it was not challenged: the owner says why not */
+    bool odd;    /* it was not challenged, or proved nothing: the owner says so */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];

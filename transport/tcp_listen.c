@@ -285,6 +285,7 @@ static bool hear_proof(struct tcp *tcp, struct tcp_guest *g)
     if (!take_bytes(g, g->proof, sizeof(g->proof)))
         return false;
     g->proved = !g->gone && trib_socket_guest_proved(tcp, g);
+    g->odd = !g->proved;
     return true;
 }
 
