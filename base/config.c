@@ -15,6 +15,7 @@
 
 #define PREFIX "TRIB_"
 #define FILE_VARIABLE "TRIB_CONFIG_FILE"
+#define KEY_VARIABLE "TRIB_KEY" /* base/secret.c reads it: no setting, for settings are shown */
 #define NAME_BYTES 48  /* of a setting or variable name, with its zero */
 #define VARIABLE_BYTES (2 * NAME_BYTES) /* of any variable; a longer one is none of ours */
 #define RANGE_BYTES 64 /* of "4K..16M" or the choices of an ENUM */
@@ -397,14 +398,14 @@ static trib_status_t load_file(struct source *src)
 
 static void unknown_text(const char *variable, char *text, size_t bytes)
 {
-    char known[TRIB_CONFIG_ROWS + 1][NAME_BYTES] = {FILE_VARIABLE};
-    const char *names[TRIB_CONFIG_ROWS + 1] = {known[0]};
+    char known[TRIB_CONFIG_ROWS + 2][NAME_BYTES] = {FILE_VARIABLE, KEY_VARIABLE};
+    const char *names[TRIB_CONFIG_ROWS + 2] = {known[0], known[1]};
 
     for (size_t i = 0; i < TRIB_CONFIG_ROWS; i++) {
-        variable_name(&rows[i], known[i + 1]);
-        names[i + 1] = known[i + 1];
+        variable_name(&rows[i], known[i + 2]);
+        names[i + 2] = known[i + 2];
     }
-    const char *nearest = trib_text_nearest(variable, names, TRIB_CONFIG_ROWS + 1);
+    const char *nearest = trib_text_nearest(variable, names, TRIB_CONFIG_ROWS + 2);
     snprintf(text, bytes, "has no meaning%s%s%s", nearest ? "; did you mean " : "",
              nearest ? nearest : "", nearest ? "?" : "");
 }
@@ -429,7 +430,8 @@ static const char *our_entry(const char *entry, char variable[VARIABLE_BYTES])
     if (strncmp(entry, PREFIX, strlen(PREFIX)) || !equals)
         return NULL;
     snprintf(variable, VARIABLE_BYTES, "%.*s", (int)(equals - entry), entry);
-    return strcmp(variable, FILE_VARIABLE) ? equals + 1 : NULL;
+    bool other = !strcmp(variable, FILE_VARIABLE) || !strcmp(variable, KEY_VARIABLE);
+    return other ? NULL : equals + 1;
 }
 
 static trib_status_t load_environment(struct source *src)
@@ -559,6 +561,8 @@ void trib_config_each(const struct trib_config *cfg, trib_config_fn fn, void *ar
         variable_name(row, variable);
         format_value(row, cfg, value);
         format_range(row, range);
+        if (i == TRIB_CONFIG_ROW_root) /* "host:port#SECRET" is not for people */
+            value[strcspn(value, "#")] = '\0';
         fn(arg, &(struct trib_config_item){
                     .name = row->name,
                     .variable = variable,

@@ -30,9 +30,12 @@ libbase_la_SOURCES = \
 	base/quiet.c base/quiet.h \
 	base/ring.h \
 	base/rng.h \
+	base/secret.c base/secret.h \
 	base/sized.c base/sized.h \
+	base/sodium.c base/sodium.h \
 	base/snapshot.h \
 	base/status.c \
+	base/stranger.c base/stranger.h \
 	base/text.c base/text.h \
 	base/time.h \
 	base/trace.c base/trace.h \

@@ -18,7 +18,7 @@
 #include "base/memfd.h"
 
 #define BOARD_MAGIC UINT64_C(0x3164616f62626972) /* "ribboad1" */
-#define BOARD_VERSION 3
+#define BOARD_VERSION 4
 
 /*
  * A rank writes its two cells in turn, so the peers may still read the previous
@@ -56,6 +56,7 @@ struct trib_board_head {
     uint32_t ranks;
     uint64_t bytes;
     uint64_t key; /* random: proves that a descriptor is this board */
+    uint8_t secret[TRIB_SECRET_BYTES]; /* of the ranks that meet here */
     _Atomic uint64_t blame; /* generation << 32 | BLAME_*; 0: none yet */
     int32_t status;
     char text[TRIB_BOARD_TEXT];
@@ -82,9 +83,12 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
 {
     assert(ranks > 0 && ranks <= TRIB_BOARD_RANKS_MAX);
     size_t bytes = board_bytes(ranks);
+    struct trib_secret secret;
     uint64_t key;
     if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return trib_fail(err, TRIB_ERR_SYSTEM, "getrandom: %m");
+    if (trib_secret_make(&secret, err) != TRIB_OK)
+        return TRIB_ERR_SYSTEM;
     int fd = -1;
     trib_status_t status = trib_memfd_create("tributary-board", bytes, &fd, err);
 
@@ -97,6 +101,8 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
     }
     out->ranks = ranks;
     out->head->key = key;
+    memcpy(out->head->secret, secret.bytes, sizeof(secret.bytes));
+    trib_secret_wipe(&secret);
     out->head->version = BOARD_VERSION;
     out->head->ranks = (uint32_t)ranks;
     out->head->bytes = bytes;
@@ -153,6 +159,12 @@ trib_status_t trib_board_open(const char *path, uint64_t key, struct trib_board 
 uint64_t trib_board_key(const struct trib_board *board)
 {
     return board->head->key;
+}
+
+void trib_board_secret(const struct trib_board *board, struct trib_secret *out)
+{
+    *out = (struct trib_secret){.is_set = true};
+    memcpy(out->bytes, board->head->secret, sizeof(out->bytes));
 }
 
 void trib_board_close(struct trib_board *board)

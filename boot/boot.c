@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "boot/launcher.h"
 
 const struct trib_boot_ops *const trib_boots[] = {
     &trib_boot_local,
@@ -28,6 +30,8 @@ static trib_status_t self_open(const struct trib_boot_opts *opts,
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
     assert(opts->size == 1);
     b->ops = &trib_boot_self;
+    if (opts->secret)
+        b->secret = *opts->secret;
     *out = b;
     return TRIB_OK;
 }
@@ -84,15 +88,58 @@ static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *r
     return TRIB_OK;
 }
 
+bool trib_boot_is_here(const char *root)
+{
+    static const char *const here[] = {"local:", "localhost:", "127.", "[::1]:"};
+
+    for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++) {
+        if (strncmp(root, here[i], strlen(here[i])) == 0 && !strchr(root, ','))
+            return true;
+    }
+    return root[0] == '\0';
+}
+
+void trib_boot_arm(const struct trib_boot_opts *opts, struct trib_secret *secret)
+{
+    char why[160];
+
+    if (!secret->is_set || trib_secret_arm(secret, why, sizeof(why)) || opts->rank != 0)
+        return;
+    trib_log(opts->log, trib_boot_is_here(opts->root) ? TRIB_LOG_INFO : TRIB_LOG_WARN, "boot",
+             "this job has a secret, but rank 0 cannot use it: %s; the ranks do not prove to "
+             "each other who they are: install libsodium23 on all hosts",
+             why);
+}
+
+/* The secret that was given, or that of the root, and the root without it. */
+static trib_status_t take_secret(const struct trib_boot_opts *opts, char *root, size_t bytes,
+                                 struct trib_secret *out)
+{
+    if (!trib_secret_split(opts->root ? opts->root : "", root, bytes, out))
+        return trib_fail(opts->err, TRIB_ERR_CONFIG,
+                         "TRIB_ROOT is \"%s#…\": what follows # must be the secret that "
+                         "trib_root_create has put there, %d hexadecimal digits",
+                         root, TRIB_SECRET_TEXT - 1);
+    if (opts->secret && opts->secret->is_set)
+        *out = *opts->secret;
+    return TRIB_OK;
+}
+
 trib_status_t trib_boot_open(const struct trib_boot_opts *opts, struct trib_boot **out)
 {
     struct trib_boot_opts o = *opts;
-    o.root = opts->root ? opts->root : "";
+    char root[TRIB_LAUNCH_ROOT_BYTES];
+    struct trib_secret secret;
 
     *out = NULL;
-    trib_status_t status = check_opts(&o, o.root);
+    o.root = root;
+    o.secret = &secret;
+    trib_status_t status = take_secret(opts, root, sizeof(root), &secret);
+    if (status == TRIB_OK)
+        status = check_opts(&o, o.root);
     if (status != TRIB_OK)
         return status;
+    trib_boot_arm(&o, &secret);
     for (size_t i = 0; trib_boots[i]; i++)
         if (trib_boots[i]->accepts(o.root))
             return trib_boots[i]->open(&o, out);

@@ -12,6 +12,7 @@
 #include <tributary/status.h>
 
 #include "base/addresses.h"
+#include "base/secret.h"
 
 struct trib_config;
 struct trib_error;
@@ -25,6 +26,8 @@ struct trib_boot_opts {
     int size;
     const char *root; /* what trib_boots[].accepts said yes to; read in open only */
     const char *launcher; /* that said where to meet, "Slurm"; NULL: root is the user's */
+    const struct trib_secret *secret; /* of the job, or NULL; copied in open. One in the text of
+                                         the root counts where there is none here */
     const struct trib_config *cfg; /* read in open only */
     const struct trib_log *log; /* may be NULL; outlives the boot */
     struct trib_error *err; /* receives sentences that name rank, host, process and
@@ -34,6 +37,7 @@ struct trib_boot_opts {
 struct trib_boot {
     const struct trib_boot_ops *ops;
     struct trib_net_met met; /* the connection to rank 0, if there is one */
+    struct trib_secret secret; /* that all ranks of the job have, armed; or not set */
 };
 
 /*
@@ -68,6 +72,12 @@ extern const struct trib_boot_ops *const trib_boots[];
 extern const struct trib_boot_ops trib_boot_local;
 extern const struct trib_boot_ops trib_boot_self;
 extern const struct trib_boot_ops trib_boot_tcp;
+
+/** trib_boot_is_here - true if ranks of this host alone can meet at that root. */
+bool trib_boot_is_here(const char *root);
+
+/** trib_boot_arm - for those that open: ready a secret; where this host cannot, rank 0 warns. */
+void trib_boot_arm(const struct trib_boot_opts *opts, struct trib_secret *secret);
 
 /**
  * trib_boot_open - the first that accepts opts->root; size 1 needs no root (NULL or

@@ -2,11 +2,12 @@
 /*
  * What rank 0 has a launcher pass on, and what the others make of it:
  *
- *     node7,10.0.0.1,[fd77::1]:4711/BOOT-NET
+ *     node7,10.0.0.1,[fd77::1]:4711/BOOT-NET#SECRET
  *
  * The name comes first, for people. Hosts need not be able to look it up, and many hosts may
  * have the same: so the addresses follow, and the numbers of the running kernel and of its
  * network name space, in hexadecimal digits, which say whether two ranks are of one host.
+ * Last comes the secret of the job (base/secret.h), unless rank 0 cannot use one.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -85,18 +86,42 @@ static void list_hosts(const struct trib_who *self, char *hosts, size_t bytes)
     append_own(hosts, bytes);
 }
 
+/* A secret for the job, where this host can use one. */
+static void make_secret(struct trib_secret *out)
+{
+    char why[160];
+
+    if (trib_secret_make(out, NULL) == TRIB_OK)
+        (void)trib_secret_arm(out, why, sizeof(why));
+}
+
+/* Behind a root; there is room. */
+static void append_secret(char *text, size_t bytes, const struct trib_secret *secret)
+{
+    char digits[TRIB_SECRET_TEXT];
+
+    if (!secret->is_set)
+        return;
+    trib_secret_format(secret, digits);
+    (void)trib_text_append(text, bytes, "#%s", digits);
+}
+
 void trib_launch_root_text(int port, char *text, size_t bytes)
 {
     enum { PORT_BYTES = 8 }; /* ":65535" */
+    struct trib_secret secret;
     struct trib_who self;
 
-    assert(bytes > sizeof(self.host) + sizeof(LOOPBACK) + PORT_BYTES);
+    assert(bytes > sizeof(self.host) + sizeof(LOOPBACK) + PORT_BYTES + TRIB_SECRET_TEXT);
     trib_who_self(0, &self);
-    list_hosts(&self, text, bytes - PORT_BYTES);
+    list_hosts(&self, text, bytes - PORT_BYTES - TRIB_SECRET_TEXT);
     /* The name of a host alone need not lead anywhere. */
     if (!strchr(text, ',') && strcmp(text, LOOPBACK) != 0)
         (void)trib_text_append(text, bytes, "," LOOPBACK);
     (void)trib_text_append(text, bytes, ":%d", port);
+    make_secret(&secret);
+    append_secret(text, bytes, &secret);
+    trib_secret_wipe(&secret);
 }
 
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
@@ -111,6 +136,8 @@ trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
     list_hosts(&self, hosts, sizeof(hosts));
     snprintf(launch->root, sizeof(launch->root), "%s:%d/%" PRIx64 "-%" PRIx64, hosts, port,
              here.boot, here.net);
+    make_secret(&launch->secret);
+    append_secret(launch->root, sizeof(launch->root), &launch->secret);
     if (strcmp(hosts, LOOPBACK) == 0)
         return trib_fail(
             err, TRIB_ERR_BOOT,
@@ -123,7 +150,7 @@ trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
 
 void trib_launch_strip(struct trib_launch *launch)
 {
-    launch->root[strcspn(launch->root, "/")] = '\0';
+    launch->root[strcspn(launch->root, "/#")] = '\0';
 }
 
 /* The addresses of rank 0 as this host would try them. */
@@ -207,16 +234,16 @@ trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
     struct trib_who self;
     struct host here, there = {0};
     const char *slash = strchr(text, '/');
+    bool sound = trib_secret_split(text, launch->root, sizeof(launch->root), &launch->secret);
 
-    snprintf(launch->root, sizeof(launch->root), "%s", text);
     trib_launch_strip(launch);
-    if (!trib_tcp_root_parse(launch->root, &root) ||
+    if (!sound || !trib_tcp_root_parse(launch->root, &root) ||
         (slash && sscanf(slash, "/%" SCNx64 "-%" SCNx64, &there.boot, &there.net) != 2))
         return trib_fail(
             err, TRIB_ERR_BOOT,
             "rank %d was told by %s to meet the others at \"%.80s\", which "
             "is not host:port: set TRIB_ROOT=host:port for all ranks",
-            launch->rank, from, text);
+            launch->rank, from, launch->root);
     trib_who_self(launch->rank, &self);
     find_host(&here);
     bool known = here.boot && there.boot, apart = known && here.boot != there.boot;

@@ -23,6 +23,7 @@ struct trib_launch {
     int rank;
     int size; /* 0: only meet() can find out */
     char root[TRIB_LAUNCH_ROOT_BYTES]; /* "": only meet() can find out */
+    struct trib_secret secret; /* of the job, made by rank 0; or not set */
     int hold; /* on rank 0, a socket that keeps the root's port for it; else -1 */
     bool stays; /* after meet(): the launcher is still to be told that this process ends */
 };
@@ -91,7 +92,8 @@ int trib_launch_hold(int *port_out);
 trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err);
 
 /**
- * trib_launch_root_text - this host and a port of it as a root: its name, then its addresses.
+ * trib_launch_root_text - this host and a port of it as a root: its name, then its addresses;
+ * behind '#' the job's secret, where this host can use one.
  *
  * text     receives at most `bytes` bytes; what does not fit is left out
  */
@@ -101,7 +103,8 @@ void trib_launch_root_text(int port, char *text, size_t bytes);
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
                                   struct trib_error *err);
 
-/** trib_launch_strip - what is for trib_launch_accept alone goes: it remains a root. */
+/** trib_launch_strip - what is for trib_launch_accept alone goes: it remains a root without
+ * the secret. */
 void trib_launch_strip(struct trib_launch *launch);
 
 /**

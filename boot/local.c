@@ -418,6 +418,17 @@ static trib_status_t join_board(struct local *l)
                      who, l->self.pid);
 }
 
+/* That of the board, unless the ranks were given one. */
+static void take_secret(struct local *l, const struct trib_boot_opts *opts)
+{
+    if (opts->secret && opts->secret->is_set) {
+        l->boot.secret = *opts->secret;
+        return;
+    }
+    trib_board_secret(&l->board, &l->boot.secret);
+    trib_boot_arm(opts, &l->boot.secret);
+}
+
 static trib_status_t local_open(const struct trib_boot_opts *opts,
                                 struct trib_boot **out)
 {
@@ -446,6 +457,7 @@ static trib_status_t local_open(const struct trib_boot_opts *opts,
     status = join_board(l);
     if (status != TRIB_OK)
         goto err_close;
+    take_secret(l, opts);
     trib_log(l->log, TRIB_LOG_DEBUG, "boot", "joined %s, generation %u", opts->root,
              l->generation);
     *out = &l->boot;

@@ -51,6 +51,7 @@ struct tcp {
     const struct trib_log *log;
     struct trib_error *err;
     uint32_t exchange;
+    bool proved; /* the server has the secret of the job, and this rank has told that it has */
     bool welcome; /* the server has taken our hello */
     bool said_failure; /* fail() has been called */
     uint64_t heard; /* when rank 0 was last heard; since the connection */
@@ -78,6 +79,7 @@ struct quest {
     const char *phase;
     size_t bytes; /* of all ranks */
     void *out;
+    bool proves; /* it is after the server's proof alone */
     bool done;
 };
 
@@ -239,6 +241,10 @@ static trib_status_t connect_root(struct tcp *t, bool again)
     t->heard = trib_now_ns();
     t->in_len = 0;
     t->out_len = 0;
+    t->proved = false;
+    if (t->hello.has_secret && !trib_nonce_make(t->hello.nonce))
+        return trib_fail(t->err, TRIB_ERR_SYSTEM, "rank %d has no random bytes: getrandom: %m",
+                         t->hello.who.rank);
     put_hello(t);
     flush_out(t);
     return TRIB_OK;
@@ -274,13 +280,50 @@ static trib_status_t not_ours(struct tcp *t, trib_status_t status)
         t->root.launcher ? " by TRIB_ROOT=host:port, the same for all ranks" : "");
 }
 
+/* The server proves that it has the secret, and so does this rank. */
+static trib_status_t take_challenge(struct tcp *t, const struct trib_tcp_frame *frame,
+                                    struct quest *q)
+{
+    struct trib_tcp_challenge challenge;
+    struct trib_proof claim;
+    uint8_t proof[TRIB_PROOF_BYTES];
+
+    if (!t->hello.has_secret || t->proved ||
+        trib_tcp_parse_challenge(frame, &challenge) != TRIB_OK)
+        return not_ours(t, TRIB_ERR_PROTOCOL);
+    trib_tcp_claim(&t->hello, challenge.nonce, &claim);
+    if (!trib_proof_holds(&t->boot.secret, &claim, TRIB_PROOF_LISTENER, challenge.proof,
+                          sizeof(challenge.proof)))
+        return trib_fail(t->err, TRIB_ERR_MISMATCH,
+                         "what answers at %s port %s has another secret than rank %d, or none: "
+                         "give all ranks of the job the same TRIB_KEY",
+                         t->root.host, t->root.port, t->hello.who.rank);
+    trib_proof_make(&t->boot.secret, &claim, TRIB_PROOF_CALLER, proof);
+    t->out_len += trib_tcp_put_proof(out_end(t, TRIB_TCP_SMALL_BYTES), proof);
+    t->proved = true;
+    q->done |= q->proves;
+    flush_out(t);
+    return TRIB_OK;
+}
+
+/* Until rank 0 has proved who it is, it may only do that, refuse, or say that it is there. */
+static bool too_early(const struct tcp *t, enum trib_tcp_kind kind)
+{
+    return t->hello.has_secret && !t->proved && kind != TRIB_TCP_CHALLENGE &&
+           kind != TRIB_TCP_FAIL && kind != TRIB_TCP_TICK;
+}
+
 static trib_status_t take_frame(struct tcp *t, const struct trib_tcp_frame *frame,
                                 struct quest *q)
 {
     struct trib_tcp_hello hello;
     struct trib_tcp_failure failure;
 
+    if (too_early(t, frame->kind))
+        return not_ours(t, TRIB_ERR_PROTOCOL);
     switch (frame->kind) {
+    case TRIB_TCP_CHALLENGE:
+        return take_challenge(t, frame, q);
     case TRIB_TCP_WELCOME:
         if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK || hello.who.rank != 0)
             return not_ours(t, TRIB_ERR_PROTOCOL);
@@ -342,7 +385,7 @@ static void put_gather(struct tcp *t, const struct trib_tcp_gather *mine)
 static trib_status_t closed(struct tcp *t, const struct trib_tcp_gather *mine,
                             const struct quest *q)
 {
-    if (t->welcome || t->server)
+    if (t->welcome || t->server || t->proved)
         return lost_root(t, q);
     close(t->fd);
     t->fd = -1;
@@ -355,7 +398,7 @@ static trib_status_t closed(struct tcp *t, const struct trib_tcp_gather *mine,
     if (trib_deadline_passed(t->deadline))
         return no_answer(t, "it accepts connections and closes them");
     trib_status_t status = connect_root(t, true);
-    if (status == TRIB_OK)
+    if (status == TRIB_OK && mine)
         put_gather(t, mine);
     return status;
 }
@@ -447,6 +490,15 @@ static trib_status_t reserve_in(struct tcp *t, size_t result)
     return TRIB_OK;
 }
 
+/* Before this rank says anything of use to others. A rank 0 that is there answers at once. */
+static trib_status_t prove(struct tcp *t)
+{
+    struct quest q = {.phase = "join", .proves = true};
+    trib_status_t status = reserve_in(t, 0);
+
+    return status == TRIB_OK ? exchange(t, NULL, &q) : status;
+}
+
 static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
                                    const void *in, size_t bytes, void *out)
 {
@@ -524,7 +576,18 @@ static void tcp_close(struct trib_boot *b)
     tcp_free(t);
 }
 
-static trib_status_t open_server(struct tcp *t)
+/* Once for a job: whoever is on its network is believed. */
+static void warn_unproved(const struct tcp *t, const char *root)
+{
+    if (!t->boot.secret.is_set && t->hello.size > 1 && !trib_boot_is_here(root))
+        trib_log(t->log, TRIB_LOG_WARN, "boot",
+                 "this job has no secret, so that whoever reaches port %s may take the place "
+                 "of a rank: set TRIB_KEY to the same 64 hexadecimal digits for all ranks "
+                 "(openssl rand -hex 32)",
+                 t->root.port);
+}
+
+static trib_status_t open_server(struct tcp *t, const char *root)
 {
     struct trib_tcp_server_opts opts = {.self = t->hello,
                                         .boot_timeout_ms = t->boot_timeout_ms,
@@ -541,11 +604,15 @@ static trib_status_t open_server(struct tcp *t)
             close(opts.listeners[i]);
         return trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot make sockets for boot: %m");
     }
+    opts.port = (unsigned)atoi(t->root.port);
+    opts.secret = t->boot.secret;
     opts.own = pair[1];
     t->fd = pair[0];
+    warn_unproved(t, root);
     status = trib_tcp_server_start(&opts, t->err, &t->server);
     if (status != TRIB_OK)
         return status;
+    t->proved = true; /* to itself, over a pair of sockets */
     put_hello(t);
     flush_out(t);
     return TRIB_OK;
@@ -560,6 +627,9 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->boot.ops = &trib_boot_tcp;
     trib_tcp_root_parse(opts->root, &t->root);
     t->root.launcher = opts->launcher;
+    if (opts->secret)
+        t->boot.secret = *opts->secret;
+    t->hello.has_secret = t->boot.secret.is_set;
     t->hello.size = opts->size;
     trib_who_self(opts->rank, &t->hello.who);
     snprintf(t->hello.library, sizeof(t->hello.library), "%s", PACKAGE_VERSION);
@@ -571,7 +641,9 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->now = trib_now_ns();
     t->deadline = trib_deadline_ms(t->boot_timeout_ms);
     t->jitter = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1;
-    trib_status_t status = opts->rank == 0 ? open_server(t) : connect_root(t, false);
+    trib_status_t status = opts->rank == 0 ? open_server(t, opts->root) : connect_root(t, false);
+    if (status == TRIB_OK && t->hello.has_secret && !t->server)
+        status = prove(t);
     if (status != TRIB_OK)
         goto err_free;
     int error = start_ticker(t);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/addresses.h"
 #include "base/log.h"
 
 void trib_tcp_fail_all(struct trib_tcp_server *s, trib_status_t status, const char *fmt,
@@ -38,7 +39,24 @@ void trib_tcp_drop(struct trib_tcp_conn *c)
 {
     close(c->fd);
     c->fd = -1;
-    c->hello = false;
+    c->hello = c->challenged = false;
+    c->tell = 0;
+    c->out_len = 0;
+}
+
+void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
+                       const char *what)
+{
+    bool known = trib_net_is_set(c->ip);
+    char ip[TRIB_IP_TEXT_BYTES] = "somewhere";
+
+    if (known)
+        trib_net_text(c->ip, ip, sizeof(ip));
+    if (notable)
+        snprintf(s->note, sizeof(s->note), "; one that connected from %.60s %.80s", ip, what);
+    trib_stranger_warn(&s->strangers, s->opts.log, "boot", known ? c->ip : NULL,
+                       s->opts.port, what);
+    trib_tcp_drop(c);
 }
 
 /* Exchanges ---------------------------------------------------------------------------
@@ -64,8 +82,14 @@ static bool is_member(const struct trib_tcp_server *s, const struct trib_tcp_con
     return c->hello && c->who.rank < s->size && s->ranks[c->who.rank] == c;
 }
 
+static const char unproved[] = "did not prove that it has the secret of this job (TRIB_KEY)";
+
 void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
+    if (c->challenged && !c->hello) {
+        trib_tcp_stranger(s, c, true, unproved);
+        return;
+    }
     if (is_member(s, c)) {
         s->gone[c->who.rank] = true;
         if (trib_tcp_busy(s))
@@ -184,14 +208,14 @@ static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *
 /* Answer somebody who does not belong to us, as far as one attempt goes, and hang up.
  */
 static void refuse(struct trib_tcp_server *s, struct trib_tcp_conn *c,
-                   const struct trib_tcp_failure *failure)
+                   const struct trib_tcp_failure *failure, const char *what)
 {
     size_t len = trib_tcp_put_fail(c->small, failure);
 
     trib_log(s->opts.log, TRIB_LOG_DEBUG, "boot", "refused: %s", failure->text);
     if (send(c->fd, c->small, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         trib_log(s->opts.log, TRIB_LOG_DEBUG, "boot", "it has gone: %m");
-    trib_tcp_drop(c);
+    trib_tcp_stranger(s, c, true, what);
 }
 
 /* A process that says hello once all have joined disturbs nobody else. */
@@ -203,24 +227,19 @@ static void refuse_latecomer(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     snprintf(failure.text, sizeof(failure.text),
              "%s came too late: all %d ranks of the job at this TRIB_ROOT have joined",
              trib_who_format(&c->who, who), s->size);
-    refuse(s, c, &failure);
+    refuse(s, c, &failure, "came when all ranks had joined");
 }
 
-static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
-                       const struct trib_tcp_frame *frame)
+/* Somebody who may be believed says who he is. */
+static void seat(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                 const struct trib_tcp_hello *hello)
 {
-    struct trib_tcp_hello hello;
-
-    if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK) {
-        trib_tcp_drop(c);
-        return;
-    }
-    c->who = hello.who;
+    c->who = hello->who;
     if (s->joined == s->size && !s->failed) {
         refuse_latecomer(s, c);
         return;
     }
-    if (!check_hello(s, &hello)) {
+    if (!check_hello(s, hello)) {
         c->hello = true;
         c->tell = TRIB_TELL_FAIL;
         return;
@@ -230,6 +249,80 @@ static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     s->ranks[c->who.rank] = c;
     if (++s->joined == s->size)
         trib_tcp_close_listeners(s);
+}
+
+/* One side has a secret and the other has none. Strangers can say so, too: nobody else is
+ * told. */
+static void refuse_secret(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                          const struct trib_tcp_hello *hello)
+{
+    struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
+    char who[TRIB_WHO_BYTES], self[TRIB_WHO_BYTES];
+
+    trib_who_format(&hello->who, who);
+    trib_who_format(&s->opts.self.who, self);
+    snprintf(failure.text, sizeof(failure.text),
+             "%s has %s, and %s has %s: give all ranks the same TRIB_KEY, or none, and all "
+             "hosts libsodium",
+             who, hello->has_secret ? "a secret" : "no secret", self,
+             hello->has_secret ? "none" : "one");
+    refuse(s, c, &failure,
+           hello->has_secret ? "has a secret (TRIB_KEY), where this job has none"
+                             : "has no secret, where this job has one (TRIB_KEY)");
+}
+
+static void challenge(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                      const struct trib_tcp_hello *hello)
+{
+    c->said = *hello;
+    c->challenged = trib_nonce_make(c->nonce);
+    if (c->challenged)
+        c->tell = TRIB_TELL_CHALLENGE;
+    else
+        trib_tcp_fail_all(s, TRIB_ERR_SYSTEM, "rank 0 has no random bytes: getrandom: %m");
+}
+
+static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                       const struct trib_tcp_frame *frame)
+{
+    struct trib_tcp_hello hello;
+
+    if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK)
+        trib_tcp_stranger(s, c, false, "sent no HELLO of the start's protocol");
+    else if (c->own)
+        seat(s, c, &hello);
+    else if (hello.has_secret != s->opts.secret.is_set)
+        refuse_secret(s, c, &hello);
+    else if (hello.has_secret)
+        challenge(s, c, &hello);
+    else
+        seat(s, c, &hello);
+}
+
+static void take_proof(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                       const struct trib_tcp_frame *frame)
+{
+    struct trib_proof claim;
+
+    trib_tcp_claim(&c->said, c->nonce, &claim);
+    if (trib_proof_holds(&s->opts.secret, &claim, TRIB_PROOF_CALLER, frame->payload,
+                         TRIB_PROOF_BYTES))
+        seat(s, c, &c->said);
+    else
+        trib_tcp_stranger(s, c, true, unproved);
+}
+
+/* A frame of one that is not yet of the job. */
+static void take_early(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                       const struct trib_tcp_frame *frame)
+{
+    if (frame->kind == TRIB_TCP_HELLO && !c->challenged)
+        take_hello(s, c, frame);
+    else if (frame->kind == TRIB_TCP_PROOF && c->challenged)
+        take_proof(s, c, frame);
+    else if (frame->kind != TRIB_TCP_TICK || !c->challenged)
+        trib_tcp_stranger(s, c, c->challenged,
+                          c->challenged ? unproved : "began with something else than HELLO");
 }
 
 static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,
@@ -249,10 +342,7 @@ void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     char who[TRIB_WHO_BYTES];
 
     if (!c->hello) {
-        if (frame->kind == TRIB_TCP_HELLO)
-            take_hello(s, c, frame);
-        else
-            trib_tcp_drop(c);
+        take_early(s, c, frame);
         return;
     }
     if (s->failed)
@@ -274,6 +364,21 @@ void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     }
 }
 
+/* A rank of another version, or five bytes of anybody: nobody else is told. */
+static void refuse_version(struct trib_tcp_server *s, struct trib_tcp_conn *c)
+{
+    struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
+    char who[TRIB_WHO_BYTES], what[80];
+
+    snprintf(what, sizeof(what), "speaks version %d of the start's protocol, not %d", c->in[4],
+             TRIB_TCP_VERSION);
+    snprintf(failure.text, sizeof(failure.text),
+             "a rank %s, which is that of %s: install the same version of Tributary on all "
+             "hosts",
+             what, trib_who_format(&s->opts.self.who, who));
+    refuse(s, c, &failure, what);
+}
+
 void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                           trib_status_t status)
 {
@@ -283,16 +388,10 @@ void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
         trib_tcp_fail_all(s, TRIB_ERR_PROTOCOL,
                           "%s sent bytes that are no frame of the start",
                           trib_who_format(&c->who, who));
+        trib_tcp_lose(s, c);
     } else if (status == TRIB_ERR_UNSUPPORTED) {
-        trib_tcp_fail_all(
-            s, TRIB_ERR_MISMATCH,
-            "a rank speaks version %d of the start's protocol, %s version %d: install "
-            "the same version of Tributary on all hosts",
-            c->in[4], trib_who_format(&s->opts.self.who, who), TRIB_TCP_VERSION);
-        refuse(s, c, &s->failure);
-        return;
+        refuse_version(s, c);
     } else {
-        trib_log(s->opts.log, TRIB_LOG_DEBUG, "boot", "a stranger connected: dropped");
+        trib_tcp_stranger(s, c, false, "does not speak the start's protocol");
     }
-    trib_tcp_lose(s, c);
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/accept.h"
+#include "base/stranger.h"
 #include "boot/tcp_proto.h"
 #include "boot/tcp_server.h"
 
@@ -29,12 +30,17 @@ enum {
     TRIB_TELL_RESULT = 2,
     TRIB_TELL_FAIL = 4,
     TRIB_TELL_TICK = 8,
+    TRIB_TELL_CHALLENGE = 16, /* before all others; to one that is still a stranger */
 };
 
 struct trib_tcp_conn {
     int fd; /* -1: this place is free */
     bool own;
     bool hello; /* who is known; who.rank may be out of range after a failure */
+    bool challenged; /* it has said hello, which counts once it has proved it */
+    struct trib_tcp_hello said; /* of one that was challenged */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
+    uint8_t ip[16]; /* of its other end; all zero: not known */
     struct trib_who who;
     uint64_t heard; /* when something came last; of a stranger, when it connected */
     uint32_t exchange; /* the last one that it has contributed to */
@@ -60,6 +66,8 @@ struct trib_tcp_server {
     int *polled; /* for each of polls: the listener's or connection's place */
     int n_polled_listeners; /* which come first */
     struct trib_accept_pause pause; /* of the listeners */
+    struct trib_strangers strangers; /* that have come to the listeners */
+    char note[192]; /* what one of them did that a rank may have meant well; "": nothing */
 
     uint32_t exchange; /* the present one */
     int contributed; /* ranks that have, to the present one */
@@ -101,6 +109,15 @@ void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 
 /** trib_tcp_lose - a connection has ended; that of a rank may end the start. */
 void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c);
+
+/**
+ * trib_tcp_stranger - warn of a connection that does not belong to the job, and close it.
+ *
+ * what     a clause about it
+ * notable  perhaps a rank with wrong settings: said again where ranks do not come in time
+ */
+void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
+                       const char *what);
 
 /** trib_tcp_drop - close a connection that nobody will miss. */
 void trib_tcp_drop(struct trib_tcp_conn *c);

@@ -64,6 +64,10 @@ static bool length_fits(uint8_t kind, uint32_t length, size_t result_max)
         return length >= 4 && length < 4 + TRIB_TCP_TEXT_BYTES;
     case TRIB_TCP_TICK:
         return length == 0;
+    case TRIB_TCP_CHALLENGE:
+        return length == TRIB_TCP_CHALLENGE_BYTES;
+    case TRIB_TCP_PROOF:
+        return length == TRIB_PROOF_BYTES;
     default:
         return false;
     }
@@ -106,8 +110,24 @@ trib_status_t trib_tcp_parse_hello(const struct trib_tcp_frame *frame,
         !get_natural(p + 8, &out->who.pid))
         return TRIB_ERR_PROTOCOL;
     get_text(p + 12, TRIB_HOST_BYTES, out->who.host, sizeof(out->who.host));
-    get_text(p + 12 + TRIB_HOST_BYTES, TRIB_TCP_LIBRARY_BYTES, out->library,
-             sizeof(out->library));
+    p += 12 + TRIB_HOST_BYTES;
+    get_text(p, TRIB_TCP_LIBRARY_BYTES, out->library, sizeof(out->library));
+    p += TRIB_TCP_LIBRARY_BYTES;
+    if (get_u32(p) > 1)
+        return TRIB_ERR_PROTOCOL;
+    out->has_secret = get_u32(p) == 1;
+    memcpy(out->nonce, p + 4, sizeof(out->nonce));
+    return TRIB_OK;
+}
+
+trib_status_t trib_tcp_parse_challenge(const struct trib_tcp_frame *frame,
+                                       struct trib_tcp_challenge *out)
+{
+    if (frame->kind != TRIB_TCP_CHALLENGE)
+        return TRIB_ERR_PROTOCOL;
+    assert(frame->length == TRIB_TCP_CHALLENGE_BYTES);
+    memcpy(out->nonce, frame->payload, sizeof(out->nonce));
+    memcpy(out->proof, frame->payload + sizeof(out->nonce), sizeof(out->proof));
     return TRIB_OK;
 }
 
@@ -171,8 +191,42 @@ size_t trib_tcp_put_hello(uint8_t out[TRIB_TCP_SMALL_BYTES], enum trib_tcp_kind 
     put_u32(p + 4, (uint32_t)hello->who.rank);
     put_u32(p + 8, (uint32_t)hello->who.pid);
     put_text(p + 12, TRIB_HOST_BYTES, hello->who.host);
-    put_text(p + 12 + TRIB_HOST_BYTES, TRIB_TCP_LIBRARY_BYTES, hello->library);
+    p += 12 + TRIB_HOST_BYTES;
+    put_text(p, TRIB_TCP_LIBRARY_BYTES, hello->library);
+    p += TRIB_TCP_LIBRARY_BYTES;
+    put_u32(p, hello->has_secret);
+    memcpy(p + 4, hello->nonce, sizeof(hello->nonce));
     return TRIB_TCP_HEAD_BYTES + TRIB_TCP_HELLO_BYTES;
+}
+
+size_t trib_tcp_put_challenge(uint8_t out[TRIB_TCP_SMALL_BYTES],
+                              const struct trib_tcp_challenge *challenge)
+{
+    uint8_t *p =
+        out + trib_tcp_put_head(out, TRIB_TCP_CHALLENGE, 0, TRIB_TCP_CHALLENGE_BYTES);
+
+    memcpy(p, challenge->nonce, sizeof(challenge->nonce));
+    memcpy(p + sizeof(challenge->nonce), challenge->proof, sizeof(challenge->proof));
+    return TRIB_TCP_HEAD_BYTES + TRIB_TCP_CHALLENGE_BYTES;
+}
+
+size_t trib_tcp_put_proof(uint8_t out[TRIB_TCP_SMALL_BYTES],
+                          const uint8_t proof[TRIB_PROOF_BYTES])
+{
+    uint8_t *p = out + trib_tcp_put_head(out, TRIB_TCP_PROOF, 0, TRIB_PROOF_BYTES);
+
+    memcpy(p, proof, TRIB_PROOF_BYTES);
+    return TRIB_TCP_HEAD_BYTES + TRIB_PROOF_BYTES;
+}
+
+void trib_tcp_claim(const struct trib_tcp_hello *hello, const uint8_t nonce[TRIB_NONCE_BYTES],
+                    struct trib_proof *out)
+{
+    *out = (struct trib_proof){.label = TRIB_TCP_PROOF_LABEL,
+                               .rank = {hello->who.rank, 0},
+                               .more = (uint32_t)hello->size};
+    memcpy(out->nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
+    memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
 }
 
 size_t trib_tcp_put_gather(uint8_t out[TRIB_TCP_SMALL_BYTES], uint32_t exchange,

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/addresses.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/time.h"
@@ -61,11 +62,25 @@ static void read_conn(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     parse_all(s, c);
 }
 
+static size_t put_challenge(const struct trib_tcp_server *s, struct trib_tcp_conn *c)
+{
+    struct trib_tcp_challenge challenge;
+    struct trib_proof claim;
+
+    trib_tcp_claim(&c->said, c->nonce, &claim);
+    memcpy(challenge.nonce, c->nonce, sizeof(challenge.nonce));
+    trib_proof_make(&s->opts.secret, &claim, TRIB_PROOF_LISTENER, challenge.proof);
+    return trib_tcp_put_challenge(c->small, &challenge);
+}
+
 /* Choose what to tell next. False: nothing. */
 static bool next_out(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     c->out = c->small;
-    if (c->tell & TRIB_TELL_WELCOME) {
+    if (c->tell & TRIB_TELL_CHALLENGE) {
+        c->tell &= ~(unsigned)TRIB_TELL_CHALLENGE;
+        c->out_len = put_challenge(s, c);
+    } else if (c->tell & TRIB_TELL_WELCOME) {
         c->tell &= ~(unsigned)TRIB_TELL_WELCOME;
         c->out_len = trib_tcp_put_hello(c->small, TRIB_TCP_WELCOME, &s->opts.self);
     } else if (c->tell & TRIB_TELL_RESULT) {
@@ -121,7 +136,7 @@ static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
     if (place && strangers < TRIB_TCP_STRANGERS_MAX)
         return place;
     if (oldest)
-        trib_tcp_drop(oldest);
+        trib_tcp_stranger(s, oldest, false, "said nothing while many others came");
     return oldest;
 }
 
@@ -152,8 +167,10 @@ static void fail_full(struct trib_tcp_server *s, int error)
 static void accept_all(struct trib_tcp_server *s, int listener)
 {
     for (;;) {
-        int fd =
-            trib_fd_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        struct sockaddr_storage from = {0};
+        socklen_t bytes = sizeof(from);
+        int fd = trib_fd_keep(accept4(listener, (struct sockaddr *)&from, &bytes,
+                                      SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (fd < 0) {
@@ -168,6 +185,7 @@ static void accept_all(struct trib_tcp_server *s, int listener)
             return;
         }
         *c = (struct trib_tcp_conn){.fd = fd, .heard = s->now, .who = {.rank = -1}};
+        trib_net_ip((struct sockaddr *)&from, c->ip);
     }
 }
 
@@ -187,8 +205,8 @@ static void check_deadline(struct trib_tcp_server *s)
     trib_tcp_fail_all(
         s, TRIB_ERR_BOOT,
         "%s of %d did not come to phase %s of the start within %d ms: start as many "
-        "ranks as TRIB_SIZE says, or raise TRIB_BOOT_TIMEOUT_MS",
-        ranks, s->size, s->phase, s->opts.boot_timeout_ms);
+        "ranks as TRIB_SIZE says, or raise TRIB_BOOT_TIMEOUT_MS%s",
+        ranks, s->size, s->phase, s->opts.boot_timeout_ms, s->note);
 }
 
 static void check_silence(struct trib_tcp_server *s, struct trib_tcp_conn *c)
@@ -219,7 +237,7 @@ static void check_times(struct trib_tcp_server *s)
             continue;
         if (!c->hello) {
             if (!c->own && s->now - c->heard >= HELLO_MS * TRIB_TCP_MS)
-                trib_tcp_drop(c);
+                trib_tcp_stranger(s, c, c->challenged, "said nothing for 5 s");
             continue;
         }
         if (!s->failed)

@@ -25,10 +25,12 @@ struct trib_tcp_server_opts {
     struct trib_tcp_hello self; /* rank 0: what a WELCOME says */
     int listeners[TRIB_TCP_LISTENERS_MAX];
     int n_listeners;
+    unsigned port; /* of all of them, for warnings */
     int own; /* rank 0's connection, the server's end */
     int boot_timeout_ms;
     int stop_timeout_ms;
     const struct trib_log *log;
+    struct trib_secret secret; /* of the job; not set: whoever says HELLO is believed */
 };
 
 /**

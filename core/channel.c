@@ -69,6 +69,8 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     trib_comm_claim(comm);
     comm->cfg = *cfg;
     comm->met = opts->met;
+    if (opts->secret)
+        comm->secret = *opts->secret;
     comm->cfg.service[0] = 0; /* it is the way there */
     comm->log = *log;
     comm->channel = c;

@@ -54,6 +54,7 @@ struct trib_channel_opts {
     const struct trib_service_tree *tree; /* or NULL; copied */
     struct trib_announcer announcer;
     struct trib_net_met met; /* where the job's ranks met; all zero: not known */
+    const struct trib_secret *secret; /* of ranks and nodes, armed; NULL or not set: none */
     size_t memory; /* of a node: bytes that one plan may take beside its slots; 0: no limit */
     struct trib_ledger *ledger; /* of a node: all its plans take theirs from it; or NULL */
     /* The ranks and the nodes are different users' and do not trust each other

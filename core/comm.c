@@ -199,11 +199,19 @@ trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
                                    .cfg = &comm->cfg,
                                    .log = &comm->log,
                                    .err = &comm->err};
-    struct trib_launch launch;
-    trib_status_t st = trib_launch_complete(&bopts, &launch);
+    struct trib_secret secret;
+    struct trib_launch launch = {.hold = -1};
+    trib_status_t st = trib_secret_given(&secret, &comm->err);
+    if (st == TRIB_OK)
+        st = trib_launch_complete(&bopts, &launch);
+    bopts.secret = secret.is_set ? &secret : &launch.secret;
     if (st == TRIB_OK)
         st = trib_boot_open(&bopts, boot_out);
+    if (st == TRIB_OK)
+        comm->secret = (*boot_out)->secret;
     trib_launch_release(&launch);
+    trib_secret_wipe(&secret);
+    trib_secret_wipe(&launch.secret);
     *rank_out = bopts.rank;
     *size_out = bopts.size;
     return st;

@@ -15,6 +15,7 @@
 #include "base/addresses.h"
 #include "base/fpenv.h"
 #include "base/log_pace.h"
+#include "base/secret.h"
 #include "collectives/collectives.h"
 #include "core/identity.h"
 #include "pipeline/engine.h"
@@ -112,6 +113,7 @@ struct trib_comm {
                          * over networks where nobody has set it */
     bool chunk_given; /* somebody has set it */
     struct trib_net_met met; /* where the ranks of the first communicator met */
+    struct trib_secret secret; /* by which its ranks know each other; or not set */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
     struct trib_named named;
     struct trib_cached_plan *newest;
@@ -215,7 +217,7 @@ trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
 /**
  * trib_comm_join - find rank, size and the others, from opts, settings or the launcher.
  *
- * comm     cfg, log and err are there; the sentence of an error is in err
+ * comm     cfg, log and err are there; the sentence of an error is in err. Receives the secret
  * boot_out open; the caller closes it
  * rank, size   as far as they are known, also after an error
  */

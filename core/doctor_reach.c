@@ -189,7 +189,8 @@ static trib_status_t open_door(struct probe *p, struct door *door)
                                        .cfg = &p->d->comm.cfg,
                                        .log = &p->d->comm.log,
                                        .err = &p->err,
-                                       .met = &p->d->comm.met};
+                                       .met = &p->d->comm.met,
+                                       .secret = &p->d->comm.secret};
     open_pulse(p, &opts);
     trib_status_t st = trib_transport_open(p->text, &opts, &p->t);
 

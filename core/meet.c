@@ -20,7 +20,7 @@
 #include "topo/cpus.h"
 #include "topo/machine.h"
 
-#define HELLO_VERSION 7
+#define HELLO_VERSION 8
 
 enum { CHUNK_OF_NETWORKS = 256 << 10 };
 
@@ -35,6 +35,7 @@ struct hello {
     int32_t pid;
     uint16_t chunk_given; /* TRIB_CHUNK is not the default */
     uint16_t never_maps;  /* its transport has no load/store reach to anybody */
+    uint8_t secret_mark[8]; /* trib_secret_mark */
     char library[12];
     char host[TRIB_HOST_BYTES];
     struct trib_address address;
@@ -77,6 +78,7 @@ static trib_status_t say_hello(struct trib_comm *comm, const struct trib_room *r
     h->chunk_given = comm->cfg.origin[TRIB_CONFIG_ROW_chunk] != TRIB_ORIGIN_DEFAULT;
     h->never_maps = ops->map == trib_no_map;
     trib_cpus_self(&h->cpus);
+    trib_secret_mark(&comm->secret, h->secret_mark);
     snprintf(h->library, sizeof(h->library), "%s", trib_version());
     if (!trib_host_name(h->host))
         snprintf(h->host, sizeof(h->host), "unknown");
@@ -120,6 +122,12 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
                          "(host %.64s) has %.11s: install the same version",
                          rank, h->host, h->pid, h->library, first->host,
                          first->library);
+    if (memcmp(h->secret_mark, first->secret_mark, sizeof(h->secret_mark)) != 0)
+        return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
+                         "rank %d (host %.64s, process %d) has another secret than rank 0 (host "
+                         "%.64s), or only one of them has one: give all ranks the same TRIB_KEY, "
+                         "or none, and all hosts libsodium",
+                         rank, h->host, h->pid, first->host);
     if (h->settings == first->settings)
         return TRIB_OK;
     trib_meet_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
@@ -440,7 +448,8 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
                                        .log = &comm->log,
                                        .err = &comm->cause,
                                        .met = &comm->met,
-                                       .guard = comm->guard};
+                                       .guard = comm->guard,
+                                       .secret = &comm->secret};
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;

@@ -27,6 +27,7 @@ enum {
 struct way {
     struct trib_comm *home;
     int retry_ms; /* 0: once */
+    struct trib_secret secret; /* of ranks and nodes; not that of the ranks */
     struct trib_sponsor_job job;
     struct trib_sponsor *sponsor; /* of the channel */
     struct trib_scout *scout;     /* there is no channel, or one of some services alone */
@@ -42,6 +43,7 @@ struct verdict {
     int32_t services;
     int32_t retry_ms;
     uint32_t tree_bytes;
+    uint8_t salt[TRIB_SECRET_BYTES];
     char why[WHY_MAX];
 };
 
@@ -121,6 +123,23 @@ static trib_status_t lay(const struct trib_comm *home, struct trib_sponsor_job *
     return st;
 }
 
+/*
+ * A secret for ranks and nodes, of which a service learns nothing about the ranks' own. Where
+ * they have none it is what rank 0 has told them.
+ */
+static void make_secret(struct way *w, const uint8_t salt[TRIB_SECRET_BYTES])
+{
+    char why[160];
+
+    if (w->home->secret.is_set) {
+        trib_secret_derive(&w->home->secret, "service", salt, TRIB_SECRET_BYTES, &w->secret);
+        return;
+    }
+    w->secret = (struct trib_secret){.is_set = true};
+    memcpy(w->secret.bytes, salt, TRIB_SECRET_BYTES);
+    (void)trib_secret_arm(&w->secret, why, sizeof(why));
+}
+
 static trib_status_t describe_job(const struct trib_comm *home, struct trib_sponsor_job *job,
                                   struct trib_error *err)
 {
@@ -135,6 +154,7 @@ static trib_status_t sponsor_job(struct way *w, struct trib_error *err)
 {
     struct trib_sponsor *s;
 
+    w->job.secret = w->secret;
     trib_status_t st = describe_job(w->home, &w->job, err);
     if (st == TRIB_OK)
         st = trib_sponsor_new(&w->job, &w->home->log, err, &w->sponsor);
@@ -356,7 +376,8 @@ static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
                                      .ranks = m->home->engine.ranks,
                                      .services = m->services,
                                      .met = m->home->met,
-                                     .guard = &guard};
+                                     .guard = &guard,
+                                     .secret = &m->way->secret};
     const struct trib_sponsor_job *job = &m->way->job;
     struct trib_service_tree *tree;
     struct trib_exchange x = {meet_nodes, m};
@@ -517,6 +538,8 @@ static void free_way(void *arg)
 
     trib_scout_close(w->scout);
     trib_sponsor_free(w->sponsor);
+    trib_secret_wipe(&w->secret);
+    trib_secret_wipe(&w->job.secret);
     free(w);
 }
 
@@ -527,7 +550,12 @@ static trib_status_t begin(struct way *w, struct verdict *v)
     struct trib_error err = {0};
 
     if (comm->engine.rank == 0) {
-        v->status = sponsor_job(w, &err);
+        struct trib_secret salt;
+        v->status = trib_secret_make(&salt, &err);
+        memcpy(v->salt, salt.bytes, sizeof(v->salt));
+        make_secret(w, v->salt);
+        if (v->status == TRIB_OK)
+            v->status = sponsor_job(w, &err);
         v->services = w->sponsor ? w->sponsor->n : 0;
         v->retry_ms = v->status == TRIB_ERR_CONFIG ? 0 : comm->cfg.service_retry_ms;
         v->tree_bytes = w->job.tree_bytes;
@@ -538,6 +566,7 @@ static trib_status_t begin(struct way *w, struct verdict *v)
         st = check_verdict(comm, v);
     if (st != TRIB_OK)
         return st;
+    make_secret(w, v->salt);
     w->retry_ms = w->pause_ms = v->retry_ms;
     w->job.tree_bytes = v->tree_bytes;
     return v->tree_bytes ? trib_comm_tell(comm, TRIB_BROADCAST, NULL, v->tree_bytes, w->job.tree)

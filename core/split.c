@@ -108,6 +108,7 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     trib_comm_claim(child);
     child->cfg = *m->cfg;
     child->met = parent->met;
+    child->secret = parent->secret;
     child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
     child->log = parent->log;
     trib_log_pace_init(&child->log_pace); /* the parent may go before it */

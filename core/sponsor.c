@@ -148,7 +148,12 @@ static void fill_join(const struct trib_sponsor *s, int node, struct trib_contro
     j->slots = s->job->peers[s->which[node]] * (uint32_t)cfg->window * TRIB_LANES;
     j->bytes = (uint64_t)j->slots * cfg->chunk;
     j->deadline_ms = (uint32_t)s->wait_ms;
-    int at = snprintf(j->settings, sizeof(j->settings), "transport=%s ", cfg->transport);
+    char key[sizeof("key= ") + TRIB_SECRET_TEXT] = "", digits[TRIB_SECRET_TEXT];
+    if (s->job->secret.is_set) {
+        trib_secret_format(&s->job->secret, digits);
+        snprintf(key, sizeof(key), "key=%s ", digits);
+    }
+    int at = snprintf(j->settings, sizeof(j->settings), "%stransport=%s ", key, cfg->transport);
     trib_config_same_text(cfg, j->settings + at, sizeof(j->settings) - (size_t)at);
     j->tree = (struct trib_control_bytes){s->job->tree, s->job->tree_bytes};
 }

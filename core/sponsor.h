@@ -10,6 +10,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "core/service_tree.h"
 
 /* For whom they are. A copy that needs no communicator. */
@@ -19,6 +20,7 @@ struct trib_sponsor_job {
     char name[TRIB_CONTROL_JOB_MAX + 1];
     char user[TRIB_CONTROL_JOB_MAX + 1];
     int n; /* services that have a part in it */
+    struct trib_secret secret; /* of ranks and nodes; a session seals it. Or not set */
     char addresses[TRIB_SERVICES_MAX][TRIB_CONFIG_TEXT_BYTES];
     uint32_t peers[TRIB_SERVICES_MAX]; /* with whom each exchanges anything */
     uint32_t tree_bytes;               /* 0: they are a star, of which some will do */

@@ -25,6 +25,7 @@ enum {
 };
 
 #define RUN_RANKS_MAX 4096
+#define RUN_KEY_TEXT 65 /* 32 bytes in hexadecimal digits, with the zero */
 
 struct run_options {
     int ranks;
@@ -92,6 +93,7 @@ struct run_job {
     int started;
     struct run_sink sinks[2];
     trib_local_t *local;
+    char key[RUN_KEY_TEXT]; /* the job's secret, TRIB_KEY of the ranks */
     struct rlimit files; /* the limit of open files that the ranks shall have */
     int stdin_fd; /* a terminal's input goes through this pipe to rank 0; or -1 */
     pid_t keeper;

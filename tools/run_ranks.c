@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -203,6 +204,19 @@ static void set_environment(const struct run_job *job, int rank)
     setenv("TRIB_SIZE", number, 1);
     setenv("TRIB_ROOT",
            job->options->root ? job->options->root : trib_local_root(job->local), 1);
+    setenv("TRIB_KEY", job->key, 0); /* one that the user has set stays */
+}
+
+/* By the environment alone, which is the user's own: arguments are for all to see. */
+static bool make_key(struct run_job *job)
+{
+    unsigned char bytes[(RUN_KEY_TEXT - 1) / 2];
+
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return false;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        snprintf(job->key + 2 * i, 3, "%02x", bytes[i]);
+    return true;
 }
 
 /* In the child. */
@@ -348,6 +362,10 @@ static int prepare(struct run_job *job)
     job->ranks = calloc((size_t)options->ranks, sizeof(*job->ranks));
     if (!job->ranks) {
         run_say("out of memory");
+        return RUN_EXIT_SELF;
+    }
+    if (!make_key(job)) {
+        run_say("no secret for this job (getrandom): %s", strerror(errno));
         return RUN_EXIT_SELF;
     }
     for (int i = 0; i < options->ranks; i++)

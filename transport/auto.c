@@ -50,7 +50,8 @@ static trib_status_t parse_params(const char *text, struct auto_params *out,
 
 static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                         const struct trib_transport_opts *opts,
-                        const struct auto_params *params)
+                        const struct auto_params *params,
+                        const struct trib_net_choice *choice)
 {
     struct trib_transport_opts part = *opts;
     char text[96 + TRIB_NET_TEXT_BYTES];
@@ -60,6 +61,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
     if (trib_pulse_open(&part, "auto", (int)params->port, (int)params->ports,
                         &c->pulse) != TRIB_OK)
         trib_error_clear(&c->inner_err);
+    else
+        trib_pulse_fence(c->pulse, choice);
     part.pulse = c->pulse;
     for (const struct trib_candidate *row = rows; row->ops; row++) {
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
@@ -201,7 +204,7 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
     if (!c->peers)
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     if (status == TRIB_OK) {
-        open_inners(c, rows, opts, &params);
+        open_inners(c, rows, opts, &params, &choice);
         status = choose_allowed(c, &params);
     }
     if (status != TRIB_OK) {

@@ -13,6 +13,7 @@ libtransport_la_SOURCES = \
 	transport/loop.c transport/loop.h \
 	transport/loop_region.c \
 	transport/net.c transport/net.h \
+	transport/net_fence.c \
 	transport/net_ways.c \
 	transport/own_memory.c transport/own_memory.h \
 	transport/params.c transport/params.h \
@@ -38,6 +39,7 @@ libtransport_la_SOURCES = \
 	transport/tcp_connect.c \
 	transport/tcp_devices.c \
 	transport/tcp_listen.c \
+	transport/tcp_proof.c \
 	transport/tcp_receive.c \
 	transport/tcp_region.c \
 	transport/tcp_send.c \
@@ -56,6 +58,7 @@ libtransport_la_SOURCES += \
 	transport/ucx_connect.c \
 	transport/ucx_life.c \
 	transport/ucx_manager.c \
+	transport/ucx_proof.c \
 	transport/ucx_receive.c \
 	transport/ucx_region.c \
 	transport/ucx_text.c \
@@ -75,6 +78,7 @@ libtransport_la_SOURCES += \
 	transport/verbs_link.c \
 	transport/verbs_manager.c \
 	transport/verbs_poll.c \
+	transport/verbs_proof.c \
 	transport/verbs_rails.c \
 	transport/verbs_region.c \
 	transport/verbs_table.c \

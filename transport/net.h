@@ -28,17 +28,37 @@ struct trib_net_port {
     int fd; /* non-blocking */
     int family; /* AF_INET6, which also takes IPv4; AF_INET where there is no IPv6 */
     uint16_t port;
+    bool fenced; /* by trib_net_fence */
 };
 
 /**
  * trib_net_bind - a new socket at the first free port of a range.
  *
- * type     SOCK_STREAM or SOCK_DGRAM
+ * type     SOCK_STREAM: it listens, also where connections of a job that has ended are not
+ *          forgotten yet; or SOCK_DGRAM
  * first    0: any port
  * errors   TRIB_ERR_SYSTEM, with a sentence that begins with `owner`
  */
 trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
                             struct trib_net_port *out, struct trib_error *err);
+
+/**
+ * trib_net_fence - have the kernel drop what comes to a port by networks that were not chosen.
+ *
+ * Loopback stays open, for ranks of this host.
+ * choice   NULL or none: the port is open to all networks. A kernel that takes no filter
+ *          leaves it open, which is a warning to log
+ */
+void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
+                    const struct trib_log *log, struct trib_net_port *port);
+
+/**
+ * trib_net_accept - the next connection at a port that listens.
+ *
+ * ip_out   from where it comes
+ * returns  a non-blocking socket without delays, or -1 with errno
+ */
+int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16]);
 
 /* The addresses of a host as it offers them to peers, in the order of its preference. The
  * first is that by which it came to the meeting of the ranks, if `met` says so. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A beat is one datagram of 32 bytes. It is sealed with the key of the one who is
- * asked, which stands in that one's address: neither strangers nor another job's ranks
- * at the same port can ask or answer by accident.
+ * A beat is one datagram of 40 bytes. Its seal is a MAC under the secret of the job, over the
+ * number of the one who is asked, too, which stands in that one's address: nobody else can
+ * ask or answer. Beats of one rank to another are numbered, and count only in that order: a
+ * recorded one is worth nothing. A job without a secret has a digest in place of the MAC,
+ * which keeps other jobs' ranks apart, but no stranger who wants to be heard.
  *
  * A peer is judged only once it was heard: where a firewall lets no UDP through, the
  * job runs on without heartbeats, and says so.
@@ -34,12 +36,14 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/net.h"
 #include "transport/transport.h"
 
-#define BEAT_MAGIC UINT32_C(0x50627254) /* "TrbP": changes with the layout */
+#define BEAT_MAGIC UINT32_C(0x51627254) /* "TrbQ": changes with the layout */
+#define SEAL_BYTES 16
 
 enum {
     BEATS = 20, /* in a stop_timeout_ms: several may be lost on the way */
@@ -61,9 +65,9 @@ struct beat {
     int32_t from;
     int32_t to;
     uint64_t number; /* of the asking; the answer repeats it */
-    uint64_t seal;
+    uint8_t seal[SEAL_BYTES];
 };
-_Static_assert(sizeof(struct beat) == 32, "no padding");
+_Static_assert(sizeof(struct beat) == 40, "no padding");
 
 struct watched {
     bool on;
@@ -74,6 +78,7 @@ struct watched {
     struct trib_pulse_peer who;
     uint64_t silent_ns; /* only time in which this process ran counts */
     uint64_t asked, answered, refused; /* numbers */
+    uint64_t heard_ask; /* the highest of its own; whether it is watched or not */
     int refusals; /* since it was heard */
     time_t last; /* heard, by the wall clock */
 };
@@ -83,6 +88,7 @@ struct trib_pulse {
     int size;
     pid_t pid;
     const struct trib_log *log;
+    const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_net_port port;
     int bell; /* eventfd: ends the thread's sleep */
     uint64_t key;
@@ -90,13 +96,40 @@ struct trib_pulse {
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     bool stop;
+    int helps_at; /* the helper's descriptor; -1: there is none */
+    void (*help)(void *arg);
+    void *help_arg;
     int n_watched;
     struct watched *peers;
 };
 
-static uint64_t seal_of(const struct beat *b, uint64_t key)
+static void seal_of(const struct trib_pulse *p, const struct beat *b, uint64_t key,
+                    uint8_t out[SEAL_BYTES])
 {
-    return trib_digest_seeded(b, offsetof(struct beat, seal), key);
+    struct {
+        uint8_t beat[offsetof(struct beat, seal)];
+        uint64_t key;
+    } all = {.key = key};
+    uint8_t mac[TRIB_PROOF_BYTES] = {0};
+
+    memcpy(all.beat, b, sizeof(all.beat));
+    if (p->secret && p->secret->is_set) {
+        trib_secret_mac(p->secret, "heartbeat", &all, sizeof(all), mac);
+    } else {
+        uint64_t digest = trib_digest_seeded(all.beat, sizeof(all.beat), key);
+        memcpy(mac, &digest, sizeof(digest));
+    }
+    memcpy(out, mac, SEAL_BYTES);
+}
+
+static bool is_sealed(const struct trib_pulse *p, const struct beat *b, uint64_t key)
+{
+    uint8_t right[SEAL_BYTES];
+
+    seal_of(p, b, key, right);
+    return p->secret && p->secret->is_set
+               ? p->secret->sodium.equal(right, b->seal, SEAL_BYTES) == 0
+               : memcmp(right, b->seal, SEAL_BYTES) == 0;
 }
 
 static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
@@ -104,7 +137,7 @@ static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
 {
     b->magic = BEAT_MAGIC;
     b->from = p->self;
-    b->seal = seal_of(b, key);
+    seal_of(p, b, key, b->seal);
     /* A link that is down, a full queue: the silence tells. The first may report what became
      * of another beat, and send nothing. */
     for (int i = 0; i < 2; i++) {
@@ -115,10 +148,18 @@ static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
     }
 }
 
+/* By the clock: several pulses of this process may ask one of the peer's. */
+static uint64_t next_number(const struct watched *w)
+{
+    uint64_t now = trib_now_ns();
+
+    return now > w->asked ? now : w->asked + 1;
+}
+
 static void ask(struct trib_pulse *p, int peer)
 {
     struct watched *w = &p->peers[peer];
-    struct beat b = {.kind = BEAT_ASK, .to = peer, .number = ++w->asked};
+    struct beat b = {.kind = BEAT_ASK, .to = peer, .number = w->asked = next_number(w)};
     struct sockaddr_storage to;
 
     if (p->port.family == AF_INET && !trib_net_is_v4(w->who.ip))
@@ -142,15 +183,16 @@ static void take(struct trib_pulse *p, const struct beat *b,
         b->from >= p->size || b->from == p->self)
         return;
     struct watched *w = &p->peers[b->from];
-    if (b->kind == BEAT_ASK && b->seal == seal_of(b, p->key)) {
+    if (b->kind == BEAT_ASK && b->number > w->heard_ask && is_sealed(p, b, p->key)) {
+        w->heard_ask = b->number;
         struct beat answer = {.kind = BEAT_ANSWER, .to = b->from, .number = b->number};
         send_beat(p, &answer, p->key, from, len);
         if (w->on && !atomic_load_explicit(&w->lost, memory_order_relaxed))
             hear(w);
     } else if (b->kind == BEAT_ANSWER && w->on &&
                !atomic_load_explicit(&w->lost, memory_order_relaxed) &&
-               b->seal == seal_of(b, w->who.key) && b->number > w->answered &&
-               b->number <= w->asked) {
+               b->number > w->answered && b->number <= w->asked &&
+               is_sealed(p, b, w->who.key)) {
         w->answered = b->number;
         hear(w);
     }
@@ -167,7 +209,7 @@ static void take_refusal(struct trib_pulse *p, const struct beat *b,
         return;
     struct watched *w = &p->peers[b->to];
     trib_net_ip(to, ip);
-    if (!w->on || !w->heard || b->seal != seal_of(b, w->who.key) ||
+    if (!w->on || !w->heard || !is_sealed(p, b, w->who.key) ||
         b->number <= w->answered || b->number <= w->refused || b->number > w->asked ||
         memcmp(ip, w->who.ip, sizeof(ip)) != 0)
         return;
@@ -273,19 +315,23 @@ static void step(struct trib_pulse *p, uint64_t elapsed)
 static void *beat(void *arg)
 {
     struct trib_pulse *p = arg;
-    struct pollfd fds[2] = {{.fd = p->port.fd, .events = POLLIN},
-                            {.fd = p->bell, .events = POLLIN}};
+    struct pollfd fds[3] = {{.fd = p->port.fd, .events = POLLIN},
+                            {.fd = p->bell, .events = POLLIN},
+                            {.events = POLLIN}};
     uint64_t stepped = trib_now_ns(), rings;
 
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
         uint64_t due = stepped + p->step_ns;
         bool idle = p->n_watched == 0;
+        fds[2].fd = p->helps_at;
         pthread_mutex_unlock(&p->lock);
-        (void)trib_poll(fds, 2, idle ? -1 : trib_deadline_left_ms(due));
+        (void)trib_poll(fds, 3, idle ? -1 : trib_deadline_left_ms(due));
         if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
             fds[1].revents = 0; /* somebody rang once for two */
         pthread_mutex_lock(&p->lock);
+        if (fds[2].revents && fds[2].fd >= 0 && fds[2].fd == p->helps_at)
+            p->help(p->help_arg);
         take_all(p);
         uint64_t now = trib_now_ns(), elapsed = now - stepped;
         if (now < due)
@@ -363,7 +409,8 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
     p->size = opts->size;
     p->pid = getpid();
     p->log = opts->log;
-    p->port.fd = -1;
+    p->secret = opts->secret;
+    p->port.fd = p->helps_at = -1;
     p->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     p->peers = calloc((size_t)opts->size, sizeof(*p->peers));
     set_times(p, opts->cfg);
@@ -389,6 +436,21 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
     }
     *out = p;
     return TRIB_OK;
+}
+
+void trib_pulse_help(struct trib_pulse *p, int fd, void (*run)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&p->lock);
+    p->helps_at = fd;
+    p->help = run;
+    p->help_arg = arg;
+    pthread_mutex_unlock(&p->lock);
+    ring(p);
+}
+
+void trib_pulse_fence(struct trib_pulse *p, const struct trib_net_choice *choice)
+{
+    trib_net_fence(choice, "pulse", p->log, &p->port);
 }
 
 void trib_pulse_close(struct trib_pulse *p)

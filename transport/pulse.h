@@ -21,6 +21,7 @@
 
 #include <tributary/status.h>
 
+struct trib_net_choice;
 struct trib_transport_opts;
 struct trib_pulse;
 
@@ -35,12 +36,24 @@ struct trib_pulse_peer {
 /**
  * trib_pulse_open - one UDP socket, one thread; silent until it watches or is asked.
  *
- * opts     self, size, cfg, log, err; they outlive the pulse
+ * opts     self, size, cfg, log, err, secret; they outlive the pulse
  * owner    the transport, for sentences
  * port     the range for the socket, as in trib_net_bind
  */
 trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char *owner,
                               int port, int ports, struct trib_pulse **out);
+
+/**
+ * trib_pulse_help - have the thread of the heartbeats call `run` whenever fd is readable.
+ *
+ * For what must not wait until the owner's thread comes to it. It must be short. There is one
+ * helper at a time; fd -1: none. When this returns, the helper before does not run any more.
+ * Not to be called by `run`, nor with a lock that it takes.
+ */
+void trib_pulse_help(struct trib_pulse *pulse, int fd, void (*run)(void *arg), void *arg);
+
+/** trib_pulse_fence - drop what comes by networks that were not chosen; see trib_net_fence. */
+void trib_pulse_fence(struct trib_pulse *pulse, const struct trib_net_choice *choice);
 
 /** trib_pulse_close - NULL is allowed; in a forked child it frees the child's copy. */
 void trib_pulse_close(struct trib_pulse *pulse);

@@ -50,6 +50,7 @@ static void close_fd(int fd)
 /* Everything but the words of farewell. */
 static void release(struct tcp *tcp)
 {
+    trib_socket_proofs_close(tcp);
     for (int i = 0; tcp->peers && i < tcp->size; i++) {
         if (tcp->peers[i].own != tcp->peers[i].in.fd)
             close_fd(tcp->peers[i].own);
@@ -85,8 +86,9 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->size = opts->size;
     tcp->cfg = opts->cfg;
     tcp->log = opts->log;
+    tcp->secret = opts->secret;
     tcp->err = opts->err;
-    tcp->listener.fd = tcp->bell = tcp->epoll = -1;
+    tcp->listener.fd = tcp->bell = tcp->epoll = tcp->proofs = -1;
     pthread_mutex_init(&tcp->lock, NULL);
     trib_process_self(&tcp->me);
     tcp->net = trib_net_space();
@@ -134,6 +136,10 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
         status = trib_socket_listen(tcp, (int)port, (int)ports);
     if (status == TRIB_OK && tcp->own_pulse)
         status = trib_pulse_open(opts, "tcp", (int)port, (int)ports, &tcp->pulse);
+    if (status == TRIB_OK && tcp->own_pulse)
+        trib_pulse_fence(tcp->pulse, &tcp->ways.choice);
+    if (status == TRIB_OK && !trib_socket_proofs_open(tcp))
+        status = trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll: %m");
     if (status != TRIB_OK) {
         release(tcp);
         return status;
@@ -151,6 +157,7 @@ static void tcp_close(struct trib_transport *t)
         trib_socket_accept(tcp);
         trib_socket_greet(tcp);
         trib_socket_leave(t, NULL);
+        trib_socket_dismiss(tcp);
     }
     release(tcp);
 }

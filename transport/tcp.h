@@ -2,9 +2,9 @@
 /*
  * Inside the tcp transport: what tcp.c and its tcp_*.c share.
  *
- * Each rank listens at one port. To write to a peer it connects to that peer's port and
- * writes at once; the listener sends a word back that it takes the connection, or why
- * not. Once there are both connections of a pair, the higher rank ends its own with
+ * Each rank listens at one port. To write to a peer it connects to that peer's port, and
+ * writes once both have proved that they have the job's secret (tcp_proof.c), or at once where
+ * there is none; the listener sends a word back that it takes the connection, or why not. Once there are both connections of a pair, the higher rank ends its own with
  * TCP_LAST and goes on along the lower rank's, behind a word TCP_BOTH_WAYS.
  *
  * Peers of this host are watched in /proc, others by heartbeats (pulse.h).
@@ -18,13 +18,15 @@
 #include <stdbool.h>
 
 #include "base/accept.h"
+#include "base/secret.h"
+#include "base/stranger.h"
 #include "transport/net.h"
 #include "transport/region_table.h"
 #include "transport/transport.h"
 #include "transport/watch.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
-#define TCP_VERSION 4
+#define TCP_VERSION 5
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
 #define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its place */
 
@@ -38,6 +40,7 @@ enum tcp_kind {
     TCP_REFUSE, /* imm is an enum tcp_refusal, off the listener's version */
     TCP_BOTH_WAYS, /* frames follow those of the other connection, up to TCP_LAST */
     TCP_LAST, /* on the writer's connection: it goes on along the reader's; back: seen */
+    TCP_CHALLENGE, /* only on the way back, before TCP_ACCEPT: struct tcp_challenge */
 };
 
 enum tcp_refusal {
@@ -47,6 +50,8 @@ enum tcp_refusal {
     TCP_OTHER_RANK, /* out of range, or the listener's own */
     TCP_TWICE, /* a connection of this rank is here */
     TCP_WAS_LOST, /* the listener has given this rank up */
+    TCP_OTHER_FLAGS, /* one has a secret and the other has none */
+    TCP_NOT_PROVED, /* the proof of who connects is wrong */
 };
 
 /* In front of each write; everything as x86-64 and AArch64 Linux lay it out. */
@@ -67,9 +72,23 @@ struct tcp_hello {
     uint32_t version;
     int32_t rank; /* of the connecting side */
     int32_t size;
-    uint64_t key; /* of the listening side: strangers do not know it */
+    uint64_t key; /* of the listening side: tells it from others that had its port */
+    uint32_t flags; /* TCP_HAS_… */
+    uint32_t unused; /* 0 */
+    uint8_t nonce[TRIB_NONCE_BYTES];
 };
-static_assert(sizeof(struct tcp_hello) == 24, "no padding");
+static_assert(sizeof(struct tcp_hello) == 48, "no padding");
+
+enum { TCP_HAS_SECRET = 1 };
+
+/* The listener's answer to a hello, where the job has a secret; the proof of who connects,
+ * TRIB_PROOF_BYTES of them, follows in the other direction. */
+struct tcp_challenge {
+    struct tcp_head head; /* of TCP_CHALLENGE */
+    uint8_t nonce[TRIB_NONCE_BYTES];
+    uint8_t proof[TRIB_PROOF_BYTES];
+};
+static_assert(sizeof(struct tcp_challenge) == 80, "no padding");
 
 struct tcp_address {
     uint32_t magic;
@@ -101,6 +120,13 @@ enum tcp_peer_state {
     TCP_PEER_LEFT, /* we left it */
 };
 
+enum tcp_proof {
+    TCP_PROOF_NONE, /* there is no secret; or nothing came of it, and `own` tells why */
+    TCP_PROOF_AWAITED, /* only the heartbeats' thread reads `own`; writes wait in the queue */
+    TCP_PROOF_DONE,
+    TCP_PROOF_WRONG, /* who answers has not the job's secret */
+};
+
 /* Frames of a peer come here: by a connection that it made, or back along ours. */
 struct tcp_inlet {
     int fd; /* -1: none */
@@ -124,6 +150,8 @@ struct tcp_peer {
     bool finished; /* its stream came and has ended */
     struct trib_watch watch;
     int own; /* the connection that this rank made, -1: none; may be in.fd, too */
+    enum tcp_proof proof; /* on `own`; under tcp.lock */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */
     bool welcome; /* the peer has taken our connection */
     bool both_ways; /* the peer sends frames back along `own` */
     bool last; /* TCP_LAST has come: it does nowhere else */
@@ -141,14 +169,22 @@ struct tcp_peer {
     size_t sent_bytes; /* of entry `sent` */
 };
 
-/* A connection whose hello has not come yet. */
+/* A connection whose hello, or proof, has not come yet. */
 struct tcp_guest {
     int fd;
-    size_t have;
+    size_t have; /* of hello, or of proof */
+    bool proves; /* its hello is here, and it was challenged */
+    bool proved; /* rightly */
+    bool gone;   /* its stream has ended */
+    bool odd;    /* it was not challenged, or proved nothing: the owner says so */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
+    uint8_t proof[TRIB_PROOF_BYTES];
+    uint8_t ip[16];
     struct tcp_hello hello;
     uint64_t until;
     bool refused; /* was told so, and has till then to read it */
 };
+
 
 struct tcp {
     struct trib_transport base;
@@ -160,7 +196,11 @@ struct tcp {
     struct trib_process me;
     uint64_t net;
     uint64_t key;
+    const struct trib_secret *secret; /* NULL or not set: there is none */
+    int proofs; /* epoll, of what the heartbeats' thread sees to: the listener, guests, and
+                 * `own` of peers whose proof is awaited; -1: there is no secret */
     struct trib_net_port listener;
+    struct trib_strangers strangers;
     struct trib_net_ways ways;
     struct trib_pulse *pulse;
     bool own_pulse;
@@ -169,8 +209,9 @@ struct tcp {
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
     struct tcp_peer *peers;
-    struct tcp_guest *guests; /* [max_guests] */
-    int n_guests, max_guests;
+    struct tcp_guest *guests; /* [max_guests]; under `lock`, as n_guests */
+    _Atomic int n_guests;
+    int max_guests;
     struct trib_accept_pause pause; /* of the listener, when no descriptor is free */
     bool resting; /* the listener is not in `epoll` */
     int *inlets; /* peers whose frames come here */
@@ -198,6 +239,16 @@ static inline struct tcp *tcp_of(struct trib_transport *t)
     return (struct tcp *)t;
 }
 
+static inline bool tcp_has_secret(const struct tcp *tcp)
+{
+    return tcp->secret && tcp->secret->is_set;
+}
+
+static inline uint32_t tcp_flags(const struct tcp *tcp)
+{
+    return tcp_has_secret(tcp) ? TCP_HAS_SECRET : 0;
+}
+
 /* tcp_devices.c */
 void trib_socket_devices(char *text, size_t bytes);
 
@@ -205,9 +256,30 @@ void trib_socket_devices(char *text, size_t bytes);
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports);
 void trib_socket_accept(struct tcp *tcp);
 void trib_socket_greet(struct tcp *tcp);
+/* By the heartbeats' thread, under tcp.lock: connections come in, and prove. */
+void trib_socket_keep_door(struct tcp *tcp);
 void trib_socket_hang_up(struct tcp *tcp, int fd);
+/* This rank leaves: who is still to prove who he is must not take it for dead. */
+void trib_socket_dismiss(struct tcp *tcp);
 /* A word that is not queued: where nothing else is on its way. */
 void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason);
+
+/* tcp_proof.c: who connects, and who listens, has the job's secret. */
+/* The first bytes to a peer; false: the kernel has no random bytes. */
+bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out);
+/* false: it cannot be sent. */
+bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g);
+bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g);
+/* Once there are heartbeats. false and errno: no descriptor. */
+bool trib_socket_proofs_open(struct tcp *tcp);
+/* Have the heartbeats' thread look at a socket, of a peer or of -1: somebody's. */
+void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer);
+void trib_socket_unwatch_proof(struct tcp *tcp, int fd);
+void trib_socket_proofs_close(struct tcp *tcp);
+/* The peer's proof on `own`; then, or at once where there is no secret, it may be written to. */
+void trib_socket_await_proof(struct tcp *tcp, int peer);
+void trib_socket_stop_proving(struct tcp *tcp, struct tcp_peer *p);
+enum tcp_proof trib_socket_proof(struct tcp *tcp, int peer);
 
 /* tcp_connect.c: connections to peers, their beginning and their end. */
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);

@@ -59,6 +59,10 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
         [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
         [TCP_TWICE] = "it has a connection of this rank already",
         [TCP_WAS_LOST] = "it had lost this rank before",
+        [TCP_OTHER_FLAGS] =
+            "one of both has a secret, or TRIB_SEAL, and the other has not: give all ranks the "
+            "same TRIB_KEY, or none",
+        [TCP_NOT_PROVED] = "this rank has another secret: give all ranks the same TRIB_KEY",
     };
     const struct tcp_peer *p = &tcp->peers[peer];
 
@@ -71,7 +75,7 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
     else
         trib_socket_going(
             tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
-            head->imm <= TCP_WAS_LOST ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
+            head->imm <= TCP_NOT_PROVED ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
 }
 
 /* Frames come back along the own connection, after all of the peer's own. */
@@ -104,7 +108,18 @@ static bool moved(struct tcp *tcp, int peer)
 static bool take_word(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
+    enum tcp_proof proof = trib_socket_proof(tcp, peer);
     struct tcp_head head;
+
+    if (proof == TCP_PROOF_AWAITED)
+        return false;
+    if (proof == TCP_PROOF_WRONG) {
+        trib_socket_going(tcp, peer,
+                          "process %d, or what answers in its place, has not the secret of "
+                          "this job: give all ranks the same TRIB_KEY",
+                          p->who.pid);
+        return false;
+    }
     ssize_t n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT | MSG_PEEK);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -114,6 +129,12 @@ static bool take_word(struct tcp *tcp, int peer)
     if (n > 0)
         n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT);
     bool word = n == (ssize_t)sizeof(head) && head.magic == TCP_MAGIC;
+    if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) && head.kind != TCP_REFUSE &&
+        head.kind != TCP_BYE) {
+        trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
+                          p->who.pid);
+        return false;
+    }
     if (word && head.kind == TCP_ACCEPT) {
         p->welcome = true;
         return true;
@@ -187,6 +208,7 @@ void trib_socket_close_peer(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
+    trib_socket_stop_proving(tcp, p);
     pthread_mutex_lock(&tcp->lock);
     p->fd = p->next_fd = -1;
     if (p->head != p->tail)

@@ -117,14 +117,10 @@ static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
     trib_watch_begin(&p->watch, &opts);
 }
 
-static trib_status_t dial(struct tcp *tcp, const struct tcp_address *a, int *fd_out,
-                          uint8_t ip_out[16])
+static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a,
+                          int *fd_out, uint8_t ip_out[16])
 {
-    struct tcp_hello hello = {.magic = TCP_MAGIC,
-                              .version = TCP_VERSION,
-                              .rank = tcp->self,
-                              .size = tcp->size,
-                              .key = a->key};
+    struct tcp_hello hello;
     struct trib_net_place place = {
         .list = &a->list,
         .port = a->port,
@@ -139,7 +135,8 @@ static trib_status_t dial(struct tcp *tcp, const struct tcp_address *a, int *fd_
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be reached at %s port %u: %m%s", a->pid,
                          found.at, a->port, found.cure);
-    if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
+    if (!trib_socket_greeting(tcp, peer, &hello) ||
+        send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
         close(fd);
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be greeted: %m", a->pid);
@@ -163,15 +160,13 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
         p->queue = calloc(TCP_QUEUE, sizeof(*p->queue));
     if (!p->queue)
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    status = dial(tcp, &a, &p->own, ip);
+    p->key = a.key;
+    status = dial(tcp, peer, &a, &p->own, ip);
     if (status != TRIB_OK)
         return status;
     trib_socket_watch_fd(tcp, p->own);
-    p->key = a.key;
     begin_watch(tcp, peer, &a, ip);
-    pthread_mutex_lock(&tcp->lock);
-    p->fd = p->own;
-    pthread_mutex_unlock(&tcp->lock);
+    trib_socket_await_proof(tcp, peer);
     p->state = TCP_PEER_CONNECTED;
     trib_socket_move(tcp, peer);
     return TRIB_OK;
@@ -226,25 +221,42 @@ static bool is_on_its_way(struct tcp *tcp, int peer)
            (!trib_socket_flush(tcp, peer) || !p->welcome);
 }
 
-/* What is on its way should get there: a listener's word that comes after the end would reset
- * the connection. But peers that read no more cannot hold this rank, however many they are. */
+/* What waits for the peer's proof is not even in its kernel; the farewell does not count. */
+static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
+{
+    pthread_mutex_lock(&tcp->lock);
+    const bool awaits = p->proof == TCP_PROOF_AWAITED && p->tail - p->head > 1;
+    pthread_mutex_unlock(&tcp->lock);
+    return awaits;
+}
+
+/*
+ * What is on its way should get there: a listener's word that comes after the end would reset
+ * the connection. But peers that read no more cannot hold this rank, however many they are.
+ * Peers that are late, but there, get more time for their proof, all of them together.
+ */
 static void wait_for_farewells(struct tcp *tcp, int first, int last)
 {
     const uint64_t until = trib_deadline_ms(LEAVE_MS);
+    const uint64_t proven_by = trib_deadline_ms(tcp->cfg->stop_timeout_ms);
     struct pollfd wait = {.events = POLLIN};
 
     do {
+        const bool late = trib_deadline_passed(until);
         wait.fd = -1;
         for (int i = first; i <= last; i++) {
-            if (!is_on_its_way(tcp, i))
+            if (!is_on_its_way(tcp, i) || (late && !awaits_proof(tcp, &tcp->peers[i])))
                 continue;
             trib_socket_look_at_outlet(tcp, i);
             if (is_on_its_way(tcp, i))
                 wait.fd = tcp->peers[i].own;
         }
-        if (wait.fd >= 0)
-            (void)poll(&wait, 1, 1);
-    } while (wait.fd >= 0 && !trib_deadline_passed(until));
+        if (wait.fd < 0)
+            return;
+        (void)poll(&wait, 1, 1);
+        trib_socket_accept(tcp); /* peers may wait for the same of this rank */
+        trib_socket_greet(tcp);
+    } while (!trib_deadline_passed(proven_by));
 }
 
 static void leave(struct tcp *tcp, int first, int last, const bool *which)

@@ -139,7 +139,7 @@ static void forget(struct tcp *tcp, struct tcp_peer *p)
 static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
                             const struct tcp_entry *entries, uint32_t n)
 {
-    if (p->fd < 0 || TCP_QUEUE - (p->tail - p->head) < n)
+    if ((p->fd < 0 && p->proof != TCP_PROOF_AWAITED) || TCP_QUEUE - (p->tail - p->head) < n)
         return TRIB_ERR_NO_RESOURCE;
     if (!backlogged(p))
         atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);

@@ -14,6 +14,8 @@
  *   - a dead peer becomes one PEER_LOST event within about 100 ms of a clean death and
  *     stop_timeout_ms of a stop, for every connected peer, also when nothing is posted
  *   - an address outside its region is refused with TRIB_ERR_RANGE
+ *   - what comes from outside counts once its sender has proved that it has the job's secret,
+ *     if there is one. So the first write to a peer may wait until that peer polls
  *
  * Threads: one thread at a time uses a transport; but wait() may go on while another
  * thread uses it, and wake() may be called by any.
@@ -33,6 +35,7 @@ struct trib_guard;
 struct trib_log;
 struct trib_net_met;
 struct trib_pulse;
+struct trib_secret;
 
 /* Room for every candidate of "auto", the largest being four RDMA devices of a rank. A
  * blob is in frames, too: it costs a little with each operation. */
@@ -85,6 +88,9 @@ struct trib_transport_opts {
     const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in open */
     struct trib_guard *guard; /* against peers of another user (transport/guard.h), which it
                                * outlives; NULL: all peers are of this user's own job */
+    const struct trib_secret *secret; /* by which peers know each other, armed; NULL or not set:
+                                       * anybody who knows the address is believed. Outlives
+                                       * the transport */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */

@@ -62,6 +62,7 @@ static struct ucx *make(const struct trib_transport_opts *opts, const struct set
     u->size = opts->size;
     u->cfg = opts->cfg;
     u->log = opts->log;
+    u->secret = opts->secret;
     u->err = opts->err;
     u->watch = s->watch != 0;
     u->ways = s->ways;
@@ -167,6 +168,8 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     if (status == TRIB_OK && !opts->pulse) {
         status = trib_pulse_open(opts, "ucx", (int)s.port, (int)s.ports, &u->pulse);
         u->own_pulse = status == TRIB_OK;
+        if (u->own_pulse)
+            trib_pulse_fence(u->pulse, &u->ways.choice);
     }
     if (status == TRIB_OK)
         status = trib_ucx_manager_start(u);

@@ -25,6 +25,8 @@
 #include <stdbool.h>
 
 #include "base/accept.h"
+#include "base/secret.h"
+#include "base/stranger.h"
 #include "transport/net.h"
 #include "transport/region_table.h"
 #include "transport/transport.h"
@@ -73,7 +75,8 @@ enum ucx_peer_state {
 struct ucx_peer {
     enum ucx_peer_state state;
     struct trib_process who;
-    uint64_t key;
+    uint64_t key; /* of its address */
+    uint64_t out_key; /* of messages to it: its key, or what both proofs make of it */
     struct trib_watch watch;
     bool mute; /* not connected: its loss is nobody's concern */
     bool reported; /* that it does not go well: a loss needs no second reason */
@@ -82,6 +85,7 @@ struct ucx_peer {
     /* under `lock` */
     ucp_ep_h ep; /* NULL: none */
     bool expected; /* its hello was taken: its messages count */
+    uint64_t in_key; /* that they have then */
     ucs_status_t fault; /* what UCX said of the endpoint, UCS_OK: nothing */
     const char *misdeed; /* what it sent that cannot be; NULL: nothing */
     struct ucx_ticket *tickets; /* [depth], a ring */
@@ -108,6 +112,10 @@ struct ucx_guest {
     uint32_t have;
     uint64_t until;
     bool refused; /* was told so, and has till then to read it */
+    bool proves; /* hello and name are here, and it was challenged */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
+    uint8_t proof[TRIB_PROOF_BYTES];
+    uint8_t ip[16];
     struct ucx_hello hello;
     uint8_t *name; /* [hello.name_len] */
 };
@@ -123,6 +131,8 @@ struct ucx {
     struct trib_process me;
     uint64_t net;
     uint64_t key;
+    const struct trib_secret *secret; /* NULL or not set: there is none */
+    struct trib_strangers strangers; /* the manager's */
     uint64_t settings;
     uint32_t depth; /* of tickets; a power of two */
     uint32_t release; /* of UCX */
@@ -166,6 +176,16 @@ struct ucx {
     int turn; /* whose messages are reported first */
 };
 
+static inline bool ucx_has_secret(const struct ucx *u)
+{
+    return u->secret && u->secret->is_set;
+}
+
+static inline uint32_t ucx_flags(const struct ucx *u)
+{
+    return ucx_has_secret(u) ? UCX_HAS_SECRET : 0;
+}
+
 static inline struct ucx *ucx_of(struct trib_transport *t)
 {
     return (struct ucx *)t;
@@ -181,6 +201,16 @@ bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until);
 void trib_ucx_nap(struct ucx *u);
 void trib_ucx_ring(struct ucx *u);
 void trib_ucx_devices(char *text, size_t bytes);
+
+/* ucx_proof.c: who connects, and who listens, has the job's secret. */
+/* false: it cannot be sent. */
+bool trib_ucx_challenge(struct ucx *u, struct ucx_guest *g);
+/* The key of a guest's messages. */
+uint64_t trib_ucx_guest_key(struct ucx *u, const struct ucx_guest *g);
+bool trib_ucx_guest_proved(struct ucx *u, const struct ucx_guest *g);
+/* false: the listener's proof is wrong. */
+bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
+                               const struct ucx_challenge *c, uint8_t proof[TRIB_PROOF_BYTES]);
 
 /* ucx_manager.c */
 trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);

@@ -120,9 +120,10 @@ static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
     return true;
 }
 
-static bool send_hello(const struct ucx *u, int fd, const struct ucx_address *a)
+static bool send_hello(const struct ucx *u, int fd, const struct ucx_address *a,
+                       struct ucx_hello *hello)
 {
-    struct ucx_hello hello = {
+    *hello = (struct ucx_hello){
         .magic = UCX_MAGIC,
         .version = UCX_VERSION,
         .rank = u->self,
@@ -131,10 +132,13 @@ static bool send_hello(const struct ucx *u, int fd, const struct ucx_address *a)
         .settings = u->settings,
         .release = u->release,
         .name_len = (uint32_t)u->name_len,
+        .flags = ucx_flags(u),
     };
 
+    if (ucx_has_secret(u) && !trib_nonce_make(hello->nonce))
+        return false;
     /* A new socket has room for both. */
-    return send(fd, &hello, sizeof(hello), MSG_NOSIGNAL | MSG_MORE) == sizeof(hello) &&
+    return send(fd, hello, sizeof(*hello), MSG_NOSIGNAL | MSG_MORE) == sizeof(*hello) &&
            send(fd, u->name, u->name_len, MSG_NOSIGNAL) == (ssize_t)u->name_len;
 }
 
@@ -154,16 +158,55 @@ static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int 
                      a->pid);
 }
 
+/* What answers there is not the peer. */
+static trib_status_t not_it(struct ucx *u, const struct ucx_address *a)
+{
+    return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                     "what answers at port %u is not process %d of this job", a->port, a->pid);
+}
+
+/* Both sides prove that they have the secret. The first word of the listener is at `word`, and
+ * so is the next one afterwards. */
+static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello *hello,
+                           struct ucx_word *word)
+{
+    struct ucx_challenge challenge = {.word = *word};
+    uint8_t proof[TRIB_PROOF_BYTES];
+
+    if (word->magic == UCX_MAGIC && word->kind == UCX_REFUSE)
+        return TRIB_OK; /* its caller says why */
+    if (word->magic != UCX_MAGIC || word->kind != UCX_CHALLENGE)
+        return not_it(u, c->address);
+    if (!read_all(u, c, challenge.nonce, sizeof(challenge) - sizeof(challenge.word)))
+        return unanswered(u, c->address, errno);
+    bool right = trib_ucx_answer_challenge(u, c->peer, hello, &challenge, proof);
+    if (!right) /* to a rank with another secret this is a wrong proof, so that it says so, too */
+        memset(proof, 0, sizeof(proof));
+    bool sent = send(c->fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
+    if (!right)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d, or what answers in its place, has not the secret of this "
+                         "job: give all ranks the same TRIB_KEY",
+                         c->address->pid);
+    if (!sent || !read_all(u, c, word, sizeof(*word)))
+        return unanswered(u, c->address, errno);
+    return TRIB_OK;
+}
+
 /* Hello and answer. name_out: its worker's address, to be freed. */
 static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
 {
     const struct ucx_address *a = c->address;
+    struct ucx_hello hello;
     struct ucx_word word;
     char why[TRIB_WHY_MAX];
 
     *name_out = NULL;
-    if (!send_hello(u, c->fd, a) || !read_all(u, c, &word, sizeof(word)))
+    if (!send_hello(u, c->fd, a, &hello) || !read_all(u, c, &word, sizeof(word)))
         return unanswered(u, a, errno);
+    trib_status_t status = ucx_has_secret(u) ? prove(u, c, &hello, &word) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
     if (word.magic == UCX_MAGIC && word.kind == UCX_REFUSE) {
         trib_ucx_refusal_text(word.value, why, sizeof(why));
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
@@ -171,9 +214,7 @@ static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
     }
     if (word.magic != UCX_MAGIC || word.kind != UCX_WELCOME || word.value == 0 ||
         word.value > UCX_NAME_MAX)
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "what answers at port %u is not process %d of this job",
-                         a->port, a->pid);
+        return not_it(u, a);
     void *name = malloc((size_t)word.value);
     if (!name)
         return trib_fail(u->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -309,7 +350,7 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be reached at %s port %u: %m%s", a.pid,
                          found.at, a.port, found.cure);
-    p->key = a.key;
+    p->key = p->out_key = a.key;
     begin_watch(u, peer, &a, found.ip);
     int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
     struct call call = {.peer = peer,

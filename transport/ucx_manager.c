@@ -6,8 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -108,6 +105,7 @@ static void hear(struct ucx_peer *p, const struct ucx_word *word)
     case UCX_WAKE:
     case UCX_WELCOME:
     case UCX_REFUSE:
+    case UCX_CHALLENGE:
         return; /* it rings the bell; or has no meaning here */
     }
 }
@@ -153,6 +151,8 @@ static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
         return refusal(UCX_OTHER_JOB, 0);
     if (h->size != u->size || h->rank < 0 || h->rank >= u->size || h->rank == u->self)
         return refusal(UCX_OTHER_RANK, 0);
+    if (h->flags != ucx_flags(u))
+        return refusal(UCX_OTHER_FLAGS, 0);
     if (h->settings != u->settings)
         return refusal(UCX_OTHER_SETTINGS, 0);
     if (h->release != u->release || h->name_len == 0 || h->name_len > UCX_NAME_MAX)
@@ -160,23 +160,29 @@ static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
     return UCX_WELCOME_HERE;
 }
 
+static void warn(struct ucx *u, const struct ucx_guest *g, const char *what)
+{
+    trib_stranger_warn(&u->strangers, u->log, "ucx", g->ip, u->listener.port, what);
+}
+
 static void refuse(struct ucx *u, struct ucx_guest *g, uint64_t why)
 {
     static const char *const reasons[] = {
-        [UCX_OTHER_VERSION] = "of another version",
-        [UCX_OTHER_JOB] = "of another job",
-        [UCX_OTHER_RANK] = "of a job of other size",
-        [UCX_OTHER_SETTINGS] = "with other settings",
-        [UCX_OTHER_RELEASE] = "with another version of UCX",
-        [UCX_TWICE] = "that is connected already",
-        [UCX_NO_ENDPOINT] = "for which UCX makes no endpoint",
+        [UCX_OTHER_VERSION] = "speaks another version of ucx",
+        [UCX_OTHER_JOB] = "is a rank of another job",
+        [UCX_OTHER_RANK] = "is a rank of a job of other size",
+        [UCX_OTHER_SETTINGS] = "is a rank with other settings",
+        [UCX_OTHER_RELEASE] = "has another version of UCX",
+        [UCX_TWICE] = "claims to be a rank that is connected already",
+        [UCX_NO_ENDPOINT] = "is a rank for which UCX makes no endpoint",
+        [UCX_OTHER_FLAGS] = "has no secret where this rank has one (TRIB_KEY), or the other way "
+                            "round",
+        [UCX_NOT_PROVED] = "did not prove that it has the secret of this job",
     };
     uint32_t reason = (uint32_t)why;
 
     if (reason != UCX_HAS_LEFT)
-        trib_log(u->log, TRIB_LOG_WARN, "ucx",
-                 "a rank %d %s connected to port %u and was turned away", g->hello.rank,
-                 reasons[reason], u->listener.port);
+        warn(u, g, reasons[reason]);
     say(g->fd, UCX_REFUSE, why);
     (void)shutdown(g->fd, SHUT_WR);
     g->refused = true;
@@ -208,6 +214,7 @@ static uint64_t expect(struct ucx *u, const struct ucx_guest *g)
     knock(u);
     ucs_status_t status = trib_ucx_endpoint(u, g->hello.rank, g->name);
     p->expected = status == UCS_OK;
+    p->in_key = trib_ucx_guest_key(u, g);
     pthread_mutex_unlock(&u->lock);
     return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
 }
@@ -249,13 +256,22 @@ static bool has_gone(int fd)
     return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-/* The next bytes of hello and address. Negative: none will come; 0: none now. */
+/* Behind the hello: the address of its worker, then its proof. */
+static uint8_t *place_of(struct ucx_guest *g, uint32_t *left_out)
+{
+    uint32_t at = g->have - (uint32_t)sizeof(g->hello), name = g->hello.name_len;
+
+    *left_out = at < name ? name - at : name + (uint32_t)sizeof(g->proof) - at;
+    return at < name ? g->name + at : g->proof + (at - name);
+}
+
+/* The next bytes of hello, address and proof. Negative: none will come; 0: none now. */
 static ssize_t take_bytes(struct ucx_guest *g)
 {
     const uint32_t whole = sizeof(g->hello);
     bool head = g->have < whole;
-    uint8_t *to = head ? (uint8_t *)&g->hello + g->have : g->name + (g->have - whole);
-    uint32_t left = head ? whole - g->have : g->hello.name_len - (g->have - whole);
+    uint32_t left = whole - g->have;
+    uint8_t *to = head ? (uint8_t *)&g->hello + g->have : place_of(g, &left);
     ssize_t n = recv(g->fd, to, left, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -266,12 +282,27 @@ static ssize_t take_bytes(struct ucx_guest *g)
 
 static bool turn_away(struct ucx *u, struct ucx_guest *g)
 {
-    if (!g->refused)
-        trib_log(u->log, TRIB_LOG_WARN, "ucx",
-                 "a stranger connected to port %u and was turned away",
-                 u->listener.port);
+    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left meanwhile */
+        warn(u, g, "said nothing that a rank says");
     trib_ucx_hang_up(u, &g->fd);
     return true;
+}
+
+/* More than a hello is here. true: it is a peer now, or gone. */
+static bool welcome(struct ucx *u, struct ucx_guest *g)
+{
+    uint32_t named = (uint32_t)sizeof(g->hello) + g->hello.name_len;
+
+    if (g->have == named && !ucx_has_secret(u))
+        return answer(u, g);
+    if (g->have == named)
+        return !trib_ucx_challenge(u, g) && turn_away(u, g);
+    if (g->have < named + sizeof(g->proof))
+        return false;
+    if (trib_ucx_guest_proved(u, g))
+        return answer(u, g);
+    refuse(u, g, refusal(UCX_NOT_PROVED, 0));
+    return false;
 }
 
 /* true: it is a peer, or gone. */
@@ -287,8 +318,7 @@ static bool attend(struct ucx *u, struct ucx_guest *g)
             g->name = why == UCX_WELCOME_HERE ? malloc(g->hello.name_len) : NULL;
             if (!g->name)
                 refuse(u, g, why ? why : refusal(UCX_NO_ENDPOINT, 0));
-        } else if (g->have > sizeof(g->hello) &&
-                   g->have == sizeof(g->hello) + g->hello.name_len && answer(u, g)) {
+        } else if (g->have > sizeof(g->hello) && welcome(u, g)) {
             return true;
         }
     }
@@ -351,19 +381,18 @@ static void look_at_listener_again(struct ucx *u)
 /* At once as many as have places: nobody goes before his hello was looked for. */
 static void accept_some(struct ucx *u)
 {
-    int yes = 1;
+    uint8_t ip[16];
 
     for (int i = 0; i < u->max_guests; i++) {
-        int fd = trib_fd_keep(
-            accept4(u->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        int fd = trib_net_accept(&u->listener, ip);
         if (fd < 0) {
             rest(u, errno);
             return;
         }
         make_room(u);
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         u->guests[u->n_guests++] =
             (struct ucx_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+        memcpy(u->guests[u->n_guests - 1].ip, ip, sizeof(ip));
         let_in(u, fd, label(AT_GUEST, 0));
     }
 }
@@ -431,8 +460,7 @@ trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports)
 
     if (status != TRIB_OK)
         return status;
-    if (listen(u->listener.fd, SOMAXCONN) != 0)
-        return trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: cannot listen: %m");
+    trib_net_fence(&u->ways.choice, "ucx", u->log, &u->listener);
     let_in(u, u->listener.fd, label(AT_LISTENER, 0));
     let_in(u, u->stop, label(AT_STOP, 0));
     return TRIB_OK;

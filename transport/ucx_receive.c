@@ -134,9 +134,10 @@ static struct ucx_peer *sender(struct ucx *u, const void *header, size_t bytes,
     if (bytes != sizeof(*h))
         return NULL;
     memcpy(h, header, sizeof(*h));
-    if (h->key != u->key || h->rank < 0 || h->rank >= u->size || h->rank == u->self)
+    if (h->rank < 0 || h->rank >= u->size || h->rank == u->self)
         return NULL;
-    return u->peers[h->rank].expected ? &u->peers[h->rank] : NULL;
+    struct ucx_peer *p = &u->peers[h->rank];
+    return p->expected && h->key == p->in_key ? p : NULL;
 }
 
 static const char *judge(struct ucx_peer *p, const struct ucx_head *h, size_t length)

@@ -93,6 +93,13 @@ void trib_ucx_refusal_text(uint64_t value, char *text, size_t bytes)
     case UCX_HAS_LEFT:
         why = "it has left, or has taken this rank for lost";
         break;
+    case UCX_OTHER_FLAGS:
+        why = "one of both has a secret and the other has none: give all ranks the same "
+              "TRIB_KEY, or none";
+        break;
+    case UCX_NOT_PROVED:
+        why = "this rank has another secret: give all ranks the same TRIB_KEY";
+        break;
     case UCX_NO_ENDPOINT:
         why = "its UCX makes no endpoint: see its log";
         break;

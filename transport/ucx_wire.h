@@ -8,11 +8,12 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "base/secret.h"
 #include "transport/net.h"
 #include "transport/transport.h"
 
 #define UCX_MAGIC UINT32_C(0x54726255) /* "TrbU", for ever */
-#define UCX_VERSION 2 /* changes with the protocol */
+#define UCX_VERSION 3 /* changes with the protocol */
 #define UCX_NAME_MAX 8192 /* of a worker's address, which UCX makes as long as it likes */
 
 /* Address: of the port for words. */
@@ -41,8 +42,13 @@ struct ucx_hello {
     uint64_t settings; /* digest */
     uint32_t release; /* of UCX: major << 16 | minor */
     uint32_t name_len; /* bytes that follow */
+    uint32_t flags; /* UCX_HAS_SECRET */
+    uint32_t unused; /* 0 */
+    uint8_t nonce[TRIB_NONCE_BYTES];
 };
-static_assert(sizeof(struct ucx_hello) == 40, "no padding");
+static_assert(sizeof(struct ucx_hello) == 64, "no padding");
+
+enum { UCX_HAS_SECRET = 1 };
 
 enum ucx_refusal {
     UCX_WELCOME_HERE,
@@ -54,6 +60,8 @@ enum ucx_refusal {
     UCX_TWICE, /* a connection of this rank is here */
     UCX_HAS_LEFT, /* the listener has left this rank, or lost it */
     UCX_NO_ENDPOINT,
+    UCX_OTHER_FLAGS, /* one has a secret and the other has none */
+    UCX_NOT_PROVED, /* the proof of who connects is wrong */
 };
 
 enum ucx_word_kind {
@@ -64,6 +72,7 @@ enum ucx_word_kind {
     UCX_GOT_ALL, /* answers a BYE */
     UCX_DROP, /* the sender has given the receiver up */
     UCX_UP, /* the sender's endpoint is up */
+    UCX_CHALLENGE, /* before UCX_WELCOME, where the job has a secret: struct ucx_challenge */
 };
 
 /* Both ways, on each connection. */
@@ -73,6 +82,14 @@ struct ucx_word {
     uint64_t value;
 };
 static_assert(sizeof(struct ucx_word) == 16, "no padding");
+
+/* Answers a hello; the proof of who connects, TRIB_PROOF_BYTES of them, comes back. */
+struct ucx_challenge {
+    struct ucx_word word;
+    uint8_t nonce[TRIB_NONCE_BYTES];
+    uint8_t proof[TRIB_PROOF_BYTES];
+};
+static_assert(sizeof(struct ucx_challenge) == 64, "no padding");
 
 enum ucx_message {
     UCX_WRITE = 1,
@@ -84,7 +101,7 @@ enum ucx_message {
 
 /* Header of an active message; its payload is the write's. */
 struct ucx_head {
-    uint64_t key; /* of the receiver */
+    uint64_t key; /* of the receiver, or with a secret that of both (ucx_proof.c) */
     uint32_t kind;
     int32_t rank; /* of the sender */
     uint64_t number; /* of the sender's messages to this receiver, from 0 */

@@ -81,7 +81,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
     const uint8_t *payload =
         w->len ? ((const struct trib_table_region *)w->local)->ptr + w->local_off : NULL;
     t->head = (struct ucx_head){
-        .key = p->key,
+        .key = p->out_key,
         .kind = w->quiet ? UCX_QUIET : UCX_WRITE,
         .rank = u->self,
         .number = p->tail,
@@ -133,7 +133,7 @@ trib_status_t trib_ucx_send_first(struct ucx *u, int peer)
     struct ucx_ticket *t = ticket(u, p, u->depth - 1);
 
     assert(p->tail == 0);
-    t->head = (struct ucx_head){.key = p->key, .kind = UCX_FIRST, .rank = u->self};
+    t->head = (struct ucx_head){.key = p->out_key, .kind = UCX_FIRST, .rank = u->self};
     t->signal = false;
     ucs_status_t status = post(u, peer, t, NULL);
     if (UCS_STATUS_IS_ERR(status))

@@ -136,6 +136,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->size = opts->size;
     v->cfg = opts->cfg;
     v->log = opts->log;
+    v->secret = opts->secret;
     v->err = opts->err;
     v->depth = power_of_two(16, (uint32_t)s->depth);
     v->receives = (uint32_t)s->receives;
@@ -183,6 +184,7 @@ static void release(struct verbs *v)
     free(v->stash);
     free((void *)v->routes);
     free(v->peers);
+    free(v->pending);
     free(v);
 }
 
@@ -218,7 +220,11 @@ static trib_status_t start_pulse(struct verbs *v, const struct trib_transport_op
 {
     if (!v->own_pulse)
         return TRIB_OK;
-    return trib_pulse_open(opts, "verbs", (int)s->port, (int)s->ports, &v->pulse);
+    trib_status_t status =
+        trib_pulse_open(opts, "verbs", (int)s->port, (int)s->ports, &v->pulse);
+    if (status == TRIB_OK)
+        trib_pulse_fence(v->pulse, &s->ways.choice);
+    return status;
 }
 
 /* Where the connection manager serves, too: a peer may have none. */

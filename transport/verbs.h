@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 #include "base/accept.h"
+#include "base/secret.h"
+#include "base/stranger.h"
 #include "transport/net.h"
 #include "transport/rails_wire.h"
 #include "transport/transport.h"
@@ -100,12 +102,29 @@ struct verbs_link {
     struct verbs_path path; /* where called */
 };
 
+struct verbs_nonces {
+    uint8_t caller[TRIB_NONCE_BYTES];
+    uint8_t listener[TRIB_NONCE_BYTES];
+};
+
 /* Who has connected to the door and not yet been answered. */
 struct verbs_guest {
     int fd;
     uint64_t until;
-    size_t have;
+    size_t have; /* of bytes, or of proof */
+    size_t call_bytes;
+    bool proves; /* its call is here, and it was challenged */
+    struct verbs_nonces nonces;
+    uint8_t proof[TRIB_PROOF_BYTES];
+    uint8_t ip[16];
     uint8_t bytes[sizeof(struct verbs_call)];
+};
+
+/* A request by the connection manager that was challenged. */
+struct verbs_pending {
+    int rank;
+    uint64_t until; /* 0: none */
+    struct verbs_nonces nonces;
 };
 
 /* Where calls come in; the manager's alone, but for `epoll`. */
@@ -174,6 +193,10 @@ struct verbs {
     struct trib_error *err;
     struct trib_process me;
     uint64_t key;
+    const struct trib_secret *secret; /* NULL or not set: there is none */
+    struct trib_strangers strangers; /* the manager's */
+    struct verbs_pending *pending; /* challenges by the connection manager; under `links` */
+    int next_pending;
     uint64_t settings;
     struct trib_pulse *pulse;
     bool own_pulse;
@@ -241,6 +264,11 @@ struct verbs {
 static inline bool verbs_is_ours(const struct verbs *v)
 {
     return getpid() == v->me.pid;
+}
+
+static inline bool verbs_has_secret(const struct verbs *v)
+{
+    return v->secret && v->secret->is_set;
 }
 
 static inline struct verbs *verbs_of(struct trib_transport *t)
@@ -337,6 +365,35 @@ int trib_verbs_door_pause_ms(const struct verbs *v);
 void trib_verbs_door_watch(struct verbs *v, int fd);
 void trib_verbs_door_unwatch(struct verbs *v, int fd);
 void trib_verbs_wire_keep(int fd);
+
+/* verbs_proof.c: who asks, and who is asked, has the job's secret. Of the listener: */
+/* Its nonce and proof, for a request or call that begins. false: no random bytes. */
+bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello,
+                          struct verbs_nonces *nonces, struct verbs_answer *answer);
+/* The same by the connection manager: the proof comes with another request. */
+bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
+                               struct verbs_answer *answer);
+/* It has come; a proof holds once. */
+bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
+                                struct verbs_nonces *nonces_out);
+bool trib_verbs_call_proved(const struct verbs *v, const struct verbs_nonces *nonces,
+                            const struct verbs_call *call, const uint8_t *proof);
+/* `bytes` of an answer, or of a reply that begins with it. */
+void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
+                            struct verbs_answer *answer, size_t bytes);
+/* Of who asks: */
+bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
+                      struct verbs_nonces *nonces);
+/* false: the listener's proof is wrong. */
+bool trib_verbs_challenged(const struct verbs *v, int peer, const struct verbs_hello *hello,
+                           const struct verbs_answer *answer, struct verbs_nonces *nonces);
+void trib_verbs_prove_request(const struct verbs *v, int peer, const struct verbs_nonces *nonces,
+                              struct verbs_hello *hello);
+void trib_verbs_prove_call(const struct verbs *v, const struct verbs_nonces *nonces,
+                           const struct verbs_call *call, uint8_t proof[TRIB_PROOF_BYTES]);
+/* true where there is no secret. */
+bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
+                             const struct verbs_answer *answer, size_t bytes);
 
 /* verbs_dial.c: calls that are made. After `until` no other address is tried. */
 trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,

@@ -18,7 +18,7 @@ static bool head_is_sound(const struct verbs_call *c)
 
     return c->qp_num <= NUMBER_MAX && c->psn <= NUMBER_MAX && t->n <= VERBS_GIDS &&
            (t->layer == VERBS_INFINIBAND || t->layer == VERBS_ETHERNET) && t->mtu >= 1 &&
-           t->mtu <= MTU_MAX && t->grh <= 1;
+           t->mtu <= MTU_MAX && t->grh <= 1 && c->hello.step <= VERBS_BEGINS;
 }
 
 static bool gids_are_sound(const struct verbs_table *t)

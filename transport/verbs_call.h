@@ -21,7 +21,7 @@ struct verbs_call {
     struct verbs_table table;
 };
 #define VERBS_CALL_BYTES offsetof(struct verbs_call, table.gid) /* without GIDs */
-static_assert(VERBS_CALL_BYTES == 56, "no padding");
+static_assert(VERBS_CALL_BYTES == 80, "no padding");
 
 struct verbs_reply {
     struct verbs_answer answer; /* stays in its place in every version */
@@ -35,7 +35,7 @@ struct verbs_reply {
     uint8_t global;
     uint16_t unused;
 };
-static_assert(sizeof(struct verbs_reply) == 48, "no padding");
+static_assert(sizeof(struct verbs_reply) == 96, "no padding");
 
 /* The caller's last word: packets get through, the connection is in use. From here on the
  * TCP connection is silent, and its end is the end of a process. */

@@ -33,6 +33,9 @@ struct attempt {
     struct rdma_event_channel *channel;
     struct verbs_link link;
     struct verbs_answer answer;
+    int peer;
+    bool challenged; /* the peer has proved that it has the job's secret; this rank is next */
+    struct verbs_nonces nonces;
     uint64_t until; /* of all attempts for this peer */
     char at[VERBS_IP_TEXT];
     trib_status_t status;
@@ -181,6 +184,15 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
     return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED, RESOLVE_MS + SLACK_MS);
 }
 
+/* The first request, or the second one, which has the proof. false: no random bytes. */
+static bool fill_hello(struct attempt *a, struct verbs_hello *hello)
+{
+    if (!a->challenged)
+        return trib_verbs_begin(a->v, hello, &a->nonces);
+    trib_verbs_prove_request(a->v, a->peer, &a->nonces, hello);
+    return true;
+}
+
 static bool shake_hands(struct attempt *a, const struct verbs_address *address)
 {
     struct verbs *v = a->v;
@@ -193,6 +205,8 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
         .key = address->key,
         .settings = v->settings,
     };
+    if (!fill_hello(a, &hello))
+        return fail(a, TRIB_ERR_SYSTEM, "getrandom: %m");
     int error = trib_verbs_link_make(v, &a->link, a->link.id->context, true);
 
     if (error) {
@@ -207,7 +221,9 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
         return fail(a, TRIB_ERR_SYSTEM, "rdma_connect: %m");
     if (!await(a, RDMA_CM_EVENT_CONNECT_RESPONSE, ANSWER_MS))
         return false;
-    if (a->answer.magic != VERBS_MAGIC || a->answer.key != address->key)
+    if (a->answer.magic != VERBS_MAGIC || a->answer.key != address->key ||
+        (verbs_has_secret(v) && !a->challenged) ||
+        !trib_verbs_answer_holds(v, &a->nonces, &a->answer, sizeof(a->answer)))
         return fail(a, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
     error = trib_verbs_link_ready(v, &a->link);
     if (error) {
@@ -265,11 +281,36 @@ bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
     return false;
 }
 
+/* A request, and where that is answered by a challenge, the one that has the proof. */
+static bool try_twice(struct attempt *a, const struct verbs_address *address,
+                      const struct verbs_ip *ip)
+{
+    struct verbs *v = a->v;
+    struct verbs_peer *p = &v->peers[a->peer];
+    const struct verbs_hello hello = {.rank = v->self, .key = address->key};
+
+    a->challenged = false;
+    if (try_address(a, p, address, ip))
+        return true;
+    if (!verbs_has_secret(v) || a->answer.magic != VERBS_MAGIC ||
+        a->answer.key != address->key || a->answer.refusal != VERBS_CHALLENGE)
+        return false;
+    a->challenged = trib_verbs_challenged(v, a->peer, &hello, &a->answer, &a->nonces);
+    if (!a->challenged) {
+        memset(&a->answer, 0, sizeof(a->answer));
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "who answers there has not the secret of this job: give all ranks the same "
+                    "TRIB_KEY");
+    }
+    return try_address(a, p, address, ip);
+}
+
 /* By the connection manager; true: the peer itself has spoken, or all is well. */
 static bool ask_manager(struct attempt *a, int peer, const struct verbs_address *address)
 {
     struct verbs *v = a->v;
 
+    a->peer = peer;
     snprintf(a->at, sizeof(a->at), "any address");
     snprintf(a->why, sizeof(a->why), "it has none that this host does not have, too");
     a->status = TRIB_ERR_PEER_LOST;
@@ -277,7 +318,7 @@ static bool ask_manager(struct attempt *a, int peer, const struct verbs_address 
         if (trib_verbs_leads_back(v, address, &address->ip[i]))
             continue;
         verbs_ip_text(&address->ip[i], a->at);
-        if (try_address(a, &v->peers[peer], address, &address->ip[i])) {
+        if (try_twice(a, address, &address->ip[i])) {
             a->status = TRIB_OK;
             return true;
         }

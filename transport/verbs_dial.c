@@ -33,6 +33,8 @@ struct dialling {
     struct verbs_link link;
     struct verbs_call call;
     struct verbs_reply reply;
+    struct verbs_nonces nonces;
+    int peer;
     uint64_t until;
     char *why;
     size_t bytes;
@@ -110,13 +112,13 @@ static trib_status_t turned_away(struct dialling *d)
                 trib_verbs_refusal_text((enum verbs_refusal)said->refusal));
 }
 
-static trib_status_t exchange(struct dialling *d)
+/* Send some bytes, and receive the reply to them. */
+static trib_status_t ask(struct dialling *d, const void *bytes, size_t n)
 {
-    size_t bytes = trib_verbs_call_bytes(&d->call);
     uint64_t deadline = step(d->until, REPLY_MS);
     int wait_ms = trib_deadline_left_ms(deadline);
 
-    if (send(d->link.wire, &d->call, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+    if (send(d->link.wire, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
         return fail(d, TRIB_ERR_PEER_LOST, "it cannot be called: %m");
     if (!receive(d->link.wire, &d->reply, sizeof(d->reply), deadline)) {
         if (errno == ETIMEDOUT)
@@ -129,10 +131,43 @@ static trib_status_t exchange(struct dialling *d)
     }
     if (d->reply.answer.magic != VERBS_MAGIC)
         return fail(d, TRIB_ERR_PEER_LOST, "who answers there is not a rank");
+    return TRIB_OK;
+}
+
+/* The reply to the call is a challenge, if it is no refusal. */
+static trib_status_t prove(struct dialling *d)
+{
+    uint8_t proof[TRIB_PROOF_BYTES];
+
+    if (d->reply.answer.refusal != VERBS_CHALLENGE)
+        return d->reply.answer.refusal == VERBS_WELCOME
+                   ? fail(d, TRIB_ERR_PEER_LOST, "it does not prove that it is of this job")
+                   : turned_away(d);
+    if (!trib_verbs_challenged(d->v, d->peer, &d->call.hello, &d->reply.answer, &d->nonces)) {
+        /* To a rank with another secret this is a wrong proof, so that it says so, too. */
+        memset(proof, 0, sizeof(proof));
+        (void)!send(d->link.wire, proof, sizeof(proof), MSG_NOSIGNAL);
+        return fail(d, TRIB_ERR_PEER_LOST,
+                    "who answers there has not the secret of this job: give all ranks the same "
+                    "TRIB_KEY");
+    }
+    trib_verbs_prove_call(d->v, &d->nonces, &d->call, proof);
+    return ask(d, proof, sizeof(proof));
+}
+
+static trib_status_t exchange(struct dialling *d)
+{
+    trib_status_t status = ask(d, &d->call, trib_verbs_call_bytes(&d->call));
+
+    if (status == TRIB_OK && verbs_has_secret(d->v))
+        status = prove(d);
+    if (status != TRIB_OK)
+        return status;
     if (d->reply.answer.refusal != VERBS_WELCOME)
         return turned_away(d);
     if (d->reply.answer.key != d->call.hello.key ||
-        d->reply.answer.version != VERBS_VERSION)
+        d->reply.answer.version != VERBS_VERSION ||
+        !trib_verbs_answer_holds(d->v, &d->nonces, &d->reply.answer, sizeof(d->reply)))
         return fail(d, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
     return TRIB_OK;
 }
@@ -194,6 +229,8 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
         .key = a->key,
         .settings = v->settings,
     };
+    if (!trib_verbs_begin(v, &d->call.hello, &d->nonces))
+        return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
     d->call.qp_num = d->link.qp->qp_num;
     d->call.psn = d->link.path.own_psn;
     return TRIB_OK;
@@ -203,7 +240,7 @@ trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_addr
                               uint64_t until, char *why, size_t bytes)
 {
     struct dialling d = {
-        .v = v, .link.called = true, .until = until, .why = why, .bytes = bytes};
+        .v = v, .peer = peer, .link.called = true, .until = until, .why = why, .bytes = bytes};
     struct verbs_peer *p = &v->peers[peer];
     struct trib_net_found found;
 

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -63,8 +64,9 @@ trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports)
     if (!door->guests)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
     door->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    if (door->epoll < 0 || listen(door->at.fd, SOMAXCONN) != 0)
+    if (door->epoll < 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
+    trib_net_fence(&v->ways.choice, "verbs", v->log, &door->at);
     add_addresses(v);
     trib_verbs_wire_keep(door->at.fd); /* those that are let in inherit it */
     trib_verbs_door_watch(v, door->at.fd);
@@ -127,11 +129,15 @@ static void see_off(struct verbs *v, int at, bool hang_up)
     door->guests[at] = door->guests[--door->n_guests];
 }
 
-static void say(const struct verbs *v, int fd, struct verbs_reply *reply)
+static void say(const struct verbs *v, const struct verbs_guest *g, struct verbs_reply *reply)
 {
+    int fd = g->fd;
+
     reply->answer.magic = VERBS_MAGIC;
     reply->answer.version = VERBS_VERSION;
     reply->answer.key = v->key;
+    if (g->proves && reply->answer.refusal != VERBS_CHALLENGE)
+        trib_verbs_seal_answer(v, &g->nonces, &reply->answer, sizeof(*reply));
     /* A new connection has room for it. */
     (void)send(fd, reply, sizeof(*reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -191,6 +197,16 @@ static bool answer(struct verbs *v, struct verbs_peer *p, const struct verbs_cal
     return true;
 }
 
+static void warn_of_rank(struct verbs *v, const struct verbs_guest *g,
+                         const struct verbs_hello *hello, unsigned refusal)
+{
+    char what[120];
+
+    snprintf(what, sizeof(what), "called as rank %d (process %d): reason %u", hello->rank,
+             hello->pid, refusal);
+    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->door.at.port, what);
+}
+
 /* Under `links`. true: the connection is now the peer's inlet. */
 static bool take_call(struct verbs *v, struct verbs_guest *g,
                       const struct verbs_call *call, struct verbs_link *trash)
@@ -203,12 +219,8 @@ static bool take_call(struct verbs *v, struct verbs_guest *g,
     reply.answer.refusal = (uint16_t)verdict;
     if (!p || !answer(v, p, call, &link, &reply)) {
         if (reply.answer.refusal != VERBS_LEFT)
-            trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                     "rank %d (process %d) called at port %u and was turned away: reason "
-                     "%u",
-                     call->hello.rank, call->hello.pid, v->door.at.port,
-                     reply.answer.refusal);
-        say(v, g->fd, &reply);
+            warn_of_rank(v, g, &call->hello, reply.answer.refusal);
+        say(v, g, &reply);
         *trash = link;
         trash->called = false; /* the guest's */
         return false;
@@ -224,8 +236,28 @@ static bool take_call(struct verbs *v, struct verbs_guest *g,
                           memory_order_relaxed);
     trib_verbs_route_put(v, link.qp->qp_num,
                          (struct verbs_route){.peer = call->hello.rank});
-    say(v, g->fd, &reply);
+    say(v, g, &reply);
     return true;
+}
+
+/* A whole call is here: the challenge. false: nothing comes of it. */
+static bool challenge(struct verbs *v, struct verbs_guest *g, const struct verbs_call *call)
+{
+    struct verbs_reply reply = {0};
+    enum verbs_refusal verdict;
+
+    pthread_mutex_lock(&v->links);
+    bool fits = trib_verbs_judge(v, &call->hello, true, &verdict) != NULL;
+    pthread_mutex_unlock(&v->links);
+    reply.answer.refusal = (uint16_t)verdict;
+    if (fits && trib_verbs_challenge(v, &call->hello, &g->nonces, &reply.answer)) {
+        g->proves = true;
+        g->have = 0;
+    } else if (verdict != VERBS_LEFT) {
+        warn_of_rank(v, g, &call->hello, reply.answer.refusal);
+    }
+    say(v, g, &reply);
+    return g->proves;
 }
 
 static void turn_away(struct verbs *v, struct verbs_guest *g, enum verbs_heard heard)
@@ -235,12 +267,36 @@ static void turn_away(struct verbs *v, struct verbs_guest *g, enum verbs_heard h
     reply.answer.refusal =
         heard == VERBS_HEARD_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
     if (heard == VERBS_HEARD_VERSION || heard == VERBS_HEARD_NONSENSE)
-        say(v, g->fd, &reply);
-    trib_log(v->log, TRIB_LOG_WARN, "verbs", "%s called at port %u and was turned away",
-             heard == VERBS_HEARD_VERSION    ? "another version"
-             : heard == VERBS_HEARD_NONSENSE ? "a rank that talks nonsense"
-                                             : "a stranger",
-             v->door.at.port);
+        say(v, g, &reply);
+    if (g->proves && heard == VERBS_HEARD_PART)
+        return; /* perhaps a rank that has died or left meanwhile */
+    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->door.at.port,
+                       g->proves ? "did not prove that it has the secret of this job"
+                       : heard == VERBS_HEARD_VERSION  ? "speaks another version of verbs"
+                       : heard == VERBS_HEARD_NONSENSE ? "made a call that makes no sense"
+                                                       : "said nothing that a rank says");
+}
+
+/* The next bytes of a call, or of the proof after it. */
+static ssize_t take_bytes(struct verbs_guest *g)
+{
+    uint8_t *at = g->proves ? g->proof : g->bytes;
+    size_t most = g->proves ? sizeof(g->proof) : sizeof(g->bytes);
+    ssize_t n = recv(g->fd, at + g->have, most - g->have, 0);
+
+    g->have += n > 0 ? (size_t)n : 0;
+    return n;
+}
+
+/* The proof is here, or will not come. */
+static enum verbs_heard hear_proof(const struct verbs *v, const struct verbs_guest *g,
+                                   struct verbs_call *call)
+{
+    if (g->have < sizeof(g->proof))
+        return VERBS_HEARD_PART;
+    (void)trib_verbs_call_hear(g->bytes, g->call_bytes, call);
+    return trib_verbs_call_proved(v, &g->nonces, call, g->proof) ? VERBS_HEARD_ALL
+                                                                 : VERBS_HEARD_STRANGER;
 }
 
 static void hear_guest(struct verbs *v, int at)
@@ -249,14 +305,20 @@ static void hear_guest(struct verbs *v, int at)
     struct verbs_link trash = {0};
     struct verbs_call call;
     bool taken = false;
-    ssize_t n = recv(g->fd, g->bytes + g->have, sizeof(g->bytes) - g->have, 0);
+    ssize_t n = take_bytes(g);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    g->have += n > 0 ? (size_t)n : 0;
-    enum verbs_heard heard = trib_verbs_call_hear(g->bytes, g->have, &call);
+    enum verbs_heard heard = g->proves ? hear_proof(v, g, &call)
+                                       : trib_verbs_call_hear(g->bytes, g->have, &call);
     if (heard == VERBS_HEARD_PART && n > 0)
         return;
+    if (heard == VERBS_HEARD_ALL && verbs_has_secret(v) && !g->proves) {
+        g->call_bytes = g->have;
+        if (!challenge(v, g, &call))
+            see_off(v, at, true);
+        return;
+    }
     if (heard == VERBS_HEARD_ALL) {
         pthread_mutex_lock(&v->links);
         taken = take_call(v, g, &call, &trash);
@@ -305,11 +367,10 @@ static void rest(struct verbs *v, int error)
 static void let_in(struct verbs *v)
 {
     struct verbs_door *door = &v->door;
-    int yes = 1;
+    uint8_t ip[16];
 
     for (int i = 0; i < door->max_guests; i++) { /* the rest is for the next look */
-        int fd = trib_fd_keep(
-            accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        int fd = trib_net_accept(&door->at, ip);
         if (fd < 0) {
             rest(v, errno);
             return;
@@ -319,9 +380,9 @@ static void let_in(struct verbs *v)
             close(fd);
             return;
         }
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         make_room(v);
         g->fd = fd;
+        memcpy(g->ip, ip, sizeof(g->ip));
         g->until = trib_deadline_ms(CALL_MS);
         door->guests[door->n_guests++] = g;
         trib_verbs_door_watch(v, fd);

@@ -44,6 +44,8 @@ struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *h
     else if (hello->version != VERBS_VERSION ||
              hello->piece_shift > VERBS_PIECE_SHIFT_MAX)
         *verdict = VERBS_OTHER_VERSION;
+    else if ((hello->step != VERBS_ASKS) != verbs_has_secret(v))
+        *verdict = VERBS_OTHER_SECRET;
     else if (hello->settings != v->settings)
         *verdict = VERBS_OTHER_SETTINGS;
     else if (!own_port)
@@ -58,7 +60,7 @@ struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *h
 }
 
 static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *link,
-                   const struct verbs_hello *hello)
+                   const struct verbs_hello *hello, const struct verbs_nonces *nonces)
 {
     struct verbs_answer answer = {
         .magic = VERBS_MAGIC, .version = VERBS_VERSION, .key = v->key};
@@ -73,12 +75,39 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
     atomic_store_explicit(&p->piece_shift, hello->piece_shift, memory_order_relaxed);
     trib_verbs_route_put(v, link->qp->qp_num,
                          (struct verbs_route){.peer = hello->rank});
+    if (verbs_has_secret(v))
+        trib_verbs_seal_answer(v, nonces, &answer, sizeof(answer));
     struct rdma_conn_param param = trib_verbs_param(link, &answer, sizeof(answer));
     if (v->api.rdma_accept(link->id, &param) == 0)
         return 0;
     error = errno;
     trib_verbs_route_remove(v, link->qp->qp_num);
     return error;
+}
+
+/* The other end's address; false: it is not known. */
+static bool address_of(const struct rdma_cm_id *id, uint8_t ip[16])
+{
+    const struct sockaddr *at = &id->route.addr.dst_addr;
+
+    if (at->sa_family != AF_INET && at->sa_family != AF_INET6)
+        return false;
+    trib_net_ip(at, ip);
+    return true;
+}
+
+static void warn(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
+                 const struct verbs_hello *hello)
+{
+    uint8_t ip[16];
+    char what[120];
+
+    snprintf(what, sizeof(what), "asked for a connection as rank %d (process %d): reason %d",
+             hello->rank, hello->pid, (int)why);
+    trib_stranger_warn(&v->strangers, v->log, "verbs", address_of(id, ip) ? ip : NULL, v->port,
+                       why == VERBS_NOT_PROVED
+                           ? "did not prove that it has the secret of this job"
+                           : what);
 }
 
 static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
@@ -89,13 +118,22 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
                                   .refusal = (uint16_t)why,
                                   .key = v->key};
 
-    if (why != VERBS_LEFT)
-        trib_log(
-            v->log, TRIB_LOG_WARN, "verbs",
-            "rank %d (process %d) asked for a connection at port %u and was turned "
-            "away: reason %d",
-            hello->rank, hello->pid, v->port, (int)why);
+    if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))
+        answer.refusal = VERBS_NO_ROOM;
+    else if (why != VERBS_CHALLENGE && why != VERBS_LEFT)
+        warn(v, id, why, hello);
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
+}
+
+/* Where there is a secret: a request begins with a challenge, and is taken with its proof. */
+static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello,
+                                struct verbs_nonces *nonces_out)
+{
+    if (!verbs_has_secret(v))
+        return VERBS_WELCOME;
+    if (hello->step == VERBS_BEGINS)
+        return VERBS_CHALLENGE;
+    return trib_verbs_close_challenge(v, hello, nonces_out) ? VERBS_WELCOME : VERBS_NOT_PROVED;
 }
 
 /* *trash: what is to be destroyed once the event is acknowledged. */
@@ -105,6 +143,7 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
     const struct rdma_conn_param *said = &event->param.conn;
     struct verbs_link link = {.id = event->id};
     struct verbs_hello hello = {0};
+    struct verbs_nonces nonces;
     enum verbs_refusal verdict;
 
     if (said->private_data && said->private_data_len >= sizeof(hello))
@@ -112,8 +151,10 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
     struct verbs_peer *p =
         trib_verbs_judge(v, &hello, trib_verbs_is_own(v, event->id), &verdict);
 
-    if (p) {
-        int error = welcome(v, p, &link, &hello);
+    if (p)
+        verdict = prove(v, &hello, &nonces);
+    if (p && verdict == VERBS_WELCOME) {
+        int error = welcome(v, p, &link, &hello, &nonces);
         if (error == 0) {
             /* The peer tried before and gave up, which we do not know yet. */
             if (p->in.qp)

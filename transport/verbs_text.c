@@ -89,6 +89,14 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
         return "no GIDs of both ports fit together";
     case VERBS_NONSENSE:
         return "the call made no sense to it: do both hosts run the same version?";
+    case VERBS_CHALLENGE:
+        return "it asks for a proof twice";
+    case VERBS_OTHER_SECRET:
+        return "one of both has a secret and the other has none: give all ranks the same "
+               "TRIB_KEY, or none";
+    case VERBS_NOT_PROVED:
+        return "this rank has another secret, or was late to prove it: give all ranks the same "
+               "TRIB_KEY";
     }
     return "for a reason that this version does not know";
 }

@@ -8,10 +8,11 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "base/secret.h"
 #include "transport/transport.h"
 
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
-#define VERBS_VERSION 3 /* changes with the protocol */
+#define VERBS_VERSION 4 /* changes with the protocol */
 #define VERBS_ADDRESSES 12
 #define VERBS_PIECE_SHIFT_MAX 30 /* a longer write is cut, whatever the device can */
 
@@ -55,13 +56,20 @@ struct verbs_hello {
     uint32_t magic;
     uint16_t version;
     uint8_t piece_shift; /* longer writes come in pieces of 1 << piece_shift bytes */
-    uint8_t unused;
+    uint8_t step; /* enum verbs_step */
     int32_t rank; /* of who asks */
     int32_t pid;
     uint64_t key; /* of who is asked */
     uint64_t settings; /* digest */
+    uint8_t proof[TRIB_PROOF_BYTES_LEAST]; /* or a nonce: see the step */
 };
-static_assert(sizeof(struct verbs_hello) <= 56, "private data of a request");
+static_assert(sizeof(struct verbs_hello) == 56, "private data of a request");
+
+enum verbs_step {
+    VERBS_ASKS, /* the job has no secret: proof is zero */
+    VERBS_BEGINS, /* proof begins with a nonce; VERBS_CHALLENGE answers it */
+    VERBS_PROVES,
+};
 
 enum verbs_refusal {
     VERBS_WELCOME,
@@ -74,6 +82,9 @@ enum verbs_refusal {
     VERBS_NO_ROOM,
     VERBS_NO_WAY, /* no GIDs of both ports fit together */
     VERBS_NONSENSE, /* a call that cannot be understood */
+    VERBS_CHALLENGE, /* prove that you have the job's secret, as this answer does */
+    VERBS_OTHER_SECRET, /* one has a secret and the other has none */
+    VERBS_NOT_PROVED, /* the proof of who asks is wrong, or came too late */
 };
 
 /* What the answer carries. */
@@ -82,7 +93,10 @@ struct verbs_answer {
     uint16_t version;
     uint16_t refusal;
     uint64_t key; /* of who answers */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* of who answers; zero where there is no secret */
+    uint8_t proof[TRIB_PROOF_BYTES]; /* of VERBS_CHALLENGE and VERBS_WELCOME */
 };
+static_assert(sizeof(struct verbs_answer) == 64, "private data of a rejection: 148");
 
 /* Immediates of sends, which are not writes: kind in the upper four bits. */
 enum verbs_control {

@@ -127,6 +127,26 @@ static bool takes_setting(const char *word, size_t len)
            trib_config_is_same(word, (size_t)(equals - word));
 }
 
+/* "key=SECRET " in front of the settings: by which ranks and nodes know each other. */
+static trib_status_t load_secret(struct node *n, const char **text, struct trib_error *err)
+{
+    const size_t digits = TRIB_SECRET_TEXT - 1;
+    char why[160];
+
+    if (strncmp(*text, "key=", 4) != 0)
+        return TRIB_OK;
+    if (strcspn(*text + 4, " ") != digits || !trib_secret_parse(*text + 4, digits, &n->secret))
+        return trib_fail(err, TRIB_ERR_PROTOCOL, "the job's key is no secret");
+    if (!trib_secret_arm(&n->secret, why, sizeof(why)))
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "the job's ranks prove that they have its secret, which this service "
+                         "cannot: %s; install libsodium23",
+                         why);
+    *text += 4 + digits;
+    *text += strspn(*text, " ");
+    return TRIB_OK;
+}
+
 /*
  * "transport=tcp algorithm=auto codec=…": the ranks' transport where this service has none of
  * its own, and what ranks must agree on. Other settings are this service's own.
@@ -136,7 +156,9 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
     char list[TRIB_CONTROL_SETTINGS_MAX + 64], own[TRIB_CONFIG_TEXT_BYTES];
     size_t at = 0;
 
-    trib_status_t st = trib_config_load(&n->cfg, NULL, &n->log, err);
+    trib_status_t st = load_secret(n, &text, err);
+    if (st == TRIB_OK)
+        st = trib_config_load(&n->cfg, NULL, &n->log, err);
     if (st != TRIB_OK)
         return st;
     snprintf(own, sizeof(own), "%s", n->cfg.transport);
@@ -165,6 +187,23 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
     if (n->cfg.origin[TRIB_CONFIG_ROW_stop_timeout_ms] == TRIB_ORIGIN_DEFAULT)
         n->cfg.stop_timeout_ms = STOP_MS;
     return st;
+}
+
+/* Data ports are where `listen` is, unless TRIB_TRANSPORT of this service says where. */
+static void keep_to(struct node *n, const char *net)
+{
+    static const char *const names[] = {"auto", "tcp", "verbs", "ucx"};
+    char text[TRIB_CONFIG_TEXT_BYTES], *transport = n->cfg.transport;
+    const size_t len = strcspn(transport, ":");
+    bool takes = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        takes |= strlen(names[i]) == len && strncmp(names[i], transport, len) == 0;
+    if (!net[0] || !takes || strchr(transport, '+') || strstr(transport, "net="))
+        return;
+    if (snprintf(text, sizeof(text), "%s%snet=%s", transport, transport[len] ? "," : ":", net) <
+        (int)sizeof(text))
+        memcpy(transport, text, sizeof(text));
 }
 
 /* Where it stands above the ranks. */
@@ -294,7 +333,8 @@ static void *meet_ranks(void *arg)
         .serves = true, .ranks = n->ranks, .transports = n->transports, .user = n->user};
     struct trib_channel_opts opts = {
         .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
-        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger, .guard = &guard};
+        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger, .guard = &guard,
+        .secret = &n->secret};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
@@ -348,6 +388,8 @@ trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, st
     trib_turns_weigh(&n->share, TRIB_TURNS_WEIGHT_ONE);
     trib_status_t st = load_settings(n, join->settings, err);
     if (st == TRIB_OK)
+        keep_to(n, opts->net);
+    if (st == TRIB_OK)
         st = load_tree(n, &join->tree, err);
     if (st == TRIB_OK)
         st = fits_grant(n, join, err);
@@ -387,6 +429,7 @@ void node_free(struct node *n)
     }
     pthread_cond_destroy(&n->met);
     pthread_mutex_destroy(&n->mutex);
+    trib_secret_wipe(&n->secret);
     free(n->tree);
     free(n->peers);
     free(n);

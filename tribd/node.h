@@ -64,6 +64,7 @@ struct node {
     struct trib_service_tree *tree; /* or NULL */
     bool *peers; /* [ranks + services] with whom it exchanges anything */
     int n_peers;
+    struct trib_secret secret; /* of the job's ranks and nodes; or not set */
     struct trib_config cfg;
     struct trib_log log;
     char transports[256]; /* of node_opts */
@@ -99,6 +100,7 @@ struct node_opts {
     struct lane *lane;
     int wake_fd; /* an eventfd of the server */
     const struct trib_log *log;
+    const char *net; /* of its data ports, as net= of a transport; "": everywhere */
     size_t plan_memory; /* bytes that a plan may take beside its slots */
     struct trib_ledger *ledger; /* and all of them; or NULL. It outlives the node */
     const char *transports; /* that jobs may use, with commas between them; NULL: the usual */

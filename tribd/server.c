@@ -83,6 +83,7 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
                                    .log = &s->log,
                                    .transports = s->settings.transports,
                                    .user = peer.has_user ? &peer.uid : NULL,
+                                   .net = s->net,
                                    .plan_memory = server_memory(&s->settings) / PLAN_SHARE,
                                    .ledger = &c->ledger};
     struct trib_error err = {0};

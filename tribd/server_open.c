@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "agg/http_address.h"
+#include "base/addresses.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "boot/tcp_net.h"
 #include "core/comm.h"
@@ -119,6 +121,31 @@ static trib_status_t listen_by_name(struct server *s, const struct trib_tcp_root
     return st;
 }
 
+/* Jobs' data ports are to be where `listen` is. More networks than net= takes: everywhere. */
+static void note_networks(struct server *s)
+{
+    struct sockaddr_storage at;
+    char ip[TRIB_IP_TEXT_BYTES];
+    uint8_t bytes[16];
+
+    s->net[0] = '\0';
+    for (int i = 0; i < s->n_listeners; i++) {
+        socklen_t len = sizeof(at);
+        static const uint8_t any[16] = {0}, any_4[16] = {[10] = 0xff, [11] = 0xff};
+        if (getsockname(s->listeners[i], (struct sockaddr *)&at, &len) != 0)
+            continue;
+        trib_net_ip((struct sockaddr *)&at, bytes);
+        trib_net_text(bytes, ip, sizeof(ip));
+        if (memcmp(bytes, any, 16) == 0 || memcmp(bytes, any_4, 16) == 0 ||
+            trib_net_is_link_local(bytes) || i == TRIB_NET_CHOICES ||
+            !trib_text_append(s->net, sizeof(s->net), "%s%s/%d", i ? "," : "", ip,
+                              trib_net_is_v4(bytes) ? 32 : 128)) {
+            s->net[0] = '\0';
+            return;
+        }
+    }
+}
+
 static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
 {
     struct trib_tcp_root roots[LISTENERS_MAX];
@@ -127,6 +154,7 @@ static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
     trib_status_t st = parse_addresses(&s->settings, roots, &n, err);
     for (int i = 0; i < n && st == TRIB_OK; i++)
         st = listen_by_name(s, &roots[i], err);
+    note_networks(s);
     return st;
 }
 

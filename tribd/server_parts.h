@@ -99,6 +99,7 @@ struct server {
     uint64_t said_until_ns;   /* pace of what the log says of strangers */
     uint64_t strangers_left;  /* that were not named in the log */
     bool reached; /* other hosts reach one of these */
+    char net[128]; /* where `listen` is, as net= of a transport takes it; "": everywhere */
     struct client **clients; /* [n_clients_max], in no order */
     int n_clients;
     int n_clients_max;

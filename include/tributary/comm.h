@@ -219,8 +219,10 @@ typedef struct trib_root trib_root_t;
  * trib_root_create - a meeting place at a free port of this host, where rank 0 is to run.
  *
  * The port stays reserved until trib_root_destroy. The text has the host's name and its
- * addresses, "node7,10.0.0.1,10.1.0.1:4711"; the other ranks try them side by side, so that
- * nobody has to be able to look the name up.
+ * addresses, "node7,10.0.0.1,10.1.0.1:4711#SECRET"; the other ranks try them side by side, so
+ * that nobody has to be able to look the name up. Behind '#' is a secret by which the ranks
+ * know each other, where this host has libsodium: pass the text on by a way that strangers
+ * do not read, and show it to nobody.
  *
  * owner    the caller: trib_root_destroy once trib_init has returned on rank 0
  * thread   any; does not block

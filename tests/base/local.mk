@@ -16,8 +16,10 @@ base_tests = \
 	tests/base/test_quiet \
 	tests/base/test_ring \
 	tests/base/test_rng \
+	tests/base/test_secret \
 	tests/base/test_sized \
 	tests/base/test_status \
+	tests/base/test_stranger \
 	tests/base/test_text \
 	tests/base/test_time \
 	tests/base/test_trace \

@@ -50,6 +50,7 @@ struct start {
     int delay_ms[BOOTTEST_RANKS]; /* before open */
     bool (*may_open)(const struct start *s, int rank); /* waited for before; or NULL */
     _Atomic bool *flag; /* for may_open, in shared memory; or NULL */
+    const char *key[BOOTTEST_RANKS]; /* 64 hexadecimal digits; NULL: no secret */
     int told_size[BOOTTEST_RANKS]; /* 0: size */
     int told_rank[BOOTTEST_RANKS]; /* plus 1; 0: its own */
     int pause_ms; /* of every rank but 0, between the exchanges */
@@ -160,15 +161,19 @@ static inline trib_status_t boottest_rank(const struct start *s, int rank,
 {
     struct trib_config cfg = {.boot_timeout_ms = s->boot_ms ? s->boot_ms : 30000,
                               .stop_timeout_ms = s->stop_ms ? s->stop_ms : 4000};
+    struct trib_secret secret = {.is_set = false};
     struct trib_boot_opts opts = {
         .rank = s->told_rank[rank] ? s->told_rank[rank] - 1 : rank,
         .size = s->told_size[rank] ? s->told_size[rank] : s->size,
         .root = s->root,
         .cfg = &cfg,
         .err = err,
+        .secret = &secret,
     };
     struct trib_boot *b;
 
+    if (s->key[rank])
+        assert_true(trib_secret_parse(s->key[rank], strlen(s->key[rank]), &secret));
     boottest_sleep(s->delay_ms[rank]);
     if (s->may_open)
         boottest_await(s, rank, s->may_open);

@@ -129,7 +129,8 @@ static void test_frames_round_trip(void **state)
     struct trib_tcp_frame frame;
     size_t used;
     struct trib_tcp_hello hello = {
-        .size = 3, .who = {2, 4711, "node\x01"}, .library = "1.2"};
+        .size = 3, .who = {2, 4711, "node\x01"}, .library = "1.2", .has_secret = true,
+        .nonce = {3, 1, 4}};
     struct trib_tcp_hello hello2;
     struct trib_tcp_failure failure = {TRIB_ERR_MISMATCH, "they differ"};
     struct trib_tcp_failure failure2;
@@ -146,6 +147,17 @@ static void test_frames_round_trip(void **state)
     assert_int_equal(hello2.who.pid, 4711);
     assert_string_equal(hello2.who.host, "node?");
     assert_string_equal(hello2.library, "1.2");
+    assert_true(hello2.has_secret);
+    assert_memory_equal(hello2.nonce, hello.nonce, sizeof(hello.nonce));
+
+    struct trib_tcp_challenge challenge = {{1}, {2}}, challenge2;
+    n = trib_tcp_put_challenge(bytes, &challenge);
+    assert_status(trib_tcp_parse(bytes, n, 0, &frame, &used), TRIB_OK);
+    assert_status(trib_tcp_parse_challenge(&frame, &challenge2), TRIB_OK);
+    assert_memory_equal(&challenge, &challenge2, sizeof(challenge));
+    n = trib_tcp_put_proof(bytes, challenge.proof);
+    assert_status(trib_tcp_parse(bytes, n, 0, &frame, &used), TRIB_OK);
+    assert_int_equal(frame.kind, TRIB_TCP_PROOF);
 
     n = trib_tcp_put_fail(bytes, &failure);
     assert_status(trib_tcp_parse(bytes, n, 0, &frame, &used), TRIB_OK);
@@ -164,17 +176,20 @@ static void test_bad_frames(void **state)
     } cases[] = {
         {"G", 1, TRIB_ERR_PROTOCOL},
         {"Tric", 4, TRIB_ERR_PROTOCOL},
-        {"Trib\4", 5, TRIB_ERR_UNSUPPORTED},
-        {"Trib\3\1\1\0\0\0\0\0\145\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
-        {"Trib\3\1\0\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
-        {"Trib\3\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
-        {"Trib\3\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
-        {"Trib\3\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
-        {"Trib\3\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
-        {"Trib\3\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
-        {"Trib\3\7\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
-        {"Trib\3\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
-        {"Trib\3\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
+        {"Trib\3", 5, TRIB_ERR_UNSUPPORTED},
+        {"Trib\4\1\1\0\0\0\0\0\145\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
+        {"Trib\4\1\0\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
+        {"Trib\4\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
+        {"Trib\4\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
+        {"Trib\4\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
+        {"Trib\4\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
+        {"Trib\4\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
+        {"Trib\4\7\0\0\0\0\0\0\60\0\0\0", 16, TRIB_INPROGRESS}, /* a challenge */
+        {"Trib\4\7\0\0\0\0\0\0\57\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* too short */
+        {"Trib\4\10\0\0\0\0\0\0\41\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* proof too long */
+        {"Trib\4\11\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
+        {"Trib\4\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
+        {"Trib\4\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
     };
     struct trib_tcp_frame frame;
     size_t used;

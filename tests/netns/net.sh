@@ -16,6 +16,7 @@
 
 net_dir='' # holds what the hosts mount
 net_switch_pid='' net_pids=()
+net_key=$(od -An -N32 -tx1 /dev/urandom | tr -d " \n") # the secret of all jobs here
 net_port=7000
 
 # net_refused - print why this machine cannot have such hosts; fail where it can.
@@ -237,6 +238,7 @@ net_rank() {
     # shellcheck disable=SC2016
     net_on "$host" env TRIB_RANK="$rank" TRIB_SIZE="$size" \
         TRIB_ROOT="${TRIB_ROOT:-$root:$net_port}" \
+        TRIB_KEY="${TRIB_KEY-$net_key}" \
         sh -c '"$@" & echo $! >"$0"; wait $!' "$net_dir/rank$rank.pid" "$@"
 }
 

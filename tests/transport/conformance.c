@@ -63,6 +63,15 @@ static bool rig_alloc(struct rig *rig, size_t len)
     return SPAWN_CHECK(rig->s, status == TRIB_OK);
 }
 
+/* The same for all ranks; a build without libsodium has none. */
+static void make_secret(struct trib_secret *out)
+{
+    char why[160];
+
+    *out = (struct trib_secret){.is_set = true, .bytes = "conformance"};
+    (void)trib_secret_arm(out, why, sizeof(why));
+}
+
 static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
                       size_t len, int stop_ms)
 {
@@ -72,6 +81,7 @@ static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
     bool remote = row->flags & ROW_REMOTE;
     rig->cfg.stop_timeout_ms = stop_ms ? stop_ms : remote ? RIG_SILENT_MS : RIG_STOP_MS;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
+    make_secret(&rig->secret);
     struct trib_transport_opts opts = {
         .self = s->rank,
         .size = s->size,
@@ -79,6 +89,7 @@ static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
         .cfg = &rig->cfg,
         .log = &rig->log,
         .err = &rig->err,
+        .secret = &rig->secret,
     };
     if (!SPAWN_CHECK(s, trib_transport_open(row->text, &opts, &rig->t) == TRIB_OK)) {
         fprintf(stderr, "  %s\n", trib_error_text(&rig->err));

@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "tests/harness/spawn.h"
 #include "transport/transport.h"
 
@@ -64,6 +65,7 @@ int conformance_main(const struct suite *suite);
 struct rig {
     struct spawn *s;
     const struct row *row;
+    struct trib_secret secret;
     struct trib_config cfg;
     struct trib_log log;
     struct trib_error err;

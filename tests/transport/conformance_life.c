@@ -81,6 +81,11 @@ static void check_kill(struct spawn *s, const struct row *row)
 
     if (!rig_open(&rig, s, row))
         goto out;
+    /* Where there is a secret, nothing goes before both ends have proved that they have it. */
+    if (s->rank == victim)
+        rig_note(&rig, 0, 76);
+    if (s->rank == 0 && !rig_expect(&rig, TRIB_EVENT_ARRIVED, victim, &e))
+        goto out;
     if (s->rank == victim) /* what it sent before it died still arrives */
         rig_note(&rig, 0, 77);
     if (!spawn_barrier(s))

@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/time.h"
 #include "transport/transport.h"
 
@@ -27,6 +28,7 @@ struct pair {
     struct trib_config cfg;
     struct trib_log log;
     struct trib_error err;
+    struct trib_secret secret[2]; /* of both sides; not set: there is none */
     char logged[1024]; /* the last line */
     int lines;
     uint8_t *mem[2];
@@ -58,7 +60,18 @@ static inline struct trib_transport_opts pair_opts(struct pair *pair, int self)
         .cfg = &pair->cfg,
         .log = &pair->log,
         .err = &pair->err,
+        .secret = &pair->secret[self],
     };
+}
+
+/* Before a side is opened. */
+static inline void pair_secret(struct pair *pair, int self, uint8_t number)
+{
+    char why[160];
+
+    pair->secret[self] = (struct trib_secret){.is_set = true, .bytes = {number}};
+    if (!trib_secret_arm(&pair->secret[self], why, sizeof(why)))
+        tribtest_skip(why);
 }
 
 /* Memory of one side, and what the other side has to know. */

@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/time.h"
 #include "transport/net.h"
 #include "transport/pulse.h"
@@ -24,6 +25,7 @@
 static const uint8_t loopback6[16] = {[15] = 1};
 
 struct heart {
+    struct trib_secret secret;
     struct trib_config cfg;
     struct trib_log log;
     struct trib_error err;
@@ -44,7 +46,9 @@ static void note(void *arg, trib_log_level_t level, const char *line)
 static trib_status_t open_with(struct heart *h, int self, int timeout_ms, int port,
                                int ports)
 {
+    const struct trib_secret secret = h->secret;
     memset(h, 0, sizeof(*h));
+    h->secret = secret;
     h->cfg.stop_timeout_ms = timeout_ms;
     trib_log_init(&h->log, TRIB_LOG_WARN, note, h);
     struct trib_transport_opts opts = {.self = self,
@@ -52,7 +56,8 @@ static trib_status_t open_with(struct heart *h, int self, int timeout_ms, int po
                                        .params = "",
                                        .cfg = &h->cfg,
                                        .log = &h->log,
-                                       .err = &h->err};
+                                       .err = &h->err,
+                                       .secret = &h->secret};
     return trib_pulse_open(&opts, "test", port, ports, &h->pulse);
 }
 
@@ -63,6 +68,7 @@ static trib_status_t try_open(struct heart *h, int self, int port, int ports)
 
 static void heart_open(struct heart *h, int self)
 {
+    h->secret.is_set = false;
     assert_status(try_open(h, self, 0, 1), TRIB_OK);
 }
 
@@ -95,7 +101,7 @@ static bool lost_within(struct heart *h, int peer, int ms, char *why)
 
 static void test_who_answers_lives(void **state)
 {
-    struct heart a, b;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
     char why[TRIB_WHY_MAX];
 
     (void)state;
@@ -115,7 +121,7 @@ static void test_who_answers_lives(void **state)
 
 static void test_forgotten(void **state)
 {
-    struct heart a, b;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
     char why[TRIB_WHY_MAX];
 
     (void)state;
@@ -133,7 +139,7 @@ static void test_forgotten(void **state)
 /* Where no UDP gets through the job goes on, and says once what it lacks. */
 static void test_never_heard(void **state)
 {
-    struct heart a, b;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
     char why[TRIB_WHY_MAX];
     uint64_t until = trib_deadline_ms(PATIENCE_MS);
 
@@ -155,7 +161,7 @@ static void test_never_heard(void **state)
 /* Whatever comes to the port: no answer, no life for the silent. */
 static void test_strangers(void **state)
 {
-    struct heart a, b;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
     char why[TRIB_WHY_MAX];
     uint8_t bytes[64];
     struct sockaddr_storage to;
@@ -173,8 +179,8 @@ static void test_strangers(void **state)
     bool lost = false;
     for (uint32_t i = 0; !lost && !trib_deadline_passed(until); i++) {
         /* Nonsense of all lengths, and beats that are right but for the seal. */
-        int32_t beat[8] = {0x50627254, 1 + (int32_t)(i & 1), 1,    0, (int32_t)i,
-                           0,          (int32_t)i * 77,      12345};
+        int32_t beat[10] = {0x51627254, 1 + (int32_t)(i & 1), 1,    0, (int32_t)i,
+                            0,          (int32_t)i * 77,      12345};
         memset(bytes, (int)i, sizeof(bytes));
         memcpy(bytes, beat, i % 3 ? sizeof(beat) : 8);
         size_t n = i % 3 == 1 ? sizeof(beat) : i % (sizeof(bytes) + 1);
@@ -184,6 +190,81 @@ static void test_strangers(void **state)
     }
     assert_true(lost);
     assert_true(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0);
+    close(fd);
+    trib_pulse_close(a.pulse);
+}
+
+/* One whose beats have a MAC; number 0: no secret. */
+static void sealed_open(struct heart *h, int self, uint8_t number)
+{
+    char why[160];
+
+    memset(h, 0, sizeof(*h));
+    h->secret = (struct trib_secret){.is_set = number != 0, .bytes = {number}};
+    if (number && !trib_secret_arm(&h->secret, why, sizeof(why)))
+        tribtest_skip(why);
+    assert_status(try_open(h, self, 0, 1), TRIB_OK);
+}
+
+/* The same secret: all is as without. Another one, or none: nothing is heard. */
+static void test_secrets(void **state)
+{
+    static const uint8_t numbers[][2] = {{1, 1}, {1, 2}, {0, 1}, {1, 0}};
+    char why[TRIB_WHY_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+        sealed_open(&a, 0, numbers[i][0]);
+        sealed_open(&b, 1, numbers[i][1]);
+        watch(&a, 1, &b);
+        assert_false(lost_within(&a, 1, 2 * TIMEOUT_MS, why));
+        assert_int_equal(trib_pulse_heard(a.pulse, 1), i == 0);
+        trib_pulse_close(a.pulse);
+        trib_pulse_close(b.pulse);
+    }
+}
+
+/* Everything that b has sent is recorded by who stands between, and sent once more when b is
+ * silent: b is lost all the same. */
+static void test_recorded(void **state)
+{
+    enum { MOST = 512, BYTES = 40 };
+    static uint8_t recorded[MOST][BYTES];
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct sockaddr_storage to_a, between;
+    socklen_t len, between_len = sizeof(between);
+    char why[TRIB_WHY_MAX];
+    int n = 0, fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+    (void)state;
+    sealed_open(&a, 0, 5);
+    sealed_open(&b, 1, 5);
+    len = trib_net_sockaddr(trib_net_loopback, 0, AF_INET, &between);
+    assert_int_equal(bind(fd, (struct sockaddr *)&between, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&between, &between_len), 0);
+    len = trib_net_sockaddr(trib_net_loopback, trib_pulse_port(a.pulse), AF_INET, &to_a);
+    watch(&a, 1, &b);
+    watch_at(&b, 0, trib_net_loopback, trib_net_port((struct sockaddr *)&between),
+             trib_pulse_key(a.pulse));
+    uint64_t until = trib_deadline_ms(TIMEOUT_MS);
+    while (!trib_deadline_passed(until) && n < MOST) {
+        if (recv(fd, recorded[n], BYTES, 0) != BYTES) {
+            usleep(1000);
+            continue;
+        }
+        (void)sendto(fd, recorded[n++], BYTES, 0, (struct sockaddr *)&to_a, len);
+    }
+    assert_true(n > 2);
+    trib_pulse_close(b.pulse);
+    uint64_t end = trib_deadline_ms(PATIENCE_MS);
+    bool lost = false;
+    for (int i = 0; !lost && !trib_deadline_passed(end); i++) {
+        (void)sendto(fd, recorded[i % n], BYTES, 0, (struct sockaddr *)&to_a, len);
+        usleep(2000);
+        lost = trib_pulse_lost(a.pulse, 1, why, sizeof(why));
+    }
+    assert_true(lost);
     close(fd);
     trib_pulse_close(a.pulse);
 }
@@ -198,7 +279,7 @@ static pid_t start_child(struct trib_pulse_peer *who)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct heart h;
+        struct heart h = {.pulse = NULL};
         if (try_open(&h, 1, 0, 1) != TRIB_OK)
             _exit(1);
         who->port = trib_pulse_port(h.pulse);
@@ -243,7 +324,7 @@ static void test_stopped_process(void **state)
 /* A forked child that closes its copy does not stop its parent's. */
 static void test_fork(void **state)
 {
-    struct heart a, b;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
     char why[TRIB_WHY_MAX];
     int status = -1;
 
@@ -300,7 +381,7 @@ static bool has_ipv6(void)
  * counts. What is only silent is not closed, nor what was never heard. */
 static void closes(const uint8_t ip[16])
 {
-    struct heart a;
+    struct heart a = {.pulse = NULL};
     struct trib_pulse_peer who = {0};
     char why[TRIB_WHY_MAX];
     pid_t pid = start_child(&who);
@@ -332,7 +413,7 @@ static void test_closed(void **state)
 /* Who answers what was asked after a moment lived at that moment. */
 static void test_ask(void **state)
 {
-    struct heart a, b;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
     uint64_t until = trib_deadline_ms(PATIENCE_MS), number;
 
     (void)state;
@@ -355,7 +436,7 @@ static void test_ask(void **state)
 
 static void test_ipv6(void **state)
 {
-    struct heart a, b;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
     char why[TRIB_WHY_MAX];
 
     (void)state;
@@ -373,7 +454,7 @@ static void test_ipv6(void **state)
 
 static void test_port_range(void **state)
 {
-    struct heart a, b, c;
+    struct heart a = {.pulse = NULL}, b = {.pulse = NULL}, c = {.pulse = NULL};
 
     (void)state;
     heart_open(&a, 0);
@@ -395,6 +476,8 @@ int main(void)
         cmocka_unit_test(test_forgotten),
         cmocka_unit_test(test_never_heard),
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_secrets),
+        cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_stopped_process),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_closed),

@@ -534,7 +534,7 @@ static void test_strangers(void **state)
     connects(&pair, &address);
     assert_int_equal(listen_to(silent, &reply, sizeof(reply)), 0);
     pair_close(&pair); /* joins who logs */
-    contains(pair.logged, "a stranger called at port");
+    contains(pair.logged, "a stranger connected to port");
 }
 
 /* More than there are places, and then they go. */
@@ -630,13 +630,14 @@ static void test_impostors(void **state)
     memcpy(&a, address.bytes, sizeof(a));
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &impostor.at, &pair.err),
                   TRIB_OK);
-    a.door = impostor.at.port;
+    a.door = 1;
     memcpy(address.bytes, &a, sizeof(a));
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "(TCP) cannot be reached");
-    assert_int_equal(listen(impostor.at.fd, 4), 0);
+    a.door = impostor.at.port;
+    memcpy(address.bytes, &a, sizeof(a));
     expect_impostor(&pair, &address, &impostor, "it hung up");
     impostor.says = text;
-    impostor.bytes = 80;
+    impostor.bytes = sizeof(text);
     expect_impostor(&pair, &address, &impostor, "who answers there is not a rank");
     impostor.says = &reply;
     impostor.bytes = sizeof(reply);
@@ -654,6 +655,38 @@ static void test_impostors(void **state)
     pair_close(&pair);
 }
 
+/* Another secret, or none on one side, by calls and by the connection manager: each side says
+ * so. With one secret all is as without. */
+static void test_secrets(void **state)
+{
+    static const struct {
+        uint8_t number[2];
+        const char *words; /* NULL: they connect */
+    } cases[] = {{{4, 4}, NULL},
+                 {{4, 5}, "has not the secret of this job"},
+                 {{0, 5}, "one of both has a secret"},
+                 {{4, 0}, "one of both has a secret"}};
+    static const char *const texts[] = {BY_GID, "verbs:connect=rdmacm"};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        struct trib_address address;
+        struct pair pair = {0};
+        for (int side = 0; side < 2; side++) {
+            if (cases[i / 2].number[side])
+                pair_secret(&pair, side, cases[i / 2].number[side]);
+            struct trib_transport_opts opts = pair_opts(&pair, side);
+            assert_status(trib_transport_open(texts[i % 2], &opts, &pair.t[side]), TRIB_OK);
+        }
+        assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+        if (!cases[i / 2].words)
+            connects(&pair, &address);
+        else
+            connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, cases[i / 2].words);
+        pair_close(&pair);
+    }
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
@@ -665,7 +698,8 @@ int main(void)
         CASE(test_infiniband),   CASE(test_proof), CASE(test_late_proof),     CASE(test_death),
         CASE(test_words_on_wire), CASE(test_sentence), CASE(test_fork),
         CASE(test_child_keeps_wires),
-        CASE(test_strangers),    CASE(test_crowd),     CASE(test_silent_crowd),
+        CASE(test_strangers),
+        CASE(test_secrets),    CASE(test_crowd),     CASE(test_silent_crowd),
         CASE(test_impostors),
     };
 

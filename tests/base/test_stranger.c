@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "base/addresses.h"
+#include "base/log.h"
+#include "base/stranger.h"
+#include "base/time.h"
+
+static int lines;
+static char last[600];
+
+static void note(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    lines++;
+    snprintf(last, sizeof(last), "%s", line);
+}
+
+/* Ten thousand make two lines: the first, and one when the pause is over. */
+static void test_rate(void **state)
+{
+    struct trib_strangers s = {0};
+    struct trib_log log;
+
+    (void)state;
+    trib_log_init(&log, TRIB_LOG_WARN, note, NULL);
+    for (int i = 0; i < 10000; i++)
+        trib_stranger_warn(&s, &log, "tcp", trib_net_loopback, 4711, "said nothing");
+    assert_int_equal(lines, 1);
+    assert_non_null(strstr(last, "a stranger connected to port 4711 from 127.0.0.1"));
+    assert_non_null(strstr(last, "it said nothing"));
+    s.next_ns = trib_now_ns();
+    trib_stranger_warn(&s, &log, "tcp", NULL, 4711, "said nothing");
+    assert_int_equal(lines, 2);
+    assert_non_null(strstr(last, "9999 more since the last such line"));
+    assert_non_null(strstr(last, "an address that is not known"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rate)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
