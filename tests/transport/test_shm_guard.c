@@ -113,9 +113,9 @@ static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     struct trib_event e;
     uint32_t facts[2] = {0};
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (geteuid() == 0 && setresuid(uid, uid, uid))
         _exit(9);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user forgets it */
     opts.guard = &guard;
     if (trib_transport_open("shm", &opts, &t) != TRIB_OK)
         _exit(9);
