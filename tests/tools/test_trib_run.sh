@@ -227,6 +227,15 @@ mapfile -t pids <"$dir/left"
 [ "${#pids[@]}" -eq 2 ] && gone "${pids[@]}"
 result $? "and is no zombie"
 
+# A secret for each job, by the environment alone
+unset TRIB_KEY
+"$run" -n 2 --tag none -- sh -c 'echo $TRIB_KEY' >"$dir/keys"
+"$run" -n 1 --tag none -- sh -c 'echo $TRIB_KEY' >>"$dir/keys"
+[ "$(grep -cE '^[0-9a-f]{64}$' "$dir/keys")" = 3 ] && [ "$(sort -u "$dir/keys" | wc -l)" = 2 ]
+result $? "all ranks of a job have one secret, and another job another"
+[ "$(TRIB_KEY=mine "$run" -n 1 --tag none -- sh -c 'echo $TRIB_KEY')" = mine ]
+result $? "a secret that is set stays"
+
 # Ranks that meet, here and over TCP
 perf=$build/perf/trib-perf
 if [ -x "$perf" ]; then
