@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_PROGRAMS += examples/sum
+noinst_PROGRAMS += examples/exact examples/sum
+examples_exact_SOURCES = examples/exact.c
+examples_exact_LDADD = libtributary.la
 examples_sum_SOURCES = examples/sum.c
 examples_sum_LDADD = libtributary.la
 

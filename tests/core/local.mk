@@ -12,6 +12,7 @@ core_tests = \
 	tests/core/test_identity \
 	tests/core/test_start_with \
 	tests/core/test_configured \
+	tests/core/test_exact_sums \
 	tests/core/test_linear \
 	tests/core/test_lgc_plans \
 	tests/core/test_models \
@@ -73,6 +74,7 @@ tests_core_test_service_sum_SOURCES = tests/core/nodes.h tests/core/test_service
 tests_core_test_service_sum_LDADD = $(core_tests_link)
 tests_core_test_state_moves_SOURCES = tests/core/fed.h tests/core/test_state_moves.c
 tests_core_test_state_moves_LDADD = $(core_tests_link)
+tests_core_test_exact_sums_LDADD = $(core_tests_link)
 tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lgc_plans_LDADD = $(core_tests_link)
 tests_core_test_models_LDADD = $(core_tests_link)
