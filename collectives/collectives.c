@@ -30,6 +30,11 @@ const struct trib_algo *trib_algo_find(const char *name)
     return NULL;
 }
 
+bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape)
+{
+    return (algo->gathers && !shape->tree) || shape->size == 1;
+}
+
 struct ranked {
     const struct trib_algo *algo;
     double cost_us;

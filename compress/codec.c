@@ -419,6 +419,11 @@ size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n)
     return has_lanes(codec) ? trib_lanes_bytes(codec, n) : trib_codec_sum_bound(codec, n);
 }
 
+size_t trib_codec_star_bound(const struct trib_codec *codec, size_t n)
+{
+    return is_exact(codec) ? trib_exact_own_bound(n) : trib_codec_sum_bound(codec, n);
+}
+
 size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n)
 {
     return has_model(codec) ? trib_model_sum_bound(codec, n) : trib_codec_bound(codec, n);

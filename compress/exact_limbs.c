@@ -14,6 +14,8 @@ enum { MANTISSA = 23, EXPONENT_ALL = 255, LIMB_BITS = 64 };
 enum { DOUBLE_MANTISSA = 52, DOUBLE_EXPONENT_ALL = 2047, DOUBLE_UNIT = 1075 };
 enum { UNIT = 149 }; /* the least float32 is 2^-149 */
 
+__extension__ typedef unsigned __int128 wide;
+
 void trib_exact_limbs_open(struct trib_exact_limbs *s, unsigned limbs, unsigned low)
 {
     assert(limbs > 0 && limbs <= TRIB_EXACT_LIMBS);
@@ -27,6 +29,15 @@ void trib_exact_limbs_open(struct trib_exact_limbs *s, unsigned limbs, unsigned 
 static inline void add_at(struct trib_exact_limbs *s, size_t i, uint64_t magnitude,
                           unsigned shift, bool negative)
 {
+    if (s->limbs <= 2) { /* nearly all sums that float64 does not hold */
+        const wide add = (wide)magnitude << shift;
+        wide v = s->limb[0][i] | (wide)(s->limbs > 1 ? s->limb[1][i] : 0) << LIMB_BITS;
+        v = negative ? v - add : v + add;
+        s->limb[0][i] = (uint64_t)v;
+        if (s->limbs > 1)
+            s->limb[1][i] = (uint64_t)(v >> LIMB_BITS);
+        return;
+    }
     const uint64_t all = negative ? UINT64_MAX : 0;
     const unsigned first = shift / LIMB_BITS, by = shift % LIMB_BITS;
     const uint64_t part[2] = {magnitude << by, by ? magnitude >> (LIMB_BITS - by) : 0};
@@ -200,6 +211,39 @@ static float round_number(const struct number *v)
     return float_of(sign + ((uint32_t)(ulp + UNIT) << MANTISSA) + mantissa);
 }
 
+/* The same of at most 128 bits, which are not 0. */
+static float round_wide(wide v, int unit, bool negative)
+{
+    const uint32_t sign = (uint32_t)negative << 31;
+    const uint64_t top = (uint64_t)(v >> LIMB_BITS);
+    const int high = top ? 127 - __builtin_clzll(top) : 63 - __builtin_clzll((uint64_t)v);
+    const int exponent = high + unit, least = -UNIT;
+    const int ulp = exponent - MANTISSA > least ? exponent - MANTISSA : least;
+    const int drop = ulp - unit;
+    uint32_t mantissa = 0;
+
+    if (exponent > 127)
+        return float_of(sign | (uint32_t)EXPONENT_ALL << MANTISSA);
+    if (drop <= 0) {
+        mantissa = (uint32_t)v << -drop;
+    } else if (drop <= high + 1) {
+        const wide half = (wide)1 << (drop - 1);
+        mantissa = (uint32_t)(v >> (drop - 1) >> 1);
+        mantissa += (v & half) && ((v & (half - 1)) || mantissa & 1);
+    }
+    return float_of(sign + ((uint32_t)(ulp + UNIT) << MANTISSA) + mantissa);
+}
+
+static float round_two_limbs(const struct trib_exact_limbs *s, size_t i)
+{
+    const uint64_t low = s->limb[0][i];
+    const uint64_t high = s->limbs > 1 ? s->limb[1][i] : (uint64_t)((int64_t)low >> 63);
+    const wide v = (wide)high << LIMB_BITS | low;
+    const bool negative = high >> (LIMB_BITS - 1);
+
+    return v ? round_wide(negative ? -v : v, (int)s->low - UNIT, negative) : 0.0f;
+}
+
 static float round_element(const struct trib_exact_limbs *s, size_t i, uint32_t divisor)
 {
     struct number v = {.limbs = s->limbs, .unit = (int)s->low - UNIT};
@@ -229,7 +273,9 @@ void trib_exact_limbs_round(const struct trib_exact_limbs *s, uint32_t divisor, 
                             size_t m)
 {
     for (size_t i = 0; i < m; i++)
-        x[i] = s->marks[i] ? value_of_marks(s->marks[i]) : round_element(s, i, divisor);
+        x[i] = s->marks[i]                     ? value_of_marks(s->marks[i])
+               : s->limbs <= 2 && divisor <= 1 ? round_two_limbs(s, i)
+                                               : round_element(s, i, divisor);
 }
 
 float trib_exact_round_double(double value, uint32_t divisor)

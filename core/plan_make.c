@@ -208,9 +208,10 @@ static bool sums_in_place(const struct trib_plan *plan)
 static size_t piece_max(const struct trib_plan *plan, size_t chunk, size_t element_bytes)
 {
     size_t (*bound)(const struct trib_codec *, size_t) =
-        sums_in_place(plan)            ? trib_codec_own_bound
-        : trib_coded_linear(&plan->run) ? trib_codec_sum_bound
-                                        : trib_codec_bound;
+        sums_in_place(plan)              ? trib_codec_own_bound
+        : !trib_coded_linear(&plan->run) ? trib_codec_bound
+        : plan->run.desc.gathers         ? trib_codec_star_bound
+                                         : trib_codec_sum_bound;
     const size_t slot = plan->comm->cfg.chunk < chunk ? plan->comm->cfg.chunk : chunk;
     const size_t mask = plan->run.desc.quorum.need
                             ? trib_quorum_mask_bytes(plan->comm->engine.ranks)
@@ -473,6 +474,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     r->codec = plan->codec;
     r->keep = plan->comm->channel;
     r->n_chunks = schedule.n_chunks;
+    r->gathers = trib_algo_gathers(algo, &shape);
     st = trib_plan_feedback(plan, d);
     if (st == TRIB_OK)
         st = trib_plan_quorum_feedback(plan);

@@ -48,6 +48,7 @@ struct trib_run_desc {
     struct trib_model *model;       /* of the codec, or NULL */
     struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
+    bool gathers; /* no partial sum travels: trib_algo_gathers */
     bool keep; /* a start may have to be undone: see keep.h */
     struct {
         uint32_t need; /* contributions of a chunk, at least; 0: of all ranks */

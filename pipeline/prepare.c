@@ -111,6 +111,15 @@ static size_t value_bytes(const struct trib_run *run)
     return (trib_coded_bound(run) + 63) / 64 * 64;
 }
 
+/* The longest word that goes through a slot. */
+static size_t longest_sent(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    return d->gathers && trib_coded_linear(run) ? trib_codec_star_bound(d->codec, d->piece)
+                                                : trib_coded_bound(run);
+}
+
 /*
  * A service has a place for each chunk of a round, which the next round takes over: see
  * trib_run_value. Of large chunks, as elements or as words that add, it has a window of rounds,
@@ -125,7 +134,7 @@ static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
         grow_values(e, e->arena.window * round);
         run->values_read = e->values.bytes >= e->arena.window * round;
     }
-    if (!run->values_read && d->codec && trib_coded_bound(run) > e->arena.slot_bytes)
+    if (!run->values_read && d->codec && longest_sent(run) > e->arena.slot_bytes)
         return TRIB_ERR_NO_MEMORY;
     run->value_rounds = run->values_read ? e->arena.window : 1;
     run->scratch_value = run->values_read ? e->values.base : malloc(round + 64);
