@@ -77,6 +77,8 @@ const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
 
         if (!algo->can(shape) || !(algo->colls & TRIB_COLL_BIT(shape->coll)))
             continue;
+        if (choice->gathers && !trib_algo_gathers(algo, shape))
+            continue;
         cost_us = algo->cost(shape, choice);
         /* Infinite: it can, but must not be chosen for this codec. */
         if (isfinite(cost_us))

@@ -21,6 +21,7 @@ struct trib_choice {
     double sharing;      /* ranks whose bytes to other hosts go through the device of their host
                           * with a rank's own; 0: each has its own */
     size_t slot_bytes;   /* payload of one slot */
+    bool gathers;        /* only algorithms that gather will do: trib_algo_gathers */
 };
 
 struct trib_algo {

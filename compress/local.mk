@@ -51,6 +51,7 @@ libcompress_la_SOURCES = \
 	compress/pca.c compress/pca.h \
 	compress/powers.c \
 	compress/randomk.c \
+	compress/robust.c compress/robust.h \
 	compress/rotated.c compress/rotated.h \
 	compress/select.c compress/selection.h \
 	compress/sheet.c compress/sheet.h \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "compress/robust.h"
 #include "core/channel.h"
 
 #include <inttypes.h>
@@ -117,18 +118,30 @@ static trib_status_t charge(struct trib_plan *plan)
 
 /* Announcing ------------------------------------------------------------------------------ */
 
+/* The same whatever the locale. */
+static uint64_t bits_of(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
 /* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=… quorum=… codec=… */
 static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving, char *text,
                  size_t bytes)
 {
     const struct trib_run_desc *r = &plan->run.desc;
+    char parameter[48] = "";
 
+    if (trib_robust_is(r->op.op))
+        snprintf(parameter, sizeof(parameter), "parameter=%016" PRIx64 " ", bits_of(d->parameter));
     return snprintf(text, bytes,
-                    "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d "
+                    "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"
                     "feedback=%s quorum=%s codec=%s",
                     trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
                     trib_op_name(r->op.op), r->op.root == TRIB_ROOT_NONE ? 0 : d->root,
-                    (int)r->op.feed, d->chunk, leaving,
+                    (int)r->op.feed, d->chunk, leaving, parameter,
                     plan->codec ? r->feedback.text : "none",
                     plan->quorum[0] ? plan->quorum : "all",
                     plan->codec ? trib_codec_info(plan->codec)->text : "none");
@@ -261,6 +274,18 @@ static const char *op_name(int i)
     return trib_op_name((trib_op_t)i);
 }
 
+/* What it may be plans check. */
+static bool take_parameter(const char **at, double *out)
+{
+    char word[17], *end;
+
+    if (!take_word(at, "parameter", false, word, sizeof(word)) || strlen(word) != 16)
+        return false;
+    const uint64_t bits = strtoull(word, &end, 16);
+    memcpy(out, &bits, sizeof(*out));
+    return !*end;
+}
+
 struct announcement {
     trib_desc_t desc;
     int coll;
@@ -285,6 +310,7 @@ static bool parse(const char *text, struct announcement *a)
         !take_number_of(&text, "feed", TRIB_FEED_BACKWARD, &feed) ||
         !take_number_of(&text, "chunk", SIZE_MAX, &chunk) ||
         !take_number_of(&text, "leaving", 1, &leaving) ||
+        (trib_robust_is((trib_op_t)op) && !take_parameter(&text, &a->desc.parameter)) ||
         !take_word(&text, "feedback", false, a->feedback, sizeof(a->feedback)) ||
         !take_word(&text, "quorum", false, a->quorum, sizeof(a->quorum)) ||
         !take_word(&text, "codec", true, a->codec, sizeof(a->codec)))

@@ -30,6 +30,7 @@ core_tests = \
 	tests/core/test_plan \
 	tests/core/test_quorum \
 	tests/core/test_repeat \
+	tests/core/test_robust \
 	tests/core/test_rounds \
 	tests/core/test_scale \
 	tests/core/test_service \
@@ -93,6 +94,8 @@ tests_core_test_quorum_LDADD = $(core_tests_link)
 tests_core_test_repeat_SOURCES = tests/core/nodes.h tests/core/test_repeat.c
 tests_core_test_repeat_LDADD = $(core_tests_link)
 # What a codec may lose is reckoned as trib-perf does it.
+tests_core_test_robust_SOURCES = tests/core/nodes.h tests/core/test_robust.c
+tests_core_test_robust_LDADD = $(core_tests_link)
 tests_core_test_rounds_SOURCES = tests/core/nodes.h tests/core/test_rounds.c
 tests_core_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
 tests_core_test_service_SOURCES = tests/core/nodes.h tests/core/test_service.c
