@@ -569,6 +569,7 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_d
     plan->run.desc.count = desc->count;
     plan->run.desc.element = trib_dtype_size(desc->dtype);
     plan->run.desc.parameter = desc->parameter;
+    (void)trib_check_parse(comm->cfg.check, NULL, &plan->run.desc.check); /* it was looked at */
     if (desc->op == TRIB_TRIMMED_MEAN && desc->parameter <= 0)
         plan->run.desc.parameter = TRIB_TRIMMED_USUAL;
     plan->run.desc.op = (struct trib_frame_op){

@@ -19,6 +19,7 @@
 #include "compress/codec.h"
 #include "compress/kernels.h"
 #include "compress/model.h"
+#include "pipeline/check.h"
 #include "pipeline/feedback.h"
 #include "pipeline/memory.h"
 #include "pipeline/program.h"
@@ -49,6 +50,7 @@ struct trib_run_desc {
     struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
     double parameter; /* of op: trib_desc_t */
+    struct trib_check check; /* of contributions */
     bool gathers; /* no partial sum travels: trib_algo_gathers */
     bool keep; /* a start may have to be undone: see keep.h */
     struct {

@@ -436,6 +436,8 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         src[n] = source_of(e, run, edge, m->lane, cell, c);
         if (!src[n++])
             return TRIB_ERR_PROTOCOL;
+        if (trib_check_peer(e, run, c, edge->peer, src[n - 1]) != TRIB_OK)
+            return TRIB_ERR_INVALID;
     }
     if (own_due) {
         weigh(run, n, &sum, 0);

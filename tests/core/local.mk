@@ -2,6 +2,7 @@
 core_tests = \
 	tests/core/test_bad_values \
 	tests/core/test_channel \
+	tests/core/test_check \
 	tests/core/test_closed \
 	tests/core/test_doctor \
 	tests/core/test_ef21 \
@@ -56,6 +57,8 @@ tests_core_test_bad_values_SOURCES = tests/core/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_core_test_bad_values_LDADD = $(core_tests_link)
 tests_core_test_channel_LDADD = $(core_tests_link)
+tests_core_test_check_SOURCES = tests/core/nodes.h tests/core/test_check.c
+tests_core_test_check_LDADD = $(core_tests_link)
 tests_core_test_closed_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c
