@@ -17,7 +17,8 @@ static const struct {
 
 static const char *const ops[TRIB_OP_COUNT] = {
     [TRIB_SUM] = "sum", [TRIB_MEAN] = "mean", [TRIB_MIN] = "min",
-    [TRIB_MAX] = "max", [TRIB_PROD] = "prod",
+    [TRIB_MAX] = "max", [TRIB_PROD] = "prod", [TRIB_MEDIAN] = "median",
+    [TRIB_TRIMMED_MEAN] = "trimmed-mean", [TRIB_CLIPPED_MEAN] = "clipped-mean",
 };
 
 static const char *const colls[TRIB_COLL_COUNT] = {

@@ -30,6 +30,11 @@ const struct trib_algo *trib_algo_find(const char *name)
     return NULL;
 }
 
+bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape)
+{
+    return (algo->gathers && !shape->tree) || shape->size == 1;
+}
+
 struct ranked {
     const struct trib_algo *algo;
     double cost_us;
@@ -71,6 +76,8 @@ const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
         double cost_us;
 
         if (!algo->can(shape) || !(algo->colls & TRIB_COLL_BIT(shape->coll)))
+            continue;
+        if (choice->gathers && !trib_algo_gathers(algo, shape))
             continue;
         cost_us = algo->cost(shape, choice);
         /* Infinite: it can, but must not be chosen for this codec. */

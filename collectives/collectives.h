@@ -21,11 +21,15 @@ struct trib_choice {
     double sharing;      /* ranks whose bytes to other hosts go through the device of their host
                           * with a rank's own; 0: each has its own */
     size_t slot_bytes;   /* payload of one slot */
+    bool gathers;        /* only algorithms that gather will do: trib_algo_gathers */
 };
 
 struct trib_algo {
     const char *name;
     const char *detail; /* one line: how, and what it is best for */
+    /* Whoever sums a chunk gets the contributions of all ranks to it: no partial sum travels. Not
+     * so in a tree of services. */
+    bool gathers;
     uint32_t colls;     /* bit 1 << trib_coll_t for each collective that it builds */
     /* Can it build this shape? (such as a power of two) */
     bool (*can)(const struct trib_shape *shape);
@@ -41,6 +45,9 @@ extern const struct trib_algo *const trib_algos[];
 
 /** trib_algo_find - by name; NULL if there is none. */
 const struct trib_algo *trib_algo_find(const char *name);
+
+/** trib_algo_gathers - do all contributions to a chunk meet where it is summed? */
+bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape);
 
 /**
  * trib_algo_choose - the algorithm with the smallest cost among those that can.

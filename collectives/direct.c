@@ -175,6 +175,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
 const struct trib_algo trib_algo_direct = {
     .name = "direct",
     .detail = "rank c finishes chunk c, two hops; most vectors, and all codecs",
+    .gathers = true,
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
              TRIB_COLL_BIT(TRIB_BROADCAST) | TRIB_COLL_BIT(TRIB_ALLGATHER) |
              TRIB_COLL_BIT(TRIB_REDUCE_SCATTER),

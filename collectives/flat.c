@@ -92,6 +92,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
 const struct trib_algo trib_algo_flat = {
     .name = "flat",
     .detail = "one hop, every rank sums all contributions; short vectors, few ranks",
+    .gathers = true,
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
              TRIB_COLL_BIT(TRIB_BROADCAST),
     .can = trib_shape_valid,

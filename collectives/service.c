@@ -244,6 +244,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
 const struct trib_algo trib_algo_service = {
     .name = "service",
     .detail = "nodes of tribd sum, two hops; needs TRIB_SERVICE",
+    .gathers = true,
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
              TRIB_COLL_BIT(TRIB_BARRIER),
     .can = can,

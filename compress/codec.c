@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "compress/buckets.h"
+#include "compress/exact.h"
 #include "compress/lanes.h"
 #include "compress/model_kind.h"
 #include "compress/rotated.h"
@@ -130,6 +131,8 @@ const struct trib_pack trib_pack_entropy = {.name = "entropy",
       "rotated blocks, 16 points of a bell curve", \
       hadamard, all, table, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK) \
+    X("exact", "exact[:ef=0]", "sums without rounding, in any order", \
+      none, all, wide, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_UNBIASED) \
     X("powersgd", "powersgd[:rank=N][,columns=N][,ef=0|1]", \
       "low-rank factors of matrices, iterated", \
       powersgd, all, f32, raw, \
@@ -319,6 +322,12 @@ void trib_codec_set_ratio(struct trib_codec *codec, double ratio)
     codec->param[TRIB_PARAM_RATIO] = ratio;
 }
 
+/* Are words of it those of exact.h? */
+static bool is_exact(const struct trib_codec *c)
+{
+    return c->stages.quantise->exact;
+}
+
 /* Are words of it lanes? */
 static bool has_lanes(const struct trib_codec *c)
 {
@@ -383,6 +392,8 @@ trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib
 {
     if (has_model(codec))
         return trib_model_merge(codec, m, dst, len_out);
+    if (is_exact(codec))
+        return trib_exact_merge(codec, m, dst, len_out);
     return has_lanes(codec) ? trib_lanes_merge(codec, m, dst, len_out) : TRIB_ERR_CODEC;
 }
 
@@ -392,6 +403,8 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
         return trib_model_word_bound(codec, n);
     if (has_lanes(codec))
         return trib_lanes_bound(codec, n);
+    if (is_exact(codec))
+        return trib_exact_bound(codec, n);
     if (codec->stages.select->sparse)
         return trib_sparse_bound(codec, n);
     if (codec->stages.pack->variable)
@@ -401,7 +414,14 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
 
 size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n)
 {
+    if (is_exact(codec))
+        return trib_exact_own_bound(n);
     return has_lanes(codec) ? trib_lanes_bytes(codec, n) : trib_codec_sum_bound(codec, n);
+}
+
+size_t trib_codec_star_bound(const struct trib_codec *codec, size_t n)
+{
+    return is_exact(codec) ? trib_exact_own_bound(n) : trib_codec_sum_bound(codec, n);
 }
 
 size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n)
@@ -438,6 +458,8 @@ size_t trib_codec_cut(const struct trib_codec *codec, size_t count, size_t chunk
 size_t trib_quantise_bucket(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
+    if (q->exact)
+        return TRIB_EXACT_BLOCK;
     if (q->lanes) {
         const struct trib_lanes l = q->lanes->lanes(c);
         return l.heads ? l.bucket : 1;
@@ -504,6 +526,8 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
         return trib_sparse_encode(codec, in, NULL, dst);
     if (codec->stages.pack->variable)
         return trib_variable_encode(codec, in, dst);
+    if (is_exact(codec))
+        return trib_exact_encode(codec, in->x, in->n, dst);
     return encode_dense(codec, in, NULL, dst);
 }
 
@@ -511,6 +535,8 @@ static bool dense_valid(const struct trib_codec *c, const uint8_t *src, size_t l
 {
     if (has_lanes(c))
         return trib_lanes_valid(c, src, len, n);
+    if (is_exact(c))
+        return trib_exact_valid(c, src, len, n);
     return len == c->stages.quantise->bytes(c, n);
 }
 

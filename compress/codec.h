@@ -113,6 +113,10 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
  * a codec that learns may send no plain elements there. */
 size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n);
 
+/** trib_codec_star_bound - the longest of a contribution and of a finished sum: of all words that
+ * travel where contributions meet at one place. */
+size_t trib_codec_star_bound(const struct trib_codec *codec, size_t n);
+
 /** trib_codec_own_bound - that of one rank's elements alone: a sum of words may be wider. */
 size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n);
 

@@ -142,7 +142,7 @@ static void join_names(char *out, size_t bytes, const char *const *names, size_t
 static bool quantises(const struct trib_codec_row *row)
 {
     return !row->stages.select->sparse &&
-           row->stages.transform == &trib_transform_none &&
+           row->stages.transform == &trib_transform_none && !row->stages.quantise->exact &&
            !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 

@@ -238,6 +238,7 @@ struct trib_gemm {
     void *scratch; /* TRIB_GEMM_SCRATCH */
 };
 
+struct trib_exact_range;
 struct trib_strata;
 
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
@@ -360,6 +361,14 @@ struct trib_kernels {
     void (*grid_points)(uint8_t *points, const uint8_t *symbols, size_t n,
                         const uint8_t value[TRIB_GRID_SYMBOLS]);
     void (*gemm)(const struct trib_gemm *g);
+    /* exact.h; all of TRIB_EXACT_BLOCK numbers. Bits of x without signs of zeros and payloads of
+     * NaN, and the range of what is finite. */
+    void (*exact_scan)(const float *x, uint32_t *bits_out, struct trib_exact_range *range_out);
+    void (*exact_add_floats)(double *acc, const float *x);
+    void (*exact_add_doubles)(double *acc, const double *x);
+    void (*exact_round)(float *x, const double *acc);
+    /* x = acc / divisor; true: some may not be the nearest float32 */
+    bool (*exact_divide)(float *x, const double *acc, double divisor);
 };
 
 /**

@@ -7,6 +7,7 @@
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
+#include "compress/kernels_scalar_exact.h"
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
 #include "compress/kernels_scalar_hadamard.h"
@@ -185,4 +186,9 @@ const struct trib_kernels VEC_TABLE = {
     .grid_encode = grid_encode,
     .grid_points = grid_points,
     .gemm = gemm,
+    .exact_scan = exact_scan,
+    .exact_add_floats = exact_add_floats,
+    .exact_add_doubles = exact_add_doubles,
+    .exact_round = exact_round,
+    .exact_divide = exact_divide,
 };

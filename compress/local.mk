@@ -16,6 +16,7 @@ libcompress_la_SOURCES = \
 	compress/conv1d.c compress/conv1d.h \
 	compress/dgc.c \
 	compress/entropy.c \
+	compress/exact.c compress/exact.h compress/exact_limbs.c \
 	compress/f8.c \
 	compress/feedback_rule.c compress/feedback_rule.h \
 	compress/gaps.c compress/gaps.h \
@@ -25,6 +26,7 @@ libcompress_la_SOURCES = \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
+	compress/kernels_scalar_exact.h \
 	compress/kernels_scalar_feedback.h compress/kernels_scalar_gemm.h \
 	compress/kernels_scalar_grid.h compress/kernels_scalar_hadamard.h \
 	compress/kernels_scalar_integers.h compress/kernels_scalar_quant.h \
@@ -49,6 +51,7 @@ libcompress_la_SOURCES = \
 	compress/pca.c compress/pca.h \
 	compress/powers.c \
 	compress/randomk.c \
+	compress/robust.c compress/robust.h \
 	compress/rotated.c compress/rotated.h \
 	compress/select.c compress/selection.h \
 	compress/sheet.c compress/sheet.h \

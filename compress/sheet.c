@@ -26,6 +26,7 @@ struct note {
 
 static const struct note notes[] = {
     {"none", "", "", "none"},
+    {"exact", "Kulisch & Miranker 1981, Computer Arithmetic in Theory and Practice", "", "exact"},
     {"f16", "IEEE 754-2008, binary16", "", "f16:round=random"},
     {"bf16", "Kalamkar et al. 2019, arXiv 1905.12322", "", "bf16:ef=1"},
     {"f8", "Micikevicius et al. 2022, arXiv 2209.05433", "", "f8:format=e5m2,bucket=32"},

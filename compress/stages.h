@@ -132,6 +132,7 @@ struct trib_quantise {
     const struct trib_quantise *(*resolve)(struct trib_codec *c, const char **refusal_out);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
     const struct trib_lane_rule *lanes; /* of lanes.h; NULL: its words do not add */
+    bool exact; /* words are those of exact.h, of no fixed length */
     bool grows; /* no contraction: error feedback around it would grow without bound */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
 };
@@ -206,6 +207,7 @@ extern const struct trib_quantise trib_quantise_int8;
 extern const struct trib_quantise trib_quantise_int16;
 extern const struct trib_quantise trib_quantise_range;
 extern const struct trib_quantise trib_quantise_table;
+extern const struct trib_quantise trib_quantise_wide;
 extern const struct trib_quantise trib_quantise_vote;
 extern const struct trib_quantise trib_quantise_means;
 extern const struct trib_quantise trib_quantise_sign;

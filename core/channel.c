@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "compress/robust.h"
 #include "core/channel.h"
 
 #include <inttypes.h>
@@ -146,18 +147,33 @@ static trib_status_t charge(struct trib_plan *plan)
 
 /* Announcing ------------------------------------------------------------------------------ */
 
+/* The same whatever the locale. */
+static uint64_t bits_of(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
 /* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=… quorum=… codec=… */
 static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving, char *text,
                  size_t bytes)
 {
     const struct trib_run_desc *r = &plan->run.desc;
+    const char *check = plan->comm->cfg.check;
+    char more[48 + TRIB_CHECK_TEXT_MAX] = "";
 
+    if (trib_robust_is(r->op.op))
+        snprintf(more, sizeof(more), "parameter=%016" PRIx64 " ", bits_of(d->parameter));
+    if (r->check.finite)
+        trib_text_append(more, sizeof(more), "check=%s ", check);
     return snprintf(text, bytes,
-                    "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d "
+                    "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"
                     "feedback=%s quorum=%s codec=%s",
                     trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
                     trib_op_name(r->op.op), r->op.root == TRIB_ROOT_NONE ? 0 : d->root,
-                    (int)r->op.feed, d->chunk, leaving,
+                    (int)r->op.feed, d->chunk, leaving, more,
                     plan->codec ? r->feedback.text : "none",
                     plan->quorum[0] ? plan->quorum : "all",
                     plan->codec ? trib_codec_info(plan->codec)->text : "none");
@@ -290,6 +306,28 @@ static const char *op_name(int i)
     return trib_op_name((trib_op_t)i);
 }
 
+/* What it may be plans check. */
+static bool take_parameter(const char **at, double *out)
+{
+    char word[17], *end;
+
+    if (!take_word(at, "parameter", false, word, sizeof(word)) || strlen(word) != 16)
+        return false;
+    const uint64_t bits = strtoull(word, &end, 16);
+    memcpy(out, &bits, sizeof(*out));
+    return !*end;
+}
+
+/* It is there where the job has it. */
+static bool take_check(const char **at, char out[TRIB_CHECK_TEXT_MAX])
+{
+    struct trib_check check;
+
+    if (!take_word(at, "check", false, out, TRIB_CHECK_TEXT_MAX))
+        snprintf(out, TRIB_CHECK_TEXT_MAX, "none");
+    return trib_check_parse(out, NULL, &check) == TRIB_OK;
+}
+
 struct announcement {
     trib_desc_t desc;
     int coll;
@@ -297,6 +335,7 @@ struct announcement {
     char feedback[TRIB_CHANNEL_TEXT_MAX];
     char quorum[TRIB_QUORUM_TEXT_MAX];
     char codec[TRIB_CHANNEL_TEXT_MAX];
+    char check[TRIB_CHECK_TEXT_MAX];
 };
 
 static bool parse(const char *text, struct announcement *a)
@@ -314,6 +353,8 @@ static bool parse(const char *text, struct announcement *a)
         !take_number_of(&text, "feed", TRIB_FEED_BACKWARD, &feed) ||
         !take_number_of(&text, "chunk", SIZE_MAX, &chunk) ||
         !take_number_of(&text, "leaving", 1, &leaving) ||
+        (trib_robust_is((trib_op_t)op) && !take_parameter(&text, &a->desc.parameter)) ||
+        !take_check(&text, a->check) ||
         !take_word(&text, "feedback", false, a->feedback, sizeof(a->feedback)) ||
         !take_word(&text, "quorum", false, a->quorum, sizeof(a->quorum)) ||
         !take_word(&text, "codec", true, a->codec, sizeof(a->codec)))
@@ -370,6 +411,7 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const c
                               "MiB that a plan may have here",
                               a.desc.count, a.codec, c->memory >> 20);
     c->announced = number;
+    snprintf(comm->cfg.check, sizeof(comm->cfg.check), "%s", a.check);
     return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
 }
 

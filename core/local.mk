@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libcore.la
 libtributary_all_la_LIBADD += libcore.la
 libcore_la_SOURCES = \
 	core/channel.c core/channel.h \
+	core/check.c core/check.h \
 	core/coll.c \
 	core/comm.c \
 	core/comm.h \

@@ -8,6 +8,7 @@
 
 #include "base/sized.h"
 #include "base/time.h"
+#include "core/check.h"
 #include "core/service.h"
 #include "pipeline/move.h"
 
@@ -116,6 +117,8 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
         return st;
     normalise(plan, &send, &recv);
     st = check_buffers(plan, send, recv);
+    if (st == TRIB_OK)
+        st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)
         return st;
     if (plan->served) {
@@ -160,6 +163,8 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
                               "the plan was started before and is not done: wait first");
     normalise(plan, &send, &recv);
     st = check_buffers(plan, send, recv);
+    if (st == TRIB_OK)
+        st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)
         return st;
     if (plan->served)
@@ -193,6 +198,9 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
                               first + count, r->count);
     if (plan->comm->engine.failed)
         return plan->comm->engine.failed;
+    st = trib_check_fed(plan, first, count);
+    if (st != TRIB_OK)
+        return st;
     if (plan->served)
         return trib_served_ready(plan, first, count);
     if (!trib_run_feed(&plan->run, first, count))

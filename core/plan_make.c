@@ -2,11 +2,13 @@
 /*
  * Making plans: check what is asked for, choose an algorithm, cut the vector, compile.
  */
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
+#include "compress/robust.h"
 #include "core/configured.h"
 #include "core/near.h"
 #include "core/quorum.h"
@@ -70,6 +72,28 @@ static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll, const
                           comm->channel && coded ? "the slots that it may take" : "a slot");
 }
 
+/* Operators that need all contributions at once have parameters of their own. */
+static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
+{
+    const char *op = trib_op_name(d->op);
+
+    if (d->dtype != TRIB_F32 && d->dtype != TRIB_F16 && d->dtype != TRIB_BF16)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "op %s is of f32, f16 and bf16, dtype is %s", op,
+                              trib_dtype_name(d->dtype));
+    if (d->op == TRIB_TRIMMED_MEAN && !(d->parameter >= 0 && d->parameter < 0.5))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "op %s leaves out the part trib_desc_t.parameter at each end: it is "
+                              "%g, it must be 0 (for 0.1) to below 0.5",
+                              op, d->parameter);
+    if (d->op == TRIB_CLIPPED_MEAN && !(d->parameter > 0 && d->parameter <= (double)FLT_MAX))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "op %s cuts elements to trib_desc_t.parameter: it is %g, it must be "
+                              "above 0 and finite",
+                              op, d->parameter);
+    return TRIB_OK;
+}
+
 static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                                 const trib_desc_t *d)
 {
@@ -85,6 +109,8 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
     if (sums(coll) && (unsigned)d->op >= TRIB_OP_COUNT)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
                               (int)d->op);
+    if (sums(coll) && trib_robust_is(d->op) && check_robust(comm, d) != TRIB_OK)
+        return TRIB_ERR_INVALID;
     if (has_root(coll) && (d->root < 0 || d->root >= size))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "root is %d, it must be a rank: 0 to %d", d->root,
@@ -144,11 +170,11 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
                               "use codec none",
                               info->text, trib_dtype_name(d->dtype));
     if (sums(coll) && d->op != TRIB_SUM && d->op != TRIB_MEAN &&
-        !(info->flags & TRIB_CODEC_ANY_OP))
+        (!(info->flags & TRIB_CODEC_ANY_OP) || trib_robust_is(d->op)))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec %s is for sum and mean, op is %s: use codec none, "
-                              "f16 or bf16",
-                              info->text, trib_op_name(d->op));
+                              "codec %s is for sum and mean, op is %s: use codec none%s",
+                              info->text, trib_op_name(d->op),
+                              trib_robust_is(d->op) ? "" : ", f16 or bf16");
     if (info->flags & TRIB_CODEC_MODEL && !sums(coll))
         return drop_codec(plan);
     return TRIB_OK;
@@ -161,7 +187,15 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
     const struct trib_algo *a = trib_algo_find(name);
     struct trib_error err = {0};
 
-    if (a && (a->colls >> shape->coll & 1) && a->can(shape)) {
+    const bool fits = a && (a->colls >> shape->coll & 1) && a->can(shape);
+    if (fits && sums(shape->coll) && trib_robust_is(shape->op) && !trib_algo_gathers(a, shape))
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "op %s needs all contributions at one place, and algorithm %s%s "
+                              "passes on sums of some: %s",
+                              trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
+                              shape->tree ? "name services of one unit in TRIB_SERVICE"
+                                          : "use direct, flat or auto");
+    if (fits) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
         *algo_out = a;
         return TRIB_OK;
@@ -193,6 +227,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         .oversubscribed = comm->oversubscribed,
         .one_host = comm->one_host,
         .slot_bytes = comm->cfg.chunk,
+        .gathers = sums(shape->coll) && trib_robust_is(shape->op),
     };
 
     trib_near_tell(comm, &choice);
@@ -221,9 +256,10 @@ static bool sums_in_place(const struct trib_plan *plan)
 static size_t piece_max(const struct trib_plan *plan, size_t chunk, size_t element_bytes)
 {
     size_t (*bound)(const struct trib_codec *, size_t) =
-        sums_in_place(plan)            ? trib_codec_own_bound
-        : trib_coded_linear(&plan->run) ? trib_codec_sum_bound
-                                        : trib_codec_bound;
+        sums_in_place(plan)              ? trib_codec_own_bound
+        : !trib_coded_linear(&plan->run) ? trib_codec_bound
+        : plan->run.desc.gathers         ? trib_codec_star_bound
+                                         : trib_codec_sum_bound;
     const size_t slot = plan->comm->cfg.chunk < chunk ? plan->comm->cfg.chunk : chunk;
     const size_t mask = plan->run.desc.quorum.need
                             ? trib_quorum_mask_bytes(plan->comm->engine.ranks)
@@ -421,12 +457,18 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
                          : TRIB_OK;
 }
 
+static uint64_t parameter_digest(const struct trib_run_desc *r)
+{
+    return trib_robust_is(r->op.op) ? (uint64_t)trib_digest32(&r->parameter, sizeof(r->parameter))
+                                    : 0;
+}
+
 /* What frames of the plan carry of codec, feedback, algorithm, chunk. */
 static uint32_t digest_of(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
-    const uint64_t cut[2] = {plan->run.desc.piece,
+    const uint64_t cut[2] = {plan->run.desc.piece ^ parameter_digest(&plan->run.desc),
                              plan->quorum[0] ? trib_digest32(plan->quorum, strlen(plan->quorum))
                                              : 0};
     uint32_t chunk = trib_digest32(cut, plan->quorum[0] ? sizeof(cut) : sizeof(cut[0]));
@@ -486,6 +528,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     r->codec = plan->codec;
     r->keep = plan->comm->channel;
     r->n_chunks = schedule.n_chunks;
+    r->gathers = trib_algo_gathers(algo, &shape);
     st = trib_plan_feedback(plan, d);
     if (st == TRIB_OK)
         st = trib_plan_quorum_feedback(plan);
@@ -538,6 +581,10 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_d
     plan->recv = desc->recv;
     plan->run.desc.count = desc->count;
     plan->run.desc.element = trib_dtype_size(desc->dtype);
+    plan->run.desc.parameter = desc->parameter;
+    (void)trib_check_parse(comm->cfg.check, NULL, &plan->run.desc.check); /* it was looked at */
+    if (desc->op == TRIB_TRIMMED_MEAN && desc->parameter <= 0)
+        plan->run.desc.parameter = TRIB_TRIMMED_USUAL;
     plan->run.desc.op = (struct trib_frame_op){
         .coll = coll,
         .dtype = desc->dtype,

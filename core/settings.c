@@ -74,6 +74,13 @@ static trib_status_t check_quorum(const struct trib_config *cfg, struct trib_err
     return trib_quorum_parse(cfg->quorum, err, &wish);
 }
 
+static trib_status_t check_check(const struct trib_config *cfg, struct trib_error *err)
+{
+    struct trib_check check;
+
+    return trib_check_parse(cfg->check, err, &check);
+}
+
 static trib_status_t check_algorithm(const struct trib_config *cfg,
                                      struct trib_error *err)
 {
@@ -105,6 +112,7 @@ bool trib_settings_check(const struct trib_config *cfg,
         {TRIB_CONFIG_ROW_codec, check_codec},
         {TRIB_CONFIG_ROW_feedback, check_feedback},
         {TRIB_CONFIG_ROW_quorum, check_quorum},
+        {TRIB_CONFIG_ROW_check, check_check},
         {TRIB_CONFIG_ROW_algorithm, check_algorithm},
         {TRIB_CONFIG_ROW_transport, check_transport},
         {TRIB_CONFIG_ROW_cpu, check_cpu},

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_PROGRAMS += examples/sum
+noinst_PROGRAMS += examples/exact examples/robust examples/sum
+examples_robust_SOURCES = examples/robust.c
+examples_robust_LDADD = libtributary.la -lm
+examples_exact_SOURCES = examples/exact.c
+examples_exact_LDADD = libtributary.la
 examples_sum_SOURCES = examples/sum.c
 examples_sum_LDADD = libtributary.la
 

@@ -43,12 +43,12 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
                    FILE *err)
 {
     struct perf_args *args = to;
-    struct perf_names names = {.n = TRIB_OP_COUNT};
+    struct perf_names names = {.n = TRIB_PROD + 1}; /* of what is behind there is no oracle */
     (void)option;
     args->op_named = true;
-    if (trib_op_parse(value, &args->op) == TRIB_OK)
+    if (trib_op_parse(value, &args->op) == TRIB_OK && args->op <= TRIB_PROD)
         return true;
-    for (int i = 0; i < TRIB_OP_COUNT; i++)
+    for (int i = 0; i <= TRIB_PROD; i++)
         names.item[i] = trib_op_name((trib_op_t)i);
     return perf_wrong_name(err, "op", value, &names);
 }

@@ -149,7 +149,7 @@ struct perf_loss perf_loss_of(const char *codec)
     if (strstr(codec, "round=random") != NULL)
         loss.rounding *= 2;
 
-    if (begins(codec, "none")) {
+    if (begins(codec, "none") || begins(codec, "exact")) {
         loss.kind = PERF_LOSS_NONE;
     } else if (begins(codec, "signsgd")) {
         loss.kind = PERF_LOSS_VOTE;

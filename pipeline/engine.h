@@ -19,6 +19,7 @@
 #include "compress/codec.h"
 #include "compress/kernels.h"
 #include "compress/model.h"
+#include "pipeline/check.h"
 #include "pipeline/feedback.h"
 #include "pipeline/memory.h"
 #include "pipeline/program.h"
@@ -48,6 +49,9 @@ struct trib_run_desc {
     struct trib_model *model;       /* of the codec, or NULL */
     struct trib_feedback_rule feedback; /* of a codec */
     uint64_t seed;
+    double parameter; /* of op: trib_desc_t */
+    struct trib_check check; /* of contributions */
+    bool gathers; /* no partial sum travels: trib_algo_gathers */
     bool keep; /* a start may have to be undone: see keep.h */
     struct {
         uint32_t need; /* contributions of a chunk, at least; 0: of all ranks */
@@ -121,6 +125,7 @@ struct trib_run {
     struct trib_store *stores;  /* [n_chunks], codec only */
     size_t word_bytes;          /* of the longest code word: what a store has room for */
     bool narrow;                /* a mean whose sums are divided on their way: narrow.h */
+    float *rows;                /* of an op that needs all contributions at once, or NULL */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     float *weights;             /* [the same] of a narrow mean's, or NULL */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */

@@ -5,6 +5,7 @@ libpipeline_la_SOURCES = \
 	pipeline/ahead.c \
 	pipeline/ahead.h \
 	pipeline/buffers.c \
+	pipeline/check.c pipeline/check.h \
 	pipeline/engine.c \
 	pipeline/engine.h \
 	pipeline/engine_open.c \

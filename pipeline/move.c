@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "compress/robust.h"
 #include "pipeline/keep.h"
 #include "pipeline/narrow.h"
 
@@ -307,10 +308,26 @@ static void reduce_many_halves(const struct trib_kernels *k, const struct trib_r
     }
 }
 
+static void reduce_robust(struct trib_engine *e, struct trib_run *run,
+                          const uint8_t *const *src, int n_src, const struct trib_reduce *r)
+{
+    const struct trib_robust robust = {.kernels = e->kernels,
+                                       .op = run->desc.op.op,
+                                       .dtype = run->desc.op.dtype,
+                                       .parameter = run->desc.parameter,
+                                       .rows = run->rows};
+
+    trib_robust_reduce(&robust, src, n_src, r);
+}
+
 static void reduce_all(struct trib_engine *e, struct trib_run *run,
                        const uint8_t *const *src, int n_src, struct trib_reduce *r)
 {
     trib_dtype_t dtype = run->desc.op.dtype;
+    if (run->rows) {
+        reduce_robust(e, run, src, n_src, r);
+        return;
+    }
     trib_reduce_fn fn = e->kernels->reduce[dtype][run->desc.op.op];
 
     if (n_src > TRIB_REDUCE_MAX_SRC) {
@@ -419,6 +436,8 @@ trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
         src[n] = source_of(e, run, edge, m->lane, cell, c);
         if (!src[n++])
             return TRIB_ERR_PROTOCOL;
+        if (trib_check_peer(e, run, c, edge->peer, src[n - 1]) != TRIB_OK)
+            return TRIB_ERR_INVALID;
     }
     if (own_due) {
         weigh(run, n, &sum, 0);
@@ -465,6 +484,11 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     if (run->no_result || c->n == 0)
         return;
     uint8_t *dst = trib_run_value(run, c);
+    if (run->rows) {
+        reduce_robust(e, run, &src, 1,
+                      &(struct trib_reduce){.n = c->n, .dst = {dst}, .n_dst = 1});
+        return;
+    }
     if (dst == src)
         return;
     memcpy(dst, src, c->n * run->desc.element);

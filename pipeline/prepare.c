@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "compress/robust.h"
 #include "pipeline/ahead.h"
 #include "pipeline/engine.h"
 #include "pipeline/keep.h"
@@ -111,6 +112,15 @@ static size_t value_bytes(const struct trib_run *run)
     return (trib_coded_bound(run) + 63) / 64 * 64;
 }
 
+/* The longest word that goes through a slot. */
+static size_t longest_sent(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    return d->gathers && trib_coded_linear(run) ? trib_codec_star_bound(d->codec, d->piece)
+                                                : trib_coded_bound(run);
+}
+
 /*
  * A service has a place for each chunk of a round, which the next round takes over: see
  * trib_run_value. Of large chunks, as elements or as words that add, it has a window of rounds,
@@ -125,7 +135,7 @@ static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
         grow_values(e, e->arena.window * round);
         run->values_read = e->values.bytes >= e->arena.window * round;
     }
-    if (!run->values_read && d->codec && trib_coded_bound(run) > e->arena.slot_bytes)
+    if (!run->values_read && d->codec && longest_sent(run) > e->arena.slot_bytes)
         return TRIB_ERR_NO_MEMORY;
     run->value_rounds = run->values_read ? e->arena.window : 1;
     run->scratch_value = run->values_read ? e->values.base : malloc(round + 64);
@@ -169,7 +179,10 @@ static trib_status_t prepare_sources(struct trib_run *run)
         run->weights = calloc((size_t)most + 1, sizeof(*run->weights));
     if (trib_coded_linear(run))
         run->words = calloc((size_t)most + 1, sizeof(*run->words));
-    return run->sources && (run->words || !trib_coded_linear(run)) &&
+    const bool robust = trib_robust_is(run->desc.op.op);
+    if (robust)
+        run->rows = malloc(trib_robust_floats((int)most + 1) * sizeof(*run->rows));
+    return run->sources && (run->words || !trib_coded_linear(run)) && (run->rows || !robust) &&
                    (run->weights || !run->narrow)
                ? TRIB_OK
                : TRIB_ERR_NO_MEMORY;
@@ -209,6 +222,8 @@ uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
     bytes += (uint64_t)e->size * sizeof(*p->edges);
     if (d->codec)
         bytes += codec_bytes(run, values_read);
+    if (trib_robust_is(d->op.op))
+        bytes += trib_robust_floats((int)p->n_members + 1) * sizeof(float);
     if (d->quorum.need)
         bytes += trib_quorum_bytes(e, run);
     return bytes;
@@ -273,6 +288,7 @@ void trib_run_dispose(struct trib_run *run)
     if (!run->values_read)
         free(run->scratch_value);
     free(run->sources);
+    free(run->rows);
     free(run->weights);
     free((void *)run->unfed);
     trib_program_free(&run->program);

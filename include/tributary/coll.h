@@ -74,11 +74,14 @@ typedef struct trib_desc {
                             * drawn at random follows from it, and not from the order in
                             * which plans are started. Two plans of one name draw alike */
     uint64_t seed;         /* of what is drawn at random; 0: the configuration's */
+    double parameter;      /* of op trimmed-mean: the part of the contributions that is left
+                            * out at each end, 0 (0.1) to below 0.5. Of op clipped-mean: the
+                            * largest magnitude of an element, above 0. The same on all ranks */
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
     {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
-     0, TRIB_FEED_WHOLE, NULL, NULL, 0}
+     0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0}
 
 /**
  * trib_allreduce and its like - the blocking calls, on a cache of plans.

@@ -40,6 +40,11 @@ typedef enum trib_dtype {
  * by the number of ranks, rounded towards zero. The mean of f32 and f64 is the sum divided
  * once: Inf where the sum is beyond their range. A mean of f16 or bf16 is not Inf because the
  * sum is: sums are divided on their way. min and max give NaN where any input is NaN.
+ *
+ * median, trimmed-mean and clipped-mean are for a few ranks whose contributions are wrong, by a
+ * fault or on purpose. They are of f32, f16 and bf16, element by element, and leave out NaN.
+ * trim and clip go by trib_desc_t.parameter. Whoever sums needs all contributions at once, so
+ * only the algorithms direct, flat and service (of one level) do it, without a codec.
  */
 typedef enum trib_op {
     TRIB_SUM,
@@ -47,6 +52,9 @@ typedef enum trib_op {
     TRIB_MIN,
     TRIB_MAX,
     TRIB_PROD,
+    TRIB_MEDIAN,       /* the middle one; of an even number the mean of the two in the middle */
+    TRIB_TRIMMED_MEAN, /* the mean without the largest and the least */
+    TRIB_CLIPPED_MEAN, /* the mean of elements that are cut to a bound */
     TRIB_OP_COUNT,
 } trib_op_t;
 

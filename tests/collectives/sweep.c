@@ -114,7 +114,7 @@ void sweep_served(const struct sweep *sweep, sweep_serve serve, int variant)
         for (int root = 0; root < n_roots; root += root_step) {
             struct trib_shape shape = {
                 .coll = sweep->coll,
-                .op = (trib_op_t)((p + root) % TRIB_OP_COUNT),
+                .op = (trib_op_t)((p + root) % (TRIB_PROD + 1)),
                 .size = p,
                 .root = root,
             };

@@ -87,7 +87,7 @@ static const size_t long_sizes[] = {128, 255, 1000, 4099, 17001, 30011};
 static void check_reduce(const struct trib_kernels *isa)
 {
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
-        for (int op = 0; op < TRIB_OP_COUNT; op++) {
+        for (int op = 0; op < (TRIB_PROD + 1); op++) {
             for (size_t n = 0; n < 68 * 3; n++) {
                 const struct reduce_case c =
                     random_case((trib_dtype_t)dtype, (trib_op_t)op, n % 68);

@@ -14,6 +14,7 @@ compress_tests = \
 	tests/compress/test_contract \
 	tests/compress/test_conv1d \
 	tests/compress/test_dgc \
+	tests/compress/test_exact \
 	tests/compress/test_extremes \
 	tests/compress/test_f8 \
 	tests/compress/test_feedback_rule \

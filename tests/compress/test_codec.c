@@ -177,6 +177,7 @@ static void test_unit(void **state)
     assert_int_equal(unit_of("int8:bucket=1000"), 8000);
     assert_int_equal(unit_of("uniform-thc"), 512);
     assert_int_equal(unit_of("thc"), 1024);
+    assert_int_equal(unit_of("exact"), 256);
     assert_int_equal(unit_of("hadamard:block=64+f16"), 64);
     assert_int_equal(unit_of("hadamard:block=64+int8:bucket=192"), 192);
     assert_int_equal(unit_of("hadamard:block=2048+onebit:bucket=8"), 2048);

@@ -121,6 +121,7 @@ static const char *const codec_texts[] = {
     "hadamard:block=256+int16:bucket=1024",
     "thc",
     "thc:block=64,p=1/512",
+    "exact",
 };
 enum { CODEC_TEXTS = sizeof codec_texts / sizeof *codec_texts };
 

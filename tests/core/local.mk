@@ -2,6 +2,7 @@
 core_tests = \
 	tests/core/test_bad_values \
 	tests/core/test_channel \
+	tests/core/test_check \
 	tests/core/test_closed \
 	tests/core/test_doctor \
 	tests/core/test_ef21 \
@@ -12,6 +13,7 @@ core_tests = \
 	tests/core/test_identity \
 	tests/core/test_start_with \
 	tests/core/test_configured \
+	tests/core/test_exact_sums \
 	tests/core/test_linear \
 	tests/core/test_lgc_plans \
 	tests/core/test_models \
@@ -30,6 +32,7 @@ core_tests = \
 	tests/core/test_quorum \
 	tests/core/test_repeat \
 	tests/core/test_rewritten \
+	tests/core/test_robust \
 	tests/core/test_rounds \
 	tests/core/test_scale \
 	tests/core/test_service \
@@ -58,6 +61,8 @@ tests_core_test_channel_LDADD = $(core_tests_link)
 tests_core_test_rewritten_SOURCES = tests/core/nodes.h tests/core/rewriter.h \
 	tests/core/test_rewritten.c
 tests_core_test_rewritten_LDADD = $(core_tests_link)
+tests_core_test_check_SOURCES = tests/core/nodes.h tests/core/test_check.c
+tests_core_test_check_LDADD = $(core_tests_link)
 tests_core_test_closed_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c
@@ -77,6 +82,7 @@ tests_core_test_service_sum_SOURCES = tests/core/nodes.h tests/core/test_service
 tests_core_test_service_sum_LDADD = $(core_tests_link)
 tests_core_test_state_moves_SOURCES = tests/core/fed.h tests/core/test_state_moves.c
 tests_core_test_state_moves_LDADD = $(core_tests_link)
+tests_core_test_exact_sums_LDADD = $(core_tests_link)
 tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lgc_plans_LDADD = $(core_tests_link)
 tests_core_test_models_LDADD = $(core_tests_link)
@@ -95,6 +101,8 @@ tests_core_test_quorum_LDADD = $(core_tests_link)
 tests_core_test_repeat_SOURCES = tests/core/nodes.h tests/core/test_repeat.c
 tests_core_test_repeat_LDADD = $(core_tests_link)
 # What a codec may lose is reckoned as trib-perf does it.
+tests_core_test_robust_SOURCES = tests/core/nodes.h tests/core/test_robust.c
+tests_core_test_robust_LDADD = $(core_tests_link)
 tests_core_test_rounds_SOURCES = tests/core/nodes.h tests/core/test_rounds.c
 tests_core_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
 tests_core_test_service_SOURCES = tests/core/nodes.h tests/core/test_service.c

@@ -122,6 +122,7 @@ static const struct matrix_codec matrix_codecs[] = {
     {"hadamard:block=64+int16:bucket=64", false, true, tolerance_rotated},
     {"uniform-thc:bits=8,round=nearest", false, true, tolerance_uniform_thc},
     {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
+    {"exact", false, false, tolerance_exact},
 };
 enum { MATRIX_CODECS = sizeof matrix_codecs / sizeof *matrix_codecs };
 

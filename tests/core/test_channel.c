@@ -109,7 +109,7 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
         .o = {.kind = (enum oracle_kind)(bits % ORACLE_KINDS),
               .seed = bits,
               .dtype = (trib_dtype_t)(bits >> 8 & 0xff) % TRIB_DTYPE_COUNT,
-              .op = (trib_op_t)(bits >> 16 & 0xff) % TRIB_OP_COUNT,
+              .op = (trib_op_t)(bits >> 16 & 0xff) % (TRIB_PROD + 1),
               .size = s->nodes.ranks},
         .codec = &matrix_codecs[0],
         .count = counts[(bits >> 24 & 0xff) % 8],

@@ -206,6 +206,7 @@ static const char *const codecs[] = {
     "signsgd",
     "int8:bucket=16,result=requantised",
     "hadamard:block=64,ef=1+int4:bucket=16,result=requantised",
+    "exact",
 };
 enum { ALGORITHMS = 5, CODECS = sizeof(codecs) / sizeof(*codecs) };
 

@@ -157,7 +157,7 @@ static void radices(const struct job *j, int radix[AXES])
 {
     radix[AXIS_PAIR] = j->n_pairs;
     radix[AXIS_DTYPE] = TRIB_DTYPE_COUNT;
-    radix[AXIS_OP] = TRIB_OP_COUNT;
+    radix[AXIS_OP] = (TRIB_PROD + 1);
     radix[AXIS_CODEC] = MATRIX_CODECS;
     radix[AXIS_SIZE] = 12;
     radix[AXIS_PLACE] = 2;
@@ -534,7 +534,7 @@ static int walk(struct ranks_self *self)
 {
     const struct job *j = self->arg;
     struct rank r = {.self = self, .job = j};
-    uint64_t draws = (uint64_t)j->n_pairs * TRIB_DTYPE_COUNT * TRIB_OP_COUNT *
+    uint64_t draws = (uint64_t)j->n_pairs * TRIB_DTYPE_COUNT * (TRIB_PROD + 1) *
                      (uint64_t)j->draws;
     uint64_t n = j->only != UINT64_MAX ? 1 : j->whole ? product(j) : draws;
     uint64_t number = j->only, slot = 0;

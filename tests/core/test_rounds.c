@@ -66,6 +66,7 @@ static const struct row rows[] = {
     {"hadamard:block=64,ef=1+int8:bucket=64", 0, false, 0},
     {"hadamard:block=64+f16", 0, false, 0},
     {"thc:block=64", 0, false, 0},
+    {"exact", 0, false, 0},
     {"powersgd:rank=2", 128, false, 0},
     {"powersgd:rank=2,columns=32,ef=0", 512, true, 0},
     {"gradiveq:slice=16,kept=4,train=1,coded=9", 0, false, 0},

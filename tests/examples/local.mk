@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_check_SCRIPTS += tests/examples/test_sum.sh tests/examples/test_train.sh
-TESTS += tests/examples/test_sum.sh
+dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_robust.sh \
+	tests/examples/test_sum.sh tests/examples/test_train.sh
+TESTS += tests/examples/test_exact.sh tests/examples/test_robust.sh \
+	tests/examples/test_sum.sh
 
 if TRIB_EXAMPLES
 check_PROGRAMS += tests/examples/test_mnist tests/examples/test_mlp

@@ -67,6 +67,7 @@ static const char *const texts[] = {
     "hadamard:block=128+qsgd:bits=5,bucket=8",
     "hadamard:block=64+int16:bucket=256",
     "hadamard:block=1024+f16",
+    "exact",
 };
 static const char *const isas[] = {"auto", "c", "avx2", "neon"}; /* auto for those not here */
 enum {

@@ -104,6 +104,18 @@ result $? "a root is sent one vector a rack"
 have_had "2 2 1 1"
 result $? "a star leaves the leaves alone"
 
+# Sums without rounding have the same bits in a tree, in a star and without any service.
+hash_by() { # SERVICE, arguments of the example: what rank 0 prints of the sum
+    shown=("$net_dir/rank0.out")
+    TRIB_SERVICE=$1 net_job "$build/examples/exact" "${@:2}"
+    net_ended 60 0 1 2 3 && [ "$(net_status 0)" = 0 ] &&
+        sed -n 's/.*: sum \([0-9a-f]*\) of.*/\1/p' "$net_dir/rank0.out"
+}
+hashes="$(hash_by "$written") $(hash_by "$roots" --shift 1) $(hash_by "" --shift 3)"
+[ "$hashes" = "$(awk '{ print $1, $1, $1 }' <<<"$hashes")" ] && [ ${#hashes} = 26 ]
+result $? "exact: a tree, a star and no service make the same bits ($hashes)"
+have_had "2 2 1 1"
+
 # A rank of another rack has no link to a leaf, and the leaves have none to each other.
 links() { # HOST HOST: TCP connections but those to tribds' own port
     net_on "$1" ss -Htn "dst $(net_address "$2") and not sport = 4700" | wc -l
