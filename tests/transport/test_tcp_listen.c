@@ -564,6 +564,36 @@ static void test_ports_again(void **state)
     }
 }
 
+/* true: a connection to an address of this host comes about within half a second. */
+static bool comes_in(const uint8_t ip[16], uint16_t port)
+{
+    int fd = trib_net_dial(ip, port, trib_deadline_ms(500));
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* What net= does not name does not reach the port; loopback does. */
+static void test_other_networks(void **state)
+{
+    static const char *const texts[] = {"tcp", "tcp:net=127.0.0.0/8"};
+    uint8_t ip[1][16];
+
+    (void)state;
+    if (trib_net_own(ip, 1) == 0)
+        tribtest_skip("this host has no address but loopback");
+    for (int fenced = 0; fenced < 2; fenced++) {
+        struct pair pair = {0};
+        struct trib_transport_opts opts = pair_opts(&pair, 1);
+        assert_status(trib_transport_open(texts[fenced], &opts, &pair.t[1]), TRIB_OK);
+        uint16_t port = address_of(&pair, 1).port;
+        assert_true(comes_in(trib_net_loopback, port));
+        assert_int_equal(comes_in(ip[0], port), !fenced);
+        pair.t[1]->ops->close(pair.t[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -580,6 +610,7 @@ int main(void)
         cmocka_unit_test(test_other_secrets),
         cmocka_unit_test(test_same_secret),
         cmocka_unit_test(test_ports_again),
+        cmocka_unit_test(test_other_networks),
     };
 
     tribtest_deadline(60);

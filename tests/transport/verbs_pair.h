@@ -69,6 +69,20 @@ static inline void open_apart(struct pair *pair, const char *text,
     assert_status(pair->t[1]->ops->address(pair->t[1], address), TRIB_OK);
 }
 
+/* The same with secrets; number 0: none. */
+static inline void open_with_secrets(struct pair *pair, const char *text,
+                                     const uint8_t numbers[2], struct trib_address *address)
+{
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        if (numbers[i])
+            pair_secret(pair, i, numbers[i]);
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        assert_status(trib_transport_open(text, &opts, &pair->t[i]), TRIB_OK);
+    }
+    assert_status(pair->t[1]->ops->address(pair->t[1], address), TRIB_OK);
+}
+
 static inline void connect_fails(struct pair *pair, const struct trib_address *address,
                           trib_status_t expected, const char *words)
 {
