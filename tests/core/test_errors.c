@@ -159,8 +159,8 @@ static void refuse_descs(struct ranks_self *self, float *x)
     d.dtype = (trib_dtype_t)-1;
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("dtype -1"));
     d = good_desc(x);
-    d.op = (trib_op_t)5;
-    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("op 5"));
+    d.op = TRIB_OP_COUNT;
+    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("op 8"));
     d = good_desc(x);
     d.root = 2;
     refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID, WORDS("root is 2", "0 to 1"));
