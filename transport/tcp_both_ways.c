@@ -60,7 +60,7 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
         [TCP_TWICE] = "it has a connection of this rank already",
         [TCP_WAS_LOST] = "it had lost this rank before",
         [TCP_OTHER_FLAGS] =
-            "one of both has a secret, or TRIB_SEAL, and the other has not: give all ranks the "
+            "one of both has a secret and the other has not: give all ranks the "
             "same TRIB_KEY, or none",
         [TCP_NOT_PROVED] = "this rank has another secret: give all ranks the same TRIB_KEY",
     };
