@@ -22,6 +22,7 @@
 enum {
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
     LEAVE_MS = 100, /* for the last words to all peers that are left together */
+    PROOF_MS = 500, /* for their proofs: a thread makes them, whatever else a peer does */
 };
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
@@ -233,12 +234,13 @@ static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 /*
  * What is on its way should get there: a listener's word that comes after the end would reset
  * the connection. But peers that read no more cannot hold this rank, however many they are.
- * Peers that are late, but there, get more time for their proof, all of them together.
+ * Peers that are late, but there, get more time for their proof, all of them together; one that
+ * is stopped does not get the time after which it counts as lost once more.
  */
 static void wait_for_farewells(struct tcp *tcp, int first, int last)
 {
     const uint64_t until = trib_deadline_ms(LEAVE_MS);
-    const uint64_t proven_by = trib_deadline_ms(tcp->cfg->stop_timeout_ms);
+    const uint64_t proven_by = trib_deadline_ms(PROOF_MS);
     struct pollfd wait = {.events = POLLIN};
 
     do {

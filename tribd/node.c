@@ -199,7 +199,7 @@ static void keep_to(struct node *n, const char *net)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         takes |= strlen(names[i]) == len && strncmp(names[i], transport, len) == 0;
-    if (!net[0] || !takes || strchr(transport, '+') || strstr(transport, "net="))
+    if (!net || !net[0] || !takes || strchr(transport, '+') || strstr(transport, "net="))
         return;
     if (snprintf(text, sizeof(text), "%s%snet=%s", transport, transport[len] ? "," : ":", net) <
         (int)sizeof(text))

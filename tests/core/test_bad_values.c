@@ -36,6 +36,7 @@ struct row {
 
 static const struct row rows[] = {
     {"none", AS_IT_IS, 1, 0},
+    {"exact", AS_IT_IS, 1, 0},
     {"f16", AS_IT_IS, 1, 0},
     {"f16:round=random,ef=1", AS_IT_IS, 1, 0},
     {"bf16", AS_IT_IS, 1, 0},
