@@ -77,9 +77,11 @@ trib_status_t trib_check_start(struct trib_plan *plan, const void *send, const v
 trib_status_t trib_check_fed(struct trib_plan *plan, size_t first, size_t count)
 {
     const struct trib_served *s = plan->served;
+    const int state = atomic_load(&plan->run.state);
+    const bool started = s ? s->open : state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
     const void *x = !s ? (const void *)plan->run.own : s->send ? s->send : s->recv;
 
-    if (!plan->run.desc.check.finite || !x || plan->identity.inner)
-        return TRIB_OK;
+    if (!plan->run.desc.check.finite || !started || !x || plan->identity.inner)
+        return TRIB_OK; /* trib_plan_ready refuses what is not started */
     return look(plan, x, first, count);
 }
