@@ -21,8 +21,11 @@ static void check_again(const struct trib_config *cfg)
     char text[4096];
     struct trib_config again;
 
-    if (strpbrk(cfg->algorithm, " ;,") || strpbrk(cfg->codec, " ;,"))
-        return; /* a text value with our separators cannot be listed this way */
+    const char *const texts[] = {cfg->algorithm, cfg->codec,   cfg->feedback,
+                                 cfg->quorum,    cfg->service, cfg->check};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strpbrk(texts[i], " ;,"))
+            return; /* a value with our separators cannot be listed this way */
     trib_config_same_text(cfg, text, sizeof(text));
     for (char *p = text; *p; p++) {
         if (*p == ' ')

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run.sh BUILD seconds|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
-# --enable-fuzz build: for N (20) seconds, N times, or for N seconds by AFL++, whose compiler
+# run.sh BUILD seconds|check|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
+# --enable-fuzz build: for N (20) seconds, from a seed of
+# its own or (check) always the same, N times, or for N seconds by AFL++, whose compiler
 # then has built it. A line for each. What targets learn stays in BUILD/fuzz/ or BUILD/afl/,
 # where the next run goes on; what they find is there, too, and a failure.
 
@@ -12,6 +13,7 @@ how=$2
 number=${3:-20}
 here=$(dirname "$0")
 failed=0
+targets=
 if [ $# -gt 3 ]; then shift 3; else set --; fi
 
 # number_in FILE NAME - that stands behind a name; "?" where the run did not come to it.
@@ -72,16 +74,40 @@ for name; do
         echo "there is no fuzz target \"$name\", only" "$here"/fuzz_*.c >&2
         exit 2
     fi
-    make -C "$build" -s "tests/fuzz/$name" >/dev/null || exit 1
+    targets="$targets tests/fuzz/$name"
 done
-for name; do
+cores=$(nproc)
+# shellcheck disable=SC2086 # a list
+make -C "$build" -s generate && make -C "$build" -s -j "$cores" $targets >/dev/null || exit 1
+
+one() { # one target; its line, and what it found
+    name=$1
+    failed=0
     case $how in
     # A third of so many runs would go to weighing which input may teach something. Beside
     # other work, for which it is started with a low priority, an input may wait for long.
     runs) libfuzzer -runs="$number" -entropic=0 -timeout=300 ;;
     afl) afl ;;
+    check) libfuzzer -max_total_time="$number" -timeout=120 -seed=1 ;;
     *) libfuzzer -max_total_time="$number" -timeout=120 ;;
     esac
+    return "$failed"
+}
+
+# Those that run for a time do so side by side, one for each core.
+case $how in runs | afl) cores=1 ;; esac
+while [ $# -gt 0 ]; do
+    pids=
+    beside=0
+    while [ $# -gt 0 ] && [ "$beside" -lt "$cores" ]; do
+        one "$1" &
+        pids="$pids $!"
+        beside=$((beside + 1))
+        shift
+    done
+    for pid in $pids; do
+        wait "$pid" || failed=$((failed + 1))
+    done
 done
 echo "$failed targets failed"
 [ "$failed" = 0 ]
