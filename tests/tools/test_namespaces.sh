@@ -53,7 +53,7 @@ lose() { # NAME, SIGNAL, words that rank 0 says of rank 1
     local job=$!
     within 30 grep -q algbw "$said"
     kill "-$2" "$(cat "$dir/pids/of.1")"
-    within 20 grep -q "$3" "$said"
+    within 60 grep -q "$3" "$said"
     result $? "$1"
     kill $job 2>/dev/null
     wait $job
