@@ -25,6 +25,7 @@ bool trib_sodium_open(struct trib_sodium *out, char *why, size_t bytes)
         {.name = XCHACHA("decrypt_detached"),
          .at = offsetof(struct trib_sodium, xchacha_open)},
         {.name = AES("is_available"), .at = offsetof(struct trib_sodium, aes_available)},
+        {.name = AES("statebytes"), .at = offsetof(struct trib_sodium, aes_state_bytes)},
         {.name = AES("beforenm"), .at = offsetof(struct trib_sodium, aes_prepare)},
         {.name = AES("encrypt_detached_afternm"),
          .at = offsetof(struct trib_sodium, aes_seal)},

@@ -27,6 +27,7 @@ struct trib_sodium {
                         const unsigned char *more, unsigned long long n_more,
                         const unsigned char *nonce, const unsigned char *key);
     int (*aes_available)(void);
+    size_t (*aes_state_bytes)(void);
     int (*aes_prepare)(void *state, const unsigned char *key);
     int (*aes_seal)(unsigned char *out, unsigned char *tag, unsigned long long *tag_bytes,
                     const unsigned char *in, unsigned long long n, const unsigned char *more,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/guard.h"
@@ -48,6 +49,20 @@ static trib_status_t parse_params(const char *text, struct auto_params *out,
                              err);
 }
 
+static trib_status_t open_inner(struct choosing *c, const struct trib_transport_ops *ops,
+                                const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    if (!trib_guard_takes(opts->guard, ops->name))
+        return trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
+                         "it is not among this aggregator's transports");
+    if (ops->bare && opts->cfg->seal)
+        return trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
+                         "it cannot encrypt what it sends (TRIB_SEAL=1); take tcp, or leave "
+                         "TRIB_SEAL out");
+    return ops->open(opts, out);
+}
+
 static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                         const struct trib_transport_opts *opts,
                         const struct auto_params *params,
@@ -73,11 +88,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                  (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
                  row->more ? row->more : "", params->net[0] ? ",net=" : "", params->net);
         part.params = row->ports ? text : "";
-        trib_status_t status =
-            trib_guard_takes(opts->guard, row->ops->name)
-                ? row->ops->open(&part, &inner->t)
-                : trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
-                            "it is not among this aggregator's transports");
+        trib_status_t status = open_inner(c, row->ops, &part, &inner->t);
         if (status == TRIB_OK) {
             inner->t->err = &c->inner_err;
             continue;

@@ -28,6 +28,7 @@ libtransport_la_SOURCES = \
 	transport/rails_silence.c \
 	transport/rails_wire.h \
 	transport/region_table.c transport/region_table.h \
+	transport/record.c transport/record.h \
 	transport/segment.c transport/segment.h \
 	transport/shm.c transport/shm.h \
 	transport/shm_guard.c \
@@ -42,6 +43,7 @@ libtransport_la_SOURCES = \
 	transport/tcp_proof.c \
 	transport/tcp_receive.c \
 	transport/tcp_region.c \
+	transport/tcp_seal.c \
 	transport/tcp_send.c \
 	transport/transport.c transport/transport.h \
 	transport/verbs_call.c transport/verbs_call.h \

@@ -16,6 +16,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "transport/backends.h"
 #include "transport/params.h"
@@ -56,6 +57,8 @@ static void release(struct tcp *tcp)
             close_fd(tcp->peers[i].own);
         close_fd(tcp->peers[i].in.fd);
         free(tcp->peers[i].in.buf);
+        free(tcp->peers[i].in.raw);
+        trib_socket_free_seals(&tcp->peers[i]);
         free(tcp->peers[i].queue);
         trib_watch_free(&tcp->peers[i].watch);
     }
@@ -109,7 +112,7 @@ static struct tcp *make(const struct trib_transport_opts *opts)
 static trib_status_t tcp_open(const struct trib_transport_opts *opts,
                               struct trib_transport **out)
 {
-    int64_t port = 0, ports = 1000, watch = 1;
+    int64_t port = 0, ports = 1000, watch = 1, aes = 1;
     char net[TRIB_NET_TEXT_BYTES] = "";
     struct trib_net_ways ways;
     const struct trib_param params[] = {
@@ -117,17 +120,22 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
         {.name = "ports", .min = 1, .max = 65535, .value = &ports},
         {.name = "watch", .min = 0, .max = 1, .value = &watch},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
+        {.name = "aes", .min = 0, .max = 1, .value = &aes},
     };
-    trib_status_t status = trib_params_parse("tcp", opts->params, params, 4, opts->err);
+    trib_status_t status = trib_params_parse("tcp", opts->params, params, 5, opts->err);
 
     if (status == TRIB_OK)
         status = trib_net_ways_init(&ways, "tcp", net, opts->met, opts->err);
+    if (status == TRIB_OK && opts->cfg->seal && opts->size > 1)
+        status = trib_record_check(opts->secret, opts->err);
     if (status != TRIB_OK)
         return status;
     struct tcp *tcp = make(opts);
     if (!tcp)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     tcp->watch = watch != 0;
+    tcp->seals = opts->cfg->seal && opts->size > 1;
+    tcp->aes = aes && tcp->seals && trib_record_has_aes(opts->secret);
     tcp->ways = ways;
     tcp->pulse = opts->pulse;
     tcp->own_pulse = !opts->pulse;
@@ -144,6 +152,11 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
         release(tcp);
         return status;
     }
+    if (tcp->seals)
+        trib_log(tcp->log, TRIB_LOG_INFO, "tcp", "rank %d encrypts what it sends, by %s",
+                 tcp->self,
+                 tcp->aes ? "AES256-GCM, or XChaCha20-Poly1305 to peers whose CPU lacks AES"
+                          : "XChaCha20-Poly1305");
     *out = &tcp->base;
     return TRIB_OK;
 }

@@ -4,8 +4,10 @@
  *
  * Each rank listens at one port. To write to a peer it connects to that peer's port, and
  * writes once both have proved that they have the job's secret (tcp_proof.c), or at once where
- * there is none; the listener sends a word back that it takes the connection, or why not. Once there are both connections of a pair, the higher rank ends its own with
- * TCP_LAST and goes on along the lower rank's, behind a word TCP_BOTH_WAYS.
+ * there is none; the listener sends a word back that it takes the connection, or why not. Once
+ * there are both connections of a pair, the higher rank ends its own with TCP_LAST and goes on
+ * along the lower rank's, behind a word TCP_BOTH_WAYS. Where the job seals (TRIB_SEAL), all
+ * that follows the proofs is in records (tcp_seal.c).
  *
  * Peers of this host are watched in /proc, others by heartbeats (pulse.h).
  */
@@ -16,19 +18,26 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
 #include "base/accept.h"
 #include "base/secret.h"
 #include "base/stranger.h"
 #include "transport/net.h"
 #include "transport/region_table.h"
+#include "transport/record.h"
 #include "transport/transport.h"
 #include "transport/watch.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
-#define TCP_VERSION 5
+#define TCP_VERSION 6
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
 #define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its place */
+/* Bytes that a record carries at most: the receiver decrypts one while the sender encrypts the
+ * next, and both stay within a core's cache. */
+#define TCP_RECORD ((size_t)16 << 10)
+#define TCP_RAW (4 * (TCP_RECORD + TRIB_RECORD_MORE)) /* received at once of sealed frames */
 
 enum tcp_kind {
     TCP_WRITE = 1,
@@ -52,6 +61,7 @@ enum tcp_refusal {
     TCP_WAS_LOST, /* the listener has given this rank up */
     TCP_OTHER_FLAGS, /* one has a secret and the other has none */
     TCP_NOT_PROVED, /* the proof of who connects is wrong */
+    TCP_OTHER_SEAL, /* one seals what it sends and the other does not */
 };
 
 /* In front of each write; everything as x86-64 and AArch64 Linux lay it out. */
@@ -79,12 +89,16 @@ struct tcp_hello {
 };
 static_assert(sizeof(struct tcp_hello) == 48, "no padding");
 
-enum { TCP_HAS_SECRET = 1 };
+enum {
+    TCP_HAS_SECRET = 1,
+    TCP_SEALS = 2, /* what follows the proofs is in records (record.h), in both directions */
+    TCP_HAS_AES = 4, /* with TCP_SEALS: records are by AES256-GCM where both sides have it */
+};
 
 /* The listener's answer to a hello, where the job has a secret; the proof of who connects,
  * TRIB_PROOF_BYTES of them, follows in the other direction. */
 struct tcp_challenge {
-    struct tcp_head head; /* of TCP_CHALLENGE */
+    struct tcp_head head; /* its kind is TCP_CHALLENGE; imm has the flags of the listener */
     uint8_t nonce[TRIB_NONCE_BYTES];
     uint8_t proof[TRIB_PROOF_BYTES];
 };
@@ -103,6 +117,8 @@ struct tcp_address {
     struct trib_net_list list;
 };
 static_assert(sizeof(struct tcp_address) <= TRIB_ADDRESS_MAX, "address");
+
+enum { TCP_FORGED = -2 }; /* a record that is not as its writer made it */
 
 /* A write on its way into the socket. Its source lies still until it is there. */
 struct tcp_entry {
@@ -139,7 +155,25 @@ struct tcp_inlet {
     int beside; /* frames for which only little is taken into the buffer */
     uint8_t *to; /* where the rest of the payload goes */
     size_t left;
-    uint8_t *buf; /* [TCP_BUFFER] */
+    uint8_t *buf; /* [TCP_BUFFER]; sealed: room for TCP_RECORD bytes and a part of a head */
+    struct trib_records *seal; /* NULL: frames come as they are */
+    uint8_t *raw; /* [TCP_RAW], sealed: records that are not decrypted yet */
+    size_t raw_at, raw_have;
+};
+
+/* A record on its way into the socket. */
+struct tcp_record {
+    size_t plain; /* bytes of the queue that it carries */
+    size_t have, sent; /* bytes of the record; equal: there is none */
+    uint8_t bytes[TCP_RECORD + TRIB_RECORD_MORE];
+};
+
+/* The directions of both connections of a pair. Those that go out are used under tcp.lock,
+ * those that come in by the owner alone. */
+struct tcp_seals {
+    struct trib_records own_out, own_in; /* `own` */
+    struct trib_records in_in, in_out; /* the peer's connection */
+    struct tcp_record record;
 };
 
 struct tcp_peer {
@@ -160,9 +194,11 @@ struct tcp_peer {
     uint64_t going_at;
     char why[TRIB_WHY_MAX];
     struct tcp_inlet in;
+    struct tcp_seals *seals; /* NULL: nothing is sealed, or there was no connection */
     /* under tcp.lock, because wake() may be called by any thread */
     int fd; /* where frames go, `own` or in.fd; -1: none */
     int next_fd; /* where they go after TCP_LAST */
+    bool goes_back; /* they do: along the peer's connection */
     bool awaits_room;
     struct tcp_entry *queue; /* [TCP_QUEUE], a ring */
     uint32_t head, sent, tail; /* oldest kept, next for the socket, next free */
@@ -197,6 +233,8 @@ struct tcp {
     uint64_t net;
     uint64_t key;
     const struct trib_secret *secret; /* NULL or not set: there is none */
+    bool seals; /* TRIB_SEAL: what it sends, and it takes nothing else */
+    bool aes; /* this CPU has it */
     int proofs; /* epoll, of what the heartbeats' thread sees to: the listener, guests, and
                  * `own` of peers whose proof is awaited; -1: there is no secret */
     struct trib_net_port listener;
@@ -246,7 +284,8 @@ static inline bool tcp_has_secret(const struct tcp *tcp)
 
 static inline uint32_t tcp_flags(const struct tcp *tcp)
 {
-    return tcp_has_secret(tcp) ? TCP_HAS_SECRET : 0;
+    return (tcp_has_secret(tcp) ? TCP_HAS_SECRET : 0u) | (tcp->seals ? TCP_SEALS : 0u) |
+           (tcp->seals && tcp->aes ? TCP_HAS_AES : 0u);
 }
 
 /* tcp_devices.c */
@@ -263,6 +302,8 @@ void trib_socket_hang_up(struct tcp *tcp, int fd);
 void trib_socket_dismiss(struct tcp *tcp);
 /* A word that is not queued: where nothing else is on its way. */
 void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason);
+/* The same back along the peer's connection, in a record where the job seals. */
+void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind);
 
 /* tcp_proof.c: who connects, and who listens, has the job's secret. */
 /* The first bytes to a peer; false: the kernel has no random bytes. */
@@ -270,6 +311,11 @@ bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out);
 /* false: it cannot be sent. */
 bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g);
 bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g);
+/* True if the stream has ended before n bytes of it have come. Else the rest is on its way. */
+bool trib_socket_stays_part(int fd, size_t n);
+/* Tells what a guest has proved: the keys of its connection come from that. */
+void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
+                          struct trib_proof *out);
 /* Once there are heartbeats. false and errno: no descriptor. */
 bool trib_socket_proofs_open(struct tcp *tcp);
 /* Have the heartbeats' thread look at a socket, of a peer or of -1: somebody's. */
@@ -326,6 +372,26 @@ int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max);
 void trib_socket_say_bye(struct tcp *tcp, int peer);
 /* TCP_LAST here, and on along the peer's connection. false: no room just now. */
 bool trib_socket_enqueue_move(struct tcp *tcp, int peer);
+
+/* tcp_seal.c: records. */
+/* Makes room for the keys of a peer where the job seals. false: out of memory. */
+bool trib_socket_seals(struct tcp *tcp, int peer);
+void trib_socket_free_seals(struct tcp_peer *p);
+/* Make the keys of the connection on which `about` was proved, where the job seals. */
+void trib_socket_seal_own(struct tcp *tcp, int peer, const struct trib_proof *about);
+void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *about);
+/* Sends the queue's next bytes in a record. Returns how many of them are gone, or what send()
+ * does. Under the lock. */
+ssize_t trib_socket_send_record(struct tcp_peer *p, const struct iovec *iov, int n);
+/* Decrypts the next record into the inlet's buffer. 0: none is here; TCP_FORGED: it is not as
+ * it was written; else negative: the stream has ended. */
+ssize_t trib_socket_take_record(struct tcp_inlet *in);
+/* Reads the next word on the way back along `own`; returns 1, or what trib_socket_take_record
+ * does. `sealed`: the word came in a record. */
+int trib_socket_take_word(struct tcp_peer *p, struct tcp_head *head, bool *sealed);
+/* The peer goes: by a record that is not as it was written, or by the end of its stream. */
+void trib_socket_forged(struct tcp *tcp, int peer);
+void trib_socket_ended(struct tcp *tcp, int peer);
 
 /* tcp_receive.c */
 int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max);

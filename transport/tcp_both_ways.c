@@ -16,10 +16,18 @@ bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
-    in->buf = malloc(TCP_BUFFER);
-    if (!in->buf)
+    in->buf = malloc(tcp->seals ? TCP_RECORD + sizeof(in->head) : TCP_BUFFER);
+    in->raw = tcp->seals ? malloc(TCP_RAW) : NULL;
+    if (!in->buf || (tcp->seals && !in->raw)) {
+        free(in->buf);
+        free(in->raw);
+        in->buf = in->raw = NULL;
         return false;
+    }
     in->fd = fd;
+    if (tcp->seals)
+        in->seal = fd == tcp->peers[peer].own ? &tcp->peers[peer].seals->own_in
+                                              : &tcp->peers[peer].seals->in_in;
     pthread_mutex_lock(&tcp->lock);
     const struct tcp_peer *p = &tcp->peers[peer];
     trib_socket_watch_for(tcp, fd, peer,
@@ -34,6 +42,7 @@ void trib_socket_unseat(struct tcp *tcp, int peer)
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
     free(in->buf);
+    free(in->raw);
     *in = (struct tcp_inlet){.fd = -1};
     for (int i = 0; i < tcp->n_inlets; i++) {
         if (tcp->inlets[i] == peer)
@@ -63,6 +72,8 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
             "one of both has a secret and the other has not: give all ranks the "
             "same TRIB_KEY, or none",
         [TCP_NOT_PROVED] = "this rank has another secret: give all ranks the same TRIB_KEY",
+        [TCP_OTHER_SEAL] = "one of both seals what it sends and the other does not: give all "
+                           "ranks the same TRIB_SEAL",
     };
     const struct tcp_peer *p = &tcp->peers[peer];
 
@@ -75,7 +86,7 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
     else
         trib_socket_going(
             tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
-            head->imm <= TCP_NOT_PROVED ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
+            head->imm <= TCP_OTHER_SEAL ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
 }
 
 /* Frames come back along the own connection, after all of the peer's own. */
@@ -110,6 +121,7 @@ static bool take_word(struct tcp *tcp, int peer)
     struct tcp_peer *p = &tcp->peers[peer];
     enum tcp_proof proof = trib_socket_proof(tcp, peer);
     struct tcp_head head;
+    bool sealed = false;
 
     if (proof == TCP_PROOF_AWAITED)
         return false;
@@ -120,15 +132,15 @@ static bool take_word(struct tcp *tcp, int peer)
                           p->who.pid);
         return false;
     }
-    ssize_t n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT | MSG_PEEK);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    const int n = trib_socket_take_word(p, &head, &sealed);
+    const bool word = n == 1;
+    if (n == 0)
         return false;
-    if (n > 0 && n < (ssize_t)sizeof(head))
-        return false; /* the rest is on its way */
-    if (n > 0)
-        n = recv(p->own, &head, sizeof(head), MSG_DONTWAIT);
-    bool word = n == (ssize_t)sizeof(head) && head.magic == TCP_MAGIC;
+    /* A refusal is legible in every version. It ends the connection, as a cut would. */
+    if (n == TCP_FORGED || (word && tcp->seals && !sealed && head.kind != TCP_REFUSE)) {
+        trib_socket_forged(tcp, peer);
+        return false;
+    }
     if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) && head.kind != TCP_REFUSE &&
         head.kind != TCP_BYE) {
         trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
@@ -149,7 +161,7 @@ static bool take_word(struct tcp *tcp, int peer)
     if (word && head.kind == TCP_REFUSE)
         refused(tcp, peer, &head);
     p->said_bye |= word && head.kind == TCP_BYE;
-    trib_socket_going(tcp, peer, "process %d has died", p->who.pid);
+    trib_socket_ended(tcp, peer);
     return false;
 }
 
@@ -176,11 +188,12 @@ bool trib_socket_last(struct tcp *tcp, int peer)
     struct tcp_peer *p = &tcp->peers[peer];
     int fd = p->in.fd;
 
-    if (tcp->self > peer || p->own < 0 || p->own == fd || p->in.at != p->in.have)
+    if (tcp->self > peer || p->own < 0 || p->own == fd || p->in.at != p->in.have ||
+        p->in.raw_at != p->in.raw_have)
         return false;
     p->last = true;
     trib_socket_unseat(tcp, peer);
-    trib_socket_say(fd, TCP_LAST, TCP_NOT_REFUSED);
+    trib_socket_say_back(tcp, peer, fd, TCP_LAST);
     trib_socket_hang_up(tcp, fd);
     trib_socket_look_at_outlet(tcp, peer);
     read_back(tcp, peer);
@@ -215,6 +228,8 @@ void trib_socket_close_peer(struct tcp *tcp, int peer)
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
     p->head = p->sent = p->tail = 0;
     p->sent_bytes = 0;
+    if (p->seals)
+        p->seals->record.have = p->seals->record.sent = 0;
     pthread_mutex_unlock(&tcp->lock);
     if (p->own >= 0 && p->own != p->in.fd)
         trib_socket_hang_up(tcp, p->own);

@@ -159,7 +159,7 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     struct tcp_peer *p = &tcp->peers[peer];
     if (!p->queue)
         p->queue = calloc(TCP_QUEUE, sizeof(*p->queue));
-    if (!p->queue)
+    if (!p->queue || !trib_socket_seals(tcp, peer))
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
     p->key = a.key;
     status = dial(tcp, peer, &a, &p->own, ip);

@@ -195,7 +195,10 @@ static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hell
     if (h->size != tcp->size || h->rank < 0 || h->rank >= tcp->size ||
         h->rank == tcp->self)
         return TCP_OTHER_RANK;
-    return h->flags == tcp_flags(tcp) ? TCP_NOT_REFUSED : TCP_OTHER_FLAGS;
+    const uint32_t differs = (h->flags ^ tcp_flags(tcp)) & ~(uint32_t)TCP_HAS_AES;
+    if (differs == TCP_SEALS)
+        return TCP_OTHER_SEAL;
+    return differs ? TCP_OTHER_FLAGS : TCP_NOT_REFUSED;
 }
 
 static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_guest *g)
@@ -221,6 +224,8 @@ static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason
         [TCP_OTHER_FLAGS] = "has no secret where this rank has one (TRIB_KEY), or the other "
                             "way round",
         [TCP_NOT_PROVED] = "did not prove that it has the secret of this job",
+        [TCP_OTHER_SEAL] = "seals what it sends where this rank does not (TRIB_SEAL), or the "
+                           "other way round",
     };
 
     if (claims[reason])
@@ -231,6 +236,18 @@ static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason
     g->until = trib_deadline_ms(REFUSED_MS);
 }
 
+/* Of a connection that is taken; false: out of memory. */
+static bool keep_keys(struct tcp *tcp, const struct tcp_guest *g)
+{
+    struct trib_proof about;
+
+    if (!trib_socket_seals(tcp, g->hello.rank))
+        return false;
+    trib_socket_claim_of(tcp, g, &about);
+    trib_socket_seal_in(tcp, g->hello.rank, &about);
+    return true;
+}
+
 /* The whole hello is here, and a proof if there must be one. true: at the table, or gone. */
 static bool answer(struct tcp *tcp, struct tcp_guest *g)
 {
@@ -238,21 +255,22 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
     enum tcp_refusal reason = judge(tcp, g);
     struct tcp_peer *p = reason == TCP_NOT_REFUSED ? &tcp->peers[h->rank] : NULL;
 
-    if (p && p->state == TCP_PEER_LEFT) { /* it must not take us for dead */
-        trib_socket_say(g->fd, TCP_BYE, TCP_NOT_REFUSED);
-        trib_socket_hang_up(tcp, g->fd);
-        return true;
-    }
     if (!p) {
         refuse(tcp, g, reason);
         return false;
     }
-    trib_socket_unwatch_proof(tcp, g->fd);
-    if (!trib_socket_seat(tcp, h->rank, g->fd)) {
+    const bool keyed = keep_keys(tcp, g);
+    if (p->state == TCP_PEER_LEFT) { /* it must not take us for dead */
+        trib_socket_say_back(tcp, h->rank, g->fd, TCP_BYE);
         trib_socket_hang_up(tcp, g->fd);
         return true;
     }
-    trib_socket_say(g->fd, TCP_ACCEPT, TCP_NOT_REFUSED);
+    trib_socket_unwatch_proof(tcp, g->fd);
+    if (!keyed || !trib_socket_seat(tcp, h->rank, g->fd)) {
+        trib_socket_hang_up(tcp, g->fd);
+        return true;
+    }
+    trib_socket_say_back(tcp, h->rank, g->fd, TCP_ACCEPT);
     trib_socket_move(tcp, h->rank);
     return true;
 }

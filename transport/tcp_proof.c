@@ -8,6 +8,7 @@
  * heartbeats, too: what a rank has written gets to a peer though neither polls for a while.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -18,20 +19,20 @@
 #include "base/time.h"
 #include "transport/tcp.h"
 
-#define LABEL "tcp 5"
+#define LABEL "tcp 6"
 
 enum { READY = 16 };
 
-_Static_assert(TCP_VERSION == 5, "the label of a proof names the version");
+_Static_assert(TCP_VERSION == 6, "the label of a proof names the version");
 
-/* What both prove, after that hello and that nonce of the listener. */
-static void claim(const struct tcp_hello *hello, int listener,
+/* What both prove, after that hello and that nonce and those flags of the listener. */
+static void claim(const struct tcp_hello *hello, int listener, uint32_t flags,
                   const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
 {
     *out = (struct trib_proof){.label = LABEL,
                                .listener = hello->key,
                                .rank = {hello->rank, listener},
-                               .more = hello->flags};
+                               .more = hello->flags | flags << 16};
     memcpy(out->nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
     memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
 }
@@ -53,18 +54,27 @@ bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out)
     return made;
 }
 
+void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
+                          struct trib_proof *out)
+{
+    claim(&g->hello, tcp->self, tcp_flags(tcp), g->nonce, out);
+}
+
 /* The listener's side ------------------------------------------------------------------ */
 
 bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g)
 {
     struct tcp_challenge c = {
-        .head = {.magic = TCP_MAGIC, .kind = TCP_CHALLENGE, .off = TCP_VERSION}};
+        .head = {.magic = TCP_MAGIC,
+                 .kind = TCP_CHALLENGE,
+                 .imm = tcp_flags(tcp),
+                 .off = TCP_VERSION}};
     struct trib_proof about;
 
     if (!trib_nonce_make(g->nonce))
         return false;
     memcpy(c.nonce, g->nonce, sizeof(c.nonce));
-    claim(&g->hello, tcp->self, g->nonce, &about);
+    trib_socket_claim_of(tcp, g, &about);
     trib_proof_make(tcp->secret, &about, TRIB_PROOF_LISTENER, c.proof);
     /* A new connection has room for it. */
     if (send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c))
@@ -81,12 +91,24 @@ bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g)
 {
     struct trib_proof about;
 
-    claim(&g->hello, tcp->self, g->nonce, &about);
+    trib_socket_claim_of(tcp, g, &about);
     return trib_proof_holds(tcp->secret, &about, TRIB_PROOF_CALLER, g->proof,
                             sizeof(g->proof));
 }
 
 /* The side that connects --------------------------------------------------------------- */
+
+bool trib_socket_stays_part(int fd, size_t n)
+{
+    struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+    uint8_t bytes[sizeof(struct tcp_challenge)];
+
+    assert(n <= sizeof(bytes));
+    if (poll(&end, 1, 0) <= 0)
+        return false;
+    /* The rest may have come with the end, behind what was looked at. */
+    return recv(fd, bytes, n, MSG_DONTWAIT | MSG_PEEK) < (ssize_t)n;
+}
 
 /* Under tcp.lock: nobody reads `own` for a proof any more. */
 static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result)
@@ -108,18 +130,17 @@ static void take_challenge(struct tcp *tcp, int peer)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     bool word = n >= (ssize_t)sizeof(c.head);
-    if (word && c.head.magic == TCP_MAGIC && c.head.kind == TCP_CHALLENGE &&
-        n < (ssize_t)sizeof(c))
+    bool part = n > 0 && (!word || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
+                                    c.head.kind == TCP_CHALLENGE));
+    if (part && !trib_socket_stays_part(p->own, sizeof(c)))
         return; /* the rest is on its way */
-    if (n > 0 && !word)
-        return;
-    if (!word || c.head.magic != TCP_MAGIC || c.head.kind != TCP_CHALLENGE) {
+    if (part || !word || c.head.magic != TCP_MAGIC || c.head.kind != TCP_CHALLENGE) {
         end_proof(tcp, p, TCP_PROOF_NONE); /* refused, or gone: the owner reads which */
         return;
     }
     (void)!recv(p->own, &c, sizeof(c), MSG_DONTWAIT);
     memcpy(hello.nonce, p->nonce, sizeof(hello.nonce));
-    claim(&hello, peer, c.nonce, &about);
+    claim(&hello, peer, c.head.imm, c.nonce, &about);
     if (!trib_proof_holds(tcp->secret, &about, TRIB_PROOF_LISTENER, c.proof,
                           sizeof(c.proof))) {
         end_proof(tcp, p, TCP_PROOF_WRONG);
@@ -129,6 +150,7 @@ static void take_challenge(struct tcp *tcp, int peer)
         return;
     }
     trib_proof_make(tcp->secret, &about, TRIB_PROOF_CALLER, proof);
+    trib_socket_seal_own(tcp, peer, &about);
     end_proof(tcp, p, TCP_PROOF_DONE);
     if (send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(proof))
         p->fd = p->own; /* else the end of the stream tells */

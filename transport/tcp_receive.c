@@ -148,11 +148,15 @@ int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, in
                 trib_socket_inlet_close(tcp, peer);
             continue;
         }
-        ssize_t got = in->dry ? 0 : take_bytes(in);
+        ssize_t got = in->seal  ? trib_socket_take_record(in)
+                      : in->dry ? 0
+                                : take_bytes(in);
         if (got == 0)
             break;
+        if (got == TCP_FORGED)
+            trib_socket_forged(tcp, peer);
         if (got < 0) {
-            trib_socket_going(tcp, peer, "process %d has died", tcp->peers[peer].who.pid);
+            trib_socket_ended(tcp, peer);
             trib_socket_inlet_close(tcp, peer);
         }
     }

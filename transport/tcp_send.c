@@ -40,7 +40,8 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
             iov[n++] = (struct iovec){(void *)(uintptr_t)(e->payload + skip),
                                       (size_t)e->head.len - skip};
         skip = 0;
-        if (e->head.kind == TCP_LAST)
+        /* The word behind TCP_LAST is a record of its own: it is not for the inlet. */
+        if (e->head.kind == TCP_LAST || (p->seals && e->head.kind == TCP_BOTH_WAYS))
             break;
     }
     return n;
@@ -68,6 +69,7 @@ static void advance(struct tcp *tcp, struct tcp_peer *p, size_t bytes)
         if (e->head.kind == TCP_LAST) {
             await_room(tcp, p, false);
             p->fd = p->next_fd;
+            p->goes_back = true;
         }
     }
     p->sent_bytes = bytes;
@@ -95,7 +97,9 @@ static void push_out(struct tcp *tcp, struct tcp_peer *p)
     struct iovec iov[2 * BATCH];
 
     while (p->fd >= 0 && p->sent != p->tail) {
-        ssize_t n = send_list(p->fd, iov, gather(p, iov));
+        const int parts = gather(p, iov);
+        ssize_t n = p->seals ? trib_socket_send_record(p, iov, parts)
+                             : send_list(p->fd, iov, parts);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) { /* full; or broken, which the end of the stream will tell */
@@ -234,7 +238,7 @@ void trib_socket_say_bye(struct tcp *tcp, int peer)
     bool there = p->in.fd < 0 || p->fd == p->in.fd || p->next_fd == p->in.fd;
     pthread_mutex_unlock(&tcp->lock);
     if (!there)
-        trib_socket_say(p->in.fd, TCP_BYE, TCP_NOT_REFUSED);
+        trib_socket_say_back(tcp, peer, p->in.fd, TCP_BYE);
 }
 
 /* What the kernel has taken. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "build-config.h"
@@ -212,6 +213,11 @@ static trib_status_t open_backend(const char *name,
     const struct trib_transport_ops *ops;
     trib_status_t status = find_backend(name, opts->err, &ops);
 
+    if (status == TRIB_OK && ops->bare && opts->cfg && opts->cfg->seal)
+        return trib_fail(opts->err, TRIB_ERR_CONFIG,
+                         "TRIB_SEAL=1: %s cannot encrypt what it sends; use tcp, or auto, which "
+                         "takes tcp between hosts then, or leave TRIB_SEAL out",
+                         name);
     return status == TRIB_OK ? ops->open(opts, out) : status;
 }
 

@@ -196,6 +196,7 @@ struct trib_route {
 struct trib_transport_ops {
     const char *name;
     const char *detail; /* one line for trib-info */
+    bool bare; /* what it sends to other hosts cannot be sealed (TRIB_SEAL) */
     void (*devices)(char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);

@@ -275,6 +275,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .name = "ucx",
     .detail = "ranks of any hosts: whatever network UCX drives",
     .devices = trib_ucx_devices,
+    .bare = true,
     .open = ucx_open,
     .close = ucx_close,
     .address = trib_ucx_address,

@@ -307,6 +307,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
     .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each port",
     .devices = trib_verbs_devices,
+    .bare = true,
     .open = verbs_open,
     .close = verbs_close,
     .address = trib_verbs_address,

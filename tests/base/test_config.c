@@ -254,6 +254,7 @@ static void test_digest_covers_same_rows_only(void **state)
     assert_int_equal(digest_of("chunk=65536"), digest_of("chunk=64K"));
     assert_int_not_equal(digest_of(NULL), digest_of("chunk=32K"));
     assert_int_not_equal(digest_of(NULL), digest_of("zero_copy=0"));
+    assert_int_not_equal(digest_of(NULL), digest_of("seal=1"));
 }
 
 static void test_same_text(void **state)
@@ -268,7 +269,7 @@ static void test_same_text(void **state)
     assert_string_equal(
         text,
         "algorithm=auto leaders=0 groups=host codec=none feedback=codec quorum=all seed=0 "
-        "chunk=64K window=8 service= zero_copy=1 check=none");
+        "chunk=64K window=8 service= zero_copy=1 check=none seal=0");
     assert_int_equal(need, strlen(text) + 1);
     assert_int_equal(trib_config_same_text(&cfg, small, sizeof(small)), need);
     assert_string_equal(small, "algorit");

@@ -82,6 +82,7 @@ static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
     rig->cfg.stop_timeout_ms = stop_ms ? stop_ms : remote ? RIG_SILENT_MS : RIG_STOP_MS;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     make_secret(&rig->secret);
+    rig->cfg.seal = (row->flags & ROW_SEALED) && rig->secret.is_set;
     struct trib_transport_opts opts = {
         .self = s->rank,
         .size = s->size,

@@ -137,8 +137,9 @@ static void add(struct list *list, const struct pair *pair)
 
     assert_true(n < CASES_MAX);
     list->pairs[n] = *pair;
-    snprintf(list->names[n], sizeof(list->names[n]), "%s [%s, %s]", pair->check->name,
-             row->text, row->flags & ROW_THREADS ? "threads" : "processes");
+    snprintf(list->names[n], sizeof(list->names[n]), "%s [%s, %s%s]", pair->check->name,
+             row->text, row->flags & ROW_THREADS ? "threads" : "processes",
+             row->flags & ROW_SEALED ? ", sealed" : "");
     list->tests[n] = (struct CMUnitTest){.name = list->names[n],
                                          .test_func = run_pair,
                                          .initial_state = &list->pairs[n]};

@@ -6,6 +6,7 @@ transport_tests = \
 	tests/transport/test_own_memory \
 	tests/transport/test_pulse \
 	tests/transport/test_rails \
+	tests/transport/test_record \
 	tests/transport/test_region_table \
 	tests/transport/test_shm \
 	tests/transport/test_shm_guard \
@@ -13,6 +14,7 @@ transport_tests = \
 	tests/transport/test_tcp_connect \
 	tests/transport/test_tcp_listen \
 	tests/transport/test_tcp_receive \
+	tests/transport/test_tcp_seal \
 	tests/transport/test_transport \
 	tests/transport/test_verbs_gid \
 	tests/transport/test_wrap
@@ -33,6 +35,7 @@ tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
 tests_transport_test_rails_SOURCES = \
 	tests/transport/test_rails.c tests/transport/rails_rig.h tests/transport/pair.h \
 	tests/harness/draw.h
+tests_transport_test_record_SOURCES = tests/transport/test_record.c
 tests_transport_test_region_table_SOURCES = tests/transport/test_region_table.c
 tests_transport_test_shm_SOURCES = \
 	tests/transport/test_shm.c tests/transport/pair.h \
@@ -47,6 +50,8 @@ tests_transport_test_tcp_listen_SOURCES = \
 	tests/transport/test_tcp_listen.c tests/transport/pair.h
 tests_transport_test_tcp_receive_SOURCES = \
 	tests/transport/test_tcp_receive.c tests/transport/pair.h
+tests_transport_test_tcp_seal_SOURCES = \
+	tests/transport/test_tcp_seal.c tests/transport/wiretap.h tests/transport/pair.h
 tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
 tests_transport_test_verbs_gid_SOURCES = tests/transport/test_verbs_gid.c

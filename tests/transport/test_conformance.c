@@ -20,6 +20,8 @@ static const struct row rows[] = {
     {"tcp", ROW_FOREIGN | ROW_THREADS},
     {"tcp:watch=0", ROW_FOREIGN | ROW_REMOTE},
     {"tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
+    {"tcp", ROW_FOREIGN | ROW_SEALED},
+    {"tcp:aes=0", ROW_FOREIGN | ROW_THREADS | ROW_SEALED},
     {"auto", ROW_MAPS | ROW_FOREIGN | ROW_CMA},
     {"auto:near=shm,far=tcp,ranks_per_host=1", ROW_FOREIGN | ROW_REMOTE},
     {"auto:near=shm,far=tcp,ranks_per_host=2",
@@ -33,6 +35,7 @@ static const struct row rows[] = {
     {"ucx+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
 #endif
     {"rails:n=2,over=tcp", ROW_FOREIGN},
+    {"rails:n=2,over=tcp", ROW_FOREIGN | ROW_THREADS | ROW_SEALED},
     {"rails:n=3,over=tcp", ROW_FOREIGN | ROW_THREADS},
     {"rails:n=2,over=tcp+trace+delay:us=100", ROW_FOREIGN | ROW_DECORATED},
     {"rails:n=2,over=loop", ROW_FOREIGN | ROW_THREADS},

@@ -409,7 +409,10 @@ static void proof_of(const struct trib_secret *secret, const struct tcp_hello *h
                      const uint8_t *nonce, uint8_t out[TRIB_PROOF_BYTES])
 {
     struct trib_proof about = {
-        .label = "tcp 5", .listener = hello->key, .rank = {0, 1}, .more = hello->flags};
+        .label = "tcp 6",
+        .listener = hello->key,
+        .rank = {0, 1},
+        .more = hello->flags | TCP_HAS_SECRET << 16};
 
     memcpy(about.nonce[0], hello->nonce, TRIB_NONCE_BYTES);
     memcpy(about.nonce[1], nonce, TRIB_NONCE_BYTES);
