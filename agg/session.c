@@ -505,6 +505,11 @@ void trib_session_free(struct trib_session *session)
     free(session);
 }
 
+bool trib_session_is_sealed(const struct trib_session *session)
+{
+    return session->seal != NULL;
+}
+
 int trib_session_fd(const struct trib_session *session)
 {
     return session->conn->fd;

@@ -53,6 +53,10 @@ void trib_session_free(struct trib_session *session);
 int trib_session_fd(const struct trib_session *session);
 short trib_session_events(const struct trib_session *session);
 
+/** trib_session_is_sealed - true if each message is encrypted: after the handshake, unless by
+ * method none. */
+bool trib_session_is_sealed(const struct trib_session *session);
+
 /** trib_session_due - when to call trib_session_step at the latest; trib_now_ns's
  * clock. */
 uint64_t trib_session_due(const struct trib_session *session);

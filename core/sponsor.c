@@ -158,6 +158,18 @@ static void fill_join(const struct trib_sponsor *s, int node, struct trib_contro
     j->tree = (struct trib_control_bytes){s->job->tree, s->job->tree_bytes};
 }
 
+/* A key that was sent in clear protects nothing. */
+static trib_status_t check_sealed(struct trib_sponsor *s, const struct trib_session *session,
+                                  const char *address)
+{
+    if (!s->job->cfg.seal || trib_session_is_sealed(session))
+        return TRIB_OK;
+    return trib_fail(&s->err, TRIB_ERR_UNSUPPORTED,
+                     "%s: by auth none the key for TRIB_SEAL=1 would go to the service in clear: "
+                     "take key or munge (auth of tribd, TRIB_SERVICE_AUTH), or no service",
+                     address);
+}
+
 trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
 {
     struct trib_session *session = s->sessions[i];
@@ -167,6 +179,8 @@ trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
 
     trib_error_clear(&s->err);
     trib_status_t st = trib_session_meet_wait(session, until);
+    if (st == TRIB_OK)
+        st = check_sealed(s, session, address);
     if (st == TRIB_OK) {
         fill_join(s, i, &m);
         st = trib_session_send_wait(session, until, &m);

@@ -35,6 +35,7 @@ core_tests = \
 	tests/core/test_robust \
 	tests/core/test_rounds \
 	tests/core/test_scale \
+	tests/core/test_sealed \
 	tests/core/test_service \
 	tests/core/test_service_tree \
 	tests/core/test_split \
@@ -78,6 +79,7 @@ tests_core_test_configured_LDADD = $(core_tests_link)
 tests_core_test_fp_modes_LDADD = $(core_tests_link)
 tests_core_test_halves_LDADD = $(core_tests_link)
 tests_core_test_means_LDADD = $(core_tests_link)
+tests_core_test_sealed_LDADD = $(core_tests_link)
 tests_core_test_service_sum_SOURCES = tests/core/nodes.h tests/core/test_service_sum.c
 tests_core_test_service_sum_LDADD = $(core_tests_link)
 tests_core_test_state_moves_SOURCES = tests/core/fed.h tests/core/test_state_moves.c
@@ -87,7 +89,8 @@ tests_core_test_linear_LDADD = $(core_tests_link)
 tests_core_test_lgc_plans_LDADD = $(core_tests_link)
 tests_core_test_models_LDADD = $(core_tests_link)
 tests_core_test_lossy_LDADD = $(core_tests_link)
-tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/test_matrix.c
+tests_core_test_matrix_SOURCES = tests/core/matrix_codecs.h tests/core/sealed.h \
+	tests/core/test_matrix.c
 tests_core_test_matrix_LDADD = $(core_tests_link)
 tests_core_test_memory_LDADD = $(core_tests_link)
 tests_core_test_near_LDADD = $(core_tests_link)
@@ -119,7 +122,8 @@ core_verbs_tests = \
 check_PROGRAMS += $(core_verbs_tests)
 TESTS += $(core_verbs_tests)
 tests_core_test_matrix_verbs_SOURCES = \
-	tests/core/matrix_codecs.h tests/core/test_matrix.c $(fake_verbs_sources)
+	tests/core/matrix_codecs.h tests/core/sealed.h tests/core/test_matrix.c \
+	$(fake_verbs_sources)
 tests_core_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
 tests_core_test_matrix_verbs_LDADD = $(core_tests_link)
 tests_core_test_over_verbs_SOURCES = \

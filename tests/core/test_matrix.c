@@ -9,7 +9,7 @@
  *     test_matrix --long                the whole product
  *     test_matrix --every N             of either, about one case in N
  *     test_matrix --transport NAME --ranks P --case N    one of them, as a failure names it
- *     test_matrix --transport verbs     one that not every machine has
+ *     test_matrix --transport verbs     any of them; "sealed tcp" is tcp with TRIB_SEAL=1
  *
  * One job is one communicator; its ranks walk the same list of cases. A rank that finds
  * a wrong number dies with a sentence that names the case.
@@ -24,6 +24,7 @@
 #include "compress/kernels.h"
 #include "tests/core/matrix_codecs.h"
 #include "tests/core/oracle.h"
+#include "tests/core/sealed.h"
 #include "tests/harness/ranks.h"
 
 /* So that the sample ends in time, also where every access to memory is watched. */
@@ -583,23 +584,23 @@ static void settings(const struct job *j, int at, char *text, size_t bytes)
     static const int windows[] = {8, 2, 1, 3, 4, 5};
     const char *lower = trib_kernels_get("avx2") ? "avx2" : "auto";
     const char *const isas[] = {"auto", "auto", "auto", "c", "auto", lower};
+    const bool sealed = strncmp(j->transport, SEALED, strlen(SEALED)) == 0;
 
     snprintf(text, bytes,
              "transport=%s;chunk=%s;window=%d;zero_copy=%d;progress=%s;cpu=%s;"
-             "timeout_ms=%u",
-             j->transport, at == 4 ? "4K" : "64K", windows[at], at != 4,
-             at % 2 ? "caller" : "thread", isas[at], 20000 * tribtest_slowness());
+             "timeout_ms=%u;seal=%d",
+             j->transport + sealed * strlen(SEALED), at == 4 ? "4K" : "64K", windows[at], at != 4,
+             at % 2 ? "caller" : "thread", isas[at], 20000 * tribtest_slowness(), sealed);
 }
 
 static void run_job(struct job *j, int at)
 {
     char config[256];
     struct ranks_job job = {
-        .size = j->size, .fn = walk, .arg = j, .config = config, .seconds = 100};
+        .size = j->size, .fn = walk, .arg = j, .config = config};
     struct ranks r;
 
-    if (j->whole)
-        job.seconds = 3600 * 24;
+    job.seconds = j->whole ? 3600 * 24 : 100;
     settings(j, at, config, sizeof(config));
     job.threads = THREADS || strcmp(j->transport, "loop") == 0;
     memset(j->hashes, 0, HASHES * RANKS_MOST * sizeof(*j->hashes));
@@ -651,6 +652,7 @@ static char *const everywhere[] = {
 #endif
     "auto:near=shm,far=tcp,ranks_per_host=2",
 #endif
+    WITH_SEALS
 };
 
 static int parse(int argc, char **argv)

@@ -276,6 +276,7 @@ static void test_settings(void **state)
         {"codec=none", "codec=bf16", "codec=none", "codec=bf16"},
         {"algorithm=ring", "algorithm=auto", "algorithm=ring", "algorithm=auto"},
         {"zero_copy=1", "zero_copy=0", "zero_copy=", "zero_copy="},
+        {"seal=1", "seal=0", "seal=1", "seal=0"},
     };
 
     (void)state;

@@ -54,6 +54,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
 	tests/tools/test_trib_info.sh \
+	tests/tools/test_seal.sh \
 	tests/tools/test_trib_perf.sh \
 	tests/tools/test_trib_run.sh
 TESTS += \
@@ -66,5 +67,6 @@ TESTS += \
 	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
 	tests/tools/test_trib_info.sh \
+	tests/tools/test_seal.sh \
 	tests/tools/test_trib_perf.sh \
 	tests/tools/test_trib_run.sh

@@ -2,7 +2,7 @@
 dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_files.sh \
 	tests/tribd/test_tribd_lost.sh \
-	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
+	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh tests/tribd/test_tribd_seal.sh \
 	tests/tribd/test_tribd_return.sh \
 	tests/tribd/test_tribd_strangers.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
@@ -10,7 +10,7 @@ dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.s
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_files.sh \
 	tests/tribd/test_tribd_lost.sh \
-	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh \
+	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh tests/tribd/test_tribd_seal.sh \
 	tests/tribd/test_tribd_return.sh \
 	tests/tribd/test_tribd_strangers.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
