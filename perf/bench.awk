@@ -63,7 +63,9 @@ function row(group, n, b,    i, key, line, best, mid) {
         if (!is_ours(name[i]) && (best == 0 || middle < best)) best = middle
     }
     line = line " " ratio_cell(best, mid["trib-alloc"], goal("alloc", n, b)) " |"
-    if (over != "tcp")
+    if (over == "tcp")
+        line = line " " ratio(mid["trib-sealed"], mid["trib-alloc"]) " |"
+    else
         line = line " " ratio_cell(best, mid["trib-malloc"], goal("malloc", n, b)) " |"
     if (n == 2 && over != "tcp") {
         line = line " " share("copy", b, mid["trib-alloc"]) " |"
@@ -86,7 +88,8 @@ function table(group, n,    i, head, rule) {
     for (i = 1; i <= names; i++) { head = head " " name[i] " |"; rule = rule "--:|" }
     head = head " best peer / alloc (goal) |"
     rule = rule "--:|"
-    if (over != "tcp") { head = head " best peer / malloc (goal) |"; rule = rule "--:|" }
+    head = head (over == "tcp" ? " sealed / alloc |" : " best peer / malloc (goal) |")
+    rule = rule "--:|"
     if (n == 2 && over != "tcp") { head = head " alloc, share of copy bandwidth |"; rule = rule "--:|" }
     if (n == 2 && over != "tcp" && place == "in") { head = head " of update bandwidth |"; rule = rule "--:|" }
     print head

@@ -12,7 +12,8 @@
 #   --sample MS       a sample is as many calls as fit this time [50]
 #   --samples N       samples a size and launch [7]
 #   --rewrite         each rank writes its input before each sample, of one call
-#   --tcp             over sockets on the loopback; else each by what it finds best
+#   --tcp             over sockets on the loopback, and sealed (TRIB_SEAL=1) beside that; else
+#                     each by what it finds best
 #   --out-of-place    input and result in buffers of their own [in place]
 #   --only LIST       contenders, with commas
 #
@@ -45,7 +46,11 @@ cores=$(nproc)
 # shellcheck source=perf/peers/peers.sh
 . "$here/peers/peers.sh"
 contenders=(trib-alloc)
-[ "$over" = tcp ] || contenders+=(trib-malloc)
+if [ "$over" != tcp ]; then
+    contenders+=(trib-malloc)
+elif TRIB_SEAL=1 TRIB_TRANSPORT=tcp "$build/perf/trib-perf" allreduce -n 2 --sizes 8 --iters 1 >/dev/null 2>&1; then
+    contenders+=(trib-sealed) # with TRIB_SEAL=1, which needs libsodium
+fi
 if build_openmpi; then
     contenders+=(openmpi)
     [ "$over" = tcp ] || contenders+=(openmpi-ucx)
@@ -57,13 +62,13 @@ fi
 
 # Rows "contender,ranks,bytes,samples,batch,p50,min,max" on standard output.
 
-trib() { # RANKS MEMORY
+trib() { # RANKS MEMORY [LABEL]
     local bind=core transport=auto options
     [ "$1" -le "$cores" ] || bind=none
     mapfile -t options < <(trib_options)
     [ "$over" != tcp ] || transport=tcp
     env -u TRIB_CODEC TRIB_TRANSPORT=$transport "$build/perf/trib-perf" allreduce \
-        -n "$1" --memory "$2" --bind "$bind" "${options[@]}" | trib_rows "trib-$2"
+        -n "$1" --memory "$2" --bind "$bind" "${options[@]}" | trib_rows "${3:-trib-$2}"
 }
 
 openmpi() { # RANKS LABEL MCA_OPTION…
@@ -103,6 +108,7 @@ launch() { # CONTENDER RANKS
     case $1 in
     trib-alloc) trib "$2" alloc ;;
     trib-malloc) trib "$2" malloc ;;
+    trib-sealed) TRIB_SEAL=1 trib "$2" alloc trib-sealed ;;
     openmpi) openmpi "$2" openmpi ;;
     openmpi-ucx)
         openmpi "$2" openmpi-ucx --mca pml ucx --mca pml_ucx_tls any \

@@ -17,6 +17,7 @@ struct both {
     const struct put_args *args;
     const struct trib_config *cfg;
     const struct trib_log *log;
+    struct trib_secret secret; /* not set: neither side proves anything */
     int fds[2]; /* client's, server's */
 };
 
@@ -110,6 +111,7 @@ static int be_side(void *arg, int rank, const char *root)
 
     (void)root;
     put_side_init(&side, rank == 1, both->cfg, both->log);
+    side.secret = &both->secret;
     close(both->fds[!rank]);
     trib_status_t status =
         put_side_hello(&side, both->fds[rank], rank == 1 ? "the client" : "the server",
@@ -161,6 +163,7 @@ static int run_server(const struct both *both)
 
     put_listen_text(both->args->listen, &where);
     put_side_init(&side, true, both->cfg, both->log);
+    side.secret = &both->secret;
     trib_status_t status = put_meet_server(&side, &where);
     if (status == TRIB_OK)
         status = put_side_open(&side);
@@ -178,10 +181,24 @@ static int run_client(const struct both *both)
 
     trib_tcp_root_parse(both->args->remote, &where);
     put_side_init(&side, false, both->cfg, both->log);
+    side.secret = &both->secret;
     trib_status_t status = put_meet_client(&side, &where);
     int code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
     put_side_close(&side);
     return code;
+}
+
+/* TRIB_KEY, as ranks have it. Two sides of this host need none to be given. */
+static bool take_secret(struct both *both, bool here, struct trib_error *err)
+{
+    char why[160];
+    trib_status_t status = trib_secret_given(&both->secret, err);
+
+    if (status == TRIB_OK && here && both->cfg->seal && !both->secret.is_set)
+        status = trib_secret_make(&both->secret, err);
+    if (status == TRIB_OK && both->secret.is_set)
+        (void)trib_secret_arm(&both->secret, why, sizeof(why)); /* to open tcp tells why not */
+    return status == TRIB_OK;
 }
 
 int put_main(int argc, char **argv)
@@ -210,6 +227,11 @@ int put_main(int argc, char **argv)
     }
     log.level = (trib_log_level_t)cfg.log;
     struct both both = {.args = &args, .cfg = &cfg, .log = &log};
+    if (!take_secret(&both, !args.listen && !args.remote, &err)) {
+        fprintf(stderr, "trib-perf: %s\n", trib_error_text(&err));
+        put_args_free(&args);
+        return 2;
+    }
     if (args.listen != NULL)
         code = run_server(&both);
     else

@@ -97,6 +97,7 @@ static trib_status_t open_transport(struct put_side *side, struct put_place *pla
         .cfg = side->cfg,
         .log = side->log,
         .err = &side->err,
+        .secret = side->secret,
     };
     void *memory;
     struct trib_net_met met;
