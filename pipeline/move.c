@@ -19,7 +19,9 @@ static uint64_t round_bit(uint32_t round)
 
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c)
 {
-    return run->own + (c->first - run->own_first) * run->desc.element;
+    const size_t at = (c->first - run->own_first) * run->desc.element;
+
+    return at ? run->own + at : run->own; /* which is NULL where a rank has nothing to give */
 }
 
 uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
