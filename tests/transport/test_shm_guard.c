@@ -70,7 +70,7 @@ static int copy_of(const struct trib_shm_address *a, enum act act, const char *c
     return fd;
 }
 
-/* What a node is to write to when it wakes the rank; -1: none. */
+/* What a node is to write to when it wakes the rank. */
 static int bell_of(enum act act)
 {
     int ends[2] = {-1, -1};
@@ -79,9 +79,9 @@ static int bell_of(enum act act)
         (void)!pipe(ends);
     else if (act == BELL_INET)
         ends[1] = socket(AF_INET, SOCK_DGRAM, 0);
-    else if (act >= BELL)
-        (void)!socketpair(AF_UNIX, act == BELL ? SOCK_DGRAM : SOCK_STREAM, 0, ends);
-    if (act >= BELL && ends[1] < 0)
+    else
+        (void)!socketpair(AF_UNIX, act == BELL_STREAM ? SOCK_STREAM : SOCK_DGRAM, 0, ends);
+    if (ends[1] < 0)
         _exit(9);
     return ends[1];
 }
@@ -92,14 +92,18 @@ static void forge(enum act act, pid_t node, struct told *told)
     struct trib_shm_address a;
     struct trib_error err = {0};
     struct trib_handout *h = trib_handout_open(NULL);
+    const int bell = bell_of(act);
+    struct trib_shm_export small;
 
     memcpy(&a, told->address.bytes, sizeof(a));
+    memcpy(&small, told->small.bytes, sizeof(small));
     char *control = mmap(NULL, (size_t)a.map_len, PROT_READ, MAP_SHARED, a.fd, 0);
     if (!h || control == MAP_FAILED)
         _exit(9);
     const int fd = copy_of(&a, act, control);
     if (trib_handout_admit(h, node) != TRIB_OK ||
-        trib_handout_add(h, a.key, (struct trib_handout_fds){fd, bell_of(act)}) != TRIB_OK ||
+        trib_handout_add(h, a.key, (struct trib_handout_fds){fd, bell}) != TRIB_OK ||
+        trib_handout_add(h, small.key, (struct trib_handout_fds){small.fd, bell}) != TRIB_OK ||
         (act != SILENT && trib_handout_serve(h, &err) != TRIB_OK))
         _exit(9);
     a.handout = trib_handout_name(h);
@@ -166,6 +170,7 @@ static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     t->ops->settle(t, facts);
     if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
         fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
+    shm_of(t)->given = UINT64_C(1) << 40; /* a rank takes of its aggregators what they have */
     for (;;) {
         (void)t->ops->poll(t, &e, 1);
         import_told(t, ends[1]);
@@ -312,7 +317,9 @@ static void test_takes_bells_alone(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
         struct pair pair = {.lines = 0};
+        struct trib_remote *small;
         struct trib_guard guard;
+        trib_status_t st;
         struct rank r;
         struct trib_transport *t = open_node(&pair, &guard);
         start(acts[i], OTHER, &r);
@@ -321,6 +328,13 @@ static void test_takes_bells_alone(void **state)
         assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
         assert_int_equal(shm_of(t)->peers[RANK].pipe >= 0, acts[i] == BELL);
         /* Two for its process, and the bell: the memory needs no file once it is mapped. */
+        assert_int_equal(open_files(), before + 2 + (acts[i] == BELL));
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        const int bell = shm_of(t)->peers[RANK].pipe;
+        while ((st = t->ops->import_region(t, RANK, &r.told.small, &small)) == TRIB_INPROGRESS)
+            assert_false(trib_deadline_passed(until));
+        assert_status(st, TRIB_OK); /* and another bell, of which there is no need */
+        assert_int_equal(shm_of(t)->peers[RANK].pipe, bell);
         assert_int_equal(open_files(), before + 2 + (acts[i] == BELL));
         end(&r);
         t->ops->close(t);
@@ -379,6 +393,50 @@ static void test_counts_what_is_given(void **state)
     t->ops->close(t);
 }
 
+/* A rank admits few aggregators of its host, and says so of one more. */
+static void test_admits_few(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard = {.ranks = 1};
+    struct trib_transport_opts opts = pair_opts(&pair, RANK);
+    struct trib_transport *t;
+    struct rank r;
+    int pid = 1;
+
+    (void)state;
+    opts.guard = &guard;
+    start(HONEST, geteuid(), &r); /* in the place of an aggregator */
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_OK);
+    while (trib_handout_admit(shm_of(t)->handout, 1000000 + pid) == TRIB_OK)
+        pid++;
+    assert_int_equal(pid, 64); /* with the first */
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_OK); /* it is known */
+    end(&r);
+    start(HONEST, geteuid(), &r);
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "too many aggregators of this host for shared memory");
+    end(&r);
+    t->ops->close(t);
+}
+
+/* Of whom memory is asked, in words of the kernel and of the guard. */
+static void test_owners(void **state)
+{
+    struct trib_guard guard = {.serves = true, .ranks = 2};
+    struct shm shm = {.guard = &guard};
+
+    (void)state;
+    struct trib_handout_owner rank = trib_shm_owner(&shm, 1, 4711, 7);
+    assert_false(rank.aggregator);
+    assert_int_equal(rank.pid, 4711);
+    assert_int_equal(rank.name, 7);
+    assert_ptr_equal(rank.guard, &guard);
+    assert_true(trib_shm_owner(&shm, 2, 4711, 7).aggregator);
+    shm.guard = NULL;
+    assert_false(trib_shm_owner(&shm, 2, 4711, 7).aggregator);
+}
+
 /* Memory at an address: neither by process_vm_writev nor at all. */
 static void test_refuses_addresses(void **state)
 {
@@ -407,7 +465,10 @@ static void refuses(enum act act, trib_status_t expected, const char *sentence)
     struct trib_transport *t = open_node(&pair, &guard);
     start(act, OTHER, &r);
     assert_status(survey(t, &r), TRIB_OK); /* its socket is its own */
+    const int before = open_files();
     assert_status(t->ops->connect(t, RANK, &r.told.address), expected);
+    assert_int_equal(open_files(), before); /* nor is its bell taken */
+    assert_true(shm_of(t)->peers[RANK].pipe < 0);
     assert_said(&pair, sentence);
     end(&r);
     t->ops->close(t);
@@ -464,6 +525,7 @@ static void test_waits_for_nobody(void **state)
     while (!t->ops->poll(t, &e, 1))
         assert_false(trib_deadline_passed(until));
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "has not handed out its memory")); /* not as it is stopped */
     end(&r);
     t->ops->close(t);
 }
@@ -610,6 +672,8 @@ int main(void)
         cmocka_unit_test(test_takes_bells_alone),
         cmocka_unit_test(test_rings),
         cmocka_unit_test(test_counts_what_is_given),
+        cmocka_unit_test(test_admits_few),
+        cmocka_unit_test(test_owners),
         cmocka_unit_test(test_refuses_addresses),
         cmocka_unit_test(test_refuses_descriptors),
         cmocka_unit_test(test_leaves_a_silent_rank),
