@@ -170,7 +170,7 @@ static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     t->ops->settle(t, facts);
     if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
         fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
-    shm_of(t)->given = UINT64_C(1) << 40; /* a rank takes of its aggregators what they have */
+    shm_of(t)->given = UINT64_C(256) << 30; /* a rank takes of its aggregators what they have */
     for (;;) {
         (void)t->ops->poll(t, &e, 1);
         import_told(t, ends[1]);
