@@ -396,7 +396,12 @@ static void test_texts_without_end(void **state)
 /* A sanitizer takes memory and time of its own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEASURES 0
-#else
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MEASURES 0
+#endif
+#endif
+#ifndef MEASURES
 #define MEASURES 1
 #endif
 
