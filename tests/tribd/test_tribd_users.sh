@@ -90,7 +90,8 @@ user_job $other narrow && served && by tcp
 result $? "transports = auto,tcp: no memory is shared"
 
 kill "${daemon_pid[one]}" && ended one 0
-start_daemon one || finish
+chown 0 "$dir/key"
+start_daemon one
 said_by one "warning: tribd: this tribd runs as root" && said_by one "setpriv --reuid=tribd"
 result $? "one of root's says so, and how to start it"
 
