@@ -343,8 +343,8 @@ trib_status_t trib_board_blamed(const struct trib_board *board, uint32_t generat
 
     if (atomic_load(&head->blame) != trib_ticket(generation, BLAME_READY))
         return TRIB_OK;
-    trib_status_t status = head->status;
+    trib_status_t status = trib_status_of_peer(head->status);
     memcpy(text, head->text, TRIB_BOARD_TEXT);
     text[TRIB_BOARD_TEXT - 1] = '\0';
-    return status < 0 ? status : TRIB_ERR_BOOT;
+    return status != TRIB_OK ? status : TRIB_ERR_BOOT;
 }

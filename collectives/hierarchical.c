@@ -297,7 +297,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
 
     /* There is nothing to gain: a level has one member. */
     if (shape->groups->n < 2 || ranks < 2)
-        return INFINITY;
+        return (double)INFINITY;
     inside.load_store |= choice->near_load_store;
     inside.sharing = 0;
     outside.sharing = choice->sharing > 0 ? sharing(shape) : 0;

@@ -36,7 +36,7 @@ static const struct {
     [MOMENTUM] = {"momentum", 1e-6, 1, false, "a number above 0, below 1"},
     [NESTEROV] = {"nesterov", 0, 1, true, "0 or 1"},
     [MASKING] = {"masking", 0, 1, true, "0 or 1"},
-    [CLIP] = {"clip", FLT_MIN, FLT_MAX, false, "a number above 0 that float32 has"},
+    [CLIP] = {"clip", (double)FLT_MIN, (double)FLT_MAX, false, "a number above 0 that float32 has"},
     [WARMUP] = {"warmup", 1, UINT32_MAX, true, "a whole number of steps from 1"},
     [STAGES] = {"stages", 1, UINT32_MAX, true, "a whole number from 1"},
 };

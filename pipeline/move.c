@@ -17,9 +17,17 @@ static uint64_t round_bit(uint32_t round)
     return (uint64_t)1 << round % PLACED_ROUNDS;
 }
 
+/* A buffer of which nothing is used may be NULL, to which C lets nothing be added, not even 0. */
+static uint8_t *place(uint8_t *buffer, size_t at)
+{
+    return at ? buffer + at : buffer;
+}
+
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c)
 {
-    return run->own + (c->first - run->own_first) * run->desc.element;
+    const size_t at = (c->first - run->own_first) * run->desc.element;
+
+    return at ? run->own + at : run->own;
 }
 
 uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
@@ -34,8 +42,8 @@ uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
         in_recv = c->n == 0 || (c->first >= run->recv_first &&
                                 c->first - run->recv_first < run->desc.count);
     if (!in_recv)
-        return run->scratch_value + c->first * size;
-    return run->recv + (c->n ? c->first - run->recv_first : 0) * size;
+        return place(run->scratch_value, c->first * size);
+    return place(run->recv, (c->n ? c->first - run->recv_first : 0) * size);
 }
 
 /* This chunk of a buffer that the peer opened; NULL if it is not within reach. */

@@ -117,7 +117,7 @@ struct ucx_guest {
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
     struct ucx_hello hello;
-    uint8_t *name; /* [hello.name_len] */
+    uint8_t *name; /* of trib_ucx_name_room */
 };
 
 struct ucx {
@@ -194,7 +194,10 @@ static inline struct ucx *ucx_of(struct trib_transport *t)
 /* ucx_worker.c: what hangs on UCX alone. */
 trib_status_t trib_ucx_worker_make(struct ucx *u);
 void trib_ucx_worker_free(struct ucx *u);
+/** trib_ucx_endpoint - `name` is a worker's address, in memory of trib_ucx_name_room. */
 ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name);
+/** trib_ucx_name_room - memory for a worker's address of so many bytes, to be freed; NULL: none. */
+void *trib_ucx_name_room(size_t bytes);
 void trib_ucx_endpoint_close(struct ucx *u, int peer);
 unsigned trib_ucx_progress(struct ucx *u);
 bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until);

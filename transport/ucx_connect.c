@@ -215,7 +215,7 @@ static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
     if (word.magic != UCX_MAGIC || word.kind != UCX_WELCOME || word.value == 0 ||
         word.value > UCX_NAME_MAX)
         return not_it(u, a);
-    void *name = malloc((size_t)word.value);
+    void *name = trib_ucx_name_room((size_t)word.value);
     if (!name)
         return trib_fail(u->err, TRIB_ERR_NO_MEMORY, "out of memory");
     if (!read_all(u, c, name, (size_t)word.value)) {

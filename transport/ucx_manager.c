@@ -315,7 +315,7 @@ static bool attend(struct ucx *u, struct ucx_guest *g)
             return turn_away(u, g);
         if (g->have == sizeof(g->hello)) {
             uint64_t why = judge(u, &g->hello);
-            g->name = why == UCX_WELCOME_HERE ? malloc(g->hello.name_len) : NULL;
+            g->name = why == UCX_WELCOME_HERE ? trib_ucx_name_room(g->hello.name_len) : NULL;
             if (!g->name)
                 refuse(u, g, why ? why : refusal(UCX_NO_ENDPOINT, 0));
         } else if (g->have > sizeof(g->hello) && welcome(u, g)) {

@@ -182,6 +182,13 @@ static void on_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
     trib_ucx_ring(self->ucx);
 }
 
+/* UCX is given an address without its length, and steps over it by the lengths that are in it. Of
+ * one that ends too early it finds zeros behind the end, and refuses it. */
+void *trib_ucx_name_room(size_t bytes)
+{
+    return calloc(1, bytes + UCX_NAME_MAX);
+}
+
 /* Under `lock`: the endpoint of a peer, of which both ends make their own. UCX finds
  * out that the two belong together. */
 ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)

@@ -32,10 +32,10 @@ struct lane {
     struct node *nodes;
     struct trib_turns share;
     int load; /* of the server's thread, and the next two */
-    uint64_t seen_rounds, seen_ns; /* at the last look at which it had come round */
-    _Atomic uint64_t rounds; /* of the lane; 0 while it waits for a node */
-    _Atomic uint64_t busy_ns; /* of its thread alone, as passes */
+    uint64_t seen_passes, seen_ns; /* at the last look at which it had come round */
+    _Atomic uint64_t busy_ns; /* of its thread alone, as the next two */
     _Atomic uint64_t passes;
+    _Atomic bool vacant; /* it waits for a node */
     _Atomic bool stop;
     pthread_mutex_t mutex;
     struct node *added; /* under mutex */
@@ -202,16 +202,16 @@ static void wait_for_node(struct lane *lane)
 static void *run(void *arg)
 {
     struct lane *lane = arg;
-    uint64_t moved = trib_now_ns(), rounds = 0;
+    uint64_t moved = trib_now_ns();
 
     while (!atomic_load(&lane->stop)) {
-        atomic_store_explicit(&lane->rounds, ++rounds, memory_order_relaxed);
         trib_metrics_raise(&lane->passes, 1);
         take_added(lane);
         dispose_ended(lane);
         if (!lane->nodes) {
-            atomic_store_explicit(&lane->rounds, 0, memory_order_relaxed);
+            atomic_store_explicit(&lane->vacant, true, memory_order_relaxed);
             wait_for_node(lane);
+            atomic_store_explicit(&lane->vacant, false, memory_order_relaxed);
             continue;
         }
         if (serve(lane))
@@ -246,11 +246,12 @@ trib_status_t lane_start(struct trib_error *err, struct lane **out)
 
 bool lane_goes_on(struct lane *lane, uint64_t now_ns, uint64_t limit_ns)
 {
-    const uint64_t rounds = atomic_load_explicit(&lane->rounds, memory_order_relaxed);
+    const uint64_t passes = atomic_load_explicit(&lane->passes, memory_order_relaxed);
+    const bool vacant = atomic_load_explicit(&lane->vacant, memory_order_relaxed);
 
-    if (!rounds || rounds != lane->seen_rounds || !lane->seen_ns)
+    if (vacant || passes != lane->seen_passes || !lane->seen_ns)
         lane->seen_ns = now_ns;
-    lane->seen_rounds = rounds;
+    lane->seen_passes = passes;
     return now_ns - lane->seen_ns < limit_ns;
 }
 

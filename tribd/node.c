@@ -439,8 +439,8 @@ trib_status_t node_announce(struct node *n, uint32_t number, const char *text)
 {
     const int state = atomic_load(&n->state);
 
-    if (state == NODE_FAILED || state == NODE_GONE)
-        return TRIB_OK; /* its job hears of that soon */
+    if (state == NODE_FAILED || state == NODE_GONE) /* its job hears of that soon */
+        return n->vain++ < NODE_WAITING_MAX ? TRIB_OK : TRIB_ERR_NO_RESOURCE;
     struct node_announcement *a = malloc(sizeof(*a) + strlen(text) + 1);
     if (!a)
         return TRIB_ERR_NO_MEMORY;

@@ -74,6 +74,7 @@ struct node {
     uint64_t plans_taken; /* of its lane: announcements so far */
     uint64_t plans_paid;  /* and until when their time is used up: see node.c */
     _Atomic uint32_t n_announced; /* that wait for the lane; grows under mutex */
+    uint32_t vain; /* of the server's thread: announcements since it has failed */
     struct trib_ledger *ledger;
     _Atomic int state; /* enum node_state */
     _Atomic bool ending;
@@ -151,7 +152,8 @@ bool node_give(struct node *n, const struct trib_control_blobs *blobs);
 /**
  * node_announce - a plan of rank 0's.
  *
- * errors    TRIB_ERR_NO_RESOURCE: NODE_WAITING_MAX wait already; TRIB_ERR_NO_MEMORY
+ * errors    TRIB_ERR_NO_RESOURCE: NODE_WAITING_MAX wait already, or have come in vain since the
+ *           node has failed; TRIB_ERR_NO_MEMORY
  */
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text);
 

@@ -66,7 +66,8 @@ static void refuse(struct server *s, struct client *c, enum trib_service_reason 
     trib_metrics_reason_mt(s->metrics, reason);
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
-    (void)trib_session_send_wait(c->session, trib_deadline_ms(100), &m);
+    /* This thread waits for nobody: a job that reads what is sent to it has room for this. */
+    (void)trib_session_send(c->session, &m);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)", c->join.job, why,
              server_from(c));
     server_hang_up(s, c);

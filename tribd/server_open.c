@@ -241,6 +241,11 @@ void server_warn(const struct server *s)
                  "http: whoever reaches %s sees the names of all jobs and users, without a proof "
                  "of who asks: keep strangers from it by a firewall",
                  s->settings.http);
+    if (geteuid() == 0)
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "this tribd runs as root, whose rights it does not need, and jobs of all users "
+                 "reach it: start it as a user of its own, as tribd.service does with the user tribd "
+                 "(by hand: setpriv --reuid=tribd --regid=tribd --clear-groups tribd)");
     if (s->reached && strcmp(s->settings.auth, "none") == 0)
         trib_log(&s->log, TRIB_LOG_WARN, "tribd",
                  "auth = none: whoever reaches %s may use this service, in any name",

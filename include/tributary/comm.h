@@ -235,8 +235,8 @@ TRIB_API const char *trib_root_text(const trib_root_t *root);
 /** trib_root_destroy - give the port back; NULL is allowed. */
 TRIB_API void trib_root_destroy(trib_root_t *root);
 
-/* Room for trib_root_text() with its zero: what a broadcast needs. */
-#define TRIB_ROOT_TEXT_MAX 320
+/* Room for trib_root_text() with its zero: what a broadcast needs, and what TRIB_ROOT takes. */
+#define TRIB_ROOT_TEXT_MAX 256
 
 #ifdef __cplusplus
 }

@@ -277,6 +277,27 @@ static void test_public_functions(void **state)
     trib_local_destroy(local);
 }
 
+/* Whoever maps the board can write any number there: it becomes an error that there is. */
+static void test_blame_of_no_kind(void **state)
+{
+    static const int32_t wrong[] = {-12345, INT32_MIN};
+    char text[TRIB_BOARD_TEXT];
+    struct trib_board board;
+    int fd;
+
+    (void)state;
+    assert_status(trib_board_create(2, &fd, &board, NULL), TRIB_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        trib_board_blame(&board, i + 1, (trib_status_t)wrong[i], "why");
+        assert_status(trib_board_blamed(&board, i + 1, text), TRIB_ERR_PROTOCOL);
+        assert_string_equal(text, "why");
+    }
+    trib_board_blame(&board, 3, TRIB_ERR_MISMATCH, "why");
+    assert_status(trib_board_blamed(&board, 3, text), TRIB_ERR_MISMATCH);
+    trib_board_close(&board);
+    close(fd);
+}
+
 /* Nobody can shrink the board under the others. */
 static void test_board_is_sealed(void **state)
 {
@@ -339,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_bad_roots),
         cmocka_unit_test(test_public_functions),
+        cmocka_unit_test(test_blame_of_no_kind),
         cmocka_unit_test(test_board_is_sealed),
         cmocka_unit_test(test_process_states),
     };

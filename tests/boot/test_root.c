@@ -9,6 +9,7 @@
 
 #include <tributary.h>
 
+#include "base/config.h"
 #include "base/secret.h"
 #include "boot/tcp_net.h"
 
@@ -65,6 +66,7 @@ static void test_ranks_meet(void **state)
     (void)state;
     assert_status(trib_root_create(&root), TRIB_OK);
     assert_true(strlen(trib_root_text(root)) < TRIB_ROOT_TEXT_MAX);
+    assert_true(TRIB_ROOT_TEXT_MAX <= TRIB_CONFIG_TEXT_BYTES); /* the variable takes each */
     meet_at(trib_root_text(root));
     meet_at(trib_root_text(root)); /* and again, as the port is still kept */
     trib_root_destroy(root);

@@ -67,7 +67,7 @@ static void test_positions(void **state)
             const float *x = r.x[(r.step + i) % RANKS] + c.first;
             const size_t kept = (size_t)c.share[1];
             assert_int_equal(kept, i < 2 ? LENGTH : 4);
-            double least = INFINITY, sum = 0;
+            double least = (double)INFINITY, sum = 0;
             float *rest = malloc(c.n * sizeof *rest);
             memcpy(rest, x, c.n * sizeof *rest);
             for (size_t j = 0; j < kept; j++) {

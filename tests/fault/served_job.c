@@ -31,7 +31,7 @@ static const struct {
     double error; /* that an element may have */
 } plans[PLANS] = {
     [WHOLE] = {COUNT_MOST, "none", TRIB_F32, 0},
-    [SPARSE] = {4097, "topk:ratio=0.25", TRIB_F32, INFINITY},
+    [SPARSE] = {4097, "topk:ratio=0.25", TRIB_F32, (double)INFINITY},
     [LEVELS] = {8191, "int8", TRIB_F32, 0.5},
     [COUNTS] = {5003, "none", TRIB_I32, 0},
 };

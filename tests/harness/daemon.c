@@ -136,17 +136,24 @@ bool daemon_start(struct daemon_process *d)
     return d->pid > 0;
 }
 
-bool daemon_up(struct daemon_process *d)
+bool daemon_said(const struct daemon_process *d, const char *words)
 {
     char said[4096] = "";
-    int status, fd = open(d->log, O_RDONLY);
+    int fd = open(d->log, O_RDONLY);
 
     if (fd >= 0) {
         ssize_t n = read(fd, said, sizeof(said) - 1);
         said[n > 0 ? n : 0] = 0;
         close(fd);
     }
-    if (strstr(said, "listening at"))
+    return strstr(said, words) != NULL;
+}
+
+bool daemon_up(struct daemon_process *d)
+{
+    int status;
+
+    if (daemon_said(d, "listening at"))
         return true;
     if (daemon_ended(d, &status) && d->tries++ < TRIES) {
         d->port = 0;

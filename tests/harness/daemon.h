@@ -34,6 +34,9 @@ void daemon_remove(const char *folder);
 /** daemon_start - begin: port 0 takes one that is free. daemon_up says when it listens. */
 bool daemon_start(struct daemon_process *d);
 
+/** daemon_said - true if its log has these words, early on. */
+bool daemon_said(const struct daemon_process *d, const char *words);
+
 /** daemon_up - it listens; one that could not is started anew at another port. */
 bool daemon_up(struct daemon_process *d);
 

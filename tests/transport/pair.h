@@ -60,7 +60,7 @@ static inline struct trib_transport_opts pair_opts(struct pair *pair, int self)
         .cfg = &pair->cfg,
         .log = &pair->log,
         .err = &pair->err,
-        .secret = &pair->secret[self],
+        .secret = self < 2 ? &pair->secret[self] : NULL,
     };
 }
 

@@ -350,6 +350,34 @@ static void test_spoilt(void **state)
     pair_close(pair);
 }
 
+/* A peer that writes over one rail alone leaves gaps that nothing fills: what waits for them does
+ * not grow without end. */
+static void test_leaves_out_a_rail(void **state)
+{
+    enum { FAR_TOO_MANY = 100000 };
+    const struct trib_write w = {.imm = 7};
+    struct trib_event e = {.kind = TRIB_EVENT_ARRIVED};
+    int n = 0;
+
+    (void)state;
+    rig_reset(2, 2);
+    rig_open();
+    struct trib_transport *line = inner_of(&rig.wrap[0][1]->base), *t = rig.pair.t[1];
+    while (n < FAR_TOO_MANY && e.kind != TRIB_EVENT_PEER_LOST) {
+        trib_status_t st = line->ops->write(line, 1, &w);
+        n += st == TRIB_OK;
+        if (st != TRIB_OK)
+            assert_status(st, TRIB_ERR_NO_RESOURCE);
+        assert_int_equal(line->ops->poll(line, &e, 1), 0); /* moves them on */
+        if (t->ops->poll(t, &e, 1))
+            assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    }
+    if (n == FAR_TOO_MANY)
+        fail_msg("%d writes wait for one that never comes", n);
+    assert_non_null(strstr(e.why, "leaves out another whose turn it is"));
+    pair_close(&rig.pair);
+}
+
 static void refuses(const char *text, const char *sentence)
 {
     struct pair pair = {0};
@@ -388,7 +416,7 @@ int main(void)
         cmocka_unit_test(test_nothing_after), cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_fewer),
         cmocka_unit_test(test_networks),     cmocka_unit_test(test_spoilt),
-        cmocka_unit_test(test_wrong_text),
+        cmocka_unit_test(test_leaves_out_a_rail), cmocka_unit_test(test_wrong_text),
     };
 
     tribtest_deadline(280);

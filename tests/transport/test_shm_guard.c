@@ -15,6 +15,7 @@
 #include "transport/guard.h"
 #include "transport/handout.h"
 #include "transport/segment.h"
+#include "transport/shm.h"
 #include "transport/shm_layout.h"
 
 enum { RANK = 0, NODE = 1, OTHER = 65534, BYTES = 1 << 20 };
@@ -33,6 +34,10 @@ enum act {
     OTHER_KEY, /* a segment of another key */
     READ_ONLY,
     SILENT,   /* nobody answers at the socket that it names */
+    BELL,     /* all is well, and from here on but for what is to wake it */
+    BELL_PIPE,
+    BELL_STREAM,
+    BELL_INET,
 };
 
 struct rank {
@@ -65,20 +70,40 @@ static int copy_of(const struct trib_shm_address *a, enum act act, const char *c
     return fd;
 }
 
+/* What a node is to write to when it wakes the rank. */
+static int bell_of(enum act act)
+{
+    int ends[2] = {-1, -1};
+
+    if (act == BELL_PIPE)
+        (void)!pipe(ends);
+    else if (act == BELL_INET)
+        ends[1] = socket(AF_INET, SOCK_DGRAM, 0);
+    else
+        (void)!socketpair(AF_UNIX, act == BELL_STREAM ? SOCK_STREAM : SOCK_DGRAM, 0, ends);
+    if (ends[1] < 0)
+        _exit(9);
+    return ends[1];
+}
+
 /* Another descriptor for the same key, at a socket of its own. */
 static void forge(enum act act, pid_t node, struct told *told)
 {
     struct trib_shm_address a;
     struct trib_error err = {0};
     struct trib_handout *h = trib_handout_open(NULL);
+    const int bell = bell_of(act);
+    struct trib_shm_export small;
 
     memcpy(&a, told->address.bytes, sizeof(a));
+    memcpy(&small, told->small.bytes, sizeof(small));
     char *control = mmap(NULL, (size_t)a.map_len, PROT_READ, MAP_SHARED, a.fd, 0);
     if (!h || control == MAP_FAILED)
         _exit(9);
     const int fd = copy_of(&a, act, control);
     if (trib_handout_admit(h, node) != TRIB_OK ||
-        trib_handout_add(h, a.key, (struct trib_handout_fds){fd, -1}) != TRIB_OK ||
+        trib_handout_add(h, a.key, (struct trib_handout_fds){fd, bell}) != TRIB_OK ||
+        trib_handout_add(h, small.key, (struct trib_handout_fds){small.fd, bell}) != TRIB_OK ||
         (act != SILENT && trib_handout_serve(h, &err) != TRIB_OK))
         _exit(9);
     a.handout = trib_handout_name(h);
@@ -101,7 +126,20 @@ static void tell(struct trib_transport *t, struct told *told)
         _exit(9);
 }
 
-/* A rank's process: it says what it has, gets the node's address, connects, and polls. */
+/* What the node tells of its memory is imported, and what came of it said. */
+static void import_told(struct trib_transport *t, int pipe)
+{
+    struct trib_blob blob;
+    struct trib_remote *remote;
+
+    if (recv(pipe, &blob, sizeof(blob), MSG_DONTWAIT) != (ssize_t)sizeof(blob))
+        return;
+    const trib_status_t st = t->ops->import_region(t, NODE, &blob, &remote);
+    if (write(pipe, &st, sizeof(st)) != (ssize_t)sizeof(st))
+        _exit(0);
+}
+
+/* A rank's process: it says what it has, gets the node's address, connects, polls, and imports. */
 static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
 {
     struct trib_guard guard = {.ranks = 1};
@@ -132,8 +170,10 @@ static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     t->ops->settle(t, facts);
     if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
         fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
+    shm_of(t)->given = UINT64_C(256) << 30; /* a rank takes of its aggregators what they have */
     for (;;) {
         (void)t->ops->poll(t, &e, 1);
+        import_told(t, ends[1]);
         usleep(1000);
     }
 }
@@ -228,6 +268,185 @@ static void test_takes_an_honest_rank(void **state)
     t->ops->close(t);
 }
 
+/* Two regions of the node, one after the other: a rank waits for each, as it may. */
+static void test_a_rank_waits(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard;
+    struct trib_event e;
+    struct rank r;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        struct trib_region *region;
+        struct trib_blob blob;
+        trib_status_t st;
+        void *ptr;
+        assert_status(t->ops->alloc(t, BYTES << i, &ptr, &region), TRIB_OK);
+        assert_status(t->ops->export_region(t, region, &blob), TRIB_OK);
+        assert_int_equal(write(r.pipe, &blob, sizeof(blob)), sizeof(blob));
+        while (recv(r.pipe, &st, sizeof(st), MSG_DONTWAIT) != (ssize_t)sizeof(st)) {
+            (void)t->ops->poll(t, &e, 1);
+            assert_false(trib_deadline_passed(until));
+        }
+        assert_status(st, TRIB_OK);
+    }
+    end(&r);
+    t->ops->close(t);
+}
+
+static int open_files(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* Soon: a thread of the node's may have a connection of the rank's, which asks it for memory. */
+static void assert_open_files(int expected)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (open_files() != expected && !trib_deadline_passed(until))
+        usleep(1000);
+    assert_int_equal(open_files(), expected);
+}
+
+/* What wakes a rank is a socket of datagrams of this host or nothing. */
+static void test_takes_bells_alone(void **state)
+{
+    static const enum act acts[] = {BELL, BELL_PIPE, BELL_STREAM, BELL_INET};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+        struct pair pair = {.lines = 0};
+        struct trib_remote *small;
+        struct trib_guard guard;
+        trib_status_t st;
+        struct rank r;
+        struct trib_transport *t = open_node(&pair, &guard);
+        start(acts[i], OTHER, &r);
+        const int before = open_files();
+        assert_status(survey(t, &r), TRIB_OK);
+        assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+        assert_int_equal(shm_of(t)->peers[RANK].pipe >= 0, acts[i] == BELL);
+        /* Two for its process, and the bell: the memory needs no file once it is mapped. */
+        assert_open_files(before + 2 + (acts[i] == BELL));
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        const int bell = shm_of(t)->peers[RANK].pipe;
+        while ((st = t->ops->import_region(t, RANK, &r.told.small, &small)) == TRIB_INPROGRESS)
+            assert_false(trib_deadline_passed(until));
+        assert_status(st, TRIB_OK); /* and another bell, of which there is no need */
+        assert_int_equal(shm_of(t)->peers[RANK].pipe, bell);
+        assert_open_files(before + 2 + (acts[i] == BELL));
+        end(&r);
+        t->ops->close(t);
+    }
+}
+
+/* Ringing neither waits nor dies, whatever its owner has done to the bell. */
+static void test_rings(void **state)
+{
+    char byte;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    trib_shm_guard_ring(ends[1]);
+    assert_int_equal(recv(ends[0], &byte, 1, MSG_DONTWAIT), 1);
+    for (int i = 0; i < 1000; i++) /* nobody empties it: the kernel takes a few hundred at most */
+        trib_shm_guard_ring(ends[1]);
+    assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
+    trib_shm_guard_ring(ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+    trib_shm_guard_ring(-1);
+}
+
+/* A job takes no more of an aggregator's address space than it may, and gives it back. */
+static void test_counts_what_is_given(void **state)
+{
+    const uint64_t most = UINT64_C(256) << 30;
+    struct pair pair = {.lines = 0};
+    struct trib_remote *small, *large;
+    struct trib_guard guard;
+    struct rank r;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    uint64_t *given = &shm_of(t)->given;
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    const uint64_t control = *given;
+    assert_true(control > 0);
+    *given = most - 4096;
+    assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_ERR_INVALID);
+    assert_said(&pair, "hands over more memory than an aggregator maps for a job");
+    *given = control;
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    trib_status_t st;
+    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) == TRIB_INPROGRESS)
+        assert_false(trib_deadline_passed(until));
+    assert_status(st, TRIB_OK);
+    assert_true(*given >= control + BYTES);
+    t->ops->release(t, large);
+    assert_int_equal(*given, control);
+    end(&r);
+    t->ops->close(t);
+}
+
+/* A rank admits few aggregators of its host, and says so of one more. */
+static void test_admits_few(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard = {.ranks = 1};
+    struct trib_transport_opts opts = pair_opts(&pair, RANK);
+    struct trib_transport *t;
+    struct rank r;
+    int pid = 1;
+
+    (void)state;
+    opts.guard = &guard;
+    start(HONEST, geteuid(), &r); /* in the place of an aggregator */
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_OK);
+    while (trib_handout_admit(shm_of(t)->handout, 1000000 + pid) == TRIB_OK)
+        pid++;
+    assert_int_equal(pid, 64); /* with the first */
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_OK); /* it is known */
+    end(&r);
+    start(HONEST, geteuid(), &r);
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "too many aggregators of this host for shared memory");
+    end(&r);
+    t->ops->close(t);
+}
+
+/* Of whom memory is asked, in words of the kernel and of the guard. */
+static void test_owners(void **state)
+{
+    struct trib_guard guard = {.serves = true, .ranks = 2};
+    struct shm shm = {.guard = &guard};
+
+    (void)state;
+    struct trib_handout_owner rank = trib_shm_owner(&shm, 1, 4711, 7);
+    assert_false(rank.aggregator);
+    assert_int_equal(rank.pid, 4711);
+    assert_int_equal(rank.name, 7);
+    assert_ptr_equal(rank.guard, &guard);
+    assert_true(trib_shm_owner(&shm, 2, 4711, 7).aggregator);
+    shm.guard = NULL;
+    assert_false(trib_shm_owner(&shm, 2, 4711, 7).aggregator);
+}
+
 /* Memory at an address: neither by process_vm_writev nor at all. */
 static void test_refuses_addresses(void **state)
 {
@@ -255,8 +474,11 @@ static void refuses(enum act act, trib_status_t expected, const char *sentence)
 
     struct trib_transport *t = open_node(&pair, &guard);
     start(act, OTHER, &r);
+    const int before = open_files();
     assert_status(survey(t, &r), TRIB_OK); /* its socket is its own */
     assert_status(t->ops->connect(t, RANK, &r.told.address), expected);
+    assert_open_files(before); /* nor is its bell taken */
+    assert_true(shm_of(t)->peers[RANK].pipe < 0);
     assert_said(&pair, sentence);
     end(&r);
     t->ops->close(t);
@@ -313,6 +535,7 @@ static void test_waits_for_nobody(void **state)
     while (!t->ops->poll(t, &e, 1))
         assert_false(trib_deadline_passed(until));
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "has not handed out its memory")); /* not as it is stopped */
     end(&r);
     t->ops->close(t);
 }
@@ -414,6 +637,20 @@ static void test_gives_to_the_job_alone(void **state)
     t->ops->close(t);
 }
 
+/* The first who comes is the user of the job, and nobody else from then on. */
+static void test_one_user(void **state)
+{
+    struct trib_guard guard = {.serves = true, .user = TRIB_GUARD_ANYBODY};
+
+    (void)state;
+    assert_true(trib_guard_is_user(&guard, 0)); /* root's number is one as any other */
+    assert_int_equal(guard.user, 0);
+    assert_true(trib_guard_is_user(&guard, 0));
+    assert_false(trib_guard_is_user(&guard, 1));
+    assert_false(trib_guard_is_user(&guard, (uid_t)-1));
+    assert_int_equal(guard.user, 0);
+}
+
 static void test_lists(void **state)
 {
     const struct trib_guard all = {.serves = true}, some = {.transports = "auto, tcp"};
@@ -430,12 +667,23 @@ static void test_lists(void **state)
     assert_false(trib_guard_bars(NULL, 0));
     assert_true(trib_guard_bars(&all, 0));
     assert_true(trib_guard_bars(&some, 0)); /* it has no ranks */
+    const struct trib_guard rank = {.ranks = 2}, node = {.serves = true, .ranks = 2};
+    assert_false(trib_guard_bars(&rank, 1)); /* ranks trust each other */
+    assert_true(trib_guard_bars(&rank, 2));
+    assert_true(trib_guard_bars(&node, 1));
+    assert_true(trib_guard_bars(&node, 2));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_takes_an_honest_rank),
+        cmocka_unit_test(test_a_rank_waits),
+        cmocka_unit_test(test_takes_bells_alone),
+        cmocka_unit_test(test_rings),
+        cmocka_unit_test(test_counts_what_is_given),
+        cmocka_unit_test(test_admits_few),
+        cmocka_unit_test(test_owners),
         cmocka_unit_test(test_refuses_addresses),
         cmocka_unit_test(test_refuses_descriptors),
         cmocka_unit_test(test_leaves_a_silent_rank),
@@ -443,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_refuses_another_process),
         cmocka_unit_test(test_refuses_another_user),
         cmocka_unit_test(test_gives_to_the_job_alone),
+        cmocka_unit_test(test_one_user),
         cmocka_unit_test(test_lists),
     };
 

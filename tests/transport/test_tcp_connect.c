@@ -306,6 +306,7 @@ static void test_leaving_silent_peers(void **state)
     struct trib_transport_opts opts = pair_opts(&pair, 0);
     const int listener = listen_at(1, 0, SILENT);
     struct trib_address address;
+    struct tcp_address a;
     struct sockaddr_in at;
     socklen_t len = sizeof(at);
     bool some[1 + SILENT] = {false};
@@ -316,7 +317,9 @@ static void test_leaving_silent_peers(void **state)
     assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
     const struct trib_transport_ops *ops = pair.t[0]->ops;
     assert_status(ops->address(pair.t[0], &address), TRIB_OK);
-    ((struct tcp_address *)(void *)address.bytes)->port = ntohs(at.sin_port);
+    memcpy(&a, address.bytes, sizeof(a));
+    a.port = ntohs(at.sin_port);
+    memcpy(address.bytes, &a, sizeof(a));
     for (int i = 1; i <= SILENT; i++)
         assert_status(ops->connect(pair.t[0], i, &address), TRIB_OK);
     some[1] = some[2] = true;

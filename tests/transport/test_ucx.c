@@ -94,6 +94,58 @@ static void test_refusals(void **state)
     pair_close(&pair);
 }
 
+static uint32_t named; /* bytes of address that came */
+static _Atomic int zeros; /* of endpoints that were asked for: with zeros behind the address */
+
+static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *out)
+{
+    const uint8_t *name = (const uint8_t *)params->address;
+    int other = 0;
+
+    (void)worker;
+    (void)out;
+    for (uint32_t i = named; i < UCX_NAME_MAX; i++)
+        other |= name[i];
+    zeros += !other;
+    return UCS_ERR_UNREACHABLE;
+}
+
+/* UCX reads an address as far as lengths in it say, and not as far as it was sent: behind one that
+ * ends too early there are zeros, with which it is refused. */
+static void test_short_names(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct ucx_word word;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+    }
+    const struct ucx *u = ucx_of(pair.t[0]);
+    struct {
+        struct ucx_hello hello;
+        uint8_t name[UCX_NAME_MAX];
+    } g = {.hello = {.magic = UCX_MAGIC,
+                     .version = UCX_VERSION,
+                     .size = 2,
+                     .key = address_of(&pair, 1).key,
+                     .settings = u->settings,
+                     .release = u->release}};
+    memcpy(g.name, u->name, u->name_len);
+    for (uint32_t n = 0; n < u->name_len; n++) {
+        const bool by_ucx = n < u->name_len / 2;
+        ucx_of(pair.t[1])->api.ucp_ep_create = by_ucx ? u->api.ucp_ep_create : look_behind;
+        g.hello.name_len = named = 1 + n % ((uint32_t)u->name_len / 2);
+        assert_int_equal(answer(address_of(&pair, 1).port, &g, sizeof(g.hello) + named, &word),
+                         sizeof(word));
+        assert_int_equal(word.kind, UCX_REFUSE);
+        assert_int_equal(word.value, UCX_NO_ENDPOINT);
+    }
+    assert_int_equal(zeros, u->name_len - u->name_len / 2);
+    pair_close(&pair);
+}
+
 static void test_strangers(void **state)
 {
     struct pair pair;
@@ -423,7 +475,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
+        cmocka_unit_test(test_short_names), cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
         cmocka_unit_test(test_burst),     cmocka_unit_test(test_no_descriptor),
         cmocka_unit_test(test_outside),   cmocka_unit_test(test_large),
         cmocka_unit_test(test_memory_taken_back),

@@ -187,6 +187,19 @@ static void test_announcements_have_an_end(void **state)
     await_gone(n);
 }
 
+/* Nor has a job that goes on announcing to a node that has failed, until it hears of that. */
+static void test_announcements_in_vain(void **state)
+{
+    static struct node n;
+
+    (void)state;
+    atomic_store(&n.state, NODE_FAILED);
+    for (int i = 0; i < NODE_WAITING_MAX; i++)
+        assert_status(node_announce(&n, (uint32_t)i, "coll=allreduce"), TRIB_OK);
+    assert_status(node_announce(&n, 0, "coll=allreduce"), TRIB_ERR_NO_RESOURCE);
+    assert_null(n.first);
+}
+
 static void assert_dropped(struct trib_metrics *metrics, uint64_t frames)
 {
     struct trib_service_view view;
@@ -383,7 +396,12 @@ static void test_texts_without_end(void **state)
 /* A sanitizer takes memory and time of its own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEASURES 0
-#else
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MEASURES 0
+#endif
+#endif
+#ifndef MEASURES
 #define MEASURES 1
 #endif
 
@@ -465,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_no_larger_chunks),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_transports),
         cmocka_unit_test(test_announcements_have_an_end),
+        cmocka_unit_test(test_announcements_in_vain),
         cmocka_unit_test(test_dropped_frames),
         cmocka_unit_test(test_lanes_are_spread),
         cmocka_unit_test(test_no_peer_is_this_process),

@@ -46,6 +46,9 @@ fresh() { : >"$dir/one.log"; }
 
 build=$dir/as start_daemon one "log = debug" || finish
 shown=("$dir/job.log" "$dir/one.log")
+! said_by one "runs as root"
+result $? "a tribd of $server's says nothing of root"
+
 user_job $other first && served && by shm
 result $? "ranks of $other share memory with a tribd of $server's"
 
@@ -85,5 +88,11 @@ kill "${daemon_pid[one]}" && ended one 0
 build=$dir/as start_daemon one "log = debug" "transports = auto,tcp" || finish
 user_job $other narrow && served && by tcp
 result $? "transports = auto,tcp: no memory is shared"
+
+kill "${daemon_pid[one]}" && ended one 0
+chown 0 "$dir/key"
+start_daemon one
+said_by one "warning: tribd: this tribd runs as root" && said_by one "setpriv --reuid=tribd"
+result $? "one of root's says so, and how to start it"
 
 finish
