@@ -369,6 +369,8 @@ struct trib_kernels {
     void (*exact_round)(float *x, const double *acc);
     /* x = acc / divisor; true: some may not be the nearest float32 */
     bool (*exact_divide)(float *x, const double *acc, double divisor);
+    /* CRC-32C (Castagnoli) of bytes behind others whose sum is crc; 0: of nothing. Any alignment */
+    uint32_t (*crc32c)(uint32_t crc, const void *src, size_t bytes);
 };
 
 /**

@@ -7,6 +7,7 @@
 #include "compress/kernels_scalar_select.h"
 #include "compress/kernels_scalar_strata.h"
 #include "compress/kernels_scalar_feedback.h"
+#include "compress/kernels_scalar_crc.h"
 #include "compress/kernels_scalar_exact.h"
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
@@ -399,4 +400,5 @@ const struct trib_kernels trib_kernels_c = {
     .exact_add_doubles = exact_add_doubles,
     .exact_round = exact_round,
     .exact_divide = exact_divide,
+    .crc32c = crc32c,
 };

@@ -7,6 +7,11 @@
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
+#if defined(__x86_64__)
+#include "compress/kernels_x86_crc.h"
+#else
+#include "compress/kernels_scalar_crc.h"
+#endif
 #include "compress/kernels_scalar_exact.h"
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
@@ -191,4 +196,5 @@ const struct trib_kernels VEC_TABLE = {
     .exact_add_doubles = exact_add_doubles,
     .exact_round = exact_round,
     .exact_divide = exact_divide,
+    .crc32c = crc32c,
 };

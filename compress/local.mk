@@ -26,12 +26,12 @@ libcompress_la_SOURCES = \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
-	compress/kernels_scalar_exact.h \
+	compress/kernels_scalar_crc.h compress/kernels_scalar_exact.h \
 	compress/kernels_scalar_feedback.h compress/kernels_scalar_gemm.h \
 	compress/kernels_scalar_grid.h compress/kernels_scalar_hadamard.h \
 	compress/kernels_scalar_integers.h compress/kernels_scalar_quant.h \
 	compress/kernels_scalar_select.h \
-	compress/kernels_tables.h \
+	compress/kernels_tables.h compress/kernels_x86_crc.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
 	compress/kernels_vec_feedback.h compress/kernels_vec_gemm.h \
 	compress/kernels_vec_grid.h compress/kernels_vec_hadamard.h \

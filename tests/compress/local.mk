@@ -12,6 +12,7 @@ compress_tests = \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
+	tests/compress/test_crc \
 	tests/compress/test_conv1d \
 	tests/compress/test_dgc \
 	tests/compress/test_exact \
