@@ -51,7 +51,7 @@ libcompress_la_SOURCES = \
 	compress/pca.c compress/pca.h \
 	compress/powers.c \
 	compress/randomk.c \
-	compress/robust.c compress/robust.h \
+	compress/robust.c compress/robust.h compress/robust_f64.c compress/robust_rows.h \
 	compress/rotated.c compress/rotated.h \
 	compress/select.c compress/selection.h \
 	compress/sheet.c compress/sheet.h \

@@ -77,16 +77,16 @@ static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
 {
     const char *op = trib_op_name(d->op);
 
-    if (d->dtype != TRIB_F32 && d->dtype != TRIB_F16 && d->dtype != TRIB_BF16)
+    if (d->dtype > TRIB_BF16)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "op %s is of f32, f16 and bf16, dtype is %s", op,
+                              "op %s is of f32, f64, f16 and bf16, dtype is %s", op,
                               trib_dtype_name(d->dtype));
     if (d->op == TRIB_TRIMMED_MEAN && !(d->parameter >= 0 && d->parameter < 0.5))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "op %s leaves out the part trib_desc_t.parameter at each end: it is "
                               "%g, it must be 0 (for 0.1) to below 0.5",
                               op, d->parameter);
-    if (d->op == TRIB_CLIPPED_MEAN && !(d->parameter > 0 && d->parameter <= (double)FLT_MAX))
+    if (d->op == TRIB_CLIPPED_MEAN && !(d->parameter > 0 && d->parameter <= (d->dtype == TRIB_F64 ? DBL_MAX : (double)FLT_MAX)))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "op %s cuts elements to trib_desc_t.parameter: it is %g, it must be "
                               "above 0 and finite",
