@@ -12,6 +12,7 @@
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
 #include "compress/kernels_scalar_hadamard.h"
+#include "compress/kernels_scalar_numbers.h"
 #include "compress/kernels_tables.h"
 
 /* clang-format off */
@@ -401,4 +402,5 @@ const struct trib_kernels trib_kernels_c = {
     .exact_round = exact_round,
     .exact_divide = exact_divide,
     .crc32c = crc32c,
+    .numbers_add = numbers_add,
 };

@@ -16,6 +16,7 @@
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
 #include "compress/kernels_scalar_hadamard.h"
+#include "compress/kernels_scalar_numbers.h"
 #include "compress/kernels_tables.h"
 
 #include "compress/kernels_vec_reduce.h"
@@ -197,4 +198,5 @@ const struct trib_kernels VEC_TABLE = {
     .exact_round = exact_round,
     .exact_divide = exact_divide,
     .crc32c = crc32c,
+    .numbers_add = numbers_add,
 };

@@ -11,6 +11,7 @@
 #include "compress/robust.h"
 #include "core/configured.h"
 #include "core/near.h"
+#include "core/plan_stats.h"
 #include "core/quorum.h"
 #include "core/service.h"
 #include "pipeline/move.h"
@@ -608,6 +609,8 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_d
         st = trib_plan_quorum(plan, desc);
     if (st == TRIB_OK && !plan->served)
         st = compile(plan, desc, leaving);
+    if (st == TRIB_OK)
+        st = trib_plan_stats_make(plan, leaving);
     if (st != TRIB_OK) {
         trib_plan_destroy(plan);
         return st;
@@ -633,6 +636,7 @@ void trib_plan_destroy(struct trib_plan *plan)
 {
     if (!plan)
         return;
+    trib_plan_stats_free(plan);
     trib_served_destroy(plan->served);
     if (plan->numbered)
         trib_channel_free_plan(plan);

@@ -28,6 +28,7 @@ compress_tests = \
 	tests/compress/test_lanes \
 	tests/compress/test_lgc \
 	tests/compress/test_lgc_odd \
+	tests/compress/test_numbers \
 	tests/compress/test_octaves \
 	tests/compress/test_omega \
 	tests/compress/test_orthonormal \
