@@ -20,10 +20,9 @@ for transport in shm tcp; do
     result $? "$transport: statistics"
 done
 damaged='tcp+corrupt:nth=7,least=4096'
-looked "$damaged"
-[ $? != 0 ] && grep -q "sent chunk [0-9]*, damaged on its way" "$said"
+! looked "$damaged" && grep -q "sent chunk [0-9]*, damaged on its way" "$said"
 result $? "a damaged chunk is named"
-TRIB_CHECK=none looked "$damaged"
-[ $? = 0 ] && ! grep -q "damaged" "$said"
+export TRIB_CHECK=none
+looked "$damaged" && ! grep -q "damaged" "$said"
 result $? "without the check nobody is told"
 finish
