@@ -239,6 +239,7 @@ struct trib_gemm {
 };
 
 struct trib_exact_range;
+struct trib_numbers;
 struct trib_strata;
 
 typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
@@ -369,6 +370,10 @@ struct trib_kernels {
     void (*exact_round)(float *x, const double *acc);
     /* x = acc / divisor; true: some may not be the nearest float32 */
     bool (*exact_divide)(float *x, const double *acc, double divisor);
+    /* CRC-32C (Castagnoli) of bytes behind others whose sum is crc; 0: of nothing. Any alignment */
+    uint32_t (*crc32c)(uint32_t crc, const void *src, size_t bytes);
+    /* numbers.h */
+    void (*numbers_add)(const float *x, size_t n, struct trib_numbers *out);
 };
 
 /**

@@ -7,10 +7,12 @@
 #include "compress/kernels_scalar_select.h"
 #include "compress/kernels_scalar_strata.h"
 #include "compress/kernels_scalar_feedback.h"
+#include "compress/kernels_scalar_crc.h"
 #include "compress/kernels_scalar_exact.h"
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
 #include "compress/kernels_scalar_hadamard.h"
+#include "compress/kernels_scalar_numbers.h"
 #include "compress/kernels_tables.h"
 
 /* clang-format off */
@@ -399,4 +401,6 @@ const struct trib_kernels trib_kernels_c = {
     .exact_add_doubles = exact_add_doubles,
     .exact_round = exact_round,
     .exact_divide = exact_divide,
+    .crc32c = crc32c,
+    .numbers_add = numbers_add,
 };

@@ -7,10 +7,16 @@
  */
 #include "compress/kernels_scalar.h"
 #include "compress/kernels_scalar_select.h"
+#if defined(__x86_64__)
+#include "compress/kernels_x86_crc.h"
+#else
+#include "compress/kernels_scalar_crc.h"
+#endif
 #include "compress/kernels_scalar_exact.h"
 #include "compress/kernels_scalar_gemm.h"
 #include "compress/kernels_scalar_grid.h"
 #include "compress/kernels_scalar_hadamard.h"
+#include "compress/kernels_scalar_numbers.h"
 #include "compress/kernels_tables.h"
 
 #include "compress/kernels_vec_reduce.h"
@@ -191,4 +197,6 @@ const struct trib_kernels VEC_TABLE = {
     .exact_add_doubles = exact_add_doubles,
     .exact_round = exact_round,
     .exact_divide = exact_divide,
+    .crc32c = crc32c,
+    .numbers_add = numbers_add,
 };

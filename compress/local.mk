@@ -26,12 +26,13 @@ libcompress_la_SOURCES = \
 	compress/kernels.c compress/kernels.h \
 	compress/kernels_c.c \
 	compress/kernels_scalar.h compress/kernels_scalar_codec.h \
-	compress/kernels_scalar_exact.h \
+	compress/kernels_scalar_crc.h compress/kernels_scalar_exact.h \
 	compress/kernels_scalar_feedback.h compress/kernels_scalar_gemm.h \
 	compress/kernels_scalar_grid.h compress/kernels_scalar_hadamard.h \
-	compress/kernels_scalar_integers.h compress/kernels_scalar_quant.h \
+	compress/kernels_scalar_integers.h compress/kernels_scalar_numbers.h \
+	compress/kernels_scalar_quant.h \
 	compress/kernels_scalar_select.h \
-	compress/kernels_tables.h \
+	compress/kernels_tables.h compress/kernels_x86_crc.h \
 	compress/kernels_vec.h compress/kernels_vec_codec.h \
 	compress/kernels_vec_feedback.h compress/kernels_vec_gemm.h \
 	compress/kernels_vec_grid.h compress/kernels_vec_hadamard.h \
@@ -44,14 +45,14 @@ libcompress_la_SOURCES = \
 	compress/levels.c \
 	compress/lgc.c compress/lgc.h compress/lgc_ps.c compress/lgc_ring.c \
 	compress/noise.h \
-	compress/number.c compress/number.h \
+	compress/number.c compress/number.h compress/numbers.c compress/numbers.h \
 	compress/octaves.c \
 	compress/omega.c compress/omega.h \
 	compress/orthonormal.c compress/orthonormal.h \
 	compress/pca.c compress/pca.h \
 	compress/powers.c \
 	compress/randomk.c \
-	compress/robust.c compress/robust.h \
+	compress/robust.c compress/robust.h compress/robust_f64.c compress/robust_rows.h \
 	compress/rotated.c compress/rotated.h \
 	compress/select.c compress/selection.h \
 	compress/sheet.c compress/sheet.h \

@@ -1,137 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "compress/robust.h"
-
-#include <math.h>
-#include <string.h>
-
-enum { BLOCK = 64 /* elements at a time; each source has a row of them */ };
+#define ROBUST_REAL float
+#include "compress/robust_rows.h"
 
 bool trib_robust_is(trib_op_t op)
 {
     return op >= TRIB_MEDIAN && op < TRIB_OP_COUNT;
 }
 
-size_t trib_robust_floats(int n_src)
+size_t trib_robust_bytes(trib_dtype_t dtype, int n_src)
 {
-    return (size_t)n_src * BLOCK;
-}
-
-/* Reads a block of all sources. NaN is not counted, and becomes what is sorted behind all others,
- * or adds nothing. */
-static void read_rows(const struct trib_robust *robust, const uint8_t *const *src, int n_src,
-                      size_t first, size_t n, unsigned counted[BLOCK])
-{
-    const size_t element = trib_dtype_size(robust->dtype);
-    const float nothing = robust->op == TRIB_CLIPPED_MEAN ? 0.0f : INFINITY;
-
-    for (size_t i = 0; i < BLOCK; i++)
-        counted[i] = (unsigned)n_src;
-    for (int s = 0; s < n_src; s++) {
-        float *row = robust->rows + (size_t)s * BLOCK;
-        memset(row, 0, BLOCK * sizeof(*row));
-        robust->kernels->to_f32[robust->dtype](row, src[s] + first * element, n);
-        for (size_t i = 0; i < BLOCK; i++) {
-            const bool bad = isnan(row[i]) != 0;
-            counted[i] -= bad;
-            row[i] = bad ? nothing : row[i];
-        }
-    }
-}
-
-static void exchange(float *restrict low, float *restrict high)
-{
-    for (size_t i = 0; i < BLOCK; i++) {
-        const float a = low[i], b = high[i];
-        low[i] = b < a ? b : a;
-        high[i] = b < a ? a : b;
-    }
-}
-
-/* Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M): the same exchanges whatever the
- * numbers, so a block of elements is sorted at once. */
-static void sort_rows(float *rows, int n_src)
-{
-    const unsigned n = (unsigned)n_src;
-    unsigned top = 1;
-
-    while (top < n)
-        top *= 2;
-    for (unsigned p = top / 2; p > 0; p /= 2) {
-        for (unsigned q = top / 2, r = 0, d = p;; d = q - p, q /= 2, r = p) {
-            for (unsigned i = 0; i + d < n; i++)
-                if ((i & p) == r)
-                    exchange(rows + (size_t)i * BLOCK, rows + (size_t)(i + d) * BLOCK);
-            if (q == p)
-                break;
-        }
-    }
-}
-
-static double sum_of(const float *rows, unsigned first, unsigned end, size_t i)
-{
-    double sum = 0;
-
-    for (unsigned s = first; s < end; s++)
-        sum += (double)rows[(size_t)s * BLOCK + i];
-    return sum;
-}
-
-static float median(const float *rows, unsigned m, size_t i)
-{
-    if (m % 2)
-        return rows[(size_t)(m / 2) * BLOCK + i];
-    return (float)(sum_of(rows, m / 2 - 1, m / 2 + 1, i) / 2);
-}
-
-static float trimmed(const float *rows, unsigned m, size_t i, double part)
-{
-    const unsigned off = (unsigned)((double)m * part);
-
-    return (float)(sum_of(rows, off, m - off, i) / (m - 2 * off));
-}
-
-static void clip_rows(float *rows, int n_src, float bound)
-{
-    for (size_t i = 0; i < (size_t)n_src * BLOCK; i++) {
-        const float x = rows[i] > bound ? bound : rows[i];
-        rows[i] = x < -bound ? -bound : x;
-    }
-}
-
-static void reduce_block(const struct trib_robust *robust, int n_src,
-                         const unsigned counted[BLOCK], float *x)
-{
-    const float bound = (float)robust->parameter;
-
-    if (robust->op == TRIB_CLIPPED_MEAN)
-        clip_rows(robust->rows, n_src, bound);
-    else
-        sort_rows(robust->rows, n_src);
-    for (size_t i = 0; i < BLOCK; i++) {
-        const unsigned m = counted[i];
-        if (m == 0)
-            x[i] = NAN;
-        else if (robust->op == TRIB_MEDIAN)
-            x[i] = median(robust->rows, m, i);
-        else if (robust->op == TRIB_TRIMMED_MEAN)
-            x[i] = trimmed(robust->rows, m, i, robust->parameter);
-        else
-            x[i] = (float)(sum_of(robust->rows, 0, (unsigned)n_src, i) / m);
-    }
+    return (size_t)n_src * BLOCK * (dtype == TRIB_F64 ? sizeof(double) : sizeof(float));
 }
 
 void trib_robust_reduce(const struct trib_robust *robust, const uint8_t *const *src, int n_src,
                         const struct trib_reduce *r)
 {
-    const size_t element = trib_dtype_size(robust->dtype);
-    unsigned counted[BLOCK];
-    float x[BLOCK];
-
-    for (size_t first = 0; first < r->n; first += BLOCK) {
-        const size_t n = r->n - first < BLOCK ? r->n - first : BLOCK;
-        read_rows(robust, src, n_src, first, n, counted);
-        reduce_block(robust, n_src, counted, x);
-        for (int d = 0; d < r->n_dst; d++)
-            robust->kernels->from_f32[robust->dtype]((uint8_t *)r->dst[d] + first * element, x, n);
-    }
+    if (robust->dtype == TRIB_F64)
+        trib_robust_reduce_f64(robust, src, n_src, r);
+    else
+        reduce_rows(robust, src, n_src, r);
 }

@@ -12,7 +12,7 @@
  *                sums sees more of a contribution than a chunk.
  *     NaN        is left out, as if the rank had given nothing for that element: m counts the
  *                others. Where all are NaN, the result is. Infinities are numbers like others.
- *     rounding   sums are in float64, of sorted numbers (clipped: in the order of ranks), and are
+ *     rounding   sums, also of float64, are in float64, of sorted numbers (clipped: in the order of ranks), and are
  *                rounded once
  */
 #ifndef COMPRESS_ROBUST_H
@@ -22,21 +22,23 @@
 
 #include "compress/kernels.h"
 
+enum { TRIB_ROBUST_BLOCK = 64 /* elements at a time; each source has a row of them */ };
+
 #define TRIB_TRIMMED_USUAL 0.1 /* the part that is cut off at each end where none is given */
 
 struct trib_robust {
     const struct trib_kernels *kernels;
     trib_op_t op;
-    trib_dtype_t dtype; /* f32, f16 or bf16 */
+    trib_dtype_t dtype; /* f32, f64, f16 or bf16 */
     double parameter;
-    float *rows; /* trib_robust_floats, of the most sources */
+    void *rows; /* trib_robust_bytes, of the most sources; aligned for them */
 };
 
 /** trib_robust_is - is it one of these operators? */
 bool trib_robust_is(trib_op_t op);
 
-/** trib_robust_floats - what work with so many sources needs. */
-size_t trib_robust_floats(int n_src);
+/** trib_robust_bytes - what work with so many sources needs. */
+size_t trib_robust_bytes(trib_dtype_t dtype, int n_src);
 
 /**
  * trib_robust_reduce - all r->n_dst places get the result of the sources.
@@ -46,5 +48,9 @@ size_t trib_robust_floats(int n_src);
  */
 void trib_robust_reduce(const struct trib_robust *robust, const uint8_t *const *src, int n_src,
                         const struct trib_reduce *r);
+
+/** trib_robust_reduce_f64 - the same of f64 alone: between the files of this. */
+void trib_robust_reduce_f64(const struct trib_robust *robust, const uint8_t *const *src, int n_src,
+                            const struct trib_reduce *r);
 
 #endif

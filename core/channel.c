@@ -166,7 +166,7 @@ static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leavin
 
     if (trib_robust_is(r->op.op))
         snprintf(more, sizeof(more), "parameter=%016" PRIx64 " ", bits_of(d->parameter));
-    if (r->check.finite)
+    if (r->check.finite || r->check.sum)
         trib_text_append(more, sizeof(more), "check=%s ", check);
     return snprintf(text, bytes,
                     "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"

@@ -33,6 +33,7 @@ struct trib_plan {
     size_t lengths[2]; /* elements of send and recv, for checks */
     char why[256];     /* of the algorithm */
     bool is_exempt; /* from the configuration's codec: configured.h */
+    struct trib_plan_looks *looks; /* plan_stats.c; or NULL */
     double squares;  /* of what this start has been fed, for TRIB_CHECK */
     bool has_quorum; /* if a service does it */
     bool plain; /* codec none, in words of the codec here: the service has a quorum */

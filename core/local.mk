@@ -26,6 +26,7 @@ libcore_la_SOURCES = \
 	core/plan_feedback.c \
 	core/plan_make.c \
 	core/plan_state.c core/plan_model.c \
+	core/plan_stats.c core/plan_stats.h \
 	core/quorum.c core/quorum.h \
 	core/reach.c \
 	core/report.c core/report.h \

@@ -9,6 +9,7 @@
 #include "base/sized.h"
 #include "base/time.h"
 #include "core/check.h"
+#include "core/plan_stats.h"
 #include "core/service.h"
 #include "pipeline/move.h"
 
@@ -121,15 +122,18 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
         st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)
         return st;
+    trib_plan_stats_begin(plan, recv, !send);
     if (plan->served) {
         st = trib_served_start(plan, send, recv);
-        return st == TRIB_OK ? trib_served_wait(plan) : st;
+        st = st == TRIB_OK ? trib_served_wait(plan) : st;
+    } else {
+        number(plan);
+        trib_comm_lock(comm);
+        trib_plan_launch(plan, send, recv);
+        st = trib_engine_wait(e, &plan->run);
+        trib_comm_unlock(comm);
     }
-    number(plan);
-    trib_comm_lock(comm);
-    trib_plan_launch(plan, send, recv);
-    st = trib_engine_wait(e, &plan->run);
-    trib_comm_unlock(comm);
+    trib_plan_stats_end(plan, st);
     return st;
 }
 
@@ -167,6 +171,7 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
         st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)
         return st;
+    trib_plan_stats_begin(plan, recv, !send);
     if (plan->served)
         return trib_served_start(plan, send, recv);
     trib_comm_lock(comm);
@@ -215,10 +220,8 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
     return TRIB_OK;
 }
 
-trib_status_t trib_plan_test(trib_plan_t *plan)
+static trib_status_t look(struct trib_plan *plan)
 {
-    if (!plan)
-        return TRIB_ERR_INVALID;
     struct trib_comm *comm = plan->comm;
     int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
     trib_status_t st = trib_comm_ours(comm, "trib_plan_test");
@@ -239,10 +242,8 @@ trib_status_t trib_plan_test(trib_plan_t *plan)
     return state == TRIB_RUN_DONE ? plan->run.status : TRIB_INPROGRESS;
 }
 
-trib_status_t trib_plan_wait(trib_plan_t *plan)
+static trib_status_t wait_for(struct trib_plan *plan)
 {
-    if (!plan)
-        return TRIB_ERR_INVALID;
     struct trib_comm *comm = plan->comm;
     int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
     trib_status_t st = trib_comm_ours(comm, "trib_plan_wait");
@@ -263,6 +264,24 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
         trib_driver_resume(comm);
     }
     return plan->run.status;
+}
+
+trib_status_t trib_plan_test(trib_plan_t *plan)
+{
+    const trib_status_t st = plan ? look(plan) : TRIB_ERR_INVALID;
+
+    if (plan)
+        trib_plan_stats_end(plan, st);
+    return st;
+}
+
+trib_status_t trib_plan_wait(trib_plan_t *plan)
+{
+    const trib_status_t st = plan ? wait_for(plan) : TRIB_ERR_INVALID;
+
+    if (plan)
+        trib_plan_stats_end(plan, st);
+    return st;
 }
 
 trib_status_t trib_plan_free(trib_plan_t *plan)

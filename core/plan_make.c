@@ -11,6 +11,7 @@
 #include "compress/robust.h"
 #include "core/configured.h"
 #include "core/near.h"
+#include "core/plan_stats.h"
 #include "core/quorum.h"
 #include "core/service.h"
 #include "pipeline/move.h"
@@ -77,16 +78,16 @@ static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
 {
     const char *op = trib_op_name(d->op);
 
-    if (d->dtype != TRIB_F32 && d->dtype != TRIB_F16 && d->dtype != TRIB_BF16)
+    if (d->dtype > TRIB_BF16)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "op %s is of f32, f16 and bf16, dtype is %s", op,
+                              "op %s is of f32, f64, f16 and bf16, dtype is %s", op,
                               trib_dtype_name(d->dtype));
     if (d->op == TRIB_TRIMMED_MEAN && !(d->parameter >= 0 && d->parameter < 0.5))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "op %s leaves out the part trib_desc_t.parameter at each end: it is "
                               "%g, it must be 0 (for 0.1) to below 0.5",
                               op, d->parameter);
-    if (d->op == TRIB_CLIPPED_MEAN && !(d->parameter > 0 && d->parameter <= (double)FLT_MAX))
+    if (d->op == TRIB_CLIPPED_MEAN && !(d->parameter > 0 && d->parameter <= (d->dtype == TRIB_F64 ? DBL_MAX : (double)FLT_MAX)))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "op %s cuts elements to trib_desc_t.parameter: it is %g, it must be "
                               "above 0 and finite",
@@ -608,6 +609,8 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_d
         st = trib_plan_quorum(plan, desc);
     if (st == TRIB_OK && !plan->served)
         st = compile(plan, desc, leaving);
+    if (st == TRIB_OK)
+        st = trib_plan_stats_make(plan, leaving);
     if (st != TRIB_OK) {
         trib_plan_destroy(plan);
         return st;
@@ -633,6 +636,7 @@ void trib_plan_destroy(struct trib_plan *plan)
 {
     if (!plan)
         return;
+    trib_plan_stats_free(plan);
     trib_served_destroy(plan->served);
     if (plan->numbered)
         trib_channel_free_plan(plan);

@@ -39,18 +39,43 @@ static bool set_dtype(const struct perf_option *option, void *to, const char *va
     return perf_wrong_name(err, "dtype", value, &names);
 }
 
+/* What stands behind the name of an operator that has a parameter. */
+static bool set_parameter(struct perf_args *args, const char *value, FILE *err)
+{
+    const bool trims = args->op == TRIB_TRIMMED_MEAN, clips = args->op == TRIB_CLIPPED_MEAN;
+    char *end = "";
+
+    args->parameter = trims ? 0.1 : clips ? 1 : 0;
+    if (*value == ':' && (trims || clips))
+        args->parameter = strtod(value + 1, &end);
+    else if (*value != '\0')
+        end = "?";
+    if (*end == '\0' && !(trims && !(args->parameter > 0 && args->parameter < 0.5)) &&
+        !(clips && !(args->parameter > 0)))
+        return true;
+    fprintf(err, "trib-perf: --op: %s\n",
+            trims   ? "trimmed-mean:P leaves out a part P above 0 and below 0.5 at each end."
+            : clips ? "clipped-mean:B cuts elements to a bound B above 0."
+                    : "this operator has no parameter.");
+    return false;
+}
+
 static bool set_op(const struct perf_option *option, void *to, const char *value,
                    FILE *err)
 {
     struct perf_args *args = to;
-    struct perf_names names = {.n = TRIB_PROD + 1}; /* of what is behind there is no oracle */
+    struct perf_names names = {.n = TRIB_OP_COUNT};
+    char name[LONGEST_NAME + 1];
+    const size_t n = strcspn(value, ":");
+
     (void)option;
     args->op_named = true;
-    if (trib_op_parse(value, &args->op) == TRIB_OK && args->op <= TRIB_PROD)
-        return true;
-    for (int i = 0; i <= TRIB_PROD; i++)
+    snprintf(name, sizeof(name), "%.*s", (int)(n < LONGEST_NAME ? n : LONGEST_NAME), value);
+    if (trib_op_parse(name, &args->op) == TRIB_OK)
+        return set_parameter(args, value + n, err);
+    for (int i = 0; i < TRIB_OP_COUNT; i++)
         names.item[i] = trib_op_name((trib_op_t)i);
-    return perf_wrong_name(err, "op", value, &names);
+    return perf_wrong_name(err, "op", name, &names);
 }
 
 static bool take_word(void *to, const char *value, FILE *err)
@@ -173,7 +198,8 @@ static const struct perf_option options[] = {
     {"--sizes", "LIST", perf_set_sizes, AT(sizes), 0,
      "bytes: 8,64K,16M or from:to:factor [8:64M:4]"},
     {"--dtype", "NAME", set_dtype, 0, 0, "f32 f64 f16 bf16 i8 i32 i64 [f32]"},
-    {"--op", "NAME", set_op, 0, 0, "sum mean min max prod [sum]"},
+    {"--op", "NAME", set_op, 0, 0,
+     "sum mean min max prod median trimmed-mean[:0.1] clipped-mean[:1] [sum]"},
     {"--density", "D[,same]", perf_set_density, 0, 0,
      "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks [1]"},
     {"--root", "RANK", perf_set_int, AT(root), 0, "of reduce and broadcast [0]"},
@@ -191,7 +217,7 @@ static const struct perf_option options[] = {
     {"--in-place", NULL, perf_set_switch, AT(in_place), 0,
      "input and result share a buffer"},
     {"--call", "KIND", set_call, AT(call), 0,
-     "blocking, plan, auto: plan if codec, feedback, quorum, algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM [auto]"},
+     "blocking, plan, auto: plan if op has a parameter, or codec, feedback, quorum, algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM [auto]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "samples a size [as many as fit 0.5 s, 20 to 1000]"},
     {"--sample", "TIME", set_sample, 0, 0,
@@ -348,7 +374,8 @@ static bool has_configured(const struct perf_args *args)
 static bool check_together(struct perf_args *args, FILE *err)
 {
     bool plan_only = args->codec != NULL || args->feedback != NULL ||
-                     args->quorum != NULL || args->algorithm != NULL || args->chunk != 0;
+                     args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 ||
+                     args->parameter > 0;
     bool barrier = args->coll == TRIB_BARRIER;
 
     if (!args->named) {
@@ -361,7 +388,7 @@ static bool check_together(struct perf_args *args, FILE *err)
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
         fputs("trib-perf: blocking calls take codec, feedback, quorum, algorithm and chunk from "
-              "the configuration: set TRIB_* or use --call plan.\n",
+              "the configuration, and no parameter of an op: set TRIB_* or use --call plan.\n",
               err);
         return false;
     }

@@ -203,6 +203,7 @@ static void describe(struct perf_operation *op, size_t bytes)
     op->desc.count = count;
     op->desc.dtype = args->dtype;
     op->desc.op = args->op;
+    op->desc.parameter = args->parameter;
     op->desc.root = args->root;
     op->desc.codec = args->codec;
     op->desc.feedback = args->feedback;
@@ -213,6 +214,7 @@ static void describe(struct perf_operation *op, size_t bytes)
         .coll = args->coll,
         .dtype = args->dtype,
         .op = args->op,
+        .parameter = args->parameter,
         .count = count,
         .rank = trib_rank(op->comm),
         .ranks = trib_size(op->comm),

@@ -281,10 +281,62 @@ struct expectation {
     double magnitude[BLOCK]; /* sum of |x|: rounding errors are relative to it */
 };
 
+static int compare_numbers(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the contributions to one element. */
+static double robust(const struct perf_oracle *o, double *x)
+{
+    size_t n = (size_t)o->ranks, first = 0, end = n;
+    double sum = 0;
+    if (o->op == TRIB_CLIPPED_MEAN) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = fmax(-o->parameter, fmin(x[i], o->parameter));
+    } else {
+        qsort(x, n, sizeof(*x), compare_numbers);
+        first = o->op == TRIB_MEDIAN ? (n - 1) / 2 : (size_t)(o->parameter * (double)n);
+        end = n - first;
+    }
+    for (size_t i = first; i < end; i++)
+        sum += x[i];
+    return sum / (double)(end - first);
+}
+
+static bool is_robust(trib_op_t op)
+{
+    return op == TRIB_MEDIAN || op == TRIB_TRIMMED_MEAN || op == TRIB_CLIPPED_MEAN;
+}
+
+/* Without memory for all contributions nothing is right. */
+static void expect_robust(const struct perf_oracle *o, size_t first, size_t n,
+                          struct expectation *e)
+{
+    const size_t ranks = (size_t)o->ranks;
+    double *x = malloc(ranks * n * sizeof(*x));
+    uint64_t block[BLOCK];
+    for (size_t rank = 0; x != NULL && rank < ranks; rank++) {
+        perf_oracle_fill(o, (int)rank, first, n, block);
+        for (size_t i = 0; i < n; i++)
+            x[i * ranks + rank] = load(o->dtype, block, i).f;
+    }
+    for (size_t i = 0; i < n; i++) {
+        e->value[i].f = x == NULL ? (double)NAN : robust(o, x + i * ranks);
+        e->magnitude[i] = fabs(e->value[i].f) + 1;
+    }
+    free(x);
+}
+
 static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
                            struct expectation *e)
 {
     uint64_t block[BLOCK];
+    if (is_robust(o->op)) {
+        expect_robust(o, first, n, e);
+        return;
+    }
     for (int rank = 0; rank < o->ranks; rank++) {
         perf_oracle_fill(o, rank, first, n, block);
         for (size_t i = 0; i < n; i++) {

@@ -21,6 +21,7 @@ struct perf_oracle {
     trib_coll_t coll;
     trib_dtype_t dtype;
     trib_op_t op;
+    double parameter; /* as in trib_desc_t */
     size_t count; /* as in trib_desc_t */
     int rank;
     int ranks;

@@ -47,6 +47,7 @@ struct perf_args {
     trib_coll_t coll;
     trib_dtype_t dtype;
     trib_op_t op;
+    double parameter; /* of op; 0: it has none */
     bool named; /* a collective was given */
     bool op_named;
     bool dtype_named;

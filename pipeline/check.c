@@ -12,24 +12,45 @@
 
 enum { BLOCK = 256 /* elements that are converted at a time */ };
 
-trib_status_t trib_check_parse(const char *text, struct trib_error *err, struct trib_check *out)
+/* One of the list, of n characters. */
+static bool take_item(const char *item, size_t n, struct trib_check *out)
 {
     static const char norm[] = "norm:";
+    char text[TRIB_CHECK_TEXT_MAX];
+
+    if (n >= sizeof(text))
+        return false;
+    memcpy(text, item, n);
+    text[n] = 0;
+    if (strcmp(text, "sum") == 0 && !out->sum)
+        return out->sum = true;
+    if (out->finite)
+        return false;
+    out->finite = true;
+    return strcmp(text, "finite") == 0 ||
+           (strncmp(text, norm, strlen(norm)) == 0 &&
+            trib_number_read(text + strlen(norm), &out->norm) && out->norm > 0);
+}
+
+trib_status_t trib_check_parse(const char *text, struct trib_error *err, struct trib_check *out)
+{
+    bool good = strlen(text) < TRIB_CHECK_TEXT_MAX;
     locale_t plain;
 
-    *out = (struct trib_check){.finite = strcmp(text, "none") != 0};
-    if (!out->finite || strcmp(text, "finite") == 0)
+    *out = (struct trib_check){.finite = false};
+    if (strcmp(text, "none") == 0)
         return TRIB_OK;
     const locale_t before = trib_number_enter(&plain);
-    const bool good = strncmp(text, norm, strlen(norm)) == 0 &&
-                      strlen(text) < TRIB_CHECK_TEXT_MAX &&
-                      trib_number_read(text + strlen(norm), &out->norm) && out->norm > 0;
+    for (const char *at = text; good && at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        good = take_item(at, strcspn(at, ","), out);
     trib_number_leave(plain, before);
     if (good)
         return TRIB_OK;
+    *out = (struct trib_check){.finite = false};
     return trib_fail(err, TRIB_ERR_CONFIG,
-                     "TRIB_CHECK is \"%.60s\", it must be none, finite, or norm:X with a number "
-                     "X above 0, such as norm:1e6",
+                     "TRIB_CHECK is \"%.60s\", it must be none, finite, norm:X with a number X "
+                     "above 0, such as norm:1e6, sum, or sum and one of the others, such as "
+                     "finite,sum",
                      text);
 }
 

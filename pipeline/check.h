@@ -25,10 +25,12 @@ enum { TRIB_CHECK_TEXT_MAX = 48 };
 
 struct trib_check {
     bool finite;
+    bool sum;    /* frames have checksums: checksum.h */
     double norm; /* the largest l2 norm of a contribution; 0: any */
 };
 
-/** trib_check_parse - of "none", "finite", "norm:X"; TRIB_ERR_CONFIG with a sentence. */
+/** trib_check_parse - of "none", or of some of "finite", "norm:X" and "sum" with commas between
+ * them; TRIB_ERR_CONFIG with a sentence. */
 trib_status_t trib_check_parse(const char *text, struct trib_error *err,
                                struct trib_check *out);
 

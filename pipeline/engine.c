@@ -23,6 +23,7 @@
 #include "base/meminfo.h"
 #include "base/time.h"
 #include "pipeline/ahead.h"
+#include "pipeline/checksum.h"
 #include "pipeline/idle.h"
 #include "pipeline/quorum.h"
 #include "pipeline/share.h"
@@ -197,17 +198,9 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
                            const struct trib_cell *cell, uint32_t chunk)
 {
-    const struct trib_frame *f = &cell->frame;
-    char text[400];
-
-    if (trib_frame_same(&run->frame, f) && f->chunk == chunk)
+    if (trib_frame_same(&run->frame, &cell->frame) && cell->frame.chunk == chunk)
         return false;
-    trib_status_t st = trib_engine_compare(e, f, peer, text, sizeof(text));
-    if (st == TRIB_OK) {
-        trib_engine_protocol(e, peer, "a chunk that is not due");
-        return true;
-    }
-    trib_engine_fail(e, st, text);
+    trib_engine_misfit(e, &cell->frame, peer);
     return true;
 }
 
@@ -246,6 +239,8 @@ static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_e
     cell->frame.kind = TRIB_FRAME_OPEN;
     cell->frame.bytes = (uint32_t)bytes;
     trib_open_write(open, trib_link_to_send(l, &e->arena, TRIB_LANE_UP, bytes));
+    if (run->desc.check.sum)
+        trib_checksum_set_slot(e, l, TRIB_LANE_UP);
     if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
         return false;
     count_frame(e, run, &cell->frame, 0);
@@ -258,7 +253,8 @@ static bool take_open(struct trib_engine *e, struct trib_run *run, struct trib_e
     struct trib_link *l = &e->links[edge->peer];
     struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
 
-    if (!cell || l->recv[TRIB_LANE_UP].skip || frame_is_wrong(e, run, edge->peer, cell, 0))
+    if (!cell || l->recv[TRIB_LANE_UP].skip || frame_is_wrong(e, run, edge->peer, cell, 0) ||
+        (run->desc.check.sum && trib_checksum_wrong_slot(e, l, TRIB_LANE_UP)))
         return false;
     size_t bytes = cell->frame.bytes;
     struct trib_open open;
@@ -370,6 +366,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
             trib_raw_fill(e, run, t, &c, cell);
         if (e->failed)
             return false;
+        if (run->desc.check.sum)
+            trib_checksum_set(e, run, t, &c);
     }
     struct trib_frame f = cell->frame;
     trib_status_t st = trib_link_publish(l, &e->arena, t->lane);
@@ -480,7 +478,10 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     for (uint32_t i = 0; i < t->n_members; i++) {
         int peer = p->edges[m[i].edge].peer;
         struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
-        if (trib_quorum_counts(run, peer) && frame_is_wrong(e, run, peer, cell, c.index))
+        if (!trib_quorum_counts(run, peer))
+            continue;
+        if (frame_is_wrong(e, run, peer, cell, c.index) ||
+            (run->desc.check.sum && trib_checksum_wrong(e, run, t, &m[i], &c)))
             return false;
     }
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_BEGIN, -1, c.index, c.n);
@@ -499,9 +500,8 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     return true;
 }
 
-static trib_status_t copy_in(struct trib_engine *e, struct trib_run *run,
-                             struct trib_task *t, const struct trib_chunk *c,
-                             struct trib_cell *cell)
+static trib_status_t copy_in(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                             const struct trib_chunk *c, struct trib_cell *cell)
 {
     if (trib_share_task(run, t))
         return trib_share_copy_in(e, run, t, c, cell);
@@ -509,8 +509,7 @@ static trib_status_t copy_in(struct trib_engine *e, struct trib_run *run,
                            : trib_raw_copy_in(e, run, t, c, cell);
 }
 
-static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
-                        struct trib_task *t)
+static bool run_copy_in(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
     const struct trib_edge *edge = &run->program.edges[t->edge];
     const struct trib_member from = {t->edge, t->lane, t->ordinal};
@@ -520,7 +519,8 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
                   !trib_coded_store_free(run, t->chunk, t->done)))
         return false;
     struct trib_chunk c = chunk_of(run, t);
-    if (frame_is_wrong(e, run, edge->peer, cell, c.index))
+    if (frame_is_wrong(e, run, edge->peer, cell, c.index) ||
+        (run->desc.check.sum && trib_checksum_wrong(e, run, t, &from, &c)))
         return false;
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
     trib_status_t st = copy_in(e, run, t, &c, cell);

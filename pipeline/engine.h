@@ -125,7 +125,7 @@ struct trib_run {
     struct trib_store *stores;  /* [n_chunks], codec only */
     size_t word_bytes;          /* of the longest code word: what a store has room for */
     bool narrow;                /* a mean whose sums are divided on their way: narrow.h */
-    float *rows;                /* of an op that needs all contributions at once, or NULL */
+    void *rows;                 /* of an op that needs all contributions at once, or NULL */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     float *weights;             /* [the same] of a narrow mean's, or NULL */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */

@@ -75,6 +75,17 @@ void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
     trib_engine_fail(e, TRIB_ERR_PROTOCOL, text);
 }
 
+void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs, int peer)
+{
+    char text[400];
+    const trib_status_t st = trib_engine_compare(e, theirs, peer, text, sizeof(text));
+
+    if (st == TRIB_OK)
+        trib_engine_protocol(e, peer, "a chunk that is not due");
+    else
+        trib_engine_fail(e, st, text);
+}
+
 void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
                         const char *why)
 {

@@ -39,6 +39,9 @@ void trib_engine_tell_rest(struct trib_engine *e, const struct trib_notice *noti
 trib_status_t trib_engine_compare(const struct trib_engine *e, const struct trib_frame *theirs,
                                   int peer, char *text, size_t bytes);
 
+/** trib_engine_misfit - fail: a frame is none of the running operation, or not the one due. */
+void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs, int peer);
+
 /** trib_engine_protocol - fail: a peer sent what does not fit the operation. */
 void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 

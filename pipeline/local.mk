@@ -6,6 +6,7 @@ libpipeline_la_SOURCES = \
 	pipeline/ahead.h \
 	pipeline/buffers.c \
 	pipeline/check.c pipeline/check.h \
+	pipeline/checksum.c pipeline/checksum.h \
 	pipeline/engine.c \
 	pipeline/engine.h \
 	pipeline/engine_open.c \

@@ -105,8 +105,15 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
     return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
 }
 
-static const uint8_t *sent_from(const struct trib_run *run, const struct trib_task *t,
-                                const struct trib_chunk *c)
+const uint8_t *trib_raw_source(const struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_member *from, struct trib_cell *cell,
+                               const struct trib_chunk *c)
+{
+    return source_of(e, run, &run->program.edges[from->edge], from->lane, cell, c);
+}
+
+const uint8_t *trib_raw_sent(const struct trib_run *run, const struct trib_task *t,
+                             const struct trib_chunk *c)
 {
     return t->flags & TRIB_TASK_OWN ? trib_run_own(run, c) : trib_run_value(run, c);
 }
@@ -175,7 +182,7 @@ static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
     struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
     size_t bytes = c->n * run->desc.element;
 
-    memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_from(run, t, c), bytes);
+    memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), trib_raw_sent(run, t, c), bytes);
     e->stats.copied_bytes += bytes;
 }
 
@@ -221,7 +228,7 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
     size_t bytes = c->n * run->desc.element;
-    const uint8_t *src = sent_from(run, t, c);
+    const uint8_t *src = trib_raw_sent(run, t, c);
 
     cell->frame = run->frame;
     cell->frame.chunk = c->index;

@@ -73,6 +73,13 @@ const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view 
 /** trib_raw_payload - bytes that a SEND of this chunk puts into its slot. */
 size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c);
+/** trib_raw_sent - the elements that a SEND of this chunk is for. */
+const uint8_t *trib_raw_sent(const struct trib_run *run, const struct trib_task *t,
+                             const struct trib_chunk *c);
+/** trib_raw_source - those that a received frame stands for; NULL: it is not valid. */
+const uint8_t *trib_raw_source(const struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_member *from, struct trib_cell *cell,
+                               const struct trib_chunk *c);
 /** trib_raw_fill - make the frame of a SEND in its cell (all but the publishing). */
 void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                    const struct trib_chunk *c, struct trib_cell *cell);
@@ -136,6 +143,16 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_cell *cell);
 trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c);
+
+/**
+ * trib_coded_word - the code word that the frame of a COPY_IN brings, or names; NULL: not valid.
+ *
+ * One that is passed on goes to a store, which has room for what the codec makes of a chunk and
+ * no more: nobody decodes it here, so nothing else would find that it is longer.
+ */
+const uint8_t *trib_coded_word(struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_task *t, const struct trib_chunk *c,
+                               uint32_t *len_out);
 
 /** trib_store_of - where the next word of t's chunk is to be made, or copied to. */
 struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,

@@ -575,16 +575,14 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* The code word that a frame brings, or names; NULL: not valid. One that is passed on goes to a
- * store, which has room for what the codec makes of a chunk and no more: nobody decodes it here,
- * so nothing else would find that it is longer. */
-static const uint8_t *word_of(const struct trib_engine *e, const struct trib_run *run,
-                              const struct trib_task *t, const struct trib_chunk *c,
-                              struct trib_cell *cell, uint32_t *len_out)
+const uint8_t *trib_coded_word(struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_task *t, const struct trib_chunk *c,
+                               uint32_t *len_out)
 {
     const struct trib_edge *edge = &run->program.edges[t->edge];
-    const uint8_t *payload =
-        trib_link_received(&e->links[edge->peer], &e->arena, t->lane, cell);
+    struct trib_link *l = &e->links[edge->peer];
+    struct trib_cell *cell = trib_link_peek(l, &e->arena, t->lane);
+    const uint8_t *payload = trib_link_received(l, &e->arena, t->lane, cell);
 
     *len_out = cell->frame.bytes;
     if (cell->frame.kind == TRIB_FRAME_DATA)
@@ -629,7 +627,7 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
 
     if (cell->frame.kind == TRIB_FRAME_SUM)
         return copy_in_sum(e, run, t, c, cell);
-    const uint8_t *word = word_of(e, run, t, c, cell, &len);
+    const uint8_t *word = trib_coded_word(e, run, t, c, &len);
     if (!word)
         return TRIB_ERR_PROTOCOL;
     if (cell->frame.kind == TRIB_FRAME_REF)

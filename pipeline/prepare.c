@@ -181,7 +181,7 @@ static trib_status_t prepare_sources(struct trib_run *run)
         run->words = calloc((size_t)most + 1, sizeof(*run->words));
     const bool robust = trib_robust_is(run->desc.op.op);
     if (robust)
-        run->rows = malloc(trib_robust_floats((int)most + 1) * sizeof(*run->rows));
+        run->rows = malloc(trib_robust_bytes(run->desc.op.dtype, (int)most + 1));
     return run->sources && (run->words || !trib_coded_linear(run)) && (run->rows || !robust) &&
                    (run->weights || !run->narrow)
                ? TRIB_OK
@@ -223,7 +223,7 @@ uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
     if (d->codec)
         bytes += codec_bytes(run, values_read);
     if (trib_robust_is(d->op.op))
-        bytes += trib_robust_floats((int)p->n_members + 1) * sizeof(float);
+        bytes += trib_robust_bytes(run->desc.op.dtype, (int)p->n_members + 1);
     if (d->quorum.need)
         bytes += trib_quorum_bytes(e, run);
     return bytes;

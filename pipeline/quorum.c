@@ -8,6 +8,7 @@
 
 #include "base/fpenv.h"
 #include "base/time.h"
+#include "pipeline/checksum.h"
 #include "pipeline/idle.h"
 #include "pipeline/keep.h"
 #include "pipeline/service_sum.h"
@@ -311,8 +312,11 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
     if (!out || (out->run->state == TRIB_RUN_ACTIVE && out->sent == q->closed) ||
         !trib_link_can_send(l, TRIB_LANE_DOWN, bytes_of(out)))
         return false;
-    if (!l->send[TRIB_LANE_DOWN].filled)
+    if (!l->send[TRIB_LANE_DOWN].filled) {
         fill(e, l, out);
+        if (out->run->desc.check.sum)
+            trib_checksum_set_slot(e, l, TRIB_LANE_DOWN);
+    }
     if (trib_link_publish(l, &e->arena, TRIB_LANE_DOWN) != TRIB_OK)
         return false; /* the transport is full; of a peer that is lost an event tells */
     e->stats.messages++;

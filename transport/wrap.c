@@ -258,7 +258,7 @@ const struct trib_decorator trib_decorators[] = {
     {"delay", "us=N: events come N microseconds later", trib_wrap_delay},
     {"drop", "nth=N: the N-th write vanishes", trib_wrap_drop},
     {"repeat", "nth=N: the N-th write arrives twice", trib_wrap_repeat},
-    {"corrupt", "nth=N: one byte of the N-th write is wrong", trib_wrap_corrupt},
+    {"corrupt", "nth=N, least=BYTES: one byte of the N-th write of so many is wrong", trib_wrap_corrupt},
     {"kill",
      "after=N,signal=S,rank=R: rank R (-1: each) gets a signal at its N-th write",
      trib_wrap_kill},

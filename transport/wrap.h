@@ -42,6 +42,7 @@ struct wrap {
     int self;
     uint64_t writes; /* drop, repeat, corrupt, kill: posted so far */
     uint64_t nth;
+    uint64_t least; /* corrupt: shorter writes are not counted */
     int signal_number;
     /* corrupt */
     struct wrap_region *regions;

@@ -12,16 +12,18 @@
 #include "transport/params.h"
 #include "transport/wrap.h"
 
-/* A decorator that acts at a certain write. */
+/* A decorator that acts at a certain write, of those that have so many bytes. */
 static trib_status_t wrap_nth(const struct trib_transport_opts *opts,
                               struct trib_transport *inner, const char *owner,
                               struct wrap **out)
 {
-    int64_t nth = 1;
+    int64_t nth = 1, least = 0;
     const struct trib_param params[] = {
         {.name = "nth", .min = 1, .max = INT64_MAX, .value = &nth},
+        {.name = "least", .min = 0, .max = INT64_MAX, .value = &least},
     };
-    trib_status_t status = trib_params_parse(owner, opts->params, params, 1, opts->err);
+    const size_t n = strcmp(owner, "corrupt") == 0 ? 2 : 1;
+    trib_status_t status = trib_params_parse(owner, opts->params, params, n, opts->err);
 
     if (status != TRIB_OK)
         return status;
@@ -29,6 +31,7 @@ static trib_status_t wrap_nth(const struct trib_transport_opts *opts,
     if (!*out)
         return TRIB_ERR_NO_MEMORY;
     (*out)->nth = (uint64_t)nth;
+    (*out)->least = (uint64_t)least;
     return TRIB_OK;
 }
 
@@ -191,6 +194,8 @@ static trib_status_t corrupt_write(struct trib_transport *t, int peer,
     struct wrap *w = wrap_of(t);
     struct trib_write changed = *write;
 
+    if (write->len < w->least)
+        return inner_of(t)->ops->write(inner_of(t), peer, write);
     if (w->writes + 1 == w->nth) {
         if (write->len == 0)
             changed.imm ^= 1;

@@ -212,6 +212,31 @@ TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **m
  */
 TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out);
 
+/* What the results of a plan were. NaN and Inf are counted, and left out of all else. */
+typedef struct trib_plan_stats {
+    size_t size;                /* sizeof(trib_plan_stats_t) */
+    uint64_t results;           /* that were looked at: starts that this rank has waited for */
+    uint64_t elements;          /* of the newest result on this rank, */
+    uint64_t zeros;             /* of these */
+    uint64_t not_finite;        /* the same: NaN and Inf */
+    double norm;                /* l2, of the newest */
+    double mean_norm;           /* of all results */
+    double largest;             /* magnitude in the newest */
+    uint64_t not_finite_in_all; /* of all results */
+} trib_plan_stats_t;
+
+/**
+ * trib_plan_stats - statistics of what the plan has summed, as this rank has it.
+ *
+ * With TRIB_STATS=1, of plans that sum and have a name; of reduce on its root. Whoever waits for a
+ * start, or tests it, looks at the result first: a pass over it. f16, bf16 and integers are
+ * looked at as float32. A start that nobody waits for is not counted.
+ * stats    size is set by the caller
+ * thread   the communicator's
+ * errors   TRIB_ERR_UNSUPPORTED: nobody looks at this plan
+ */
+TRIB_API trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *stats);
+
 /**
  * trib_plan_state_save - what the plan keeps between operations, of this rank.
  *

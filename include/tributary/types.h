@@ -42,7 +42,8 @@ typedef enum trib_dtype {
  * sum is: sums are divided on their way. min and max give NaN where any input is NaN.
  *
  * median, trimmed-mean and clipped-mean are for a few ranks whose contributions are wrong, by a
- * fault or on purpose. They are of f32, f16 and bf16, element by element, and leave out NaN.
+ * fault or on purpose. They are of f32, f64, f16 and bf16, element by element, and leave out
+ * NaN.
  * trim and clip go by trib_desc_t.parameter. Whoever sums needs all contributions at once, so
  * only the algorithms direct, flat and service (of one level) do it, without a codec.
  */

@@ -12,6 +12,7 @@ compress_tests = \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
+	tests/compress/test_crc \
 	tests/compress/test_conv1d \
 	tests/compress/test_dgc \
 	tests/compress/test_exact \
@@ -27,6 +28,7 @@ compress_tests = \
 	tests/compress/test_lanes \
 	tests/compress/test_lgc \
 	tests/compress/test_lgc_odd \
+	tests/compress/test_numbers \
 	tests/compress/test_octaves \
 	tests/compress/test_omega \
 	tests/compress/test_orthonormal \

@@ -23,7 +23,7 @@ for source in compress/kernels.c compress/kernels_c.c compress/kernels_neon.c ba
     result $? "$source is made for AArch64"
     objects+=("$object")
 done
-for test in check_kernels check_narrow check_select_kernels test_gemm test_hadamard \
+for test in check_kernels check_narrow check_select_kernels test_crc test_gemm test_hadamard \
     test_thc_table; do
     $cc "${flags[@]}" -Itests/compress/cross -static -o "$dir/$test" "tests/compress/$test.c" \
         "${objects[@]}" -lm >"$said" 2>&1

@@ -3,6 +3,7 @@ core_tests = \
 	tests/core/test_bad_values \
 	tests/core/test_channel \
 	tests/core/test_check \
+	tests/core/test_checksum \
 	tests/core/test_closed \
 	tests/core/test_doctor \
 	tests/core/test_ef21 \
@@ -26,6 +27,7 @@ core_tests = \
 	tests/core/test_placed \
 	tests/core/test_means \
 	tests/core/test_plan_state \
+	tests/core/test_plan_stats \
 	tests/core/test_service_sum \
 	tests/core/test_state_moves \
 	tests/core/test_plan \
@@ -64,6 +66,9 @@ tests_core_test_rewritten_SOURCES = tests/core/nodes.h tests/core/rewriter.h \
 tests_core_test_rewritten_LDADD = $(core_tests_link)
 tests_core_test_check_SOURCES = tests/core/nodes.h tests/core/test_check.c
 tests_core_test_check_LDADD = $(core_tests_link)
+tests_core_test_checksum_SOURCES = tests/core/nodes.h tests/core/test_checksum.c
+tests_core_test_checksum_LDADD = $(core_tests_link)
+tests_core_test_plan_stats_LDADD = $(core_tests_link)
 tests_core_test_closed_LDADD = $(core_tests_link)
 tests_core_test_errors_LDADD = $(core_tests_link)
 tests_core_test_ef21_SOURCES = tests/core/fed.h tests/core/test_ef21.c

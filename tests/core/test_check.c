@@ -173,19 +173,26 @@ static void test_services(void **state)
 static void test_texts(void **state)
 {
     static const char *const bad[] = {"", "norm", "norm:", "norm:0", "norm:-1", "norm:nan",
-                                      "norm:1x", "finit", "none "};
+                                      "norm:1x", "finit", "none ", "sum,", ",sum", "sum,sum",
+                                      "finite,norm:1", "none,sum", "sum none"};
     struct trib_error err = {0};
     struct trib_check c;
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         assert_status(trib_check_parse(bad[i], &err, &c), TRIB_ERR_CONFIG);
-        assert_non_null(strstr(trib_error_text(&err), "must be none, finite, or norm:X"));
+        assert_non_null(strstr(trib_error_text(&err), "must be none, finite, norm:X"));
     }
     assert_status(trib_check_parse("none", &err, &c), TRIB_OK);
     assert_true(!c.finite && c.norm <= 0);
     assert_status(trib_check_parse("norm:1e6", &err, &c), TRIB_OK);
-    assert_true(c.finite && c.norm >= 1e6 && c.norm <= 1e6);
+    assert_true(c.finite && !c.sum && c.norm >= 1e6 && c.norm <= 1e6);
+    assert_status(trib_check_parse("sum", &err, &c), TRIB_OK);
+    assert_true(c.sum && !c.finite);
+    assert_status(trib_check_parse("norm:2,sum", &err, &c), TRIB_OK);
+    assert_true(c.sum && c.finite && c.norm >= 2 && c.norm <= 2);
+    assert_status(trib_check_parse("sum,finite", &err, &c), TRIB_OK);
+    assert_true(c.sum && c.finite && c.norm <= 0);
 }
 
 int main(void)

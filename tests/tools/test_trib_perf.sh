@@ -23,9 +23,15 @@ for dtype in f64 f16 bf16 i8 i32 i64; do
     try "allreduce of $dtype" 0 "$dtype" allreduce -n 2 --check --dtype "$dtype" \
         "${quick[@]}"
 done
-for op in mean min max prod; do
-    try "allreduce by $op" 0 "$op" allreduce -n 2 --check --op "$op" "${quick[@]}"
+for op in mean min max prod median trimmed-mean:0.3 clipped-mean:0.5; do
+    try "allreduce by $op" 0 "${op%%:*}" allreduce -n 2 --check --op "$op" "${quick[@]}"
 done
+for dtype in f64 f16; do
+    try "medians of $dtype by three ranks" 0 "median" allreduce -n 3 --check --dtype $dtype \
+        --op median "${quick[@]}"
+done
+try "a part that is too large" 2 "below 0.5 at each end" allreduce --op trimmed-mean:0.5
+try "an operator without a parameter" 2 "has no parameter" allreduce --op sum:2
 TRIB_TRANSPORT=none-such expect "a parent that ignores SIGCHLD hides no failure" 1 "none-such" \
     env --ignore-signal=CHLD "$perf" allreduce -n 2 --sizes 4
 for memory in malloc register; do
