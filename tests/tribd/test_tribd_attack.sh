@@ -66,6 +66,22 @@ judge() { # NAME
     grep -v ": refused: \|: log: " "$dir/attack.log" | sed 's/^/# /'
 }
 
+# What a job of many ranks held is the kernel's again, and not glibc's for the next one. By the third
+# time it shows.
+judge_memory() {
+    local rss_KiB=0
+    small_again() { rss_KiB=$(rss) && [ "$rss_KiB" -le $((rss_before + 30000)) ]; }
+    rss() { awk '/^VmRSS/ { print $2 }' "/proc/${daemon_pid[one]}/status"; }
+    [ "$slow" = 1 ] || { skip "memory is free again" "a sanitizer keeps what was freed" && return; }
+    rss_before=$(rss)
+    for _ in 1 2 3; do
+        attack_once one ranks
+    done
+    shown=("$dir/attack.log" "$dir/one.log")
+    within 10 small_again
+    result $? "jobs of many ranks leave no memory behind: $rss_before KiB before, $rss_KiB after"
+}
+
 show_table() {
     row attacker "without" "with" "longest step of the job beside in ms; refused by; line of the log"
     for ((i = 0; i < ${#rows[@]}; i += 5)); do
@@ -84,6 +100,7 @@ files_before=$(files_of one)
 for name in "${@:-${names[@]}}"; do
     judge "$name"
 done
+[ $# -gt 0 ] || judge_memory
 shown=("$dir/beside.log" "$dir/one.log")
 "$attack" longest "-$dir/measured" >/dev/null
 patience=60 ended beside 0 && grep -q "steps: all right" "$dir/beside.log"
