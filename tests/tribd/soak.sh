@@ -363,8 +363,9 @@ attackers() {
             shown=("$dir/attack.log")
             attack_once soak "$name" && within 10 only_load
             code=$?
-            [ "$code" = 0 ] && [ "$round" -gt 0 ] ||
+            if [ "$code" != 0 ] || [ "$round" = 0 ]; then
                 result $code "attacker $name, beside $BESIDE jobs: ${refused:0:120}"
+            fi
             sample attackers $BESIDE
         done
         [ "$round" -gt 0 ] || rss_first=$(rss_KiB)

@@ -30,7 +30,7 @@ export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one: of the job
 
 run_beside() {
     TRIB_TRANSPORT=${ATTACK_TRANSPORT:-auto} TRIB_SERVICE_JOB=beside TRIB_SERVICE_RETRY_MS=0 \
-        "$build/tools/trib-run" -n 2 -- "$attack" beside "$dir/measured" $STEP_MS \
+        "$build/tools/trib-run" -n 2 -- "$attack" beside "$dir/measured" "$STEP_MS" \
         >"$dir/beside.log" 2>&1 </dev/null &
     job_pid[beside]=$!
 }
