@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fpenv.h"
 #include "base/time.h"
@@ -69,6 +70,13 @@ int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg)
     trib_fpenv_leave(modes);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return error;
+}
+
+void trib_thread_give_way(void)
+{
+    enum { STEPS = 10 }; /* a tenth of a processor beside one thread that does not give way */
+
+    (void)!nice(STEPS); /* of this thread alone, as Linux has it */
 }
 
 /* Freed by who comes last: the caller or the thread. */

@@ -44,6 +44,14 @@ bool trib_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadl
 int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg);
 
 /**
+ * trib_thread_give_way - have the calling thread run behind others where processors are few.
+ *
+ * It is for work that may take long while other threads have to answer at once. Threads that this
+ * one starts inherit it, and nothing takes it back. Where the kernel refuses, nothing changes.
+ */
+void trib_thread_give_way(void);
+
+/**
  * trib_errand_run - work(arg) in a thread, for calls that may block for ever.
  *
  * owner    of arg: the caller when this returns; but with ETIMEDOUT the thread, which is

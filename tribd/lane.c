@@ -64,6 +64,7 @@ static bool is_over(const struct node *n)
 
 static void *dispose(void *arg)
 {
+    trib_thread_give_way();
     node_dispose(arg); /* the node is the server's now */
     return NULL;
 }

@@ -338,6 +338,7 @@ static void *meet_ranks(void *arg)
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
+    trib_thread_give_way(); /* some jobs have ten thousands of ranks, and lanes are at work */
     trib_status_t st =
         trib_channel_open(&n->cfg, &n->log, &opts, &x, &err, &n->channel);
     if (st == TRIB_OK)

@@ -3,6 +3,7 @@
  * tribd - sums the vectors of jobs.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +22,10 @@
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
-enum { FILES_FEW = 1024 };
+enum {
+    FILES_FEW = 1024,
+    LARGE_BYTES = 256 << 10, /* of an allocation that has pages of its own */
+};
 
 struct arguments {
     const char *file;
@@ -128,6 +132,17 @@ static void say_open_files(const struct trib_log *log, const struct rlimit *befo
                  (uintmax_t)files.rlim_cur);
 }
 
+/*
+ * Large blocks go back to the kernel when they are freed. By itself glibc would keep ever larger ones
+ * in the heaps of its threads: after some jobs of many ranks hundreds of MiB that no job holds.
+ */
+static void return_large_blocks(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
+}
+
 /* In the journal it is an error, as what the log says is. */
 static int fail(trib_status_t st, const struct trib_error *err)
 {
@@ -137,6 +152,7 @@ static int fail(trib_status_t st, const struct trib_error *err)
 
 static int serve(struct arguments *args, const struct settings *settings)
 {
+    return_large_blocks();
     struct server_ear ear = {.fd = open_signals(), .load = load, .arg = args};
     struct trib_error err = {0};
     trib_log_level_t level;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "base/time.h"
 #include "base/wait.h"
@@ -97,6 +98,34 @@ struct job {
     _Atomic bool discarded;
 };
 
+static int nice_of_this_thread(void)
+{
+    return getpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid));
+}
+
+static void *give_way(void *arg)
+{
+    int *now = arg;
+
+    trib_thread_give_way();
+    *now = nice_of_this_thread();
+    return NULL;
+}
+
+/* One thread gives way, and the one that has started it does not. */
+static void test_thread_gives_way(void **state)
+{
+    const int before = nice_of_this_thread();
+    pthread_t thread;
+    int inside = -1;
+
+    (void)state;
+    assert_int_equal(trib_thread_start(&thread, give_way, &inside), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(inside > before || before == 19);
+    assert_int_equal(nice_of_this_thread(), before);
+}
+
 static void job_work(void *arg)
 {
     struct job *job = arg;
@@ -181,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_wait_fd),
         cmocka_unit_test(test_poll_fails),
         cmocka_unit_test(test_threads_take_no_signals),
+        cmocka_unit_test(test_thread_gives_way),
         cmocka_unit_test(test_errand_in_time),
         cmocka_unit_test(test_errand_left_behind),
         cmocka_unit_test(test_cond_deadline),

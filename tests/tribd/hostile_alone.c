@@ -9,101 +9,36 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agg/session.h"
-#include "base/config.h"
-#include "base/error.h"
-#include "base/log.h"
 #include "base/time.h"
-#include "boot/tcp_net.h"
-#include "pipeline/schedule.h"
+#include "tests/tribd/caller.h"
 #include "tests/tribd/hostile.h"
 
-enum { PATIENCE_MS = 10000, RANKS = 2, BLOB_BYTES = 512, FLOOD = 20000 };
+enum { RANKS = 2, BLOB_BYTES = 512, FLOOD = 20000 };
 
-struct stranger {
-    struct trib_config cfg;
-    struct trib_log log;
-    struct trib_auth *auth;
-    struct trib_error err;
-    struct trib_session *session;
-    struct trib_control m;
-};
-
-static bool prepare(struct stranger *s)
+static bool come(struct caller *s, bool prove)
 {
-    const struct trib_auth_opts auth = {.method = "key", .key_file = s->cfg.service_key};
-
-    if (trib_config_load(&s->cfg, NULL, &s->log, &s->err) == TRIB_OK &&
-        trib_auth_open(&auth, &s->err, &s->auth) == TRIB_OK)
-        return true;
-    fprintf(stderr, "%s\n", trib_error_text(&s->err));
-    return false;
+    return caller_come(s, "alone", prove);
 }
 
-/* NULL session: nobody is there, or has time; that is another test's matter. */
-static bool come(struct stranger *s, bool prove)
+static struct trib_control join(const struct caller *s)
 {
-    struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
-                                     .auth = s->auth,
-                                     .job = "alone",
-                                     .peer = "tribd",
-                                     .handshake_ms = PATIENCE_MS,
-                                     .err = &s->err};
-    struct trib_tcp_root at;
-    char why[160];
-
-    s->session = NULL;
-    trib_error_clear(&s->err);
-    if (!trib_tcp_root_parse(s->cfg.service, &at))
-        return false;
-    opts.fd = trib_tcp_connect(&at, trib_deadline_ms(PATIENCE_MS), why, sizeof(why));
-    if (opts.fd < 0 || trib_session_open(&opts, &s->session) != TRIB_OK)
-        return false;
-    return !prove ||
-           trib_session_meet_wait(s->session, trib_deadline_ms(PATIENCE_MS)) == TRIB_OK;
+    return caller_join(s, "alone", RANKS, "tcp");
 }
 
-static bool say(struct stranger *s, const struct trib_control *m)
-{
-    return trib_session_send_wait(s->session, trib_deadline_ms(PATIENCE_MS), m) == TRIB_OK;
-}
-
-static bool hear(struct stranger *s, enum trib_control_kind kind)
-{
-    return trib_session_take_wait(s->session, trib_deadline_ms(PATIENCE_MS), &s->m) == TRIB_OK &&
-           s->m.kind == kind;
-}
-
-static struct trib_control join(const struct stranger *s)
-{
-    struct trib_control m = {.kind = TRIB_CONTROL_JOIN};
-    struct trib_control_join *j = &m.join;
-
-    snprintf(j->job, sizeof(j->job), "alone");
-    j->ranks = RANKS;
-    j->nodes = 1;
-    j->weight = 1;
-    j->slots = RANKS * (uint32_t)s->cfg.window * TRIB_LANES;
-    j->bytes = (uint64_t)j->slots * s->cfg.chunk;
-    const int at = snprintf(j->settings, sizeof(j->settings), "transport=tcp ");
-    trib_config_same_text(&s->cfg, j->settings + at, sizeof(j->settings) - (size_t)at);
-    return m;
-}
-
-static bool ask(struct stranger *s)
+static bool ask(struct caller *s)
 {
     const struct trib_control m = join(s);
 
-    return say(s, &m);
+    return caller_say(s, &m);
 }
 
-static bool is_admitted(struct stranger *s)
+static bool is_admitted(struct caller *s)
 {
-    return ask(s) && hear(s, TRIB_CONTROL_ADMITTED);
+    return ask(s) && caller_hear(s, TRIB_CONTROL_ADMITTED);
 }
 
 /* Blobs of all, as rank 0 would send them; of none but noise. */
-static bool give(struct stranger *s, uint32_t exchange, uint32_t first, uint32_t count)
+static bool give(struct caller *s, uint32_t exchange, uint32_t first, uint32_t count)
 {
     static uint8_t noise[(RANKS + 1) * TRIB_CONTROL_BLOB_MAX];
     struct trib_control m = {.kind = TRIB_CONTROL_BLOBS,
@@ -116,52 +51,44 @@ static bool give(struct stranger *s, uint32_t exchange, uint32_t first, uint32_t
 
     hostile_noise(noise, sizeof(noise));
     m.blobs.data = (struct trib_control_bytes){noise, count * m.blobs.each};
-    return say(s, &m);
-}
-
-static bool announce(struct stranger *s, const char *text)
-{
-    struct trib_control m = {.kind = TRIB_CONTROL_PLAN};
-
-    snprintf(m.plan.text, sizeof(m.plan.text), "%s", text);
-    return say(s, &m);
+    return caller_say(s, &m);
 }
 
 /* Steps of a JOIN, behind each of which he may leave ------------------------------------------ */
 
-static void leave_at_once(struct stranger *s)
+static void leave_at_once(struct caller *s)
 {
     (void)come(s, false);
 }
 
-static void leave_proven(struct stranger *s)
+static void leave_proven(struct caller *s)
 {
     (void)come(s, true);
 }
 
-static void leave_asking(struct stranger *s)
+static void leave_asking(struct caller *s)
 {
     (void)(come(s, true) && ask(s));
 }
 
-static void leave_admitted(struct stranger *s)
+static void leave_admitted(struct caller *s)
 {
     (void)(come(s, true) && is_admitted(s));
 }
 
-static void leave_meeting(struct stranger *s)
+static void leave_meeting(struct caller *s)
 {
-    (void)(come(s, true) && is_admitted(s) && hear(s, TRIB_CONTROL_BLOBS));
+    (void)(come(s, true) && is_admitted(s) && caller_hear(s, TRIB_CONTROL_BLOBS));
 }
 
-static void leave_half_met(struct stranger *s)
+static void leave_half_met(struct caller *s)
 {
-    (void)(come(s, true) && is_admitted(s) && hear(s, TRIB_CONTROL_BLOBS) && give(s, 0, 0, 1));
+    (void)(come(s, true) && is_admitted(s) && caller_hear(s, TRIB_CONTROL_BLOBS) && give(s, 0, 0, 1));
 }
 
 /* What is wrong, or not due; tribd is to end each ---------------------------------------------- */
 
-static void raw_noise(struct stranger *s)
+static void raw_noise(struct caller *s)
 {
     uint8_t bytes[4096];
 
@@ -171,7 +98,7 @@ static void raw_noise(struct stranger *s)
 }
 
 /* A head that is right, and a seal that is none. */
-static void unsealed(struct stranger *s)
+static void unsealed(struct caller *s)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_PLAN, .plan.text = "a plan"};
     uint8_t bytes[TRIB_CONTROL_FRAME_BYTES];
@@ -184,22 +111,22 @@ static void unsealed(struct stranger *s)
     (void)!send(trib_session_fd(s->session), bytes, n + TRIB_CONTROL_SEAL_BYTES, MSG_NOSIGNAL);
 }
 
-static void plan_too_early(struct stranger *s)
+static void plan_too_early(struct caller *s)
 {
-    (void)(come(s, true) && announce(s, "a plan"));
+    (void)(come(s, true) && caller_plan(s, "a plan"));
 }
 
-static void blobs_too_early(struct stranger *s)
+static void blobs_too_early(struct caller *s)
 {
     (void)(come(s, true) && give(s, 0, 0, 1));
 }
 
-static void joins_twice(struct stranger *s)
+static void joins_twice(struct caller *s)
 {
     (void)(come(s, true) && is_admitted(s) && ask(s));
 }
 
-static void wants_everything(struct stranger *s)
+static void wants_everything(struct caller *s)
 {
     struct trib_control m = join(s);
 
@@ -208,60 +135,60 @@ static void wants_everything(struct stranger *s)
     m.join.weight = 1000000;
     m.join.slots = UINT32_MAX;
     m.join.bytes = INT64_MAX;
-    (void)(come(s, true) && say(s, &m));
+    (void)(come(s, true) && caller_say(s, &m));
 }
 
 /* Many more peers and slots than it asks for. */
-static void wants_more_than_it_says(struct stranger *s)
+static void wants_more_than_it_says(struct caller *s)
 {
     struct trib_control m = join(s);
 
     m.join.ranks = TRIB_CONTROL_RANKS_MAX;
-    (void)(come(s, true) && say(s, &m));
+    (void)(come(s, true) && caller_say(s, &m));
 }
 
-static void wrong_settings(struct stranger *s)
+static void wrong_settings(struct caller *s)
 {
     struct trib_control m = join(s);
 
     snprintf(m.join.settings, sizeof(m.join.settings), "transport=tcp+kill:after=1 log=debug");
-    (void)(come(s, true) && say(s, &m));
+    (void)(come(s, true) && caller_say(s, &m));
 }
 
-static void wrong_tree(struct stranger *s)
+static void wrong_tree(struct caller *s)
 {
     struct trib_control m = join(s);
     uint8_t tree[TRIB_CONTROL_TREE_MAX];
 
     hostile_noise(tree, sizeof(tree));
     m.join.tree = (struct trib_control_bytes){tree, sizeof(tree)};
-    (void)(come(s, true) && say(s, &m));
+    (void)(come(s, true) && caller_say(s, &m));
 }
 
-static void wrong_exchange(struct stranger *s)
+static void wrong_exchange(struct caller *s)
 {
-    (void)(come(s, true) && is_admitted(s) && hear(s, TRIB_CONTROL_BLOBS) &&
+    (void)(come(s, true) && is_admitted(s) && caller_hear(s, TRIB_CONTROL_BLOBS) &&
            give(s, 1000000, 0, 1));
 }
 
 /* Ranks that are none, at addresses that are none. */
-static void wrong_ranks(struct stranger *s)
+static void wrong_ranks(struct caller *s)
 {
-    (void)(come(s, true) && is_admitted(s) && hear(s, TRIB_CONTROL_BLOBS) &&
+    (void)(come(s, true) && is_admitted(s) && caller_hear(s, TRIB_CONTROL_BLOBS) &&
            give(s, 0, 0, RANKS + 1));
 }
 
 /* Before there is anybody to take them. */
-static void plans_without_end(struct stranger *s)
+static void plans_without_end(struct caller *s)
 {
     if (come(s, true) && is_admitted(s))
-        for (int n = 0; n < FLOOD && announce(s, "freed=0 "); n++)
+        for (int n = 0; n < FLOOD && caller_plan(s, "freed=0 "); n++)
             continue;
 }
 
 static const struct act {
     const char *name;
-    void (*fn)(struct stranger *s);
+    void (*fn)(struct caller *s);
 } leaving[] = {
     {"leave at once", leave_at_once},   {"leave proven", leave_proven},
     {"leave asking", leave_asking},     {"leave admitted", leave_admitted},
@@ -282,9 +209,9 @@ static const struct act {
 };
 
 /* Has tribd ended it? */
-static bool was_ended(struct stranger *s)
+static bool was_ended(struct caller *s)
 {
-    const uint64_t until = trib_deadline_ms(PATIENCE_MS);
+    const uint64_t until = trib_deadline_ms(CALLER_PATIENCE_MS);
     trib_status_t st;
 
     while ((st = trib_session_take_wait(s->session, until, &s->m)) == TRIB_OK)
@@ -293,7 +220,7 @@ static bool was_ended(struct stranger *s)
     return st != TRIB_INPROGRESS;
 }
 
-static bool do_it(struct stranger *s, const struct act *act, bool ends)
+static bool do_it(struct caller *s, const struct act *act, bool ends)
 {
     bool good = true;
 
@@ -309,14 +236,14 @@ static bool do_it(struct stranger *s, const struct act *act, bool ends)
 
 int hostile_alone(const char *way, const char *file)
 {
-    struct stranger *s = calloc(1, sizeof(*s));
+    struct caller *s = calloc(1, sizeof(*s));
     const bool ends = strcmp(way, "messages") == 0;
     const struct act *acts = ends ? wrong : leaving;
     const size_t n_acts = ends ? sizeof(wrong) / sizeof(*wrong) : sizeof(leaving) / sizeof(*leaving);
     bool good = true;
     size_t n = 0;
 
-    if (!s || !prepare(s))
+    if (!s || !caller_prepare(s))
         return 1;
     while (good && (n < n_acts || hostile_goes_on(file)))
         good = do_it(s, &acts[n++ % n_acts], ends);

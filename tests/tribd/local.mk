@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
+	tests/tribd/test_tribd_attack.sh \
 	tests/tribd/test_tribd_files.sh \
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh tests/tribd/test_tribd_seal.sh \
@@ -8,6 +9,7 @@ dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.s
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
 	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
 TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
+	tests/tribd/test_tribd_attack.sh \
 	tests/tribd/test_tribd_files.sh \
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh tests/tribd/test_tribd_seal.sh \
@@ -26,10 +28,16 @@ tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
 check_PROGRAMS += tests/tribd/idle
 tests_tribd_idle_SOURCES = tests/tribd/idle.c
 check_PROGRAMS += tests/tribd/hostile
-tests_tribd_hostile_SOURCES = tests/core/rewriter.h tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
+tests_tribd_hostile_SOURCES = tests/core/rewriter.h tests/tribd/caller.c tests/tribd/caller.h \
+	tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
 	tests/tribd/hostile_alone.c tests/tribd/hostile_strangers.c
 tests_tribd_hostile_LDADD = $(SERVICE_LIBS)
-EXTRA_DIST += tests/tribd/daemons.sh tests/tribd/soak.sh
+check_PROGRAMS += tests/tribd/attack
+tests_tribd_attack_SOURCES = tests/tribd/attack.c tests/tribd/attack.h tests/tribd/attack_beside.c \
+	tests/tribd/attack_flood.c tests/tribd/attack_rank.c tests/tribd/attack_words.c \
+	tests/tribd/caller.c tests/tribd/caller.h tests/tribd/exact.h
+tests_tribd_attack_LDADD = $(SERVICE_LIBS)
+EXTRA_DIST += tests/tribd/attacks.sh tests/tribd/daemons.sh tests/tribd/soak.sh
 check_PROGRAMS += tests/tribd/test_clerk tests/tribd/test_lane tests/tribd/test_node
 TESTS += tests/tribd/test_clerk tests/tribd/test_lane tests/tribd/test_node
 tests_tribd_test_clerk_SOURCES = tests/tribd/test_clerk.c tribd/clerk.c tribd/clerk.h

@@ -4,7 +4,7 @@
 #     tests/tribd/soak.sh BUILD FOLDER MINUTES
 #
 # A tribd with 64 jobs of 2 workers: for three fifths of the time they have it for themselves. In
-# the rest, at least 240 s, there are 16 of them, so that processes begin and end in time, and
+# two fifths more, at least 240 s, there are 16 of them, so that processes begin and end in time, and
 # one more job, which is killed, stopped, or hostile (tests/tribd/hostile) at times. In FOLDER are
 # series.csv, what tribd held, and attacks.csv, what each attack cost the others. Quiet and hostile
 # periods take turns, and each hostile one is held against the quiet ones on both sides of it:
@@ -12,6 +12,9 @@
 #     a job that dies       none was there in the quiet periods: what its death frees is no gain
 #     bytes of a stranger   the same
 #     a hostile job         a job that behaves was there, of as many processes on this machine
+#
+# In the end the attackers of tests/tribd/attack come one by one, each at least once, beside 16 jobs
+# whose sums are checked: each has to be refused with a sentence and a line of the log.
 #
 # For ./dev soak.
 # shellcheck disable=SC2317,SC2154 # the functions are called, by others; daemons.sh has the rest
@@ -25,7 +28,8 @@ awk -v m="$minutes" 'BEGIN { exit !(m + 0 >= 1 && m ~ /^[0-9.]+$/) }' || {
 }
 . tests/harness/tap.sh
 . tests/tribd/daemons.sh
-for program in curl jq pgrep; do
+. tests/tribd/attacks.sh
+for program in curl jq pgrep prlimit; do
     ! missing "$program" "everything" || finish
 done
 mkdir -p "$folder"
@@ -34,6 +38,7 @@ JOBS=64
 BESIDE=16 # jobs beside the hostile one
 plain_s=$(awk -v m="$minutes" 'BEGIN { print int(m * 36) }')
 hostile_s=$(awk -v m="$minutes" 'BEGIN { print (m * 24 > 240 ? int(m * 24) : 240) }') # a few attacks at least
+attackers_s=$(awk -v m="$minutes" 'BEGIN { print (m * 12 > 150 ? int(m * 12) : 150) }') # two rounds
 codecs=(--codec none --codec int8 --codec bf16 --codec topk:ratio=0.05)
 now_s() { date +%s; }
 say() { printf '# %s\n' "$*"; }
@@ -42,7 +47,7 @@ say() { printf '# %s\n' "$*"; }
 
 rss_KiB() { awk '/^VmRSS/ { print $2 }' "/proc/${daemon_pid[soak]}/status"; }
 n_threads() { awk '/^Threads/ { print $2 }' "/proc/${daemon_pid[soak]}/status"; }
-n_fds() { find "/proc/${daemon_pid[soak]}/fd" -mindepth 1 2>/dev/null | wc -l; }
+n_fds() { files_of soak; }
 status() { curl -sf -m 10 "http://127.0.0.1:${daemon_http[soak]}/status"; }
 
 sample() { # PART, jobs that are there: a line of the series
@@ -338,7 +343,46 @@ judge_attacks() {
     result $? "the others keep $ratio of their throughput meanwhile (median of $n attacks, the worst $worst): at least 0.9"
 }
 
-TRIBD_THREADS=${TRIBD_THREADS:-0} start_daemon soak "drain_ms = 5000" || finish
+# --- part 3: attackers ---
+
+load_runs() { status_of soak "[.jobs[] | select(.name | test(\"^checked\"))] | length >= $BESIDE"; }
+only_load() { status_of soak '[.jobs[] | select(.name | test("^checked") | not)] | length == 0'; }
+
+# Once those of a round that are the same each time have come, memory is what it will be.
+attackers() {
+    local name code round=0 end rss_first=0 names
+    mapfile -t names < <("$build/tests/tribd/attack" names)
+    TRIB_SERVICE_WAIT_MS=60000 service soak job checked agg --jobs $BESIDE --workers 2 --bind core \
+        --sizes 64K --check --seconds "$attackers_s" --json "$folder/checked.json" "${codecs[@]}"
+    within 60 load_runs || say "not all jobs are there"
+    end=$(($(now_s) + attackers_s - 45))
+    while [ "$round" -lt 1 ] || [ "$(now_s)" -lt "$end" ]; do
+        mapfile -t names < <(shuf -e "${names[@]}")
+        for name in "${names[@]}"; do
+            [ "$round" -lt 1 ] || [ "$(now_s)" -lt "$end" ] || break
+            shown=("$dir/attack.log")
+            attack_once soak "$name" && within 10 only_load
+            code=$?
+            if [ "$code" != 0 ] || [ "$round" = 0 ]; then
+                result $code "attacker $name, beside $BESIDE jobs: ${refused:0:120}"
+            fi
+            sample attackers $BESIDE
+        done
+        [ "$round" -gt 0 ] || rss_first=$(rss_KiB)
+        round=$((round + 1))
+    done
+    say "$round rounds of ${#names[@]} attackers; tribd had $rss_first KiB after the first, and has $(rss_KiB)"
+    [ "$(rss_KiB)" -le $((rss_first + rss_first / 20 + 8192)) ]
+    result $? "attackers: memory is as after their first round: $rss_first KiB, now $(rss_KiB)"
+    within 120 stopped_running "${job_pid[checked]}"
+    wait "${job_pid[checked]}"
+    judge_jobs "beside attackers" checked $?
+    shown=("$dir/soak.log")
+    log_is_plain soak
+    result $? "attackers: the log has no line of their own"
+}
+
+TRIBD_THREADS=${TRIBD_THREADS:-0} start_daemon soak "drain_ms = 5000" "${attack_settings[@]}" || finish
 exec 9<"$dir/soak.log"
 began=$(now_s)
 echo "seconds,part,rss_KiB,descriptors,threads,slots,jobs,operations" >"$folder/series.csv"
@@ -347,6 +391,8 @@ plain
 all_back "$JOBS jobs"
 hostile
 all_back "beside a hostile job"
+attackers
+all_back "beside attackers"
 kill -TERM "${daemon_pid[soak]}"
 ended soak 0
 result $? "tribd ends well"
