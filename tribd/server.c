@@ -397,6 +397,7 @@ static void step_node(struct server *s, struct client *c)
         if (!told)
             trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s (from %s)", c->join.job,
                      c->node->why, server_from(c));
+        c->said = true;
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
         c->lost = TRIB_LOST_FOR_FAILED;
         server_hang_up(s, c);
@@ -408,10 +409,21 @@ static bool is_gone(const struct client *c)
     return !c->session && (!c->node || atomic_load(&c->node->state) == NODE_GONE);
 }
 
+/* A job whose node has failed may leave before that is said to it: so it is said here. */
+static void say_gone(struct server *s, struct client *c)
+{
+    const char *why = c->node && !c->said ? c->node->why : "";
+
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)%s%s", c->join.job,
+             server_from(c), why[0] ? ": " : "", why);
+}
+
 void server_free_client(struct server *s, int i)
 {
     struct client *c = s->clients[i];
 
+    if (c->join.job[0])
+        say_gone(s, c);
     inquiry_abandon(s, c);
     trib_session_free(c->session);
     if (c->node)
@@ -420,9 +432,6 @@ void server_free_client(struct server *s, int i)
     free(c->tree);
     if (c->job && !c->freed)
         (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
-    if (c->join.job[0])
-        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)", c->join.job,
-                 server_from(c));
     free(c);
     s->clients[i] = s->clients[--s->n_clients];
 }
