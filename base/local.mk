@@ -16,28 +16,30 @@ libbase_la_SOURCES = \
 	base/freezer.c base/freezer.h \
 	base/host.c base/host.h \
 	base/ini.c base/ini.h \
-	base/ledger.c base/ledger.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
 	base/log_pace.c base/log_pace.h \
-	base/meminfo.c base/meminfo.h \
 	base/memfd.c base/memfd.h \
+	base/meminfo.c base/meminfo.h \
 	base/memlock.c base/memlock.h \
-	base/pace.h \
+	base/number.c base/number.h \
 	base/plain.c base/plain.h \
 	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/quiet.c base/quiet.h \
+	base/quota.c base/quota.h \
 	base/ring.h \
 	base/rng.h \
 	base/secret.c base/secret.h \
 	base/sized.c base/sized.h \
-	base/sodium.c base/sodium.h \
 	base/snapshot.h \
+	base/sockets.c base/sockets.h \
+	base/sodium.c base/sodium.h \
 	base/status.c \
 	base/stranger.c base/stranger.h \
 	base/text.c base/text.h \
 	base/time.h \
+	base/token_bucket.h \
 	base/trace.c base/trace.h \
 	base/types.c \
 	base/wait.c base/wait.h \

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/pace.h"
+#include "base/token_bucket.h"
 #include "base/time.h"
 
 #define NS_PER_MS UINT64_C(1000000)

@@ -28,7 +28,7 @@ struct trib_log_kind {
     const char *format; /* NULL: a free place */
     const char *component;
     trib_log_level_t level;
-    uint64_t used_until_ns; /* of base/pace.h */
+    uint64_t used_until_ns; /* of base/token_bucket.h */
     uint64_t held_back;     /* lines since the last that was shown */
     uint64_t since_ns;      /* of the first of these */
     char sample[TRIB_LOG_SAMPLE_BYTES]; /* how the last that was shown begins */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The functions of libsodium that transports and the start of a job need, opened at run time
- * as agg/crypt.c opens those of the service. A build without libsodium's headers, and a host
+ * as agg/protocol/crypt.c opens those of the service. A build without libsodium's headers, and a host
  * without the library, have none: then opening fails and says so.
  */
 #ifndef BASE_SODIUM_H

@@ -22,8 +22,8 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "boot/launcher.h"
-#include "boot/tcp_net.h"
-#include "boot/who.h"
+#include "base/sockets.h"
+#include "boot/rank_names.h"
 
 #define OFFER_BYTES 512 /* launchers pass on 1024, and some less */
 #define LINK_LOCALS 4 /* that are offered, where there is no other address: of each link one */

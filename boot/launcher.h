@@ -3,7 +3,7 @@
  * Launchers: mpirun, mpiexec and srun know rank and size of what they start.
  *
  * They are asked for that, and to pass one text from rank 0 to all: where its TCP store
- * is. Everything after is boot/tcp.c, which knows how to name a rank that has died.
+ * is. Everything after is boot/tcp/tcp_boot.c, which knows how to name a rank that has died.
  */
 #ifndef BOOT_LAUNCHER_H
 #define BOOT_LAUNCHER_H

@@ -17,9 +17,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "boot/board.h"
+#include "boot/shm_rendezvous.h"
 #include "boot/boot.h"
-#include "boot/who.h"
+#include "boot/rank_names.h"
 
 #define PREFIX "local:"
 #define LOOK_MS 50 /* between two looks at the other processes */

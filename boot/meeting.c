@@ -12,7 +12,7 @@
 #include <tributary/comm.h>
 
 #include "base/error.h"
-#include "boot/board.h"
+#include "boot/shm_rendezvous.h"
 #include "boot/meeting.h"
 
 struct trib_local {

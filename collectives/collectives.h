@@ -5,7 +5,7 @@
 #ifndef COLLECTIVES_COLLECTIVES_H
 #define COLLECTIVES_COLLECTIVES_H
 
-#include "pipeline/schedule.h"
+#include "schedule/schedule.h"
 
 /* What the choice knows beside the shape. */
 struct trib_choice {

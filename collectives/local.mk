@@ -9,6 +9,6 @@ libcollectives_la_SOURCES = \
 	collectives/flat.c \
 	collectives/halving_doubling.c \
 	collectives/hierarchical.c \
+	collectives/offload.c \
 	collectives/ring.c \
-	collectives/service.c \
 	collectives/tree.c

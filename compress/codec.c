@@ -10,13 +10,13 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "compress/buckets.h"
-#include "compress/exact.h"
-#include "compress/lanes.h"
-#include "compress/model_kind.h"
-#include "compress/rotated.h"
-#include "compress/selection.h"
-#include "compress/variable.h"
+#include "compress/quantise/buckets.h"
+#include "compress/quantise/exact.h"
+#include "compress/quantise/packed_ints.h"
+#include "compress/models/model_ops.h"
+#include "compress/transform/rotated.h"
+#include "compress/sparsify/selection.h"
+#include "compress/pack/varlen.h"
 
 /* Dense: what is encoded is x, and nobody asks for positions. */
 static size_t choose_all(const struct trib_codec *c, struct trib_selection *s)

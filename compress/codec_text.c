@@ -16,9 +16,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "compress/model_kind.h"
-#include "compress/number.h"
-#include "compress/rotated.h"
+#include "compress/models/model_ops.h"
+#include "base/number.h"
+#include "compress/transform/rotated.h"
 
 enum { SEGMENTS_MAX = 4, NAMES_MAX = 64, POWER_OF_TWO = 1u << 31 };
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "compress/codec.h"
-#include "compress/number.h"
+#include "base/number.h"
 
 static const char *const kind_names[] = {"codec", "none", "ef14", "ef21", NULL};
 

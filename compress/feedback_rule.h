@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a plan does about what its codec loses, and with its contribution before: as a text
- * and as numbers. The state is in pipeline/feedback.h.
+ * and as numbers. The state is in pipeline/payload/error_feedback.h.
  *
  *     codec            what the codec's ef= says
  *     none[:KEYS]      what is lost is lost

@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-#include "compress/kernels.h"
+#include "compress/kernels/kernels.h"
 
 enum { TRIB_ROBUST_BLOCK = 64 /* elements at a time; each source has a row of them */ };
 

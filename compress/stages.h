@@ -6,13 +6,13 @@
  *
  * A stage is a const row of functions with every slot filled; a codec (codec.c) names
  * one of each. A dense codec (select "all") is its quantiser's bytes and nothing else;
- * a sparse one is the block of sparse.c.
+ * a sparse one is the block of sparse_block.c.
  */
 #ifndef COMPRESS_STAGES_H
 #define COMPRESS_STAGES_H
 
 #include "compress/codec.h"
-#include "compress/kernels.h"
+#include "compress/kernels/kernels.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "code words are little-endian and written without swapping"
@@ -86,7 +86,7 @@ struct trib_values {
     float *told; /* of words that add; NULL, or x: it becomes what the word says */
 };
 
-struct trib_model_kind; /* model_kind.h */
+struct trib_model_kind; /* model_ops.h */
 
 struct trib_transform {
     const char *name;
@@ -131,7 +131,7 @@ struct trib_quantise {
      * none. NULL: this one. */
     const struct trib_quantise *(*resolve)(struct trib_codec *c, const char **refusal_out);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
-    const struct trib_lane_rule *lanes; /* of lanes.h; NULL: its words do not add */
+    const struct trib_lane_rule *lanes; /* of packed_ints.h; NULL: its words do not add */
     bool exact; /* words are those of exact.h, of no fixed length */
     bool grows; /* no contraction: error feedback around it would grow without bound */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
@@ -140,7 +140,7 @@ struct trib_quantise {
 /* How the positions of a sparse block, or the bits of a dense one, are laid out. */
 struct trib_pack {
     const char *name;
-    /* of codes of variable length, dense codecs only (variable.h); NULL: the quantiser's
+    /* of codes of variable length, dense codecs only (varlen.h); NULL: the quantiser's
      * own bytes */
     const struct trib_variable *variable;
 };
@@ -244,7 +244,7 @@ enum { TRIB_PARAM_TEXTS_MAX = 2 * TRIB_PARAM_COUNT };
 size_t trib_codec_params(const struct trib_codec *c,
                          struct trib_param_text params_out[TRIB_PARAM_TEXTS_MAX]);
 
-/* sparse.c: the block of a sparse codec */
+/* sparse_block.c: the block of a sparse codec */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n);
 size_t trib_sparse_scratch(const struct trib_codec *c, size_t n);
 /* residual: NULL, or as of trib_codec_encode_ef */

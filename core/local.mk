@@ -2,45 +2,45 @@
 noinst_LTLIBRARIES += libcore.la
 libtributary_all_la_LIBADD += libcore.la
 libcore_la_SOURCES = \
-	core/channel.c core/channel.h \
-	core/check.c core/check.h \
-	core/coll.c \
-	core/comm.c \
-	core/comm.h \
-	core/configured.c core/configured.h \
-	core/doctor.c core/doctor.h \
-	core/doctor_agree.c \
-	core/doctor_host.c \
-	core/doctor_reach.c \
-	core/draw_groups.c core/draw_groups.h \
-	core/draw_schedule.c \
-	core/driver.c \
-	core/identity.c core/identity.h \
-	core/info.c \
-	core/meeting_place.c \
-	core/meet.c \
-	core/memory.c \
-	core/named.c \
-	core/near.c core/near.h \
-	core/plan.c \
-	core/plan_feedback.c \
-	core/plan_make.c \
-	core/plan_state.c core/plan_model.c \
-	core/plan_stats.c core/plan_stats.h \
-	core/quorum.c core/quorum.h \
-	core/reach.c \
-	core/report.c core/report.h \
-	core/scout.c \
-	core/served.c core/served.h \
-	core/served_quorum.c \
-	core/service.c core/service.h \
-	core/service_council.c \
-	core/service_join.c \
-	core/service_lay.c \
-	core/service_return.c \
-	core/service_tree.c core/service_tree.h \
-	core/settings.c \
-	core/split.c \
-	core/sponsor.c core/sponsor.h \
-	core/topology.c \
-	core/window.c core/window.h
+	offload/channel.c offload/channel.h \
+	comm/contribution_check.c comm/contribution_check.h \
+	comm/plan_cache.c \
+	comm/comm.c \
+	comm/comm.h \
+	comm/configured.c comm/configured.h \
+	doctor/doctor.c doctor/doctor.h \
+	doctor/doctor_consistency.c \
+	doctor/doctor_host.c \
+	doctor/doctor_pairs.c \
+	inspect/schedule_groups.c inspect/schedule_groups.h \
+	inspect/schedule_text.c \
+	comm/progress_thread.c \
+	comm/identity.c comm/identity.h \
+	inspect/info.c \
+	comm/local_create.c \
+	comm/wireup.c \
+	comm/memory.c \
+	comm/named_plans.c \
+	comm/locality.c comm/locality.h \
+	comm/plan.c \
+	comm/plan_feedback.c \
+	comm/plan_make.c \
+	comm/plan_state.c comm/plan_model.c \
+	comm/plan_stats.c comm/plan_stats.h \
+	comm/quorum_rule.c comm/quorum_rule.h \
+	inspect/reach.c \
+	doctor/doctor_report.c doctor/doctor_report.h \
+	offload/discovery.c \
+	offload/offload_plan.c offload/offload_plan.h \
+	offload/offload_partial.c \
+	offload/fallback.c offload/fallback.h \
+	offload/agreement.c \
+	offload/admission.c \
+	offload/tree_layout.c \
+	offload/rejoin.c \
+	offload/agg_tree.c offload/agg_tree.h \
+	comm/settings.c \
+	comm/split.c \
+	offload/control_link.c offload/control_link.h \
+	inspect/job_topology.c \
+	comm/slot_budget.c comm/slot_budget.h

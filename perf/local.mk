@@ -32,7 +32,7 @@ libput_la_SOURCES = \
 	perf/put/put.c perf/put/put.h \
 	perf/put/putargs.c \
 	perf/put/report.c \
-	perf/put/side.c perf/put/side.h \
+	perf/put/endpoint.c perf/put/endpoint.h \
 	perf/put/sweep.c \
 	perf/put/wire.c perf/put/wire.h
 libput_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
@@ -52,10 +52,10 @@ libaggperf_la_SOURCES = \
 	perf/agg/agg.c perf/agg/agg.h \
 	perf/agg/aggargs.c \
 	perf/agg/aggreport.c \
-	perf/agg/crew.c \
+	perf/agg/load_workers.c \
 	perf/agg/daemon.c \
 	perf/agg/load.c \
-	perf/agg/tally.c
+	perf/agg/results.c
 libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "build-config.h"
 #include "transport/backends.h"
-#include "transport/decorators.h"
+#include "transport/decorators/decorators.h"
 #include "transport/params.h"
 
 #define TEXT_MAX 256

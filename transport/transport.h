@@ -86,7 +86,7 @@ struct trib_transport_opts {
     struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
                                      * them has its own */
     const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in open */
-    struct trib_guard *guard; /* against peers of another user (transport/guard.h), which it
+    struct trib_guard *guard; /* against peers of another user (transport/common/guard.h), which it
                                * outlives; NULL: all peers are of this user's own job */
     const struct trib_secret *secret; /* by which peers know each other, armed; NULL or not set:
                                        * anybody who knows the address is believed. Outlives

@@ -20,7 +20,7 @@
 
 #include "base/digest.h"
 #include "base/fd.h"
-#include "base/pace.h"
+#include "base/token_bucket.h"
 #include "base/time.h"
 #include "tribd/server_parts.h"
 

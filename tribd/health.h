@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agg/metrics.h"
+#include "agg/metrics/metrics.h"
 
 enum health_state { HEALTH_OPENING, HEALTH_READY, HEALTH_DRAINING };
 

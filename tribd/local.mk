@@ -6,8 +6,8 @@ tribd_tribd_SOURCES = \
 	tribd/inquiries.c \
 	tribd/from.c \
 	tribd/health.c tribd/health.h \
-	tribd/lane.c tribd/lane.h \
-	tribd/manage.c tribd/manage.h \
+	tribd/worker.c tribd/worker.h \
+	tribd/ctl_server.c tribd/ctl_server.h \
 	tribd/node.c tribd/node.h \
 	tribd/orders.c \
 	tribd/quotas.c tribd/quotas.h \
@@ -15,12 +15,12 @@ tribd_tribd_SOURCES = \
 	tribd/reload.c \
 	tribd/server.c tribd/server.h \
 	tribd/server_open.c tribd/server_parts.h \
-	tribd/settings.c tribd/settings.def tribd/settings.h \
+	tribd/tribd_settings.c tribd/tribd_settings.def tribd/tribd_settings.h \
 	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \
-	tribd/watch.c tribd/watch.h \
+	tribd/node_metrics.c tribd/node_metrics.h \
 	tribd/watchdog.c tribd/watchdog.h \
-	tribd/who.c tribd/who.h \
+	tribd/credentials.c tribd/credentials.h \
 	tools/tool.c tools/tool.h
 tribd_tribd_LDADD = $(SERVICE_LIBS)
 
@@ -44,9 +44,9 @@ endif
 
 bin_PROGRAMS += tribd/tribctl
 tribd_tribctl_SOURCES = \
-	tribd/ask.c tribd/ask.h \
-	tribd/manage.h \
-	tribd/settings.c tribd/settings.def tribd/settings.h \
+	tribd/ctl_client.c tribd/ctl_client.h \
+	tribd/ctl_server.h \
+	tribd/tribd_settings.c tribd/tribd_settings.def tribd/tribd_settings.h \
 	tribd/tribctl.c \
 	tools/tool.c tools/tool.h
 tribd_tribctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/pace.h"
+#include "base/token_bucket.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "core/service_tree.h"
-#include "tribd/lane.h"
+#include "offload/agg_tree.h"
+#include "tribd/worker.h"
 
 /* A stopped peer is lost after so long, unless TRIB_STOP_TIMEOUT_MS says otherwise: what it has
  * here shall be free in 5 s, also on a busy machine, which sees late that it is stopped. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a job has in this process: one node of its channel (core/channel.h), with an engine, a
+ * What a job has in this process: one node of its channel (offload/channel.h), with an engine, a
  * transport and slots of its own, so that nothing of it is within another job's reach.
  *
  *     server's thread                  node                      a thread that sums
@@ -19,10 +19,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agg/control.h"
-#include "agg/turns.h"
-#include "core/channel.h"
-#include "tribd/watch.h"
+#include "agg/protocol/control.h"
+#include "agg/jobs/drr.h"
+#include "offload/channel.h"
+#include "tribd/node_metrics.h"
 
 struct lane;
 

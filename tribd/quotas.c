@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agg/auth.h"
+#include "agg/protocol/auth.h"
 #include "base/error.h"
 
 /* "ana:3" */

@@ -3,8 +3,8 @@
 #ifndef TRIBD_QUOTAS_H
 #define TRIBD_QUOTAS_H
 
-#include "agg/jobs.h"
-#include "tribd/settings.h"
+#include "agg/jobs/jobs.h"
+#include "tribd/tribd_settings.h"
 
 #define QUOTAS_USERS_MAX (SETTINGS_TEXT_BYTES / 4) /* "a:1," */
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "base/pace.h"
+#include "base/token_bucket.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "tribd/server_parts.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "tribd/settings.h"
+#include "tribd/tribd_settings.h"
 
 struct server;
 

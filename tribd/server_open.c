@@ -11,13 +11,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "agg/http_address.h"
+#include "agg/metrics/http_address.h"
 #include "base/addresses.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "boot/tcp_net.h"
-#include "core/comm.h"
+#include "base/sockets.h"
+#include "comm/comm.h"
 #include "topo/cpus.h"
 #include "tribd/server_parts.h"
 

@@ -3,20 +3,20 @@
 #ifndef TRIBD_SERVER_PARTS_H
 #define TRIBD_SERVER_PARTS_H
 
-#include "agg/http.h"
-#include "agg/jobs.h"
-#include "agg/metrics.h"
-#include "agg/session.h"
+#include "agg/metrics/http.h"
+#include "agg/jobs/jobs.h"
+#include "agg/metrics/metrics.h"
+#include "agg/protocol/session.h"
 #include "base/accept.h"
 #include "tribd/clerk.h"
 #include "tribd/health.h"
-#include "tribd/lane.h"
-#include "tribd/manage.h"
+#include "tribd/worker.h"
+#include "tribd/ctl_server.h"
 #include "tribd/node.h"
 #include "tribd/quotas.h"
 #include "tribd/server.h"
 #include "tribd/watchdog.h"
-#include "tribd/who.h"
+#include "tribd/credentials.h"
 
 enum {
     STRANGERS_MAX = 512, /* places for those who have not proved who they are: see doors.c */

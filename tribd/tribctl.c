@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "tools/tool.h"
-#include "tribd/ask.h"
-#include "tribd/manage.h"
-#include "tribd/settings.h"
+#include "tribd/ctl_client.h"
+#include "tribd/ctl_server.h"
+#include "tribd/tribd_settings.h"
 
 enum { FAILED = 1, WRONG = 2 };
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
-#include "tribd/lane.h"
+#include "tribd/worker.h"
 #include "tribd/systemd.h"
 
 enum { FEEDINGS = 4 }; /* in systemd's limit */

@@ -5,9 +5,9 @@
  *     agg.c        rounds of all jobs, one for each size
  *     aggargs.c    command line -> struct agg_args
  *     daemon.c     a tribd of its own, on loopback
- *     crew.c       jobs x workers by fork; who has ended, and how
+ *     load_workers.c       jobs x workers by fork; who has ended, and how
  *     load.c       one worker: a rank of one job
- *     tally.c      what the workers have noted -> struct agg_result
+ *     results.c      what the workers have noted -> struct agg_result
  *     aggreport.c  table, csv, json
  *
  * A worker notes what it does in memory that it shares with the parent, so that what it did
@@ -87,7 +87,7 @@ void agg_daemon_stop(struct agg_daemon *daemon);
 /** agg_cpu_seconds - processor time of a process of this host; NAN: it is not known. */
 double agg_cpu_seconds(pid_t pid);
 
-/* --- crew.c --- */
+/* --- load_workers.c --- */
 
 /* What a worker notes; the parent reads it between rounds, or when the worker has ended. */
 struct agg_worker {
@@ -157,7 +157,7 @@ void agg_crew_close(struct agg_crew *crew);
 /** agg_load - be a worker; the exit code. */
 int agg_load(const struct agg_crew *crew, int job, int rank, const char *root);
 
-/* --- tally.c --- */
+/* --- results.c --- */
 
 struct agg_job_result {
     char name[80];

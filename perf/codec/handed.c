@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compress/kernels.h"
+#include "compress/kernels/kernels.h"
 #include "perf/perf.h"
 
 enum { CHUNK_BYTES = 65536, SETS = 2, SAMPLES_MOST = 100000 };

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compress/kernels.h"
-#include "compress/model.h"
+#include "compress/kernels/kernels.h"
+#include "compress/models/model.h"
 #include "perf/codec/codec.h"
 
 struct chunk {

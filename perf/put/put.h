@@ -19,7 +19,7 @@
 
 #include "perf/launch.h"
 #include "perf/perf.h"
-#include "perf/put/side.h"
+#include "perf/put/endpoint.h"
 
 /* The finished command line. Texts point into argv. */
 struct put_args {

@@ -6,7 +6,7 @@ base_tests = \
 	tests/base/test_cpu \
 	tests/base/test_error \
 	tests/base/test_fd \
-	tests/base/test_ledger \
+	tests/base/test_quota \
 	tests/base/test_library \
 	tests/base/test_log \
 	tests/base/test_memfd \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += tests/boot/boottest.h tests/boot/mpi_order.c
 boot_tests = tests/boot/test_boot tests/boot/test_launcher tests/boot/test_local \
-	tests/boot/test_pmi tests/boot/test_root tests/boot/test_secret tests/boot/test_slurm \
-	tests/boot/test_tcp
+	tests/boot/test_pmi tests/boot/test_root tests/boot/test_job_secret tests/boot/test_slurm \
+	tests/boot/tcp/test_tcp
 check_PROGRAMS += $(boot_tests)
 dist_check_SCRIPTS += tests/boot/test_launchers.sh
 TESTS += $(boot_tests) tests/boot/test_launchers.sh

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/boot/boottest.h"
 
-#include "boot/tcp_net.h"
-#include "boot/tcp_proto.h"
+#include "base/sockets.h"
+#include "boot/tcp/tcp_proto.h"
 
 static trib_status_t try_open(int rank, int size, const char *root,
                               struct trib_error *err)

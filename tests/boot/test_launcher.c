@@ -9,8 +9,8 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "boot/launcher.h"
-#include "boot/tcp_net.h"
-#include "boot/who.h"
+#include "base/sockets.h"
+#include "boot/rank_names.h"
 
 static const char *const variables[] = {
     "PMIX_NAMESPACE",     "PMIX_RANK",     "PMI_FD",       "PMI_RANK",

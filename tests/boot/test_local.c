@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "boot/board.h"
+#include "boot/shm_rendezvous.h"
 
 /* A start on a board of its own; free it with boottest_free and trib_local_destroy. */
 static struct start new_start(int size)

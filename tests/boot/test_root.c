@@ -11,7 +11,7 @@
 
 #include "base/config.h"
 #include "base/secret.h"
-#include "boot/tcp_net.h"
+#include "base/sockets.h"
 
 enum { RANKS = 3, ROOTS = 16 };
 

@@ -7,8 +7,7 @@ collectives_tests = \
 	tests/collectives/test_halving_doubling \
 	tests/collectives/test_hierarchical \
 	tests/collectives/test_ring \
-	tests/collectives/test_service \
-	tests/collectives/test_simschedule \
+	tests/collectives/test_offload_schedule \
 	tests/collectives/test_tree
 check_PROGRAMS += $(collectives_tests)
 TESTS += $(collectives_tests)
@@ -28,6 +27,5 @@ tests_collectives_test_flat_LDADD = $(sim_ldadd)
 tests_collectives_test_halving_doubling_LDADD = $(sim_ldadd)
 tests_collectives_test_hierarchical_LDADD = $(sim_ldadd)
 tests_collectives_test_ring_LDADD = $(sim_ldadd)
-tests_collectives_test_service_LDADD = $(sim_ldadd)
-tests_collectives_test_simschedule_LDADD = $(sim_ldadd)
+tests_collectives_test_offload_schedule_LDADD = $(sim_ldadd)
 tests_collectives_test_tree_LDADD = $(sim_ldadd)

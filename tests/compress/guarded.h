@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "compress/kernels.h"
+#include "compress/kernels/kernels.h"
 
 enum {
     BUFFER_BYTES = 1 << 18,

@@ -309,7 +309,7 @@ static void test_feedback_recovers(void **state)
     (void)state;
     for (int t = 0; t < CODEC_TEXTS; t++) {
         if (only_votes(codec_texts[t]) || codec_draws_elements(codec_texts[t]))
-            continue; /* test_lanes.c, test_randomk.c */
+            continue; /* test_packed_ints.c, test_randomk.c */
         struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
         float *residual = calloc(N, sizeof *residual), *y = malloc(N * sizeof *y);
         float *x = vector_new(VECTOR_NORMAL, 4, N);
@@ -335,7 +335,7 @@ static void test_not_finite(void **state)
     (void)state;
     for (int t = 0; t < CODEC_TEXTS; t++) {
         if (only_votes(codec_texts[t]) || codec_draws_elements(codec_texts[t]))
-            continue; /* test_lanes.c, test_randomk.c */
+            continue; /* test_packed_ints.c, test_randomk.c */
         struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
         float *x = vector_new(VECTOR_NORMAL, 4, N), *y = malloc(N * sizeof *y);
         for (int i = 0; i < 3; i++) {

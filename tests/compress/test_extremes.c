@@ -6,7 +6,7 @@
  */
 #include "tests/compress/vectors.h"
 
-#include "compress/model.h"
+#include "compress/models/model.h"
 
 enum { N = 2048, DRAWS = 6 };
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "compress/codec.h"
 #include "compress/feedback_rule.h"
-#include "compress/kernels.h"
+#include "compress/kernels/kernels.h"
 
 static void fit(const char *text, const char *codec_text, struct trib_error *err,
                 struct trib_feedback_rule *rule)

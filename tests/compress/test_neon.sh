@@ -16,8 +16,8 @@ expect_seconds=300
 flags=(-std=gnu11 -D_GNU_SOURCE -O2 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror
     -I. -Iinclude)
 objects=()
-for source in compress/kernels.c compress/kernels_c.c compress/kernels_neon.c base/cpu.c \
-    base/status.c compress/hadamard.c compress/thc_table.c; do
+for source in compress/kernels/kernels.c compress/kernels/kernels_c.c compress/kernels/kernels_neon.c base/cpu.c \
+    base/status.c compress/transform/hadamard.c compress/quantise/thc_table.c; do
     object=$dir/$(basename "$source" .c).o
     $cc "${flags[@]}" -c -o "$object" "$source" >"$said" 2>&1
     result $? "$source is made for AArch64"

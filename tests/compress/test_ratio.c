@@ -5,7 +5,7 @@
  *
  *     test_ratio --write tests/regress/ratio.csv
  */
-#include "compress/model.h"
+#include "compress/models/model.h"
 #include "tests/compress/vectors.h"
 
 enum { N = 65536, RECORDED = 21056, LINE = 200, SEEN = 5 };

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "compress/codec.h"
-#include "compress/kernels.h"
+#include "compress/kernels/kernels.h"
 #include "tests/harness/draw.h"
 
 /* one text a row of the table and more: every combination of stages and parameters */

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 check_PROGRAMS += tests/fault/test_fault
 TESTS += tests/fault/test_fault
-tests_fault_test_fault_LDADD = $(core_tests_link)
+tests_fault_test_fault_LDADD = $(comm_tests_link)
 check_PROGRAMS += tests/fault/test_tribd_faults
 TESTS += tests/fault/test_tribd_faults
 tests_fault_test_tribd_faults_SOURCES = tests/fault/served_job.c tests/fault/served_job.h \
 	tests/fault/test_tribd_faults.c \
 	tests/harness/daemon.c tests/harness/daemon.h
-tests_fault_test_tribd_faults_LDADD = $(core_tests_link)
+tests_fault_test_tribd_faults_LDADD = $(comm_tests_link)
 dist_check_SCRIPTS += tests/fault/test_freezer.sh
 TESTS += tests/fault/test_freezer.sh

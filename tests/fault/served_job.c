@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/core/oracle.h"
+#include "tests/comm/oracle.h"
 #include "tests/harness/tribtest.h"
 
 enum {

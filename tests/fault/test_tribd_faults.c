@@ -17,7 +17,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "build-config.h"
-#include "tests/core/oracle.h"
+#include "tests/comm/oracle.h"
 #include "tests/fault/served_job.h"
 #include "tests/harness/daemon.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "boot/boot.h"
-#include "core/channel.h"
+#include "offload/channel.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/tcp_net.h"
-#include "boot/tcp_proto.h"
+#include "base/sockets.h"
+#include "boot/tcp/tcp_proto.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "compress/codec.h"
-#include "compress/kernels.h"
+#include "compress/kernels/kernels.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

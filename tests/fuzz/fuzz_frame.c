@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "pipeline/link.h"
+#include "pipeline/link/link.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -15,7 +15,7 @@
 #include "boot/launcher.h"
 #include "boot/pmi.h"
 #include "boot/slurm.h"
-#include "boot/tcp_net.h"
+#include "base/sockets.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
 

@@ -16,12 +16,12 @@
 
 #include "base/config.h"
 #include "collectives/collectives.h"
-#include "pipeline/idle.h"
-#include "pipeline/move.h"
+#include "pipeline/engine/engine_wait.h"
+#include "pipeline/payload/payload_raw.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
 #include "transport/backends.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -164,7 +164,7 @@ static bool edit_control(const struct edits *all, const struct edit *e, struct s
     return fits;
 }
 
-/* As pipeline/link.c writes it: whole, and then its version. */
+/* As pipeline/link/link.c writes it: whole, and then its version. */
 static void put_notice(const struct edits *all, const struct edit *e, struct trib_engine *engine)
 {
     struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = TRIB_ERR_ABORTED};

@@ -21,8 +21,8 @@
 
 #include "base/error.h"
 #include "boot/boot.h"
-#include "core/channel.h"
-#include "core/near.h"
+#include "offload/channel.h"
+#include "comm/locality.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
 #include "tests/fuzz/reach.h"

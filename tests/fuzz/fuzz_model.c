@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "compress/codec.h"
-#include "compress/model.h"
+#include "compress/models/model.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "perf/put/side.h"
+#include "perf/put/endpoint.h"
 #include "tests/fuzz/reach.h"
 
 #define AREA 8192

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "topo/draw.h"
-#include "topo/services.h"
+#include "topo/draw/draw.h"
+#include "topo/racks/services.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

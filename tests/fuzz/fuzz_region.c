@@ -18,17 +18,17 @@
 #include "build-config.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
-#include "transport/auto.h"
+#include "transport/auto/auto.h"
 #include "transport/backends.h"
-#include "transport/loop.h"
-#include "transport/shm.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/shm.h"
 #include "transport/transport.h"
 
 #if HAVE_VERBS
-#include "transport/verbs.h"
+#include "transport/verbs/verbs.h"
 #endif
 #if HAVE_UCX
-#include "transport/ucx.h"
+#include "transport/ucx/ucx.h"
 #endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -20,9 +20,9 @@
 
 #include "base/error.h"
 #include "base/time.h"
-#include "boot/tcp_net.h"
-#include "boot/tcp_proto.h"
-#include "boot/tcp_server.h"
+#include "base/sockets.h"
+#include "boot/tcp/tcp_proto.h"
+#include "boot/tcp/tcp_server.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "collectives/collectives.h"
-#include "core/service_tree.h"
+#include "offload/agg_tree.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

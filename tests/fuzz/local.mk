@@ -83,9 +83,9 @@ tests_fuzz_fuzz_region_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c tests/fuzz/edits.h \
 	tests/fuzz/nowhere.h \
-	tribd/lane.c tribd/lane.h \
+	tribd/worker.c tribd/worker.h \
 	tribd/node.c tribd/node.h \
-	tribd/watch.c tribd/watch.h
+	tribd/node_metrics.c tribd/node_metrics.h
 tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)
 tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
 

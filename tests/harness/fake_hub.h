@@ -7,7 +7,7 @@
 #define TESTS_HARNESS_FAKE_HUB_H
 
 #include "tests/harness/fake_verbs.h"
-#include "transport/verbs_api.h"
+#include "transport/verbs/verbs_dl_api.h"
 
 #define FAKE_DEVICES_MAX 4
 #define FAKE_PORTS_MAX 4

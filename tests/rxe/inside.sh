@@ -317,7 +317,7 @@ every_test() {
     check "64 KiB that may be locked: by sockets, with the reason" no_memory
     check "a rank that is killed is named" death
     check "the demo trains over verbs" train none
-    program test_matrix "$build/tests/core/test_matrix" --transport verbs --every "$1" --ranks 3
+    program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every "$1" --ranks 3
     abs_top_builddir=$build program test_tribd_faults "$build/tests/fault/test_tribd_faults" \
         --transport verbs ${2:+--only "$2"}
     export CONFORMANCE_TRANSPORT=verbs
@@ -361,8 +361,8 @@ more_tests() {
         check "sums once more" sums 2 8,1000,64K,4M
         check "a rank that is killed is named, once more" death
     done
-    program test_matrix "$build/tests/core/test_matrix" --transport verbs --every 4 --ranks 2
-    program test_matrix "$build/tests/core/test_matrix" --transport verbs --seed 2 --every 4
+    program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every 4 --ranks 2
+    program test_matrix "$build/tests/comm/test_matrix" --transport verbs --seed 2 --every 4
     CONFORMANCE_FILTER="*threads]" program verbs "$build/tests/transport/test_conformance"
 }
 

@@ -2,15 +2,15 @@
 topo_tests = \
 	tests/topo/test_cost \
 	tests/topo/test_cpus \
-	tests/topo/test_draw \
+	tests/topo/draw/test_draw \
 	tests/topo/test_groups \
 	tests/topo/test_hostlist \
 	tests/topo/test_layout \
 	tests/topo/test_leaders \
 	tests/topo/test_machine \
-	tests/topo/test_racks \
+	tests/topo/racks/test_racks \
 	tests/topo/test_rdma \
-	tests/topo/test_services
+	tests/topo/racks/test_services
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
 

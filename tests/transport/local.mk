@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 transport_tests = \
-	tests/transport/test_auto \
+	tests/transport/auto/test_auto \
 	tests/transport/test_conformance \
-	tests/transport/test_handout \
-	tests/transport/test_own_memory \
-	tests/transport/test_pulse \
-	tests/transport/test_rails \
-	tests/transport/test_record \
-	tests/transport/test_region_table \
-	tests/transport/test_shm \
-	tests/transport/test_shm_guard \
-	tests/transport/test_tcp_both_ways \
-	tests/transport/test_tcp_connect \
-	tests/transport/test_tcp_listen \
-	tests/transport/test_tcp_receive \
-	tests/transport/test_tcp_seal \
+	tests/transport/common/test_handout \
+	tests/transport/common/test_own_memory \
+	tests/transport/common/test_heartbeat \
+	tests/transport/multirail/test_multirail \
+	tests/transport/common/test_sealed_record \
+	tests/transport/common/test_region_table \
+	tests/transport/shm/test_shm \
+	tests/transport/shm/test_shm_guard \
+	tests/transport/tcp/test_tcp_duplex \
+	tests/transport/tcp/test_tcp_connect \
+	tests/transport/tcp/test_tcp_listen \
+	tests/transport/tcp/test_tcp_receive \
+	tests/transport/tcp/test_tcp_seal \
 	tests/transport/test_transport \
-	tests/transport/test_verbs_gid \
-	tests/transport/test_wrap
+	tests/transport/verbs/test_verbs_gid_select \
+	tests/transport/decorators/test_decorators
 check_PROGRAMS += $(transport_tests)
 TESTS += $(transport_tests)
-tests_transport_test_auto_SOURCES = tests/transport/test_auto.c tests/transport/pair.h
+tests_transport_auto_test_auto_SOURCES = tests/transport/auto/test_auto.c tests/transport/pair.h
 conformance_sources = \
 	tests/transport/conformance.c tests/transport/conformance.h \
 	tests/transport/conformance_data.c \
@@ -29,46 +29,46 @@ conformance_sources = \
 	tests/harness/spawn.c tests/harness/spawn.h
 tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
-tests_transport_test_handout_SOURCES = tests/transport/test_handout.c
-tests_transport_test_own_memory_SOURCES = tests/transport/test_own_memory.c
-tests_transport_test_pulse_SOURCES = tests/transport/test_pulse.c
-tests_transport_test_rails_SOURCES = \
-	tests/transport/test_rails.c tests/transport/rails_rig.h tests/transport/pair.h \
+tests_transport_common_test_handout_SOURCES = tests/transport/common/test_handout.c
+tests_transport_common_test_own_memory_SOURCES = tests/transport/common/test_own_memory.c
+tests_transport_common_test_heartbeat_SOURCES = tests/transport/common/test_heartbeat.c
+tests_transport_multirail_test_multirail_SOURCES = \
+	tests/transport/multirail/test_multirail.c tests/transport/multirail/multirail_rig.h tests/transport/pair.h \
 	tests/harness/draw.h
-tests_transport_test_record_SOURCES = tests/transport/test_record.c
-tests_transport_test_region_table_SOURCES = tests/transport/test_region_table.c
-tests_transport_test_shm_SOURCES = \
-	tests/transport/test_shm.c tests/transport/pair.h \
+tests_transport_common_test_sealed_record_SOURCES = tests/transport/common/test_sealed_record.c
+tests_transport_common_test_region_table_SOURCES = tests/transport/common/test_region_table.c
+tests_transport_shm_test_shm_SOURCES = \
+	tests/transport/shm/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h
-tests_transport_test_shm_guard_SOURCES = \
-	tests/transport/test_shm_guard.c tests/transport/pair.h
-tests_transport_test_tcp_both_ways_SOURCES = \
-	tests/transport/test_tcp_both_ways.c tests/transport/pair.h
-tests_transport_test_tcp_connect_SOURCES = \
-	tests/transport/test_tcp_connect.c tests/transport/pair.h
-tests_transport_test_tcp_listen_SOURCES = \
-	tests/transport/test_tcp_listen.c tests/transport/pair.h
-tests_transport_test_tcp_receive_SOURCES = \
-	tests/transport/test_tcp_receive.c tests/transport/pair.h
-tests_transport_test_tcp_seal_SOURCES = \
-	tests/transport/test_tcp_seal.c tests/transport/wiretap.h tests/transport/pair.h
+tests_transport_shm_test_shm_guard_SOURCES = \
+	tests/transport/shm/test_shm_guard.c tests/transport/pair.h
+tests_transport_tcp_test_tcp_duplex_SOURCES = \
+	tests/transport/tcp/test_tcp_duplex.c tests/transport/pair.h
+tests_transport_tcp_test_tcp_connect_SOURCES = \
+	tests/transport/tcp/test_tcp_connect.c tests/transport/pair.h
+tests_transport_tcp_test_tcp_listen_SOURCES = \
+	tests/transport/tcp/test_tcp_listen.c tests/transport/pair.h
+tests_transport_tcp_test_tcp_receive_SOURCES = \
+	tests/transport/tcp/test_tcp_receive.c tests/transport/pair.h
+tests_transport_tcp_test_tcp_seal_SOURCES = \
+	tests/transport/tcp/test_tcp_seal.c tests/transport/tcp/wiretap.h tests/transport/pair.h
 tests_transport_test_transport_SOURCES = \
 	tests/transport/test_transport.c tests/transport/pair.h
-tests_transport_test_verbs_gid_SOURCES = tests/transport/test_verbs_gid.c
-tests_transport_test_wrap_SOURCES = tests/transport/test_wrap.c tests/transport/pair.h
+tests_transport_verbs_test_verbs_gid_select_SOURCES = tests/transport/verbs/test_verbs_gid_select.c
+tests_transport_decorators_test_decorators_SOURCES = tests/transport/decorators/test_decorators.c tests/transport/pair.h
 if TRIB_UCX
-check_PROGRAMS += tests/transport/test_ucx
-TESTS += tests/transport/test_ucx
-tests_transport_test_ucx_SOURCES = tests/transport/test_ucx.c tests/transport/pair.h
+check_PROGRAMS += tests/transport/ucx/test_ucx
+TESTS += tests/transport/ucx/test_ucx
+tests_transport_ucx_test_ucx_SOURCES = tests/transport/ucx/test_ucx.c tests/transport/pair.h
 endif
 if TRIB_VERBS
 verbs_tests = \
-	tests/transport/test_auto_verbs \
-	tests/transport/test_verbs \
-	tests/transport/test_verbs_conformance \
-	tests/transport/test_verbs_dial \
-	tests/transport/test_verbs_life \
-	tests/transport/test_verbs_rails
+	tests/transport/auto/test_auto_verbs \
+	tests/transport/verbs/test_verbs \
+	tests/transport/verbs/test_verbs_conformance \
+	tests/transport/verbs/test_verbs_oob_connect \
+	tests/transport/verbs/test_verbs_liveness \
+	tests/transport/verbs/test_verbs_multiport
 check_PROGRAMS += $(verbs_tests)
 TESTS += $(verbs_tests)
 fake_verbs_sources = \
@@ -76,20 +76,20 @@ fake_verbs_sources = \
 	tests/harness/fake_queues.c \
 	tests/harness/fake_rdmacm.c \
 	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
-tests_transport_test_auto_verbs_SOURCES = \
-	tests/transport/test_auto_verbs.c tests/transport/pair.h $(fake_verbs_sources)
-tests_transport_test_verbs_SOURCES = \
-	tests/transport/test_verbs.c tests/transport/pair.h tests/transport/verbs_pair.h \
+tests_transport_auto_test_auto_verbs_SOURCES = \
+	tests/transport/auto/test_auto_verbs.c tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_SOURCES = \
+	tests/transport/verbs/test_verbs.c tests/transport/pair.h tests/transport/verbs/verbs_pair.h \
 	$(fake_verbs_sources)
-tests_transport_test_verbs_dial_SOURCES = \
-	tests/transport/test_verbs_dial.c tests/transport/pair.h \
-	tests/transport/verbs_pair.h $(fake_verbs_sources)
-tests_transport_test_verbs_life_SOURCES = \
-	tests/transport/test_verbs_life.c tests/transport/pair.h \
-	tests/transport/verbs_pair.h $(fake_verbs_sources)
-tests_transport_test_verbs_rails_SOURCES = \
-	tests/transport/test_verbs_rails.c tests/transport/pair.h $(fake_verbs_sources)
-tests_transport_test_verbs_conformance_SOURCES = \
-	tests/transport/test_verbs_conformance.c $(conformance_sources) \
+tests_transport_verbs_test_verbs_oob_connect_SOURCES = \
+	tests/transport/verbs/test_verbs_oob_connect.c tests/transport/pair.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_liveness_SOURCES = \
+	tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_multiport_SOURCES = \
+	tests/transport/verbs/test_verbs_multiport.c tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_conformance_SOURCES = \
+	tests/transport/verbs/test_verbs_conformance.c $(conformance_sources) \
 	$(fake_verbs_sources)
 endif

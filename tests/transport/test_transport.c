@@ -3,8 +3,8 @@
 
 #include <dirent.h>
 
-#include "transport/decorators.h"
-#include "transport/loop.h"
+#include "transport/decorators/decorators.h"
+#include "transport/loop/loop.h"
 
 static void fails(const char *text, trib_status_t expected, const char *sentence)
 {

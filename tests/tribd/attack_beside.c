@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "core/service.h"
+#include "offload/fallback.h"
 #include "tests/tribd/attack.h"
 #include "tests/tribd/exact.h"
 

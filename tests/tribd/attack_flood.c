@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "boot/tcp_net.h"
+#include "base/sockets.h"
 #include "tests/tribd/attack.h"
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 enum {
     PEERS = 400,

@@ -19,16 +19,16 @@
 
 #include "base/process.h"
 #include "base/time.h"
-#include "core/channel.h"
+#include "offload/channel.h"
 #include "tests/tribd/attack.h"
-#include "transport/handout_wire.h"
-#include "transport/shm_layout.h"
+#include "transport/common/handout_wire.h"
+#include "transport/shm/shm_layout.h"
 
 enum { NOBODY = 65534, DOOR_KEYS = 4, SETTLE_MS = 10000 };
 
 #define MARK "NOBODY-WAS-HERE"
 
-/* A socket that hands descriptors out to whoever asks, as transport/handout.c does. */
+/* A socket that hands descriptors out to whoever asks, as transport/common/handout.c does. */
 struct door {
     int fd;
     uint32_t name; /* as an address has it: 0 is none */

@@ -10,9 +10,9 @@
 
 #include "base/host.h"
 #include "base/time.h"
-#include "boot/tcp_net.h"
+#include "base/sockets.h"
 #include "tests/tribd/attack.h"
-#include "transport/shm_layout.h"
+#include "transport/shm/shm_layout.h"
 
 enum {
     BLOB = TRIB_CONTROL_BLOB_MAX,

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/time.h"
-#include "boot/tcp_net.h"
-#include "pipeline/schedule.h"
+#include "base/sockets.h"
+#include "schedule/schedule.h"
 
 bool caller_prepare(struct caller *c)
 {

@@ -6,7 +6,7 @@
 #ifndef TESTS_TRIBD_CALLER_H
 #define TESTS_TRIBD_CALLER_H
 
-#include "agg/session.h"
+#include "agg/protocol/session.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"

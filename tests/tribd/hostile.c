@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "core/service.h"
-#include "tests/core/rewriter.h"
+#include "offload/fallback.h"
+#include "tests/offload/rewriter.h"
 #include "tests/tribd/exact.h"
 
 enum { TINY = 32, LONGEST_S = 900 };

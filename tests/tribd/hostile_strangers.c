@@ -14,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agg/auth.h"
-#include "agg/control.h"
+#include "agg/protocol/auth.h"
+#include "agg/protocol/control.h"
 #include "base/config.h"
 #include "base/fd.h"
 #include "base/time.h"
-#include "boot/tcp_net.h"
+#include "base/sockets.h"
 #include "tests/tribd/hostile.h"
 
 enum { HOSTS = 8, HELD = 4096, EACH_NS = 1400000, EACH_OF_FEW_NS = 20000000 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "agg/session.h"
+#include "agg/protocol/session.h"
 #include "base/error.h"
 #include "base/time.h"
 

@@ -28,7 +28,7 @@ tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
 check_PROGRAMS += tests/tribd/idle
 tests_tribd_idle_SOURCES = tests/tribd/idle.c
 check_PROGRAMS += tests/tribd/hostile
-tests_tribd_hostile_SOURCES = tests/core/rewriter.h tests/tribd/caller.c tests/tribd/caller.h \
+tests_tribd_hostile_SOURCES = tests/offload/rewriter.h tests/tribd/caller.c tests/tribd/caller.h \
 	tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
 	tests/tribd/hostile_alone.c tests/tribd/hostile_strangers.c
 tests_tribd_hostile_LDADD = $(SERVICE_LIBS)
@@ -38,14 +38,14 @@ tests_tribd_attack_SOURCES = tests/tribd/attack.c tests/tribd/attack.h tests/tri
 	tests/tribd/caller.c tests/tribd/caller.h tests/tribd/exact.h
 tests_tribd_attack_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/tribd/attacks.sh tests/tribd/daemons.sh tests/tribd/soak.sh
-check_PROGRAMS += tests/tribd/test_clerk tests/tribd/test_lane tests/tribd/test_node
-TESTS += tests/tribd/test_clerk tests/tribd/test_lane tests/tribd/test_node
+check_PROGRAMS += tests/tribd/test_clerk tests/tribd/test_worker tests/tribd/test_node
+TESTS += tests/tribd/test_clerk tests/tribd/test_worker tests/tribd/test_node
 tests_tribd_test_clerk_SOURCES = tests/tribd/test_clerk.c tribd/clerk.c tribd/clerk.h
 tests_tribd_test_clerk_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
-tests_tribd_test_lane_SOURCES = tests/tribd/test_lane.c tribd/lane.c tribd/lane.h
-tests_tribd_test_lane_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_tribd_test_worker_SOURCES = tests/tribd/test_worker.c tribd/worker.c tribd/worker.h
+tests_tribd_test_worker_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \
-	tribd/lane.c tribd/lane.h \
+	tribd/worker.c tribd/worker.h \
 	tribd/node.c tribd/node.h \
-	tribd/watch.c tribd/watch.h
+	tribd/node_metrics.c tribd/node_metrics.h
 tests_tribd_test_node_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

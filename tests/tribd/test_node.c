@@ -11,9 +11,9 @@
 #include <sys/eventfd.h>
 
 #include "base/time.h"
-#include "transport/shm_layout.h"
-#include "tribd/lane.h"
-#include "tribd/watch.h"
+#include "transport/shm/shm_layout.h"
+#include "tribd/worker.h"
+#include "tribd/node_metrics.h"
 
 struct fixture {
     struct trib_log log;

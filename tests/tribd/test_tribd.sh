@@ -15,7 +15,7 @@ expect "help" 0 "usage: tribd" "$tribd" --help
 lacks=
 while read -r name; do
     grep -qE "^  $name " "$said" || lacks+=" $name"
-done < <(sed -n 's/^X(\([a-z_]*\),.*/\1/p' "${abs_top_srcdir:-.}/tribd/settings.def")
+done < <(sed -n 's/^X(\([a-z_]*\),.*/\1/p' "${abs_top_srcdir:-.}/tribd/tribd_settings.def")
 [ -z "$lacks" ] || echo "--help does not name$lacks" >>"$said"
 result ${#lacks} "help names every setting"
 expect "version" 0 "tribd " "$tribd" --version

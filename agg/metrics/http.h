@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The service, seen from a browser, by Prometheus and by who starts it anew: /, /metrics, /status,
+ * /healthz and /readyz, GET only.
+ *
+ * One thread of its own, which sees views alone (agg/metrics/metrics.h), never the service. There is no
+ * authentication, so it listens at loopback unless told otherwise; there it answers to no
+ * names but localhost, lest a page of somewhere else read it by a name that it let point
+ * here.
+ */
+#ifndef AGG_METRICS_HTTP_H
+#define AGG_METRICS_HTTP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agg/metrics/metrics.h"
+
+struct trib_error;
+struct trib_log;
+struct trib_http;
+
+struct trib_http_opts {
+    const char *address;  /* of agg/metrics/http_address.h; NULL: 127.0.0.1 */
+    uint16_t port;        /* 0: any that is free */
+    uint32_t connections; /* at a time: one more, and the oldest that idles is closed; 0: 16 */
+    uint32_t timeout_s;   /* a connection on which nothing moves is closed; 0: 10 */
+    uint32_t lifetime_s;  /* any connection is, by trib_http_tend_mt; 0: 10 */
+    /* What there is to show; on the server's thread. */
+    trib_status_t (*view)(void *arg, struct trib_service_view *out);
+    /* For /healthz, and with `ready` for /readyz: a sentence, and whether it is 200 or 503. NULL: 200 */
+    bool (*well)(void *arg, bool ready, char *say, size_t bytes);
+    void *arg;
+    const struct trib_log *log; /* for what keeps it from taking connections; or NULL */
+};
+
+/**
+ * trib_http_start - listen, and answer from now on.
+ *
+ * owner    trib_http_stop
+ * errors   TRIB_ERR_CONFIG: the address is none; TRIB_ERR_BOOT: it cannot be listened at;
+ *          TRIB_ERR_UNSUPPORTED: built without libmicrohttpd; TRIB_ERR_SYSTEM
+ */
+trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_error *err,
+                              struct trib_http **out);
+
+/** trib_http_port - where it listens. */
+uint16_t trib_http_port(const struct trib_http *http);
+
+/** trib_http_is_loopback - can this host alone reach it? */
+bool trib_http_is_loopback(const struct trib_http *http);
+
+/**
+ * trib_http_tend_mt - close what has been open for too long: now and then, from any thread.
+ *
+ * Each connection is for one request; of one that comes byte by byte something always moves.
+ */
+void trib_http_tend_mt(struct trib_http *http);
+
+/** trib_http_stop - closes its connections and ends its thread; NULL is allowed. */
+void trib_http_stop(struct trib_http *http);
+
+#endif

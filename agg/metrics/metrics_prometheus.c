@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The text format of Prometheus. Samples of a metric stand together, so each metric goes over
+ * all jobs. Numbers are put together from integers: a locale may have a decimal comma.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agg/metrics/metrics.h"
+#include "build-config.h"
+
+#define NS 1000000000u
+
+/* In units of 1/`per`, which is a power of ten. */
+static void put_number(FILE *to, uint64_t value, uint32_t per)
+{
+    uint64_t rest = value % per;
+
+    fprintf(to, "%" PRIu64 "%s", value / per, rest ? "." : "");
+    for (; rest; rest = rest * 10 % per)
+        fputc((int)('0' + rest * 10 / per), to);
+}
+
+static void put_label(FILE *to, const char *name)
+{
+    char text[TRIB_JOB_NAME_BYTES];
+
+    trib_metrics_name(name, text);
+    for (const char *c = text; *c; c++) {
+        if (*c == '\\' || *c == '"')
+            fprintf(to, "\\%c", *c);
+        else if (*c == '\n')
+            fputs("\\n", to);
+        else
+            fputc(*c, to);
+    }
+}
+
+static void put_help(FILE *to, const char *name, const char *type, const char *help)
+{
+    fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* name{id="7",name="train-7",user="ana" - more labels may follow, and "} " */
+static void put_job(FILE *to, const char *name, const struct trib_job *job)
+{
+    fprintf(to, "%s{id=\"%" PRIu64 "\",name=\"", name, job->id);
+    put_label(to, job->name);
+    fputs("\",user=\"", to);
+    put_label(to, job->user);
+    fputc('"', to);
+}
+
+/* The lines of one histogram behind its labels: "name{id="7"" for a job, "name" for the service. */
+static void put_times(FILE *to, const char *name, const struct trib_job *job,
+                      const struct trib_histogram *h)
+{
+    uint64_t below = 0;
+    char part[96];
+
+    for (int i = 0; i <= TRIB_TIME_BOUNDS; i++) {
+        below += h->count[i];
+        snprintf(part, sizeof(part), "%s_bucket", name);
+        if (job)
+            put_job(to, part, job);
+        fprintf(to, "%s%sle=\"", job ? "" : part, job ? "," : "{");
+        if (i < TRIB_TIME_BOUNDS)
+            put_number(to, trib_time_bounds_ns[i], NS);
+        else
+            fputs("+Inf", to);
+        fprintf(to, "\"} %" PRIu64 "\n", below);
+    }
+    for (int count = 0; count < 2; count++) {
+        snprintf(part, sizeof(part), "%s_%s", name, count ? "count" : "sum");
+        if (job)
+            put_job(to, part, job);
+        fprintf(to, "%s ", job ? "}" : part);
+        put_number(to, count ? below : h->sum_ns, count ? 1 : NS);
+        fputc('\n', to);
+    }
+}
+
+/* --- the service --- */
+
+static void put_gauge(FILE *to, const char *name, const char *help, uint64_t value,
+                      uint32_t per)
+{
+    put_help(to, name, "gauge", help);
+    fprintf(to, "%s ", name);
+    put_number(to, value, per);
+    fputc('\n', to);
+}
+
+static void put_total(FILE *to, const char *name, const char *help, uint64_t value,
+                      uint32_t per)
+{
+    put_help(to, name, "counter", help);
+    fprintf(to, "%s ", name);
+    put_number(to, value, per);
+    fputc('\n', to);
+}
+
+static void put_states(FILE *to, const struct trib_service_view *view)
+{
+    static const char name[] = "tribd_jobs";
+    uint64_t n[TRIB_JOB_DRAINING + 1] = {0};
+
+    for (uint32_t i = 0; i < view->n; i++)
+        n[view->jobs[i].job.state]++;
+    put_help(to, name, "gauge", "Jobs, by state.");
+    for (int s = 0; s <= TRIB_JOB_DRAINING; s++)
+        fprintf(to, "%s{state=\"%s\"} %" PRIu64 "\n", name,
+                trib_job_state_name((enum trib_job_state)s), n[s]);
+}
+
+/* A counter of the service: by its reasons, if it has any. */
+static void put_event(FILE *to, const struct trib_service_view *v, enum trib_service_counter c,
+                      const char *name, const char *help)
+{
+    bool split = false;
+
+    put_help(to, name, "counter", help);
+    for (int r = 0; r < TRIB_SERVICE_REASONS; r++) {
+        if (trib_reason_counter((enum trib_service_reason)r) != c)
+            continue;
+        split = true;
+        fprintf(to, "%s{reason=\"%s\"} %" PRIu64 "\n", name,
+                trib_reason_label((enum trib_service_reason)r), v->reasons[r]);
+    }
+    if (!split)
+        fprintf(to, "%s %" PRIu64 "\n", name, v->events[c]);
+}
+
+static void put_threads(FILE *to, const struct trib_service_view *v)
+{
+    static const char busy[] = "tribd_thread_busy_seconds_total";
+    static const char passes[] = "tribd_thread_passes_total";
+
+    if (!v->n_threads)
+        return;
+    put_help(to, busy, "counter", "Time in which the thread had something to do: its rate is the "
+                                  "share of a core that it needs.");
+    for (uint32_t i = 0; i < v->n_threads; i++) {
+        fprintf(to, "%s{thread=\"%s\"} ", busy, v->threads[i].name);
+        put_number(to, v->threads[i].busy_ns, NS);
+        fputc('\n', to);
+    }
+    put_help(to, passes, "counter", "Looks of the thread for something to do.");
+    for (uint32_t i = 0; i < v->n_threads; i++)
+        fprintf(to, "%s{thread=\"%s\"} %" PRIu64 "\n", passes, v->threads[i].name,
+                v->threads[i].passes);
+}
+
+/* The names that all programs have for these. */
+static void put_process(FILE *to, const struct trib_process_view *p)
+{
+    if (!p->known)
+        return;
+    put_gauge(to, "process_resident_memory_bytes", "Resident memory size in bytes.",
+              p->resident_bytes, 1);
+    put_gauge(to, "process_open_fds", "Number of open file descriptors.", p->fds, 1);
+    put_gauge(to, "process_max_fds", "Maximum number of open file descriptors.", p->fds_max, 1);
+    put_total(to, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+              p->cpu_ns, NS);
+    put_gauge(to, "process_start_time_seconds",
+              "Start time of the process since unix epoch in seconds.", p->start_ns, NS);
+}
+
+static void put_service(FILE *to, const struct trib_service_view *v)
+{
+    put_help(to, "tribd_build_info", "gauge", "The version, as a label.");
+    fprintf(to, "tribd_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
+    put_gauge(to, "tribd_uptime_seconds", "Time since the service began.", v->uptime_ns, NS);
+    put_gauge(to, "tribd_draining", "1: no new jobs are taken.", v->draining, 1);
+    put_states(to, v);
+    put_gauge(to, "tribd_jobs_limit", "Jobs that may hold slots.", v->limits.jobs, 1);
+    put_gauge(to, "tribd_queue_limit", "Jobs that may wait.", v->limits.queued, 1);
+    put_gauge(to, "tribd_slots", "Slots of the service.", v->limits.slots, 1);
+    put_gauge(to, "tribd_slots_held", "Slots that jobs hold.", v->held.slots, 1);
+    put_gauge(to, "tribd_slots_lent", "Of these, slots of idle jobs, which count as free.", v->lent,
+              1);
+    if (v->limits.bytes)
+        put_gauge(to, "tribd_memory_limit_bytes", "Memory behind the slots, at most.",
+                  v->limits.bytes, 1);
+    put_gauge(to, "tribd_memory_held_bytes", "Memory behind the slots that jobs hold.",
+              v->held.bytes, 1);
+#define TRIB_METRICS_SERVICE(id, name, unit, help) \
+    put_event(to, v, TRIB_SERVICE_COUNTS_##id, "tribd_" #name "_total", help);
+#include "agg/metrics/metrics.def"
+#define TRIB_METRICS_JOB(id, name, unit, help) \
+    put_total(to, "tribd_" #name "_total", help, v->total[TRIB_JOB_COUNTS_##id], unit);
+#include "agg/metrics/metrics.def"
+#define TRIB_METRICS_TIME(id, name, help) \
+    put_help(to, "tribd_" #name, "histogram", help); \
+    put_times(to, "tribd_" #name, NULL, &v->times[TRIB_TIME_##id]);
+#include "agg/metrics/metrics.def"
+    put_threads(to, v);
+    put_process(to, &v->process);
+}
+
+/* --- jobs --- */
+
+static void put_counters(FILE *to, const struct trib_service_view *view, const char *name,
+                         enum trib_job_counter c, uint32_t per)
+{
+    for (uint32_t i = 0; i < view->n; i++) {
+        put_job(to, name, &view->jobs[i].job);
+        fputs("} ", to);
+        put_number(to, view->jobs[i].count[c], per);
+        fputc('\n', to);
+    }
+}
+
+/* A gauge of each job. */
+struct gauge {
+    const char *name;
+    const char *help;
+    uint32_t per;
+    uint64_t (*of)(const struct trib_job_view *job, uint64_t now_ns);
+};
+
+static uint64_t slots_held(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return job->job.slots;
+}
+
+static uint64_t slots_wanted(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return job->job.slots_wanted;
+}
+
+static uint64_t slots_used(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return job->slots_used;
+}
+
+static uint64_t memory_held(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return trib_job_bytes(&job->job);
+}
+
+static uint64_t ranks(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return job->job.ranks;
+}
+
+static uint64_t weight(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return job->job.weight;
+}
+
+static uint64_t position(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return job->job.position;
+}
+
+static uint64_t since(uint64_t then_ns, uint64_t now_ns)
+{
+    return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+static uint64_t state_age(const struct trib_job_view *job, uint64_t now_ns)
+{
+    return since(job->job.since_ns, now_ns);
+}
+
+static uint64_t operation_age(const struct trib_job_view *job, uint64_t now_ns)
+{
+    return job->operation.phase == TRIB_PHASE_IDLE ? 0
+                                                   : since(job->operation.moved_ns, now_ns);
+}
+
+static uint64_t is_stuck(const struct trib_job_view *job, uint64_t now_ns)
+{
+    (void)now_ns;
+    return job->stuck;
+}
+
+static const struct gauge gauges[] = {
+    {"tribd_job_slots_held", "Slots that the job holds.", 1, slots_held},
+    {"tribd_job_slots_wanted", "Slots that the job asked for.", 1, slots_wanted},
+    {"tribd_job_slots_used", "Slots that have something in them.", 1, slots_used},
+    {"tribd_job_memory_held_bytes", "Memory behind the slots.", 1, memory_held},
+    {"tribd_job_ranks", "Ranks of the job.", 1, ranks},
+    {"tribd_job_weight", "Weight among the jobs of its user.", 1, weight},
+    {"tribd_job_queue_position", "Place in the queue; 0: it does not wait.", 1, position},
+    {"tribd_job_state_age_seconds", "Time in this state.", NS, state_age},
+    {"tribd_job_operation_age_seconds", "Time since something moved in the operation.", NS,
+     operation_age},
+    {"tribd_job_stuck", "1: nothing has moved for too long.", 1, is_stuck},
+};
+
+static void put_job_states(FILE *to, const struct trib_service_view *view)
+{
+    static const char name[] = "tribd_job_info";
+
+    put_help(to, name, "gauge", "The state of a job, and the phase of its operation, as labels.");
+    for (uint32_t i = 0; i < view->n; i++) {
+        const struct trib_job_view *job = &view->jobs[i];
+        put_job(to, name, &job->job);
+        fprintf(to, ",state=\"%s\",phase=\"%s\"} 1\n", trib_job_state_name(job->job.state),
+                trib_job_phase_name(job->operation.phase));
+    }
+}
+
+static void put_job_times(FILE *to, const struct trib_service_view *view, const char *name,
+                          enum trib_time kind)
+{
+    for (uint32_t i = 0; i < view->n; i++)
+        put_times(to, name, &view->jobs[i].job, &view->jobs[i].times[kind]);
+}
+
+/* The latest alone: a job may have thousands of ranks. */
+static void put_late_ranks(FILE *to, const struct trib_service_view *view)
+{
+    static const char name[] = "tribd_job_rank_lag_seconds";
+    static const char *const parts[] = {"tribd_job_rank_lag_seconds_sum",
+                                        "tribd_job_rank_lag_seconds_count"};
+
+    put_help(to, name, "summary",
+             "Of the ranks that came latest on the whole, how long after the first.");
+    for (uint32_t i = 0; i < view->n; i++) {
+        const struct trib_job_view *job = &view->jobs[i];
+        for (uint32_t k = 0; k < job->n_late; k++) {
+            for (int count = 0; count < 2; count++) {
+                put_job(to, parts[count], &job->job);
+                fprintf(to, ",rank=\"%" PRIu32 "\"} ", job->late[k].rank);
+                put_number(to, count ? job->late[k].count : job->late[k].sum_ns, count ? 1 : NS);
+                fputc('\n', to);
+            }
+        }
+    }
+}
+
+static void put_jobs(FILE *to, const struct trib_service_view *view)
+{
+    put_job_states(to, view);
+    for (size_t g = 0; g < sizeof(gauges) / sizeof(*gauges); g++) {
+        put_help(to, gauges[g].name, "gauge", gauges[g].help);
+        for (uint32_t i = 0; i < view->n; i++) {
+            put_job(to, gauges[g].name, &view->jobs[i].job);
+            fputs("} ", to);
+            put_number(to, gauges[g].of(&view->jobs[i], view->now_ns), gauges[g].per);
+            fputc('\n', to);
+        }
+    }
+#define TRIB_METRICS_JOB(id, name, unit, help) \
+    put_help(to, "tribd_job_" #name "_total", "counter", help); \
+    put_counters(to, view, "tribd_job_" #name "_total", TRIB_JOB_COUNTS_##id, unit);
+#include "agg/metrics/metrics.def"
+#define TRIB_METRICS_TIME(id, name, help) \
+    put_help(to, "tribd_job_" #name, "histogram", help); \
+    put_job_times(to, view, "tribd_job_" #name, TRIB_TIME_##id);
+#include "agg/metrics/metrics.def"
+    put_late_ranks(to, view);
+}
+
+char *trib_metrics_text(const struct trib_service_view *view)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *to = open_memstream(&text, &bytes);
+
+    if (!to)
+        return NULL;
+    put_service(to, view);
+    if (view->n)
+        put_jobs(to, view);
+    bool bad = ferror(to);
+    if (fclose(to) || bad) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * "key": both sides have the same file. What is used of it is a hash of all its bytes,
+ * so two files must agree to the last one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agg/protocol/auth_methods.h"
+#include "base/error.h"
+#include "base/fd.h"
+
+/* A file of zeros, or of few letters again and again, was never drawn at random; one
+ * that was, also written in hexadecimal, has more different bytes. */
+#define DIFFERENT_MIN 8
+
+static bool looks_random(const uint8_t *bytes, size_t n)
+{
+    bool seen[256] = {false};
+    int different = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        different += !seen[bytes[i]];
+        seen[bytes[i]] = true;
+    }
+    return different >= DIFFERENT_MIN;
+}
+
+/* Of the descriptor, not of the name: what was looked at is what will be read. */
+static trib_status_t check_file(int fd, const char *path, struct trib_error *err)
+{
+    struct stat info;
+
+    if (fstat(fd, &info))
+        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s: %m", path);
+    if (!S_ISREG(info.st_mode))
+        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s is no ordinary file", path);
+    if (info.st_uid != geteuid() && info.st_uid != 0)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "key file %s belongs to user %u, who could change it: it must "
+                         "belong to user %u, who runs this, or to root",
+                         path, (unsigned)info.st_uid, (unsigned)geteuid());
+    if (info.st_mode & 07177)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "key file %s has mode %04o: only its owner may read it (chmod "
+                         "600 %s), and if others could, make a new key",
+                         path, (unsigned)(info.st_mode & 07777), path);
+    if (info.st_size < TRIB_AUTH_KEY_FILE_MIN || info.st_size > TRIB_AUTH_KEY_FILE_MAX)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "key file %s has %lld bytes: it must have %d to %d, drawn at "
+                         "random (head -c 32 /dev/urandom)",
+                         path, (long long)info.st_size, TRIB_AUTH_KEY_FILE_MIN,
+                         TRIB_AUTH_KEY_FILE_MAX);
+    return TRIB_OK;
+}
+
+/* The whole of it, or -1 with errno. */
+static ssize_t read_all(int fd, uint8_t *bytes, size_t max)
+{
+    size_t n = 0;
+
+    while (n < max) {
+        ssize_t more = read(fd, bytes + n, max - n);
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return -1;
+        if (more == 0)
+            break;
+        n += (size_t)more;
+    }
+    return (ssize_t)n;
+}
+
+static trib_status_t read_key(struct trib_auth *auth, int fd, const char *path,
+                              struct trib_error *err)
+{
+    uint8_t bytes[TRIB_AUTH_KEY_FILE_MAX];
+    trib_status_t status = check_file(fd, path, err);
+
+    if (status != TRIB_OK)
+        return status;
+    ssize_t n = read_all(fd, bytes, sizeof(bytes));
+    if (n < 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s cannot be read: %m", path);
+    if (n < TRIB_AUTH_KEY_FILE_MIN || !looks_random(bytes, (size_t)n))
+        status = trib_fail(
+            err, TRIB_ERR_CONFIG,
+            "key file %s is not random: make it by head -c 32 /dev/urandom", path);
+    else
+        trib_crypt_digest(auth->crypt, "tributary key file 1", bytes, (size_t)n,
+                          auth->key);
+    trib_crypt_wipe(auth->crypt, bytes, sizeof(bytes));
+    return status;
+}
+
+static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opts *opts,
+                              struct trib_error *err)
+{
+    if (!opts->key_file || !opts->key_file[0])
+        return trib_fail(
+            err, TRIB_ERR_UNSUPPORTED,
+            "no key file is named: make one (head -c 32 /dev/urandom), mode "
+            "600, the same on both sides");
+    /* Not blocking: a pipe of that name might never be written to. */
+    int fd = trib_fd_keep(
+        open(opts->key_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (fd < 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s cannot be opened: %m",
+                         opts->key_file);
+    trib_status_t status = read_key(auth, fd, opts->key_file, err);
+    close(fd);
+    return status;
+}
+
+static void key_close(struct trib_auth *auth)
+{
+    if (auth->crypt)
+        trib_crypt_wipe(auth->crypt, auth->key, sizeof(auth->key));
+}
+
+static bool key_secret(struct trib_handshake *hs)
+{
+    memcpy(hs->secret, hs->auth->key, sizeof(hs->auth->key));
+    hs->secret_n = sizeof(hs->auth->key);
+    return true;
+}
+
+const struct trib_auth_method_ops trib_auth_key = {
+    .name = "key",
+    .number = TRIB_AUTH_KEY,
+    .proves = true,
+    .open = key_open,
+    .close = key_close,
+    .secret = key_secret,
+};

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of the control connection, between rank 0 of a job and an aggregator. Pure
+ * functions on bytes: no sockets, no clock, no memory.
+ *
+ *      0       4         5      6     8        12
+ *     +-------+---------+------+-----+--------+---------
+ *     | magic | framing | kind |  0  | length | payload
+ *     +-------+---------+------+-----+--------+---------
+ *
+ * Numbers are little-endian. What a payload holds, and within which limits, is a table
+ * in agg/protocol/control.c, by which messages are both written and read: no message can be
+ * written that is refused when read. Once both sides are authenticated, payloads are
+ * sealed (agg/protocol/crypt.h), which makes each TRIB_CONTROL_SEAL_BYTES longer; the head is
+ * sealed with its payload, but stays legible.
+ */
+#ifndef AGG_PROTOCOL_CONTROL_H
+#define AGG_PROTOCOL_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+#define TRIB_CONTROL_FRAMING 1
+#define TRIB_CONTROL_VERSION_MIN \
+    2 /* of the messages; HELLO and WELCOME agree on one \
+       */
+#define TRIB_CONTROL_VERSION_MAX 2
+#define TRIB_CONTROL_HEAD_BYTES 12
+#define TRIB_CONTROL_SEAL_BYTES 17
+#define TRIB_CONTROL_NONCE_BYTES 32
+
+/* Of texts, without the zero that is not sent. */
+#define TRIB_CONTROL_JOB_MAX 64
+#define TRIB_CONTROL_USER_MAX 64
+#define TRIB_CONTROL_LIBRARY_MAX 24
+#define TRIB_CONTROL_TEXT_MAX 512
+#define TRIB_CONTROL_PLAN_MAX 1024
+#define TRIB_CONTROL_SETTINGS_MAX 1024
+#define TRIB_CONTROL_TREE_MAX 16384 /* bytes of offload/agg_tree.h */
+
+#define TRIB_CONTROL_AUTH_MAX 1024 /* bytes of a credential */
+#define TRIB_CONTROL_RANKS_MAX 65536
+#define TRIB_CONTROL_NODES_MAX 1024
+#define TRIB_CONTROL_BLOB_MAX 2560
+#define TRIB_CONTROL_BLOBS_BYTES 32768 /* of one message; more go in several */
+
+/* The longest frames: of any kind, and before both sides are authenticated. */
+#define TRIB_CONTROL_FRAME_BYTES \
+    (TRIB_CONTROL_HEAD_BYTES + 20 + TRIB_CONTROL_BLOBS_BYTES + TRIB_CONTROL_SEAL_BYTES)
+#define TRIB_CONTROL_EARLY_BYTES (TRIB_CONTROL_HEAD_BYTES + 1 + TRIB_CONTROL_AUTH_MAX)
+
+enum trib_control_kind {
+    TRIB_CONTROL_HELLO = 1, /* the job begins */
+    TRIB_CONTROL_WELCOME, /* the aggregator chooses version and method */
+    TRIB_CONTROL_AUTH, /* a step of the method */
+    TRIB_CONTROL_JOIN, /* the job asks for admission; then one of three comes: */
+    TRIB_CONTROL_ADMITTED,
+    TRIB_CONTROL_QUEUED, /* wait, another answer will come */
+    TRIB_CONTROL_REFUSED,
+    TRIB_CONTROL_BLOBS, /* by which ranks and nodes meet */
+    TRIB_CONTROL_PLAN,
+    TRIB_CONTROL_PLAN_OK,
+    TRIB_CONTROL_PLAN_REFUSED,
+    TRIB_CONTROL_DRAIN, /* the aggregator is about to end: leave it */
+    TRIB_CONTROL_GOODBYE, /* nothing comes after it */
+    TRIB_CONTROL_ALIVE, /* the sender is not stopped */
+    TRIB_CONTROL_ERROR, /* nothing comes after it, and this is why */
+    TRIB_CONTROL_KINDS,
+};
+
+/* Who sends a message. */
+enum trib_control_role {
+    TRIB_CONTROL_JOB = 1,
+    TRIB_CONTROL_AGGREGATOR = 2,
+};
+
+enum trib_control_step {
+    TRIB_CONTROL_CREDENTIAL = 1,
+    TRIB_CONTROL_PROOF,
+};
+
+/* Bytes that lie elsewhere; of a message that was read, in its frame. */
+struct trib_control_bytes {
+    const uint8_t *at;
+    uint32_t n;
+};
+
+struct trib_control_hello {
+    uint32_t version_min;
+    uint32_t version_max;
+    uint32_t methods; /* a bit for each that the job offers */
+    uint8_t nonce[TRIB_CONTROL_NONCE_BYTES];
+    char job[TRIB_CONTROL_JOB_MAX + 1];
+    char library[TRIB_CONTROL_LIBRARY_MAX + 1]; /* version of the library */
+};
+
+struct trib_control_welcome {
+    uint32_t version;
+    uint32_t method; /* number of the one that is chosen */
+    uint32_t methods; /* a bit for each that the aggregator takes */
+    uint8_t nonce[TRIB_CONTROL_NONCE_BYTES];
+    char library[TRIB_CONTROL_LIBRARY_MAX + 1];
+};
+
+struct trib_control_auth {
+    uint32_t step;
+    struct trib_control_bytes data;
+};
+
+struct trib_control_join {
+    char job[TRIB_CONTROL_JOB_MAX + 1]; /* as in HELLO */
+    char user[TRIB_CONTROL_USER_MAX + 1]; /* for people: nothing is decided by it */
+    uint32_t ranks;
+    uint32_t nodes;
+    uint32_t node; /* which of them this aggregator is to be */
+    uint32_t weight;
+    uint32_t slots;
+    uint64_t bytes; /* of memory that is wanted */
+    uint32_t deadline_ms; /* how long the job is willing to wait in the queue */
+    char settings[TRIB_CONTROL_SETTINGS_MAX + 1];
+    struct trib_control_bytes tree; /* how the nodes stand above the ranks; none: all alike */
+};
+
+struct trib_control_admitted {
+    uint32_t slots;
+    uint64_t bytes;
+};
+
+struct trib_control_queued {
+    uint32_t position; /* from 1 */
+    char text[TRIB_CONTROL_TEXT_MAX + 1];
+};
+
+struct trib_control_blobs {
+    uint32_t exchange;
+    uint32_t total; /* blobs of the exchange */
+    uint32_t first; /* of this message */
+    uint32_t count;
+    uint32_t each; /* bytes of one */
+    struct trib_control_bytes data;
+};
+
+struct trib_control_plan {
+    uint32_t number;
+    char text[TRIB_CONTROL_PLAN_MAX + 1];
+};
+
+struct trib_control_plan_answer {
+    uint32_t number;
+    char text[TRIB_CONTROL_TEXT_MAX + 1]; /* "" in PLAN_OK */
+};
+
+struct trib_control_said {
+    char text[TRIB_CONTROL_TEXT_MAX + 1];
+};
+
+struct trib_control {
+    enum trib_control_kind kind;
+    union {
+        struct trib_control_hello hello;
+        struct trib_control_welcome welcome;
+        struct trib_control_auth auth;
+        struct trib_control_join join;
+        struct trib_control_admitted admitted;
+        struct trib_control_queued queued;
+        struct trib_control_blobs blobs;
+        struct trib_control_plan plan;
+        struct trib_control_plan_answer answer; /* PLAN_OK, PLAN_REFUSED */
+        struct trib_control_said said; /* REFUSED, GOODBYE, ERROR */
+    };
+};
+
+struct trib_control_frame {
+    enum trib_control_kind kind;
+    uint32_t length; /* of the payload */
+    const uint8_t *head; /* into the bytes that were parsed */
+    const uint8_t *payload;
+};
+
+/** trib_control_name - "JOIN". */
+const char *trib_control_name(enum trib_control_kind kind);
+
+/**
+ * trib_control_job_fits - may a job have this name?
+ *
+ * 1 to 64 letters, digits and . _ : - + @ / % = , so that a name needs no quotes
+ * anywhere.
+ */
+bool trib_control_job_fits(const char *name);
+
+/**
+ * trib_control_parse - the first frame in `bytes`.
+ *
+ * seal      bytes by which payloads are longer: 0, or TRIB_CONTROL_SEAL_BYTES
+ * from      who has sent them: a kind that is not for that side to send is refused
+ * returns   TRIB_INPROGRESS: more bytes are needed; TRIB_ERR_UNSUPPORTED: ours, but of
+ *           another framing; TRIB_ERR_PROTOCOL: anything else. A length is checked
+ *           against its kind as soon as the head is there
+ */
+trib_status_t trib_control_parse(const uint8_t *bytes, size_t n, uint32_t seal,
+                                 enum trib_control_role from,
+                                 struct trib_control_frame *out);
+
+/** trib_control_frame_bytes - of head and payload. */
+static inline size_t trib_control_frame_bytes(const struct trib_control_frame *frame)
+{
+    return TRIB_CONTROL_HEAD_BYTES + (size_t)frame->length;
+}
+
+/**
+ * trib_control_get - read a payload, of which nothing is sealed any more.
+ *
+ * n         bytes of it, which may differ from frame->length where that was sealed
+ * errors    TRIB_ERR_PROTOCOL: a number out of its range, a text that is too long or
+ * has characters that do not print, bytes missing or left over
+ */
+trib_status_t trib_control_get(enum trib_control_kind kind, const uint8_t *payload,
+                               size_t n, struct trib_control *out);
+
+/**
+ * trib_control_put - write a whole frame.
+ *
+ * Characters that do not print become '?', but not in names.
+ * bytes     of `out`; TRIB_CONTROL_FRAME_BYTES suffice for every message
+ * errors    TRIB_ERR_INVALID: a number or a name that trib_control_get would refuse
+ *           TRIB_ERR_OVERFLOW: there are too few bytes
+ */
+trib_status_t trib_control_put(const struct trib_control *message, uint8_t *out,
+                               size_t bytes, size_t *used_out);
+
+/** trib_control_seal_head - write the head of a payload that is longer by its seal. */
+void trib_control_seal_head(uint8_t head[TRIB_CONTROL_HEAD_BYTES]);
+
+#endif

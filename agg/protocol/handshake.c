@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agg/protocol/auth_methods.h"
+#include "base/error.h"
+#include "build-config.h"
+
+#define LABEL "tributary control handshake 1"
+#define PROOF_BYTES (TRIB_CRYPT_PROOF_BYTES + TRIB_SEAL_HEADER_BYTES)
+
+/* What one call of trib_handshake_take works on. */
+struct turn {
+    struct trib_handshake *hs;
+    const struct trib_control_frame *frame;
+    struct trib_control message;
+    struct trib_error *err;
+    uint8_t *reply;
+    size_t *reply_n;
+};
+
+static const char *self(const struct trib_handshake *hs)
+{
+    return hs->role == TRIB_CONTROL_JOB ? "job" : "aggregator";
+}
+
+static const char *other(const struct trib_handshake *hs)
+{
+    return hs->role == TRIB_CONTROL_JOB ? "aggregator" : "job";
+}
+
+/* Every frame up to the proofs, in the order in which both sides have them. */
+static void note(struct trib_handshake *hs, const uint8_t *frame, size_t n)
+{
+    if (hs->transcript)
+        trib_transcript_add(hs->transcript, frame, n);
+}
+
+static trib_status_t put(struct trib_handshake *hs, const struct trib_control *message,
+                         uint8_t *out, size_t *n_out)
+{
+    trib_status_t status =
+        trib_control_put(message, out, TRIB_CONTROL_EARLY_BYTES, n_out);
+
+    assert(status == TRIB_OK); /* all of it is our own */
+    bool proof =
+        message->kind == TRIB_CONTROL_AUTH && message->auth.step == TRIB_CONTROL_PROOF;
+    if (status == TRIB_OK && !proof)
+        note(hs, out, *n_out);
+    return status;
+}
+
+/* Credentials and proofs --------------------------------------------------------------
+ */
+
+static trib_status_t give_credential(struct turn *t)
+{
+    struct trib_auth_credential credential;
+    struct trib_control m = {.kind = TRIB_CONTROL_AUTH,
+                             .auth = {.step = TRIB_CONTROL_CREDENTIAL}};
+    trib_status_t status = t->hs->method->give(t->hs, t->err, &credential);
+
+    if (status != TRIB_OK)
+        return status;
+    m.auth.data = (struct trib_control_bytes){credential.bytes, credential.n};
+    return put(t->hs, &m, t->reply, t->reply_n);
+}
+
+/* The keys, once everything that they depend on is in the transcript. */
+static trib_status_t make_keys(struct turn *t)
+{
+    struct trib_handshake *hs = t->hs;
+    uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
+
+    if (!hs->method->secret(hs))
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL, "the %s sent a key that is none",
+                         other(hs));
+    hs->seal = trib_seal_new(hs->auth->crypt);
+    if (!hs->seal)
+        return trib_fail(t->err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
+    trib_transcript_digest(hs->transcript, digest);
+    trib_crypt_keys(hs->auth->crypt, hs->secret, hs->secret_n, digest, &hs->keys);
+    return TRIB_OK;
+}
+
+static trib_status_t give_proof(struct turn *t)
+{
+    struct trib_handshake *hs = t->hs;
+    int side = trib_handshake_side(hs);
+    uint8_t proof[PROOF_BYTES];
+    uint8_t *header = proof + TRIB_CRYPT_PROOF_BYTES;
+    uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
+    struct trib_control m = {.kind = TRIB_CONTROL_AUTH,
+                             .auth = {TRIB_CONTROL_PROOF, {proof, sizeof(proof)}}};
+
+    trib_seal_begin(hs->seal, hs->keys.stream[side], header);
+    trib_transcript_digest(hs->transcript, digest);
+    trib_crypt_prove(hs->auth->crypt, hs->keys.proof[side], digest, header, proof);
+    return put(hs, &m, t->reply, t->reply_n);
+}
+
+static trib_status_t wrong_proof(const struct trib_handshake *hs,
+                                 struct trib_error *err)
+{
+    if (hs->method->number == TRIB_AUTH_KEY)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "the %s has another key than the %s, or what they sent was "
+                         "changed on the way: give both the same key file",
+                         other(hs), self(hs));
+    return trib_fail(
+        err, TRIB_ERR_CONFIG,
+        "the proof of the %s is wrong: what the two sides sent was changed on "
+        "the way or is repeated",
+        other(hs));
+}
+
+static trib_status_t check_proof(struct turn *t)
+{
+    struct trib_handshake *hs = t->hs;
+    int side = 1 - trib_handshake_side(hs);
+    const struct trib_control_bytes *data = &t->message.auth.data;
+    uint8_t expected[TRIB_CRYPT_PROOF_BYTES];
+    uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
+
+    if (t->message.auth.step != TRIB_CONTROL_PROOF || data->n != PROOF_BYTES)
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL,
+                         "the %s sent no proof where one is due", other(hs));
+    trib_transcript_digest(hs->transcript, digest);
+    trib_crypt_prove(hs->auth->crypt, hs->keys.proof[side], digest,
+                     data->at + TRIB_CRYPT_PROOF_BYTES, expected);
+    bool good = trib_crypt_equal(hs->auth->crypt, expected, data->at, sizeof(expected));
+    trib_crypt_wipe(hs->auth->crypt, expected, sizeof(expected));
+    if (!good)
+        return wrong_proof(hs, t->err);
+    trib_seal_follow(hs->seal, hs->keys.stream[side],
+                     data->at + TRIB_CRYPT_PROOF_BYTES);
+    return TRIB_OK;
+}
+
+/* Frames of the job -------------------------------------------------------------------
+ */
+
+static trib_status_t choose_method(struct turn *t, unsigned offer)
+{
+    unsigned both = offer & t->hs->auth->offer;
+    char theirs[96];
+    char ours[96];
+
+    for (size_t i = 0; i < TRIB_AUTH_METHODS && !t->hs->method; i++)
+        if (both & 1u << trib_auth_methods[i]->number)
+            t->hs->method = trib_auth_methods[i];
+    if (t->hs->method)
+        return TRIB_OK;
+    return trib_fail(
+        t->err, TRIB_ERR_CONFIG,
+        "the job can authenticate by %s, the aggregator takes %s: make one "
+        "method available to both",
+        trib_auth_offered(offer, theirs, sizeof(theirs)),
+        trib_auth_offered(t->hs->auth->offer, ours, sizeof(ours)));
+}
+
+static trib_status_t choose_version(struct turn *t, uint32_t *version_out)
+{
+    const struct trib_control_hello *h = &t->message.hello;
+
+    *version_out = h->version_max < TRIB_CONTROL_VERSION_MAX ? h->version_max
+                                                             : TRIB_CONTROL_VERSION_MAX;
+    if (*version_out >= h->version_min && *version_out >= TRIB_CONTROL_VERSION_MIN)
+        return TRIB_OK;
+    return trib_fail(t->err, TRIB_ERR_UNSUPPORTED,
+                     "the job (library %s) speaks versions %u to %u of the control "
+                     "protocol, the aggregator (%s) %d to %d: install the same release",
+                     h->library, (unsigned)h->version_min, (unsigned)h->version_max,
+                     PACKAGE_VERSION, TRIB_CONTROL_VERSION_MIN,
+                     TRIB_CONTROL_VERSION_MAX);
+}
+
+static trib_status_t take_hello(struct turn *t)
+{
+    struct trib_handshake *hs = t->hs;
+    struct trib_control m = {
+        .kind = TRIB_CONTROL_WELCOME,
+        .welcome = {.methods = hs->auth->offer, .library = PACKAGE_VERSION}};
+    trib_status_t status = choose_version(t, &m.welcome.version);
+
+    if (status == TRIB_OK)
+        status = choose_method(t, t->message.hello.methods);
+    if (status != TRIB_OK)
+        return status;
+    memcpy(hs->job, t->message.hello.job, sizeof(hs->job));
+    m.welcome.method = hs->method->number;
+    memcpy(m.welcome.nonce, hs->nonce, sizeof(hs->nonce));
+    status = put(hs, &m, t->reply, t->reply_n);
+    if (status != TRIB_OK)
+        return status;
+    if (!hs->method->proves) {
+        hs->state = TRIB_HANDSHAKE_DONE;
+        return TRIB_OK;
+    }
+    hs->state = hs->method->give ? TRIB_HANDSHAKE_CREDENTIAL : TRIB_HANDSHAKE_PROOF;
+    return hs->method->give ? TRIB_OK : make_keys(t);
+}
+
+/* Frames of the aggregator ------------------------------------------------------------
+ */
+
+static trib_status_t take_welcome(struct turn *t)
+{
+    struct trib_handshake *hs = t->hs;
+    const struct trib_control_welcome *w = &t->message.welcome;
+    trib_status_t status;
+
+    if (w->version < TRIB_CONTROL_VERSION_MIN || w->version > TRIB_CONTROL_VERSION_MAX)
+        return trib_fail(t->err, TRIB_ERR_UNSUPPORTED,
+                         "the aggregator (library %s) chose version %u of the control "
+                         "protocol, which was not offered to it",
+                         w->library, (unsigned)w->version);
+    if (!(w->methods & hs->auth->offer & 1u << w->method))
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL,
+                         "the aggregator chose to authenticate by %s, which was not "
+                         "offered to it",
+                         trib_auth_name((enum trib_auth_method)w->method));
+    for (size_t i = 0; i < TRIB_AUTH_METHODS; i++)
+        if (trib_auth_methods[i]->number == w->method)
+            hs->method = trib_auth_methods[i];
+    if (!hs->method->proves) {
+        hs->state = TRIB_HANDSHAKE_DONE;
+        return TRIB_OK;
+    }
+    if (hs->method->give) {
+        hs->state = TRIB_HANDSHAKE_CREDENTIAL;
+        return give_credential(t);
+    }
+    hs->state = TRIB_HANDSHAKE_PROOF;
+    status = make_keys(t);
+    return status == TRIB_OK ? give_proof(t) : status;
+}
+
+/* Frames of both ----------------------------------------------------------------------
+ */
+
+/* The aggregator answers with its own, the job with its proof. */
+static trib_status_t take_credential(struct turn *t)
+{
+    struct trib_handshake *hs = t->hs;
+
+    if (t->message.auth.step != TRIB_CONTROL_CREDENTIAL)
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL,
+                         "the %s sent no credential where one is due", other(hs));
+    trib_status_t status = hs->method->take(hs, t->err, &t->message.auth.data);
+    note(hs, t->frame->head, trib_control_frame_bytes(t->frame));
+    if (status == TRIB_OK && hs->role == TRIB_CONTROL_AGGREGATOR)
+        status = give_credential(t);
+    if (status == TRIB_OK)
+        status = make_keys(t);
+    if (status == TRIB_OK && hs->role == TRIB_CONTROL_JOB)
+        status = give_proof(t);
+    hs->state = TRIB_HANDSHAKE_PROOF;
+    return status;
+}
+
+static trib_status_t take_proof(struct turn *t)
+{
+    trib_status_t status = check_proof(t);
+
+    if (status == TRIB_OK && t->hs->role == TRIB_CONTROL_AGGREGATOR)
+        status = give_proof(t);
+    t->hs->state = TRIB_HANDSHAKE_DONE;
+    return status;
+}
+
+/* By state: the kind that is due, and what to do with it. */
+static const struct {
+    enum trib_control_kind due;
+    bool noted; /* before it is judged; credentials are after */
+    trib_status_t (*take)(struct turn *t);
+} steps[] = {
+    [TRIB_HANDSHAKE_HELLO] = {TRIB_CONTROL_HELLO, true, take_hello},
+    [TRIB_HANDSHAKE_WELCOME] = {TRIB_CONTROL_WELCOME, true, take_welcome},
+    [TRIB_HANDSHAKE_CREDENTIAL] = {TRIB_CONTROL_AUTH, false, take_credential},
+    [TRIB_HANDSHAKE_PROOF] = {TRIB_CONTROL_AUTH, false, take_proof},
+};
+
+static trib_status_t take(struct turn *t)
+{
+    struct trib_handshake *hs = t->hs;
+    const struct trib_control_frame *f = t->frame;
+
+    if (trib_control_get(f->kind, f->payload, f->length, &t->message) != TRIB_OK)
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL,
+                         "the %s sent a message %s that is not valid", other(hs),
+                         trib_control_name(f->kind));
+    if (f->kind == TRIB_CONTROL_ERROR)
+        return trib_fail(t->err, TRIB_ERR_CONFIG, "the %s ends the connection: %s",
+                         other(hs), t->message.said.text);
+    if (f->kind != steps[hs->state].due)
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL, "the %s sent %s where %s is due",
+                         other(hs), trib_control_name(f->kind),
+                         trib_control_name(steps[hs->state].due));
+    if (steps[hs->state].noted)
+        note(hs, f->head, trib_control_frame_bytes(f));
+    return steps[hs->state].take(t);
+}
+
+trib_status_t trib_handshake_take(struct trib_handshake *hs,
+                                  const struct trib_control_frame *frame,
+                                  struct trib_error *err, uint8_t *reply,
+                                  size_t *reply_n)
+{
+    struct turn turn = {
+        .hs = hs, .frame = frame, .err = err, .reply = reply, .reply_n = reply_n};
+
+    assert(hs->state >= TRIB_HANDSHAKE_HELLO && hs->state <= TRIB_HANDSHAKE_PROOF);
+    *reply_n = 0;
+    trib_status_t status = take(&turn);
+    if (status != TRIB_OK) {
+        *reply_n = 0;
+        hs->state = TRIB_HANDSHAKE_FAILED;
+        return status;
+    }
+    if (hs->state != TRIB_HANDSHAKE_DONE)
+        return TRIB_INPROGRESS;
+    hs->peer.method = hs->method->number;
+    return TRIB_OK;
+}
+
+/* Begin and end -----------------------------------------------------------------------
+ */
+
+trib_status_t trib_handshake_begin(struct trib_handshake *hs, struct trib_error *err,
+                                   uint8_t *out, size_t *used_out)
+{
+    struct trib_control m = {.kind = TRIB_CONTROL_HELLO,
+                             .hello = {.version_min = TRIB_CONTROL_VERSION_MIN,
+                                       .version_max = TRIB_CONTROL_VERSION_MAX,
+                                       .methods = hs->auth->offer,
+                                       .library = PACKAGE_VERSION}};
+
+    (void)err;
+    assert(hs->state == TRIB_HANDSHAKE_NEW);
+    hs->state = TRIB_HANDSHAKE_WELCOME;
+    memcpy(m.hello.nonce, hs->nonce, sizeof(hs->nonce));
+    memcpy(m.hello.job, hs->job, sizeof(hs->job));
+    return put(hs, &m, out, used_out);
+}
+
+trib_status_t trib_handshake_new(const struct trib_handshake_opts *opts,
+                                 struct trib_error *err, struct trib_handshake **out)
+{
+    const struct trib_auth *auth = opts->auth;
+    bool job = opts->role == TRIB_CONTROL_JOB;
+
+    if (job && !trib_control_job_fits(opts->job))
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "a job cannot be named \"%.64s\": 1 to %d letters, digits and "
+                         "._:-+@/%%=, make a name",
+                         opts->job, TRIB_CONTROL_JOB_MAX);
+    struct trib_handshake *hs = calloc(1, sizeof(*hs));
+    if (!hs)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
+    hs->auth = auth;
+    hs->role = opts->role;
+    hs->state = job ? TRIB_HANDSHAKE_NEW : TRIB_HANDSHAKE_HELLO;
+    if (job)
+        snprintf(hs->job, sizeof(hs->job), "%s", opts->job);
+    if (auth->crypt)
+        hs->transcript = trib_transcript_new(auth->crypt, LABEL);
+    if (auth->crypt && !hs->transcript) {
+        trib_handshake_free(hs);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
+    }
+    if (getrandom(hs->nonce, sizeof(hs->nonce), 0) != sizeof(hs->nonce)) {
+        trib_handshake_free(hs);
+        return trib_fail(err, TRIB_ERR_SYSTEM, "no random numbers on this host: %m");
+    }
+    *out = hs;
+    return TRIB_OK;
+}
+
+bool trib_handshake_asks(const struct trib_handshake *hs)
+{
+    return hs->state == TRIB_HANDSHAKE_CREDENTIAL;
+}
+
+struct trib_auth_peer trib_handshake_peer(const struct trib_handshake *hs)
+{
+    return hs->peer;
+}
+
+const char *trib_handshake_job(const struct trib_handshake *hs)
+{
+    return hs->job;
+}
+
+struct trib_seal *trib_handshake_seal(struct trib_handshake *hs)
+{
+    struct trib_seal *seal = hs->seal;
+
+    assert(hs->state == TRIB_HANDSHAKE_DONE);
+    hs->seal = NULL;
+    if (hs->auth->crypt) {
+        trib_crypt_wipe(hs->auth->crypt, &hs->pair, sizeof(hs->pair));
+        trib_crypt_wipe(hs->auth->crypt, hs->secret, sizeof(hs->secret));
+        trib_crypt_wipe(hs->auth->crypt, &hs->keys, sizeof(hs->keys));
+    }
+    return seal;
+}
+
+void trib_handshake_free(struct trib_handshake *hs)
+{
+    if (!hs)
+        return;
+    const struct trib_crypt *crypt = hs->auth->crypt;
+    trib_seal_free(hs->seal);
+    trib_transcript_free(hs->transcript);
+    if (crypt)
+        trib_crypt_wipe(crypt, hs, sizeof(*hs));
+    free(hs);
+}

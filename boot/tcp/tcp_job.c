@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/tcp/tcp_job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/addresses.h"
+#include "base/log.h"
+
+void trib_tcp_fail_all(struct trib_tcp_server *s, trib_status_t status, const char *fmt,
+                       ...)
+{
+    va_list args;
+
+    if (s->failed)
+        return;
+    s->failed = true;
+    s->failure.status = status;
+    va_start(args, fmt);
+    vsnprintf(s->failure.text, sizeof(s->failure.text), fmt, args);
+    va_end(args);
+    for (int i = 0; i < trib_tcp_conns(s); i++)
+        if (s->conns[i].fd >= 0 && s->conns[i].hello)
+            s->conns[i].tell |= TRIB_TELL_FAIL;
+}
+
+void trib_tcp_close_listeners(struct trib_tcp_server *s)
+{
+    for (int i = 0; i < s->opts.n_listeners; i++)
+        close(s->opts.listeners[i]);
+    s->opts.n_listeners = 0;
+}
+
+void trib_tcp_drop(struct trib_tcp_conn *c)
+{
+    close(c->fd);
+    c->fd = -1;
+    c->hello = c->challenged = false;
+    c->tell = 0;
+    c->out_len = 0;
+}
+
+void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
+                       const char *what)
+{
+    bool known = trib_net_is_set(c->ip);
+    char ip[TRIB_IP_TEXT_BYTES] = "somewhere";
+
+    if (known)
+        trib_net_text(c->ip, ip, sizeof(ip));
+    if (notable)
+        snprintf(s->note, sizeof(s->note), "; one that connected from %.60s %.80s", ip, what);
+    trib_stranger_warn(&s->strangers, s->opts.log, "boot", known ? c->ip : NULL,
+                       s->opts.port, what);
+    trib_tcp_drop(c);
+}
+
+/* Exchanges ---------------------------------------------------------------------------
+ */
+
+static void blame_gone(struct trib_tcp_server *s, int rank, const struct trib_who *who)
+{
+    char text[TRIB_WHO_BYTES];
+
+    s->gone[rank] = true;
+    trib_tcp_fail_all(s, TRIB_ERR_PEER_LOST,
+                      "%s is gone: its connection closed, phase %s of the start",
+                      trib_who_format(who, text), s->phase);
+}
+
+bool trib_tcp_busy(const struct trib_tcp_server *s)
+{
+    return s->joined < s->size || s->contributed > 0;
+}
+
+static bool is_member(const struct trib_tcp_server *s, const struct trib_tcp_conn *c)
+{
+    return c->hello && c->who.rank < s->size && s->ranks[c->who.rank] == c;
+}
+
+static const char unproved[] = "did not prove that it has the secret of this job (TRIB_KEY)";
+
+void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
+{
+    if (c->challenged && !c->hello) {
+        trib_tcp_stranger(s, c, true, unproved);
+        return;
+    }
+    if (is_member(s, c)) {
+        s->gone[c->who.rank] = true;
+        if (trib_tcp_busy(s))
+            blame_gone(s, c->who.rank, &c->who);
+    }
+    if (c->own) {
+        int ms = s->failed ? TRIB_TCP_FAREWELL_MS : s->opts.stop_timeout_ms;
+        s->leaving = true;
+        s->farewell = s->now + (uint64_t)ms * TRIB_TCP_MS;
+    }
+    trib_tcp_drop(c);
+}
+
+static bool begin_exchange(struct trib_tcp_server *s,
+                           const struct trib_tcp_gather *gather)
+{
+    size_t len = TRIB_TCP_HEAD_BYTES + (size_t)s->size * gather->bytes;
+    uint8_t *result = realloc(s->results[s->exchange & 1], len);
+
+    if (!result) {
+        trib_tcp_fail_all(s, TRIB_ERR_NO_MEMORY, "rank 0 is out of memory in boot");
+        return false;
+    }
+    s->results[s->exchange & 1] = result;
+    s->result_len[s->exchange & 1] = len;
+    s->bytes = gather->bytes;
+    memcpy(s->phase, gather->phase, sizeof(s->phase));
+    trib_tcp_put_head(result, TRIB_TCP_RESULT, s->exchange, len - TRIB_TCP_HEAD_BYTES);
+    if (s->exchange > 1)
+        s->deadline = s->now + (uint64_t)s->opts.boot_timeout_ms * TRIB_TCP_MS;
+    for (int i = 0; i < s->size; i++)
+        if (s->gone[i] && s->ranks[i])
+            blame_gone(s, i, &s->ranks[i]->who);
+    return !s->failed;
+}
+
+static void end_exchange(struct trib_tcp_server *s)
+{
+    for (int i = 0; i < s->size; i++)
+        s->ranks[i]->tell |= TRIB_TELL_RESULT;
+    s->contributed = 0;
+    s->exchange++;
+}
+
+static void take_gather(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                        const struct trib_tcp_frame *frame)
+{
+    struct trib_tcp_gather gather;
+    char who[TRIB_WHO_BYTES];
+
+    trib_tcp_parse_gather(frame, &gather);
+    if (frame->exchange != s->exchange || c->exchange >= s->exchange) {
+        trib_tcp_fail_all(s, TRIB_ERR_PROTOCOL,
+                          "%s is in exchange %u of the start, the others in %u",
+                          trib_who_format(&c->who, who), frame->exchange, s->exchange);
+        return;
+    }
+    if (s->contributed == 0 && !begin_exchange(s, &gather))
+        return;
+    if (gather.bytes != s->bytes || strcmp(gather.phase, s->phase)) {
+        trib_tcp_fail_all(
+            s, TRIB_ERR_MISMATCH,
+            "%s is in phase %s of the start with %u bytes, others in phase %s with "
+            "%u: do all run the same version?",
+            trib_who_format(&c->who, who), gather.phase, gather.bytes, s->phase,
+            s->bytes);
+        return;
+    }
+    c->exchange = s->exchange;
+    memcpy(s->results[s->exchange & 1] + TRIB_TCP_HEAD_BYTES +
+               (size_t)c->who.rank * s->bytes,
+           gather.blob, gather.bytes);
+    if (++s->contributed == s->size)
+        end_exchange(s);
+}
+
+/* Joining -----------------------------------------------------------------------------
+ */
+
+/* Is this hello of our job? If not, everyone is told. */
+static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *hello)
+{
+    char who[TRIB_WHO_BYTES];
+    char other[TRIB_WHO_BYTES];
+
+    trib_who_format(&hello->who, who);
+    if (hello->size != s->size) {
+        trib_tcp_fail_all(
+            s, TRIB_ERR_MISMATCH,
+            "%s was told of %d ranks, %s of %d: give all the same TRIB_SIZE", who,
+            hello->size, trib_who_format(&s->opts.self.who, other), s->size);
+    } else if (hello->who.rank >= s->size) {
+        trib_tcp_fail_all(
+            s, TRIB_ERR_MISMATCH,
+            "%s is out of range: with TRIB_SIZE=%d, TRIB_RANK goes from 0 to %d", who,
+            s->size, s->size - 1);
+    } else if (strcmp(hello->library, s->opts.self.library)) {
+        trib_tcp_fail_all(s, TRIB_ERR_MISMATCH,
+                          "%s runs Tributary %s, %s runs %s: install the same version",
+                          who, hello->library,
+                          trib_who_format(&s->opts.self.who, other),
+                          s->opts.self.library);
+    } else if (s->ranks[hello->who.rank]) {
+        trib_who_format(&s->ranks[hello->who.rank]->who, other);
+        trib_tcp_fail_all(
+            s, TRIB_ERR_MISMATCH,
+            "%s has joined already as process %d on %s: give each process a "
+            "TRIB_RANK of its own, and each job a port of its own",
+            other, hello->who.pid, hello->who.host);
+    } else {
+        return !s->failed;
+    }
+    return false;
+}
+
+/* Answer somebody who does not belong to us, as far as one attempt goes, and hang up.
+ */
+static void refuse(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                   const struct trib_tcp_failure *failure, const char *what)
+{
+    size_t len = trib_tcp_put_fail(c->small, failure);
+
+    trib_log(s->opts.log, TRIB_LOG_DEBUG, "boot", "refused: %s", failure->text);
+    if (send(c->fd, c->small, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        trib_log(s->opts.log, TRIB_LOG_DEBUG, "boot", "it has gone: %m");
+    trib_tcp_stranger(s, c, true, what);
+}
+
+/* A process that says hello once all have joined disturbs nobody else. */
+static void refuse_latecomer(struct trib_tcp_server *s, struct trib_tcp_conn *c)
+{
+    struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
+    char who[TRIB_WHO_BYTES];
+
+    snprintf(failure.text, sizeof(failure.text),
+             "%s came too late: all %d ranks of the job at this TRIB_ROOT have joined",
+             trib_who_format(&c->who, who), s->size);
+    refuse(s, c, &failure, "came when all ranks had joined");
+}
+
+/* Somebody who may be believed says who he is. */
+static void seat(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                 const struct trib_tcp_hello *hello)
+{
+    c->who = hello->who;
+    if (s->joined == s->size && !s->failed) {
+        refuse_latecomer(s, c);
+        return;
+    }
+    if (!check_hello(s, hello)) {
+        c->hello = true;
+        c->tell = TRIB_TELL_FAIL;
+        return;
+    }
+    c->hello = true;
+    c->tell = TRIB_TELL_WELCOME;
+    s->ranks[c->who.rank] = c;
+    if (++s->joined == s->size)
+        trib_tcp_close_listeners(s);
+}
+
+/* One side has a secret and the other has none. Strangers can say so, too: nobody else is
+ * told. */
+static void refuse_secret(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                          const struct trib_tcp_hello *hello)
+{
+    struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
+    char who[TRIB_WHO_BYTES], self[TRIB_WHO_BYTES];
+
+    trib_who_format(&hello->who, who);
+    trib_who_format(&s->opts.self.who, self);
+    snprintf(failure.text, sizeof(failure.text),
+             "%s has %s, and %s has %s: give all ranks the same TRIB_KEY, or none, and all "
+             "hosts libsodium",
+             who, hello->has_secret ? "a secret" : "no secret", self,
+             hello->has_secret ? "none" : "one");
+    refuse(s, c, &failure,
+           hello->has_secret ? "has a secret (TRIB_KEY), where this job has none"
+                             : "has no secret, where this job has one (TRIB_KEY)");
+}
+
+static void challenge(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                      const struct trib_tcp_hello *hello)
+{
+    c->said = *hello;
+    c->challenged = trib_nonce_make(c->nonce);
+    if (c->challenged)
+        c->tell = TRIB_TELL_CHALLENGE;
+    else
+        trib_tcp_fail_all(s, TRIB_ERR_SYSTEM, "rank 0 has no random bytes: getrandom: %m");
+}
+
+static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                       const struct trib_tcp_frame *frame)
+{
+    struct trib_tcp_hello hello;
+
+    if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK)
+        trib_tcp_stranger(s, c, false, "sent no HELLO of the start's protocol");
+    else if (c->own)
+        seat(s, c, &hello);
+    else if (hello.has_secret != s->opts.secret.is_set)
+        refuse_secret(s, c, &hello);
+    else if (hello.has_secret)
+        challenge(s, c, &hello);
+    else
+        seat(s, c, &hello);
+}
+
+static void take_proof(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                       const struct trib_tcp_frame *frame)
+{
+    struct trib_proof claim;
+
+    trib_tcp_claim(&c->said, c->nonce, &claim);
+    if (trib_proof_holds(&s->opts.secret, &claim, TRIB_PROOF_CALLER, frame->payload,
+                         TRIB_PROOF_BYTES))
+        seat(s, c, &c->said);
+    else
+        trib_tcp_stranger(s, c, true, unproved);
+}
+
+/* A frame of one that is not yet of the job. */
+static void take_early(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                       const struct trib_tcp_frame *frame)
+{
+    if (frame->kind == TRIB_TCP_HELLO && !c->challenged)
+        take_hello(s, c, frame);
+    else if (frame->kind == TRIB_TCP_PROOF && c->challenged)
+        take_proof(s, c, frame);
+    else if (frame->kind != TRIB_TCP_TICK || !c->challenged)
+        trib_tcp_stranger(s, c, c->challenged,
+                          c->challenged ? unproved : "began with something else than HELLO");
+}
+
+static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                         const struct trib_tcp_frame *frame)
+{
+    struct trib_tcp_failure failure;
+    char who[TRIB_WHO_BYTES];
+
+    trib_tcp_parse_fail(frame, &failure);
+    trib_tcp_fail_all(s, failure.status, "%s failed during the start: %.300s",
+                      trib_who_format(&c->who, who), failure.text);
+}
+
+void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                         const struct trib_tcp_frame *frame)
+{
+    char who[TRIB_WHO_BYTES];
+
+    if (!c->hello) {
+        take_early(s, c, frame);
+        return;
+    }
+    if (s->failed)
+        return;
+    switch (frame->kind) {
+    case TRIB_TCP_GATHER:
+        take_gather(s, c, frame);
+        break;
+    case TRIB_TCP_FAIL:
+        take_failure(s, c, frame);
+        break;
+    case TRIB_TCP_TICK:
+        break;
+    default:
+        trib_tcp_fail_all(s, TRIB_ERR_PROTOCOL,
+                          "%s sent a frame of kind %d, which is rank 0's",
+                          trib_who_format(&c->who, who), (int)frame->kind);
+        break;
+    }
+}
+
+/* A rank of another version, or five bytes of anybody: nobody else is told. */
+static void refuse_version(struct trib_tcp_server *s, struct trib_tcp_conn *c)
+{
+    struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
+    char who[TRIB_WHO_BYTES], what[80];
+
+    snprintf(what, sizeof(what), "speaks version %d of the start's protocol, not %d", c->in[4],
+             TRIB_TCP_VERSION);
+    snprintf(failure.text, sizeof(failure.text),
+             "a rank %s, which is that of %s: install the same version of Tributary on all "
+             "hosts",
+             what, trib_who_format(&s->opts.self.who, who));
+    refuse(s, c, &failure, what);
+}
+
+void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
+                          trib_status_t status)
+{
+    char who[TRIB_WHO_BYTES];
+
+    if (c->hello) {
+        trib_tcp_fail_all(s, TRIB_ERR_PROTOCOL,
+                          "%s sent bytes that are no frame of the start",
+                          trib_who_format(&c->who, who));
+        trib_tcp_lose(s, c);
+    } else if (status == TRIB_ERR_UNSUPPORTED) {
+        refuse_version(s, c);
+    } else {
+        trib_tcp_stranger(s, c, false, "does not speak the start's protocol");
+    }
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/configured.h"
+
+#include <string.h>
+
+#include "comm/quorum_rule.h"
+
+bool trib_configured_kind(trib_coll_t coll, trib_dtype_t dtype, trib_op_t op)
+{
+    return coll == TRIB_ALLREDUCE && (op == TRIB_SUM || op == TRIB_MEAN) &&
+           (dtype == TRIB_F32 || dtype == TRIB_F16 || dtype == TRIB_BF16);
+}
+
+bool trib_configured_for(trib_coll_t coll, const trib_desc_t *d)
+{
+    return trib_configured_kind(coll, d->dtype, d->op) &&
+           d->count >= TRIB_CODEC_ELEMENTS_MIN;
+}
+
+const char *trib_codec_of(const struct trib_comm *comm, trib_coll_t coll,
+                          const trib_desc_t *d)
+{
+    if (d->codec)
+        return d->codec;
+    return trib_configured_for(coll, d) ? comm->cfg.codec : "none";
+}
+
+static trib_status_t refuse(struct trib_comm *comm, const char *setting,
+                            const char *text, const char *what, const char *without)
+{
+    return trib_comm_fail(
+        comm, TRIB_ERR_UNSUPPORTED,
+        "%s=%.100s keeps %s of each vector, and trib_allreduce does not say "
+        "which vector this is: name it (trib_allreduce_named), make a plan for "
+        "each vector (trib_plan_allreduce, trib_plan_start_with), or take %s",
+        setting, text, what, without);
+}
+
+/* What codec and feedback keep; the texts are known to be good. */
+static trib_status_t check_codec(struct trib_comm *comm, const struct trib_codec *codec,
+                                 const struct trib_feedback_rule *rule)
+{
+    const struct trib_codec_info *info = trib_codec_info(codec);
+    const char *const text = comm->cfg.codec;
+
+    if (info->flags & TRIB_CODEC_MODEL)
+        return refuse(comm, "TRIB_CODEC", text, "what it learns",
+                      "a codec that does not learn");
+    if (rule->warmup)
+        return refuse(comm, "TRIB_FEEDBACK", rule->text, "how far its warm-up is",
+                      "no warmup");
+    if (rule->kind == TRIB_FEEDBACK_NONE)
+        return TRIB_OK;
+    if (strcmp(comm->cfg.feedback, "codec") == 0)
+        return refuse(comm, "TRIB_CODEC", text, "what it holds back",
+                      "a codec that holds nothing back (ef=0, or TRIB_FEEDBACK=none)");
+    return refuse(comm, "TRIB_FEEDBACK", rule->text, "what it holds back",
+                  "TRIB_FEEDBACK=none");
+}
+
+static trib_status_t check_feedback(struct trib_comm *comm, struct trib_codec *codec)
+{
+    struct trib_feedback_rule rule;
+    struct trib_error err = {0};
+
+    trib_status_t st = trib_feedback_parse(comm->cfg.feedback, &err, &rule);
+    if (st == TRIB_OK)
+        st = trib_feedback_fit(&rule, codec, &err);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    return check_codec(comm, codec, &rule);
+}
+
+/* Where there is a service that may close chunks without late ranks. */
+static trib_status_t check_quorum(struct trib_comm *comm)
+{
+    struct trib_quorum_wish wish;
+    struct trib_error err = {0};
+
+    if (!comm->service || !comm->cfg.quorum[0])
+        return TRIB_OK;
+    const trib_status_t st = trib_quorum_parse(comm->cfg.quorum, &err, &wish);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    if (wish.part <= 0 ||
+        trib_quorum_need(&wish, comm->engine.ranks) >= (uint32_t)comm->engine.ranks)
+        return TRIB_OK;
+    return refuse(comm, "TRIB_QUORUM", comm->cfg.quorum, "what comes late",
+                  "TRIB_QUORUM=all");
+}
+
+trib_status_t trib_configured_call(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *d)
+{
+    struct trib_error err = {0};
+    struct trib_codec *codec;
+
+    if (!trib_configured_for(coll, d))
+        return TRIB_OK;
+    trib_status_t st = check_quorum(comm);
+    if (st != TRIB_OK || !comm->coded)
+        return st;
+    st = trib_codec_create(comm->cfg.codec, comm->engine.kernels, &err, &codec);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    st = trib_codec_info(codec)->flags & TRIB_CODEC_IDENTITY
+             ? TRIB_OK
+             : check_feedback(comm, codec);
+    trib_codec_destroy(codec);
+    return st;
+}

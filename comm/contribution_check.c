@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/contribution_check.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "offload/offload_plan.h"
+#include "offload/fallback.h"
+
+static bool sums(trib_coll_t coll)
+{
+    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
+}
+
+static void fail_comm(struct trib_comm *comm, const char *text)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    trib_engine_fail(&comm->engine, TRIB_ERR_INVALID, text);
+    trib_comm_unlock(comm);
+}
+
+/* What a service has under way ends, too, and the ranks are not to do it again by themselves. */
+static trib_status_t fail_all(struct trib_plan *plan, const char *text)
+{
+    if (plan->served) {
+        const struct trib_service *v = plan->served->service;
+        fail_comm(v->spare, text);
+        fail_comm(v->council, text);
+        fail_comm(v->confirms, text);
+        fail_comm(v->channel, text);
+    }
+    fail_comm(plan->comm, text);
+    return TRIB_ERR_INVALID;
+}
+
+static trib_status_t look(struct trib_plan *plan, const char *x, size_t first, size_t n)
+{
+    const struct trib_run_desc *d = &plan->run.desc;
+    const struct trib_kernels *k = plan->comm->engine.kernels;
+    const char *name = d->op.leaving || !plan->run.label ? NULL : plan->run.label;
+    char text[240], of[64] = "";
+
+    x += first * d->element;
+    if (name)
+        snprintf(of, sizeof(of), " of \"%.40s\"", name);
+    const size_t at = trib_check_first_bad(k, d->op.dtype, x, n);
+    if (at < n) {
+        snprintf(text, sizeof(text),
+                 "rank %d gave NaN or an infinity, element %zu%s, in %s (TRIB_CHECK)",
+                 plan->comm->engine.rank, first + at, of, trib_coll_name(d->op.coll));
+        return fail_all(plan, text);
+    }
+    if (d->check.norm > 0)
+        plan->squares += trib_check_squares(d->op.dtype, k, x, n);
+    if (sqrt(plan->squares) <= d->check.norm || d->check.norm <= 0)
+        return TRIB_OK;
+    snprintf(text, sizeof(text),
+             "rank %d gave a vector%s with norm %g, more than %g, in %s (TRIB_CHECK)",
+             plan->comm->engine.rank, of, sqrt(plan->squares), d->check.norm,
+             trib_coll_name(d->op.coll));
+    return fail_all(plan, text);
+}
+
+trib_status_t trib_check_start(struct trib_plan *plan, const void *send, const void *recv)
+{
+    const struct trib_run_desc *d = &plan->run.desc;
+
+    plan->squares = 0;
+    if (!d->check.finite || !sums(d->op.coll) || d->op.feed != TRIB_FEED_WHOLE ||
+        !plan->lengths[0] || plan->identity.inner)
+        return TRIB_OK;
+    return look(plan, send ? send : recv, 0, plan->lengths[0]);
+}
+
+trib_status_t trib_check_fed(struct trib_plan *plan, size_t first, size_t count)
+{
+    const struct trib_served *s = plan->served;
+    const int state = atomic_load(&plan->run.state);
+    const bool started = s ? s->open : state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
+    const void *x = !s ? (const void *)plan->run.own : s->send ? s->send : s->recv;
+
+    if (!plan->run.desc.check.finite || !started || !x || plan->identity.inner)
+        return TRIB_OK; /* trib_plan_ready refuses what is not started */
+    return look(plan, x, first, count);
+}

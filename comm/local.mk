@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libcomm.la
+libtributary_all_la_LIBADD += libcomm.la
+libcomm_la_SOURCES = \
+	comm/comm.c comm/comm.h \
+	comm/configured.c comm/configured.h \
+	comm/contribution_check.c comm/contribution_check.h \
+	comm/identity.c comm/identity.h \
+	comm/local_create.c \
+	comm/locality.c comm/locality.h \
+	comm/memory.c \
+	comm/named_plans.c \
+	comm/plan.c \
+	comm/plan_cache.c \
+	comm/plan_feedback.c \
+	comm/plan_make.c \
+	comm/plan_model.c \
+	comm/plan_state.c \
+	comm/plan_stats.c comm/plan_stats.h \
+	comm/progress_thread.c \
+	comm/quorum_rule.c comm/quorum_rule.h \
+	comm/settings.c \
+	comm/slot_budget.c comm/slot_budget.h \
+	comm/split.c \
+	comm/wireup.c

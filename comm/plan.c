@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans: the public calls. plan_make.c makes them.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sized.h"
+#include "base/time.h"
+#include "comm/contribution_check.h"
+#include "comm/plan_stats.h"
+#include "offload/fallback.h"
+#include "pipeline/payload/payload_raw.h"
+
+trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
+                               const trib_desc_t *desc, trib_plan_t **plan_out)
+{
+    static const struct trib_sized kind = {"trib_desc_t", "TRIB_DESC_INIT", sizeof(*desc),
+                                           TRIB_SIZED_UP_TO(trib_desc_t, quorum)};
+    trib_desc_t ours = TRIB_DESC_INIT;
+    struct trib_error err = {0};
+
+    if (plan_out)
+        *plan_out = NULL;
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!desc || !plan_out)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "trib_plan_create needs a description and a place for "
+                              "the plan, %s is NULL",
+                              desc ? "plan_out" : "desc");
+    if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+    trib_status_t st = trib_plan_make(comm, coll, &ours, false, plan_out);
+    if (st == TRIB_OK)
+        comm->n_plans++;
+    return st;
+}
+
+trib_status_t trib_plan_allreduce(trib_comm_t *comm, const trib_desc_t *desc,
+                                  trib_plan_t **plan_out)
+{
+    return trib_plan_create(comm, TRIB_ALLREDUCE, desc, plan_out);
+}
+
+static bool disjoint(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return x + a_bytes <= y || y + b_bytes <= x;
+}
+
+/* Whether the buffers of this start will do. */
+static trib_status_t check_buffers(struct trib_plan *plan, const void *send, void *recv)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    struct trib_comm *comm = plan->comm;
+    bool sends = r->op.coll != TRIB_BROADCAST || (int)r->op.root == comm->engine.rank;
+    bool receives = r->op.coll != TRIB_REDUCE || (int)r->op.root == comm->engine.rank;
+    size_t bytes = r->element;
+
+    if (r->count == 0)
+        return TRIB_OK;
+    if (receives ? !recv : sends && !send && !recv)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s of %zu elements: %s is NULL",
+                              trib_coll_name(r->op.coll), r->count,
+                              receives ? "recv" : "send");
+    if (sends && receives && send && send != recv &&
+        !disjoint(send, plan->lengths[0] * bytes, recv, plan->lengths[1] * bytes))
+        return trib_comm_fail(comm, TRIB_ERR_OVERLAP,
+                              "%s: send (%zu bytes at %p) and recv (%zu bytes at %p) "
+                              "overlap; for in place give the same pointer, or block "
+                              "`rank` of the longer buffer as the other one",
+                              trib_coll_name(r->op.coll), plan->lengths[0] * bytes, send,
+                              plan->lengths[1] * bytes, recv);
+    return TRIB_OK;
+}
+
+/*
+ * Users of MPI and NCCL say "in place" by a pointer to block `rank` of the longer buffer: as send
+ * of an all-gather, as recv of a reduce-scatter. Here that becomes send == NULL and recv, the
+ * longer buffer, in which a reduce-scatter leaves its result at block `rank` as well.
+ */
+static void normalise(const struct trib_plan *plan, const void **send, void **recv)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    const size_t mine = (size_t)plan->comm->engine.rank * r->count * r->element;
+    const uintptr_t from = (uintptr_t)*send, to = (uintptr_t)*recv;
+
+    if (!from || !to)
+        return;
+    if (r->op.coll == TRIB_ALLGATHER && from == to + mine) {
+        *send = NULL;
+    } else if (r->op.coll == TRIB_REDUCE_SCATTER && to == from + mine) {
+        *recv = (char *)*recv - mine;
+        *send = NULL;
+    }
+}
+
+static void number(struct trib_plan *plan)
+{
+    const uint64_t start = ++plan->comm->starts;
+
+    if (plan->codec && !plan->identity.inner)
+        trib_plan_number(plan, plan->comm, start);
+}
+
+trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_comm *comm = plan->comm;
+    struct trib_engine *e = &comm->engine;
+
+    if (e->failed)
+        return e->failed;
+    trib_status_t st = trib_comm_ours(comm, trib_coll_name(plan->run.desc.op.coll));
+    if (st != TRIB_OK)
+        return st;
+    normalise(plan, &send, &recv);
+    st = check_buffers(plan, send, recv);
+    if (st == TRIB_OK)
+        st = trib_check_start(plan, send, recv);
+    if (st != TRIB_OK)
+        return st;
+    trib_plan_stats_begin(plan, recv, !send);
+    if (plan->served) {
+        st = trib_served_start(plan, send, recv);
+        st = st == TRIB_OK ? trib_served_wait(plan) : st;
+    } else {
+        number(plan);
+        trib_comm_lock(comm);
+        trib_plan_launch(plan, send, recv);
+        st = trib_engine_wait(e, &plan->run);
+        trib_comm_unlock(comm);
+    }
+    trib_plan_stats_end(plan, st);
+    return st;
+}
+
+trib_status_t trib_plan_start(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const struct trib_run_desc *r = &plan->run.desc;
+    if (!plan->send && !plan->recv && r->count && r->op.coll != TRIB_BARRIER)
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_INVALID,
+            "%s of %zu elements: the description of the plan has no buffers: "
+            "start it with trib_plan_start_with, which takes them",
+            trib_coll_name(r->op.coll), r->count);
+    return trib_plan_start_with(plan, plan->send, plan->recv);
+}
+
+trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *recv)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load(&plan->run.state);
+    if (comm->engine.failed)
+        return comm->engine.failed;
+    trib_status_t st = trib_comm_ours(comm, "trib_plan_start");
+    if (st != TRIB_OK)
+        return st;
+    if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
+        return trib_comm_fail(comm, TRIB_ERR_BUSY,
+                              "the plan was started before and is not done: wait first");
+    normalise(plan, &send, &recv);
+    st = check_buffers(plan, send, recv);
+    if (st == TRIB_OK)
+        st = trib_check_start(plan, send, recv);
+    if (st != TRIB_OK)
+        return st;
+    trib_plan_stats_begin(plan, recv, !send);
+    if (plan->served)
+        return trib_served_start(plan, send, recv);
+    trib_comm_lock(comm);
+    st = trib_driver_start(comm);
+    if (st == TRIB_OK) {
+        number(plan);
+        trib_plan_launch(plan, send, recv);
+        trib_engine_awake(&comm->engine);
+        (void)trib_engine_progress(&comm->engine);
+    }
+    trib_comm_unlock(comm);
+    return st;
+}
+
+trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const struct trib_run_desc *r = &plan->run.desc;
+    trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_ready");
+    if (st != TRIB_OK)
+        return st;
+    if (r->op.feed == TRIB_FEED_WHOLE)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "the plan is not fed piecewise: set trib_desc_t.feed");
+    if (first > r->count || count > r->count - first)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "elements %zu to %zu are not in a vector of %zu", first,
+                              first + count, r->count);
+    if (plan->comm->engine.failed)
+        return plan->comm->engine.failed;
+    st = trib_check_fed(plan, first, count);
+    if (st != TRIB_OK)
+        return st;
+    if (plan->served)
+        return trib_served_ready(plan, first, count);
+    if (!trib_run_feed(&plan->run, first, count))
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "elements %zu to %zu: not awaited; call trib_plan_start "
+                              "first, and name each element once",
+                              first, first + count);
+    if (plan->comm->cfg.progress == TRIB_PROGRESS_CALLER)
+        return trib_progress(plan->comm);
+    struct trib_engine *e = &plan->comm->engine;
+    e->transport->ops->wake(e->transport, e->rank);
+    return TRIB_OK;
+}
+
+static trib_status_t look(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    trib_status_t st = trib_comm_ours(comm, "trib_plan_test");
+
+    if (st == TRIB_OK && plan->served)
+        return trib_served_test(plan);
+    if (st != TRIB_OK || state == TRIB_RUN_IDLE)
+        return st;
+    if (state != TRIB_RUN_DONE && trib_comm_try_lock(comm)) {
+        if (trib_engine_progress(&comm->engine))
+            trib_engine_awake(&comm->engine);
+        else
+            (void)trib_engine_look(&comm->engine);
+        trib_comm_unlock(comm);
+        trib_service_look(comm);
+        state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    }
+    return state == TRIB_RUN_DONE ? plan->run.status : TRIB_INPROGRESS;
+}
+
+static trib_status_t wait_for(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    trib_status_t st = trib_comm_ours(comm, "trib_plan_wait");
+
+    if (st == TRIB_OK && plan->served)
+        return trib_served_wait(plan);
+    if (st != TRIB_OK || state == TRIB_RUN_IDLE)
+        return st;
+    if (state != TRIB_RUN_DONE) {
+        uint64_t begin = trib_now_ns();
+        trib_driver_relieve(comm);
+        trib_comm_lock(comm);
+        (void)trib_engine_wait(&comm->engine, &plan->run);
+        comm->engine.stats.wait_ns += trib_now_ns() - begin;
+        if (!comm->engine.head)
+            atomic_store(&comm->driver.active, 0);
+        trib_comm_unlock(comm);
+        trib_driver_resume(comm);
+    }
+    return plan->run.status;
+}
+
+trib_status_t trib_plan_test(trib_plan_t *plan)
+{
+    const trib_status_t st = plan ? look(plan) : TRIB_ERR_INVALID;
+
+    if (plan)
+        trib_plan_stats_end(plan, st);
+    return st;
+}
+
+trib_status_t trib_plan_wait(trib_plan_t *plan)
+{
+    const trib_status_t st = plan ? wait_for(plan) : TRIB_ERR_INVALID;
+
+    if (plan)
+        trib_plan_stats_end(plan, st);
+    return st;
+}
+
+trib_status_t trib_plan_free(trib_plan_t *plan)
+{
+    if (!plan)
+        return TRIB_OK;
+    int state = atomic_load(&plan->run.state);
+    bool in_child = trib_comm_in_child(plan->comm); /* of its copy nothing runs */
+    bool busy = plan->served ? trib_served_busy(plan)
+                             : state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
+    if (!in_child && busy)
+        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                              "the plan still runs: wait for it before trib_plan_free");
+    /* It may be seen done by its failure while a pass of the progress thread still has it
+     * in hand: that pass holds the lock. */
+    if (!in_child) {
+        struct trib_comm *by = plan->served ? trib_served_plan(plan->served)->comm : plan->comm;
+        trib_comm_lock(by);
+        trib_comm_unlock(by);
+    }
+    plan->comm->n_plans--;
+    trib_plan_destroy(plan);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    if (!elements_out)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_absent needs a place for a number of each rank, "
+                              "elements_out is NULL");
+    trib_status_t st = trib_plan_idle(plan, "trib_plan_absent");
+    if (st != TRIB_OK)
+        return st;
+    if (plan->served && trib_served_busy(plan))
+        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                              "the plan still runs: wait for it before trib_plan_absent");
+    memset(elements_out, 0, (size_t)plan->comm->engine.ranks * sizeof(*elements_out));
+    if (plan->served)
+        trib_served_absent(plan, elements_out);
+    return TRIB_OK;
+}
+
+/* Behind codec none, where the configuration has one. */
+#define EXEMPT \
+    ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or more elements"
+
+trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t bytes)
+{
+    if (!plan || !text || !bytes)
+        return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_plan_explain(trib_served_plan(plan->served), text, bytes);
+    const struct trib_run_desc *r = &plan->run.desc;
+    const char *name = plan->identity.name;
+    size_t size = r->element;
+
+    snprintf(text, bytes,
+             "%s of %zu %s\n"
+             "%s%s%salgorithm  %s\n"
+             "codec      %s%s\n"
+             "feedback   %s\n"
+             "chunks     %" PRIu32 " round%s of %" PRIu32 ", up to %zu bytes each\n"
+             "threads    %d encode ahead\n"
+             "memory     %s\n"
+             "%s%s%s",
+             trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
+             name[0] ? "name       " : "", name, name[0] ? "\n" : "", plan->why,
+             plan->codec ? trib_codec_info(plan->codec)->text : "none",
+             plan->is_exempt ? EXEMPT : "", plan->codec ? r->feedback.text : "none",
+             trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
+             r->n_chunks, r->piece * size,
+             plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
+             !r->zero_copy ? "through slots"
+             : plan->codec ? "sums are read where a service makes them"
+                           : "peers read and write trib_alloc memory in place",
+             plan->quorum[0] ? "quorum     " : "", plan->quorum,
+             plan->quorum[0] ? "\n" : "");
+    return TRIB_OK;
+}

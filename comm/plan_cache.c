@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The blocking calls: look the plan up, run it here.
+ */
+#include "comm/configured.h"
+#include "offload/fallback.h"
+
+static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
+{
+    return a->count == b->count && a->coll == b->coll && a->dtype == b->dtype &&
+           a->op == b->op && a->root == b->root;
+}
+
+static struct trib_cached_plan *find(struct trib_comm *comm,
+                                     const struct trib_plan_key *key)
+{
+    struct trib_cached_plan *oldest = &comm->cache[0];
+
+    for (int i = 0; i < TRIB_PLAN_CACHE; i++) {
+        struct trib_cached_plan *c = &comm->cache[i];
+        if (c->plan && same_key(&c->key, key))
+            return c;
+        if (c->used < oldest->used)
+            oldest = c;
+    }
+    return oldest;
+}
+
+/* Such a plan keeps nothing of a vector, so it may be another one in each call; and
+ * ranks may forget plans in different orders. */
+static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
+                          struct trib_cached_plan *c)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    desc.count = key->count;
+    desc.dtype = key->dtype;
+    desc.op = key->op;
+    desc.root = key->root;
+    trib_status_t st = trib_configured_call(comm, key->coll, &desc);
+    if (st != TRIB_OK)
+        return st;
+    trib_plan_destroy(c->plan);
+    c->key = *key;
+    st = trib_plan_make(comm, key->coll, &desc, false, &c->plan);
+    if (st == TRIB_OK)
+        c->plan->identity.of_calls = true;
+    return st;
+}
+
+static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *key,
+                            struct trib_plan **plan_out)
+{
+    struct trib_cached_plan *c = comm->newest;
+
+    if (!c || !c->plan || !same_key(&c->key, key)) {
+        c = find(comm, key);
+        if (!c->plan || !same_key(&c->key, key)) {
+            const trib_status_t st = make(comm, key, c);
+            if (st != TRIB_OK)
+                return st;
+        }
+        comm->newest = c;
+        c->used = ++comm->clock;
+    }
+    *plan_out = c->plan;
+    return TRIB_OK;
+}
+
+void trib_cache_clear(struct trib_comm *comm)
+{
+    for (int i = 0; i < TRIB_PLAN_CACHE; i++) {
+        trib_plan_destroy(comm->cache[i].plan);
+        comm->cache[i].plan = NULL;
+    }
+    comm->newest = NULL;
+    trib_named_clear(comm);
+}
+
+static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
+                          const void *send, void *recv)
+{
+    struct trib_plan *plan;
+
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = lookup(comm, &key, &plan);
+    return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;
+}
+
+trib_status_t trib_allreduce(trib_comm_t *comm, const void *send, void *recv,
+                             size_t count, trib_dtype_t dtype, trib_op_t op)
+{
+    return call(comm,
+                (struct trib_plan_key){
+                    .coll = TRIB_ALLREDUCE, .dtype = dtype, .op = op, .count = count},
+                send, recv);
+}
+
+trib_status_t trib_reduce(trib_comm_t *comm, const void *send, void *recv, size_t count,
+                          trib_dtype_t dtype, trib_op_t op, int root)
+{
+    return call(comm,
+                (struct trib_plan_key){.coll = TRIB_REDUCE,
+                                       .dtype = dtype,
+                                       .op = op,
+                                       .count = count,
+                                       .root = root},
+                send, recv);
+}
+
+trib_status_t trib_broadcast(trib_comm_t *comm, void *buffer, size_t count,
+                             trib_dtype_t dtype, int root)
+{
+    return call(comm,
+                (struct trib_plan_key){.coll = TRIB_BROADCAST,
+                                       .dtype = dtype,
+                                       .count = count,
+                                       .root = root},
+                NULL, buffer);
+}
+
+trib_status_t trib_allgather(trib_comm_t *comm, const void *send, void *recv,
+                             size_t count, trib_dtype_t dtype)
+{
+    return call(
+        comm,
+        (struct trib_plan_key){.coll = TRIB_ALLGATHER, .dtype = dtype, .count = count},
+        send, recv);
+}
+
+trib_status_t trib_reduce_scatter(trib_comm_t *comm, const void *send, void *recv,
+                                  size_t count, trib_dtype_t dtype, trib_op_t op)
+{
+    return call(comm,
+                (struct trib_plan_key){.coll = TRIB_REDUCE_SCATTER,
+                                       .dtype = dtype,
+                                       .op = op,
+                                       .count = count},
+                send, recv);
+}
+
+trib_status_t trib_barrier(trib_comm_t *comm)
+{
+    return call(comm, (struct trib_plan_key){.coll = TRIB_BARRIER, .dtype = TRIB_I8},
+                NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a plan does about what its codec loses: which text counts, and what is refused; and
+ * what it sent.
+ */
+#include <string.h>
+
+#include "comm/configured.h"
+#include "offload/fallback.h"
+
+static bool sums(trib_coll_t coll)
+{
+    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
+}
+
+/* Contributions that were encoded are summed and passed on without another loss. */
+static bool sums_whole(const struct trib_plan *plan)
+{
+    const uint32_t whole = TRIB_CODEC_SPARSE | TRIB_CODEC_LINEAR;
+    return (trib_codec_info(plan->codec)->flags & whole) ||
+           strcmp(plan->run.name, "flat") == 0;
+}
+
+static trib_status_t check(struct trib_plan *plan)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    const struct trib_feedback_rule *rule = &r->feedback;
+
+    if (trib_feedback_plain(rule))
+        return TRIB_OK;
+    if (r->op.op != TRIB_SUM && r->op.op != TRIB_MEAN)
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "feedback %s is for sum and mean, op is %s", rule->text,
+                              trib_op_name(r->op.op));
+    if (rule->clip > 0 && r->op.feed != TRIB_FEED_WHOLE)
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "feedback %s: clip needs the norm of the whole vector "
+                              "before its first chunk is sent, and this plan is fed "
+                              "piecewise: use feed TRIB_FEED_WHOLE, or leave clip out",
+                              rule->text);
+    if (rule->kind != TRIB_FEEDBACK_EF21)
+        return TRIB_OK;
+    if (r->op.coll != TRIB_ALLREDUCE)
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "feedback %s is for allreduce, where every rank keeps the "
+                              "sum, not for %s: use ef14",
+                              rule->text, trib_coll_name(r->op.coll));
+    if (!sums_whole(plan))
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "feedback %s: codec %s loses something of sums, too, by "
+                              "algorithm %s, and ef21 would drift: use algorithm flat, a "
+                              "codec that selects, or ef14",
+                              rule->text, trib_codec_info(plan->codec)->text,
+                              plan->run.name);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    struct trib_feedback_rule *rule = &r->feedback;
+    /* The configuration's is for all-reduces that have a codec; what is asked for must
+     * be done. */
+    const bool here = sums(r->op.coll) && plan->codec && !plan->plain;
+    const bool configured =
+        here && trib_configured_kind(r->op.coll, r->op.dtype, r->op.op);
+    const char *text = desc->feedback ? desc->feedback
+                       : configured   ? plan->comm->cfg.feedback
+                       : here         ? "codec"
+                                      : "none";
+    struct trib_error err = {0};
+
+    const struct trib_codec *codec = plan->plain ? NULL : plan->codec;
+
+    trib_status_t st = trib_feedback_parse(text, &err, rule);
+    if (st == TRIB_OK && !sums(r->op.coll)) {
+        if (rule->kind > TRIB_FEEDBACK_NONE || !trib_feedback_plain(rule))
+            return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                                  "feedback %s is for sums, not for %s: leave it out",
+                                  rule->text, trib_coll_name(r->op.coll));
+        rule->kind = TRIB_FEEDBACK_NONE;
+    }
+    if (st == TRIB_OK)
+        st = trib_feedback_fit(rule, codec, &err);
+    if (st != TRIB_OK)
+        return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
+    st = check(plan);
+    if (st == TRIB_OK && rule->warmup) {
+        plan->run.feedback.codec = plan->codec;
+        plan->run.feedback.ratio = trib_codec_ratio(plan->codec);
+        /* code words are largest at first: slots and buffers are made for that */
+        trib_codec_set_ratio(plan->codec,
+                             trib_feedback_ratio(rule, plan->run.feedback.ratio, 0));
+    }
+    return st;
+}
+
+trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call)
+{
+    const int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    trib_status_t st = trib_comm_ours(plan->comm, call);
+
+    if (st == TRIB_OK && (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE))
+        st = trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                            "the plan still runs: wait for it before %s", call);
+    return st;
+}
+
+trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **mask_out,
+                             size_t *sent_out)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_served_sent(plan, mask_out, sent_out);
+    if (!mask_out)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_sent needs a place for the mask, mask_out is NULL");
+    trib_status_t st = trib_plan_idle(plan, "trib_plan_sent");
+    if (st != TRIB_OK)
+        return st;
+    const uint8_t *mask = plan->run.feedback.sent;
+    if (!mask)
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "%s with codec %s sends every element: trib_plan_sent is of "
+                              "sums by a codec that selects",
+                              trib_coll_name(plan->run.desc.op.coll),
+                              plan->codec ? trib_codec_info(plan->codec)->text : "none");
+    *mask_out = mask;
+    if (!sent_out)
+        return TRIB_OK;
+    *sent_out = 0;
+    for (size_t i = 0; i < plan->run.desc.total / 8 + 1; i++)
+        *sent_out += (size_t)__builtin_popcount(mask[i]);
+    return TRIB_OK;
+}

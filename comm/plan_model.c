@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A plan whose codec has a model: the model, and the plan by which ranks exchange what it
+ * learns between two starts. An exchange is queued before the start that it is for, so the
+ * engine runs it before; the model takes its sum when that start begins.
+ */
+#include <stdlib.h>
+
+#include "compress/models/model.h"
+#include "comm/comm.h"
+#include "pipeline/payload/undo_log.h"
+
+enum { TELL_FROM = 16384 }; /* bytes of a vector: below, there is little to compress */
+
+/* Nobody would look at the bytes of a codec that was asked for, and find that there are as many. */
+static void tell_uncompressed(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    const struct trib_run_desc *r = &plan->run.desc;
+    const size_t plain = r->piece * sizeof(float);
+
+    if (comm->uncompressed_told || comm->engine.rank != 0 ||
+        r->total * sizeof(float) < TELL_FROM ||
+        trib_model_taught_bytes(plan->codec, r->piece) < plain)
+        return;
+    comm->uncompressed_told = true;
+    trib_log(&comm->log, TRIB_LOG_WARN, "codec",
+             "codec %s does not compress a vector of %zu elements: in chunks of %zu elements it "
+             "sends as many bytes as there are (a matrix of more rows and columns than the rank, "
+             "by columns=N, or a larger TRIB_CHUNK, which is %zu, is compressed)",
+             trib_codec_info(plan->codec)->text, r->total, r->piece, comm->cfg.chunk);
+}
+
+trib_status_t trib_plan_make_model(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    struct trib_run_desc *r = &plan->run.desc;
+    const struct trib_model_opts opts = {
+        .total = r->total,
+        .piece = r->piece,
+        .rank = comm->engine.rank,
+        .ranks = comm->engine.ranks,
+        .mean = r->op.op == TRIB_MEAN,
+        .seed = r->seed,
+    };
+    struct trib_error err = {0};
+
+    if (!(trib_codec_info(plan->codec)->flags & TRIB_CODEC_MODEL) ||
+        r->op.coll != TRIB_ALLREDUCE || r->total == 0 || trib_engine_serves(&comm->engine))
+        return TRIB_OK;
+    trib_status_t st = trib_model_create(plan->codec, &opts, &err, &r->model);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    tell_uncompressed(plan);
+    const size_t floats = trib_model_exchange_floats(r->model);
+    if (!floats)
+        return TRIB_OK;
+    plan->exchanged = calloc(floats, sizeof(*plan->exchanged));
+    if (!plan->exchanged)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    trib_desc_t desc = TRIB_DESC_INIT;
+    desc.count = floats;
+    desc.send = desc.recv = plan->exchanged;
+    desc.codec = "none";
+    desc.feedback = "none";
+    return trib_plan_make(comm, TRIB_ALLREDUCE, &desc, false, &plan->exchange);
+}
+
+void trib_plan_dispose_model(struct trib_plan *plan)
+{
+    trib_plan_destroy(plan->exchange);
+    free(plan->exchanged);
+    trib_model_destroy(plan->run.desc.model);
+}
+
+void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_engine *e = &plan->comm->engine;
+    struct trib_run *run = &plan->run;
+
+    plan->starts++;
+    if (plan->codec)
+        trib_plan_stamp(plan);
+    trib_keep_model(run);
+    run->exchanged = NULL;
+    if (plan->exchange &&
+        trib_model_exchange(run->desc.model, run->step + 1, plan->exchanged)) {
+        run->exchanged = plan->exchanged;
+        trib_run_start(e, &plan->exchange->run, plan->exchanged, plan->exchanged);
+    }
+    trib_run_start(e, run, send, recv);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state of a plan as bytes, little-endian:
+ *
+ *     byte 0-7    "TRIBPLAN"
+ *     byte 8      u32 version, u32 number of sections, u64 bytes of the whole, u64 checksum
+ *     byte 32     u64 count, u32 ranks, rank, collective, dtype, op, root
+ *     then        sections: name, 16 bytes with zeros behind it; u64 length; so many bytes,
+ *                 and zeros up to a multiple of 8
+ *
+ * What a residual holds is of this rank's contribution, whatever the algorithm, the chunk and who
+ * else sums: so these may be others where a state is loaded. (Of version 1 it was not.)
+ *
+ * The checksum is XXH3 of all else. A plan has a fixed list of sections (sections_of), each of
+ * a length that follows from its description: a state fits if it has these and no others. The
+ * sections "codec" and "feedback" are their texts. What a codec comes to keep gets a section.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "offload/fallback.h"
+
+enum { VERSION = 2, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
+
+static const char magic[8] = {'T', 'R', 'I', 'B', 'P', 'L', 'A', 'N'};
+
+struct head {
+    char magic[8];
+    uint32_t version;
+    uint32_t n_sections;
+    uint64_t bytes;
+    uint64_t checksum;
+    uint64_t count;
+    uint32_t ranks, rank;
+    uint32_t coll, dtype, op, root;
+};
+_Static_assert(sizeof(struct head) == 64, "head has no holes");
+
+struct section_head {
+    char name[NAME_BYTES];
+    uint64_t bytes;
+};
+_Static_assert(sizeof(struct section_head) == 24, "section_head has no holes");
+
+struct section {
+    const char *name;
+    void *data;
+    size_t bytes;
+    const char *text; /* to be compared, not loaded */
+    bool is_name; /* a text that fits an empty one, too */
+    struct trib_model *model; /* whose bytes they are; or NULL */
+};
+
+struct sections {
+    size_t n;
+    struct section at[SECTIONS_MAX];
+};
+
+static void add(struct sections *s, const char *name, void *data, size_t bytes)
+{
+    if (data)
+        s->at[s->n++] = (struct section){.name = name, .data = data, .bytes = bytes};
+}
+
+static void add_text(struct sections *s, const char *name, const char *text)
+{
+    s->at[s->n++] = (struct section){.name = name, .bytes = strlen(text), .text = text};
+}
+
+static void sections_of(struct trib_plan *plan, struct sections *s)
+{
+    struct trib_run *run = &plan->run;
+    const size_t vector = run->desc.total * sizeof(float);
+
+    s->n = 0;
+    add_text(s, "codec", plan->codec ? trib_codec_info(plan->codec)->text : "none");
+    add_text(s, "feedback", plan->codec ? run->desc.feedback.text : "none");
+    add_text(s, "name", plan->identity.name);
+    s->at[s->n - 1].is_name = true;
+    add(s, "step", &run->step, sizeof(run->step));
+    add(s, "noise", &plan->identity.kept, sizeof(plan->identity.kept));
+    add(s, "residual", run->residual, vector);
+    add(s, "momentum", run->feedback.momentum, vector);
+    add(s, "own", run->feedback.own, vector);
+    add(s, "sum", run->feedback.sum, vector);
+    add(s, "sent", run->feedback.sent, run->desc.total / 8 + 1);
+    if (run->desc.model)
+        s->at[s->n++] = (struct section){.name = "model",
+                                         .bytes = trib_model_bytes(run->desc.model),
+                                         .model = run->desc.model};
+}
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static struct head head_of(const struct trib_plan *plan, const struct sections *s)
+{
+    const struct trib_run_desc *d = &plan->run.desc;
+    struct head h = {
+        .version = VERSION,
+        .n_sections = (uint32_t)s->n,
+        .bytes = sizeof(h),
+        .count = d->count,
+        .ranks = (uint32_t)plan->comm->engine.ranks,
+        .rank = (uint32_t)plan->comm->engine.rank,
+        .coll = d->op.coll,
+        .dtype = d->op.dtype,
+        .op = d->op.op,
+        .root = d->op.root,
+    };
+    memcpy(h.magic, magic, sizeof(magic));
+    for (size_t i = 0; i < s->n; i++)
+        h.bytes += sizeof(struct section_head) + padded(s->at[i].bytes);
+    return h;
+}
+
+/* Of the whole state, whose head is h; its checksum does not count. */
+static uint64_t checksum_of(const struct head *h, const uint8_t *state)
+{
+    struct head plain = *h;
+
+    plain.checksum = 0;
+    return trib_digest_seeded(state + sizeof(plain), (size_t)h->bytes - sizeof(plain),
+                              trib_digest(&plain, sizeof(plain)));
+}
+
+/* ---- save ------------------------------------------------------------------------ */
+
+static void write_sections(const struct sections *s, uint8_t *at)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct section *x = &s->at[i];
+        struct section_head h = {.bytes = x->bytes};
+        const size_t pad = padded(x->bytes) - x->bytes;
+        memcpy(h.name, x->name, strlen(x->name));
+        memcpy(at, &h, sizeof(h));
+        at += sizeof(h);
+        if (x->model)
+            trib_model_write(x->model, at);
+        else
+            memcpy(at, x->text ? x->text : x->data, x->bytes);
+        memset(at + x->bytes, 0, pad);
+        at += x->bytes + pad;
+    }
+}
+
+trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
+                                   size_t *bytes_out)
+{
+    struct sections s;
+
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_served_state_save(plan, state, bytes, bytes_out);
+    if (!bytes_out)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_state_save needs a place for the number of "
+                              "bytes, bytes_out is NULL");
+    trib_status_t st = trib_plan_idle(plan, "trib_plan_state_save");
+    if (st != TRIB_OK)
+        return st;
+    if (plan->run.state == TRIB_RUN_DONE && plan->run.status != TRIB_OK)
+        return plan->run.status; /* cut short: its state is of no step */
+    sections_of(plan, &s);
+    struct head h = head_of(plan, &s);
+    *bytes_out = (size_t)h.bytes;
+    if (!state)
+        return TRIB_OK;
+    if (bytes < h.bytes)
+        return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
+                              "the state of the plan has %" PRIu64 " bytes, there is room "
+                              "for %zu",
+                              h.bytes, bytes);
+    write_sections(&s, (uint8_t *)state + sizeof(h));
+    h.checksum = checksum_of(&h, state);
+    memcpy(state, &h, sizeof(h));
+    return TRIB_OK;
+}
+
+/* ---- load ------------------------------------------------------------------------ */
+
+static trib_status_t refuse(struct trib_plan *plan, const char *what, const char *theirs,
+                            const char *ours)
+{
+    return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                          "the state is of a plan with %s %s, this one has %s", what, theirs,
+                          ours);
+}
+
+static trib_status_t compare(struct trib_plan *plan, const char *what, uint64_t theirs,
+                             uint64_t ours)
+{
+    char a[24], b[24];
+
+    if (theirs == ours)
+        return TRIB_OK;
+    snprintf(a, sizeof(a), "%" PRIu64, theirs);
+    snprintf(b, sizeof(b), "%" PRIu64, ours);
+    return refuse(plan, what, a, b);
+}
+
+static trib_status_t check_whole(struct trib_plan *plan, const uint8_t *state, size_t bytes,
+                                 struct head *h_out)
+{
+    if (bytes < sizeof(*h_out) || memcmp(state, magic, sizeof(magic)) != 0)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "these %zu bytes are not the state of a plan", bytes);
+    memcpy(h_out, state, sizeof(*h_out));
+    if (h_out->version != VERSION)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "the state is of version %" PRIu32 ", this library reads "
+                              "version %d",
+                              h_out->version, VERSION);
+    if (h_out->bytes != bytes)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "the state has %" PRIu64 " bytes, here are %zu",
+                              h_out->bytes, bytes);
+    if (checksum_of(h_out, state) != h_out->checksum)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "the state is damaged: its checksum is wrong");
+    return TRIB_OK;
+}
+
+static trib_status_t check_head(struct trib_plan *plan, const struct head *theirs,
+                                const struct head *ours)
+{
+    trib_status_t st = TRIB_OK;
+
+    if (theirs->coll != ours->coll)
+        st = refuse(plan, "collective", trib_coll_name((trib_coll_t)theirs->coll),
+                    trib_coll_name((trib_coll_t)ours->coll));
+    else if (theirs->dtype != ours->dtype)
+        st = refuse(plan, "dtype", trib_dtype_name((trib_dtype_t)theirs->dtype),
+                    trib_dtype_name((trib_dtype_t)ours->dtype));
+    else if (theirs->op != ours->op)
+        st = refuse(plan, "op", trib_op_name((trib_op_t)theirs->op),
+                    trib_op_name((trib_op_t)ours->op));
+    if (st == TRIB_OK)
+        st = compare(plan, "root", theirs->root, ours->root);
+    if (st == TRIB_OK)
+        st = compare(plan, "count", theirs->count, ours->count);
+    if (st == TRIB_OK)
+        st = compare(plan, "ranks", theirs->ranks, ours->ranks);
+    return st == TRIB_OK ? compare(plan, "rank", theirs->rank, ours->rank) : st;
+}
+
+/* A name, or a text of a section, as it may be shown. */
+static void printable(char *out, size_t room, const void *bytes, size_t len)
+{
+    const char *from = bytes;
+    size_t i = 0;
+
+    for (; i < len && i + 1 < room && from[i]; i++)
+        out[i] = (char)(from[i] >= ' ' && from[i] <= '~' ? from[i] : '?');
+    out[i] = '\0';
+}
+
+/* One section of a state, with what it holds at `at`. */
+static trib_status_t check_section(struct trib_plan *plan, const struct sections *s,
+                                   const struct section_head *h, const uint8_t *at,
+                                   const uint8_t *found[])
+{
+    char name[NAME_BYTES + 1], text[100];
+    size_t i = 0;
+
+    printable(name, sizeof(name), h->name, sizeof(h->name));
+    while (i < s->n && strncmp(s->at[i].name, h->name, sizeof(h->name)) != 0)
+        i++;
+    if (i == s->n || found[i])
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "the state has %s section \"%s\", which the plan has not",
+                              i == s->n ? "a" : "another", name);
+    const struct section *ours = &s->at[i];
+    found[i] = at;
+    if (ours->text) {
+        if (h->bytes == ours->bytes && memcmp(at, ours->text, ours->bytes) == 0)
+            return TRIB_OK;
+        if (ours->is_name &&
+            (!h->bytes || (!ours->bytes && h->bytes <= TRIB_PLAN_NAME_MAX)))
+            return TRIB_OK;
+        printable(text, sizeof(text), at, (size_t)h->bytes);
+        return refuse(plan, name, text, ours->text);
+    }
+    if (h->bytes == ours->bytes)
+        return TRIB_OK;
+    return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                          "section \"%s\" of the state has %" PRIu64 " bytes, the plan's "
+                          "%zu",
+                          name, h->bytes, ours->bytes);
+}
+
+static trib_status_t check_sections(struct trib_plan *plan, const struct sections *s,
+                                    const uint8_t *state, size_t bytes,
+                                    const uint8_t *found[])
+{
+    struct section_head h;
+    size_t next;
+
+    for (size_t at = sizeof(struct head); at < bytes; at = next) {
+        const size_t left = bytes - at;
+        h.bytes = UINT64_MAX;
+        if (left >= sizeof(h))
+            memcpy(&h, state + at, sizeof(h));
+        if (h.bytes > left || padded((size_t)h.bytes) > left - sizeof(h))
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                                  "the state's section at byte %zu goes beyond its end",
+                                  at);
+        trib_status_t st = check_section(plan, s, &h, state + at + sizeof(h), found);
+        if (st != TRIB_OK)
+            return st;
+        next = at + sizeof(h) + padded((size_t)h.bytes);
+    }
+    for (size_t i = 0; i < s->n; i++)
+        if (!found[i])
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                                  "the state has no section \"%s\"", s->at[i].name);
+    return TRIB_OK;
+}
+
+/* They may refuse their bytes; what else there is follows then. */
+static trib_status_t read_models(struct trib_plan *plan, const struct sections *s,
+                                 const uint8_t *const found[])
+{
+    struct trib_error err = {0};
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct section *x = &s->at[i];
+        const trib_status_t st =
+            x->model ? trib_model_read(x->model, found[i], x->bytes, &err) : TRIB_OK;
+        if (st != TRIB_OK)
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "section \"%s\": %s", x->name,
+                                  trib_error_text(&err));
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t bytes)
+{
+    const uint8_t *found[SECTIONS_MAX] = {NULL};
+    struct sections s;
+    struct head theirs;
+
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    if (plan->served)
+        return trib_served_state_load(plan, state, bytes);
+    if (!state)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_state_load needs a state, state is NULL");
+    trib_status_t st = trib_plan_idle(plan, "trib_plan_state_load");
+    if (st == TRIB_OK)
+        st = check_whole(plan, state, bytes, &theirs);
+    if (st != TRIB_OK)
+        return st;
+    sections_of(plan, &s);
+    const struct head ours = head_of(plan, &s);
+    st = check_head(plan, &theirs, &ours);
+    if (st == TRIB_OK)
+        st = check_sections(plan, &s, state, bytes, found);
+    if (st != TRIB_OK)
+        return st;
+    st = read_models(plan, &s, found);
+    if (st != TRIB_OK)
+        return st;
+    for (size_t i = 0; i < s.n; i++)
+        if (s.at[i].data)
+            memcpy(s.at[i].data, found[i], s.at[i].bytes);
+    trib_identity_loaded(plan); /* models draw by it: what they know comes once more */
+    return read_models(plan, &s, found);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The progress thread. It exists only once a plan has been started, works only while one
+ * is active, and sleeps while a caller waits, because that one drives, too.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+
+#include "base/wait.h"
+#include "comm/comm.h"
+
+enum {
+    SLEEP_US = 500,
+    STEP_BACK_NS = 200000,
+};
+
+/* Blocks until there is something to drive; false: stop. */
+static bool wait_for_work(struct trib_driver *d)
+{
+    bool stop;
+
+    pthread_mutex_lock(&d->mutex);
+    while (!d->stop && (atomic_load(&d->active) == 0 || atomic_load(&d->callers) > 0))
+        pthread_cond_wait(&d->work, &d->mutex);
+    stop = d->stop;
+    pthread_mutex_unlock(&d->mutex);
+    return !stop;
+}
+
+static void step_back(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = STEP_BACK_NS}, NULL);
+}
+
+static void drive(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+    bool sleep = false;
+
+    if (!trib_comm_try_lock(comm)) {
+        step_back();
+        return;
+    }
+    bool moved = trib_engine_progress(e);
+    if (!moved)
+        sleep = trib_engine_look(e);
+    if (sleep) {
+        e->transport->ops->arm(e->transport);
+        sleep = !trib_engine_progress(e);
+        moved = !sleep;
+    }
+    if (moved)
+        trib_engine_awake(e);
+    if (!e->head)
+        atomic_store(&comm->driver.active, 0);
+    trib_comm_unlock(comm);
+    if (sleep)
+        e->transport->ops->wait(e->transport, SLEEP_US);
+    else if (!moved)
+        sched_yield();
+}
+
+static void *driver_main(void *arg)
+{
+    struct trib_comm *comm = arg;
+
+    while (wait_for_work(&comm->driver))
+        drive(comm);
+    return NULL;
+}
+
+static void wake(struct trib_driver *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    pthread_cond_signal(&d->work);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void trib_driver_relieve(struct trib_comm *comm)
+{
+    atomic_fetch_add(&comm->driver.callers, 1);
+}
+
+/* Whoever takes `callers` to 0 behind a plan that is not done wakes it; a driver that has just seen
+ * a caller holds the mutex until it waits. */
+void trib_driver_resume(struct trib_comm *comm)
+{
+    struct trib_driver *d = &comm->driver;
+
+    if (atomic_fetch_sub(&d->callers, 1) == 1 && d->running && atomic_load(&d->active))
+        wake(d);
+}
+
+/* Called with the engine locked, so `active` cannot be cleared meanwhile. */
+trib_status_t trib_driver_start(struct trib_comm *comm)
+{
+    struct trib_driver *d = &comm->driver;
+
+    if (comm->cfg.progress == TRIB_PROGRESS_CALLER)
+        return TRIB_OK;
+    if (!d->running) {
+        pthread_mutex_init(&d->mutex, NULL);
+        pthread_cond_init(&d->work, NULL);
+        d->stop = false;
+        errno = trib_thread_start(&d->thread, driver_main, comm);
+        if (errno)
+            return trib_comm_fail(comm, TRIB_ERR_SYSTEM,
+                                  "cannot start a progress thread: %m "
+                                  "(set TRIB_PROGRESS=caller to go without)");
+        d->running = true;
+    }
+    if (atomic_exchange(&d->active, 1) == 0)
+        wake(d);
+    return TRIB_OK;
+}
+
+void trib_driver_stop(struct trib_comm *comm)
+{
+    struct trib_driver *d = &comm->driver;
+
+    if (!d->running)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    d->stop = true;
+    pthread_cond_signal(&d->work);
+    pthread_mutex_unlock(&d->mutex);
+    pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->work);
+    pthread_mutex_destroy(&d->mutex);
+    d->running = false;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Settings whose values are names: of codecs, algorithms, transports, vector instructions.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "comm/comm.h"
+#include "comm/quorum_rule.h"
+#include "transport/transport.h"
+
+trib_status_t trib_settings_kernels(const struct trib_config *cfg,
+                                    const struct trib_kernels **out,
+                                    struct trib_error *err)
+{
+    static const char *const isas[] = {"auto", "c", "avx2", "avx512", "neon"};
+
+    *out = trib_kernels_get(isas[cfg->cpu]);
+    return *out ? TRIB_OK
+                : trib_fail(err, TRIB_ERR_CONFIG, "TRIB_CPU=%s: this CPU does not have it",
+                            isas[cfg->cpu]);
+}
+
+trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
+{
+    const char *names[32];
+    size_t n = 0;
+
+    if (trib_algo_find(name))
+        return TRIB_OK;
+    for (; trib_algos[n] && n < 32; n++)
+        names[n] = trib_algos[n]->name;
+    const char *near = trib_text_nearest(name, names, n);
+    return trib_fail(err, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s", name,
+                     near ? ": did you mean \"" : " (trib-info lists them)",
+                     near ? near : "", near ? "\"?" : "");
+}
+
+static trib_status_t check_codec(const struct trib_config *cfg, struct trib_error *err)
+{
+    struct trib_codec *codec;
+
+    if (strcmp(cfg->codec, "none") == 0)
+        return TRIB_OK;
+    trib_status_t st = trib_codec_create(cfg->codec, NULL, err, &codec);
+    if (st == TRIB_OK)
+        trib_codec_destroy(codec);
+    return st;
+}
+
+static trib_status_t check_feedback(const struct trib_config *cfg,
+                                    struct trib_error *err)
+{
+    struct trib_codec *codec;
+    struct trib_feedback_rule rule;
+    trib_status_t st = trib_feedback_parse(cfg->feedback, err, &rule);
+
+    /* A codec that is wrong is its own fault; with none, feedback is for plans that have
+     * a codec. */
+    if (st != TRIB_OK || strcmp(cfg->codec, "none") == 0 ||
+        trib_codec_create(cfg->codec, NULL, NULL, &codec) != TRIB_OK)
+        return st;
+    if (!(trib_codec_info(codec)->flags & TRIB_CODEC_IDENTITY))
+        st = trib_feedback_fit(&rule, codec, err);
+    trib_codec_destroy(codec);
+    return st;
+}
+
+static trib_status_t check_quorum(const struct trib_config *cfg, struct trib_error *err)
+{
+    struct trib_quorum_wish wish;
+
+    return trib_quorum_parse(cfg->quorum, err, &wish);
+}
+
+static trib_status_t check_check(const struct trib_config *cfg, struct trib_error *err)
+{
+    struct trib_check check;
+
+    return trib_check_parse(cfg->check, err, &check);
+}
+
+static trib_status_t check_algorithm(const struct trib_config *cfg,
+                                     struct trib_error *err)
+{
+    return strcmp(cfg->algorithm, "auto") == 0
+               ? TRIB_OK
+               : trib_settings_algorithm(cfg->algorithm, err);
+}
+
+static trib_status_t check_transport(const struct trib_config *cfg,
+                                     struct trib_error *err)
+{
+    return trib_transport_check(cfg->transport, err);
+}
+
+static trib_status_t check_cpu(const struct trib_config *cfg, struct trib_error *err)
+{
+    const struct trib_kernels *kernels;
+
+    return trib_settings_kernels(cfg, &kernels, err);
+}
+
+bool trib_settings_check(const struct trib_config *cfg,
+                         struct trib_config_faults *faults)
+{
+    static const struct {
+        int row;
+        trib_status_t (*check)(const struct trib_config *cfg, struct trib_error *err);
+    } checks[] = {
+        {TRIB_CONFIG_ROW_codec, check_codec},
+        {TRIB_CONFIG_ROW_feedback, check_feedback},
+        {TRIB_CONFIG_ROW_quorum, check_quorum},
+        {TRIB_CONFIG_ROW_check, check_check},
+        {TRIB_CONFIG_ROW_algorithm, check_algorithm},
+        {TRIB_CONFIG_ROW_transport, check_transport},
+        {TRIB_CONFIG_ROW_cpu, check_cpu},
+    };
+    bool well = faults->other[0] == '\0';
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        struct trib_error err = {0};
+        char *sentence = faults->row[checks[i].row];
+        if (!sentence[0] && checks[i].check(cfg, &err) != TRIB_OK)
+            snprintf(sentence, TRIB_CONFIG_FAULT_BYTES, "%s", trib_error_text(&err));
+    }
+    for (int i = 0; i < TRIB_CONFIG_ROWS; i++)
+        well &= faults->row[i][0] == '\0';
+    return well;
+}

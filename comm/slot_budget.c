@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/slot_budget.h"
+
+#include "pipeline/link/link.h"
+
+enum {
+    CHUNK_MIN = 4096, /* the least that TRIB_CHUNK may be */
+    WINDOW_GOOD = 2,  /* one chunk on the wire while another is summed */
+};
+
+static bool fits(struct trib_window w, size_t room, int size)
+{
+    return trib_arena_pinned(w.window, w.chunk, size) <= room;
+}
+
+/* An edge has a power of two of slots, so other windows save nothing. */
+static uint32_t smaller(uint32_t window)
+{
+    uint32_t w = 1;
+
+    while (2 * w < window)
+        w *= 2;
+    return w;
+}
+
+/* First the window, which costs nothing while credits are near; then the chunks, each of
+ * which costs a message; at last the overlap. */
+struct trib_window trib_window_fit(struct trib_window asked, size_t room, int size)
+{
+    struct trib_window w = asked;
+    size_t half = room / 2; /* queues, further communicators, trib_alloc */
+
+    while (!fits(w, half, size) && w.window > WINDOW_GOOD)
+        w.window = smaller(w.window);
+    while (!fits(w, half, size) && w.chunk > CHUNK_MIN)
+        w.chunk = w.chunk / 2 > CHUNK_MIN ? w.chunk / 2 / 64 * 64 : CHUNK_MIN;
+    if (!fits(w, half, size))
+        w.window = 1;
+    return fits(w, room, size) ? w : asked;
+}
+
+bool trib_window_spare(struct trib_window w, size_t room, int size)
+{
+    size_t edge = trib_edge_bytes(w.window, w.chunk, false);
+
+    return trib_arena_heads(size) + edge * (size_t)(size - 1) <= room / 2;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sub-communicators: the parent carries what its members tell each other.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/comm.h"
+
+trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
+                             size_t bytes, void *out)
+{
+    struct trib_plan *plan;
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    desc.count = bytes;
+    desc.dtype = TRIB_I8;
+    desc.codec = "none";
+    desc.algorithm = "auto"; /* a configured one need not have an all-gather */
+    trib_status_t st = trib_plan_make(comm, coll, &desc, false, &plan);
+    if (st != TRIB_OK)
+        return st;
+    st = trib_plan_run(plan, in, out);
+    trib_plan_destroy(plan);
+    return st;
+}
+
+/* The parent's all-gather, of which a child sees its members' part. */
+struct members {
+    struct trib_comm *parent;
+    const struct trib_config *cfg; /* of the child */
+    const int *ranks; /* [size] of the child, in the parent */
+    int size;
+    int exchanges; /* that this rank has taken part in */
+};
+
+static trib_status_t member_allgather(void *arg, const char *phase, const void *in,
+                                      size_t bytes, void *out)
+{
+    struct members *m = arg;
+    char *all = malloc((size_t)m->parent->engine.size * bytes);
+
+    (void)phase;
+    if (!all)
+        return TRIB_ERR_NO_MEMORY;
+    m->exchanges++;
+    trib_status_t st = trib_comm_tell(m->parent, TRIB_ALLGATHER, in, bytes, all);
+    for (int i = 0; st == TRIB_OK && i < m->size; i++)
+        memcpy((char *)out + (size_t)i * bytes, all + (size_t)m->ranks[i] * bytes,
+               bytes);
+    free(all);
+    return st;
+}
+
+struct split_key {
+    int32_t color;
+    int32_t key;
+};
+
+/* The members of my color, ordered by key, then by rank; returns my place or -1. */
+static int find_members(const struct split_key *all, int size, int rank, int *ranks,
+                        int *n_out)
+{
+    int n = 0, mine = -1;
+
+    for (int r = 0; r < size && all[rank].color >= 0; r++) {
+        if (all[r].color != all[rank].color)
+            continue;
+        int at = n++;
+        while (at > 0 && all[ranks[at - 1]].key > all[r].key) {
+            ranks[at] = ranks[at - 1];
+            at--;
+        }
+        ranks[at] = r;
+    }
+    for (int i = 0; i < n; i++)
+        if (ranks[i] == rank)
+            mine = i;
+    *n_out = n;
+    return mine;
+}
+
+/* A rank of no color, or one that has failed, still takes part in the exchanges of the
+ * others, from exchange `first` on. */
+static trib_status_t stand_by(struct trib_comm *parent, int first)
+{
+    trib_status_t st = TRIB_OK;
+    size_t bytes;
+
+    for (int i = first; st == TRIB_OK && (bytes = trib_meet_bytes(i)) > 0; i++) {
+        char *none = calloc(1, bytes), *all = malloc(bytes * (size_t)parent->engine.size);
+        st = none && all ? trib_comm_tell(parent, TRIB_ALLGATHER, none, bytes, all)
+                         : TRIB_ERR_NO_MEMORY;
+        free(none);
+        free(all);
+    }
+    return st;
+}
+
+static trib_status_t make_child(struct trib_comm *parent, struct members *m, int rank,
+                                trib_comm_t **comm_out)
+{
+    struct trib_comm *child = calloc(1, sizeof(*child));
+
+    if (!child)
+        return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
+    trib_comm_claim(child);
+    child->cfg = *m->cfg;
+    child->met = parent->met;
+    child->secret = parent->secret;
+    child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
+    child->log = parent->log;
+    trib_log_pace_init(&child->log_pace); /* the parent may go before it */
+    child->log.pace = &child->log_pace;
+    snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
+             ++parent->n_children);
+    struct trib_exchange x = {member_allgather, m};
+    trib_status_t st = trib_comm_meet(child, rank, m->size, &x);
+    if (st != TRIB_OK) {
+        (void)trib_comm_fail(parent, st, "%s", trib_last_error(child));
+        trib_comm_dispose(child);
+        return st;
+    }
+    *comm_out = child;
+    return TRIB_OK;
+}
+
+/* Nobody keeps a communicator that another member could not join. */
+static trib_status_t agree(struct members *m, trib_status_t mine, trib_comm_t **comm_out)
+{
+    struct trib_comm *parent = m->parent;
+    int32_t status = mine, *all = calloc((size_t)parent->engine.size, sizeof(*all));
+    trib_status_t st = all ? trib_comm_tell(parent, TRIB_ALLGATHER, &status, sizeof(status), all)
+                           : TRIB_ERR_NO_MEMORY;
+
+    for (int i = 0; st == TRIB_OK && mine == TRIB_OK && i < m->size; i++) {
+        trib_status_t theirs = trib_status_of_peer(all[m->ranks[i]]);
+        if (theirs != TRIB_OK)
+            st = trib_comm_fail(parent, theirs, "trib_split: rank %d could not join: %s; "
+                                "its own trib_last_error says why",
+                                m->ranks[i], trib_status_str(theirs));
+    }
+    free(all);
+    if (st != TRIB_OK && *comm_out) {
+        trib_comm_dispose(*comm_out);
+        *comm_out = NULL;
+    }
+    return mine == TRIB_OK ? st : mine;
+}
+
+static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg,
+                           struct split_key mine, struct trib_comm **comm_out)
+{
+    int size = comm->engine.size, n;
+    struct split_key *all = calloc((size_t)size, sizeof(*all));
+    int *ranks = calloc((size_t)size, sizeof(*ranks));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+
+    *comm_out = NULL;
+    if (all && ranks)
+        st = trib_comm_tell(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
+    if (st == TRIB_OK) {
+        int rank = find_members(all, size, comm->engine.rank, ranks, &n);
+        struct members m = {comm, cfg, ranks, n, 0};
+        if (rank >= 0)
+            st = make_child(comm, &m, rank, comm_out);
+        /* Where this failed the parent has failed, and nothing is left to exchange. */
+        trib_status_t rest = rank < 0 || st != TRIB_OK ? stand_by(comm, m.exchanges)
+                                                       : TRIB_OK;
+        st = agree(&m, st == TRIB_OK ? rest : st, comm_out);
+    }
+    free(all);
+    free(ranks);
+    return st;
+}
+
+trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **comm_out)
+{
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!comm_out)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_split: comm_out is NULL");
+    const uint64_t starts = comm->starts;
+    const trib_status_t st =
+        split(comm, &comm->cfg, (struct split_key){color, key}, comm_out);
+    if (*comm_out)
+        (*comm_out)->identity = trib_identity_split(comm, starts, color);
+    return st;
+}
+
+trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,
+                              struct trib_comm **out)
+{
+    return split(comm, cfg, (struct split_key){0, 0}, out);
+}

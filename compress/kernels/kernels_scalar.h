@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernels in plain C: the specification. kernels_c.c makes a table of them; the vector
+ * files compile them again with their own flags for what has no vector version, and for
+ * nothing else.
+ *
+ * Floating point: sums run in the order of src, one rounding per step, no contraction
+ * (compiled with -ffp-contract=off), so that every instruction set gives the same bits.
+ * Only the payload of a NaN is unspecified.
+ */
+#ifndef COMPRESS_KERNELS_KERNELS_SCALAR_H
+#define COMPRESS_KERNELS_KERNELS_SCALAR_H
+
+#include <math.h>
+#include <string.h>
+
+#include "compress/kernels/kernels.h"
+
+/* always_inline: the function pointers given to a body become constants, so the body is
+ * compiled once per (type, operator) without a macro around it. */
+#define KERNEL static inline __attribute__((always_inline, unused))
+
+enum { SCALAR_BLOCK = 64 }; /* elements held between two passes over the sources */
+
+/* ---- element formats ---------------------------------------------------------- */
+
+KERNEL uint32_t bits_of(float v)
+{
+    uint32_t u;
+    memcpy(&u, &v, sizeof u);
+    return u;
+}
+
+KERNEL float float_of(uint32_t u)
+{
+    float v;
+    memcpy(&v, &u, sizeof v);
+    return v;
+}
+
+/* bf16 is the upper half of binary32 */
+KERNEL float bf16_to_float(uint16_t h)
+{
+    return float_of((uint32_t)h << 16);
+}
+
+KERNEL uint16_t float_to_bf16(float v)
+{
+    const uint32_t u = bits_of(v);
+    if ((u & 0x7fffffffu) > 0x7f800000u) /* NaN: quiet, never rounded to Inf */
+        return (uint16_t)(u >> 16 | 0x40u);
+    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+KERNEL float f16_to_float(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+    const uint32_t exp = h >> 10 & 31u;
+    const uint32_t man = h & 0x3ffu;
+    if (exp == 31)
+        return float_of(sign | 0x7f800000u | man << 13 | (man ? 0x400000u : 0u));
+    if (exp == 0) /* a multiple of 2^-24, exact in f32 */
+        return float_of(bits_of((float)man * 0x1p-24f) | sign);
+    return float_of(sign | (exp + 112u) << 23 | man << 13);
+}
+
+KERNEL uint16_t float_to_f16(float v)
+{
+    const uint32_t sign = bits_of(v) >> 16 & 0x8000u;
+    const uint32_t u = bits_of(v) & 0x7fffffffu;
+    if (u > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u | (u >> 13 & 0x3ffu));
+    if (u >= 0x477ff000u) /* 65520 and above round to Inf */
+        return (uint16_t)(sign | 0x7c00u);
+    if (u < 0x38800000u) /* below 2^-14: 0.5 has the ulp 2^-24 of an f16 denormal */
+        return (uint16_t)(sign | (bits_of(float_of(u) + 0.5f) - 0x3f000000u));
+    return (uint16_t)(sign | (u + 0xfffu + (u >> 13 & 1u) - (112u << 23)) >> 13);
+}
+
+/* clang-format off */
+#define SCALAR_ACCESS(name, type, value, from_value, to_value) \
+    KERNEL value load_##name(const void *p, size_t i) \
+    { type t; memcpy(&t, (const char *)p + i * sizeof t, sizeof t); return to_value(t); } \
+    KERNEL void save_##name(void *p, size_t i, value v) \
+    { const type t = from_value(v); memcpy((char *)p + i * sizeof t, &t, sizeof t); }
+
+SCALAR_ACCESS(f32, float, float, , )
+SCALAR_ACCESS(f16, uint16_t, float, float_to_f16, f16_to_float)
+SCALAR_ACCESS(bf16, uint16_t, float, float_to_bf16, bf16_to_float)
+SCALAR_ACCESS(f64, double, double, , )
+SCALAR_ACCESS(i8, int8_t, int64_t, (int8_t), )
+SCALAR_ACCESS(i32, int32_t, int64_t, (int32_t), )
+SCALAR_ACCESS(i64, int64_t, int64_t, , )
+
+/* ---- operators ---------------------------------------------------------------- */
+
+KERNEL float add_float(float a, float b) { return a + b; }
+KERNEL float mul_float(float a, float b) { return a * b; }
+/* NaN wins; of two zeros the later one stays */
+KERNEL float min_float(float a, float b) { return a < b || a != a ? a : b; }
+KERNEL float max_float(float a, float b) { return a > b || a != a ? a : b; }
+
+KERNEL double add_double(double a, double b) { return a + b; }
+KERNEL double mul_double(double a, double b) { return a * b; }
+KERNEL double min_double(double a, double b) { return a < b || a != a ? a : b; }
+KERNEL double max_double(double a, double b) { return a > b || a != a ? a : b; }
+
+/* Narrow integers run in 64 bits: wrapping at the store gives the same low bits. */
+KERNEL int64_t add_int(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+KERNEL int64_t mul_int(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+KERNEL int64_t min_int(int64_t a, int64_t b) { return a < b ? a : b; }
+KERNEL int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
+
+KERNEL int64_t wrap_i8(int64_t v) { return (int8_t)v; }
+KERNEL int64_t wrap_i32(int64_t v) { return (int32_t)v; }
+KERNEL int64_t wrap_i64(int64_t v) { return v; }
+
+/* clang-format on */
+
+/* ---- k-ary reduction ---------------------------------------------------------- */
+
+KERNEL size_t block_of(size_t left)
+{
+    return left < SCALAR_BLOCK ? left : SCALAR_BLOCK;
+}
+
+KERNEL float weigh(const struct trib_reduce *r, int k, float v)
+{
+    return r->weight ? r->weight[k] * v : v;
+}
+
+KERNEL void reduce_float(const struct trib_reduce *r, float (*op)(float, float),
+                         float (*load)(const void *, size_t),
+                         void (*save)(void *, size_t, float))
+{
+    const float divisor = r->weight ? r->divisor : (float)r->ranks;
+    float acc[SCALAR_BLOCK];
+    for (size_t i = 0, m; i < r->n; i += m) {
+        m = block_of(r->n - i);
+        for (size_t b = 0; b < m; b++)
+            acc[b] = weigh(r, 0, load(r->src[0], i + b));
+        for (int k = 1; k < r->n_src; k++)
+            for (size_t b = 0; b < m; b++)
+                acc[b] = op(acc[b], weigh(r, k, load(r->src[k], i + b)));
+        for (size_t b = 0; divisor > 0 && b < m; b++)
+            acc[b] /= divisor;
+        for (int j = 0; j < r->n_dst; j++)
+            for (size_t b = 0; b < m; b++)
+                save(r->dst[j], i + b, acc[b]);
+    }
+}
+
+KERNEL void reduce_double(const struct trib_reduce *r, double (*op)(double, double))
+{
+    double acc[SCALAR_BLOCK];
+    for (size_t i = 0, m; i < r->n; i += m) {
+        m = block_of(r->n - i);
+        for (size_t b = 0; b < m; b++)
+            acc[b] = load_f64(r->src[0], i + b);
+        for (int k = 1; k < r->n_src; k++)
+            for (size_t b = 0; b < m; b++)
+                acc[b] = op(acc[b], load_f64(r->src[k], i + b));
+        for (size_t b = 0; r->ranks && b < m; b++)
+            acc[b] /= r->ranks;
+        for (int j = 0; j < r->n_dst; j++)
+            for (size_t b = 0; b < m; b++)
+                save_f64(r->dst[j], i + b, acc[b]);
+    }
+}
+
+struct int_format {
+    int64_t (*load)(const void *, size_t);
+    void (*save)(void *, size_t, int64_t);
+    int64_t (*wrap)(int64_t);
+};
+
+KERNEL void reduce_int(const struct trib_reduce *r, int64_t (*op)(int64_t, int64_t),
+                       const struct int_format f)
+{
+    int64_t acc[SCALAR_BLOCK];
+    for (size_t i = 0, m; i < r->n; i += m) {
+        m = block_of(r->n - i);
+        for (size_t b = 0; b < m; b++)
+            acc[b] = f.load(r->src[0], i + b);
+        for (int k = 1; k < r->n_src; k++)
+            for (size_t b = 0; b < m; b++)
+                acc[b] = op(acc[b], f.load(r->src[k], i + b));
+        for (size_t b = 0; r->ranks && b < m; b++)
+            acc[b] = f.wrap(acc[b]) / r->ranks;
+        for (int j = 0; j < r->n_dst; j++)
+            for (size_t b = 0; b < m; b++)
+                f.save(r->dst[j], i + b, acc[b]);
+    }
+}
+
+static const struct int_format format_i8 = {load_i8, save_i8, wrap_i8};
+static const struct int_format format_i32 = {load_i32, save_i32, wrap_i32};
+static const struct int_format format_i64 = {load_i64, save_i64, wrap_i64};
+
+/* ---- conversions -------------------------------------------------------------- */
+
+/* to an integer: nearest even, saturated, NaN gives 0 */
+KERNEL int64_t float_to_int(float v, int64_t lowest, int64_t highest)
+{
+    if (v != v)
+        return 0;
+    if (v <= (float)lowest)
+        return lowest;
+    if (v >= (float)highest)
+        return highest;
+    return (int64_t)rintf(v);
+}
+
+KERNEL void to_f32_scalar_f32(float *dst, const void *src, size_t n)
+{
+    memmove(dst, src, n * sizeof *dst);
+}
+
+KERNEL void from_f32_scalar_f32(void *dst, const float *src, size_t n)
+{
+    memmove(dst, src, n * sizeof *src);
+}
+
+KERNEL void to_f32_scalar_f64(float *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (float)load_f64(src, i);
+}
+
+KERNEL void from_f32_scalar_f64(void *dst, const float *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        save_f64(dst, i, (double)src[i]);
+}
+
+KERNEL void to_f32_scalar_f16(float *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = load_f16(src, i);
+}
+
+KERNEL void from_f32_scalar_f16(void *dst, const float *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        save_f16(dst, i, src[i]);
+}
+
+KERNEL void to_f32_scalar_bf16(float *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = load_bf16(src, i);
+}
+
+KERNEL void from_f32_scalar_bf16(void *dst, const float *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        save_bf16(dst, i, src[i]);
+}
+
+KERNEL void to_f32_scalar_i8(float *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (float)load_i8(src, i);
+}
+
+KERNEL void from_f32_scalar_i8(void *dst, const float *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        save_i8(dst, i, float_to_int(src[i], INT8_MIN, INT8_MAX));
+}
+
+KERNEL void to_f32_scalar_i32(float *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (float)load_i32(src, i);
+}
+
+KERNEL void from_f32_scalar_i32(void *dst, const float *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        save_i32(dst, i, float_to_int(src[i], INT32_MIN, INT32_MAX));
+}
+
+KERNEL void to_f32_scalar_i64(float *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (float)load_i64(src, i);
+}
+
+KERNEL void from_f32_scalar_i64(void *dst, const float *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        save_i64(dst, i, float_to_int(src[i], INT64_MIN, INT64_MAX));
+}
+
+/* acc += weight * src */
+KERNEL void axpy_scalar(float *acc, const void *src, float weight, size_t n,
+                        float (*load)(const void *, size_t))
+{
+    for (size_t i = 0; i < n; i++)
+        acc[i] += weight * load(src, i);
+}
+
+#include "compress/kernels/kernels_scalar_codec.h"
+
+#endif

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled with flags of its own (compress/local.mk): see kernels_vec.h. */
-#include "compress/vec512.h"
-#include "compress/vec512_linear.h"
-
-#include "compress/kernels_vec.h"

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PowerSGD (Vogels, Karimireddy, Jaggi: "PowerSGD: practical low-rank gradient compression
+ * for distributed optimization", NeurIPS 2019, algorithm 1; arXiv 1905.13727).
+ *
+ * A chunk is a matrix M of `columns` columns, row-major, its last row filled up with zeros; where
+ * it has more columns than rows, M stands for its transpose. w is a rank, r the rank of the
+ * approximation, Q has as many rows as M has columns, and r columns:
+ *
+ *     P = sum of M_w Q           what the ranks share; then its columns are orthonormalised
+ *     Q_w = M_w^T P              the word; words add
+ *     M ~ P Q^T                  Q being the sum, or mean, of the Q_w
+ *
+ * So the word is the smaller factor, as it has to fit into a slot; what ranks share goes through as
+ * many slots as it takes. The whole vector is one matrix if `columns` is given and the word fits.
+ *
+ * That is one step of subspace iteration: Q is kept from start to start. At first, and where a
+ * column of it comes out as 0 or not finite, it is drawn anew, the same on all ranks. With
+ * error feedback a rank keeps M_w - P Q_w^T.
+ *
+ * Where P and Q together would have no fewer floats than M, M itself is the word. That is so for
+ * all chunks of a vector, or for none: ranks share nothing in a plan of such chunks.
+ *
+ * Columns kept in Q are scaled by powers of two: only their span counts. Large: columns of M whose
+ * norm, summed over ranks, is above FLT_MAX come out as NaN or Inf, since those of Q have it.
+ * Small: where all elements are below 2^-120 the result may be 0. NaN and Inf: a row of
+ * M that has one makes columns of P 0, a column of M that has one comes out as NaN on all
+ * ranks; the next start knows nothing of it. State: Q of each chunk.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "compress/models/model_ops.h"
+#include "compress/models/orthonormal.h"
+
+enum { PIECE = 1 << 20 }; /* elements where no columns are given: a matrix of 1024 x 1024 */
+
+struct powersgd {
+    struct trib_model base;
+    float *q; /* of each chunk, per_chunk floats */
+    size_t per_chunk, chunks;
+    uint32_t step;
+    float *padded; /* a matrix of which the last row is filled up */
+    double *work;
+    void *scratch;
+};
+
+struct shape {
+    size_t rows, columns, rank;
+    bool plain;
+    bool turned; /* M is the transpose of rows x columns elements */
+};
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Near a square; of those the next smaller that leaves no row to be filled up. */
+static size_t squarest(size_t n)
+{
+    const size_t root = (size_t)sqrt((double)n);
+
+    for (size_t columns = root; columns > root / 2; columns--)
+        if (n % columns == 0)
+            return columns;
+    return root ? root : 1;
+}
+
+static size_t longer(const struct shape *s)
+{
+    return s->turned ? s->columns : s->rows;
+}
+
+static size_t shorter(const struct shape *s)
+{
+    return s->turned ? s->rows : s->columns;
+}
+
+static size_t rows_of(size_t n, size_t columns)
+{
+    return n / columns + (n % columns != 0);
+}
+
+/* Of a chunk of n elements: its columns are those of a whole piece. */
+static struct shape shape_of(const struct trib_codec *c, size_t piece, size_t n)
+{
+    const double asked = c->param[TRIB_PARAM_COLUMNS];
+    const size_t wanted = asked > 0 ? (size_t)asked : squarest(piece);
+    const size_t rank = (size_t)c->param[TRIB_PARAM_RANK];
+    struct shape s = {.columns = wanted < piece || !piece ? wanted : piece};
+
+    const size_t all = rows_of(piece, s.columns), most = smaller(rank, smaller(all, s.columns));
+    s.plain = all * s.columns <= (all + s.columns) * most;
+    s.rows = rows_of(n, s.columns);
+    s.turned = s.columns > s.rows;
+    s.rank = smaller(rank, shorter(&s));
+    return s;
+}
+
+static size_t piece(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_COLUMNS] > 0 ? SIZE_MAX : PIECE;
+}
+
+static size_t unit(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_COLUMNS] > 0 ? (size_t)c->param[TRIB_PARAM_COLUMNS] : 1;
+}
+
+static size_t floats_of(const struct shape *s, size_t n)
+{
+    return s->plain ? n : shorter(s) * s->rank;
+}
+
+/* A shorter chunk has no more of either. */
+static size_t most(const struct trib_codec *c, size_t n)
+{
+    const struct shape s = shape_of(c, n, n);
+    return floats_of(&s, n);
+}
+
+static size_t share_floats(const struct trib_codec *c, size_t n)
+{
+    const struct shape s = shape_of(c, n, n);
+    return s.plain ? 0 : longer(&s) * s.rank;
+}
+
+static struct shape shape_in(const struct trib_model *m, size_t n)
+{
+    return shape_of(m->codec, m->opts.piece, n);
+}
+
+static float *q_of(struct powersgd *p, const struct trib_model_chunk *c)
+{
+    return p->q + c->first / p->base.opts.piece * p->per_chunk;
+}
+
+/* How large elements of Q are. Their size does not count, and P = M Q must fit into float32: so
+ * small that sums of a row of FLT_MAX by all ranks do, so large that M of 2^-120 leaves something. */
+#define SPAN 0x1p-16f
+
+/* N(0, SPAN), nearly: the sum of four uniform numbers, which has the same bits everywhere. */
+static void draw_column(struct powersgd *p, const struct shape *s, size_t first, size_t column,
+                        float *q)
+{
+    const struct trib_rng rng = {p->base.opts.seed, UINT32_MAX, p->step};
+
+    for (size_t i = 0; i < shorter(s); i++) {
+        const uint64_t at = (first + i) * s->rank + column;
+        const struct trib_rng_block b = trib_rng_draw4(rng, at);
+        double sum = -2.0;
+        for (int j = 0; j < 4; j++)
+            sum += 0x1p-32 * (double)b.word[j];
+        q[i * s->rank + column] = (float)(sum * 1.7320508) * SPAN;
+    }
+}
+
+/* A column's largest magnitude becomes one of [SPAN, 2 SPAN); draw it anew where there is none. */
+static void keep_column(struct powersgd *p, const struct shape *s, size_t first, size_t column,
+                        float *q)
+{
+    float largest = 0.0f;
+    bool finite = true;
+
+    for (size_t i = 0; i < shorter(s); i++) {
+        const float v = fabsf(q[i * s->rank + column]);
+        finite = finite && isfinite(v);
+        largest = v > largest ? v : largest;
+    }
+    if (!finite || largest == 0.0f) {
+        draw_column(p, s, first, column, q);
+        return;
+    }
+    const int exponent = -ilogbf(largest);
+    for (size_t i = 0; i < shorter(s); i++)
+        q[i * s->rank + column] = ldexpf(q[i * s->rank + column], exponent) * SPAN;
+}
+
+static void destroy(struct trib_model *m)
+{
+    struct powersgd *p = (struct powersgd *)m;
+
+    free(p->q);
+    free(p->padded);
+    free(p->work);
+    free(p->scratch);
+    free(p);
+}
+
+static void draw_all(struct powersgd *p, const struct trib_codec *c)
+{
+    const struct trib_model_opts *o = &p->base.opts;
+
+    for (size_t first = 0; first < o->total; first += o->piece) {
+        const size_t left = o->total - first, n = left < o->piece ? left : o->piece;
+        const struct shape s = shape_of(c, o->piece, n);
+        for (size_t j = 0; !s.plain && j < s.rank; j++)
+            draw_column(p, &s, first, j, p->q + first / o->piece * p->per_chunk);
+    }
+}
+
+static trib_status_t create(const struct trib_codec *c, const struct trib_model_opts *opts,
+                            struct trib_error *err, struct trib_model **out)
+{
+    struct powersgd *p = calloc(1, sizeof *p);
+    const struct shape s = shape_of(c, opts->piece, opts->piece);
+
+    if (!p)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the factors of powersgd");
+    p->base.opts = *opts;
+    p->chunks = opts->piece ? (opts->total + opts->piece - 1) / opts->piece : 0;
+    p->per_chunk = most(c, opts->piece);
+    p->q = calloc(p->chunks * p->per_chunk + 1, sizeof *p->q);
+    p->padded = calloc(s.rows * s.columns + 1, sizeof *p->padded);
+    p->work = calloc(longer(&s) * s.rank + 1, sizeof *p->work);
+    p->scratch = aligned_alloc(64, TRIB_GEMM_SCRATCH);
+    if (!p->q || !p->padded || !p->work || !p->scratch) {
+        destroy(&p->base);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the factors of powersgd");
+    }
+    draw_all(p, c);
+    *out = &p->base;
+    return TRIB_OK;
+}
+
+static void begin(struct trib_model *m, uint32_t step)
+{
+    ((struct powersgd *)m)->step = step;
+}
+
+static uint32_t epoch(const struct trib_model *m)
+{
+    (void)m;
+    return 1;
+}
+
+/* The chunk as rows x columns elements. */
+static const float *matrix_of(struct powersgd *p, const struct shape *s, const float *x,
+                              size_t n)
+{
+    if (s->rows * s->columns == n)
+        return x;
+    memcpy(p->padded, x, n * sizeof *x);
+    memset(p->padded + n, 0, (s->rows * s->columns - n) * sizeof *x);
+    return p->padded;
+}
+
+static void share(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
+                  float *share_out)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const struct shape s = shape_in(m, c->n);
+
+    if (s.plain)
+        return;
+    const struct trib_gemm g = {.m = longer(&s), .n = s.rank, .k = shorter(&s),
+                                .a = matrix_of(p, &s, x, c->n), .b = q_of(p, c),
+                                .c = share_out,
+                                .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
+                                .a_transposed = s.turned, .scratch = p->scratch};
+    m->codec->kernels->gemm(&g);
+}
+
+static void settle(struct trib_model *m, const struct trib_model_chunk *c, float *sum)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const struct shape s = shape_in(m, c->n);
+
+    if (!s.plain)
+        (void)trib_orthonormalise(sum, longer(&s), s.rank, p->work);
+}
+
+static size_t length(const struct trib_model *m, size_t n)
+{
+    const struct shape s = shape_in(m, n);
+    return floats_of(&s, n);
+}
+
+static void forward(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
+                    float *y_out)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const struct shape s = shape_in(m, c->n);
+
+    if (s.plain) {
+        memcpy(y_out, x, c->n * sizeof *x);
+        return;
+    }
+    const struct trib_gemm g = {.m = shorter(&s), .n = s.rank, .k = longer(&s),
+                                .a = matrix_of(p, &s, x, c->n), .b = c->share, .c = y_out,
+                                .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
+                                .a_transposed = !s.turned, .scratch = p->scratch};
+    m->codec->kernels->gemm(&g);
+}
+
+static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y, bool own,
+                    float *x_out)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const struct shape s = shape_in(m, c->n);
+    const bool whole = s.rows * s.columns == c->n;
+
+    (void)own;
+    if (s.plain) {
+        memcpy(x_out, y, c->n * sizeof *y);
+        return;
+    }
+    const struct trib_gemm g = {.m = s.rows, .n = s.columns, .k = s.rank,
+                                .a = s.turned ? y : c->share, .b = s.turned ? c->share : y,
+                                .c = whole ? x_out : p->padded,
+                                .lda = s.rank, .ldb = s.rank, .ldc = s.columns,
+                                .b_transposed = true, .scratch = p->scratch};
+    m->codec->kernels->gemm(&g);
+    if (!whole)
+        memcpy(x_out, p->padded, c->n * sizeof *x_out);
+}
+
+static void learn(struct trib_model *m, const struct trib_model_chunk *c, const float *y,
+                  const float *x)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const struct shape s = shape_in(m, c->n);
+    float *q = q_of(p, c);
+
+    (void)x;
+    if (s.plain)
+        return;
+    memcpy(q, y, shorter(&s) * s.rank * sizeof *q);
+    for (size_t j = 0; j < s.rank; j++)
+        keep_column(p, &s, c->first, j, q);
+}
+
+static size_t bytes(const struct trib_model *m)
+{
+    const struct powersgd *p = (const struct powersgd *)m;
+    return p->chunks * p->per_chunk * sizeof *p->q;
+}
+
+static void write(const struct trib_model *m, uint8_t *out)
+{
+    const struct powersgd *p = (const struct powersgd *)m;
+    memcpy(out, p->q, bytes(m));
+}
+
+static trib_status_t read(struct trib_model *m, const uint8_t *src, struct trib_error *err)
+{
+    struct powersgd *p = (struct powersgd *)m;
+
+    for (size_t i = 0; i < bytes(m) / sizeof(float); i++) {
+        float v;
+        memcpy(&v, src + i * sizeof v, sizeof v);
+        if (!isfinite(v))
+            return trib_fail(err, TRIB_ERR_MISMATCH,
+                             "a factor of powersgd is not finite (number %zu)", i);
+    }
+    memcpy(p->q, src, bytes(m));
+    return TRIB_OK;
+}
+
+const struct trib_model_kind trib_model_powersgd = {
+    .params = TRIB_PARAM_BIT(RANK) | TRIB_PARAM_BIT(COLUMNS),
+    .undivided = true,
+    .coded_always = true,
+    .piece = piece,
+    .unit = unit,
+    .refusal = trib_model_no_refusal,
+    .most = most,
+    .taught = most,
+    .share_floats = share_floats,
+    .create = create,
+    .destroy = destroy,
+    .begin = begin,
+    .epoch = epoch,
+    .learning = trib_model_not_learning,
+    .exchange_floats = trib_model_no_exchange_floats,
+    .exchange = trib_model_no_exchange,
+    .exchanged = trib_model_not_exchanged,
+    .share = share,
+    .settle = settle,
+    .length = length,
+    .forward = forward,
+    .inverse = inverse,
+    .learn = learn,
+    .bytes = bytes,
+    .write = write,
+    .read = read,
+};

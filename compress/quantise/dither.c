@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Exponential dithering: what dither is of any base but 2 (natural.c).
+ *
+ *     paper      Beznosikov, Horváth, Richtárik, Safaryan: "On biased compression for
+ *                distributed learning", arXiv 2002.12410
+ *     equation   levels 0, b^(1-s), …, 1/b, 1 of the norm, b = base, s = 2^(bits-1) - 1;
+ *                |x_i| / norm becomes one of the two levels around it, so that the mean is
+ *                right
+ *     wire       buckets.h; head: the norm, f32, l2 or max of the bucket; code: `bits` bits,
+ *                the highest the sign, the others the level
+ *     bias       none (u is a multiple of 2^-24); E|C(x) - x|^2 <= w |x|^2,
+ *                w = (b + 1/b - 2) / 4 + q min(1, q), q = sqrt(bucket) b^(1-s);
+ *                delta = 1 / (1 - w) where w < 1
+ *     levels     by dividing 1 by b in double precision, then rounded to f32: the same
+ *                everywhere, which pow is not
+ *     small      norms below 2^-100 count as 2^-100: unbiased, but not within w
+ *     random     rng_keys.h gives the keys, kernels.h makes u of them
+ *     NaN, Inf   a bucket with either decodes to NaN, whole
+ *     state      none
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compress/quantise/buckets.h"
+
+#define LOWEST_LEVEL 0x1p-100
+/* Of a level; more than what is lost in f32 where its number is guessed. */
+#define GUESS_SLACK 0x1p-8
+
+static int highest_of(const struct trib_codec *c)
+{
+    return (1 << ((int)c->param[TRIB_PARAM_BITS] - 1)) - 1;
+}
+
+const char *trib_powers_refusal(const struct trib_codec *c)
+{
+    if (pow(c->param[TRIB_PARAM_BASE], 1 - highest_of(c)) >= LOWEST_LEVEL)
+        return NULL;
+    return "levels below 2^-100 of the norm; use fewer bits or a base nearer to 1";
+}
+
+void trib_powers_prepare(struct trib_codec *c)
+{
+    const int highest = highest_of(c);
+    double level = 1;
+    for (int k = highest; k > 0; k--, level /= c->param[TRIB_PARAM_BASE])
+        c->level[k] = (float)level;
+    c->level[0] = 0;
+    for (int k = 0; k < highest; k++)
+        c->per_gap[k] = (float)(1 / ((double)c->level[k + 1] - (double)c->level[k]));
+    c->per_gap[highest] = 0;
+}
+
+static struct trib_buckets layout(const struct trib_codec *c)
+{
+    return (struct trib_buckets){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
+                                 .head = sizeof(float),
+                                 .bits = (int)c->param[TRIB_PARAM_BITS]};
+}
+
+static union trib_bucket_params params(const struct trib_codec *c)
+{
+    const double octaves = log2(c->param[TRIB_PARAM_BASE]);
+    const int highest = highest_of(c);
+    return (union trib_bucket_params){
+        .powers = {.level = c->level,
+                   .per_gap = c->per_gap,
+                   .factor = (float)(0x1p-23 / octaves),
+                   .offset = (float)(highest - 127 / octaves - GUESS_SLACK),
+                   .highest = highest,
+                   .sign = (uint32_t)highest + 1}};
+}
+
+static bool measure(const struct trib_codec *c, const float *x, size_t n,
+                    uint32_t magnitude, union trib_bucket_params *p, uint8_t *head_out)
+{
+    if (!trib_bucket_measure_norm(c, x, n, magnitude, &p->powers.norm, head_out))
+        return false;
+    p->powers.scale = trib_bucket_scale(p->powers.norm);
+    return true;
+}
+
+static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
+                   const uint32_t keys[2], union trib_bucket_params *p)
+{
+    memcpy(p->powers.key, keys, sizeof p->powers.key);
+    k->powers_encode(codes, x, n, &p->powers);
+}
+
+static void open_head(const uint8_t *head, union trib_bucket_params *p)
+{
+    memcpy(&p->powers.norm, head, sizeof p->powers.norm);
+}
+
+static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
+                   const union trib_bucket_params *p)
+{
+    k->powers_decode(x, codes, n, &p->powers);
+}
+
+static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
+                float weight, union trib_bucket_params *p)
+{
+    p->powers.weight = weight;
+    k->powers_add(acc, codes, n, &p->powers);
+}
+
+static double delta(const struct trib_codec *c)
+{
+    const double b = c->param[TRIB_PARAM_BASE];
+    const double q = sqrt(c->param[TRIB_PARAM_BUCKET]) * pow(b, 1 - highest_of(c));
+    const double w = (b + 1 / b - 2) / 4 + q * fmin(1, q);
+    return w < 1 ? 1 / (1 - w) : 0;
+}
+
+static const struct trib_bucketing powers = {
+    .layout = layout,
+    .params = params,
+    .measure = measure,
+    .encode = encode,
+    .open = open_head,
+    .decode = decode,
+    .add = add,
+};
+
+const struct trib_quantise trib_quantise_powers = {
+    .name = "dither",
+    .params = TRIB_PARAM_BIT(BASE) | TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) |
+              TRIB_PARAM_BIT(NORM) |
+              TRIB_PARAM_BIT(PACK),
+    .bytes = trib_buckets_bytes,
+    .encode = trib_buckets_encode,
+    .decode = trib_buckets_decode,
+    .decode_add = trib_buckets_add,
+    .delta = delta,
+    .bucketing = &powers,
+};

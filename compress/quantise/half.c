@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Value-wise quantisers: f32 (as it is), f16 (IEEE binary16), bf16.
+ *
+ *     wire     n values of 4 or 2 bytes, little-endian
+ *     error    f32 none; to nearest even: |C(x) - x| <= 2^-11 |x| (f16, from 2^-14 to
+ *              65504; below 2^-25 to 0, from 65520 to Inf) and 2^-8 |x| (bf16);
+ *              round=random, to one of the two neighbours: at most twice that, and
+ *              E|C(x) - x|^2 <= 2^-22 |x|^2 (f16, from 2^-14 to 65504), 2^-16 |x|^2 (bf16)
+ *     bias     nearest: deterministic, so not unbiased for a given x; symmetric. random:
+ *              none up to the largest finite number, and as nearest above. f16: below
+ *              2^-48 to 0, as the noise has 24 bits
+ *     random   rng_keys.h gives the keys, kernels.h makes noise of them
+ *     state    none. NaN stays NaN, Inf stays Inf
+ */
+#include "compress/quantise/rng_keys.h"
+#include "compress/stages.h"
+
+static size_t bytes_f32(const struct trib_codec *c, size_t n)
+{
+    (void)c;
+    return n * sizeof(float);
+}
+
+static size_t bytes_half(const struct trib_codec *c, size_t n)
+{
+    (void)c;
+    return n * sizeof(uint16_t);
+}
+
+static void encode_f32(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+{
+    c->kernels->from_f32[TRIB_F32](dst + v->first * sizeof(float), v->x, v->count);
+}
+
+typedef void (*random_fn)(void *dst, const float *src, size_t n, const uint32_t key[2]);
+
+static void encode_random(random_fn fn, const struct trib_values *v, uint8_t *dst)
+{
+    const uint64_t index = v->key.index + v->first;
+    struct trib_noise noise = trib_noise_new(&v->key);
+    uint32_t keys[2];
+    for (size_t i = 0, same; i < v->count; i += same) {
+        same = trib_noise_at(&noise, index + i, keys);
+        same = same < v->count - i ? same : v->count - i;
+        fn(dst + i * sizeof(uint16_t), v->x + i, same, keys);
+    }
+}
+
+static bool is_random(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_RANDOM;
+}
+
+static void encode_f16(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+{
+    uint8_t *to = dst + v->first * sizeof(uint16_t);
+    if (is_random(c))
+        encode_random(c->kernels->f16_random, v, to);
+    else
+        c->kernels->from_f32[TRIB_F16](to, v->x, v->count);
+}
+
+static void encode_bf16(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+{
+    uint8_t *to = dst + v->first * sizeof(uint16_t);
+    if (is_random(c))
+        encode_random(c->kernels->bf16_random, v, to);
+    else
+        c->kernels->from_f32[TRIB_BF16](to, v->x, v->count);
+}
+
+static void decode_f32(const struct trib_codec *c, const struct trib_code *code,
+                       float *x)
+{
+    c->kernels->to_f32[TRIB_F32](x, code->src + code->first * sizeof(float),
+                                 code->count);
+}
+
+static void decode_f16(const struct trib_codec *c, const struct trib_code *code,
+                       float *x)
+{
+    c->kernels->to_f32[TRIB_F16](x, code->src + code->first * 2, code->count);
+}
+
+static void decode_bf16(const struct trib_codec *c, const struct trib_code *code,
+                        float *x)
+{
+    c->kernels->to_f32[TRIB_BF16](x, code->src + code->first * 2, code->count);
+}
+
+static void add_f32(const struct trib_codec *c, const struct trib_code *code,
+                    float weight, float *acc)
+{
+    c->kernels->axpy_f32(acc, code->src + code->first * sizeof(float), weight,
+                         code->count);
+}
+
+static void add_f16(const struct trib_codec *c, const struct trib_code *code,
+                    float weight, float *acc)
+{
+    c->kernels->axpy_f16(acc, code->src + code->first * 2, weight, code->count);
+}
+
+static void add_bf16(const struct trib_codec *c, const struct trib_code *code,
+                     float weight, float *acc)
+{
+    c->kernels->axpy_bf16(acc, code->src + code->first * 2, weight, code->count);
+}
+
+static double delta_exact(const struct trib_codec *c)
+{
+    (void)c;
+    return 1.0;
+}
+
+/* The relative error is bounded only while nothing under- or overflows. */
+static double delta_none(const struct trib_codec *c)
+{
+    (void)c;
+    return 0.0;
+}
+
+const struct trib_quantise trib_quantise_f32 = {
+    .name = "f32",
+    .bytes = bytes_f32,
+    .encode = encode_f32,
+    .decode = decode_f32,
+    .decode_add = add_f32,
+    .delta = delta_exact,
+};
+
+const struct trib_quantise trib_quantise_f16 = {
+    .name = "f16",
+    .params = TRIB_PARAM_BIT(ROUND),
+    .nearest = true,
+    .bytes = bytes_half,
+    .encode = encode_f16,
+    .decode = decode_f16,
+    .decode_add = add_f16,
+    .delta = delta_none,
+};
+
+const struct trib_quantise trib_quantise_bf16 = {
+    .name = "bf16",
+    .params = TRIB_PARAM_BIT(ROUND),
+    .nearest = true,
+    .bytes = bytes_half,
+    .encode = encode_bf16,
+    .decode = decode_bf16,
+    .decode_add = add_bf16,
+    .delta = delta_none,
+};

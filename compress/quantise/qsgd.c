@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Evenly spaced levels: QSGD and TernGrad. Each bucket is a norm and, per element, a sign and
+ * one of s + 1 levels, chosen at random between the two neighbours so that the mean is right.
+ *
+ * qsgd
+ *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, eq. (3.1)
+ *     equation   y = |x_i| s / norm;  C(x)_i = sign(x_i) norm floor(y + u) / s,
+ *                u uniform in [0, 1);  s = 2^(bits-1) - 1;  norm = l2 or max of the bucket
+ *     wire       buckets.h; head: the norm, f32;
+ *                code: bits 0 … bits-2 the level, bit bits-1 the sign
+ *     bias       none (u is a multiple of 2^-24: below 2^-24 of a level rounds down);
+ *                E|C(x) - x|^2 <= w |x|^2 with w = min(bucket / 4s^2, sqrt(bucket) / s),
+ *                for max only the first; delta = 1 / (1 - w) where w < 1
+ *     small      norms below 2^-100 count as 2^-100: unbiased, but not within w
+ * terngrad
+ *     paper      Wen, Xu, Yan, Wu, Wang, Chen, Li, NeurIPS 2017
+ *     equation   s = 1; the norm is the largest magnitude, but at most `clip` times the root
+ *                mean square of the bucket (gradients have a mean near 0, so the paper's
+ *                standard deviation is about that); what is larger becomes the norm
+ *     wire       as qsgd of 2 bits
+ *     bias       none but of what is clipped; E|C(x) - x|^2 <= norm |x|_1
+ *
+ *     random     buckets.c gives the keys, kernels.h makes u of them
+ *     NaN, Inf   a bucket with either has the norm NaN and decodes to NaN, whole
+ *     state      none
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compress/quantise/buckets.h"
+
+static struct trib_buckets layout_of(const struct trib_codec *c, int bits)
+{
+    return (struct trib_buckets){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
+                                 .head = sizeof(float),
+                                 .bits = bits};
+}
+
+static union trib_bucket_params params_of(int bits)
+{
+    const uint32_t sign = 1u << (bits - 1);
+    return (union trib_bucket_params){.levels = {.highest = sign - 1, .sign = sign}};
+}
+
+static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
+                   const uint32_t keys[2], union trib_bucket_params *p)
+{
+    memcpy(p->levels.key, keys, sizeof p->levels.key);
+    k->levels_encode(codes, x, n, &p->levels);
+}
+
+static void open_head(const uint8_t *head, union trib_bucket_params *p)
+{
+    memcpy(&p->levels.norm, head, sizeof p->levels.norm);
+}
+
+static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
+                   const union trib_bucket_params *p)
+{
+    k->levels_decode(x, codes, n, &p->levels);
+}
+
+static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
+                float weight, union trib_bucket_params *p)
+{
+    p->levels.weight = weight;
+    k->levels_add(acc, codes, n, &p->levels);
+}
+
+/* ---- qsgd ----------------------------------------------------------------------- */
+
+static struct trib_buckets qsgd_layout(const struct trib_codec *c)
+{
+    return layout_of(c, (int)c->param[TRIB_PARAM_BITS]);
+}
+
+static union trib_bucket_params qsgd_params(const struct trib_codec *c)
+{
+    return params_of((int)c->param[TRIB_PARAM_BITS]);
+}
+
+static bool qsgd_measure(const struct trib_codec *c, const float *x, size_t n,
+                    uint32_t magnitude, union trib_bucket_params *p, uint8_t *head_out)
+{
+    struct trib_levels *l = &p->levels;
+    if (!trib_bucket_measure_norm(c, x, n, magnitude, &l->norm, head_out))
+        return false;
+    l->scale = (float)l->highest / l->norm;
+    return true;
+}
+
+static double qsgd_delta(const struct trib_codec *c)
+{
+    const double s = qsgd_params(c).levels.highest, bucket = c->param[TRIB_PARAM_BUCKET];
+    double w = bucket / (4 * s * s);
+    if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
+        w = fmin(w, sqrt(bucket) / s);
+    return w < 1 ? 1 / (1 - w) : 0;
+}
+
+static const struct trib_bucketing qsgd = {
+    .layout = qsgd_layout,
+    .params = qsgd_params,
+    .measure = qsgd_measure,
+    .encode = encode,
+    .open = open_head,
+    .decode = decode,
+    .add = add,
+};
+
+const struct trib_quantise trib_quantise_levels = {
+    .name = "levels",
+    .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
+              TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(PACK),
+    .counts = true,
+    .bytes = trib_buckets_bytes,
+    .encode = trib_buckets_encode,
+    .decode = trib_buckets_decode,
+    .decode_add = trib_buckets_add,
+    .delta = qsgd_delta,
+    .bucketing = &qsgd,
+    .shared = &trib_quantise_levels_shared,
+};
+
+/* ---- terngrad ------------------------------------------------------------------- */
+
+enum { TERNARY_BITS = 2 };
+
+static struct trib_buckets ternary_layout(const struct trib_codec *c)
+{
+    return layout_of(c, TERNARY_BITS);
+}
+
+static union trib_bucket_params ternary_params(const struct trib_codec *c)
+{
+    (void)c;
+    return params_of(TERNARY_BITS);
+}
+
+static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n,
+                            uint32_t magnitude, union trib_bucket_params *p,
+                            uint8_t *head_out)
+{
+    struct trib_levels *l = &p->levels;
+    if (!trib_bucket_measure_norm(c, x, n, magnitude, &l->norm, head_out))
+        return false;
+    l->norm = trib_bucket_clip(c, x, n, l->norm);
+    memcpy(head_out, &l->norm, sizeof l->norm);
+    l->scale = 1.0f / l->norm;
+    return true;
+}
+
+static double ternary_delta(const struct trib_codec *c)
+{
+    (void)c;
+    return 0;
+}
+
+static const struct trib_bucketing ternary = {
+    .layout = ternary_layout,
+    .params = ternary_params,
+    .measure = ternary_measure,
+    .encode = encode,
+    .open = open_head,
+    .decode = decode,
+    .add = add,
+};
+
+const struct trib_quantise trib_quantise_ternary = {
+    .name = "ternary",
+    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED) |
+              TRIB_PARAM_BIT(PACK),
+    .counts = true,
+    .bytes = trib_buckets_bytes,
+    .encode = trib_buckets_encode,
+    .decode = trib_buckets_decode,
+    .decode_add = trib_buckets_add,
+    .delta = ternary_delta,
+    .bucketing = &ternary,
+    .grows = true,
+    .shared = &trib_quantise_ternary_shared,
+};

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Integers on a grid that all ranks share: what they send adds without decoding (packed_ints.h).
+ *
+ * int4, int8, int16
+ *     paper      Pipe-SGD (Li, Yu, Li, Avestimehr, Kim, Schwing, NeurIPS 2018) sums 8 bits so
+ *     equation   L = 2^(bits-1) - 1; M the largest magnitude of the bucket on any rank;
+ *                q = floor(x L / M + u); C(x) = q M / L; u uniform in [0, 1), or 1/2
+ *     wire       packed_ints.h; head: M; symbol: q + L
+ *     result     requantised: the finished sum is y = q' M' / L, with M' its own largest
+ *                magnitude and q' rounded like q, so it is as wide as a contribution; else it
+ *                is as wide as sums are
+ *     bias       none; round=nearest: at most M / 2L an element
+ * qsgd and terngrad with shared=1
+ *     equation   the same with their norms, the largest of any rank's; TernGrad's scaler
+ *                sharing (Wen et al., NeurIPS 2017): L = 1, what is above the norm becomes it
+ * uniform-thc
+ *     paper      Li, Ben Basat, Vargaftik, Lao, Xu, Mitzenmacher, Yu, NSDI 2024: THC
+ *     equation   m the least, M the largest element of the bucket on any rank;
+ *                q = floor((x - m) (2^bits - 1) / (M - m) + u)
+ *     wire       packed_ints.h; head: M, -m; symbol: q
+ *     bias       none
+ *     large      where M - m, or M or -m times the ranks, is above FLT_MAX / 2, all decodes
+ *                to NaN
+ * signsgd
+ *     paper      Bernstein, Wang, Azizzadenesheli, Anandkumar, ICML 2018, majority vote
+ *     equation   sgn(sum over ranks of sgn(x)); sgn of 0 is 1 where one rank has it, and 0
+ *                where as many ranks are for + as for -
+ *     wire       packed_ints.h; no head; symbol: 1 if the element has a sign (-0, too)
+ *     bias       biased, and no contraction: error feedback is refused
+ *
+ *     random     rng_keys.h gives the keys, kernels.h makes u of them
+ *     small      norms and ranges below 2^-100 count as 2^-100; uniform-thc: a bucket of which
+ *                all elements of all ranks are below that decodes to zeros, unless they are
+ *                all alike: else most would come out as the least of them
+ *     NaN, Inf   a bucket where any rank has either decodes to NaN, whole; signsgd takes the
+ *                sign of both
+ *     state      none
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "compress/quantise/buckets.h"
+#include "compress/quantise/packed_ints.h"
+
+static void set_rounding(const struct trib_codec *c, struct trib_integers *g)
+{
+    const bool nearest = c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST;
+    g->noise = nearest ? 0 : UINT32_MAX;
+    g->fixed = nearest ? 1u << 31 : 0;
+}
+
+/* Levels -L … L of a norm. */
+static bool grid_of_norm(const struct trib_codec *c, float norm, int32_t L,
+                         uint32_t contributions, struct trib_integers *g)
+{
+    const bool finite = norm <= FLT_MAX && norm >= 0; /* heads may be any bits */
+    set_rounding(c, g);
+    g->scale = (float)L / norm;
+    g->shift = g->base = 0;
+    g->low = (float)-L;
+    g->high = (float)L;
+    g->offset = (uint32_t)L;
+    g->middle = contributions * (uint32_t)L;
+    g->unit = finite ? norm / (float)L : NAN;
+    if (g->unit * (float)L > FLT_MAX)
+        g->unit = nextafterf(g->unit, 0);
+    return finite && norm > 0;
+}
+
+static void head_of(const struct trib_codec *c, const float *x, size_t n, uint32_t magnitude,
+                    float *head_out)
+{
+    uint8_t head[sizeof *head_out];
+    (void)trib_bucket_measure_norm(c, x, n, magnitude, head_out, head);
+    if (isnan(*head_out))
+        *head_out = INFINITY;
+}
+
+static void measure_norm(const struct trib_codec *c, const float *x, size_t n, float *head_out)
+{
+    head_of(c, x, n, c->kernels->max_magnitude(x, n), head_out);
+}
+
+static void measure_norm_added(const struct trib_codec *c, float *x, const float *more, size_t n,
+                               float *head_out)
+{
+    head_of(c, x, n, c->kernels->add_max(x, more, n), head_out);
+}
+
+static void encode_u8(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
+                      const struct trib_integers *g)
+{
+    c->kernels->integers_encode(symbols, x, n, g);
+}
+
+static void encode_u16(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
+                       const struct trib_integers *g)
+{
+    c->kernels->integers_encode_u16(symbols, x, n, g);
+}
+
+static void keep_u8(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
+                    const struct trib_integers *g)
+{
+    c->kernels->integers_keep(symbols, x, n, g);
+}
+
+static void keep_u16(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
+                     const struct trib_integers *g)
+{
+    c->kernels->integers_keep_u16(symbols, x, n, g);
+}
+
+static struct trib_lanes signed_lanes(const struct trib_codec *c, int bits)
+{
+    return (struct trib_lanes){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
+                               .heads = 1,
+                               .bits = bits,
+                               .most = (1u << bits) - 2};
+}
+
+/* E|C(x) - x|^2 <= bucket / 4L^2 |x|^2 if the norm is that of x itself. */
+static double delta_of(const struct trib_codec *c, double L)
+{
+    const double w = c->param[TRIB_PARAM_BUCKET] / (4 * L * L);
+    return w < 1 ? 1 / (1 - w) : 0;
+}
+
+#define SLOTS \
+    .bytes = trib_lanes_bytes, .encode = trib_lanes_encode, .decode = trib_lanes_decode, \
+    .decode_add = trib_lanes_add
+
+/* ---- int4, int8, int16 ---------------------------------------------------------- */
+
+static int bits_of(const struct trib_codec *c)
+{
+    return c->stages.quantise->lanes->bits;
+}
+
+static struct trib_lanes int_lanes(const struct trib_codec *c)
+{
+    return signed_lanes(c, bits_of(c));
+}
+
+static bool int_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
+                     struct trib_integers *g_out)
+{
+    return grid_of_norm(c, *head, (1 << (bits_of(c) - 1)) - 1, contributions, g_out);
+}
+
+static double int_delta(const struct trib_codec *c)
+{
+    return delta_of(c, (1 << (bits_of(c) - 1)) - 1);
+}
+
+#define RULE(BITS, WIDTH) \
+    { \
+        .bits = BITS, .lanes = int_lanes, .measure = measure_norm, .grid = int_grid, \
+        .measure_added = measure_norm_added, \
+        .encode = encode_##WIDTH, .keep = keep_##WIDTH, .requantises = true \
+    }
+static const struct trib_lane_rule int4 = RULE(4, u8);
+static const struct trib_lane_rule int8 = RULE(8, u8);
+static const struct trib_lane_rule int16 = RULE(16, u16);
+
+#define INTEGERS(NAME, RULE) \
+    { \
+        .name = NAME, .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | \
+                                  TRIB_PARAM_BIT(RESULT), \
+        SLOTS, .delta = int_delta, .lanes = RULE \
+    }
+const struct trib_quantise trib_quantise_int4 = INTEGERS("int4", &int4);
+const struct trib_quantise trib_quantise_int8 = INTEGERS("int8", &int8);
+const struct trib_quantise trib_quantise_int16 = INTEGERS("int16", &int16);
+
+/* ---- qsgd and terngrad with shared=1 -------------------------------------------- */
+
+static int32_t qsgd_levels(const struct trib_codec *c)
+{
+    return (1 << ((int)c->param[TRIB_PARAM_BITS] - 1)) - 1;
+}
+
+static struct trib_lanes qsgd_lanes(const struct trib_codec *c)
+{
+    return signed_lanes(c, (int)c->param[TRIB_PARAM_BITS]);
+}
+
+static bool qsgd_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
+                      struct trib_integers *g_out)
+{
+    return grid_of_norm(c, *head, qsgd_levels(c), contributions, g_out);
+}
+
+static double qsgd_delta(const struct trib_codec *c)
+{
+    return delta_of(c, qsgd_levels(c));
+}
+
+static const struct trib_lane_rule qsgd = {
+    .lanes = qsgd_lanes,
+    .measure = measure_norm,
+    .measure_added = measure_norm_added,
+    .grid = qsgd_grid,
+    .encode = encode_u8,
+    .keep = keep_u8,
+};
+
+const struct trib_quantise trib_quantise_levels_shared = {
+    .name = "levels",
+    .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
+              TRIB_PARAM_BIT(SHARED),
+    SLOTS,
+    .delta = qsgd_delta,
+    .lanes = &qsgd,
+};
+
+enum { TERNARY_BITS = 2 };
+
+static struct trib_lanes ternary_lanes(const struct trib_codec *c)
+{
+    return signed_lanes(c, TERNARY_BITS);
+}
+
+static void ternary_measure(const struct trib_codec *c, const float *x, size_t n,
+                            float *head_out)
+{
+    measure_norm(c, x, n, head_out);
+    if (*head_out > 0 && *head_out <= FLT_MAX)
+        *head_out = trib_bucket_clip(c, x, n, *head_out);
+}
+
+static bool ternary_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
+                         struct trib_integers *g_out)
+{
+    return grid_of_norm(c, *head, 1, contributions, g_out);
+}
+
+static double no_delta(const struct trib_codec *c)
+{
+    (void)c;
+    return 0;
+}
+
+static const struct trib_lane_rule ternary = {
+    .lanes = ternary_lanes,
+    .measure = ternary_measure,
+    .grid = ternary_grid,
+    .encode = encode_u8,
+    .keep = keep_u8,
+};
+
+const struct trib_quantise trib_quantise_ternary_shared = {
+    .name = "ternary",
+    .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED),
+    SLOTS,
+    .delta = no_delta,
+    .lanes = &ternary,
+    .grows = true,
+};
+
+/* ---- uniform-thc ---------------------------------------------------------------- */
+
+static struct trib_lanes range_lanes(const struct trib_codec *c)
+{
+    const int bits = (int)c->param[TRIB_PARAM_BITS];
+    return (struct trib_lanes){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
+                               .heads = 2,
+                               .bits = bits,
+                               .most = (1u << bits) - 1};
+}
+
+static void range_measure(const struct trib_codec *c, const float *x, size_t n,
+                          float *head_out)
+{
+    if (c->kernels->max_magnitude(x, n) < 0x7f800000u)
+        c->kernels->range(x, n, head_out);
+    else
+        head_out[0] = head_out[1] = INFINITY;
+}
+
+static bool range_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
+                       struct trib_integers *g)
+{
+    const double least = -(double)head[1], width = (double)head[0] - least;
+    const double steps = (double)range_lanes(c).most;
+    const double most = fmax(fabs((double)head[0]), fabs(least)) * c->ranks;
+    const bool finite = width >= 0 && width <= (double)FLT_MAX / 2 && most <= (double)FLT_MAX / 2;
+    const double range = fmax(width, (double)TRIB_SMALLEST_NORM);
+    const bool none = width > 0 && most < (double)TRIB_SMALLEST_NORM * c->ranks;
+    set_rounding(c, g);
+    g->scale = (float)(steps / range);
+    g->shift = head[1] * g->scale;
+    g->low = 0;
+    g->high = (float)steps;
+    g->offset = g->middle = 0;
+    g->unit = none ? 0 : finite ? (float)(range / steps) : NAN;
+    g->base = none ? 0 : finite ? (float)(contributions * least) : NAN;
+    return finite && !none && width > 0;
+}
+
+static double range_delta(const struct trib_codec *c)
+{
+    return delta_of(c, range_lanes(c).most / 2.0);
+}
+
+static const struct trib_lane_rule range = {
+    .lanes = range_lanes,
+    .measure = range_measure,
+    .grid = range_grid,
+    .encode = encode_u8,
+    .keep = keep_u8,
+};
+
+const struct trib_quantise trib_quantise_range = {
+    .name = "range",
+    .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND),
+    SLOTS,
+    .delta = range_delta,
+    .lanes = &range,
+};
+
+/* ---- signsgd -------------------------------------------------------------------- */
+
+static struct trib_lanes vote_lanes(const struct trib_codec *c)
+{
+    (void)c;
+    return (struct trib_lanes){.bucket = 65536, .bits = 1, .most = 1};
+}
+
+static void vote_measure(const struct trib_codec *c, const float *x, size_t n, float *head_out)
+{
+    (void)c, (void)x, (void)n, (void)head_out;
+}
+
+static bool vote_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
+                      struct trib_integers *g)
+{
+    (void)c, (void)head;
+    memset(g, 0, sizeof *g);
+    g->unit = -2.0f;
+    g->base = (float)contributions;
+    return true;
+}
+
+static void vote_encode(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
+                        const struct trib_integers *g)
+{
+    (void)g;
+    c->kernels->signs_encode(symbols, x, n);
+}
+
+static const struct trib_lane_rule vote = {
+    .lanes = vote_lanes,
+    .measure = vote_measure,
+    .grid = vote_grid,
+    .encode = vote_encode,
+    .votes = true,
+};
+
+const struct trib_quantise trib_quantise_vote = {
+    .name = "vote",
+    SLOTS,
+    .delta = no_delta,
+    .lanes = &vote,
+    .grows = true,
+};

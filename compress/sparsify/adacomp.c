@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * AdaComp: the elements that could be the largest of their bin by the next step.
+ *
+ *     paper      Chen, Choi, Brand, Agrawal, Zhang, Gopalakrishnan, AAAI 2018
+ *     equation   dW the gradient, R the residual:  G = R + dW,  H = G + (factor - 1) dW;
+ *                in bins of `bin` elements, from the first that is encoded on (the last may be
+ *                shorter), max_b = max |G_i|, scale = mean of the max_b of all bins;
+ *                C_i = sign(G_i) scale where |H_i| >= max_b and G_i is not 0, else 0.
+ *                Without error feedback R = 0
+ *     wire       sparse_block.c, never dense; values: scale, f32, then a bit each (sign.c). Per
+ *                element that is sent 1 bit and, in bins below 256, mostly 10 for its position;
+ *                the paper's 8 bits have a bound of 64 on the bin and one word a bin besides
+ *     bias       biased; no contraction: scale may be more than an element that is sent, so
+ *                the residual may change its sign. scale^2 is at most the mean of max_b^2, so
+ *                at most |x|^2 / bins: where R = 0, |C(x) - x|^2 <= (1 + bin) |x|^2
+ *     bins       which elements of a bin are sent depends on that bin alone; bins that are
+ *                all 0 send nothing. A bin of anything else sends at least one element unless
+ *                dW has the other sign than R at its largest
+ *     NaN, Inf   always sent; the scale is NaN then, so all that this block sends is
+ *     state      none here; error feedback is on by default and keeps G - C
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compress/sparsify/selection.h"
+
+#define INFINITE_MAGNITUDE 0x7f800000u
+
+static float float_of(uint32_t magnitude)
+{
+    float v;
+    memcpy(&v, &magnitude, sizeof v);
+    return v;
+}
+
+static size_t choose_adacomp(const struct trib_codec *c, struct trib_selection *s)
+{
+    const struct trib_kernels *k = c->kernels;
+    const size_t bin = (size_t)c->param[TRIB_PARAM_BIN];
+    struct trib_ahead ahead = {.factor = (float)(c->param[TRIB_PARAM_FACTOR] - 1)};
+    double maxima = 0;
+    size_t m = 0, bins = 0;
+    for (size_t at = 0; at < s->n; at += bin, bins++) {
+        const size_t n = s->n - at < bin ? s->n - at : bin;
+        const float *g = s->residual ? s->residual + at : s->x + at;
+        const uint32_t largest = s->residual ? k->add_max(s->residual + at, s->x + at, n)
+                                             : k->max_magnitude(g, n);
+        if (largest == 0)
+            continue;
+        ahead.first = (uint32_t)at;
+        ahead.least = largest < INFINITE_MAGNITUDE ? largest : INFINITE_MAGNITUDE;
+        maxima += (double)float_of(ahead.least);
+        m += k->select_ahead(g, s->x + at, n, &ahead, s->positions + m);
+    }
+    s->level = isfinite(maxima) ? (float)(maxima / (double)bins) : NAN;
+    return m;
+}
+
+static void adjust_adacomp(const struct trib_codec *c, const struct trib_selection *s,
+                           size_t m, float *values)
+{
+    enum { TOGETHER = 16 }; /* a number that the compiler knows, so it takes vectors */
+    const float level = s->level;
+    (void)c;
+    for (size_t i = 0; i < m; i += TOGETHER, values += TOGETHER)
+        for (size_t j = 0; j < TOGETHER; j++) /* there is room behind the last one */
+            values[j] = copysignf(level, values[j]);
+}
+
+static double delta_adacomp(const struct trib_codec *c)
+{
+    (void)c;
+    return 0;
+}
+
+const struct trib_select trib_select_adacomp = {
+    .name = "adacomp",
+    .params = TRIB_PARAM_BIT(BIN) | TRIB_PARAM_BIT(FACTOR),
+    .sparse = true,
+    .fixed = true,
+    .unit = trib_unit_one,
+    .choose = choose_adacomp,
+    .adjust = adjust_adacomp,
+    .unbiased = trib_unbiased_never,
+    .delta = delta_adacomp,
+};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole blocks of elements: those that are not zero, or of these the largest.
+ *
+ *     paper      Fei, Ho, Sahu, Canini, Sapio: OmniReduce, SIGCOMM 2021
+ *     equation   ratio=1: every block that has an element which is not zero: C(x) = x.
+ *                ratio<1: of the m blocks the ceil(ratio * m) with the largest l2 norm; ties:
+ *                the first ones. Blocks count from the first element of what is encoded
+ *     wire       sparse_block.c, whose units are blocks: their values, then their numbers as gaps or
+ *                as a bitmap, whichever is smaller; all of x where that is smaller
+ *     bias       ratio=1: none, and no error in f32. ratio<1: the blocks left out are the
+ *                smallest of m, so |C(x) - x|^2 <= (1 - ratio) |x|^2: delta = 1 / ratio
+ *     zeros      -0 is zero: a block of nothing else is not sent and comes out as 0. In a
+ *                block that is sent everything keeps its bits
+ *     NaN, Inf   not zero; a block with either has the largest norm of all
+ *     sums       of blocks are blocks: results and partial sums are sent in the same way
+ *     state      none here; with ratio<1 error feedback is on by default
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "compress/sparsify/selection.h"
+
+static size_t unit_blocks(const struct trib_codec *c)
+{
+    return (size_t)c->param[TRIB_PARAM_BLOCK];
+}
+
+/* Orders as the norm does, and is 0 for zeros alone: the squares are added again in double
+ * where they leave the range of f32. */
+static float norm_of(const struct trib_codec *c, const float *x, size_t n)
+{
+    const float squares = c->kernels->sum_squares(x, n);
+    if (squares > 0x1p-80f && squares <= FLT_MAX)
+        return sqrtf(squares);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    if (!isfinite(sum))
+        return INFINITY;
+    return sum < (double)FLT_MAX * (double)FLT_MAX ? (float)sqrt(sum) : FLT_MAX;
+}
+
+/* Block by block while it is in the cache: the sum, then its norm. */
+static size_t choose_largest(const struct trib_codec *c, struct trib_selection *s)
+{
+    const size_t block = unit_blocks(c);
+    const size_t m = s->n / block + (s->n % block != 0);
+    float *norms = (float *)(void *)(s->work + m + 64);
+    for (size_t i = 0; i < m; i++) {
+        struct trib_selection part = *s;
+        part.x += i * block;
+        part.n = s->n - i * block < block ? s->n - i * block : block;
+        if (part.residual)
+            part.residual += i * block;
+        norms[i] = norm_of(c, trib_selection_sum(c, &part), part.n);
+    }
+    return trib_select_largest(c->kernels, norms, m, trib_selection_part(c, m), s->positions,
+                               s->work);
+}
+
+static size_t choose_blocks(const struct trib_codec *c, struct trib_selection *s)
+{
+    if (c->param[TRIB_PARAM_RATIO] < 1)
+        return choose_largest(c, s);
+    return c->kernels->blocks_nonzero(trib_selection_sum(c, s), s->n, unit_blocks(c),
+                                      s->positions);
+}
+
+static bool unbiased_blocks(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_RATIO] >= 1;
+}
+
+static double delta_blocks(const struct trib_codec *c)
+{
+    return 1.0 / c->param[TRIB_PARAM_RATIO];
+}
+
+const struct trib_select trib_select_blocks = {
+    .name = "blocks",
+    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(BLOCK),
+    .ratio = 1.0,
+    .sparse = true,
+    .unit = unit_blocks,
+    .choose = choose_blocks,
+    .adjust = trib_adjust_none,
+    .unbiased = unbiased_blocks,
+    .delta = delta_blocks,
+};

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libcompress_la_SOURCES += \
+	compress/transform/hadamard.c compress/transform/hadamard.h \
+	compress/transform/rotated.c compress/transform/rotated.h

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libinspect.la
+libtributary_all_la_LIBADD += libinspect.la
+libinspect_la_SOURCES = \
+	inspect/info.c \
+	inspect/job_topology.c \
+	inspect/reach.c \
+	inspect/schedule_groups.c inspect/schedule_groups.h \
+	inspect/schedule_text.c

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "offload/agg_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "collectives/collectives.h"
+
+enum { RUN_MOST = 65536, DEPTH_MOST = 16 };
+
+/* One piece of memory, with its arrays behind it. */
+struct block {
+    struct trib_service_tree tree;
+    int numbers[];
+};
+
+static struct block *make_block(int units, int services, int ranks)
+{
+    const size_t n = 2 * (size_t)units + 1 + (size_t)services + (size_t)ranks;
+    struct block *b = calloc(1, sizeof(*b) + n * sizeof(b->numbers[0]));
+
+    if (!b)
+        return NULL;
+    b->tree.units = units;
+    b->tree.parent = b->numbers;
+    b->tree.first = b->numbers + units;
+    b->tree.services = b->numbers + 2 * units + 1;
+    b->tree.leaf_of = b->numbers + 2 * units + 1 + services;
+    return b;
+}
+
+struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree *tree, int ranks)
+{
+    const size_t units = (size_t)tree->units, services = (size_t)tree->first[tree->units];
+    struct block *b = make_block(tree->units, (int)services, ranks);
+
+    if (!b)
+        return NULL;
+    int *at = b->numbers;
+    memcpy(at, tree->parent, units * sizeof(int));
+    memcpy(at += units, tree->first, (units + 1) * sizeof(int));
+    memcpy(at += units + 1, tree->services, services * sizeof(int));
+    memcpy(at + services, tree->leaf_of, (size_t)ranks * sizeof(int));
+    return &b->tree;
+}
+
+/* Bytes ----------------------------------------------------------------------------------- */
+
+struct writer {
+    uint8_t *out;
+    size_t bytes, n; /* n: that it takes, also where there are not so many */
+};
+
+static void put(struct writer *w, int number)
+{
+    if (w->n + 2 <= w->bytes) {
+        w->out[w->n] = (uint8_t)(number & 0xff);
+        w->out[w->n + 1] = (uint8_t)(number >> 8);
+    }
+    w->n += 2;
+}
+
+trib_status_t trib_service_tree_pack(const struct trib_service_tree *tree, int ranks,
+                                     uint8_t *out, size_t bytes, size_t *n_out)
+{
+    struct writer w = {.out = out, .bytes = bytes};
+
+    *n_out = 0;
+    if (!tree)
+        return TRIB_OK;
+    put(&w, tree->units);
+    for (int u = 0; u < tree->units; u++) {
+        put(&w, u ? tree->parent[u] : 0);
+        put(&w, tree->first[u + 1] - tree->first[u]);
+        for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
+            put(&w, tree->services[i]);
+    }
+    for (int r = 0, n; r < ranks; r += n) {
+        for (n = 1; n < RUN_MOST && r + n < ranks && tree->leaf_of[r + n] == tree->leaf_of[r];)
+            n++;
+        put(&w, n - 1);
+        put(&w, tree->leaf_of[r]);
+    }
+    *n_out = w.n;
+    return w.n <= bytes ? TRIB_OK : TRIB_ERR_OVERFLOW;
+}
+
+struct reader {
+    const uint8_t *at;
+    size_t left;
+    bool well;
+};
+
+static int get(struct reader *r)
+{
+    r->well &= r->left >= 2;
+    if (!r->well)
+        return 0;
+    const int number = r->at[0] | r->at[1] << 8;
+    r->at += 2;
+    r->left -= 2;
+    return number;
+}
+
+/* How many numbers of services stand there; a service is in two units at most. */
+static int count_services(struct reader r, int units, int services)
+{
+    int n = 0;
+
+    for (int u = 0; u < units && r.well; u++) {
+        (void)get(&r);
+        int of_unit = get(&r);
+        for (n += of_unit; of_unit > 0 && r.well; of_unit--)
+            (void)get(&r);
+        r.well &= n <= 2 * services;
+    }
+    return r.well ? n : -1;
+}
+
+static bool get_ranks(struct reader *r, int *leaf_of, int ranks)
+{
+    int at = 0;
+
+    while (at < ranks && r->well) {
+        int n = get(r) + 1;
+        const int unit = get(r);
+        r->well &= n <= ranks - at;
+        for (; r->well && n > 0; n--)
+            leaf_of[at++] = unit;
+    }
+    return r->well && r->left == 0;
+}
+
+static bool deep(const struct trib_service_tree *tree)
+{
+    for (int u = 1; u < tree->units; u++) {
+        int depth = 0;
+        for (int v = u; v > 0; v = tree->parent[v])
+            depth++;
+        if (depth > DEPTH_MOST)
+            return true;
+    }
+    return false;
+}
+
+static struct block *read_tree(struct reader *r, int ranks, int services)
+{
+    const int units = get(r);
+    const int n = r->well && units >= 1 && units <= services + 1
+                      ? count_services(*r, units, services)
+                      : -1;
+    struct block *b = n < 0 ? NULL : make_block(units, n, ranks);
+
+    r->well = n >= 0;
+    if (!b)
+        return NULL;
+    int *parent = b->numbers, *first = parent + units, *service = first + units + 1;
+    for (int u = 0; u < units; u++) {
+        parent[u] = get(r);
+        first[u + 1] = first[u] + get(r);
+        for (int i = first[u]; i < first[u + 1]; i++)
+            service[i] = get(r);
+    }
+    r->well = get_ranks(r, service + n, ranks);
+    return b;
+}
+
+trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks, int services,
+                                       struct trib_error *err, struct trib_service_tree **out)
+{
+    struct reader r = {bytes, n, true};
+
+    *out = NULL;
+    if (n == 0)
+        return TRIB_OK;
+    struct block *b = read_tree(&r, ranks, services);
+    if (!b && r.well)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a tree of %d services",
+                         services);
+    const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
+                                     .size = ranks,
+                                     .services = services,
+                                     .tree = b ? &b->tree : NULL};
+    if (b && r.well && trib_algo_find("service")->can(&shape) && !deep(&b->tree)) {
+        *out = &b->tree;
+        return TRIB_OK;
+    }
+    free(b);
+    return trib_fail(err, TRIB_ERR_PROTOCOL, "what is said of %d services above %d ranks is no "
+                     "tree", services, ranks);
+}
+
+/* Neighbours ------------------------------------------------------------------------------ */
+
+int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks, int services,
+                            int node, bool *peer)
+{
+    const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
+                                     .rank = ranks + node,
+                                     .size = ranks,
+                                     .services = services,
+                                     .tree = tree};
+    struct trib_schedule s;
+    int n = 0;
+
+    memset(peer, 0, (size_t)(ranks + services) * sizeof(*peer));
+    if (trib_algo_find("service")->build(&shape, &s) != TRIB_OK)
+        return -1;
+    for (uint32_t i = 0; i < s.n_steps; i++)
+        peer[s.steps[i].peer] = true;
+    for (int i = 0; i < ranks + services; i++)
+        n += peer[i];
+    trib_schedule_free(&s);
+    return n;
+}

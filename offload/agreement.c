@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ranks agree on beside their data: the largest of a few numbers of each, over a
+ * communicator that carries nothing else. So an agreement waits for no start, whatever its user
+ * has yet to do for that.
+ */
+#include "offload/offload_plan.h"
+
+#include <string.h>
+
+static trib_status_t make(struct trib_service *v)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    desc.count = TRIB_SAY_WORDS;
+    desc.dtype = TRIB_I64;
+    desc.op = TRIB_MAX;
+    desc.codec = "none";
+    desc.algorithm = "auto";
+    desc.recv = v->said;
+    return trib_plan_make(v->council, TRIB_ALLREDUCE, &desc, false, &v->agreement);
+}
+
+static trib_status_t say(struct trib_service *v, const int64_t words[TRIB_SAY_WORDS])
+{
+    memcpy(v->said, words, sizeof(v->said));
+    return v->agreement ? TRIB_OK : make(v);
+}
+
+trib_status_t trib_council_ask(struct trib_service *v, const int64_t words[TRIB_SAY_WORDS])
+{
+    const trib_status_t st = say(v, words);
+
+    return st == TRIB_OK ? trib_plan_start(v->agreement) : st;
+}
+
+trib_status_t trib_council_hear(struct trib_service *v)
+{
+    return trib_plan_wait(v->agreement);
+}
+
+trib_status_t trib_council_meet(struct trib_service *v, const int64_t words[TRIB_SAY_WORDS])
+{
+    const trib_status_t st = say(v, words);
+
+    return st == TRIB_OK ? trib_plan_run(v->agreement, NULL, v->said) : st;
+}
+
+void trib_council_close(struct trib_service *v)
+{
+    struct trib_comm *council = v->council;
+
+    trib_driver_stop(council);
+    if (council->engine.head)
+        trib_engine_fail(&council->engine, TRIB_ERR_ABORTED, "the communicator has failed");
+    trib_plan_destroy(v->agreement);
+    v->agreement = NULL;
+}

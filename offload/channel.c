@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "compress/robust.h"
+#include "offload/channel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "offload/agg_tree.h"
+#include "pipeline/payload/partial.h"
+
+/* Opening --------------------------------------------------------------------------------- */
+
+static bool list_peers(struct trib_channel *c, const struct trib_channel_opts *opts)
+{
+    const int size = opts->ranks + opts->services;
+    bool *is_peer = calloc((size_t)size, sizeof(*is_peer));
+    const int n = is_peer ? trib_service_tree_peers(c->tree, opts->ranks, opts->services,
+                                                    opts->rank - opts->ranks, is_peer)
+                          : -1;
+
+    c->peers = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(*c->peers));
+    for (int r = 0; c->peers && r < size; r++)
+        if (is_peer[r])
+            c->peers[c->n_peers++] = r;
+    free(is_peer);
+    return c->peers;
+}
+
+void trib_channel_free(struct trib_channel *c)
+{
+    if (!c)
+        return;
+    free(c->plans);
+    free(c->peers);
+    free(c->tree);
+    free(c);
+}
+
+trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib_log *log,
+                                const struct trib_channel_opts *opts,
+                                const struct trib_exchange *x, struct trib_error *err,
+                                struct trib_comm **out)
+{
+    struct trib_comm *comm = calloc(1, sizeof(*comm));
+    struct trib_channel *c = calloc(1, sizeof(*c));
+    bool node = opts->rank >= opts->ranks;
+
+    *out = NULL;
+    if (c && node)
+        c->plans = calloc(TRIB_CHANNEL_PLANS, sizeof(*c->plans));
+    if (c && opts->tree)
+        c->tree = trib_service_tree_copy(opts->tree, opts->ranks);
+    if (!comm || !c || (node && !c->plans) || (opts->tree && !c->tree) ||
+        (node && !list_peers(c, opts))) {
+        trib_channel_free(c);
+        free(comm);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a channel to services");
+    }
+    c->services = opts->services;
+    c->announcer = opts->announcer;
+    c->memory = opts->memory;
+    c->ledger = opts->ledger;
+    if (opts->guard) {
+        c->guard = *opts->guard;
+        comm->guard = &c->guard;
+    }
+    trib_comm_claim(comm);
+    comm->cfg = *cfg;
+    comm->met = opts->met;
+    if (opts->secret)
+        comm->secret = *opts->secret;
+    comm->cfg.service[0] = 0; /* it is the way there */
+    comm->log = *log;
+    comm->channel = c;
+    snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service", opts->rank);
+    trib_status_t st = trib_comm_meet(comm, opts->rank, opts->ranks + opts->services, x);
+    if (st != TRIB_OK) {
+        (void)trib_fail(err, st, "%s", trib_last_error(comm));
+        trib_channel_dispose(comm);
+        return st;
+    }
+    trib_error_clear(&comm->err);
+    *out = comm;
+    return TRIB_OK;
+}
+
+void trib_channel_dispose(struct trib_comm *comm)
+{
+    struct trib_channel *c = comm->channel;
+
+    if (comm->engine.head)
+        trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST, "the service stops");
+    for (uint32_t i = 0; c->plans && i < TRIB_CHANNEL_PLANS; i++)
+        trib_plan_destroy(c->plans[i]);
+    free(c->plans);
+    c->plans = NULL;
+    trib_ledger_give_mt(c->ledger, c->values);
+    trib_comm_dispose(comm);
+}
+
+/* Memory of a node's plans ---------------------------------------------------------------- */
+
+static char *kib(uint64_t bytes, char text[24])
+{
+    return trib_size_format((bytes + 1023) / 1024 * 1024, text);
+}
+
+static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
+                                   const struct trib_ledger *in_the_way)
+{
+    static const char *const whose[] = {"a job", "all jobs of one user", "all jobs together"};
+    const struct trib_ledger *at = plan->comm->channel->ledger;
+    char wanted[24], most[24], held[24];
+    int level = 0;
+
+    for (; at != in_the_way && level < 2; at = at->above)
+        level++;
+    return trib_comm_fail(plan->comm, TRIB_ERR_NO_RESOURCE,
+                          "%zu elements by codec %.60s take %s bytes here; %s may have %s bytes, "
+                          "and %s are held",
+                          plan->run.desc.count,
+                          plan->codec ? trib_codec_info(plan->codec)->text : "none",
+                          kib(bytes, wanted), whose[level],
+                          kib(in_the_way->most, most),
+                          kib(trib_ledger_held_mt(in_the_way), held));
+}
+
+/* Before it is allocated. */
+static trib_status_t charge(struct trib_plan *plan)
+{
+    struct trib_channel *c = plan->comm->channel;
+    uint64_t values;
+
+    plan->charged = sizeof(*plan) + trib_run_bytes(&plan->comm->engine, &plan->run, &values);
+    if (!c->ledger)
+        return TRIB_OK;
+    const struct trib_ledger *in_the_way =
+        trib_ledger_take_mt(c->ledger, plan->charged + values);
+    if (in_the_way)
+        return refuse_memory(plan, plan->charged + values, in_the_way);
+    c->values += values;
+    return TRIB_OK;
+}
+
+/* Announcing ------------------------------------------------------------------------------ */
+
+/* The same whatever the locale. */
+static uint64_t bits_of(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+/* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=… quorum=… codec=… */
+static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving, char *text,
+                 size_t bytes)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    const char *check = plan->comm->cfg.check;
+    char more[48 + TRIB_CHECK_TEXT_MAX] = "";
+
+    if (trib_robust_is(r->op.op))
+        snprintf(more, sizeof(more), "parameter=%016" PRIx64 " ", bits_of(d->parameter));
+    if (r->check.finite || r->check.sum)
+        trib_text_append(more, sizeof(more), "check=%s ", check);
+    return snprintf(text, bytes,
+                    "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"
+                    "feedback=%s quorum=%s codec=%s",
+                    trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
+                    trib_op_name(r->op.op), r->op.root == TRIB_ROOT_NONE ? 0 : d->root,
+                    (int)r->op.feed, d->chunk, leaving, more,
+                    plan->codec ? r->feedback.text : "none",
+                    plan->quorum[0] ? plan->quorum : "all",
+                    plan->codec ? trib_codec_info(plan->codec)->text : "none");
+}
+
+/* Numbers of plans that were freed come round again, as late as can be. */
+static bool take_number(struct trib_channel *c, uint32_t *out)
+{
+    for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++) {
+        const uint32_t n = (c->next + i) % TRIB_CHANNEL_PLANS;
+        if (c->taken[n])
+            continue;
+        c->taken[n] = true;
+        c->next = (n + 1) % TRIB_CHANNEL_PLANS;
+        *out = n;
+        return true;
+    }
+    return false;
+}
+
+trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *desc,
+                                    bool leaving, uint32_t *number_out)
+{
+    struct trib_comm *comm = plan->comm;
+    struct trib_channel *c = comm->channel;
+    char text[TRIB_CHANNEL_TEXT_MAX];
+    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
+
+    if (trib_engine_serves(&comm->engine)) {
+        *number_out = c->announced;
+        return charge(plan);
+    }
+    if (print(plan, desc, leaving, text, sizeof(text)) >= (int)sizeof(text))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec and feedback have more than %d characters: too many for "
+                              "a service",
+                              TRIB_CHANNEL_TEXT_MAX - 1);
+    if (!take_number(c, number_out))
+        return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
+                              "%d plans use the service: free some (trib_plan_free)",
+                              TRIB_CHANNEL_PLANS);
+    if (c->announcer.plan)
+        st = c->announcer.plan(c->announcer.arg, *number_out, text, &err);
+    if (st == TRIB_OK)
+        return st;
+    c->taken[*number_out] = false;
+    return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+}
+
+void trib_channel_free_plan(struct trib_plan *plan)
+{
+    struct trib_channel *c = plan->comm->channel;
+    struct trib_error err = {0};
+    char text[32];
+
+    if (trib_engine_serves(&plan->comm->engine)) {
+        trib_ledger_give_mt(c->ledger, plan->charged);
+        return;
+    }
+    if (!c->taken[plan->number])
+        return;
+    c->taken[plan->number] = false;
+    if (!c->announcer.plan || plan->comm->engine.failed ||
+        trib_comm_in_child(plan->comm)) /* or it is a copy */
+        return;
+    snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->starts);
+    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has failed */
+}
+
+/* A node's plans -------------------------------------------------------------------------- */
+
+/* What stands behind name=, up to the next blank; the last one up to the end. */
+static bool take_word(const char **at, const char *name, bool last, char *out, size_t bytes)
+{
+    const size_t n = strlen(name);
+    const char *p = *at;
+
+    if (strncmp(p, name, n) != 0 || p[n] != '=')
+        return false;
+    p += n + 1;
+    const size_t len = last ? strlen(p) : strcspn(p, " ");
+    if (len >= bytes || (!last && p[len] != ' '))
+        return false;
+    memcpy(out, p, len);
+    out[len] = 0;
+    *at = p + len + !last;
+    return true;
+}
+
+static bool take_number_of(const char **at, const char *name, uint64_t most, uint64_t *out)
+{
+    char word[24], *end;
+
+    if (!take_word(at, name, false, word, sizeof(word)) || word[0] < '0' || word[0] > '9')
+        return false;
+    *out = strtoull(word, &end, 10);
+    return !*end && *out <= most;
+}
+
+/* The item of a list whose name that is. */
+static bool take_name(const char **at, const char *name, int n, const char *(*name_of)(int),
+                      int *out)
+{
+    char word[32];
+
+    if (!take_word(at, name, false, word, sizeof(word)))
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(word, name_of(i)) != 0)
+            continue;
+        *out = i;
+        return true;
+    }
+    return false;
+}
+
+static const char *coll_name(int i)
+{
+    return trib_coll_name((trib_coll_t)i);
+}
+
+static const char *dtype_name(int i)
+{
+    return trib_dtype_name((trib_dtype_t)i);
+}
+
+static const char *op_name(int i)
+{
+    return trib_op_name((trib_op_t)i);
+}
+
+/* What it may be plans check. */
+static bool take_parameter(const char **at, double *out)
+{
+    char word[17], *end;
+
+    if (!take_word(at, "parameter", false, word, sizeof(word)) || strlen(word) != 16)
+        return false;
+    const uint64_t bits = strtoull(word, &end, 16);
+    memcpy(out, &bits, sizeof(*out));
+    return !*end;
+}
+
+/* It is there where the job has it. */
+static bool take_check(const char **at, char out[TRIB_CHECK_TEXT_MAX])
+{
+    struct trib_check check;
+
+    if (!take_word(at, "check", false, out, TRIB_CHECK_TEXT_MAX))
+        snprintf(out, TRIB_CHECK_TEXT_MAX, "none");
+    return trib_check_parse(out, NULL, &check) == TRIB_OK;
+}
+
+struct announcement {
+    trib_desc_t desc;
+    int coll;
+    bool leaving;
+    char feedback[TRIB_CHANNEL_TEXT_MAX];
+    char quorum[TRIB_QUORUM_TEXT_MAX];
+    char codec[TRIB_CHANNEL_TEXT_MAX];
+    char check[TRIB_CHECK_TEXT_MAX];
+};
+
+static bool parse(const char *text, struct announcement *a)
+{
+    uint64_t count, root, feed, chunk, leaving;
+    int dtype, op;
+
+    memset(a, 0, sizeof(*a));
+    a->desc = (trib_desc_t)TRIB_DESC_INIT;
+    if (!take_name(&text, "coll", TRIB_COLL_COUNT, coll_name, &a->coll) ||
+        !take_number_of(&text, "count", SIZE_MAX, &count) ||
+        !take_name(&text, "dtype", TRIB_DTYPE_COUNT, dtype_name, &dtype) ||
+        !take_name(&text, "op", TRIB_OP_COUNT, op_name, &op) ||
+        !take_number_of(&text, "root", INT32_MAX, &root) ||
+        !take_number_of(&text, "feed", TRIB_FEED_BACKWARD, &feed) ||
+        !take_number_of(&text, "chunk", SIZE_MAX, &chunk) ||
+        !take_number_of(&text, "leaving", 1, &leaving) ||
+        (trib_robust_is((trib_op_t)op) && !take_parameter(&text, &a->desc.parameter)) ||
+        !take_check(&text, a->check) ||
+        !take_word(&text, "feedback", false, a->feedback, sizeof(a->feedback)) ||
+        !take_word(&text, "quorum", false, a->quorum, sizeof(a->quorum)) ||
+        !take_word(&text, "codec", true, a->codec, sizeof(a->codec)))
+        return false;
+    a->desc.count = (size_t)count;
+    a->desc.dtype = (trib_dtype_t)dtype;
+    a->desc.op = (trib_op_t)op;
+    a->desc.root = (int)root;
+    a->desc.feed = (trib_feed_t)feed;
+    a->desc.chunk = (size_t)chunk;
+    a->desc.codec = a->codec;
+    a->desc.quorum = a->quorum;
+    a->desc.feedback = strcmp(a->codec, "none") == 0 ? NULL : a->feedback;
+    a->leaving = leaving;
+    return true;
+}
+
+/* It lasts until the node, too, has done with that many starts: others are behind rank 0. */
+static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
+{
+    struct trib_channel *c = comm->channel;
+
+    if (number >= TRIB_CHANNEL_PLANS || !c->plans[number] || c->plans[number]->dropped)
+        return false;
+    c->plans[number]->dropped = true;
+    c->plans[number]->last_start = starts;
+    c->n_dropped++;
+    return true;
+}
+
+trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text)
+{
+    struct trib_channel *c = comm->channel;
+    struct announcement a;
+    uint64_t starts;
+    const char *rest = text;
+
+    if (take_number_of(&rest, "freed", UINT32_MAX, &starts))
+        return drop(comm, number, (uint32_t)starts)
+                   ? TRIB_OK
+                   : trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
+                                    "rank 0 has freed plan %" PRIu32 ", which there is none of",
+                                    number);
+    if (number >= TRIB_CHANNEL_PLANS || c->plans[number] || !parse(text, &a))
+        return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
+                              "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
+                              number, text);
+    /* What is kept for a codec: agreements twice, what its results lose, and the words and
+     * values of a round, which of a short vector is all of it; with a quorum all results. */
+    const bool kept = strcmp(a.codec, "none") != 0 || strcmp(a.quorum, "all") != 0;
+    if (c->memory && kept && a.desc.count > c->memory / (5 * sizeof(float)))
+        return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
+                              "a plan of %zu elements by codec %.60s may need more than the %zu "
+                              "MiB that a plan may have here",
+                              a.desc.count, a.codec, c->memory >> 20);
+    c->announced = number;
+    snprintf(comm->cfg.check, sizeof(comm->cfg.check), "%s", a.check);
+    return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
+}
+
+static bool is_done(const struct trib_plan *plan)
+{
+    const struct trib_run *run = &plan->run;
+
+    return run->step >= plan->last_start && run->state != TRIB_RUN_QUEUED &&
+           run->state != TRIB_RUN_ACTIVE && trib_quorum_idle(run);
+}
+
+static void destroy_dropped(struct trib_channel *c)
+{
+    for (uint32_t i = 0; c->n_dropped && i < TRIB_CHANNEL_PLANS; i++) {
+        struct trib_plan *plan = c->plans[i];
+        if (!plan || !plan->dropped || !is_done(plan))
+            continue;
+        trib_plan_destroy(plan);
+        c->plans[i] = NULL;
+        c->n_dropped--;
+    }
+}
+
+/* Progress -------------------------------------------------------------------------------- */
+
+/* The first frame of the next operation, of whoever is first; NULL: none has come. */
+static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out)
+{
+    struct trib_engine *e = &comm->engine;
+
+    for (int i = 0; i < comm->channel->n_peers; i++) {
+        const int p = comm->channel->peers[i];
+        struct trib_link *l = &e->links[p];
+        if (p == e->rank || !l->opened || l->lost || l->recv[TRIB_LANE_UP].skip)
+            continue;
+        const struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
+        if (!cell)
+            continue;
+        *peer_out = p;
+        return cell;
+    }
+    return NULL;
+}
+
+/* One that left when nothing was under way; -1: none. */
+static int left_peer(const struct trib_engine *e, const struct trib_program *p)
+{
+    for (uint32_t i = 0; i < p->n_edges; i++)
+        if (e->links[p->edges[i].peer].lost)
+            return p->edges[i].peer;
+    return -1;
+}
+
+static bool start_next(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+    struct trib_channel *c = comm->channel;
+    int peer;
+    const struct trib_cell *cell = first_frame(comm, &peer);
+
+    if (!cell)
+        return false;
+    const struct trib_frame f = cell->frame;
+    struct trib_plan *plan = c->plans[trib_frame_plan(f.digest)];
+    if (!plan)
+        return false; /* its announcement is under way: another connection */
+    if (plan->codec)
+        trib_frame_take_stamp(&plan->run.frame, &f);
+    struct trib_frame mine = plan->run.frame;
+    mine.seq = e->seq + 1;
+    if (!trib_frame_same(&mine, &f)) {
+        char text[400];
+        trib_status_t st = trib_frame_check(&mine, &f, e->rank, peer, text, sizeof(text));
+        trib_engine_fail(e, st, text);
+        return false;
+    }
+    const int left = left_peer(e, &plan->run.program);
+    if (left >= 0) {
+        char text[200];
+        snprintf(text, sizeof(text), "rank %d (host %.64s, process %d) has left, others go on",
+                 left, e->peers[left].host, e->peers[left].pid);
+        trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
+        return false;
+    }
+    trib_run_start(e, &plan->run, NULL, NULL);
+    return true;
+}
+
+bool trib_channel_step(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+    bool moved = trib_engine_progress(e);
+
+    if (!e->failed && !e->head) {
+        destroy_dropped(comm->channel);
+        moved |= start_next(comm);
+    }
+    if (moved)
+        trib_engine_awake(e);
+    else
+        (void)trib_engine_look(e);
+    return moved;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "offload/control_link.h"
+
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "base/sockets.h"
+#include "pipeline/link/link.h"
+
+enum {
+    HANDSHAKE_MS = 5000,
+    ALIVES = 3, /* a tribd that lives says so each second: so many may be late */
+};
+
+/* A tribd is lost when a rank would be, that is stopped or of another host and silent. */
+static int silent_ms(const struct trib_config *cfg)
+{
+    const int least = ALIVES * TRIB_SESSION_ALIVE_MS;
+
+    return cfg->stop_timeout_ms > least ? cfg->stop_timeout_ms : least;
+}
+
+/* Of a service; 0: there is none of that name here, which then is nobody's. */
+static size_t find_user(const char *name, uid_t *out)
+{
+    struct passwd entry, *found = NULL;
+    char room[4096];
+
+    if (!name[0] || getpwnam_r(name, &entry, room, sizeof(room), &found) || !found)
+        return 0;
+    *out = entry.pw_uid;
+    return 1;
+}
+
+trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job, const struct trib_log *log,
+                               struct trib_error *err, struct trib_sponsor **out)
+{
+    struct trib_auth_opts auth = {.method = job->cfg.service_auth,
+                                  .key_file = job->cfg.service_key};
+    struct trib_sponsor *s = calloc(1, sizeof(*s));
+    uid_t user;
+
+    *out = NULL;
+    auth.users = &user;
+    auth.n_users = find_user(job->cfg.service_user, &user);
+    if (!s)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for connections to services");
+    s->job = job;
+    s->log = log;
+    s->wait_ms = job->cfg.service_wait_ms;
+    const trib_status_t st = trib_auth_open(&auth, err, &s->auth);
+    if (st != TRIB_OK) {
+        free(s);
+        return st;
+    }
+    *out = s;
+    return TRIB_OK;
+}
+
+void trib_sponsor_free(struct trib_sponsor *s)
+{
+    const struct trib_control goodbye = {.kind = TRIB_CONTROL_GOODBYE,
+                                         .said.text = "the job is done"};
+
+    if (!s)
+        return;
+    for (int i = 0; i < s->n; i++) {
+        if (trib_session_ready(s->sessions[i]))
+            (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100), &goodbye);
+        trib_session_free(s->sessions[i]);
+    }
+    trib_auth_free(s->auth);
+    free(s);
+}
+
+static trib_status_t connect_to(struct trib_sponsor *s, const char *address, int *fd_out)
+{
+    struct trib_tcp_root at;
+    char why[160];
+
+    if (!trib_tcp_root_parse(address, &at))
+        return trib_fail(&s->err, TRIB_ERR_CONFIG,
+                         "TRIB_SERVICE: \"%s\" is not host:port, such as agg0:4700", address);
+    *fd_out = trib_tcp_connect(&at, trib_deadline_ms(HANDSHAKE_MS), why, sizeof(why));
+    if (*fd_out >= 0)
+        return TRIB_OK;
+    return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s%s", address, why,
+                     strstr(why, "refused") ? ": is tribd started there?" : "");
+}
+
+/* With a sentence, whatever it was. */
+static trib_status_t answered(struct trib_sponsor *s, const char *address, trib_status_t st)
+{
+    if (st == TRIB_OK)
+        return TRIB_OK;
+    return s->err.status ? st
+                         : trib_fail(&s->err, st == TRIB_INPROGRESS ? TRIB_ERR_TIMEOUT : st,
+                                     "%s: %s", address,
+                                     st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
+}
+
+trib_status_t trib_sponsor_reach(struct trib_sponsor *s, int which, bool prove)
+{
+    const char *address = s->job->addresses[which];
+    struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
+                                     .auth = s->auth,
+                                     .job = s->job->name,
+                                     .peer = address,
+                                     .handshake_ms = HANDSHAKE_MS,
+                                     .silent_ms = silent_ms(&s->job->cfg),
+                                     .err = &s->err};
+    struct trib_session *session;
+
+    trib_error_clear(&s->err);
+    trib_status_t st = connect_to(s, address, &opts.fd);
+    if (st == TRIB_OK)
+        st = trib_session_open(&opts, &session);
+    if (st != TRIB_OK)
+        return st;
+    if (prove)
+        st = answered(s, address,
+                      trib_session_meet_wait(session, trib_deadline_ms(HANDSHAKE_MS)));
+    if (st != TRIB_OK) {
+        trib_session_free(session);
+        return st;
+    }
+    s->which[s->n] = which;
+    s->sessions[s->n++] = session;
+    return TRIB_OK;
+}
+
+static void fill_join(const struct trib_sponsor *s, int node, struct trib_control *m)
+{
+    const struct trib_config *cfg = &s->job->cfg;
+    struct trib_control_join *j = &m->join;
+
+    *m = (struct trib_control){.kind = TRIB_CONTROL_JOIN};
+    snprintf(j->job, sizeof(j->job), "%s", s->job->name);
+    snprintf(j->user, sizeof(j->user), "%s", s->job->user);
+    j->ranks = (uint32_t)s->job->ranks;
+    j->nodes = (uint32_t)s->n;
+    j->node = (uint32_t)node;
+    j->weight = (uint32_t)cfg->service_weight;
+    j->slots = s->job->peers[s->which[node]] * (uint32_t)cfg->window * TRIB_LANES;
+    j->bytes = (uint64_t)j->slots * cfg->chunk;
+    j->deadline_ms = (uint32_t)s->wait_ms;
+    char key[sizeof("key= ") + TRIB_SECRET_TEXT] = "", digits[TRIB_SECRET_TEXT];
+    if (s->job->secret.is_set) {
+        trib_secret_format(&s->job->secret, digits);
+        snprintf(key, sizeof(key), "key=%s ", digits);
+    }
+    int at = snprintf(j->settings, sizeof(j->settings), "%stransport=%s ", key, cfg->transport);
+    trib_config_same_text(cfg, j->settings + at, sizeof(j->settings) - (size_t)at);
+    j->tree = (struct trib_control_bytes){s->job->tree, s->job->tree_bytes};
+}
+
+/* A key that was sent in clear protects nothing. */
+static trib_status_t check_sealed(struct trib_sponsor *s, const struct trib_session *session,
+                                  const char *address)
+{
+    if (!s->job->cfg.seal || trib_session_is_sealed(session))
+        return TRIB_OK;
+    return trib_fail(&s->err, TRIB_ERR_UNSUPPORTED,
+                     "%s: by auth none the key for TRIB_SEAL=1 would go to the service in clear: "
+                     "take key or munge (auth of tribd, TRIB_SERVICE_AUTH), or no service",
+                     address);
+}
+
+trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
+{
+    struct trib_session *session = s->sessions[i];
+    const char *address = s->job->addresses[s->which[i]];
+    const uint64_t until = trib_deadline_ms(HANDSHAKE_MS + s->wait_ms);
+    struct trib_control m;
+
+    trib_error_clear(&s->err);
+    trib_status_t st = trib_session_meet_wait(session, until);
+    if (st == TRIB_OK)
+        st = check_sealed(s, session, address);
+    if (st == TRIB_OK) {
+        fill_join(s, i, &m);
+        st = trib_session_send_wait(session, until, &m);
+    }
+    while (st == TRIB_OK) {
+        st = trib_session_take_wait(session, until, &m);
+        if (st != TRIB_OK)
+            break;
+        if (m.kind == TRIB_CONTROL_ADMITTED)
+            return TRIB_OK;
+        if (m.kind != TRIB_CONTROL_QUEUED)
+            return trib_fail(&s->err, TRIB_ERR_NO_RESOURCE, "%s refuses: %s", address,
+                             m.kind == TRIB_CONTROL_REFUSED ? m.said.text : "no answer");
+        if (s->log)
+            trib_log(s->log, TRIB_LOG_INFO, "service", "%s: place %u in the queue: %s", address,
+                     m.queued.position, m.queued.text);
+    }
+    return answered(s, address, st);
+}
+
+trib_status_t trib_sponsor_step(struct trib_sponsor *s)
+{
+    struct trib_control m;
+    trib_status_t st = TRIB_OK;
+
+    for (int i = 0; i < s->n; i++) {
+        trib_status_t one;
+        while ((one = trib_session_step(s->sessions[i], &m)) == TRIB_OK)
+            continue;
+        if (one != TRIB_INPROGRESS)
+            st = one;
+    }
+    return st;
+}
+
+bool trib_sponsor_whole(const struct trib_sponsor *s)
+{
+    struct pollfd ends[TRIB_SERVICES_MAX];
+
+    for (int i = 0; i < s->n; i++)
+        ends[i] = (struct pollfd){.fd = trib_session_fd(s->sessions[i]), .events = POLLRDHUP};
+    /* Where poll() fails nothing is known: what is sent next tells. */
+    return poll(ends, (nfds_t)s->n, 0) <= 0;
+}

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += liboffload.la
+libtributary_all_la_LIBADD += liboffload.la
+liboffload_la_SOURCES = \
+	offload/admission.c \
+	offload/agg_tree.c offload/agg_tree.h \
+	offload/agreement.c \
+	offload/channel.c offload/channel.h \
+	offload/control_link.c offload/control_link.h \
+	offload/discovery.c \
+	offload/fallback.c offload/fallback.h \
+	offload/offload_partial.c \
+	offload/offload_plan.c offload/offload_plan.h \
+	offload/rejoin.c \
+	offload/tree_layout.c

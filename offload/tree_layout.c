@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From TRIB_SERVICE and TRIB_RACKS to services above ranks. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sockets.h"
+#include "offload/agg_tree.h"
+#include "topo/racks/services.h"
+
+enum { NAMES_MOST = 65536 };
+
+struct name {
+    char host[TRIB_HOSTNAME_BYTES];
+    int unit;
+};
+
+struct text {
+    struct trib_error *err;
+    trib_status_t status;
+    char copy[TRIB_CONFIG_TEXT_BYTES]; /* of the setting */
+    int services;
+    char addresses[TRIB_SERVICES_MAX][TRIB_CONFIG_TEXT_BYTES];
+    int unit_of[TRIB_SERVICES_MAX]; /* of those that have names; -1: the root */
+    int units;
+    const char *names[TRIB_SERVICES_MAX]; /* of each unit */
+    int leader[TRIB_SERVICES_MAX];        /* the first service of each */
+    int unit; /* that is read */
+    struct name *hosts;
+    int n_hosts;
+    struct trib_places places;
+};
+
+static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The first thing that is wrong. */
+static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
+{
+    char why[400];
+    va_list args;
+
+    if (t->status != TRIB_OK)
+        return;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+    t->status = trib_fail(t->err, st, "TRIB_SERVICE: %s", why);
+}
+
+/* Addresses ------------------------------------------------------------------------------- */
+
+static int find_service(const struct text *t, const char *address)
+{
+    for (int i = 0; i < t->services; i++)
+        if (strcmp(t->addresses[i], address) == 0)
+            return i;
+    return -1;
+}
+
+/* One may stand twice in a unit: it sums on two threads then. */
+static void add_address(void *arg, const char *address)
+{
+    struct text *t = arg;
+    struct trib_tcp_root at;
+    const int twin = find_service(t, address);
+
+    if (!trib_tcp_root_parse(address, &at))
+        wrong(t, TRIB_ERR_CONFIG, "\"%.80s\" is not host:port", address);
+    else if (t->services == TRIB_SERVICES_MAX)
+        wrong(t, TRIB_ERR_CONFIG, "there are more than 64 services, from %.80s on", address);
+    else if (twin >= 0 && t->unit_of[twin] != t->unit)
+        wrong(t, TRIB_ERR_CONFIG, "%.80s stands in two units", address);
+    if (t->status != TRIB_OK)
+        return;
+    t->unit_of[t->services] = t->unit;
+    snprintf(t->addresses[t->services++], TRIB_CONFIG_TEXT_BYTES, "%s", address);
+}
+
+/* The comma or the end behind an item that may have brackets. */
+static char *end_of_item(char *p)
+{
+    for (int inside = 0; *p && (inside || *p != ','); p++)
+        inside = *p == '[' || (inside && *p != ']');
+    return p;
+}
+
+static void read_addresses(struct text *t, char *list)
+{
+    bool more = true;
+
+    while (more && t->status == TRIB_OK) {
+        char *end = end_of_item(list);
+        more = *end != '\0';
+        *end = '\0';
+        /* [::1]:4700 is no list */
+        const char *why = list[0] == '[' ? NULL
+                                         : trib_hostlist_each(list, TRIB_SERVICES_MAX + 1,
+                                                              add_address, t);
+        if (list[0] == '[')
+            add_address(t, list);
+        if (why)
+            wrong(t, TRIB_ERR_CONFIG, "\"%.80s\" %s", list, why);
+        list = end + 1;
+    }
+}
+
+static void read_units(struct text *t)
+{
+    char *unit = t->copy;
+
+    for (char *next = unit; next && t->status == TRIB_OK; unit = next) {
+        next = strchr(unit, '+');
+        if (next)
+            *next++ = '\0';
+        char *names = strchr(unit, '=');
+        t->unit = -1;
+        if (names) {
+            *names++ = '\0';
+            if (t->units == TRIB_SERVICES_MAX) {
+                wrong(t, TRIB_ERR_CONFIG, "there are more than 64 units");
+                return;
+            }
+            t->unit = t->units++;
+            t->leader[t->unit] = t->services;
+            t->names[t->unit] = names;
+        }
+        read_addresses(t, unit);
+    }
+}
+
+/* Names ----------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct name *)a)->host, ((const struct name *)b)->host);
+}
+
+static void add_below(struct text *t, const char *address)
+{
+    const int child = find_service(t, address), unit = child < 0 ? -1 : t->unit_of[child];
+
+    if (child < 0) {
+        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, but is no service of the list",
+              address, t->addresses[t->leader[t->unit]]);
+    } else if (unit < 0) {
+        wrong(t, TRIB_ERR_CONFIG, "%.80s has nobody to sum: write %.80s=host1,host2", address,
+              address);
+    } else if (t->places.above[unit] >= 0 && t->places.above[unit] != t->unit) {
+        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, and below another unit", address,
+              t->addresses[t->leader[t->unit]]);
+    } else {
+        t->places.above[unit] = t->unit;
+    }
+}
+
+static void add_name(void *arg, const char *name)
+{
+    struct text *t = arg;
+
+    if (strchr(name, ':')) {
+        add_below(t, name);
+        return;
+    }
+    if (t->n_hosts % 256 == 0) {
+        struct name *more = realloc(t->hosts, ((size_t)t->n_hosts + 256) * sizeof(*more));
+        if (!more) {
+            wrong(t, TRIB_ERR_NO_MEMORY, "no memory for %.80s", name);
+            return;
+        }
+        t->hosts = more;
+    }
+    struct name *n = &t->hosts[t->n_hosts++];
+    snprintf(n->host, sizeof(n->host), "%s", name);
+    n->unit = t->unit;
+}
+
+static void check_circles(struct text *t)
+{
+    for (int u = 0; u < t->units; u++) {
+        int steps = 0;
+        for (int v = u; v >= 0 && steps <= t->units; v = t->places.above[v])
+            steps++;
+        if (steps > t->units)
+            wrong(t, TRIB_ERR_CONFIG, "%.80s stands below itself",
+                  t->addresses[t->leader[u]]);
+    }
+}
+
+static void read_names(struct text *t)
+{
+    for (t->unit = 0; t->unit < t->units && t->status == TRIB_OK; t->unit++) {
+        const char *why = trib_hostlist_each(t->names[t->unit], NAMES_MOST, add_name, t);
+        if (why)
+            wrong(t, TRIB_ERR_CONFIG, "the list \"%.80s\" %s", t->names[t->unit], why);
+    }
+    check_circles(t);
+    if (t->n_hosts > 0)
+        qsort(t->hosts, (size_t)t->n_hosts, sizeof(*t->hosts), compare_names);
+    for (int i = 1; i < t->n_hosts; i++)
+        if (t->hosts[i].unit != t->hosts[i - 1].unit &&
+            strcmp(t->hosts[i].host, t->hosts[i - 1].host) == 0)
+            wrong(t, TRIB_ERR_CONFIG, "host %.80s stands in two units, one of them that of %.80s",
+                  t->hosts[i].host, t->addresses[t->leader[t->hosts[i].unit]]);
+}
+
+/* Also by what stands before the first dot, unless the whole is there. */
+static int unit_of_host(const struct text *t, const char *host)
+{
+    struct name key;
+    const struct name *found = NULL;
+
+    for (int cut = 0; cut < 2 && !found && t->n_hosts > 0; cut++) {
+        snprintf(key.host, sizeof(key.host), "%.*s",
+                 (int)(cut ? strcspn(host, ".") : sizeof(key.host) - 1), host);
+        found = bsearch(&key, t->hosts, (size_t)t->n_hosts, sizeof(key), compare_names);
+    }
+    return found ? found->unit : -1;
+}
+
+/* Laying out ------------------------------------------------------------------------------ */
+
+static void place_by_names(struct text *t, const char *const *hosts, int ranks,
+                           const struct trib_log *log)
+{
+    bool any = false;
+
+    if (trib_places_make(t->units, t->services, ranks, &t->places) != TRIB_OK) {
+        wrong(t, TRIB_ERR_NO_MEMORY, "no memory for a tree");
+        return;
+    }
+    read_names(t);
+    memcpy(t->places.of_service, t->unit_of, (size_t)t->services * sizeof(int));
+    for (int r = 0; t->status == TRIB_OK && r < ranks; r++) {
+        t->places.of_rank[r] = unit_of_host(t, hosts[r]);
+        any |= t->places.of_rank[r] >= 0;
+    }
+    if (t->status == TRIB_OK && !any)
+        trib_log(log, TRIB_LOG_WARN, "service",
+                 "no rank is on a host that TRIB_SERVICE names; rank 0 is on %.64s", hosts[0]);
+}
+
+static void place_by_racks(struct text *t, const char *file, const char *const *hosts, int ranks,
+                           const struct trib_log *log)
+{
+    const char *services[TRIB_SERVICES_MAX];
+    struct trib_tcp_root at[TRIB_SERVICES_MAX];
+    struct trib_racks *racks;
+    bool any = false;
+
+    t->status = trib_racks_read(file, NULL, t->err, &racks);
+    if (t->status != TRIB_OK)
+        return;
+    for (int i = 0; i < t->services; i++) {
+        (void)trib_tcp_root_parse(t->addresses[i], &at[i]);
+        services[i] = at[i].host;
+    }
+    t->status = trib_places_of_racks(racks, services, t->services, hosts, ranks, &t->places);
+    for (int i = 0; t->status == TRIB_OK && i < t->services; i++)
+        any |= t->places.of_service[i] >= 0;
+    if (t->status == TRIB_OK && !any)
+        trib_log(log, TRIB_LOG_WARN, "service",
+                 "no service is in a rack of %.200s: name it in TRIB_SERVICE as it is named "
+                 "there, not by an address", file);
+    trib_racks_free(racks);
+}
+
+/* The services that have a part, numbered anew; a tree, if there is more than one unit. */
+static trib_status_t take_units(const struct text *t, struct trib_units *u,
+                                struct trib_service_layout *out)
+{
+    int number[TRIB_SERVICES_MAX];
+
+    for (int i = 0; i < t->services; i++)
+        number[i] = -1;
+    for (int k = 0; k < u->first[u->n]; k++)
+        number[u->services[k]] = 0;
+    for (int i = 0; i < t->services; i++) {
+        if (number[i] < 0)
+            continue;
+        number[i] = out->n;
+        memcpy(out->addresses[out->n++], t->addresses[i], sizeof(t->addresses[i]));
+    }
+    for (int k = 0; k < u->first[u->n]; k++)
+        u->services[k] = number[u->services[k]];
+    if (u->n == 1)
+        return TRIB_OK;
+    const struct trib_service_tree tree = {.units = u->n,
+                                           .parent = u->parent,
+                                           .first = u->first,
+                                           .services = u->services,
+                                           .leaf_of = u->of_rank};
+    out->tree = trib_service_tree_copy(&tree, t->places.ranks);
+    return out->tree ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+}
+
+static void tell(const struct trib_service_layout *l, int ranks, const struct trib_log *log)
+{
+    const struct trib_service_tree *tree = l->tree;
+
+    for (int u = 0; tree && u < tree->units; u++) {
+        int n = 0;
+        for (int r = 0; r < ranks; r++)
+            n += tree->leaf_of[r] == u;
+        for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
+            trib_log(log, TRIB_LOG_INFO, "service", "unit %d%s: %s, for %d rank%s; it sends to %d",
+                     u, u ? "" : " (root)", l->addresses[tree->services[i]], n, n == 1 ? "" : "s",
+                     u ? tree->parent[u] : 0);
+    }
+}
+
+trib_status_t trib_service_lay(const struct trib_config *cfg, const char *const *hosts,
+                               int ranks, const struct trib_log *log, struct trib_error *err,
+                               struct trib_service_layout *out)
+{
+    struct text *t = calloc(1, sizeof(*t));
+    struct trib_units units = {0};
+
+    out->n = 0;
+    out->tree = NULL;
+    if (!t)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for services");
+    t->err = err;
+    snprintf(t->copy, sizeof(t->copy), "%s", cfg->service);
+    read_units(t);
+    if (t->status == TRIB_OK && t->units > 0)
+        place_by_names(t, hosts, ranks, log);
+    else if (t->status == TRIB_OK && cfg->racks[0])
+        place_by_racks(t, cfg->racks, hosts, ranks, log);
+    else if (t->status == TRIB_OK)
+        t->status = trib_places_make(0, t->services, ranks, &t->places);
+    if (t->status == TRIB_OK)
+        t->status = trib_units_make(&t->places, err, &units);
+    if (t->status == TRIB_OK)
+        t->status = take_units(t, &units, out);
+    if (t->status == TRIB_OK)
+        tell(out, ranks, log);
+    const trib_status_t st = t->status;
+    trib_units_free(&units);
+    trib_places_free(&t->places);
+    free(t->hosts);
+    free(t);
+    return st == TRIB_ERR_INVALID ? TRIB_ERR_CONFIG : st;
+}
+
+void trib_service_layout_free(struct trib_service_layout *layout)
+{
+    free(layout->tree);
+    layout->tree = NULL;
+    layout->n = 0;
+}

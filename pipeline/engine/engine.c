@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Why this cannot dead-lock. Take the one order of all steps of all ranks that
+ * schedule.h demands, repeated round after round, and in it the first step that is not
+ * done. Its dep is before it, so done. If it receives, its SEND is before it, so the
+ * frame is there, and all earlier frames of its lane were taken. If it sends, the RECV of
+ * the frame before it on its lane is before it, too, so all W >= 1 slots are free, and
+ * their credits are on the way. A k-ary task waits for several RECVs at once: they
+ * stand next to each other in the list, and no SEND that they match depends on one of
+ * them. So the first step that is not done can always run.
+ * A service whose results are read in place waits, before it makes one, until that of W
+ * rounds before was read: its RECV_COPYs are before it, and a REF's credit is given at once.
+ * A user who feeds a vector piecewise only delays own contributions, which depend on
+ * nothing; chunks are taken in the same order of rounds on all ranks.
+ */
+#include "pipeline/engine/engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/meminfo.h"
+#include "base/time.h"
+#include "pipeline/payload/encode_ahead.h"
+#include "pipeline/payload/checksum.h"
+#include "pipeline/engine/engine_wait.h"
+#include "pipeline/payload/partial.h"
+#include "pipeline/payload/payload_agree.h"
+
+trib_status_t trib_engine_link(struct trib_engine *e, int peer)
+{
+    struct trib_link *l = &e->links[peer];
+    const struct trib_peer *p = &e->peers[peer];
+    trib_status_t st = TRIB_OK;
+
+    /* Of the arena's block for each peer those of connected ones alone are touched. */
+    if (!l->opened)
+        st = trib_meminfo_check(trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true),
+                                e->err);
+    if (st == TRIB_OK)
+        st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+    if (st == TRIB_OK)
+        st = trib_link_open(l, &e->arena);
+    if (st == TRIB_OK && !l->mapped)
+        e->all_mapped = false;
+    return st;
+}
+
+static void refill_feed(struct trib_run *run)
+{
+    for (uint32_t r = 0; run->unfed && r < trib_run_rounds(run); r++) {
+        for (uint32_t k = 0; k < run->desc.n_chunks; k++) {
+            struct trib_chunk c = trib_vector_chunk(run, r, k);
+            atomic_store_explicit(&run->unfed[c.index], (uint32_t)c.n,
+                                  memory_order_relaxed);
+        }
+    }
+}
+
+/* Elements of [first, end) in the chunk of `first`. */
+static uint32_t in_chunk(const struct trib_run *run, size_t first, size_t end)
+{
+    size_t to = (first / run->desc.piece + 1) * run->desc.piece;
+
+    return (uint32_t)((end < to ? end : to) - first);
+}
+
+bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
+{
+    size_t piece = run->desc.piece, end = first + count;
+    uint32_t n;
+
+    for (size_t at = first; run->unfed && at < end; at += n) {
+        n = in_chunk(run, at, end);
+        if (atomic_load_explicit(&run->unfed[at / piece], memory_order_relaxed) < n)
+            return false;
+    }
+    for (size_t at = first; run->unfed && at < end; at += n) {
+        n = in_chunk(run, at, end);
+        atomic_fetch_sub_explicit(&run->unfed[at / piece], n, memory_order_release);
+    }
+    return true;
+}
+
+static bool begin_model(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
+
+    if (run->exchanged)
+        st = trib_model_exchanged(run->desc.model, run->exchanged, &err);
+    if (st == TRIB_OK)
+        trib_model_begin(run->desc.model, run->step);
+    else
+        trib_engine_fail(e, st, trib_error_text(&err));
+    return st == TRIB_OK;
+}
+
+static void activate(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_program *p = &run->program;
+
+    run->frame.seq = ++e->seq;
+    run->remaining = p->n_tasks;
+    run->moved = 0;
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        struct trib_task *t = &p->tasks[i];
+        t->done = p->share_rounds && !trib_share_task(run, t);
+        t->in_slot = 0, t->placed = 0;
+    }
+    for (uint32_t i = 0; run->stores && i < run->desc.n_chunks; i++)
+        run->stores[i].round = 0;
+    trib_share_begin(run);
+    if (run->desc.model && !begin_model(e, run))
+        return;
+    if (run->quorum && !trib_quorum_begin(e, run))
+        return;
+    for (uint32_t i = 0; i < p->n_edges; i++) {
+        struct trib_edge *edge = &p->edges[i];
+        struct trib_link *l = &e->links[edge->peer];
+        edge->open_out = edge->open_in =
+            run->desc.zero_copy && (l->mapped || run->desc.place);
+        edge->peer_send = edge->peer_recv = (struct trib_view){.base = NULL};
+        for (int lane = 0; lane < TRIB_LANES; lane++) {
+            uint32_t open = lane == TRIB_LANE_UP && edge->open_out;
+            uint32_t out = lane == TRIB_LANE_DOWN ? l->out_frames : 0;
+            edge->send_base[lane] = l->send[lane].next + open + out;
+            edge->recv_base[lane] = l->recv[lane].next + open + l->recv[lane].skip;
+            edge->ref_end[lane] = l->send[lane].released;
+        }
+    }
+    if (run->desc.zero_copy)
+        trib_run_open(e, run);
+    if (run->desc.codec)
+        trib_feedback_begin(e, run);
+    trib_ahead_begin(run);
+    atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->traced_as, run->desc.total);
+}
+
+static void finish(struct trib_engine *e, trib_status_t status)
+{
+    struct trib_run *run = e->head;
+
+    trib_ahead_end(e, run);
+    e->head = run->next;
+    if (!e->head)
+        e->tail = NULL;
+    run->status = status;
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_END, -1, run->traced_as, run->desc.total);
+    if (status == TRIB_OK)
+        e->stats.operations++;
+    atomic_store_explicit(&run->state, TRIB_RUN_DONE, memory_order_release);
+    if (e->head && !e->failed)
+        activate(e, e->head);
+}
+
+void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
+                    void *recv)
+{
+    assert(run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
+    trib_run_bind(e, run, send, recv);
+    run->next = NULL;
+    run->step++;
+    if (run->unfed)
+        refill_feed(run);
+    atomic_store_explicit(&run->state, TRIB_RUN_QUEUED, memory_order_relaxed);
+    if (e->tail)
+        e->tail->next = run;
+    else
+        e->head = run;
+    e->tail = run;
+    if (e->failed) {
+        while (e->head)
+            finish(e, e->failed);
+    } else if (e->head == run) {
+        activate(e, run);
+    }
+}
+
+void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text)
+{
+    if (e->failed)
+        return;
+    (void)trib_fail(&e->failure, status, "%s", text);
+    atomic_store_explicit(&e->failed, status, memory_order_release);
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
+    size_t len = strlen(text);
+    memcpy(n.text, text, len < sizeof(n.text) ? len : sizeof(n.text) - 1);
+    trib_engine_tell(e, &n);
+    while (e->head)
+        finish(e, status);
+    if (!e->tells_later)
+        trib_engine_tell_rest(e, &n);
+}
+
+static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
+                           const struct trib_cell *cell, uint32_t chunk)
+{
+    if (trib_frame_same(&run->frame, &cell->frame) && cell->frame.chunk == chunk)
+        return false;
+    trib_engine_misfit(e, &cell->frame, peer);
+    return true;
+}
+
+/* Of elements that peers find in place; words in place are counted where they are named. */
+static size_t in_place(const struct trib_run *run, const struct trib_frame *f, size_t elements)
+{
+    return f->kind == TRIB_FRAME_DATA || run->desc.codec ? 0 : elements * run->desc.element;
+}
+
+static void count_frame(struct trib_engine *e, struct trib_run *run,
+                        const struct trib_frame *f, size_t elements)
+{
+    run->moved++;
+    e->stats.messages++;
+    e->stats.wire_bytes += sizeof(*f) + f->bytes + in_place(run, f, elements);
+}
+
+static void count_received(struct trib_engine *e, struct trib_run *run,
+                           const struct trib_frame *f, size_t elements)
+{
+    run->moved++;
+    e->stats.received_bytes += sizeof(*f) + f->bytes + in_place(run, f, elements);
+    e->stats.received_dense_bytes += elements * run->desc.element;
+}
+
+static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
+{
+    struct trib_link *l = &e->links[edge->peer];
+    const struct trib_open *open = l->mapped ? &run->open : &run->open_far;
+    size_t bytes = trib_open_bytes(open);
+
+    if (!trib_link_can_send(l, TRIB_LANE_UP, bytes))
+        return false;
+    struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_UP);
+    cell->frame = run->frame;
+    cell->frame.kind = TRIB_FRAME_OPEN;
+    cell->frame.bytes = (uint32_t)bytes;
+    trib_open_write(open, trib_link_to_send(l, &e->arena, TRIB_LANE_UP, bytes));
+    if (run->desc.check.sum)
+        trib_checksum_set_slot(e, l, TRIB_LANE_UP);
+    if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
+        return false;
+    count_frame(e, run, &cell->frame, 0);
+    edge->open_out = false;
+    return true;
+}
+
+static bool take_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
+{
+    struct trib_link *l = &e->links[edge->peer];
+    struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
+
+    if (!cell || l->recv[TRIB_LANE_UP].skip || frame_is_wrong(e, run, edge->peer, cell, 0) ||
+        (run->desc.check.sum && trib_checksum_wrong_slot(e, l, TRIB_LANE_UP)))
+        return false;
+    size_t bytes = cell->frame.bytes;
+    struct trib_open open;
+    if (cell->frame.kind != TRIB_FRAME_OPEN || bytes > TRIB_OPEN_MAX ||
+        !trib_open_read(trib_link_received(l, &e->arena, TRIB_LANE_UP, cell), bytes,
+                        &open)) {
+        trib_engine_protocol(e, edge->peer, "no OPEN frame first");
+        return false;
+    }
+    struct trib_view send = trib_engine_view(e, l, &open.send), recv = {.base = NULL};
+    if (!e->failed)
+        recv = trib_engine_view(e, l, &open.recv);
+    if (e->failed)
+        return false;
+    edge->peer_send = send;
+    edge->peer_recv = recv;
+    count_received(e, run, &cell->frame, 0);
+    trib_link_release(l, &e->arena, TRIB_LANE_UP);
+    edge->open_in = false;
+    return true;
+}
+
+/* Is what t takes of the own contribution there? */
+static bool fed(const struct trib_run *run, const struct trib_task *t,
+                const struct trib_chunk *c)
+{
+    bool all = true;
+
+    if (!run->unfed || !(t->flags & TRIB_TASK_OWN))
+        return true;
+    if (!trib_share_task(run, t))
+        return trib_chunk_fed(run, c);
+    for (uint32_t k = 0; c->n && all && k < run->desc.n_chunks; k++) {
+        struct trib_chunk of_vector = trib_vector_chunk(run, t->done, k);
+        all = trib_chunk_fed(run, &of_vector);
+    }
+    return all;
+}
+
+static struct trib_chunk chunk_of(const struct trib_run *run, const struct trib_task *t)
+{
+    return trib_share_task(run, t) ? trib_share_chunk(run, t->done, t->chunk)
+                                   : trib_run_chunk(run, t->done, t->chunk);
+}
+
+static bool own_ready(const struct trib_run *run, const struct trib_task *t,
+                      const struct trib_chunk *c)
+{
+    return fed(run, t, c) && (trib_share_task(run, t) || trib_share_ready(run, t));
+}
+
+static bool has_room(struct trib_engine *e, const struct trib_run *run,
+                     const struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    size_t bytes = c->n * run->desc.element;
+
+    if (run->desc.codec)
+        bytes = e->arena.slot_bytes;
+    else if (bytes > l->small)
+        bytes = trib_raw_payload(e, run, t, c);
+    return trib_link_can_send(l, t->lane, bytes);
+}
+
+/* Memory that the transport cannot reach will not be within its reach later: for want of
+ * locked memory, say. The own goes through slots from now on; the peer's is an error. */
+static void carry_failed(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                         const struct trib_chunk *c, trib_status_t st)
+{
+    int peer = run->program.edges[t->edge].peer;
+    const struct trib_carry *carry = &e->links[peer].carry[t->lane];
+    char why[sizeof(e->err->text)];
+
+    if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST || !carry->len)
+        return;
+    if (carry->from) {
+        trib_memory_copy(&e->memories, carry->from);
+        trib_error_clear(e->err);
+        trib_raw_copy_carry(e, run, t, c);
+        return;
+    }
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    trib_engine_unable(e, peer, st, why);
+}
+
+static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    struct trib_edge *edge = &run->program.edges[t->edge];
+    struct trib_link *l = &e->links[edge->peer];
+    uint32_t turn = trib_send_turn(&run->program, t, t->done);
+    bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
+
+    if (l->send[t->lane].next != turn || unopened)
+        return false;
+    struct trib_chunk c = chunk_of(run, t);
+    if (!has_room(e, run, t, &c))
+        return false;
+    bool share = trib_share_task(run, t);
+    if (!own_ready(run, t, &c) || (!share && !trib_coded_store_ready(run, t)) ||
+        !trib_ahead_ready(e, run, t))
+        return false;
+    struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
+    if (!l->send[t->lane].filled) {
+        if (share)
+            trib_share_fill(e, run, t, &c, cell);
+        else if (run->desc.codec)
+            trib_coded_fill(e, run, t, &c, cell);
+        else
+            trib_raw_fill(e, run, t, &c, cell);
+        if (e->failed)
+            return false;
+        if (run->desc.check.sum)
+            trib_checksum_set(e, run, t, &c);
+    }
+    struct trib_frame f = cell->frame;
+    trib_status_t st = trib_link_publish(l, &e->arena, t->lane);
+    if (st != TRIB_OK) {
+        carry_failed(e, run, t, &c, st);
+        return false;
+    }
+    trib_trace_now(&e->trace, TRIB_TRACE_POST, edge->peer, f.chunk, f.bytes);
+    count_frame(e, run, &f, c.n);
+    return true;
+}
+
+struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
+                               const struct trib_member *m, uint32_t round)
+{
+    const struct trib_program *p = &run->program;
+    const struct trib_edge *edge = &p->edges[m->edge];
+    const int lane = m->lane;
+    struct trib_link *l = &e->links[edge->peer];
+    uint32_t turn =
+        edge->recv_base[lane] +
+        trib_turn(edge->recvs[lane], edge->share_recvs[lane], p, round, m->ordinal);
+
+    if (edge->open_in || l->recv[lane].skip || l->recv[lane].next != turn)
+        return NULL;
+    return trib_link_peek(l, &e->arena, lane);
+}
+
+/* Has the peer read what a SEND of this round named? */
+static bool was_read(const struct trib_engine *e, const struct trib_run *run,
+                     const struct trib_task *send, uint32_t round)
+{
+    const struct trib_link *l = &e->links[run->program.edges[send->edge].peer];
+    const uint32_t turn = trib_send_turn(&run->program, send, round);
+
+    return !run->values_read || !l->mapped ||
+           (int32_t)(atomic_load_explicit(&l->my_credits[send->lane], memory_order_acquire) -
+                     turn) > 0;
+}
+
+/* May the place of t's value be written to? That of a service is also the one of some round
+ * before. */
+static bool value_free(const struct trib_engine *e, const struct trib_run *run,
+                       const struct trib_task *t)
+{
+    const struct trib_program *p = &run->program;
+    const uint32_t first = run->desc.share_piece != 0; /* of the vector */
+
+    if (!run->serves || trib_share_task(run, t) || t->done < first + run->value_rounds)
+        return true;
+    const uint32_t before = t->done - run->value_rounds;
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        const struct trib_task *u = &p->tasks[i];
+        if (u->kind == TRIB_TASK_SEND && u->chunk == t->chunk &&
+            (u->done <= before || !was_read(e, run, u, before)))
+            return false;
+    }
+    return true;
+}
+
+static trib_status_t reduce(struct trib_engine *e, struct trib_run *run,
+                            struct trib_task *t, const struct trib_chunk *c)
+{
+    if (trib_share_task(run, t))
+        return trib_share_reduce(e, run, t, c);
+    return run->desc.codec ? trib_coded_reduce(e, run, t, c)
+                           : trib_raw_reduce(e, run, t, c);
+}
+
+/* Are the contributions there? With a quorum, those without which it is not closed. */
+static bool members_due(struct trib_engine *e, struct trib_run *run, const struct trib_task *t)
+{
+    if (run->quorum)
+        return trib_quorum_due(e, run, t);
+    for (uint32_t i = 0; i < t->n_members; i++)
+        if (!trib_run_due(e, run, &run->program.members[t->member + i], t->done))
+            return false;
+    return true;
+}
+
+static void release_member(struct trib_engine *e, struct trib_run *run,
+                           const struct trib_member *m, size_t elements)
+{
+    const int peer = run->program.edges[m->edge].peer;
+    struct trib_link *l = &e->links[peer];
+
+    if (!trib_quorum_counts(run, peer)) {
+        trib_quorum_skip(e, l, m->lane);
+        return;
+    }
+    count_received(e, run, &trib_link_peek(l, &e->arena, m->lane)->frame, elements);
+    trib_link_release(l, &e->arena, m->lane);
+}
+
+static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    struct trib_program *p = &run->program;
+    struct trib_member *m = &p->members[t->member];
+
+    if (!members_due(e, run, t))
+        return false;
+    const bool share = trib_share_task(run, t);
+    struct trib_chunk c = chunk_of(run, t);
+    if (!own_ready(run, t, &c) || !value_free(e, run, t) ||
+        (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)) ||
+        !trib_ahead_ready(e, run, t))
+        return false;
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        int peer = p->edges[m[i].edge].peer;
+        struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
+        if (!trib_quorum_counts(run, peer))
+            continue;
+        if (frame_is_wrong(e, run, peer, cell, c.index) ||
+            (run->desc.check.sum && trib_checksum_wrong(e, run, t, &m[i], &c)))
+            return false;
+    }
+    trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_BEGIN, -1, c.index, c.n);
+    trib_status_t st = reduce(e, run, t, &c);
+    trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
+    if (st != TRIB_OK) {
+        trib_engine_protocol(e, p->edges[m->edge].peer,
+                             "a contribution that is not valid");
+        return false;
+    }
+    for (uint32_t i = 0; i < t->n_members; i++)
+        release_member(e, run, &m[i], share ? 0 : c.n);
+    if (run->quorum)
+        trib_quorum_closed(e, run, t, &c);
+    e->stats.sums += !share;
+    return true;
+}
+
+static trib_status_t copy_in(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                             const struct trib_chunk *c, struct trib_cell *cell)
+{
+    if (trib_share_task(run, t))
+        return trib_share_copy_in(e, run, t, c, cell);
+    return run->desc.codec ? trib_coded_copy_in(e, run, t, c, cell)
+                           : trib_raw_copy_in(e, run, t, c, cell);
+}
+
+static bool run_copy_in(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    const struct trib_edge *edge = &run->program.edges[t->edge];
+    const struct trib_member from = {t->edge, t->lane, t->ordinal};
+    struct trib_cell *cell = trib_run_due(e, run, &from, t->done);
+
+    if (!cell || !value_free(e, run, t) || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
+                  !trib_coded_store_free(run, t->chunk, t->done)))
+        return false;
+    struct trib_chunk c = chunk_of(run, t);
+    if (frame_is_wrong(e, run, edge->peer, cell, c.index) ||
+        (run->desc.check.sum && trib_checksum_wrong(e, run, t, &from, &c)))
+        return false;
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
+    trib_status_t st = copy_in(e, run, t, &c, cell);
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
+    if (st != TRIB_OK) {
+        trib_engine_protocol(e, edge->peer, "a result that is not valid");
+        return false;
+    }
+    count_received(e, run, &cell->frame, trib_share_task(run, t) ? 0 : c.n);
+    trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
+    return true;
+}
+
+static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    struct trib_chunk c = chunk_of(run, t);
+
+    if (!own_ready(run, t, &c) || !trib_coded_store_ready(run, t) ||
+        !trib_ahead_ready(e, run, t))
+        return false;
+    if (!run->desc.codec)
+        trib_raw_copy(e, run, &c);
+    else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
+        trib_engine_protocol(e, e->rank, "an own code word that is not valid");
+    return !e->failed;
+}
+
+static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    const struct trib_task *tasks = run->program.tasks;
+
+    if (t->dep != TRIB_STEP_NO_DEP && tasks[t->dep].done <= t->done)
+        return false;
+    switch ((enum trib_task_kind)t->kind) {
+    case TRIB_TASK_SEND:
+        return run_send(e, run, t);
+    case TRIB_TASK_REDUCE:
+        return run_reduce(e, run, t);
+    case TRIB_TASK_COPY_IN:
+        return run_copy_in(e, run, t);
+    case TRIB_TASK_COPY:
+        return run_copy(e, run, t);
+    }
+    return false;
+}
+
+/* Not done before all OPENs are exchanged, which the next operation would find, peers have read
+ * what REF frames named, and the transport what it writes out of. */
+static bool edges_pending(struct trib_engine *e, struct trib_run *run)
+{
+    for (uint32_t i = 0; i < run->program.n_edges; i++) {
+        struct trib_edge *edge = &run->program.edges[i];
+        struct trib_link *l = &e->links[edge->peer];
+        if (edge->open_out || edge->open_in || l->carrying)
+            return true;
+        for (int lane = 0; run->desc.zero_copy && lane < TRIB_LANES; lane++) {
+            uint32_t released =
+                atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
+            if ((int32_t)(released - edge->ref_end[lane]) < 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool exchange_opens(struct trib_engine *e, struct trib_run *run)
+{
+    bool moved = false;
+
+    for (uint32_t i = 0; !e->failed && i < run->program.n_edges; i++) {
+        struct trib_edge *edge = &run->program.edges[i];
+        if (edge->open_out)
+            moved |= send_open(e, run, edge);
+        if (edge->open_in)
+            moved |= take_open(e, run, edge);
+    }
+    return moved;
+}
+
+/* One round of every task that can run: a sum goes out, to the places that its kernel
+ * stored it in, before the next one is made. */
+static bool sweep(struct trib_engine *e, struct trib_run *run)
+{
+    bool moved = false;
+
+    if (!e->failed)
+        trib_ahead_post(e, run);
+    for (uint32_t i = 0; !e->failed && i < run->program.n_tasks; i++) {
+        struct trib_task *t = &run->program.tasks[i];
+        if (trib_task_over(run, t) || !run_task(e, run, t))
+            continue;
+        moved = true;
+        t->done++;
+        run->remaining -= trib_task_over(run, t);
+    }
+    return moved;
+}
+
+static void slots_failed(struct trib_engine *e, int peer, trib_status_t st)
+{
+    char why[sizeof(e->err->text)];
+
+    if (st == TRIB_ERR_PROTOCOL) {
+        trib_engine_protocol(e, peer, "slots that do not exist");
+        return;
+    }
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    trib_engine_unable(e, peer, st, why);
+}
+
+/* Slots of peers that have come to use their side of an edge. */
+static bool take_grants(struct trib_engine *e, const struct trib_run *run)
+{
+    bool moved = false;
+
+    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
+        struct trib_link *l = &e->links[run->program.edges[i].peer];
+        if (l->slots)
+            continue;
+        trib_status_t st = trib_link_take_grant(l, &e->arena);
+        if (st < 0)
+            slots_failed(e, l->peer, st);
+        moved |= st == TRIB_OK;
+    }
+    return moved;
+}
+
+/* Credits and slots that the transport had no room for, or the peers would wait for ever. */
+static void pay_credits(struct trib_engine *e, const struct trib_run *run)
+{
+    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
+        struct trib_link *l = &e->links[run->program.edges[i].peer];
+        trib_status_t st = l->lost ? TRIB_OK : trib_link_grant(l, &e->arena);
+        if (st != TRIB_OK)
+            slots_failed(e, l->peer, st);
+        for (int lane = 0; lane < TRIB_LANES && !l->lost; lane++)
+            if (l->recv[lane].owed)
+                trib_link_give_back(l, &e->arena, lane);
+    }
+}
+
+bool trib_engine_progress(struct trib_engine *e)
+{
+    struct trib_run *run = e->head;
+    bool moved = false;
+
+    if (!e->all_mapped)
+        moved = trib_engine_events(e);
+    if (e->owing && !e->failed)
+        moved |= trib_quorum_pump(e);
+    if (!run || e->failed)
+        return moved;
+    if (e->arena.awaited)
+        moved |= take_grants(e, run);
+    if (run->desc.zero_copy)
+        moved |= exchange_opens(e, run);
+    while (sweep(e, run) || (!e->failed && trib_ahead_help(e, run))) {
+        moved = true;
+        if (!e->all_mapped)
+            (void)trib_engine_events(e);
+    }
+    if (e->failed) /* the run is done, and its plan may be freed */
+        return moved;
+    if (e->owing)
+        moved |= trib_quorum_pump(e);
+    if (e->failed)
+        return moved;
+    if (!e->all_mapped)
+        pay_credits(e, run);
+    if (run->remaining == 0 && !edges_pending(e, run)) {
+        finish(e, TRIB_OK);
+        moved = true;
+    }
+    if (!moved)
+        trib_trace_wait(&e->trace);
+    return moved;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's beginning and end, and its links'.
+ */
+#include <assert.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/time.h"
+#include "base/workers.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/engine_wait.h"
+
+enum { WORD_MS = 100 }; /* for the word of a peer that could not be reached */
+
+static void free_tables(struct trib_engine *e)
+{
+    trib_trace_destroy(&e->trace);
+    free(e->links);
+    free(e->peers);
+    free(e->parted);
+    e->parted = NULL;
+    e->links = NULL;
+    e->peers = NULL;
+}
+
+trib_status_t trib_engine_open(struct trib_engine *e)
+{
+    e->arena.transport = e->transport;
+    e->arena.self = e->rank;
+    e->arena.size = e->size;
+    e->arena.window = (uint32_t)e->cfg->window;
+    e->arena.slot_bytes = e->cfg->chunk;
+    e->arena.to_services = e->ranks < e->size;
+    e->memories.transport = e->transport;
+    e->all_mapped = true;
+    trib_status_t st = trib_trace_create(&e->trace, e->cfg->trace, e->rank);
+    if (st != TRIB_OK)
+        return trib_fail(e->err, st, "no memory for a trace of %zu events",
+                         e->cfg->trace);
+    e->links = calloc((size_t)e->size, sizeof(*e->links));
+    e->peers = calloc((size_t)e->size, sizeof(*e->peers));
+    e->parted = calloc((size_t)e->size, sizeof(*e->parted));
+    st = e->links && e->peers && e->parted ? trib_arena_create(&e->arena)
+                              : trib_fail(e->err, TRIB_ERR_NO_MEMORY,
+                                          "no memory for %d links", e->size);
+    if (st != TRIB_OK)
+        free_tables(e);
+    return st;
+}
+
+void trib_engine_part(struct trib_engine *e)
+{
+    assert(e->failed);
+    for (int p = 0; p < e->size; p++) {
+        struct trib_link *l = &e->links[p];
+        e->parted[p] = l->connected && !l->mapped && !l->lost;
+        l->lost |= e->parted[p];
+    }
+    e->transport->ops->leave(e->transport, e->parted);
+}
+
+void trib_engine_close(struct trib_engine *e)
+{
+    assert(!e->head);
+    if (!e->links)
+        return;
+    trib_workers_destroy(e->workers); /* before the transport by which they wake this thread */
+    e->workers = NULL;
+    e->transport->ops->leave(e->transport, NULL); /* together: some may answer nothing */
+    for (int p = 0; p < e->size; p++)
+        trib_link_close(&e->links[p], &e->arena);
+    trib_memory_remove_all(&e->memories);
+    trib_arena_destroy(&e->arena);
+    free_tables(e);
+}
+
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
+{
+    struct trib_link *l = &e->links[peer];
+    const struct trib_peer *p = &e->peers[peer];
+    trib_status_t st = trib_engine_link(e, peer);
+
+    if (st == TRIB_OK)
+        return TRIB_OK;
+    char why[300];
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    /* A peer that is gone may have left word of the cause, or others have. */
+    l->lost = true;
+    trib_error_clear(e->err);
+    uint64_t until = trib_deadline_ms(WORD_MS);
+    do {
+        (void)trib_engine_events(e);
+        trib_engine_notices(e);
+        if (e->failed)
+            return e->failed;
+        sched_yield();
+    } while (!trib_deadline_passed(until));
+    char text[500];
+    snprintf(text, sizeof(text),
+             "rank %d (host %s, process %d) cannot be reached from rank %d, operation %s, "
+             "phase connect: %s",
+             peer, p->host, p->pid, e->rank, operation, why);
+    trib_engine_fail(e, st, text);
+    return st;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The buffers of an operation: this rank's, and those that peers have opened to it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/engine_wait.h"
+
+/* Where the vector's elements are in the buffers of this rank. */
+void trib_run_bind(struct trib_engine *e, struct trib_run *run, const void *send,
+                   void *recv)
+{
+    const struct trib_run_desc *d = &run->desc;
+    bool in_place = !send || send == recv;
+    size_t mine = (size_t)e->rank * d->count;
+
+    run->recv = recv;
+    run->own = in_place ? recv : send;
+    run->own_first = d->op.coll == TRIB_ALLGATHER && !in_place ? mine : 0;
+    run->recv_first = d->op.coll == TRIB_REDUCE_SCATTER ? mine : 0;
+    run->no_result =
+        run->serves || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
+    if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
+        run->recv += mine * d->element;
+}
+
+void trib_run_open(struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    size_t size = d->element, lo = run->own_first * size;
+    size_t hi = d->op.coll == TRIB_ALLGATHER && lo + run->own_first
+                    ? lo + d->count * size
+                    : d->total * size;
+
+    trib_ref_none(&run->open.recv);
+    trib_ref_none(&run->open_far.send);
+    trib_ref_none(&run->open_far.recv);
+    run->recv_place.region = NULL;
+    if (run->serves) {
+        trib_ref_none(&run->open.send);
+        run->own_place.region = NULL;
+        hi = run->value_rounds * d->n_chunks * run->value_bytes;
+        if (run->values_read)
+            trib_memory_ref(&e->memories, run->scratch_value, 0, hi, true, &run->open.recv);
+        return;
+    }
+    if (d->codec) { /* peers get words of it */
+        trib_ref_none(&run->open.send);
+        run->own_place.region = NULL;
+        return;
+    }
+    if (d->op.coll == TRIB_ALLGATHER && run->own != run->recv)
+        hi = lo + d->count * size;
+    trib_memory_ref(&e->memories, run->own, lo, hi, true, &run->open.send);
+    run->own_place = trib_memory_place(&e->memories, run->own, lo, hi);
+    /* What must be kept before a result overwrites it no peer may overwrite. */
+    if (run->no_result || (run->keep && run->own == run->recv))
+        return;
+    lo = run->recv_first * size;
+    hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;
+    trib_memory_ref(&e->memories, run->recv, lo, hi, true, &run->open.recv);
+    trib_memory_ref(&e->memories, run->recv, lo, hi, false, &run->open_far.recv);
+    run->recv_place = trib_memory_place(&e->memories, run->recv, lo, hi);
+}
+
+/* Why a peer's buffer is not at hand. A peer that dies now cannot be looked into any
+ * more: that is its loss. What it names may not exist. All else is trouble of this rank. */
+static void import_failed(struct trib_engine *e, int peer)
+{
+    trib_status_t st = e->err->status;
+    char why[sizeof(e->err->text)];
+
+    snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
+    if (st == TRIB_ERR_PEER_LOST)
+        trib_engine_lost(e, peer, false, why);
+    else if (st == TRIB_OK || st == TRIB_ERR_INVALID || st == TRIB_ERR_RANGE)
+        trib_engine_protocol(e, peer, "a buffer that does not exist");
+    else
+        trib_engine_unable(e, peer, st, why);
+}
+
+/* What cannot be written to goes through slots: a peer that fell back to another
+ * transport may not have registered it there. What is beyond its end by the peer's own
+ * words was never a buffer. */
+static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
+                                   const struct trib_import *im,
+                                   const struct trib_ref *ref)
+{
+    if (!im && e->err->status == TRIB_ERR_PEER_LOST)
+        import_failed(e, l->peer);
+    if (!im)
+        return (struct trib_view){.base = NULL};
+    if (!trib_ref_fits(ref, im->len)) {
+        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        return (struct trib_view){.base = NULL};
+    }
+    return (struct trib_view){
+        .remote = im->remote, .origin = ref->origin, .lo = ref->lo, .hi = ref->hi};
+}
+
+struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
+                                  const struct trib_ref *ref)
+{
+    const struct trib_view none = {.base = NULL};
+
+    if (ref->blob.len == 0)
+        return none;
+    trib_error_clear(e->err);
+    struct trib_import *im = trib_link_import(l, &ref->blob, e->err);
+    if (!l->mapped)
+        return written_to(e, l, im, ref);
+    if (!im)
+        import_failed(e, l->peer);
+    if (!im || !im->base)
+        return none;
+    if (!trib_ref_fits(ref, im->len)) {
+        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        return none;
+    }
+    return (struct trib_view){
+        .base = im->base + ref->origin, .lo = ref->lo, .hi = ref->hi};
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A link: what one rank shares with one peer. Two lanes each way, with a window of W
+ * frames in S slots, S being W rounded up to a power of two; the credits for them, and
+ * one notice each way.
+ *
+ * All of it lives in the receiver's memory. Every rank exports one region at start, its
+ * arena:
+ *
+ *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
+ *     | credits 64 | notice 256 | grant 256 | lane 0: slot 0 … S-1 | lane 1: … |
+ *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
+ *
+ * Where not all peers are mapped the blocks have no lanes: those of an edge are a region of
+ * their own, made when its owner first uses the edge. It grants them by a write that names
+ * the region (trib_link_open); until that has come the peer's window is 0. Nobody waits for
+ * it but who sends, and a rank opens its edges before its operation starts: the grant is
+ * never further away than the operation itself.
+ *
+ * A sender writes a slot and then its position: with load/store reach by plain stores
+ * (the receiver polls the cell), else by one transport write whose immediate says
+ * which lane (the receiver counts arrivals). Both have the same layout.
+ *
+ * With load/store reach and S >= 4 the memory of a lane is cut otherwise:
+ *
+ *   lane = | S slots with a payload of TRIB_SMALL_BYTES at most | TRIB_PLACES places |
+ *   place = | payload (slot_bytes) |
+ *
+ * Larger payloads take the places by turns; the cell says which. More of them under way
+ * between two cores would gain nothing, and few places stay in their caches.
+ *
+ * Credits. Position n of a lane may be written once the receiver has released
+ * position n - W. The receiver writes the number of released positions into the
+ * sender's arena.
+ *
+ * Beside services, over transport writes, contributions and the credits of results share the way
+ * out. A link that is full of contributions keeps those credits for as long as it takes to empty,
+ * and the service, without them, keeps results. So a sender of contributions has 5 / 8 W of them
+ * under way, and credits return by quarters of a window. A sender that waits for any has at least
+ * one that is not returned by itself: 5 / 8 W, rounded up, is never less than such a quarter.
+ */
+#ifndef PIPELINE_LINK_LINK_H
+#define PIPELINE_LINK_LINK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/snapshot.h"
+#include "pipeline/link/frame.h"
+#include "pipeline/link/open.h"
+#include "schedule/schedule.h"
+#include "transport/transport.h"
+
+#define TRIB_CELL_PAYLOAD 24
+#define TRIB_NOTICE_TEXT 200
+#define TRIB_PLACES 2
+#define TRIB_SMALL_BYTES 4096
+#define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */
+
+/* The first line of a slot. position is stored last and read first. */
+struct trib_cell {
+    struct trib_frame frame;
+    uint8_t payload[TRIB_CELL_PAYLOAD];
+    uint32_t place; /* of a payload that is larger than a slot's */
+    _Atomic uint32_t position; /* number of the frame on this lane, from 1 */
+};
+_Static_assert(sizeof(struct trib_cell) == 64, "a cell is one cache line");
+
+struct trib_credits {
+    _Atomic uint32_t released[TRIB_LANES];
+    uint32_t unused[14];
+};
+_Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
+
+enum trib_notice_kind {
+    TRIB_NOTICE_WAITING = 1, /* "I wait, in this operation" */
+    TRIB_NOTICE_FAILED,      /* "my communicator has failed, because of text" */
+};
+
+/* Written rarely, outside of any lane; needs no credit. version is odd during a write. */
+struct trib_notice {
+    _Atomic uint32_t version;
+    uint32_t kind;
+    int32_t status;
+    uint32_t unused;
+    struct trib_frame frame;
+    char text[TRIB_NOTICE_TEXT];
+    _Atomic uint32_t version_end;
+    uint32_t unused2;
+};
+_Static_assert(sizeof(struct trib_notice) == 256, "a notice is four cache lines");
+
+/* Where a peer's slots are. ready is stored last; by transport writes, an event tells. */
+struct trib_grant {
+    struct trib_blob blob;
+    _Atomic uint32_t ready;
+    uint32_t unused[2];
+};
+_Static_assert(sizeof(struct trib_grant) == 256, "a grant is four cache lines");
+
+/* Regions of one peer that stay imported: the buffers of a large model in rotation, and
+ * few beside the 65530 mappings that Linux allows a process. */
+#define TRIB_IMPORTS 512
+#define TRIB_IMPORT_BUCKETS 128 /* a power of two */
+
+struct trib_import {
+    struct trib_import *next; /* in its bucket */
+    struct trib_blob blob;
+    struct trib_remote *remote;
+    uint8_t *base; /* NULL: no load/store reach */
+    size_t len;    /* of the region */
+    uint64_t used; /* the link's clock then */
+};
+
+struct trib_send_lane {
+    uint32_t next;     /* position of the next frame, from 0 */
+    uint32_t released; /* last credit seen */
+    uint32_t place;    /* of the next large payload */
+    bool filled;       /* the next cell is filled, only its publishing has to be done */
+    bool carried;      /* its payload has gone before it */
+    uint64_t sent;     /* frames in all; with load/store reach */
+    uint64_t place_end[TRIB_PLACES]; /* `sent` behind its last use */
+    uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
+    uint8_t *staging;  /* own copy of the slots, source of transport writes */
+};
+
+struct trib_recv_lane {
+    uint32_t next;     /* position of the next frame to look at, from 0 */
+    uint32_t arrived;  /* counted by events; without load/store reach */
+    uint32_t returned; /* last credit given */
+    uint32_t skip;     /* frames to come that nobody awaits any more: see quorum.h */
+    bool owed;         /* the transport was full: credits are still to be returned */
+    bool taken;        /* link.seen has the cell of `next` */
+    uint8_t *slots;
+};
+
+/* The payload of the next frame where it does not lie behind its cell: posted before it. */
+struct trib_carry {
+    const struct trib_region *from; /* the caller's memory; NULL: its place in staging */
+    size_t from_off;
+    const struct trib_remote *to; /* the peer's buffer; NULL: its place in the slot */
+    size_t to_off;
+    size_t len; /* 0: none, or it was posted */
+};
+
+/* Where a transport reads what it writes to a peer. */
+struct trib_outbox {
+    const struct trib_region *region; /* NULL: none */
+    uint8_t *base;
+    size_t staging_off; /* of the copy of the peer's slots */
+    size_t sources_off; /* of what is written beside frames */
+};
+
+/* What peers are told of an arena. */
+struct trib_arena_blob {
+    struct trib_blob blob;
+    uint32_t per_edge; /* its slots are not in it */
+};
+
+struct trib_link {
+    int peer;
+    bool connected;
+    bool mapped; /* load/store reach to the peer's arena */
+    size_t stride; /* from a slot to the next */
+    size_t small;  /* payload that fits a slot; a multiple of 64 */
+    bool lost;
+    struct trib_transport *transport;
+    struct trib_remote *arena; /* the peer's */
+    size_t head_off;           /* of this rank's credits and notice in it */
+    struct trib_remote *slots; /* the peer's, for this rank; NULL: not granted yet */
+    size_t slots_off;
+    uint32_t window[TRIB_LANES]; /* frames of a lane under way at most; 0: not granted yet */
+    uint32_t give_back_after;    /* frames of a lane that are released */
+    bool opened;               /* its own slots exist */
+    bool granted;              /* an event told: the peer's grant is here */
+    bool ungranted;            /* the transport was full: the own grant is still to go */
+    bool waits;                /* the peer's arena is per edge: its grant is to come */
+    struct trib_outbox outbox;
+    struct trib_grant *grant_out; /* in the peer's arena, or NULL */
+    struct trib_send_lane send[TRIB_LANES];
+    struct trib_recv_lane recv[TRIB_LANES];
+    struct trib_carry carry[TRIB_LANES];
+    struct trib_out *out; /* results to be sent before all others: see quorum.h */
+    uint32_t out_frames;  /* of them, in all */
+    uint32_t carrying; /* writes out of the caller's memory that are not done */
+    _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
+    _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
+    struct trib_notice *notice_out;      /* in the peer's arena, or NULL */
+    uint32_t notice_version;             /* of the last one sent; even */
+    uint32_t notice_seen;
+    bool notice_busy; /* the transport may still read the last notice of waiting */
+    bool untold;      /* the transport refused the notice of a failure */
+    uint64_t clock; /* of imports */
+    int n_imports;
+    struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
+    struct trib_cell seen[TRIB_LANES]; /* copies of cells that are here, see trib_link_peek */
+};
+
+/* What all links of an engine share. */
+struct trib_arena {
+    struct trib_transport *transport;
+    int self;
+    int size;
+    uint32_t window;    /* frames of a lane under way at most */
+    uint32_t slots;     /* of a lane: a power of two, so that positions may wrap */
+    size_t slot_bytes;  /* payload of a slot, a multiple of 64 */
+    size_t block_bytes; /* of one peer */
+    uint8_t *base;
+    struct trib_region *region;
+    bool per_edge;      /* set before create: a link's slots are a region of its own */
+    bool to_services;   /* the links are those between ranks and services, or services */
+    size_t edge_bytes;  /* of the links that are open */
+    int awaited;        /* links that are open and not granted yet */
+    struct trib_region **edges; /* [size], per_edge */
+    bool farewell;              /* the notice for links that are not open is made */
+    uint8_t *staging; /* same layout, for transports without load/store reach */
+    struct trib_region *staging_region;
+};
+
+/** trib_arena_create - allocate the receive side of all links, or what is before their
+ * slots; zero. */
+trib_status_t trib_arena_create(struct trib_arena *a);
+void trib_arena_destroy(struct trib_arena *a);
+
+/** trib_arena_export - what peers are to be told of it. */
+trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_blob *out);
+
+/**
+ * trib_arena_pinned - what a transport without load/store reach registers for the slots of
+ * `size` ranks, where not per edge.
+ */
+size_t trib_arena_pinned(uint32_t window, size_t chunk, int size);
+
+/** trib_arena_heads - what is registered per_edge before any link is open. */
+size_t trib_arena_heads(int size);
+
+/** trib_arena_bytes - what it and its open links hold of shared or pinned memory.
+ *
+ * Within load/store reach, blocks of other ranks are address space only. */
+size_t trib_arena_bytes(const struct trib_arena *a);
+
+/** trib_edge_bytes - of these, what one link holds; mapped: with load/store reach. */
+size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped);
+
+/**
+ * trib_link_connect - bring a link up, for notices; nothing happens when it is.
+ *
+ * address, arena   what the peer told at start
+ */
+trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
+                                const struct trib_address *address,
+                                const struct trib_arena_blob *arena);
+
+/**
+ * trib_link_open - then, for frames: make its slots and grant them; nothing happens when
+ * that was done.
+ *
+ * errors   of registering the slots. A transport that is full is none: l->ungranted
+ */
+trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a);
+
+/** trib_link_grant - grant the slots that were made, again after the transport was full. */
+trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a);
+
+/**
+ * trib_link_take_grant - look for the peer's grant; TRIB_INPROGRESS: none has come.
+ *
+ * errors    of importing its region, with the sentence of the transport
+ */
+trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a);
+
+/** trib_link_close - the slots last until trib_arena_destroy: writes may be under way. */
+void trib_link_close(struct trib_link *l, struct trib_arena *a);
+
+/**
+ * trib_link_import - the peer's region of a blob, from the link's cache; NULL: none.
+ *
+ * err      says why not, or the transport does in its own; neither: such a blob cannot be
+ *
+ * Valid for this call and the next one of this link. What the peer has freed is dropped
+ * when another region of it comes.
+ */
+struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
+                                     struct trib_error *err);
+
+/** trib_link_drop_imports - release all that it has imported. */
+void trib_link_drop_imports(struct trib_link *l);
+
+static inline bool trib_link_has_room(const struct trib_link *l, int lane, bool place)
+{
+    const struct trib_send_lane *s = &l->send[lane];
+    uint32_t under_way = s->next - s->released;
+
+    return under_way < l->window[lane] &&
+           (!place || s->sent - under_way >= s->place_end[s->place]);
+}
+
+/** trib_link_can_send - is there a free slot for a frame with `bytes` of payload? */
+static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t bytes)
+{
+    struct trib_send_lane *s = &l->send[lane];
+    bool place = bytes > l->small;
+
+    if (trib_link_has_room(l, lane, place))
+        return true;
+    s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
+    return trib_link_has_room(l, lane, place);
+}
+
+/* Of the cell of a position, from the first slot of its lane. */
+static inline size_t trib_slot_off(const struct trib_link *l, const struct trib_arena *a,
+                                   uint32_t position)
+{
+    return (position & (a->slots - 1)) * l->stride;
+}
+
+/** trib_link_cell - the cell to fill for the next frame: the peer's own, or staging. */
+static inline struct trib_cell *trib_link_cell(struct trib_link *l,
+                                               const struct trib_arena *a, int lane)
+{
+    struct trib_send_lane *s = &l->send[lane];
+    uint8_t *slots = s->remote ? s->remote : s->staging;
+    return (struct trib_cell *)(slots + trib_slot_off(l, a, s->next));
+}
+
+static inline uint8_t *trib_link_payload(const struct trib_link *l,
+                                         const struct trib_arena *a, uint8_t *slots,
+                                         struct trib_cell *c, uint32_t place, size_t bytes)
+{
+    if (bytes <= TRIB_CELL_PAYLOAD)
+        return c->payload;
+    if (bytes <= l->small)
+        return (uint8_t *)(c + 1);
+    return slots + a->slots * l->stride + place % TRIB_PLACES * a->slot_bytes;
+}
+
+/** trib_link_to_send - where `bytes` of payload of the cell to fill begin. */
+static inline uint8_t *trib_link_to_send(struct trib_link *l, const struct trib_arena *a,
+                                         int lane, size_t bytes)
+{
+    struct trib_send_lane *s = &l->send[lane];
+    uint8_t *slots = s->remote ? s->remote : s->staging;
+
+    return trib_link_payload(l, a, slots, trib_link_cell(l, a, lane), s->place, bytes);
+}
+
+/**
+ * trib_link_post - publish by transport writes, where there is no load/store reach: first
+ * what the lane's carry names, then the cell.
+ */
+trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
+
+/**
+ * trib_link_publish - send the filled cell: its frame, and frame.bytes of payload.
+ *
+ * returns  TRIB_ERR_NO_RESOURCE: the transport is full, publish again later
+ */
+static inline trib_status_t trib_link_publish(struct trib_link *l,
+                                              const struct trib_arena *a, int lane)
+{
+    struct trib_send_lane *s = &l->send[lane];
+
+    if (!l->mapped)
+        return trib_link_post(l, a, lane);
+    struct trib_cell *c = trib_link_cell(l, a, lane);
+
+    s->sent++;
+    if (c->frame.bytes > l->small) {
+        c->place = s->place;
+        s->place_end[s->place] = s->sent;
+        s->place = (s->place + 1) % TRIB_PLACES;
+    }
+    atomic_store_explicit(&c->position, ++s->next, memory_order_release);
+    l->transport->ops->wake(l->transport, l->peer);
+    return TRIB_OK;
+}
+
+/* The cell of the position that is received next, as the peer writes it. */
+static inline struct trib_cell *trib_link_slot(const struct trib_link *l,
+                                               const struct trib_arena *a, int lane)
+{
+    const struct trib_recv_lane *r = &l->recv[lane];
+
+    return (struct trib_cell *)(r->slots + trib_slot_off(l, a, r->next));
+}
+
+/**
+ * trib_link_peek - the next received cell of a lane, or NULL.
+ *
+ * It is a copy, made when the cell is seen first and the same until trib_link_release: so
+ * what was checked of a frame holds, whatever its sender writes there meanwhile, and a
+ * frame that is there does not go away.
+ */
+static inline struct trib_cell *trib_link_peek(struct trib_link *l,
+                                               const struct trib_arena *a, int lane)
+{
+    struct trib_recv_lane *r = &l->recv[lane];
+
+    if (r->taken)
+        return &l->seen[lane];
+    const struct trib_cell *c = trib_link_slot(l, a, lane);
+    if (l->mapped ? atomic_load_explicit(&c->position, memory_order_acquire) != r->next + 1
+                  : (int32_t)(r->arrived - r->next) <= 0)
+        return NULL;
+    trib_snapshot(&l->seen[lane], c, offsetof(struct trib_cell, position));
+    r->taken = true;
+    return &l->seen[lane];
+}
+
+/** trib_link_received - where the payload of the cell that peek gave begins. Up to
+ * TRIB_CELL_PAYLOAD bytes are in the copy; more of them the peer may go on writing to. */
+static inline uint8_t *trib_link_received(const struct trib_link *l,
+                                          const struct trib_arena *a, int lane,
+                                          struct trib_cell *c)
+{
+    if (c->frame.bytes <= TRIB_CELL_PAYLOAD)
+        return c->payload;
+    return trib_link_payload(l, a, l->recv[lane].slots, trib_link_slot(l, a, lane), c->place,
+                             c->frame.bytes);
+}
+
+/** trib_link_give_back - return all credits of a lane now; owed if the transport is full. */
+void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane);
+
+/**
+ * trib_link_release - the cell that peek gave is used up.
+ *
+ * A credit is a store to a line of the peer, or even a write, so half a window, or a quarter
+ * (above), is returned at a time: a sender that waits gets one as long as the receiver goes on.
+ * Frames that name the sender's memory, and those whose payload is in a place, are
+ * returned at once: the sender may wait for that.
+ */
+static inline void trib_link_release(struct trib_link *l, const struct trib_arena *a,
+                                     int lane)
+{
+    struct trib_recv_lane *r = &l->recv[lane];
+    const struct trib_frame *f = &trib_link_peek(l, a, lane)->frame;
+    bool now = f->kind == TRIB_FRAME_REF || f->bytes > l->small;
+
+    r->taken = false;
+    r->next++;
+    if (now || r->next - r->returned >= l->give_back_after)
+        trib_link_give_back(l, a, lane);
+}
+
+/**
+ * trib_link_notify - write a notice to the peer; its text is cut to fit.
+ *
+ * One of waiting is left out while the transport still holds the last: another comes soon.
+ * returns  TRIB_OK also where there is nobody to tell; TRIB_ERR_NO_RESOURCE: the transport
+ *          is full, notify again later; what else its write gives
+ */
+trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
+                               const struct trib_notice *notice);
+
+/**
+ * trib_link_notice - a new notice of rank `peer`, copied whole; false: none.
+ *
+ * Also from peers to which this rank has not connected.
+ */
+bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
+                      struct trib_notice *out);
+
+/**
+ * trib_link_event - what an ARRIVED or WRITE_DONE event means for this link.
+ *
+ * Returns whether an operation can go on by it: a notice is no progress of the peer.
+ */
+bool trib_link_event(struct trib_link *l, const struct trib_event *event);
+
+#endif

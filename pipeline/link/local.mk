@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libpipeline_la_SOURCES += \
+	pipeline/link/frame.c pipeline/link/frame.h \
+	pipeline/link/link.c pipeline/link/link.h \
+	pipeline/link/link_import.c \
+	pipeline/link/open.c pipeline/link/open.h \
+	pipeline/link/registered.c pipeline/link/registered.h

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Payload: the send buffer's reference, the receive buffer's, each
+ *
+ *     | origin 8 | lo 8 | hi 8 | length of region 2 | mappable 2 | region, to a multiple of 8 |
+ *
+ * SAME for the second length: the region of the first, which is not repeated.
+ */
+#include "pipeline/link/open.h"
+
+#include <string.h>
+
+enum {
+    SAME = 0xffff,
+    HEAD = offsetof(struct trib_ref, blob) + offsetof(struct trib_blob, bytes),
+};
+
+bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b)
+{
+    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+void trib_blob_copy(struct trib_blob *to, const struct trib_blob *from)
+{
+    memcpy(to, from, offsetof(struct trib_blob, bytes) + from->len);
+}
+
+static size_t ref_bytes(size_t len)
+{
+    return (HEAD + len + 7) & ~(size_t)7;
+}
+
+static bool repeats(const struct trib_open *open)
+{
+    return open->recv.blob.len && trib_blob_same(&open->send.blob, &open->recv.blob);
+}
+
+size_t trib_open_bytes(const struct trib_open *open)
+{
+    return ref_bytes(open->send.blob.len) +
+           ref_bytes(repeats(open) ? 0 : open->recv.blob.len);
+}
+
+static size_t ref_write(const struct trib_ref *ref, uint8_t *out)
+{
+    memcpy(out, ref, HEAD + ref->blob.len);
+    return ref_bytes(ref->blob.len);
+}
+
+void trib_open_write(const struct trib_open *open, uint8_t *out)
+{
+    out += ref_write(&open->send, out);
+    if (!repeats(open)) {
+        (void)ref_write(&open->recv, out);
+        return;
+    }
+    const struct trib_ref *ref = &open->recv;
+    struct trib_ref head = {.origin = ref->origin, .lo = ref->lo, .hi = ref->hi};
+    head.blob.len = SAME;
+    head.blob.mappable = ref->blob.mappable;
+    memcpy(out, &head, HEAD);
+}
+
+/* Its size, or 0; a blob of length SAME has no bytes. */
+static size_t ref_read(const uint8_t *in, size_t bytes, struct trib_ref *out)
+{
+    if (bytes < HEAD)
+        return 0;
+    memcpy(out, in, HEAD);
+    size_t len = out->blob.len == SAME ? 0 : out->blob.len;
+    if (len > TRIB_BLOB_MAX || ref_bytes(len) > bytes)
+        return 0;
+    memcpy(out->blob.bytes, in + HEAD, len);
+    return ref_bytes(len);
+}
+
+bool trib_open_read(const uint8_t *in, size_t bytes, struct trib_open *out)
+{
+    size_t first = ref_read(in, bytes, &out->send);
+
+    if (!first || out->send.blob.len == SAME)
+        return false;
+    size_t second = ref_read(in + first, bytes - first, &out->recv);
+    if (!second || first + second != bytes)
+        return false;
+    if (out->recv.blob.len == SAME)
+        trib_blob_copy(&out->recv.blob, &out->send.blob);
+    return true;
+}

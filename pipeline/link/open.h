@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an OPEN frame says: where the sender's buffers of an operation are.
+ */
+#ifndef PIPELINE_LINK_OPEN_H
+#define PIPELINE_LINK_OPEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/transport.h"
+
+/* Where a buffer of an operation can be read or written in place. Offsets are in bytes
+ * of the whole vector: vector byte v is at region byte origin + v, for lo <= v < hi. */
+struct trib_ref {
+    int64_t origin;
+    uint64_t lo;
+    uint64_t hi;
+    struct trib_blob blob; /* len 0: the memory cannot be reached */
+};
+
+struct trib_open {
+    struct trib_ref send;
+    struct trib_ref recv;
+};
+
+/* Of the payload. */
+#define TRIB_OPEN_MAX (2 * sizeof(struct trib_ref))
+
+static inline void trib_ref_none(struct trib_ref *ref)
+{
+    ref->origin = 0;
+    ref->lo = ref->hi = 0;
+    ref->blob.len = ref->blob.mappable = 0;
+}
+
+/** trib_ref_fits - does it stay inside a region of `len` bytes? Peers may claim anything. */
+static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
+{
+    int64_t first, end;
+
+    return ref->lo <= ref->hi &&
+           !__builtin_add_overflow(ref->origin, ref->lo, &first) && first >= 0 &&
+           !__builtin_add_overflow(ref->origin, ref->hi, &end) && (uint64_t)end <= len;
+}
+
+/** trib_blob_same - do both name the same region? */
+bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b);
+
+/** trib_blob_copy - without what is behind its end. */
+void trib_blob_copy(struct trib_blob *to, const struct trib_blob *from);
+
+/** trib_open_bytes - of its payload: of blobs only what is used, once if both are the same. */
+size_t trib_open_bytes(const struct trib_open *open);
+
+/** trib_open_write - to trib_open_bytes of memory. */
+void trib_open_write(const struct trib_open *open, uint8_t *out);
+
+/**
+ * trib_open_read - what a peer wrote.
+ *
+ * in       may go on changing: each byte is read once
+ * returns  false: `bytes` are no payload of OPEN. What the refs claim is not looked at
+ */
+bool trib_open_read(const uint8_t *in, size_t bytes, struct trib_open *out);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/link/registered.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static trib_status_t reserve(struct trib_memories *m)
+{
+    if (m->n < m->capacity)
+        return TRIB_OK;
+    size_t capacity = m->capacity ? 2 * m->capacity : 8;
+    struct trib_memory *list = realloc(m->list, capacity * sizeof(*list));
+    if (!list)
+        return TRIB_ERR_NO_MEMORY;
+    m->list = list;
+    m->capacity = capacity;
+    return TRIB_OK;
+}
+
+static trib_status_t keep(struct trib_memories *m, struct trib_memory e)
+{
+    trib_status_t st =
+        m->transport->ops->export_region(m->transport, e.region, &e.blob);
+    if (st != TRIB_OK) {
+        m->transport->ops->dereg(m->transport, e.region);
+        return st;
+    }
+    if (e.allocated)
+        m->allocated_bytes += e.bytes;
+    m->list[m->n++] = e;
+    return TRIB_OK;
+}
+
+trib_status_t trib_memory_alloc(struct trib_memories *m, size_t bytes, void **ptr_out)
+{
+    struct trib_memory e = {.bytes = bytes, .allocated = true};
+    void *ptr;
+    trib_status_t st = reserve(m);
+    if (st != TRIB_OK)
+        return st;
+    st = m->transport->ops->alloc_user(m->transport, bytes, &ptr, &e.region);
+    if (st != TRIB_OK)
+        return st;
+    e.ptr = ptr;
+    st = keep(m, e);
+    if (st == TRIB_OK)
+        *ptr_out = ptr;
+    return st;
+}
+
+trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t bytes)
+{
+    struct trib_memory e = {.ptr = ptr, .bytes = bytes};
+    trib_status_t st = reserve(m);
+    if (st != TRIB_OK)
+        return st;
+    st = m->transport->ops->reg(m->transport, ptr, bytes, &e.region);
+    if (st != TRIB_OK)
+        return st;
+    return keep(m, e);
+}
+
+trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
+                                          const struct trib_dmabuf *d)
+{
+    struct trib_memory e = {.ptr = d->ptr, .bytes = d->len};
+    trib_status_t st = reserve(m);
+    if (st != TRIB_OK)
+        return st;
+    st = m->transport->ops->reg_dmabuf(m->transport, d, &e.region);
+    if (st != TRIB_OK)
+        return st;
+    return keep(m, e);
+}
+
+static void drop(struct trib_memories *m, size_t i)
+{
+    if (m->list[i].allocated)
+        m->allocated_bytes -= m->list[i].bytes;
+    m->transport->ops->dereg(m->transport, m->list[i].region);
+    memmove(&m->list[i], &m->list[i + 1], (m->n - i - 1) * sizeof(m->list[0]));
+    m->n--;
+}
+
+trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated,
+                                 bool in_use)
+{
+    for (size_t i = m->n; i-- > 0;) {
+        if (m->list[i].ptr == ptr && m->list[i].allocated == allocated) {
+            if (allocated && !in_use)
+                m->transport->ops->discard(m->transport, m->list[i].region);
+            drop(m, i);
+            return TRIB_OK;
+        }
+    }
+    return TRIB_ERR_INVALID;
+}
+
+void trib_memory_remove_all(struct trib_memories *m)
+{
+    while (m->n)
+        drop(m, m->n - 1);
+    free(m->list);
+    m->list = NULL;
+    m->capacity = 0;
+}
+
+/* The newest that holds it all. */
+static const struct trib_memory *find(const struct trib_memories *m, const uint8_t *ptr,
+                                      size_t bytes, bool mapped)
+{
+    for (size_t i = m->n; ptr && i-- > 0;) {
+        const struct trib_memory *e = &m->list[i];
+        if ((!mapped || e->blob.mappable) && ptr >= e->ptr &&
+            (size_t)(ptr - e->ptr) <= e->bytes &&
+            bytes <= e->bytes - (size_t)(ptr - e->ptr))
+            return e;
+    }
+    return NULL;
+}
+
+struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
+                                    size_t lo, size_t hi)
+{
+    const struct trib_memory *e = find(m, ptr, hi - lo, false);
+    struct trib_place place = {.region = NULL};
+
+    if (!e || e->copied)
+        return place;
+    place.region = e->region;
+    place.origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
+    return place;
+}
+
+void trib_memory_copy(struct trib_memories *m, const struct trib_region *region)
+{
+    for (size_t i = 0; i < m->n; i++)
+        m->list[i].copied |= m->list[i].region == region;
+}
+
+void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo, size_t hi,
+                     bool mapped, struct trib_ref *out)
+{
+    const struct trib_memory *e = find(m, ptr, hi - lo, mapped);
+
+    trib_ref_none(out);
+    out->lo = lo;
+    out->hi = hi;
+    if (e) {
+        trib_blob_copy(&out->blob, &e->blob);
+        out->origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory that peers may reach: what trib_alloc and trib_register made.
+ */
+#ifndef PIPELINE_LINK_REGISTERED_H
+#define PIPELINE_LINK_REGISTERED_H
+
+#include "pipeline/link/link.h"
+
+struct trib_memory {
+    uint8_t *ptr;
+    size_t bytes;
+    struct trib_region *region;
+    struct trib_blob blob;
+    bool allocated; /* by the library; else registered by the caller */
+    bool copied;    /* a transport cannot write out of it: it goes through slots */
+};
+
+/* A few entries: looked through from the newest. */
+struct trib_memories {
+    struct trib_transport *transport;
+    struct trib_memory *list;
+    size_t n;
+    size_t capacity;
+    size_t allocated_bytes;
+};
+
+trib_status_t trib_memory_alloc(struct trib_memories *m, size_t bytes, void **ptr_out);
+trib_status_t trib_memory_register(struct trib_memories *m, void *ptr, size_t bytes);
+
+trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
+                                          const struct trib_dmabuf *d);
+
+/**
+ * trib_memory_remove - free or deregister what begins at ptr.
+ *
+ * in_use   a peer may still read it; else its pages are free at once, though peers may
+ *          have it mapped
+ * errors   TRIB_ERR_INVALID: nothing of this kind begins there
+ */
+trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated,
+                                 bool in_use);
+/* A part of a vector in registered memory: vector byte v is at region byte origin + v. */
+struct trib_place {
+    const struct trib_region *region; /* NULL: it is in none */
+    int64_t origin;
+};
+
+/** trib_memory_remove_all - at the end; peers that are behind may still read it. */
+void trib_memory_remove_all(struct trib_memories *m);
+
+/** trib_memory_place - where vector bytes [lo, hi) are to be written out of, if lo is at
+ * ptr. */
+struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
+                                    size_t lo, size_t hi);
+
+/** trib_memory_copy - nothing is written out of this region any more. */
+void trib_memory_copy(struct trib_memories *m, const struct trib_region *region);
+
+/**
+ * trib_memory_ref - how peers reach the part [lo, hi) of a vector.
+ *
+ * ptr      where vector byte lo is
+ * mapped   by load and store; else by writes
+ * out      blob.len 0 if they cannot
+ */
+void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo, size_t hi,
+                     bool mapped, struct trib_ref *out);
+
+#endif

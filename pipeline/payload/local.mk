@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libpipeline_la_SOURCES += \
+	pipeline/payload/check.c pipeline/payload/check.h \
+	pipeline/payload/checksum.c pipeline/payload/checksum.h \
+	pipeline/payload/encode_ahead.c pipeline/payload/encode_ahead.h \
+	pipeline/payload/error_feedback.c pipeline/payload/error_feedback.h \
+	pipeline/payload/narrow.c pipeline/payload/narrow.h \
+	pipeline/payload/partial.c pipeline/payload/partial.h \
+	pipeline/payload/payload_agree.c pipeline/payload/payload_agree.h \
+	pipeline/payload/payload_coded.c \
+	pipeline/payload/payload_linear.c \
+	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
+	pipeline/payload/service_sum.c pipeline/payload/service_sum.h \
+	pipeline/payload/undo_log.c pipeline/payload/undo_log.h

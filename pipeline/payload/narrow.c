@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/narrow.h"
+
+#include "pipeline/payload/partial.h"
+
+static bool is_half(trib_dtype_t dtype)
+{
+    return dtype == TRIB_F16 || dtype == TRIB_BF16;
+}
+
+bool trib_narrow_is(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const uint32_t flags = d->codec ? trib_codec_info(d->codec)->flags : 0;
+    const bool words = flags & TRIB_CODEC_ANY_OP && !(flags & TRIB_CODEC_IDENTITY);
+
+    return d->op.op == TRIB_MEAN && !trib_coded_linear(run) && (words || is_half(d->op.dtype));
+}
+
+/* The value that t takes was made by the REDUCE of its chunk behind which it stands. */
+uint8_t trib_narrow_before(const struct trib_run *run, const struct trib_task *t)
+{
+    const struct trib_task *tasks = run->program.tasks;
+    uint32_t at = t->dep;
+
+    if (t->flags & (TRIB_TASK_OWN | TRIB_TASK_EMPTY | TRIB_TASK_FINAL))
+        return 0;
+    while (at != TRIB_STEP_NO_DEP &&
+           (tasks[at].kind != TRIB_TASK_REDUCE || tasks[at].chunk != t->chunk))
+        at = tasks[at].dep;
+    return at == TRIB_STEP_NO_DEP ? 0 : tasks[at].divided;
+}
+
+struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run,
+                                     struct trib_task *t)
+{
+    const struct trib_program *p = &run->program;
+    uint64_t all = t->flags & TRIB_TASK_EMPTY
+                       ? 0
+                       : trib_narrow_divisor(trib_narrow_before(run, t));
+    struct trib_narrow sum = {.one = 1.0f};
+
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        const struct trib_member *m = &p->members[t->member + i];
+        const int peer = p->edges[m->edge].peer;
+        if (trib_quorum_counts(run, peer))
+            all += trib_narrow_divisor(trib_frame_divided(
+                &trib_link_peek(&e->links[peer], &e->arena, m->lane)->frame));
+    }
+    const uint64_t most = (uint64_t)e->ranks;
+    t->divided = t->flags & TRIB_TASK_MEAN ? 0 : (trib_narrow_code(all < most ? all : most) & 127u);
+    for (uint64_t n = 1; n < all; n *= 2)
+        sum.one *= 0.5f;
+    const uint32_t by = t->flags & TRIB_TASK_MEAN ? (uint32_t)trib_quorum_contributors(e, run)
+                                                  : trib_narrow_divisor(t->divided);
+    sum.divisor = sum.one * (float)by;
+    return sum;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/payload_agree.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t floats_of_round(const struct trib_run *run)
+{
+    return run->share.floats * run->desc.n_chunks;
+}
+
+/* Which frames of a round are the agreement's. */
+static void count_frames(struct trib_run *run)
+{
+    struct trib_program *p = &run->program;
+
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        const struct trib_task *t = &p->tasks[i];
+        if (!trib_share_task(run, t))
+            continue;
+        if (t->kind == TRIB_TASK_SEND)
+            p->edges[t->edge].share_sends[t->lane]++;
+        if (t->kind == TRIB_TASK_COPY_IN)
+            p->edges[t->edge].share_recvs[t->lane]++;
+        for (uint32_t k = 0; k < t->n_members; k++) {
+            const struct trib_member *m = &p->members[t->member + k];
+            p->edges[m->edge].share_recvs[m->lane]++;
+        }
+    }
+    p->share_rounds = trib_run_rounds(run);
+}
+
+uint64_t trib_share_bytes(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const struct trib_feedback_rule *rule = &d->feedback;
+    const uint64_t chunks = (uint64_t)trib_run_rounds(run) * d->n_chunks;
+    const bool keep = rule->kind == TRIB_FEEDBACK_EF21 || rule->momentum > 0;
+
+    if (!d->share_piece)
+        return 0;
+    return chunks * ((d->model ? 3 : 2) * sizeof(float) * trib_codec_share_floats(d->codec, d->piece) +
+                     sizeof(*run->share.measured) + sizeof(*run->share.settled)) +
+           (keep ? (d->total + 1) * sizeof(float) : 0);
+}
+
+trib_status_t trib_share_prepare(struct trib_run *run)
+{
+    struct trib_share *s = &run->share;
+
+    if (!run->desc.share_piece)
+        return TRIB_OK;
+    count_frames(run);
+    s->floats = trib_codec_share_floats(run->desc.codec, run->desc.piece);
+    size_t rounds = trib_run_rounds(run), n = rounds * floats_of_round(run);
+    s->own = calloc(n ? n : 1, sizeof(*s->own));
+    s->value = calloc(n ? n : 1, sizeof(*s->value));
+    s->agreed = run->desc.model ? calloc(n ? n : 1, sizeof(*s->agreed)) : NULL;
+    s->measured = calloc(rounds, sizeof(*s->measured));
+    s->settled = calloc(rounds * run->desc.n_chunks, sizeof(*s->settled));
+    bool keep = run->feedback.own || run->feedback.momentum;
+    if (keep && !run->residual)
+        s->kept = calloc(run->desc.total + 1, sizeof(*s->kept));
+    bool whole = s->own && s->value && s->measured && s->settled &&
+                 (s->agreed || !run->desc.model) && (s->kept || run->residual || !keep);
+    return whole ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+}
+
+void trib_share_dispose(struct trib_run *run)
+{
+    free(run->share.own);
+    free(run->share.value);
+    free(run->share.agreed);
+    free(run->share.measured);
+    free(run->share.settled);
+    free(run->share.kept);
+}
+
+void trib_share_begin(struct trib_run *run)
+{
+    run->share.step++;
+}
+
+/* Those of chunks that have elements: the others of a round are behind the end of the vector. */
+static size_t floats_in(const struct trib_run *run, uint32_t round)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    if (round >= trib_run_rounds(run))
+        return 0;
+    if (d->cut == TRIB_CUT_BLOCKED)
+        return floats_of_round(run);
+    if (d->op.feed == TRIB_FEED_BACKWARD)
+        round = trib_run_rounds(run) - 1 - round;
+    size_t chunks = (d->total + d->piece - 1) / d->piece - (size_t)round * d->n_chunks;
+    return run->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
+}
+
+struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
+                                   uint32_t chunk)
+{
+    size_t all = floats_in(run, round);
+    size_t first = (chunk - run->desc.n_chunks) * run->desc.share_piece;
+    struct trib_chunk c = {.index = TRIB_CHUNK_NO_ELEMENTS + round + 1, .first = first};
+
+    if (first < all)
+        c.n = all - first < run->desc.share_piece ? all - first : run->desc.share_piece;
+    return c;
+}
+
+bool trib_share_agreed(const struct trib_run *run, uint32_t round)
+{
+    const struct trib_program *p = &run->program;
+
+    if (!run->desc.share_piece || round == 0)
+        return true;
+    for (uint32_t i = 0; i < p->n_tasks && trib_share_task(run, &p->tasks[i]); i++)
+        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done < round)
+            return false;
+    return true;
+}
+
+bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
+{
+    return !(t->flags & TRIB_TASK_OWN) || trib_share_agreed(run, t->done);
+}
+
+/* In the arrays, where a round of the vector begins. */
+static size_t round_at(const struct trib_run *run, uint32_t round)
+{
+    return (size_t)round * floats_of_round(run);
+}
+
+/* In the arrays, where the floats of a chunk of the vector begin. */
+static size_t chunk_at(const struct trib_run *run, const struct trib_chunk *c)
+{
+    uint32_t chunk = c->index % run->desc.n_chunks, round = c->index / run->desc.n_chunks;
+
+    if (run->desc.op.feed == TRIB_FEED_BACKWARD)
+        round = trib_run_rounds(run) - 1 - round;
+    return round_at(run, round) + chunk * run->share.floats;
+}
+
+const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c)
+{
+    const struct trib_share *s = &run->share;
+
+    if (!run->desc.share_piece || c->n == 0)
+        return NULL;
+    return (run->desc.model ? s->agreed : s->value) + chunk_at(run, c);
+}
+
+void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
+{
+    struct trib_share *s = &run->share;
+
+    if (!run->desc.model || !run->desc.share_piece || c->n == 0 ||
+        s->settled[c->index] == s->step)
+        return;
+    s->settled[c->index] = s->step;
+    const struct trib_model_chunk chunk = {.first = c->first, .n = c->n};
+    const size_t at = chunk_at(run, c);
+    memcpy(s->agreed + at, s->value + at, s->floats * sizeof(*s->agreed));
+    trib_model_settle(run->desc.model, &chunk, s->agreed + at);
+}
+
+/* What error feedback makes of a contribution is made once: with EF14 it stays in the
+ * residual, with EF21 in a vector of its own. */
+static void keep(struct trib_engine *e, struct trib_run *run, const struct trib_chunk *c,
+                 const float *x)
+{
+    float *kept = run->residual ? run->residual + c->first : run->share.kept + c->first;
+    struct trib_reduce sum = {
+        .src = {kept, x}, .dst = {kept}, .n_src = 2, .n_dst = 1, .n = c->n};
+
+    if (run->residual)
+        e->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
+    else
+        memcpy(kept, x, c->n * sizeof(*kept));
+}
+
+const float *trib_share_kept(const struct trib_run *run, const struct trib_chunk *c)
+{
+    if (!run->desc.share_piece)
+        return NULL;
+    if (run->residual)
+        return run->residual + c->first;
+    return run->share.kept ? run->share.kept + c->first : NULL;
+}
+
+static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
+{
+    struct trib_share *s = &run->share;
+
+    if (s->measured[round] == s->step)
+        return;
+    s->measured[round] = s->step;
+    for (uint32_t k = 0; k < run->desc.n_chunks; k++) {
+        struct trib_chunk c = trib_vector_chunk(run, round, k);
+        float *out = s->own + round_at(run, round) + k * s->floats;
+        memset(out, 0, s->floats * sizeof(*out));
+        if (c.n == 0)
+            continue;
+        const float *x = trib_own_f32(e, run, &c);
+        if (run->residual && !run->desc.model) { /* keep and measure at once */
+            trib_codec_share_added(run->desc.codec, x, run->residual + c.first, c.n, out);
+            continue;
+        }
+        if (run->residual || s->kept) {
+            keep(e, run, &c, x);
+            x = trib_share_kept(run, &c);
+        }
+        const struct trib_model_chunk chunk = {.first = c.first, .n = c.n};
+        if (run->desc.model)
+            trib_model_share(run->desc.model, &chunk, x, out);
+        else
+            trib_codec_share(run->desc.codec, x, c.n, out);
+    }
+}
+
+/* What a task sends or begins its sum with. */
+static const float *source_of(struct trib_engine *e, struct trib_run *run,
+                              const struct trib_task *t, const struct trib_chunk *c)
+{
+    bool own = t->flags & TRIB_TASK_OWN;
+
+    if (c->n == 0)
+        return run->share.own;
+    if (own)
+        measure(e, run, t->done);
+    return (own ? run->share.own : run->share.value) + round_at(run, t->done) + c->first;
+}
+
+void trib_share_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                     const struct trib_chunk *c, struct trib_cell *cell)
+{
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    size_t bytes = c->n * sizeof(float);
+
+    cell->frame = run->frame;
+    cell->frame.chunk = c->index;
+    cell->frame.kind = TRIB_FRAME_DATA;
+    cell->frame.bytes = (uint32_t)bytes;
+    if (bytes)
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), source_of(e, run, t, c),
+               bytes);
+    e->stats.payload_bytes += bytes;
+}
+
+static const uint8_t *received(struct trib_engine *e, const struct trib_run *run,
+                               uint16_t edge, int lane, const struct trib_chunk *c,
+                               struct trib_cell *cell)
+{
+    struct trib_link *l = &e->links[run->program.edges[edge].peer];
+
+    if (cell->frame.kind != TRIB_FRAME_DATA || cell->frame.bytes != c->n * sizeof(float))
+        return NULL;
+    return trib_link_received(l, &e->arena, lane, cell);
+}
+
+/* value = value op x; the first one sets it. */
+static void join(struct trib_engine *e, const struct trib_run *run, float *value,
+                 const void *x, size_t n, bool first)
+{
+    struct trib_reduce r = {.src = {first ? x : value, x},
+                            .n_src = first ? 1 : 2,
+                            .dst = {value},
+                            .n_dst = 1,
+                            .n = n};
+
+    e->kernels->reduce[TRIB_F32][trib_codec_share_op(run->desc.codec)](&r);
+}
+
+/* In the order of ranks, as all sums. */
+trib_status_t trib_share_reduce(struct trib_engine *e, struct trib_run *run,
+                                struct trib_task *t, const struct trib_chunk *c)
+{
+    const struct trib_program *p = &run->program;
+    float *value = run->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
+    const void *own = t->flags & TRIB_TASK_OWN ? source_of(e, run, t, c) : NULL;
+    bool first = own || (t->flags & TRIB_TASK_EMPTY);
+
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        const struct trib_member *m = &p->members[t->member + i];
+        int peer = p->edges[m->edge].peer;
+        const uint8_t *theirs =
+            received(e, run, m->edge, m->lane, c,
+                     trib_link_peek(&e->links[peer], &e->arena, m->lane));
+        if (!theirs)
+            return TRIB_ERR_PROTOCOL;
+        if (own && peer > e->rank) {
+            join(e, run, value, own, c->n, first);
+            own = NULL;
+            first = false;
+        }
+        join(e, run, value, theirs, c->n, first);
+        first = false;
+    }
+    if (own)
+        join(e, run, value, own, c->n, first);
+    return TRIB_OK;
+}
+
+trib_status_t trib_share_copy_in(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c,
+                                 struct trib_cell *cell)
+{
+    const uint8_t *theirs = received(e, run, t->edge, t->lane, c, cell);
+
+    if (!theirs)
+        return TRIB_ERR_PROTOCOL;
+    if (c->n)
+        memcpy(run->share.value + round_at(run, t->done) + c->first, theirs,
+               c->n * sizeof(float));
+    return TRIB_OK;
+}

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/payload_raw.h"
+
+#include <string.h>
+
+#include "compress/robust.h"
+#include "pipeline/payload/undo_log.h"
+#include "pipeline/payload/narrow.h"
+
+enum {
+    PLACED_ROUNDS = 64, /* bits of trib_task.placed */
+    CARRY_MIN = 4096,   /* bytes: copying less is cheaper than a write of its own */
+};
+
+static uint64_t round_bit(uint32_t round)
+{
+    return (uint64_t)1 << round % PLACED_ROUNDS;
+}
+
+/* A buffer of which nothing is used may be NULL, to which C lets nothing be added, not even 0. */
+static uint8_t *place(uint8_t *buffer, size_t at)
+{
+    return at ? buffer + at : buffer;
+}
+
+const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c)
+{
+    const size_t at = (c->first - run->own_first) * run->desc.element;
+
+    return at ? run->own + at : run->own;
+}
+
+uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
+{
+    size_t size = run->desc.element;
+    bool in_recv = !run->no_result;
+
+    if (run->serves)
+        return run->scratch_value +
+               c->index % (run->value_rounds * run->desc.n_chunks) * run->value_bytes;
+    if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
+        in_recv = c->n == 0 || (c->first >= run->recv_first &&
+                                c->first - run->recv_first < run->desc.count);
+    if (!in_recv)
+        return place(run->scratch_value, c->first * size);
+    return place(run->recv, (c->n ? c->first - run->recv_first : 0) * size);
+}
+
+/* This chunk of a buffer that the peer opened; NULL if it is not within reach. */
+static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view,
+                        const struct trib_chunk *c)
+{
+    size_t lo = c->first * run->desc.element;
+
+    if (!view->base || lo < view->lo || lo + c->n * run->desc.element > view->hi)
+        return NULL;
+    return view->base + lo;
+}
+
+/* Where a result for this peer is to be stored: in its receive buffer. What a service opens
+ * is its own results: below. */
+static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_edge *edge, const struct trib_chunk *c)
+{
+    return edge->peer < e->ranks ? peer_at(run, &edge->peer_recv, c) : NULL;
+}
+
+const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view *view,
+                             const struct trib_chunk *c)
+{
+    const size_t place = run->value_bytes;
+    const size_t round = place * run->desc.n_chunks;
+
+    if (!view->base || !round || (view->hi - view->lo) / round == 0)
+        return NULL;
+    const size_t places = (view->hi - view->lo) / round * run->desc.n_chunks;
+    return view->base + view->lo + c->index % places * place;
+}
+
+/* Is this chunk of it to be written to? */
+static bool takes_writes(const struct trib_run *run, const struct trib_view *view,
+                         const struct trib_chunk *c)
+{
+    size_t lo = c->first * run->desc.element, bytes = c->n * run->desc.element;
+
+    return view->remote && bytes >= CARRY_MIN && lo >= view->lo && lo + bytes <= view->hi;
+}
+
+/* The bytes that a received raw frame stands for; NULL: not valid. */
+static const uint8_t *source_of(const struct trib_engine *e, const struct trib_run *run,
+                                const struct trib_edge *edge, int lane,
+                                struct trib_cell *cell, const struct trib_chunk *c)
+{
+    size_t bytes = c->n * run->desc.element;
+
+    if (cell->frame.bytes != (cell->frame.kind == TRIB_FRAME_DATA ? bytes : 0))
+        return NULL;
+    if (cell->frame.kind == TRIB_FRAME_DATA)
+        return trib_link_received(&e->links[edge->peer], &e->arena, lane, cell);
+    if (cell->frame.kind != TRIB_FRAME_REF)
+        return NULL;
+    bool recv = trib_frame_source(&cell->frame) == TRIB_SOURCE_RECV;
+    if (recv && edge->peer >= e->ranks)
+        return trib_value_at(run, &edge->peer_recv, c);
+    return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
+}
+
+const uint8_t *trib_raw_source(const struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_member *from, struct trib_cell *cell,
+                               const struct trib_chunk *c)
+{
+    return source_of(e, run, &run->program.edges[from->edge], from->lane, cell, c);
+}
+
+const uint8_t *trib_raw_sent(const struct trib_run *run, const struct trib_task *t,
+                             const struct trib_chunk *c)
+{
+    return t->flags & TRIB_TASK_OWN ? trib_run_own(run, c) : trib_run_value(run, c);
+}
+
+/* How the elements travel, the cheapest first. */
+enum way {
+    THERE_ALREADY, /* the k-ary sum stored them */
+    READ_IN_PLACE, /* by the receiver */
+    STORED_IN_PLACE,
+    WRITTEN_IN_PLACE, /* by the transport */
+    THROUGH_SLOT,
+};
+
+static inline enum way way_of(const struct trib_engine *e, const struct trib_run *run,
+                       const struct trib_task *t, const struct trib_chunk *c)
+{
+    const struct trib_edge *edge = &run->program.edges[t->edge];
+    bool own = t->flags & TRIB_TASK_OWN, final = t->flags & TRIB_TASK_FINAL;
+    const struct trib_ref *ref = own ? &run->open.send : &run->open.recv;
+    bool in_scratch = run->scratch_value && !run->values_read && !own &&
+                      trib_run_value(run, c) >= run->scratch_value;
+
+    if (t->placed & round_bit(t->done))
+        return THERE_ALREADY;
+    if (!e->links[edge->peer].mapped)
+        return final && takes_writes(run, &edge->peer_recv, c) ? WRITTEN_IN_PLACE
+                                                                      : THROUGH_SLOT;
+    if (run->desc.zero_copy && c->n && !in_scratch && ref->blob.len &&
+        (final || (t->flags & TRIB_TASK_STABLE)))
+        return READ_IN_PLACE;
+    if (c->n && final && stored_at(e, run, edge, c))
+        return STORED_IN_PLACE;
+    return THROUGH_SLOT;
+}
+
+size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
+                        const struct trib_task *t, const struct trib_chunk *c)
+{
+    return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
+}
+
+/* Where a peer without load/store reach gets the elements from: out of registered memory
+ * that stays as it is until they are there; false: they must be copied. */
+static bool carries(struct trib_engine *e, const struct trib_run *run,
+                    const struct trib_task *t, const struct trib_chunk *c,
+                    struct trib_carry *out)
+{
+    bool own = t->flags & TRIB_TASK_OWN;
+    bool stable = t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE);
+    const struct trib_place *place = own ? &run->own_place : &run->recv_place;
+    bool in_scratch = run->scratch_value && !own &&
+                      trib_run_value(run, c) >= run->scratch_value;
+    size_t bytes = c->n * run->desc.element;
+
+    if (e->links[run->program.edges[t->edge].peer].mapped || !run->desc.zero_copy ||
+        bytes < CARRY_MIN || !stable || in_scratch || !place->region)
+        return false;
+    out->from = place->region;
+    out->from_off = (size_t)(place->origin + (int64_t)(c->first * run->desc.element));
+    return true;
+}
+
+static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
+                            const struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    size_t bytes = c->n * run->desc.element;
+
+    memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), trib_raw_sent(run, t, c), bytes);
+    e->stats.copied_bytes += bytes;
+}
+
+void trib_raw_copy_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                         const struct trib_chunk *c)
+{
+    struct trib_carry *carry =
+        &e->links[run->program.edges[t->edge].peer].carry[t->lane];
+
+    if (run->own_place.region == carry->from)
+        run->own_place.region = NULL;
+    if (run->recv_place.region == carry->from)
+        run->recv_place.region = NULL;
+    copy_to_staging(e, run, t, c);
+    carry->from = NULL;
+    if (!carry->to) /* to the slot: with its cell */
+        carry->len = 0;
+}
+
+/* A payload that a transport writes, to a slot or to where it belongs. */
+static void fill_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                       const struct trib_chunk *c, enum way way)
+{
+    const struct trib_edge *edge = &run->program.edges[t->edge];
+    struct trib_link *l = &e->links[edge->peer];
+    size_t lo = c->first * run->desc.element, bytes = c->n * run->desc.element;
+    struct trib_carry carry = {.len = bytes};
+
+    if (!carries(e, run, t, c, &carry)) {
+        copy_to_staging(e, run, t, c);
+        if (way == THROUGH_SLOT)
+            return;
+    }
+    if (way == WRITTEN_IN_PLACE) {
+        carry.to = edge->peer_recv.remote;
+        carry.to_off = (size_t)(edge->peer_recv.origin + (int64_t)lo);
+    }
+    l->carry[t->lane] = carry;
+}
+
+void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                   const struct trib_chunk *c, struct trib_cell *cell)
+{
+    struct trib_edge *edge = &run->program.edges[t->edge];
+    size_t bytes = c->n * run->desc.element;
+    const uint8_t *src = trib_raw_sent(run, t, c);
+
+    cell->frame = run->frame;
+    cell->frame.chunk = c->index;
+    if (run->narrow)
+        trib_frame_set_divided(&cell->frame, trib_narrow_before(run, t));
+    e->stats.dense_bytes += bytes;
+    e->stats.payload_bytes += bytes;
+    enum way way = way_of(e, run, t, c);
+    if (way == THROUGH_SLOT) {
+        cell->frame.kind = TRIB_FRAME_DATA;
+        cell->frame.bytes = (uint32_t)bytes;
+        if (bytes && t->in_slot != t->done + 1)
+            fill_carry(e, run, t, c, way);
+    } else if (way == READ_IN_PLACE) {
+        cell->frame.kind = TRIB_FRAME_REF;
+        cell->frame.source |=
+            t->flags & TRIB_TASK_OWN ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
+        edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
+    } else {
+        cell->frame.kind = TRIB_FRAME_PLACED;
+        if (way == WRITTEN_IN_PLACE)
+            fill_carry(e, run, t, c, way);
+        if (way == STORED_IN_PLACE) {
+            e->kernels->copy_stream(stored_at(e, run, edge, c), src, bytes);
+            e->stats.copied_bytes += bytes;
+        }
+        t->placed &= ~round_bit(t->done);
+    }
+}
+
+/*
+ * Many sources are summed TRIB_REDUCE_MAX_SRC at a time, block by block: what a pass
+ * leaves over for the next one stays in a small buffer, because the destination may be
+ * one of the sources that are still to come.
+ */
+static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
+                        const uint8_t *const *src, int n_src, const struct trib_reduce *all)
+{
+    _Alignas(64) uint8_t partial[4096];
+    size_t element = run->desc.element, step = sizeof(partial) / element;
+
+    for (size_t first = 0; first < all->n; first += step) {
+        struct trib_reduce r = {.n = all->n - first < step ? all->n - first : step};
+        for (int used = 0; used < n_src;) {
+            while (r.n_src < TRIB_REDUCE_MAX_SRC && used < n_src)
+                r.src[r.n_src++] = src[used++] + first * element;
+            bool last = used == n_src;
+            r.ranks = last ? all->ranks : 0;
+            r.n_dst = last ? all->n_dst : 1;
+            for (int d = 0; d < r.n_dst; d++)
+                r.dst[d] = last ? (uint8_t *)all->dst[d] + first * element : partial;
+            fn(&r);
+            r.src[0] = partial;
+            r.n_src = 1;
+        }
+    }
+}
+
+enum { HALF_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
+
+/*
+ * The same for f16 and bf16, where what is left over stays in float32: the result is
+ * rounded once, however many sources there are.
+ */
+static void reduce_many_halves(const struct trib_kernels *k, const struct trib_run *run,
+                               const uint8_t *const *src, int n_src,
+                               const struct trib_reduce *all)
+{
+    _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][HALF_BLOCK];
+    float weight[TRIB_REDUCE_MAX_SRC];
+    size_t element = run->desc.element, n;
+    trib_dtype_t dtype = run->desc.op.dtype;
+
+    for (size_t first = 0; first < all->n; first += n) {
+        n = all->n - first < HALF_BLOCK ? all->n - first : HALF_BLOCK;
+        for (int used = 0, row = 0; used < n_src; row = 1) { /* row 0: the sum so far */
+            weight[0] = 1.0f;
+            for (; row < TRIB_REDUCE_MAX_SRC && used < n_src; row++, used++) {
+                weight[row] = all->weight ? all->weight[used] : 1.0f;
+                k->to_f32[dtype](part[row], src[used] + first * element, n);
+            }
+            struct trib_reduce r = {.n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
+            for (int i = 0; i < row; i++)
+                r.src[i] = part[i];
+            r.weight = all->weight ? weight : NULL;
+            r.divisor = used == n_src ? all->divisor : 0;
+            r.ranks = used == n_src ? all->ranks : 0;
+            k->reduce[TRIB_F32][run->desc.op.op](&r);
+        }
+        for (int d = 0; d < all->n_dst; d++)
+            k->from_f32[dtype]((uint8_t *)all->dst[d] + first * element, part[0], n);
+    }
+}
+
+static void reduce_robust(struct trib_engine *e, struct trib_run *run,
+                          const uint8_t *const *src, int n_src, const struct trib_reduce *r)
+{
+    const struct trib_robust robust = {.kernels = e->kernels,
+                                       .op = run->desc.op.op,
+                                       .dtype = run->desc.op.dtype,
+                                       .parameter = run->desc.parameter,
+                                       .rows = run->rows};
+
+    trib_robust_reduce(&robust, src, n_src, r);
+}
+
+static void reduce_all(struct trib_engine *e, struct trib_run *run,
+                       const uint8_t *const *src, int n_src, struct trib_reduce *r)
+{
+    trib_dtype_t dtype = run->desc.op.dtype;
+    if (run->rows) {
+        reduce_robust(e, run, src, n_src, r);
+        return;
+    }
+    trib_reduce_fn fn = e->kernels->reduce[dtype][run->desc.op.op];
+
+    if (n_src > TRIB_REDUCE_MAX_SRC) {
+        if (dtype == TRIB_F16 || dtype == TRIB_BF16)
+            reduce_many_halves(e->kernels, run, src, n_src, r);
+        else
+            reduce_many(fn, run, src, n_src, r);
+        return;
+    }
+    r->n_src = n_src;
+    for (int i = 0; i < n_src; i++)
+        r->src[i] = src[i];
+    fn(r);
+}
+
+/* The payload of the slot that a SEND of this round will use, if that is the next one
+ * and the receiver cannot read the receive buffer instead. */
+static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
+                          const struct trib_task *send, uint32_t round, size_t bytes)
+{
+    const struct trib_edge *edge = &run->program.edges[send->edge];
+    struct trib_link *l = &e->links[edge->peer];
+
+    bool read = run->open.recv.blob.len && (!run->serves || send->flags & TRIB_TASK_FINAL);
+
+    if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || read ||
+        l->send[send->lane].next != trib_send_turn(&run->program, send, round) ||
+        !trib_link_can_send(l, send->lane, bytes))
+        return NULL;
+    return trib_link_to_send(l, &e->arena, send->lane, bytes);
+}
+
+/* The sum itself stores its result where it is to go: into the receive buffers of the
+ * peers that are within reach, else into the slots that are about to be sent. */
+static void add_places(struct trib_engine *e, struct trib_run *run,
+                       const struct trib_task *t, const struct trib_chunk *c,
+                       struct trib_reduce *r)
+{
+    struct trib_program *p = &run->program;
+    uint32_t me = (uint32_t)(t - p->tasks);
+
+    for (uint32_t i = me + 1; i < p->n_tasks && r->n_dst < TRIB_REDUCE_MAX_DST; i++) {
+        struct trib_task *f = &p->tasks[i];
+        if (f->kind != TRIB_TASK_SEND || f->chunk != t->chunk || f->dep != me ||
+            t->done - f->done >= PLACED_ROUNDS)
+            continue;
+        uint8_t *place = f->flags & TRIB_TASK_FINAL && !run->values_read
+                             ? stored_at(e, run, &p->edges[f->edge], c)
+                             : NULL;
+        if (place)
+            f->placed |= round_bit(t->done);
+        else if (f->done == t->done &&
+                 (place = next_slot(e, run, f, t->done, c->n * run->desc.element)))
+            f->in_slot = t->done + 1;
+        else
+            continue;
+        r->dst[r->n_dst++] = place;
+    }
+}
+
+/*
+ * In place the lines were just read: storing around the cache costs twice. Those of a service's
+ * results peers have read since they were written last: to have them back costs more than both.
+ */
+static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
+{
+    if (run->serves)
+        return run->values_read && t->flags & TRIB_TASK_FINISH;
+    return run->desc.stream && run->own != run->recv;
+}
+
+static void weigh(const struct trib_run *run, int source, const struct trib_narrow *sum,
+                  uint8_t divided)
+{
+    if (run->narrow)
+        run->weights[source] = trib_narrow_weight(sum, divided);
+}
+
+trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
+                              struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_program *p = &run->program;
+    const uint8_t **src = run->sources;
+    uint8_t *value = trib_run_value(run, c);
+    bool own_due = t->flags & TRIB_TASK_OWN;
+    struct trib_narrow sum = {.one = 1.0f};
+    int n = 0;
+
+    if (run->narrow)
+        sum = trib_narrow_begin(e, run, t);
+    if (!own_due && !(t->flags & TRIB_TASK_EMPTY)) {
+        weigh(run, n, &sum, trib_narrow_before(run, t));
+        src[n++] = value;
+    }
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        struct trib_member *m = &p->members[t->member + i];
+        struct trib_edge *edge = &p->edges[m->edge];
+        if (own_due && edge->peer > e->rank) {
+            weigh(run, n, &sum, 0);
+            src[n++] = trib_run_own(run, c);
+            own_due = false;
+        }
+        struct trib_cell *cell =
+            trib_link_peek(&e->links[edge->peer], &e->arena, m->lane);
+        weigh(run, n, &sum, trib_frame_divided(&cell->frame));
+        src[n] = source_of(e, run, edge, m->lane, cell, c);
+        if (!src[n++])
+            return TRIB_ERR_PROTOCOL;
+        if (trib_check_peer(e, run, c, edge->peer, src[n - 1]) != TRIB_OK)
+            return TRIB_ERR_INVALID;
+    }
+    if (own_due) {
+        weigh(run, n, &sum, 0);
+        src[n++] = trib_run_own(run, c);
+    }
+    struct trib_reduce r = {
+        .n = c->n,
+        .dst[0] = value,
+        .n_dst = 1,
+        .ranks = t->flags & TRIB_TASK_MEAN && !run->narrow ? e->ranks : 0,
+        .weight = run->weights,
+        .divisor = sum.divisor,
+        .stream = goes_around_cache(run, t),
+    };
+    if (c->n) {
+        add_places(e, run, t, c, &r);
+        reduce_all(e, run, src, n, &r);
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
+                               struct trib_task *t, const struct trib_chunk *c,
+                               struct trib_cell *cell)
+{
+    if (cell->frame.kind == TRIB_FRAME_PLACED)
+        return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
+    const uint8_t *src =
+        source_of(e, run, &run->program.edges[t->edge], t->lane, cell, c);
+    if (!src)
+        return TRIB_ERR_PROTOCOL;
+    trib_keep_input(run, c);
+    if (c->n)
+        memcpy(trib_run_value(run, c), src, c->n * run->desc.element);
+    e->stats.copied_bytes += c->n * run->desc.element;
+    return TRIB_OK;
+}
+
+void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
+                   const struct trib_chunk *c)
+{
+    const uint8_t *src = trib_run_own(run, c);
+
+    if (run->no_result || c->n == 0)
+        return;
+    uint8_t *dst = trib_run_value(run, c);
+    if (run->rows) {
+        reduce_robust(e, run, &src, 1,
+                      &(struct trib_reduce){.n = c->n, .dst = {dst}, .n_dst = 1});
+        return;
+    }
+    if (dst == src)
+        return;
+    memcpy(dst, src, c->n * run->desc.element);
+    e->stats.copied_bytes += c->n * run->desc.element;
+}

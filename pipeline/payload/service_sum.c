@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/service_sum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/payload/undo_log.h"
+
+/* A chunk of such a codec has no more floats than fit into a slot. */
+static bool wanted(const struct trib_run *run)
+{
+    return run->desc.codec && !trib_coded_linear(run) &&
+           !(trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE) &&
+           trib_feedback_feeds_back(run);
+}
+
+uint64_t trib_service_sum_bytes(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    return wanted(run) ? d->n_chunks * (d->piece * sizeof(float) + 2 * sizeof(uint32_t)) : 0;
+}
+
+trib_status_t trib_service_sum_prepare(struct trib_run *run)
+{
+    struct trib_program *p = &run->program;
+    const struct trib_run_desc *d = &run->desc;
+
+    if (!run->serves || !wanted(run))
+        return TRIB_OK;
+    struct trib_service_sum *s = run->sum = calloc(1, sizeof(*s));
+    if (!s)
+        return TRIB_ERR_NO_MEMORY;
+    s->floats = malloc(d->n_chunks * d->piece * sizeof(float) + 1);
+    s->finals = calloc(d->n_chunks, sizeof(*s->finals));
+    s->has_result = calloc(d->n_chunks, sizeof(*s->has_result));
+    if (!s->floats || !s->finals || !s->has_result)
+        return TRIB_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < p->n_tasks; i++)
+        if (p->tasks[i].kind == TRIB_TASK_SEND && p->tasks[i].flags & TRIB_TASK_FINAL)
+            p->tasks[i].member = s->finals[p->tasks[i].chunk]++;
+    return TRIB_OK;
+}
+
+void trib_service_sum_dispose(struct trib_run *run)
+{
+    if (!run->sum)
+        return;
+    free(run->sum->floats);
+    free(run->sum->finals);
+    free(run->sum->has_result);
+    free(run->sum);
+}
+
+/* Random rounding goes by what service and ranks both know: the number of the operation. */
+static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c, const float *x,
+                          uint8_t *dst)
+{
+    const struct trib_encode in = {.x = x,
+                                   .n = c->n,
+                                   .mode = TRIB_ENCODE_CONTRIBUTION,
+                                   .key = {.step = run->frame.seq,
+                                           .stream = TRIB_STREAM_OF_SUMS,
+                                           .index = c->first},
+                                   .scratch = run->codec_scratch};
+
+    return (uint32_t)trib_codec_encode(run->desc.codec, &in, dst);
+}
+
+void trib_service_sum_finish(struct trib_run *run, const struct trib_task *t,
+                             const struct trib_chunk *c)
+{
+    struct trib_store *s = trib_store_of(run, t, c);
+
+    s->len = make_word(run, c, trib_service_sum_at(run, t->chunk), s->bytes);
+    s->round = t->done + 1;
+    run->sum->has_result[t->chunk] = true;
+}
+
+bool trib_service_sum_goes(const struct trib_run *run, const struct trib_task *t,
+                           const struct trib_chunk *c)
+{
+    if (!run->sum)
+        return false;
+    if (!(t->flags & TRIB_TASK_FINAL))
+        return true;
+    return run->sum->has_result[t->chunk] && c->index % run->sum->finals[t->chunk] == t->member;
+}
+
+uint32_t trib_service_sum_fill(const struct trib_run *run, const struct trib_task *t,
+                               const struct trib_chunk *c, uint8_t *payload,
+                               struct trib_cell *cell)
+{
+    cell->frame.kind = TRIB_FRAME_SUM;
+    cell->frame.bytes = (uint32_t)(c->n * sizeof(float));
+    memcpy(payload, trib_service_sum_at(run, t->chunk), cell->frame.bytes);
+    return cell->frame.bytes;
+}
+
+bool trib_service_sum_valid(const struct trib_engine *e, int peer, const struct trib_chunk *c,
+                            const struct trib_cell *cell, size_t behind)
+{
+    return cell->frame.kind == TRIB_FRAME_SUM && peer >= e->ranks &&
+           cell->frame.bytes == c->n * sizeof(float) + behind;
+}
+
+/* What the word leaves out of a result: of a mean it counts for all who are in it. */
+static void keep_rest(struct trib_engine *e, struct trib_run *run, const struct trib_chunk *c,
+                      uint32_t len, int ranks)
+{
+    const float times = run->desc.op.op == TRIB_MEAN ? (float)ranks : 1.0f;
+
+    if (!run->residual)
+        return;
+    trib_keep_state(run, c);
+    (void)trib_codec_decode_add(run->desc.codec, run->word, len, -1.0f, run->stage, c->n);
+    e->kernels->drop_not_finite(run->stage, c->n);
+    e->kernels->axpy_f32(run->residual + c->first, run->stage, times, c->n);
+}
+
+trib_status_t trib_service_sum_take(struct trib_engine *e, struct trib_run *run,
+                                    const struct trib_task *t, const struct trib_chunk *c,
+                                    const uint8_t *payload, int ranks)
+{
+    const size_t bytes = c->n * sizeof(float);
+
+    if (run->serves) {
+        memcpy(trib_service_sum_at(run, t->chunk), payload, bytes);
+        trib_service_sum_finish(run, t, c);
+        return TRIB_OK;
+    }
+    memcpy(run->stage, payload, bytes);
+    const uint32_t len = make_word(run, c, run->stage, run->word);
+    const trib_status_t st = trib_coded_value(e, run, c, run->word, len);
+    if (st == TRIB_OK)
+        keep_rest(e, run, c, len, ranks);
+    return st;
+}

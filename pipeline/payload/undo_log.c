@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/undo_log.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/payload/payload_raw.h"
+
+enum { VECTORS = 4 };
+
+struct trib_keep {
+    uint32_t *state_of; /* [chunks] the step before whose change the state was kept last */
+    uint32_t *input_of; /* [chunks] the same of the contribution */
+    float *vector[VECTORS]; /* [total] each, or NULL: copies of vectors() */
+    uint8_t *input;         /* [total] elements */
+    uint8_t *model;         /* before step model_of */
+    uint32_t model_of;
+    void (*copy)(void *dst, const void *src, size_t bytes);
+};
+
+static void vectors(const struct trib_run *run, float *out[VECTORS])
+{
+    out[0] = run->residual;
+    out[1] = run->feedback.momentum;
+    out[2] = run->feedback.own;
+    out[3] = run->feedback.sum;
+}
+
+static size_t chunks_of(const struct trib_run *run)
+{
+    return (size_t)trib_run_rounds(run) * run->desc.n_chunks;
+}
+
+static void copy_cached(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+trib_status_t trib_keep_prepare(const struct trib_kernels *kernels, struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    float *live[VECTORS];
+    bool ok = true;
+
+    if (!d->keep || run->serves)
+        return TRIB_OK;
+    struct trib_keep *k = run->keep = calloc(1, sizeof(*k));
+    if (!k)
+        return TRIB_ERR_NO_MEMORY;
+    k->copy = d->stream_kept ? kernels->copy_stream : copy_cached;
+    k->state_of = calloc(chunks_of(run) + 1, sizeof(*k->state_of));
+    k->input_of = calloc(chunks_of(run) + 1, sizeof(*k->input_of));
+    k->input = malloc(d->total * d->element + 1); /* touched by what is in place alone */
+    vectors(run, live);
+    for (int i = 0; i < VECTORS; i++) {
+        if (live[i])
+            k->vector[i] = malloc(d->total * sizeof(float) + 1);
+        ok &= !live[i] || k->vector[i];
+    }
+    if (d->model)
+        k->model = malloc(trib_model_bytes(d->model) + 1);
+    ok &= !d->model || k->model;
+    return ok && k->state_of && k->input_of && k->input ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+}
+
+void trib_keep_dispose(struct trib_run *run)
+{
+    struct trib_keep *k = run->keep;
+
+    if (!k)
+        return;
+    free(k->state_of);
+    free(k->input_of);
+    for (int i = 0; i < VECTORS; i++)
+        free(k->vector[i]);
+    free(k->input);
+    free(k->model);
+    free(k);
+    run->keep = NULL;
+}
+
+void trib_keep_model(struct trib_run *run)
+{
+    struct trib_keep *k = run->keep;
+
+    if (!k || !k->model)
+        return;
+    trib_model_write(run->desc.model, k->model);
+    k->model_of = run->step + 1;
+}
+
+static void copy(const struct trib_keep *k, float *const to[VECTORS], float *const from[VECTORS],
+                 const struct trib_chunk *c)
+{
+    for (int i = 0; i < VECTORS; i++)
+        if (from[i])
+            k->copy(to[i] + c->first, from[i] + c->first, c->n * sizeof(float));
+}
+
+void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c)
+{
+    struct trib_keep *k = run->keep;
+    float *live[VECTORS];
+
+    if (!k || c->n == 0 || k->state_of[c->index] == run->step)
+        return;
+    k->state_of[c->index] = run->step;
+    vectors(run, live);
+    copy(k, k->vector, live, c);
+}
+
+static bool in_place(const struct trib_run *run)
+{
+    return run->own == run->recv;
+}
+
+void trib_keep_input(const struct trib_run *run, const struct trib_chunk *c)
+{
+    struct trib_keep *k = run->keep;
+    const size_t size = run->desc.element;
+
+    if (!k || c->n == 0 || !in_place(run) || k->input_of[c->index] == run->step)
+        return;
+    k->input_of[c->index] = run->step;
+    k->copy(k->input + c->first * size, trib_run_own(run, c), c->n * size);
+}
+
+void trib_keep_undo(struct trib_run *run, const struct trib_chunk *c)
+{
+    struct trib_keep *k = run->keep;
+    float *live[VECTORS];
+
+    if (!c->n || k->state_of[c->index] != run->step)
+        return;
+    vectors(run, live);
+    copy(k, live, k->vector, c);
+}
+
+void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c)
+{
+    struct trib_keep *k = run->keep;
+    const size_t size = run->desc.element;
+
+    if (c->n && k->input_of[c->index] == run->step)
+        memcpy(run->recv + (c->first - run->recv_first) * size, k->input + c->first * size,
+               c->n * size);
+}
+
+void trib_keep_restore(struct trib_run *run)
+{
+    struct trib_keep *k = run->keep;
+
+    assert(k && run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
+    for (uint32_t r = 0; r < trib_run_rounds(run); r++) {
+        for (uint32_t i = 0; i < run->desc.n_chunks; i++) {
+            const struct trib_chunk c = trib_vector_chunk(run, r, i);
+            trib_keep_undo(run, &c);
+            trib_keep_undo_input(run, &c);
+        }
+    }
+    if (k->model && k->model_of == run->step) { /* its own bytes */
+        const trib_status_t st = trib_model_read(run->desc.model, k->model,
+                                                 trib_model_bytes(run->desc.model), NULL);
+        assert(st == TRIB_OK);
+        (void)st;
+    }
+    run->step--;
+}
+
+static void take(float **to, float **from)
+{
+    float *was = *to;
+
+    assert(!was == !*from);
+    *to = *from;
+    *from = was;
+}
+
+static void adopt_model(struct trib_run *run, const struct trib_run *from)
+{
+    const size_t bytes = trib_model_bytes(from->desc.model);
+    uint8_t *state = malloc(bytes + 1);
+
+    if (!state)
+        return;
+    trib_model_write(from->desc.model, state);
+    (void)trib_model_read(run->desc.model, state, bytes, NULL);
+    free(state);
+}
+
+void trib_run_adopt(struct trib_run *run, struct trib_run *from)
+{
+    uint8_t *sent = run->feedback.sent;
+
+    assert(run->desc.total == from->desc.total);
+    take(&run->residual, &from->residual);
+    take(&run->feedback.momentum, &from->feedback.momentum);
+    take(&run->feedback.own, &from->feedback.own);
+    take(&run->feedback.sum, &from->feedback.sum);
+    run->feedback.sent = from->feedback.sent;
+    from->feedback.sent = sent;
+    run->step = from->step;
+    if (run->desc.model && from->desc.model)
+        adopt_model(run, from);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "schedule/program.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What lowering knows while it walks the list. */
+struct lowering {
+    const struct trib_schedule *schedule;
+    struct trib_program *out;
+    bool serves; /* it contributes nothing */
+    uint32_t *task_of;   /* [step] */
+    bool *has_value;     /* [chunk]: something was received for it */
+    bool *own_sent;      /* [chunk]: the own contribution was sent as it is */
+    int32_t *edge_of;    /* [peer], -1: none yet */
+};
+
+static uint16_t edge_to(struct lowering *w, uint32_t peer)
+{
+    struct trib_program *p = w->out;
+
+    if (w->edge_of[peer] < 0) {
+        w->edge_of[peer] = (int32_t)p->n_edges;
+        p->edges[p->n_edges++].peer = (int)peer;
+    }
+    return (uint16_t)w->edge_of[peer];
+}
+
+static struct trib_task *add_task(struct lowering *w, uint32_t i,
+                                  enum trib_task_kind kind)
+{
+    const struct trib_step *s = &w->schedule->steps[i];
+    struct trib_program *p = w->out;
+    struct trib_task *t = &p->tasks[p->n_tasks];
+
+    t->kind = (uint8_t)kind;
+    t->lane = s->lane & 1;
+    t->chunk = s->chunk;
+    t->dep = s->dep == TRIB_STEP_NO_DEP ? TRIB_STEP_NO_DEP : w->task_of[s->dep];
+    t->flags = s->flags & (TRIB_STEP_FINAL | TRIB_STEP_FORWARD | TRIB_STEP_STABLE);
+    if (!w->has_value[s->chunk])
+        t->flags |= w->serves ? TRIB_TASK_EMPTY : TRIB_TASK_OWN;
+    w->task_of[i] = p->n_tasks++;
+    return t;
+}
+
+static void add_member(struct lowering *w, struct trib_task *t, uint32_t i)
+{
+    const struct trib_step *s = &w->schedule->steps[i];
+    struct trib_program *p = w->out;
+    uint16_t edge = edge_to(w, s->peer);
+
+    p->members[p->n_members++] = (struct trib_member){
+        .edge = edge,
+        .lane = (uint8_t)s->lane,
+        .ordinal = p->edges[edge].recvs[s->lane]++,
+    };
+    t->n_members++;
+    w->task_of[i] = (uint32_t)(t - p->tasks);
+}
+
+/* Takes the whole run of RECV_REDUCE that begins at step i. */
+static uint32_t lower_reduce(struct lowering *w, uint32_t i)
+{
+    const struct trib_step *steps = w->schedule->steps;
+    uint32_t n = w->schedule->n_steps, chunk = steps[i].chunk;
+    struct trib_task *t = add_task(w, i, TRIB_TASK_REDUCE);
+
+    t->member = w->out->n_members;
+    add_member(w, t, i);
+    while (i + 1 < n && steps[i + 1].op == TRIB_STEP_RECV_REDUCE &&
+           steps[i + 1].chunk == chunk && steps[i + 1].dep == i)
+        add_member(w, t, ++i);
+    if (w->own_sent[chunk])
+        t->flags |= TRIB_TASK_OWN_SENT;
+    w->has_value[chunk] = true;
+    return i;
+}
+
+static uint32_t lower_step(struct lowering *w, uint32_t i)
+{
+    const struct trib_step *s = &w->schedule->steps[i];
+    struct trib_task *t;
+
+    switch (s->op) {
+    case TRIB_STEP_SEND:
+        t = add_task(w, i, TRIB_TASK_SEND);
+        t->edge = edge_to(w, s->peer);
+        t->ordinal = w->out->edges[t->edge].sends[t->lane]++;
+        if ((t->flags & TRIB_TASK_OWN) && !(t->flags & TRIB_TASK_FINAL))
+            w->own_sent[s->chunk] = true;
+        return i;
+    case TRIB_STEP_RECV_REDUCE:
+        return lower_reduce(w, i);
+    case TRIB_STEP_RECV_COPY:
+        t = add_task(w, i, TRIB_TASK_COPY_IN);
+        t->edge = edge_to(w, s->peer);
+        t->ordinal = w->out->edges[t->edge].recvs[t->lane]++;
+        w->has_value[s->chunk] = true;
+        return i;
+    case TRIB_STEP_SCALE:
+        if (s->dep != TRIB_STEP_NO_DEP &&
+            w->out->tasks[w->task_of[s->dep]].kind == TRIB_TASK_REDUCE) {
+            w->out->tasks[w->task_of[s->dep]].flags |= TRIB_TASK_MEAN;
+            w->task_of[i] = w->task_of[s->dep];
+            return i;
+        }
+        /* One that stands alone divides the own contribution: the mean of one rank,
+         * which is the contribution itself. */
+        add_task(w, i, TRIB_TASK_COPY);
+        return i;
+    default:
+        assert(s->op == TRIB_STEP_COPY);
+        add_task(w, i, TRIB_TASK_COPY);
+        return i;
+    }
+}
+
+/* A REDUCE finishes its chunk if nobody here reduces it again or sends it upwards. */
+static void mark_finishers(struct trib_program *p)
+{
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        struct trib_task *t = &p->tasks[i];
+        if (t->kind == TRIB_TASK_SEND && (t->flags & TRIB_TASK_FORWARD))
+            for (uint32_t j = 0; j < i; j++)
+                if (p->tasks[j].kind == TRIB_TASK_COPY_IN &&
+                    p->tasks[j].chunk == t->chunk)
+                    p->tasks[j].flags |= TRIB_TASK_RELAYED;
+        if (t->kind != TRIB_TASK_REDUCE)
+            continue;
+        bool finish = true;
+        for (uint32_t j = i + 1; j < p->n_tasks; j++) {
+            const struct trib_task *u = &p->tasks[j];
+            if (u->chunk == t->chunk &&
+                (u->kind == TRIB_TASK_REDUCE ||
+                 (u->kind == TRIB_TASK_SEND && !(u->flags & TRIB_TASK_FINAL))))
+                finish = false;
+        }
+        if (finish)
+            t->flags |= TRIB_TASK_FINISH;
+    }
+}
+
+trib_status_t trib_program_create(const struct trib_schedule *schedule,
+                                  const struct trib_shape *shape, struct trib_program *out)
+{
+    uint32_t n = schedule->n_steps ? schedule->n_steps : 1;
+    int size = shape->size + shape->services;
+    struct lowering w = {
+        .schedule = schedule, .out = out, .serves = trib_shape_serves(shape)};
+
+    memset(out, 0, sizeof(*out));
+    out->n_chunks = schedule->n_chunks;
+    out->tasks = calloc(n, sizeof(*out->tasks));
+    out->members = calloc(n, sizeof(*out->members));
+    out->edges = calloc((size_t)size, sizeof(*out->edges));
+    w.task_of = calloc(n, sizeof(*w.task_of));
+    w.has_value = calloc(schedule->n_chunks, sizeof(*w.has_value));
+    w.own_sent = calloc(schedule->n_chunks, sizeof(*w.own_sent));
+    w.edge_of = calloc((size_t)size, sizeof(*w.edge_of));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    if (out->tasks && out->members && out->edges && w.task_of && w.has_value &&
+        w.own_sent && w.edge_of) {
+        for (int p = 0; p < size; p++)
+            w.edge_of[p] = -1;
+        for (uint32_t i = 0; i < schedule->n_steps; i++)
+            i = lower_step(&w, i);
+        mark_finishers(out);
+        st = TRIB_OK;
+    }
+    free(w.task_of);
+    free(w.has_value);
+    free(w.own_sent);
+    free(w.edge_of);
+    if (st != TRIB_OK)
+        trib_program_free(out);
+    return st;
+}
+
+void trib_program_free(struct trib_program *p)
+{
+    free(p->tasks);
+    free(p->members);
+    free(p->edges);
+    memset(p, 0, sizeof(*p));
+}

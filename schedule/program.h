@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A schedule, lowered to what the engine runs: tasks, and the edges that they use.
+ *
+ * Lowering joins a run of RECV_REDUCE (and the SCALE behind it) to one k-ary task, finds
+ * out whether a SEND takes the own contribution or the value that was made of it, and
+ * numbers the frames of each (peer, lane) so that the engine knows whose turn it is.
+ */
+#ifndef SCHEDULE_PROGRAM_H
+#define SCHEDULE_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schedule/schedule.h"
+
+enum trib_task_kind {
+    TRIB_TASK_SEND,    /* waits for: dep, a credit, its turn on the lane */
+    TRIB_TASK_REDUCE,  /* waits for: dep, the frames of all its members */
+    TRIB_TASK_COPY_IN, /* waits for: dep, its frame */
+    TRIB_TASK_COPY,    /* waits for: dep, the own contribution */
+};
+
+enum {
+    TRIB_TASK_FINAL = 1,
+    TRIB_TASK_FORWARD = 2,
+    TRIB_TASK_STABLE = 4,
+    TRIB_TASK_OWN = 8,        /* takes the own contribution, not a value made before */
+    TRIB_TASK_MEAN = 16,      /* REDUCE: divide by the number of ranks */
+    TRIB_TASK_FINISH = 32,    /* REDUCE: makes the finished result of its chunk */
+    TRIB_TASK_RELAYED = 64,   /* COPY_IN: its bytes are sent on by FORWARDs */
+    TRIB_TASK_STORED = 256,   /* SEND: its code word comes from the chunk's store */
+    TRIB_TASK_EMPTY = 512,    /* REDUCE: of a service; there is no value before its members' */
+    TRIB_TASK_OWN_SENT = 128, /* REDUCE: the own contribution goes to others as well, so
+                               * it counts here as they decode it */
+};
+
+struct trib_task {
+    uint8_t kind;
+    uint8_t lane : 1;
+    uint8_t divided : 7; /* REDUCE: its value, as frames say it: see narrow.h */
+    uint16_t flags;
+    uint16_t edge;      /* SEND, COPY_IN: index into edges */
+    uint16_t n_members; /* REDUCE */
+    uint32_t member;    /* REDUCE: index of the first; SEND: see service_sum.c */
+    uint32_t chunk;
+    uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
+    uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
+    uint32_t done;    /* rounds finished in this operation */
+    uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
+    /* SEND: bit r % 64 says that the elements of round r, of those from `done` on, already
+     * are in the peer's buffer. */
+    uint64_t placed;
+};
+
+/* One contribution of a k-ary task, in the order of ranks. */
+struct trib_member {
+    uint16_t edge;
+    uint8_t lane;
+    uint32_t ordinal;
+};
+
+struct trib_remote;
+
+/* A peer's buffer, of which vector bytes [lo, hi) can be reached: by load and store at
+ * base + v, or by writes at byte origin + v of remote. */
+struct trib_view {
+    uint8_t *base;              /* NULL: not within load/store reach */
+    struct trib_remote *remote; /* NULL: cannot be written to */
+    int64_t origin;
+    size_t lo;
+    size_t hi;
+};
+
+/* A peer that this rank exchanges frames with. */
+struct trib_edge {
+    int peer;
+    uint32_t sends[TRIB_LANES]; /* frames of one round */
+    uint32_t recvs[TRIB_LANES];
+    /* Of these, the ones of what ranks agree on first (payload_agree.h): the first of a round. */
+    uint32_t share_sends[TRIB_LANES];
+    uint32_t share_recvs[TRIB_LANES];
+    /* of the running operation */
+    uint32_t send_base[TRIB_LANES]; /* position of its first round's first frame */
+    uint32_t recv_base[TRIB_LANES];
+    bool open_out; /* an OPEN frame is still to be sent */
+    bool open_in;  /* an OPEN frame is still to come */
+    /* Position behind the last REF frame: its credit ends the operation. */
+    uint32_t ref_end[TRIB_LANES];
+    struct trib_view peer_send;
+    struct trib_view peer_recv;
+};
+
+struct trib_program {
+    uint32_t n_chunks;
+    uint32_t n_tasks;
+    uint32_t n_members;
+    uint32_t n_edges;
+    uint32_t share_rounds; /* in which ranks agree on something first, from 0 on; or 0 */
+    struct trib_task *tasks;
+    struct trib_member *members;
+    struct trib_edge *edges;
+};
+
+/**
+ * trib_turn - how many frames of an operation a lane carries before one.
+ *
+ * all      frames of a round
+ * share    of these, of what ranks agree on first: the last round has none of them, and where
+ *          there are such the first round has no others
+ */
+static inline uint32_t trib_turn(uint32_t all, uint32_t share, const struct trib_program *p,
+                                 uint32_t round, uint32_t ordinal)
+{
+    uint32_t turn = round * all + ordinal;
+
+    if (p->share_rounds && round > 0)
+        turn -= all - share;
+    if (p->share_rounds && round == p->share_rounds)
+        turn -= share;
+    return turn;
+}
+
+/** trib_send_turn - the position of a SEND's frame of a round on its lane. */
+static inline uint32_t trib_send_turn(const struct trib_program *p,
+                                      const struct trib_task *send, uint32_t round)
+{
+    const struct trib_edge *edge = &p->edges[send->edge];
+    int lane = send->lane;
+
+    return edge->send_base[lane] +
+           trib_turn(edge->sends[lane], edge->share_sends[lane], p, round, send->ordinal);
+}
+
+/**
+ * trib_program_create - lower a checked schedule for a rank, or a service, of `shape`.
+ *
+ * errors   TRIB_ERR_NO_MEMORY
+ */
+trib_status_t trib_program_create(const struct trib_schedule *schedule,
+                                  const struct trib_shape *shape, struct trib_program *out);
+void trib_program_free(struct trib_program *p);
+
+#endif

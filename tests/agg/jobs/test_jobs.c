@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "agg/jobs/jobs.h"
+#include "base/error.h"
+#include "base/quota.h"
+
+#define S 1000000000ull /* nanoseconds */
+#define T0 (100 * S)
+
+static const struct trib_jobs_opts plain = {
+    .service = {.slots = 512, .jobs = 8, .queued = 8},
+    .patience_ns = 10 * S,
+};
+
+static struct trib_jobs *table(const struct trib_jobs_opts *opts)
+{
+    struct trib_error err = {0};
+    struct trib_jobs *jobs;
+
+    assert_status(trib_jobs_create(opts, &err, &jobs), TRIB_OK);
+    return jobs;
+}
+
+static struct trib_job_answer ask_for(struct trib_jobs *jobs, uint64_t now_ns, const char *name,
+                                      const char *user, uint32_t slots, uint64_t wait_ns)
+{
+    struct trib_job_answer answer;
+
+    trib_jobs_ask(jobs, now_ns,
+                  &(struct trib_job_request){.name = name, .user = user, .weight = 1,
+                                             .ranks = 4, .slots = slots,
+                                             .slot_bytes = 1024, .wait_ns = wait_ns},
+                  &answer);
+    return answer;
+}
+
+static void assert_says(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("\"%s\" does not say \"%s\"", text, words);
+}
+
+static void test_admits_what_fits(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "train-7", "ana", 384, 0);
+    assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(a.slots, 384);
+    struct trib_job_answer b = ask_for(jobs, T0, "train-8", "bob", 129, 0);
+    assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* none, rather than fewer than it wants */
+    b = ask_for(jobs, T0, "train-8", "bob", 128, 0);
+    assert_int_equal(b.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(b.slots, 128);
+    assert_int_not_equal(a.id, b.id);
+
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+    assert_int_equal(view.n, 2);
+    assert_int_equal(view.held.slots, 512);
+    assert_int_equal(view.held.bytes, 512 * 1024);
+    assert_string_equal(trib_jobs_at(&view, 1)->name, "train-8");
+    assert_string_equal(trib_job_state_name(trib_jobs_at(&view, 1)->state), "admitted");
+    trib_jobs_destroy(jobs);
+}
+
+/* Ranks that a job only declares are memory, too: of the job, of its user and of all. */
+static void test_ranks_are_charged(void **state)
+{
+    struct trib_jobs_opts limits = plain;
+    struct trib_ledger ledger = {0};
+    struct trib_job_answer a;
+
+    (void)state;
+    limits.service.bytes = 1 << 20;
+    limits.user.bytes = 768 << 10;
+    limits.job.bytes = 512 << 10;
+    struct trib_jobs *jobs = table(&limits);
+    struct trib_job_request r = {.name = "liar", .user = "eve", .weight = 1, .ranks = 400,
+                                 .slots = 1, .slot_bytes = 1024, .rank_bytes = 1024};
+    trib_jobs_ask(jobs, T0, &r, &a);
+    assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+    assert_int_equal(view.held.bytes, 401 << 10);
+    trib_jobs_ledger(jobs, a.id, &ledger);
+    assert_int_equal(trib_ledger_held_mt(&ledger), 401 << 10);
+    assert_non_null(trib_ledger_take_mt(&ledger, 112 << 10)); /* a plan has 111K left */
+    const uint64_t first = a.id;
+    r.ranks = 512;
+    trib_jobs_ask(jobs, T0, &r, &a);
+    assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
+    assert_string_equal(a.text, "job liar needs 513K bytes, and a job may hold 512K bytes: its 512 ranks "
+                                "take 512K bytes of these; have fewer ranks, or raise the limit");
+    r.ranks = 400;
+    trib_jobs_ask(jobs, T0, &r, &a);
+    assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
+    assert_says(a.text, "among what user eve may hold, it needs 401K bytes and 367K bytes of 768K "
+                        "bytes are free");
+    assert_true(trib_jobs_leave(jobs, T0 + S, first));
+    view = trib_jobs_view(jobs);
+    assert_int_equal(view.held.bytes, 0);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_refusal_says_who_holds_what(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    ask_for(jobs, T0, "small", "bob", 28, 0);
+    ask_for(jobs, T0, "train-7", "ana", 384, 0);
+    struct trib_job_answer c = ask_for(jobs, T0 + 750 * S, "late", "cy", 200, 0);
+    assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
+    assert_string_equal(c.text,
+                        "job late of user cy cannot have slots now: it needs 200 slots and 100 "
+                        "of 512 are free: job train-7 of user ana holds 384 of 512 slots since "
+                        "12 min, job small of user bob holds 28 of 512 slots since 12 min");
+    assert_int_equal(trib_jobs_view(jobs).n, 2);
+    assert_int_equal(trib_jobs_view(jobs).held.queued, 0);
+    trib_jobs_destroy(jobs);
+}
+
+static uint32_t position(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id)
+{
+    struct trib_jobs_view view = trib_jobs_view(jobs);
+    uint32_t i = 0;
+
+    trib_jobs_positions(jobs, now_ns);
+    while (trib_jobs_at(&view, i)->id != id)
+        assert_true(++i < view.n);
+    return trib_jobs_at(&view, i)->position;
+}
+
+static void test_waits_and_is_admitted(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 100, 60 * S);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 512, 30 * S);
+    assert_int_equal(b.verdict, TRIB_JOB_QUEUE);
+    assert_int_equal(b.position, 1);
+    assert_int_equal(b.deadline_ns, T0 + 60 * S);
+    assert_says(b.text, "job b of user bob waits at position 1: ");
+    assert_says(b.text, "job a of user ana holds 512 of 512 slots since 0 s");
+    assert_int_equal(c.position, 2);
+    assert_int_equal(position(jobs, T0, b.id), 1);
+    assert_int_equal(position(jobs, T0, c.id), 2);
+    assert_false(trib_jobs_next(jobs, T0, &change));
+    assert_int_equal(trib_jobs_wake_ns(jobs), T0 + 30 * S);
+
+    assert_false(trib_jobs_next(jobs, T0 + 30 * S - 1, &change));
+    assert_true(trib_jobs_next(jobs, T0 + 30 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(change.id, c.id);
+    assert_says(change.text, "has waited as long as it would");
+    assert_false(trib_jobs_next(jobs, T0 + 30 * S, &change));
+
+    assert_true(trib_jobs_leave(jobs, T0 + 40 * S, a.id));
+    assert_false(trib_jobs_leave(jobs, T0 + 40 * S, a.id));
+    assert_true(trib_jobs_next(jobs, T0 + 40 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(change.id, b.id);
+    assert_int_equal(change.slots, 100);
+    assert_int_equal(position(jobs, T0, b.id), 0);
+    assert_int_equal(trib_jobs_wake_ns(jobs), 0);
+    trib_jobs_destroy(jobs);
+}
+
+/* The order is that of users: the second job of one stands behind the first of another. */
+static void test_positions(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    ask_for(jobs, T0, "all", "dan", 512, 0);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 100, 60 * S);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 60 * S);
+    assert_int_equal(b.position, 2);
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 100, 60 * S);
+    assert_int_equal(c.position, 2);
+    assert_int_equal(position(jobs, T0, a.id), 1);
+    assert_int_equal(position(jobs, T0, b.id), 3);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_a_dead_job_holds_until_its_deadline(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
+    assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 6 * S));
+    assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 9 * S)); /* not later than before */
+    assert_int_equal(trib_jobs_wake_ns(jobs), T0 + 6 * S);
+    assert_false(trib_jobs_next(jobs, T0 + 6 * S - 1, &change));
+    assert_int_equal(trib_jobs_view(jobs).held.slots, 512);
+    struct trib_job_answer c = ask_for(jobs, T0 + 4 * S, "c", "cy", 1, 0);
+    assert_says(c.text, "job a of user ana is ending and holds 512 of 512 slots since 3 s");
+    assert_true(trib_jobs_next(jobs, T0 + 6 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_FREED);
+    assert_int_equal(change.id, a.id);
+    assert_true(trib_jobs_next(jobs, T0 + 6 * S, &change));
+    assert_int_equal(change.verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(change.id, b.id);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_kicked_while_it_waits(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
+    assert_true(trib_jobs_end(jobs, T0, b.id, T0 + 5 * S));
+    assert_int_equal(trib_jobs_view(jobs).n, 1);
+    assert_int_equal(trib_jobs_view(jobs).held.queued, 0);
+    assert_false(trib_jobs_end(jobs, T0, b.id, T0 + 5 * S));
+    assert_false(trib_jobs_next(jobs, T0 + 100 * S, &change));
+    trib_jobs_destroy(jobs);
+}
+
+static void test_draining_takes_no_new_jobs(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
+    trib_jobs_drain(jobs, true);
+    assert_true(trib_jobs_view(jobs).draining);
+    assert_true(trib_jobs_next(jobs, T0, &change));
+    assert_int_equal(change.id, b.id);
+    assert_int_equal(change.verdict, TRIB_JOB_REFUSE);
+    assert_says(change.text, "the service is draining");
+    struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 1, 60 * S);
+    assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(c.id, 0);
+    assert_says(c.text, "draining");
+    assert_int_equal(trib_jobs_view(jobs).n, 1); /* who runs goes on */
+    assert_true(trib_jobs_leave(jobs, T0, a.id));
+    trib_jobs_drain(jobs, false);
+    assert_int_equal(ask_for(jobs, T0, "c", "cy", 1, 0).verdict, TRIB_JOB_ADMIT);
+    trib_jobs_destroy(jobs);
+}
+
+/* What a job holds it keeps; names and their own limits are forgotten. */
+static void test_limits_change(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+    const struct trib_jobs_limits user = {.slots = 100}, job = {.slots = 60}, none = {0};
+    struct trib_error err = {0};
+
+    (void)state;
+    struct trib_jobs *jobs = table(&opts);
+    assert_status(trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err),
+                  TRIB_OK);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 90, 0);
+    assert_int_equal(a.slots, 90);
+    trib_jobs_limit(jobs, &user, &job);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 61, 0);
+    assert_says(b.text, "job b needs 61 slots, and a job may hold 60");
+    b = ask_for(jobs, T0, "b", "ana", 20, 0);
+    assert_says(b.text, "it needs 20 slots and 10 of 100 are free");
+    assert_int_equal(ask_for(jobs, T0, "c", "ana", 10, 0).verdict, TRIB_JOB_ADMIT);
+    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 50, 0);
+    assert_int_equal(ask_for(jobs, T0, "f", "eve", 50, 0).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(trib_jobs_weight(jobs, e.id), trib_jobs_weight(jobs, e.id + 1));
+    trib_jobs_limit(jobs, &none, &none);
+    assert_int_equal(ask_for(jobs, T0, "g", "ana", 100, 0).slots, 100);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_limits_of_users_and_jobs(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+    struct trib_job_answer change;
+    struct trib_error err = {0};
+
+    (void)state;
+    opts.user = (struct trib_jobs_limits){.slots = 256, .jobs = 2, .queued = 1};
+    opts.job = (struct trib_jobs_limits){.slots = 200, .bytes = 150 * 1024};
+    struct trib_jobs *jobs = table(&opts);
+    assert_status(trib_jobs_user(jobs, "eve", 1, &(struct trib_jobs_limits){.jobs = 1}, &err),
+                  TRIB_OK);
+
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 150, 0);
+    assert_int_equal(a.slots, 150);
+    struct trib_job_answer never = ask_for(jobs, T0, "big", "ana", 400, 60 * S);
+    assert_int_equal(never.verdict, TRIB_JOB_REFUSE);
+    assert_string_equal(never.text,
+                        "job big needs 400 slots, and a job may hold 200: ask for fewer");
+    never = ask_for(jobs, T0, "big", "ana", 160, 60 * S);
+    assert_string_equal(never.text, "job big needs 160K bytes, and a job may hold 150K bytes: "
+                                    "ask for fewer or smaller slots");
+
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 120, 60 * S);
+    assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the user's own limit, while 362 are free */
+    assert_says(b.text, "among what user ana may hold, it needs 120 slots and 106 of 256 are "
+                        "free: job a of user ana holds 150 of 256 slots");
+    struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 60 * S);
+    assert_says(many.text, "the queue of user ana is full, with 1 of 1 jobs: ask later");
+    /* Others pass who is stopped by its own user's limits. */
+    assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0).verdict, TRIB_JOB_ADMIT);
+
+    assert_int_equal(ask_for(jobs, T0, "e", "eve", 10, 0).verdict, TRIB_JOB_ADMIT);
+    assert_says(ask_for(jobs, T0, "f", "eve", 10, 0).text,
+                "among what user eve may hold, 1 of 1 jobs run: job e of user eve holds 10 slots");
+    assert_true(trib_jobs_leave(jobs, T0 + 50 * S, a.id));
+    assert_true(trib_jobs_next(jobs, T0 + 50 * S, &change));
+    assert_int_equal(change.id, b.id);
+    trib_jobs_destroy(jobs);
+}
+
+/* What plans take is taken from the limits of the job, of its user and of all, and is in the way of
+ * slots. */
+static void test_memory_of_plans(void **state)
+{
+    const struct trib_jobs_opts opts = {
+        .service = {.slots = 512, .jobs = 8, .queued = 8, .bytes = 400 * 1024},
+        .user = {.bytes = 300 * 1024}, .job = {.bytes = 250 * 1024}};
+    struct trib_jobs *jobs = table(&opts);
+    struct trib_ledger a = {0};
+
+    (void)state;
+    const uint64_t id = ask_for(jobs, T0, "a", "ana", 100, 0).id;
+    trib_jobs_ledger(jobs, id, &a);
+    assert_ptr_equal(trib_ledger_take_mt(&a, 151 * 1024), &a);
+    assert_null(trib_ledger_take_mt(&a, 150 * 1024));
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 0);
+    assert_int_equal(b.verdict, TRIB_JOB_REFUSE);
+    assert_says(b.text, "it needs 100K bytes and 50K bytes of 300K bytes are free: job a of user "
+                        "ana holds 250K bytes of 300K bytes");
+    assert_int_equal(ask_for(jobs, T0, "c", "bob", 151, 0).verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 250 * 1024);
+    assert_int_equal(trib_job_bytes(trib_jobs_at(&(struct trib_jobs_view){
+                         .jobs = trib_jobs_view(jobs).jobs}, 0)), 250 * 1024);
+
+    const struct trib_jobs_limits less = {.bytes = 200 * 1024};
+    trib_jobs_limit(jobs, &less, &less); /* what is held stays held */
+    assert_says(ask_for(jobs, T0, "d", "ana", 100, 0).text, "and 0 bytes of 200K bytes are free");
+    assert_true(trib_jobs_leave(jobs, T0, id));
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 150 * 1024); /* its node is not gone yet */
+    trib_ledger_give_mt(&a, 150 * 1024);
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 0);
+    assert_int_equal(ask_for(jobs, T0, "e", "ana", 100, 0).verdict, TRIB_JOB_ADMIT);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_limits_of_the_service(void **state)
+{
+    struct trib_jobs_opts opts = {
+        .service = {.slots = 512, .jobs = 2, .queued = 1, .bytes = 100 * 1024}};
+    struct trib_jobs *jobs = table(&opts);
+
+    (void)state;
+    ask_for(jobs, T0, "a", "ana", 60, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 60, 0);
+    assert_says(b.text, "it needs 60K bytes and 40K bytes of 100K bytes are free: job a of user "
+                        "ana holds 60K bytes of 100K bytes since 0 s");
+    assert_says(ask_for(jobs, T0, "b", "bob", 101, 0).text, "all jobs together may hold 100K");
+    ask_for(jobs, T0, "c", "cy", 10, 0);
+    struct trib_job_answer d = ask_for(jobs, T0, "d", "dan", 10, 60 * S);
+    assert_says(d.text, "2 of 2 jobs run: job a of user ana");
+    struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 10, 60 * S);
+    assert_string_equal(e.text,
+                        "the queue is full, with 1 of 1 jobs: ask later, or another service");
+    trib_jobs_destroy(jobs);
+}
+
+static void test_bad_requests(void **state)
+{
+    static const struct {
+        struct trib_job_request request;
+        const char *words;
+    } cases[] = {
+        {{"", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is 1 to 64 printable"},
+        {{"a\nb", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
+        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
+        {{"a", "", 1, 4, 1, 1, 0, 0}, "the name of a user is"},
+        {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1, 4, 1,
+          1, 0, 0},
+         "the name of a user is"},
+        {{"a", "ana", 1, 0, 1, 1, 0, 0}, "job a has 0 ranks"},
+        {{"a", "ana", 1, 4, 0, 1, 0, 0}, "wants 0 slots"},
+        {{"a", "ana", 0, 4, 1, 1, 0, 0}, "weight 0: a weight is 1 to 100"},
+        {{"a", "ana", 101, 4, 1, 1, 0, 0}, "weight 101"},
+        {{"a", "ana", 1, 4, UINT32_MAX, UINT64_MAX, 0, 0}, "more than any memory has"},
+        {{"a", "ana", 1, 4, UINT32_MAX, 1, 0, 0}, "may hold 512"},
+    };
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer a;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        trib_jobs_ask(jobs, T0, &cases[i].request, &a);
+        assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
+        assert_int_equal(a.id, 0);
+        assert_says(a.text, cases[i].words);
+    }
+    assert_int_equal(trib_jobs_view(jobs).n, 0);
+    trib_jobs_destroy(jobs);
+}
+
+static void test_bad_limits(void **state)
+{
+    static const struct trib_jobs_limits bad[] = {
+        {.jobs = 1, .queued = 1},
+        {.slots = 1, .queued = 1},
+        {.slots = 1, .jobs = 1},
+        {.slots = 1, .jobs = TRIB_JOBS_MAX, .queued = 1},
+        {.slots = 1, .jobs = 1, .queued = UINT32_MAX},
+    };
+    struct trib_jobs *jobs;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct trib_error err = {0};
+        struct trib_jobs_opts opts = {.service = bad[i]};
+        assert_status(trib_jobs_create(&opts, &err, &jobs), TRIB_ERR_CONFIG);
+        assert_null(jobs);
+        assert_true(err.text[0]);
+    }
+    jobs = table(&plain);
+    struct trib_error err = {0};
+    assert_status(trib_jobs_user(jobs, "ana", 0, NULL, &err), TRIB_ERR_CONFIG);
+    assert_says(err.text, "user \"ana\" has weight 0");
+    trib_jobs_destroy(jobs);
+    trib_jobs_destroy(NULL);
+}
+
+/* One that is next lets others pass for 10 s, and nobody after that. */
+static void test_a_large_job_is_not_passed_for_ever(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer change;
+
+    (void)state;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 400, 0);
+    struct trib_job_answer big = ask_for(jobs, T0 + S, "big", "bob", 512, 1000 * S);
+    struct trib_job_answer c = ask_for(jobs, T0 + 5 * S, "c", "cy", 50, 0);
+    assert_int_equal(c.verdict, TRIB_JOB_ADMIT);
+    struct trib_job_answer d = ask_for(jobs, T0 + 11 * S, "d", "dan", 50, 60 * S);
+    assert_int_equal(d.verdict, TRIB_JOB_QUEUE); /* 62 are free */
+    assert_says(d.text, "others come first");
+    trib_jobs_leave(jobs, T0 + 20 * S, a.id);
+    assert_false(trib_jobs_next(jobs, T0 + 20 * S, &change));
+    trib_jobs_leave(jobs, T0 + 21 * S, c.id);
+    assert_true(trib_jobs_next(jobs, T0 + 21 * S, &change));
+    assert_int_equal(change.id, big.id);
+    assert_false(trib_jobs_next(jobs, T0 + 21 * S, &change));
+    trib_jobs_leave(jobs, T0 + 30 * S, big.id);
+    assert_true(trib_jobs_next(jobs, T0 + 30 * S, &change));
+    assert_int_equal(change.id, d.id);
+    trib_jobs_destroy(jobs);
+}
+
+/* A user has no more of a thread for having split its work. */
+static void test_weights_on_a_thread(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+    struct trib_job_answer a;
+
+    (void)state;
+    assert_status(trib_jobs_user(jobs, "bob", 3, NULL, NULL), TRIB_OK);
+    for (uint32_t i = 0; i < 4; i++)
+        trib_jobs_ask(jobs, T0,
+                      &(struct trib_job_request){.name = "x", .user = i < 3 ? "ana" : "bob",
+                                                 .weight = i == 2 ? 2 : 1, .ranks = 2,
+                                                 .slots = 10},
+                      &a);
+    assert_int_equal(trib_jobs_weight(jobs, 1), 256);
+    assert_int_equal(trib_jobs_weight(jobs, 2), 256);
+    assert_int_equal(trib_jobs_weight(jobs, 3), 512);
+    assert_int_equal(trib_jobs_weight(jobs, 4), 3 * 1024);
+    trib_jobs_end(jobs, T0, 3, T0 + S);
+    assert_int_equal(trib_jobs_weight(jobs, 1), 512);
+    assert_int_equal(trib_jobs_weight(jobs, 3), 0);
+    assert_int_equal(trib_jobs_weight(jobs, 9), 0);
+    trib_jobs_destroy(jobs);
+}
+
+/* A queue that is full is for those who would wait: who fits comes in. */
+static void test_a_full_queue_keeps_nobody_who_fits(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+
+    (void)state;
+    opts.user.slots = 100;
+    struct trib_jobs *jobs = table(&opts);
+    assert_int_equal(ask_for(jobs, T0, "a", "ana", 100, 60 * S).verdict, TRIB_JOB_ADMIT);
+    for (uint32_t i = 0; i < opts.service.queued; i++)
+        assert_int_equal(ask_for(jobs, T0, "w", "ana", 100, 60 * S).verdict, TRIB_JOB_QUEUE);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 100, 60 * S);
+    assert_int_equal(b.verdict, TRIB_JOB_ADMIT); /* 412 are free */
+    b = ask_for(jobs, T0, "b", "bob", 1, 60 * S);
+    assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* its user has 100 */
+    assert_int_equal(b.id, 0);
+    assert_says(b.text, "the queue is full, with 8 of 8 jobs: ask later, or another service");
+    assert_says(ask_for(jobs, T0, "b", "bob", 1, 0).text, "job b of user bob holds 100 of 100");
+    assert_int_equal(trib_jobs_view(jobs).held.queued, 8);
+    assert_int_equal(trib_jobs_view(jobs).n, 10);
+    trib_jobs_destroy(jobs);
+}
+
+/* Those of one user wait for each other, and leave the rest of the queue to others. */
+static void test_queues_of_users(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+    struct trib_job_answer change;
+
+    (void)state;
+    opts.user = (struct trib_jobs_limits){.jobs = 3, .queued = 2};
+    struct trib_jobs *jobs = table(&opts);
+    const uint64_t all = ask_for(jobs, T0, "all", "dan", 512, 0).id;
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 256, 60 * S);
+    assert_int_equal(ask_for(jobs, T0, "b", "ana", 256, 60 * S).verdict, TRIB_JOB_QUEUE);
+    assert_says(ask_for(jobs, T0, "c", "ana", 256, 60 * S).text,
+                "the queue of user ana is full, with 2 of 2 jobs: ask later");
+    struct trib_job_answer d = ask_for(jobs, T0, "d", "bob", 256, 60 * S);
+    assert_int_equal(d.position, 2); /* between the two of ana */
+    assert_true(trib_jobs_leave(jobs, T0 + S, all));
+    assert_true(trib_jobs_next(jobs, T0 + S, &change));
+    assert_int_equal(change.id, a.id);
+    assert_true(trib_jobs_next(jobs, T0 + S, &change));
+    assert_int_equal(change.id, d.id);
+    assert_false(trib_jobs_next(jobs, T0 + S, &change));
+    trib_jobs_destroy(jobs);
+}
+
+/* A job that can run only when all others have ended, while one runs for ever: it keeps slots
+ * free for half of the time, and no more, whether it stays or leaves and comes back. */
+static void test_the_gate_opens(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+
+    (void)state;
+    opts.gate_ns = 60 * S; /* behind 10 s of patience */
+    struct trib_jobs *jobs = table(&opts);
+    ask_for(jobs, T0, "ever", "dan", 12, 0);
+    struct trib_job_answer big = ask_for(jobs, T0, "big", "bob", 512, 100000 * S);
+    uint64_t shut_s = 0;
+    for (uint64_t s = 1; s <= 1000; s++) {
+        struct trib_job_answer change, a;
+        assert_false(trib_jobs_next(jobs, T0 + s * S, &change));
+        a = ask_for(jobs, T0 + s * S, "small", "cy", 1, 0);
+        shut_s += a.verdict != TRIB_JOB_ADMIT;
+        if (s == 5 || s == 75 || s == 400) /* 10 + 60 + 60 + 120 + 120 = 370 */
+            assert_int_equal(a.verdict, s == 400 ? TRIB_JOB_REFUSE : TRIB_JOB_ADMIT);
+        if (a.verdict == TRIB_JOB_ADMIT)
+            assert_true(trib_jobs_leave(jobs, T0 + s * S, a.id));
+    }
+    assert_in_range(shut_s, 400, 620);
+    assert_true(trib_jobs_end(jobs, T0 + 1001 * S, big.id, T0));
+    shut_s = 0;
+    for (uint64_t s = 2000; s <= 4000; s++) {
+        struct trib_job_answer change, a;
+        if (s % 50 == 0) /* it gives the gate up before it would have to */
+            big = ask_for(jobs, T0 + s * S, "big", "bob", 512, 45 * S);
+        while (trib_jobs_next(jobs, T0 + s * S, &change))
+            continue;
+        a = ask_for(jobs, T0 + s * S, "small", "cy", 1, 0);
+        shut_s += a.verdict != TRIB_JOB_ADMIT;
+        if (a.verdict == TRIB_JOB_ADMIT)
+            assert_true(trib_jobs_leave(jobs, T0 + s * S, a.id));
+    }
+    assert_in_range(shut_s, 1, 1010);
+    trib_jobs_destroy(jobs);
+}
+
+/* It comes in all the same, however long the others last. */
+static void test_a_large_job_comes_in(void **state)
+{
+    enum { LASTS_S = 500, MANY = 8 };
+    struct trib_jobs_opts opts = plain;
+    uint64_t ids[MANY] = {0}, began[MANY] = {0};
+
+    (void)state;
+    opts.gate_ns = 60 * S;
+    struct trib_jobs *jobs = table(&opts);
+    uint64_t big = 0, came_s = 0;
+    for (uint64_t s = 1; s <= 10000 && !came_s; s++) {
+        struct trib_job_answer change;
+        if (s == 100)
+            big = ask_for(jobs, T0 + s * S, "big", "bob", 512, 100000 * S).id;
+        for (int i = 0; i < MANY; i++) {
+            if (ids[i] && s - began[i] >= LASTS_S) {
+                assert_true(trib_jobs_leave(jobs, T0 + s * S, ids[i]));
+                ids[i] = 0;
+            }
+        }
+        while (trib_jobs_next(jobs, T0 + s * S, &change))
+            came_s = change.verdict == TRIB_JOB_ADMIT && change.id == big ? s : came_s;
+        for (int i = 0; i < MANY && !came_s; i++) { /* they end one after the other */
+            struct trib_job_answer a = {.verdict = TRIB_JOB_REFUSE};
+            if (!ids[i] && (s + 61 * (uint64_t)i) % 488 < 61)
+                a = ask_for(jobs, T0 + s * S, "small", "cy", 64, 0);
+            if (a.verdict == TRIB_JOB_ADMIT) {
+                ids[i] = a.id;
+                began[i] = s;
+            }
+        }
+    }
+    assert_in_range(came_s, 100, 100 + 5 * LASTS_S);
+    trib_jobs_destroy(jobs);
+}
+
+/* An idle job's slots are for others until it sums again; its memory is its own. */
+static void test_idle_jobs_lend(void **state)
+{
+    struct trib_jobs_opts opts = plain;
+    struct trib_job_answer change;
+
+    (void)state;
+    opts.service.bytes = 1000 * 1024;
+    struct trib_jobs *jobs = table(&opts);
+    struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+    struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 300, 60 * S);
+    assert_int_equal(b.verdict, TRIB_JOB_QUEUE);
+    trib_jobs_lend(jobs, a.id, true);
+    trib_jobs_lend(jobs, a.id, true); /* which changes nothing */
+    assert_int_equal(trib_jobs_view(jobs).lent, 512);
+    assert_true(trib_jobs_at(&(struct trib_jobs_view){.jobs = trib_jobs_view(jobs).jobs}, 0)->lends);
+    assert_true(trib_jobs_next(jobs, T0 + S, &change));
+    assert_int_equal(change.id, b.id);
+    assert_int_equal(trib_jobs_view(jobs).held.slots, 812);
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 812 * 1024);
+    struct trib_job_answer c = ask_for(jobs, T0 + S, "c", "cy", 200, 0);
+    assert_says(c.text, "it needs 200K bytes and 188K bytes of 1000K bytes are free");
+    c = ask_for(jobs, T0 + S, "c", "cy", 100, 0);
+    assert_int_equal(c.verdict, TRIB_JOB_ADMIT);
+    trib_jobs_lend(jobs, a.id, false); /* all go on, and nobody comes until it fits again */
+    assert_int_equal(trib_jobs_view(jobs).held.slots, 912);
+    assert_int_equal(trib_jobs_view(jobs).lent, 0);
+    assert_says(ask_for(jobs, T0 + S, "d", "dan", 1, 0).text, "0 of 512 are free");
+    trib_jobs_lend(jobs, a.id, true);
+    assert_true(trib_jobs_leave(jobs, T0 + 2 * S, a.id)); /* what it lent leaves with it */
+    assert_int_equal(trib_jobs_view(jobs).lent, 0);
+    assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 113, 0).verdict, TRIB_JOB_REFUSE);
+    assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 112, 0).verdict, TRIB_JOB_ADMIT);
+    trib_jobs_lend(jobs, 12345, true); /* there is no such job */
+    trib_jobs_destroy(jobs);
+}
+
+/* Twice as many as there are, and no more. */
+static void test_lent_once(void **state)
+{
+    struct trib_jobs *jobs = table(&plain);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
+        assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
+        trib_jobs_lend(jobs, a.id, true);
+    }
+    assert_int_equal(ask_for(jobs, T0, "a", "ana", 1, 0).verdict, TRIB_JOB_REFUSE);
+    trib_jobs_destroy(jobs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_admits_what_fits),
+        cmocka_unit_test(test_ranks_are_charged),
+        cmocka_unit_test(test_refusal_says_who_holds_what),
+        cmocka_unit_test(test_waits_and_is_admitted),
+        cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_a_dead_job_holds_until_its_deadline),
+        cmocka_unit_test(test_kicked_while_it_waits),
+        cmocka_unit_test(test_draining_takes_no_new_jobs),
+        cmocka_unit_test(test_limits_change),
+        cmocka_unit_test(test_limits_of_users_and_jobs),
+        cmocka_unit_test(test_memory_of_plans),
+        cmocka_unit_test(test_limits_of_the_service),
+        cmocka_unit_test(test_bad_requests),
+        cmocka_unit_test(test_bad_limits),
+        cmocka_unit_test(test_a_large_job_is_not_passed_for_ever),
+        cmocka_unit_test(test_weights_on_a_thread),
+        cmocka_unit_test(test_a_full_queue_keeps_nobody_who_fits),
+        cmocka_unit_test(test_queues_of_users),
+        cmocka_unit_test(test_the_gate_opens),
+        cmocka_unit_test(test_a_large_job_comes_in),
+        cmocka_unit_test(test_idle_jobs_lend),
+        cmocka_unit_test(test_lent_once),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

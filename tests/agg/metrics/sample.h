@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A service with some jobs, one of them with a hostile name, for tests of what it shows.
+ */
+#ifndef TESTS_AGG_METRICS_SAMPLE_H
+#define TESTS_AGG_METRICS_SAMPLE_H
+
+#include "agg/metrics/metrics.h"
+
+#define SAMPLE_S 1000000000ull
+#define SAMPLE_T0 (1000 * SAMPLE_S)
+#define SAMPLE_EVIL "<img src=x onerror=\"document.title='pwned'\">\\{},"
+
+struct sample {
+    struct trib_jobs *jobs;
+    struct trib_metrics *metrics;
+    struct trib_metrics_writer *writers[2]; /* of train-7 and of the evil one */
+};
+
+/**
+ * sample_create - train-7 of ana (384 slots, 4 ranks, rank 2 lags, its operation has stood
+ * still for 7 s at SAMPLE_T0 + 60 s), the evil one of eve (64 slots, 2 ranks, idle), and
+ * "late" of bob, which waits. false: something went wrong.
+ */
+bool sample_create(struct sample *sample);
+
+void sample_destroy(struct sample *sample);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a session asks munged, where its thread does not wait for that: the aggregator's end of a
+ * connection, whose questions the test answers, or does not.
+ */
+#include <poll.h>
+#include <pwd.h>
+#include <sys/socket.h>
+
+#include "agg/protocol/session.h"
+#include "build-config.h"
+#include "tests/agg/protocol/authtest.h"
+
+static struct munged munged;
+
+struct ends {
+    struct trib_auth *auth;
+    struct trib_session *job, *aggregator;
+    struct trib_error job_err, aggregator_err;
+    struct trib_control got;
+    struct trib_question *question;
+};
+
+static struct trib_session *open_end(struct ends *e, int fd, enum trib_control_role role,
+                                     int handshake_ms)
+{
+    struct trib_session *session = NULL;
+    const bool job = role == TRIB_CONTROL_JOB;
+    struct trib_session_opts opts = {.fd = fd,
+                                     .role = role,
+                                     .auth = e->auth,
+                                     .job = "train-7",
+                                     .peer = job ? "tribd" : "a job",
+                                     .handshake_ms = handshake_ms,
+                                     .err = job ? &e->job_err : &e->aggregator_err,
+                                     .lends = !job};
+
+    assert_status(trib_session_open(&opts, &session), TRIB_OK);
+    return session;
+}
+
+/* Until the aggregator has the job's credential, and a question. */
+static void begin(struct ends *e, int handshake_ms)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    int fds[2];
+
+    if (!munged.pid)
+        tribtest_skip("there is no munged, or no MUNGE in this build");
+    memset(e, 0, sizeof(*e));
+    assert_status(authtest_open("munge", NULL, &munged, NULL, &e->auth), TRIB_OK);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    e->job = open_end(e, fds[0], TRIB_CONTROL_JOB, 5000 * (int)tribtest_slowness());
+    e->aggregator = open_end(e, fds[1], TRIB_CONTROL_AGGREGATOR, handshake_ms);
+    while (!(e->question = trib_session_question(e->aggregator))) {
+        assert_false(trib_deadline_passed(until));
+        assert_status(trib_session_step(e->aggregator, &e->got), TRIB_INPROGRESS);
+        assert_status(trib_session_step(e->job, &e->got), TRIB_INPROGRESS);
+    }
+}
+
+static void end(struct ends *e)
+{
+    trib_session_free(e->job);
+    trib_session_free(e->aggregator);
+    trib_auth_free(e->auth);
+}
+
+/* The thread of the session goes on at once, whatever munged does; then it has the answer. */
+static void test_answered(void **state)
+{
+    struct ends e;
+
+    (void)state;
+    begin(&e, 5000 * (int)tribtest_slowness());
+    kill(munged.pid, SIGSTOP);
+    const uint64_t from = trib_now_ns();
+    for (int i = 0; i < 100; i++)
+        assert_status(trib_session_step(e.aggregator, &e.got), TRIB_INPROGRESS);
+    const uint64_t took = trib_now_ns() - from;
+    kill(munged.pid, SIGCONT);
+    assert_in_range(took / 1000000, 0, 1000 * (uint64_t)tribtest_slowness()); /* munged had 2 s */
+    assert_int_equal(trib_session_events(e.aggregator), 0); /* nothing is due from the job */
+    assert_null(trib_session_question(e.aggregator)); /* it is given out once */
+    assert_false(trib_session_ready(e.aggregator));
+    trib_question_answer(e.question);
+    assert_status(trib_session_answer(e.aggregator, e.question), TRIB_INPROGRESS);
+    assert_true(trib_session_events(e.aggregator) & POLLIN);
+    while (!trib_session_ready(e.job) || !trib_session_ready(e.aggregator)) {
+        assert_status(trib_session_step(e.job, &e.got), TRIB_INPROGRESS);
+        assert_status(trib_session_step(e.aggregator, &e.got), TRIB_INPROGRESS);
+    }
+    const struct trib_auth_peer peer = trib_session_peer(e.aggregator);
+    const struct passwd *user = getpwuid(geteuid());
+    assert_int_equal(peer.uid, geteuid());
+    if (user)
+        assert_string_equal(peer.user, user->pw_name);
+    end(&e);
+}
+
+/* Where nobody answers it ends by its deadline, and says what was waited for. */
+static void test_too_late(void **state)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct ends e;
+    trib_status_t st;
+
+    (void)state;
+    begin(&e, 300 * (int)tribtest_slowness());
+    while ((st = trib_session_step(e.aggregator, &e.got)) == TRIB_INPROGRESS) {
+        assert_false(trib_deadline_passed(until));
+        (void)poll(NULL, 0, 5);
+    }
+    assert_status(st, TRIB_ERR_TIMEOUT);
+    if (!strstr(e.aggregator_err.text, "munged or the database of users does not answer"))
+        fail_msg("%s", e.aggregator_err.text);
+    trib_question_answer(e.question);
+    assert_status(trib_session_answer(e.aggregator, e.question), TRIB_ERR_TIMEOUT);
+    while ((st = trib_session_step(e.job, &e.got)) == TRIB_INPROGRESS)
+        assert_false(trib_deadline_passed(until));
+    if (!strstr(e.job_err.text, "its credential could not be judged within"))
+        fail_msg("%s", e.job_err.text); /* the job is told why */
+    end(&e);
+}
+
+/* The connection may be gone while another thread asks. */
+static void test_gone(void **state)
+{
+    struct ends e;
+
+    (void)state;
+    begin(&e, 5000 * (int)tribtest_slowness());
+    trib_session_free(e.aggregator);
+    e.aggregator = NULL;
+    trib_question_answer(e.question);
+    trib_question_free(e.question);
+    end(&e);
+    begin(&e, 5000 * (int)tribtest_slowness());
+    trib_question_free(e.question); /* before it was asked */
+    end(&e); /* a session that waits for an answer that nobody gives */
+    trib_question_free(NULL);
+}
+
+static int begin_all(void **state)
+{
+    if (authtest_begin(state))
+        return -1;
+    if (HAVE_MUNGE && HAVE_SODIUM)
+        munged_start("here", 3, &munged);
+    return 0;
+}
+
+static int end_all(void **state)
+{
+    munged_stop(&munged);
+    return authtest_end(state);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answered),
+        cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_gone),
+    };
+
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, begin_all, end_all);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans with feedback, their input of each step, and a look at their state.
+ */
+#ifndef TESTS_COMM_FED_H
+#define TESTS_COMM_FED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "comm/comm.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+struct fed_scene {
+    const char *codec;
+    const char *feedback;
+    const char *algorithm;
+    trib_dtype_t dtype;
+    trib_op_t op;
+};
+
+/* A plan on buffers of its own. */
+struct fed {
+    struct ranks_self *self;
+    const struct fed_scene *scene;
+    struct oracle inputs;
+    size_t count;
+    size_t element;
+    char *send;
+    char *recv;
+    trib_plan_t *plan;
+};
+
+/* Everything it allocates goes with fed_close, or the process. */
+static inline void fed_open(struct fed *f, struct ranks_self *self,
+                            const struct fed_scene *s, size_t count)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    *f = (struct fed){.self = self, .scene = s, .count = count};
+    f->element = trib_dtype_size(s->dtype);
+    f->inputs = (struct oracle){
+        .kind = ORACLE_REALS, .dtype = s->dtype, .op = s->op, .size = self->size};
+    f->send = calloc(count + 1, f->element);
+    f->recv = calloc(count + 1, f->element);
+    ranks_assert(self, f->send && f->recv);
+    d.send = f->send;
+    d.recv = f->recv;
+    d.count = count;
+    d.dtype = s->dtype;
+    d.op = s->op;
+    d.codec = s->codec;
+    d.feedback = s->feedback;
+    d.algorithm = s->algorithm;
+    d.chunk = 4096;
+    d.name = "fed"; /* so plans of equal input round alike */
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &f->plan));
+}
+
+static inline void fed_close(struct fed *f)
+{
+    ranks_ok(f->self, trib_plan_free(f->plan));
+    free(f->send);
+    free(f->recv);
+}
+
+static inline void fed_run(struct fed *f)
+{
+    ranks_ok(f->self, trib_plan_start(f->plan));
+    ranks_ok(f->self, trib_plan_wait(f->plan));
+}
+
+/* The input of a step: other numbers in each. */
+static inline void fed_fill(struct fed *f, uint64_t step)
+{
+    f->inputs.seed = step;
+    oracle_fill(&f->inputs, f->self->rank, 0, f->count, f->send);
+}
+
+static inline double fed_input(const struct fed *f, int rank, size_t i)
+{
+    return oracle_input(&f->inputs, rank, i).f;
+}
+
+static inline double fed_result(const struct fed *f, size_t i)
+{
+    return oracle_load(f->scene->dtype, f->recv + i * f->element).f;
+}
+
+/* A vector of the plan's state, summed over the ranks as it is. */
+static inline void fed_summed(struct fed *f, const float *x, double *sum_out)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    for (size_t i = 0; i < f->count; i++)
+        sum_out[i] = x ? (double)x[i] : 0;
+    d.recv = sum_out;
+    d.count = f->count;
+    d.dtype = TRIB_F64;
+    d.codec = "none";
+    ranks_ok(f->self, trib_plan_allreduce(f->self->comm, &d, &plan));
+    ranks_ok(f->self, trib_plan_start(plan));
+    ranks_ok(f->self, trib_plan_wait(plan));
+    ranks_ok(f->self, trib_plan_free(plan));
+}
+
+static inline bool fed_was_sent(struct fed *f, size_t i)
+{
+    const unsigned char *mask;
+
+    ranks_ok(f->self, trib_plan_sent(f->plan, &mask, NULL));
+    return mask[i / 8] >> i % 8 & 1;
+}
+
+/* All ranks have the same bytes of the result. */
+static inline void fed_same_bits(struct fed *f)
+{
+    uint64_t mine = oracle_hash(f->recv, f->count * f->element), all[RANKS_MAX];
+
+    ranks_ok(f->self, trib_allgather(f->self->comm, &mine, all, sizeof(mine), TRIB_I8));
+    for (int r = 0; r < f->self->size; r++)
+        if (all[r] != mine)
+            ranks_die(f->self, "%s %s: rank %d has other bits", f->scene->codec,
+                      f->scene->feedback, r);
+}
+
+#endif

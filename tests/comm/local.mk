@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+comm_tests = \
+	tests/comm/test_bad_values \
+	tests/comm/test_check \
+	tests/comm/test_checksum \
+	tests/comm/test_closed \
+	tests/comm/test_ef21 \
+	tests/comm/test_errors \
+	tests/comm/test_feedback \
+	tests/comm/test_fp_modes \
+	tests/comm/test_halves \
+	tests/comm/test_identity \
+	tests/comm/test_start_with \
+	tests/comm/test_configured \
+	tests/comm/test_exact_sums \
+	tests/comm/test_linear \
+	tests/comm/test_lgc_plans \
+	tests/comm/test_models \
+	tests/comm/test_lossy \
+	tests/comm/test_matrix \
+	tests/comm/test_memory \
+	tests/comm/test_locality \
+	tests/comm/test_old_structs \
+	tests/comm/test_mismatch \
+	tests/comm/test_placed \
+	tests/comm/test_means \
+	tests/comm/test_plan_state \
+	tests/comm/test_plan_stats \
+	tests/comm/test_service_sum \
+	tests/comm/test_state_moves \
+	tests/comm/test_plan \
+	tests/comm/test_repeat \
+	tests/comm/test_robust \
+	tests/comm/test_rounds \
+	tests/comm/test_scale \
+	tests/comm/test_sealed \
+	tests/comm/test_split \
+	tests/comm/test_threads \
+	tests/comm/test_plan_whole_k \
+	tests/comm/test_slot_budget
+check_PROGRAMS += $(comm_tests)
+TESTS += $(comm_tests)
+
+# Ranks under a watchdog, and what a collective must give.
+check_LTLIBRARIES += libranks.la
+libranks_la_SOURCES = \
+	tests/comm/oracle.c tests/comm/oracle.h \
+	tests/comm/placed.c tests/comm/placed.h \
+	tests/harness/ranks.c tests/harness/ranks.h
+comm_tests_link = libranks.la $(LDADD)
+
+tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_comm_test_bad_values_LDADD = $(comm_tests_link)
+tests_comm_test_check_SOURCES = tests/offload/nodes.h tests/comm/test_check.c
+tests_comm_test_check_LDADD = $(comm_tests_link)
+tests_comm_test_checksum_SOURCES = tests/offload/nodes.h tests/comm/test_checksum.c
+tests_comm_test_checksum_LDADD = $(comm_tests_link)
+tests_comm_test_plan_stats_LDADD = $(comm_tests_link)
+tests_comm_test_closed_LDADD = $(comm_tests_link)
+tests_comm_test_errors_LDADD = $(comm_tests_link)
+tests_comm_test_ef21_SOURCES = tests/comm/fed.h tests/comm/test_ef21.c
+tests_comm_test_ef21_LDADD = $(comm_tests_link)
+tests_comm_test_feedback_SOURCES = tests/comm/fed.h tests/comm/test_feedback.c
+tests_comm_test_feedback_LDADD = $(comm_tests_link)
+tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state.c
+tests_comm_test_plan_state_LDADD = $(comm_tests_link)
+tests_comm_test_identity_SOURCES = tests/offload/nodes.h tests/comm/test_identity.c
+tests_comm_test_identity_LDADD = $(comm_tests_link)
+tests_comm_test_start_with_LDADD = $(comm_tests_link)
+tests_comm_test_configured_LDADD = $(comm_tests_link)
+tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
+tests_comm_test_halves_LDADD = $(comm_tests_link)
+tests_comm_test_means_LDADD = $(comm_tests_link)
+tests_comm_test_sealed_LDADD = $(comm_tests_link)
+tests_comm_test_service_sum_SOURCES = tests/offload/nodes.h tests/comm/test_service_sum.c
+tests_comm_test_service_sum_LDADD = $(comm_tests_link)
+tests_comm_test_state_moves_SOURCES = tests/comm/fed.h tests/comm/test_state_moves.c
+tests_comm_test_state_moves_LDADD = $(comm_tests_link)
+tests_comm_test_exact_sums_LDADD = $(comm_tests_link)
+tests_comm_test_linear_LDADD = $(comm_tests_link)
+tests_comm_test_lgc_plans_LDADD = $(comm_tests_link)
+tests_comm_test_models_LDADD = $(comm_tests_link)
+tests_comm_test_lossy_LDADD = $(comm_tests_link)
+tests_comm_test_matrix_SOURCES = tests/comm/matrix_codecs.h tests/comm/sealed.h \
+	tests/comm/test_matrix.c
+tests_comm_test_matrix_LDADD = $(comm_tests_link)
+tests_comm_test_memory_LDADD = $(comm_tests_link)
+tests_comm_test_locality_LDADD = $(comm_tests_link)
+tests_comm_test_old_structs_LDADD = $(comm_tests_link)
+tests_comm_test_mismatch_LDADD = $(comm_tests_link)
+tests_comm_test_placed_LDADD = $(comm_tests_link)
+tests_comm_test_plan_whole_k_LDADD = $(comm_tests_link)
+tests_comm_test_plan_LDADD = $(comm_tests_link)
+tests_comm_test_repeat_SOURCES = tests/offload/nodes.h tests/comm/test_repeat.c
+tests_comm_test_repeat_LDADD = $(comm_tests_link)
+# What a codec may lose is reckoned as trib-perf does it.
+tests_comm_test_robust_SOURCES = tests/offload/nodes.h tests/comm/test_robust.c
+tests_comm_test_robust_LDADD = $(comm_tests_link)
+tests_comm_test_rounds_SOURCES = tests/offload/nodes.h tests/comm/test_rounds.c
+tests_comm_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
+tests_comm_test_split_LDADD = $(comm_tests_link)
+tests_comm_test_threads_SOURCES = tests/comm/fed.h tests/comm/test_threads.c
+tests_comm_test_threads_LDADD = $(comm_tests_link)
+
+# Communicators over verbs: the device is one in memory (tests/transport/local.mk).
+if TRIB_VERBS
+comm_verbs_tests = \
+	tests/core/test_matrix_verbs \
+	tests/comm/test_over_verbs \
+	tests/comm/test_revoked
+check_PROGRAMS += $(comm_verbs_tests)
+TESTS += $(comm_verbs_tests)
+tests_core_test_matrix_verbs_SOURCES = \
+	tests/comm/matrix_codecs.h tests/comm/sealed.h tests/comm/test_matrix.c \
+	$(fake_verbs_sources)
+tests_core_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
+tests_core_test_matrix_verbs_LDADD = $(comm_tests_link)
+tests_comm_test_over_verbs_SOURCES = \
+	tests/comm/test_over_verbs.c $(fake_verbs_sources)
+tests_comm_test_over_verbs_LDADD = $(comm_tests_link)
+tests_comm_test_revoked_SOURCES = \
+	tests/offload/nodes.h tests/comm/test_revoked.c $(fake_verbs_sources)
+tests_comm_test_revoked_LDADD = $(comm_tests_link)
+endif

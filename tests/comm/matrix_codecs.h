@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The codecs of test_matrix, and how far their results may be off.
+ */
+#ifndef TESTS_COMM_MATRIX_CODECS_H
+#define TESTS_COMM_MATRIX_CODECS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* For one element: how often it is encoded at most, and what its inputs sum to absolutely. */
+struct matrix_element {
+    double hops;
+    double magnitude;
+    int ranks;
+    bool moved_only; /* nothing is summed */
+};
+
+struct matrix_codec {
+    const char *text;
+    bool any_op;
+    bool noisy; /* its normalised error grows with the ranks */
+    double (*tolerance)(const struct matrix_element *e);
+};
+
+static inline double tolerance_f16(const struct matrix_element *e)
+{
+    return e->hops * 0x1p-10 * e->magnitude + e->hops * 0x1p-24;
+}
+
+static inline double tolerance_bf16(const struct matrix_element *e)
+{
+    return e->hops * 0x1p-7 * e->magnitude;
+}
+
+/* An eighth, or a step below the least normal number of what 448 stands for. */
+static inline double tolerance_f8(const struct matrix_element *e)
+{
+    return (pow(1.125, e->hops) - 1) * e->magnitude + e->hops * 0x1p-9 * 8 * e->ranks / 224;
+}
+
+/* Each word is off by at most a bucket's norm / levels. */
+static inline double tolerance_qsgd(const struct matrix_element *e)
+{
+    return e->hops * sqrt(512) * 8 * e->ranks / 127;
+}
+
+/* Each contribution is off by at most a norm, which may be 8 (f16) or more, / levels. */
+static inline double tolerance_int8(const struct matrix_element *e)
+{
+    return 1.01 * 8 * e->ranks / 127;
+}
+
+static inline double tolerance_int16(const struct matrix_element *e)
+{
+    return 1.01 * 8 * e->ranks / 32767 + 1e-5 * e->magnitude;
+}
+
+/* Rotated elements are below 64, of 8 by 8; rotated back, the errors of 64 may be in one. */
+static inline double tolerance_rotated(const struct matrix_element *e)
+{
+    return 1.01 * 8 * 64 * e->ranks / 32767 + 1e-5 * e->magnitude;
+}
+
+static inline double tolerance_uniform_thc(const struct matrix_element *e)
+{
+    return 1.01 * 16 * e->ranks / 255;
+}
+
+/* Each word has at most twice the value. */
+static inline double tolerance_natural(const struct matrix_element *e)
+{
+    return pow(2, e->hops) * e->magnitude;
+}
+
+/* What is not selected is missing; f16 values of it. */
+static inline double tolerance_topk(const struct matrix_element *e)
+{
+    return (e->moved_only ? 0x1p-10 : 1.001) * e->magnitude + 1e-6;
+}
+
+static inline double tolerance_topk_natural(const struct matrix_element *e)
+{
+    return 1.001 * e->magnitude;
+}
+
+static inline double tolerance_exact(const struct matrix_element *e)
+{
+    return e->hops * 0x1p-22 * e->magnitude;
+}
+
+/* An element is sent as the mean of the largest of each 8, which are at most 8. */
+static inline double tolerance_adacomp(const struct matrix_element *e)
+{
+    return (e->moved_only ? 0 : 16.0 * e->ranks) + 0x1p-22 * e->magnitude;
+}
+
+/* What a rank does not send is below 0.3, and as much may be left from before; bf16. */
+static inline double tolerance_threshold(const struct matrix_element *e)
+{
+    return 0x1p-8 * e->magnitude + (e->moved_only ? 0 : 0.6 * e->ranks) + 1e-6;
+}
+
+static const struct matrix_codec matrix_codecs[] = {
+    {"none", true, false, NULL},
+    {"f16", true, false, tolerance_f16},
+    {"bf16", true, false, tolerance_bf16},
+    {"f8:round=random", false, true, tolerance_f8},
+    {"qsgd:bits=8", false, true, tolerance_qsgd},
+    {"qsgd:bits=8,pack=entropy", false, true, tolerance_qsgd},
+    {"topk:ratio=0.25", false, false, tolerance_topk},
+    {"topk:ratio=0.1+f16", false, false, tolerance_topk},
+    {"dgc:ratio=0.2", false, false, tolerance_topk},
+    {"threshold:at=0.3+bf16", false, false, tolerance_threshold},
+    {"randomk:ratio=0.3", false, false, tolerance_topk},
+    {"blocks:block=8", false, false, tolerance_exact},
+    {"adacomp:bin=8,factor=3", false, false, tolerance_adacomp},
+    {"natural", false, true, tolerance_natural},
+    {"int8", false, true, tolerance_int8},
+    {"int16:bucket=64", false, true, tolerance_int16},
+    {"hadamard:block=64+int16:bucket=64", false, true, tolerance_rotated},
+    {"uniform-thc:bits=8,round=nearest", false, true, tolerance_uniform_thc},
+    {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
+    {"exact", false, false, tolerance_exact},
+};
+enum { MATRIX_CODECS = sizeof matrix_codecs / sizeof *matrix_codecs };
+
+#endif

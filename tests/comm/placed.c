@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/comm/placed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 12 };
+
+static float *take(struct ranks_self *self, const struct placed *p, bool plain)
+{
+    size_t bytes = p->count * sizeof(float);
+    void *x;
+
+    if (p->alloc && !plain) {
+        ranks_ok(self, trib_alloc(self->comm, bytes, &x));
+        return x;
+    }
+    x = malloc(bytes);
+    if (!plain)
+        ranks_ok(self, trib_register(self->comm, x, bytes));
+    return x;
+}
+
+static void give_back(struct ranks_self *self, const struct placed *p, bool plain, float *x)
+{
+    if (p->alloc && !plain) {
+        ranks_ok(self, trib_free(self->comm, x));
+        return;
+    }
+    if (!plain)
+        ranks_ok(self, trib_deregister(self->comm, x));
+    free(x);
+}
+
+static float element(int rank, int round, size_t i)
+{
+    return (float)((i * 7 + (size_t)round * 13) % 512 + (size_t)rank);
+}
+
+static uint64_t copied(struct ranks_self *self)
+{
+    trib_stats_t s = {.size = sizeof(s)};
+
+    ranks_ok(self, trib_stats(self->comm, &s));
+    return s.copied_bytes;
+}
+
+int placed_run(struct ranks_self *self)
+{
+    const struct placed *p = self->arg;
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    float *recv = take(self, p, false);
+    float *send = p->in_place ? recv : take(self, p, p->unregistered);
+
+    desc.count = p->count;
+    desc.send = send;
+    desc.recv = recv;
+    desc.algorithm = p->algorithm;
+    ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &desc, &plan));
+    uint64_t before = copied(self);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < p->count; i++)
+            send[i] = element(self->rank, round, i);
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_ok(self, trib_plan_wait(plan));
+        /* Whatever is still read from here arrives wrong. */
+        if (!p->in_place)
+            memset(send, 0xff, p->count * sizeof(float));
+        for (size_t i = 0; i < p->count; i++) {
+            float sum = 0;
+            for (int r = 0; r < self->size; r++)
+                sum += element(r, round, i);
+            if (recv[i] != sum)
+                ranks_die(self, "round %d: element %zu is %g, not %g", round, i,
+                          (double)recv[i], (double)sum);
+        }
+        memset(recv, 0xff, p->count * sizeof(float));
+    }
+    uint64_t n = copied(self) - before, all = ROUNDS * p->count * sizeof(float);
+    if (n > (p->unregistered || p->near ? all : 0))
+        ranks_die(self, "%llu of %llu bytes were copied (%s%s%s)", (unsigned long long)n,
+                  (unsigned long long)all, p->alloc ? "alloc" : "registered",
+                  p->in_place ? " in place" : "", p->unregistered ? " recv only" : "");
+    ranks_ok(self, trib_plan_free(plan));
+    if (!p->in_place)
+        give_back(self, p, p->unregistered, send);
+    give_back(self, p, false, recv);
+    return 0;
+}
+
+int placed_all(struct ranks_job job)
+{
+    static const char *const algorithms[] = {"ring", "direct"};
+    int failed = 0;
+
+    job.fn = placed_run;
+    for (int i = 0; i < 2 * 4; i++) {
+        /* Whole chunks for two to four ranks: no remainder is small enough to be copied. */
+        struct placed p = {.algorithm = algorithms[i / 4], .count = 12 * 16384};
+        p.alloc = i % 4 == 0;
+        p.in_place = i % 4 == 1;
+        p.unregistered = i % 4 == 3;
+        job.arg = &p;
+        failed += ranks_run(&job);
+    }
+    return failed;
+}

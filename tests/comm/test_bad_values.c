@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A gradient that is NaN or Inf somewhere: what becomes of it by each codec is what the table of
+ * docs/codecs.md says, on all ranks, whichever rank has it, whatever the algorithm, and where a
+ * tribd sums; and the next start knows nothing of it.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "offload/fallback.h"
+#include "tests/harness/daemon.h"
+#include "tests/harness/ranks.h"
+
+enum { COUNT = 2304, CHUNK = 3072 /* bytes */, RANKS = 3, A_CHUNK = 0 /* as a span */ };
+#define EVERYWHERE SIZE_MAX
+
+enum claim {
+    AS_IT_IS,  /* there, and nothing else */
+    WHOLE,     /* all elements of its span are not finite, no others */
+    SOMEWHERE, /* some of its span are not, no others */
+    DRAWN,     /* as it is, in a later start at the latest */
+    VOTE,      /* nothing: it counts by its sign */
+};
+
+struct row {
+    const char *codec;
+    enum claim claim;
+    size_t span; /* elements, counted from where a chunk begins */
+    uint32_t warm; /* starts before, in which it learns */
+};
+
+static const struct row rows[] = {
+    {"none", AS_IT_IS, 1, 0},
+    {"exact", AS_IT_IS, 1, 0},
+    {"f16", AS_IT_IS, 1, 0},
+    {"f16:round=random,ef=1", AS_IT_IS, 1, 0},
+    {"bf16", AS_IT_IS, 1, 0},
+    {"bf16:round=random,ef=1", AS_IT_IS, 1, 0},
+    {"f8:bucket=64", WHOLE, 64, 0},
+    {"f8:bucket=64,pack=entropy,ef=1", WHOLE, 64, 0},
+    {"topk:ratio=0.01", AS_IT_IS, 1, 0},
+    {"topk:ratio=0.01,ef=0", AS_IT_IS, 1, 0},
+    {"topk:k=2", AS_IT_IS, 1, 0},
+    {"topk+f16", AS_IT_IS, 1, 0},
+    {"topk+bf16", AS_IT_IS, 1, 0},
+    {"dgc:ratio=0.01", AS_IT_IS, 1, 0},
+    {"dgc:k=2", AS_IT_IS, 1, 0},
+    {"threshold:at=0.9", AS_IT_IS, 1, 0},
+    {"randomk:ratio=0.25", DRAWN, 1, 0},
+    {"randomk:k=100", DRAWN, 1, 0},
+    {"blocks:block=64", AS_IT_IS, 1, 0},
+    {"blocks:block=64,ratio=0.1", AS_IT_IS, 1, 0},
+    {"adacomp", SOMEWHERE, A_CHUNK, 0},
+    {"topk+natural", SOMEWHERE, A_CHUNK, 0},
+    {"topk+qsgd:bucket=64", SOMEWHERE, A_CHUNK, 0},
+    {"topk+efsign", SOMEWHERE, A_CHUNK, 0},
+    {"topk+onebit", SOMEWHERE, A_CHUNK, 0},
+    {"topk+int8", SOMEWHERE, A_CHUNK, 0},
+    {"topk:ef=0+terngrad", SOMEWHERE, A_CHUNK, 0},
+    {"topk+dither", SOMEWHERE, A_CHUNK, 0},
+    {"topk+f8", SOMEWHERE, A_CHUNK, 0},
+    {"qsgd:bucket=64", WHOLE, 64, 0},
+    {"qsgd:bucket=64,norm=l2", WHOLE, 64, 0},
+    {"qsgd:bucket=64,bits=8,ef=1", WHOLE, 64, 0},
+    {"qsgd:bucket=64,pack=omega", WHOLE, 64, 0},
+    {"qsgd:bucket=64,shared=1", WHOLE, 64, 0},
+    {"natural:bucket=64", WHOLE, 64, 0},
+    {"natural:bucket=64,round=nearest,pack=entropy,ef=1", WHOLE, 64, 0},
+    {"terngrad:bucket=64", WHOLE, 64, 0},
+    {"terngrad:bucket=64,shared=1", WHOLE, 64, 0},
+    {"onebit:bucket=64", WHOLE, 64, 0},
+    {"efsign:bucket=64", WHOLE, 64, 0},
+    {"dither:bucket=64", WHOLE, 64, 0},
+    {"dither:bucket=64,base=1.5,norm=l2,ef=1", WHOLE, 64, 0},
+    {"signsgd", VOTE, 1, 0},
+    {"int4:bucket=64", WHOLE, 64, 0},
+    {"int8:bucket=64,ef=1", WHOLE, 64, 0},
+    {"int8:bucket=64,result=requantised", WHOLE, 64, 0},
+    {"int16:bucket=64", WHOLE, 64, 0},
+    {"uniform-thc:bucket=64,ef=1", WHOLE, 64, 0},
+    {"hadamard:block=64+uniform-thc:bucket=64", WHOLE, 64, 0},
+    {"hadamard:block=64,ef=1+int8:bucket=64", WHOLE, 64, 0},
+    {"hadamard:block=64+efsign:bucket=64", WHOLE, 64, 0},
+    {"hadamard:block=64+qsgd:bucket=64", WHOLE, 64, 0},
+    {"hadamard:block=64+f16", WHOLE, 64, 0},
+    {"hadamard:block=64+f8:bucket=64", WHOLE, 64, 0},
+    {"thc:block=64", WHOLE, 64, 0},
+    {"powersgd:rank=2,columns=24", SOMEWHERE, A_CHUNK, 0},
+    {"powersgd:rank=2,columns=24,ef=0", SOMEWHERE, A_CHUNK, 0},
+    {"gradiveq:slice=64,kept=8,train=2,coded=1000", WHOLE, 64, 2},
+    {"gradiveq:slice=64,kept=8,train=1000", AS_IT_IS, 1, 1},
+    {"gradiveq:slice=64,kept=8,train=2,coded=1000+int8:bucket=8", WHOLE, 64, 2},
+    {"gradiveq:slice=64,kept=8,train=2,coded=1000+int8:bucket=32", WHOLE, 256, 2},
+    {"lgc:ratio=0.125,dense=1,train=1000", SOMEWHERE, A_CHUNK, 1},
+    {"lgc:ratio=0.125,dense=0,train=1", SOMEWHERE, A_CHUNK, 2},
+    {"lgc:ratio=0.125,dense=0,train=1,ef=0", SOMEWHERE, A_CHUNK, 2},
+    {"lgc:ratio=0.125,dense=1000", AS_IT_IS, 1, 0},
+    {"lgc-ps:ratio=0.125,dense=1,train=1000,innovation=0.01", SOMEWHERE, A_CHUNK, 1},
+    {"lgc-ps:ratio=0.125,dense=0,train=1,innovation=0.01", SOMEWHERE, A_CHUNK, 2},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const char *const algorithms[] = {"direct", "ring", "flat", "tree", "halving-doubling",
+                                         "hierarchical"};
+enum { ALGORITHMS = 6 };
+
+struct scene {
+    const struct row *row;
+    const char *algorithm; /* NULL: a tribd sums */
+    trib_op_t op;
+};
+
+struct job {
+    struct ranks_self *self;
+    const struct scene *scene;
+    trib_plan_t *plan;
+    uint32_t step;
+    float x[COUNT], y[COUNT];
+};
+
+static const char *way(const struct job *j)
+{
+    return j->scene->algorithm ? j->scene->algorithm : "tribd";
+}
+
+static float number(uint32_t a, uint32_t b)
+{
+    uint32_t h = a * 0x9e3779b9u ^ (b + 0x7f4a7c15u) * 0x85ebca6bu;
+
+    h = (h ^ h >> 15) * 0x2c1b3c6du;
+    h = (h ^ h >> 13) * 0x297a2d39u;
+    return (float)(int32_t)h * 0x1p-31f;
+}
+
+/* One start; element `at` of one rank is `bad`, if that is not 0; EVERYWHERE: all of them. */
+static void start(struct job *j, int rank, size_t at, float bad)
+{
+    float theirs[COUNT];
+
+    j->step++;
+    for (size_t i = 0; i < COUNT; i++)
+        j->x[i] = number(j->step + 1000u * (uint32_t)j->self->rank, (uint32_t)i);
+    if (bad != 0 && rank == j->self->rank)
+        for (size_t i = 0; i < COUNT; i++)
+            j->x[i] = i == at || at == EVERYWHERE ? bad : j->x[i];
+    ranks_ok(j->self, trib_plan_start(j->plan));
+    ranks_ok(j->self, trib_plan_wait(j->plan));
+    memcpy(theirs, j->y, sizeof(theirs));
+    ranks_ok(j->self, trib_broadcast(j->self->comm, theirs, COUNT, TRIB_F32, 0));
+    for (size_t i = 0; i < COUNT; i++)
+        if (!(isnan(theirs[i]) ? isnan(j->y[i]) : theirs[i] == j->y[i]))
+            ranks_die(j->self, "%s, %s: ranks 0 and %d differ at %zu: %g, %g",
+                      j->scene->row->codec, way(j), j->self->rank, i,
+                      (double)theirs[i], (double)j->y[i]);
+}
+
+static size_t not_finite(const float *y, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += !isfinite(y[i]);
+    return count;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool same_kind(float got, float bad)
+{
+    return isnan(bad) ? isnan(got) : got == bad;
+}
+
+/* Elements of a chunk. */
+static size_t piece_of(const struct job *j)
+{
+    const trib_plan_t *p = j->plan;
+
+    return (p->served ? trib_served_plan(p->served) : p)->run.desc.piece;
+}
+
+static bool as_claimed(const struct job *j, size_t at, float bad)
+{
+    const struct row *r = j->scene->row;
+    const size_t piece = piece_of(j), chunk = at / piece * piece;
+    const size_t span = r->span == A_CHUNK || r->span > piece ? piece : r->span;
+    const size_t first = chunk + (at - chunk) / span * span;
+    const size_t end = smaller(first + span, smaller(chunk + piece, COUNT));
+    const size_t all = not_finite(j->y, COUNT), here = not_finite(j->y + first, end - first);
+
+    switch (r->claim) {
+    case AS_IT_IS:
+        return all == 1 && same_kind(j->y[at], bad);
+    case WHOLE:
+        return all == end - first && here == all;
+    case SOMEWHERE:
+        return all >= 1 && here == all;
+    case DRAWN:
+        return all == 0 || (all == 1 && same_kind(j->y[at], bad));
+    case VOTE:
+        break;
+    }
+    return all == 0;
+}
+
+/* The next starts know nothing of it. */
+static void clean(struct job *j)
+{
+    for (int i = 0; i < 2; i++) {
+        start(j, 0, 0, 0);
+        if (not_finite(j->y, COUNT))
+            ranks_die(j->self, "%s, %s: in start %d behind a bad one %zu are not finite",
+                      j->scene->row->codec, way(j), i + 1,
+                      not_finite(j->y, COUNT));
+    }
+}
+
+static void one(struct job *j, int rank, size_t at, float bad)
+{
+    const bool drawn = j->scene->row->claim == DRAWN;
+
+    start(j, rank, at, bad);
+    bool seen = not_finite(j->y, COUNT);
+    if (!as_claimed(j, at, bad))
+        ranks_die(j->self, "%s, %s: %g at %zu of rank %d: %zu are not finite, there is %g",
+                  j->scene->row->codec, way(j), (double)bad, at, rank,
+                  not_finite(j->y, COUNT), (double)j->y[at]);
+    for (int i = 0; drawn && !seen && i < 2000; i++) {
+        start(j, 0, 0, 0);
+        seen = not_finite(j->y, COUNT);
+        ranks_assert(j->self, as_claimed(j, at, bad));
+    }
+    ranks_assert(j->self, !drawn || seen);
+    clean(j);
+}
+
+/* All of a gradient is bad: it is seen in every chunk, and in one start. */
+static void all(struct job *j, int rank, float bad)
+{
+    const size_t piece = piece_of(j);
+
+    start(j, rank, EVERYWHERE, bad);
+    for (size_t i = 0; i < COUNT && j->scene->row->claim != VOTE; i += piece)
+        if (!not_finite(j->y + i, smaller(piece, COUNT - i)))
+            ranks_die(j->self, "%s, %s: all of rank %d is %g, and the chunk at %zu is finite",
+                      j->scene->row->codec, way(j), rank, (double)bad, i);
+    clean(j);
+}
+
+static int run_scene(struct ranks_self *self)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    struct job *j = calloc(1, sizeof(*j));
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    ranks_assert(self, j != NULL);
+    *j = (struct job){.self = self, .scene = self->arg};
+    d.send = j->x;
+    d.recv = j->y;
+    d.count = COUNT;
+    d.op = j->scene->op;
+    d.codec = j->scene->row->codec;
+    d.algorithm = j->scene->algorithm;
+    d.chunk = CHUNK;
+    ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &j->plan));
+    ranks_assert(self, j->scene->algorithm || j->plan->served ||
+                           strcmp(j->scene->row->codec, "none") == 0);
+    for (uint32_t i = 0; i < j->scene->row->warm; i++)
+        start(j, 0, 0, 0);
+    for (int rank = 0; rank < self->size; rank++)
+        for (int b = 0; b < 3; b++)
+            one(j, rank, (size_t)(j->step * 997 + 5) % COUNT, bad[b]);
+    for (int rank = 0; rank < self->size; rank++)
+        all(j, rank, bad[rank % 3]);
+    ranks_ok(self, trib_plan_free(j->plan));
+    free(j);
+    return 0;
+}
+
+static int failures;
+
+static void run(const struct row *r, const char *algorithm, const char *config)
+{
+    struct scene s = {r, algorithm, (r - rows) % 2 ? TRIB_MEAN : TRIB_SUM};
+    struct ranks_job job = {
+        .size = RANKS, .fn = run_scene, .arg = &s, .config = config, .seconds = 60};
+
+    failures += ranks_run(&job) != 0;
+}
+
+static void test_codecs(void **state)
+{
+    (void)state;
+    for (int r = 0; r < ROWS; r++)
+        for (int a = 0; a < ALGORITHMS; a++)
+            run(&rows[r], algorithms[a], NULL);
+    assert_int_equal(failures, 0);
+}
+
+/* No row of the table of codecs is missed. */
+static void test_every_codec(void **state)
+{
+    const struct trib_codec_row_info *all;
+    const size_t n = trib_codec_rows(&all);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = strlen(all[i].name);
+        bool found = false;
+        for (int r = 0; r < ROWS; r++)
+            found |= strncmp(rows[r].codec, all[i].name, length) == 0 &&
+                     (rows[r].codec[length] == ':' || rows[r].codec[length] == 0);
+        if (!found)
+            fail_msg("no row with codec %s", all[i].name);
+    }
+}
+
+static void test_tribd(void **state)
+{
+    struct daemon_process d = {.threads = 1};
+    const double end = ranks_seconds() + 30;
+    char config[80];
+    int status;
+
+    (void)state;
+    assert_true(daemon_folder(d.folder));
+    assert_true(daemon_start(&d));
+    while (!daemon_up(&d)) {
+        if (daemon_said(&d, "no HTTP server"))
+            tribtest_skip("built without libmicrohttpd");
+        assert_true(ranks_seconds() < end);
+        usleep(10000);
+    }
+    snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
+    for (int r = 0; r < ROWS; r++)
+        run(&rows[r], NULL, config);
+    if (failures)
+        daemon_show(&d);
+    daemon_signal(&d, SIGTERM);
+    while (!daemon_ended(&d, &status))
+        usleep(10000);
+    daemon_remove(d.folder);
+    assert_int_equal(failures, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_codec),
+        cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_tribd),
+    };
+
+    tribtest_deadline(600);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TRIB_CHECK: a bad contribution ends the operation on all ranks, with the name of the rank that
+ * gave it; also of a rank that does not look at its own, where contributions meet.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "tests/offload/nodes.h"
+
+enum { COUNT = 5003, BAD_RANK = 1, BAD_AT = 4321 };
+
+struct scene {
+    const char *algorithm;
+    trib_dtype_t dtype;
+    trib_feed_t feed;
+    float bad;
+    bool lies; /* the rank does not look at its own */
+    const char *codec;
+    const char *says;
+};
+
+static void put(const struct scene *s, uint8_t *x, size_t i, float v)
+{
+    trib_kernels_get(NULL)->from_f32[s->dtype](x + i * trib_dtype_size(s->dtype), &v, 1);
+}
+
+static void feed(struct ranks_self *self, trib_plan_t *plan)
+{
+    trib_status_t st = TRIB_OK;
+
+    (void)self;
+    for (size_t i = 0; i < COUNT && st == TRIB_OK; i += 1000)
+        st = trib_plan_ready(plan, i, COUNT - i < 1000 ? COUNT - i : 1000);
+}
+
+static trib_status_t step(struct ranks_self *self, const struct scene *s, trib_plan_t *plan)
+{
+    trib_status_t st = trib_plan_start(plan);
+
+    if (st == TRIB_OK && s->feed)
+        feed(self, plan);
+    return st == TRIB_OK ? trib_plan_wait(plan) : st;
+}
+
+static void use(struct ranks_self *self, trib_comm_t *comm, const struct scene *s)
+{
+    const bool bad = self->rank == BAD_RANK;
+    uint8_t *x = calloc(COUNT + 1, 8);
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.recv = x;
+    d.count = COUNT;
+    d.dtype = s->dtype;
+    d.algorithm = s->algorithm;
+    d.codec = s->codec;
+    d.feed = s->feed;
+    d.chunk = 4096;
+    d.name = "layer";
+    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
+    if (bad && s->lies)
+        plan->run.desc.check.finite = false;
+    for (size_t i = 0; i < COUNT; i++)
+        put(s, x, i, 0.25f);
+    ranks_ok(self, step(self, s, plan));
+    for (size_t i = 0; i < COUNT; i++)
+        put(s, x, i, 0.25f);
+    if (bad)
+        put(s, x, BAD_AT, s->bad);
+    trib_status_t st = step(self, s, plan);
+    if (bad && s->lies && st == TRIB_OK) /* it had all that it needs before it heard */
+        st = step(self, s, plan);
+    ranks_assert(self, st == TRIB_ERR_INVALID);
+    if (!strstr(trib_last_error(comm), s->says) || !strstr(trib_last_error(comm), "rank 1 gave"))
+        ranks_die(self, "%s, not: %s", trib_last_error(comm), s->says);
+    (void)trib_plan_free(plan);
+    free(x);
+}
+
+static int by_ranks(struct ranks_self *self)
+{
+    use(self, self->comm, self->arg);
+    return 0;
+}
+
+static void run(const struct scene *s, const char *config)
+{
+    for (int size = 2; size <= 4; size++)
+        assert_int_equal(ranks_run(&(struct ranks_job){.size = size,
+                                                       .fn = by_ranks,
+                                                       .arg = (void *)(uintptr_t)s,
+                                                       .config = config,
+                                                       .noisy = true}),
+                         0);
+}
+
+#define AT "NaN or an infinity, element 4321 of \"layer\", in allreduce"
+
+static void test_ranks(void **state)
+{
+    const struct scene scenes[] = {
+        {"direct", TRIB_F32, TRIB_FEED_WHOLE, NAN, false, NULL, AT},
+        {"ring", TRIB_F16, TRIB_FEED_WHOLE, -INFINITY, false, NULL, AT},
+        {"tree", TRIB_F64, TRIB_FEED_WHOLE, INFINITY, false, NULL, AT},
+        {"direct", TRIB_BF16, TRIB_FEED_FORWARD, NAN, false, NULL, AT},
+        {"ring", TRIB_F32, TRIB_FEED_FORWARD, NAN, false, "exact", AT},
+        {"flat", TRIB_F32, TRIB_FEED_WHOLE, NAN, true, NULL, AT},
+        {"flat", TRIB_F64, TRIB_FEED_WHOLE, NAN, true, NULL, AT},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
+        run(&scenes[i], i % 2 ? "transport=tcp;check=finite" : "transport=shm;check=finite");
+}
+
+static void test_norms(void **state)
+{
+    static const char says[] = "a vector of \"layer\" with norm 1000";
+    const struct scene whole = {"ring", TRIB_F32, TRIB_FEED_WHOLE, 1000, false, NULL, says};
+    const struct scene fed = {"direct", TRIB_F16, TRIB_FEED_FORWARD, 1000, false, NULL,
+                              "with norm 1000"};
+    const struct scene finite = {"direct", TRIB_F32, TRIB_FEED_WHOLE, NAN, false, NULL, AT};
+    (void)state;
+    run(&whole, "transport=shm;check=norm:999");
+    run(&fed, "transport=shm;check=norm:999.5");
+    run(&finite, "transport=shm;check=norm:1e6");
+}
+
+/* A service looks at what comes, whatever a rank has said of it. */
+static int by_service(struct ranks_self *self)
+{
+    static const struct scene lie = {"auto", TRIB_F32, TRIB_FEED_WHOLE, NAN, true, NULL,
+                                     "NaN or an infinity, element 4321, in allreduce"};
+    struct nodes *s = self->arg;
+    struct trib_comm *channel = nodes_join(self, s, self->comm);
+    bool more = true;
+
+    if (self->rank < s->ranks) {
+        use(self, channel, &lie);
+        (void)trib_free_comm(channel);
+        return 0;
+    }
+    channel->cfg.check[0] = 0; /* the job says what is looked at, not the node */
+    while (more && !channel->engine.failed) {
+        more = nodes_listen(self, s, channel);
+        if (!trib_channel_step(channel))
+            sched_yield();
+    }
+    ranks_assert(self, strstr(trib_error_text(&channel->engine.failure), "rank 1 gave"));
+    trib_channel_dispose(channel);
+    return 0;
+}
+
+static void test_services(void **state)
+{
+    static const char *const configs[] = {"transport=shm;check=finite",
+                                          "transport=tcp;check=finite"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct nodes s = {.ranks = 3, .services = 1};
+        assert_true(nodes_open(&s));
+        assert_int_equal(ranks_run(&(struct ranks_job){.size = 4,
+                                                       .fn = by_service,
+                                                       .arg = &s,
+                                                       .config = configs[i],
+                                                       .noisy = true}),
+                         0);
+        nodes_close(&s);
+    }
+}
+
+static void test_texts(void **state)
+{
+    static const char *const bad[] = {"", "norm", "norm:", "norm:0", "norm:-1", "norm:nan",
+                                      "norm:1x", "finit", "none ", "sum,", ",sum", "sum,sum",
+                                      "finite,norm:1", "none,sum", "sum none"};
+    struct trib_error err = {0};
+    struct trib_check c;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        assert_status(trib_check_parse(bad[i], &err, &c), TRIB_ERR_CONFIG);
+        assert_non_null(strstr(trib_error_text(&err), "must be none, finite, norm:X"));
+    }
+    assert_status(trib_check_parse("none", &err, &c), TRIB_OK);
+    assert_true(!c.finite && c.norm <= 0);
+    assert_status(trib_check_parse("norm:1e6", &err, &c), TRIB_OK);
+    assert_true(c.finite && !c.sum && c.norm >= 1e6 && c.norm <= 1e6);
+    assert_status(trib_check_parse("sum", &err, &c), TRIB_OK);
+    assert_true(c.sum && !c.finite);
+    assert_status(trib_check_parse("norm:2,sum", &err, &c), TRIB_OK);
+    assert_true(c.sum && c.finite && c.norm >= 2 && c.norm <= 2);
+    assert_status(trib_check_parse("sum,finite", &err, &c), TRIB_OK);
+    assert_true(c.sum && c.finite && c.norm <= 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_services),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The same bits whatever the algorithm, the transport, the number of ranks and the rank that
+ * gives a contribution: sums by the codec "exact" of hostile numbers.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "compress/codec.h"
+#include "comm/comm.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+enum { GIVERS = 2, COUNT = 5003, STEPS = 3 };
+
+struct scene {
+    const char *algorithm;
+    size_t chunk;
+    int shift; /* rank (giver + shift) % ranks contributes; all others give zeros */
+    trib_coll_t coll;
+    bool mean; /* then all ranks contribute */
+};
+
+/* Any exponents, NaN and infinities, and pairs that cancel to little. */
+static float hostile(int giver, uint32_t step, size_t i)
+{
+    const uint64_t bits = oracle_mix(i * 64 + step + (i % 3 ? (uint64_t)giver << 40 : 0));
+    uint32_t b = (uint32_t)(bits >> 13);
+    float x;
+
+    if ((b >> 23 & 255) == 255 && i % 7)
+        b ^= 1u << 29;
+    if (i % 5 == 0)
+        b &= 0x80ffffff; /* about the least normal numbers */
+    memcpy(&x, &b, sizeof(x));
+    return i % 3 == 0 && giver % 2 ? -nextafterf(x, 1) : x;
+}
+
+static void fill(const struct ranks_self *self, const struct scene *s, int rank, uint32_t step,
+                 float *x)
+{
+    const int giver = (rank + self->size - s->shift % self->size) % self->size;
+
+    for (size_t i = 0; i < COUNT; i++)
+        x[i] = s->mean || giver < GIVERS ? hostile(giver, step, i) : i % 2 ? 0.0f : -0.0f;
+}
+
+/* What the codec alone makes of the contributions, which tests/compress/quantise/test_exact.c holds to
+ * an oracle. */
+static void expect(struct ranks_self *self, const struct scene *s, uint32_t step, float *y)
+{
+    const int n = s->mean ? self->size : GIVERS;
+    struct trib_codec *codec;
+    struct trib_word words[RANKS_MAX];
+    float *x = malloc(COUNT * sizeof(*x));
+    size_t len;
+
+    ranks_assert(self, trib_codec_create("exact", NULL, NULL, &codec) == TRIB_OK);
+    ranks_assert(self, trib_codec_for_ranks(codec, n, NULL) == TRIB_OK);
+    for (int g = 0; g < n; g++) {
+        uint8_t *word = malloc(trib_codec_bound(codec, COUNT));
+        for (size_t i = 0; i < COUNT; i++)
+            x[i] = hostile(g, step, i);
+        const struct trib_encode in = {.x = x, .n = COUNT};
+        words[g] = (struct trib_word){word, trib_codec_encode(codec, &in, word)};
+    }
+    uint8_t *sum = malloc(trib_codec_bound(codec, COUNT));
+    const struct trib_merge m = {.words = words, .n_words = (size_t)n, .n = COUNT, .final = true,
+                                 .ranks = s->mean ? (uint32_t)n : 0};
+    ranks_ok(self, trib_codec_merge(codec, &m, sum, &len));
+    ranks_ok(self, trib_codec_decode(codec, sum, len, y, COUNT));
+    for (int g = 0; g < n; g++)
+        free((void *)(uintptr_t)words[g].src);
+    free(sum);
+    free(x);
+    trib_codec_destroy(codec);
+}
+
+static int sums(struct ranks_self *self)
+{
+    const struct scene *s = self->arg;
+    float *x = malloc(COUNT * sizeof(*x)), *y = malloc(COUNT * sizeof(*y));
+    float *expected = malloc(COUNT * sizeof(*expected));
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.send = x;
+    d.recv = y;
+    d.count = COUNT;
+    d.op = s->mean ? TRIB_MEAN : TRIB_SUM;
+    d.codec = "exact";
+    d.algorithm = s->algorithm;
+    d.chunk = s->chunk;
+    ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
+    for (uint32_t step = 1; step <= STEPS; step++) {
+        fill(self, s, self->rank, step, x);
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_ok(self, trib_plan_wait(plan));
+        expect(self, s, step, expected);
+        for (size_t i = 0; (s->coll != TRIB_REDUCE || self->rank == 0) && i < COUNT; i++)
+            if (memcmp(&y[i], &expected[i], sizeof(*y)) != 0)
+                ranks_die(self, "%s, %d ranks, step %u: element %zu is %a, not %a", s->algorithm,
+                          self->size, step, i, (double)y[i], (double)expected[i]);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    free(x);
+    free(y);
+    free(expected);
+    return 0;
+}
+
+static const char *const algorithms[] = {"direct", "ring",         "flat", "tree",
+                                         "halving-doubling", "hierarchical"};
+enum { ALGORITHMS = sizeof(algorithms) / sizeof(*algorithms) };
+
+static void run(const struct scene *s, int size, const char *transport)
+{
+    const bool hosts = strcmp(s->algorithm, "hierarchical") == 0;
+    char config[128];
+
+    if (hosts && size < 3)
+        return;
+    snprintf(config, sizeof(config), hosts ? "transport=auto:near=%s,far=tcp,ranks_per_host=2;progress=thread"
+                                           : "transport=%s",
+             transport);
+    const struct ranks_job job = {.size = size, .fn = sums, .arg = (void *)(uintptr_t)s,
+                                  .config = config};
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+static void test_sums(void **state)
+{
+    static const char *const transports[] = {"shm", "tcp"};
+
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++)
+        for (int size = 2; size <= 5; size++)
+            for (int t = 0; t < 2; t++) {
+                const struct scene s = {algorithms[a], size % 2 ? 65536 : 16384, size + t,
+                                        TRIB_ALLREDUCE, false};
+                run(&s, size, transports[t]);
+            }
+}
+
+static void test_means(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++)
+        for (int size = 2; size <= 5; size++) {
+            const struct scene s = {algorithms[a], 0, 0, TRIB_ALLREDUCE, true};
+            run(&s, size, size % 2 ? "shm" : "tcp");
+        }
+}
+
+static void test_reduces(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < 4; a++) {
+        const struct scene s = {algorithms[a], 32768, 1, TRIB_REDUCE, false};
+        run(&s, 3, "shm");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_means),
+        cmocka_unit_test(test_reduces),
+    };
+
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

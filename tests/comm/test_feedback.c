@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * EF14 with momentum correction, masking, clipping and warm-up, by whole plans: nothing is
+ * lost, whatever the algorithm; what DGC promises (algorithm of compress/feedback_rule.h).
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "tests/comm/fed.h"
+
+#define COUNT 2500 /* three chunks of 1024 */
+#define STEPS 12
+
+static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
+                                         "halving-doubling"};
+
+static void run(ranks_fn fn, const struct fed_scene *s, int size)
+{
+    struct ranks_job job = {
+        .size = size, .fn = fn, .arg = (void *)s, .config = "transport=shm"};
+
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+/* ---- the sum of what was sent and is kept is the sum of the velocities ------------------ */
+
+struct momentum {
+    double m;
+    bool nesterov;
+};
+
+/* What the momentum of one element makes of g. */
+static double corrected(const struct momentum *m, double *u, double g)
+{
+    if (m->nesterov) {
+        *u = m->m * (*u + g);
+        return *u + g;
+    }
+    *u = m->m * *u + g;
+    return *u;
+}
+
+static int conserves(struct ranks_self *self)
+{
+    static double came[COUNT], u[RANKS_MAX][COUNT], kept[COUNT], sent[COUNT], most[COUNT];
+    const struct fed_scene *s = self->arg;
+    const struct momentum m = {.m = strstr(s->feedback, "momentum") ? 0.9 : 0,
+                               .nesterov = strstr(s->feedback, "nesterov=1")};
+    const double narrow = s->dtype == TRIB_F32 ? 0 : oracle_epsilon(s->dtype);
+    struct fed f;
+
+    fed_open(&f, self, s, COUNT);
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        fed_fill(&f, step);
+        fed_run(&f);
+        for (size_t i = 0; i < COUNT; i++) {
+            for (int r = 0; r < self->size; r++)
+                came[i] += corrected(&m, &u[r][i], fed_input(&f, r, i));
+            sent[i] += fed_result(&f, i);
+            most[i] += fabs(fed_result(&f, i)) + 10;
+        }
+    }
+    fed_same_bits(&f);
+    fed_summed(&f, f.plan->run.residual, kept);
+    for (size_t i = 0; i < COUNT; i++) {
+        /* sums on their way are rounded to the dtype by each rank, results once */
+        double tolerance = most[i] * (1e-5 + narrow * self->size);
+        if (!(fabs(sent[i] + kept[i] - came[i]) <= tolerance))
+            ranks_die(self, "%s, %s, %s: of %.6f at %zu %.6f was sent and %.6f kept",
+                      s->codec, s->feedback, s->algorithm, came[i], i, sent[i], kept[i]);
+    }
+    fed_close(&f);
+    return 0;
+}
+
+static void test_conserves(void **state)
+{
+    static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.05+natural",
+                                         "qsgd:bits=6", "efsign"};
+    static const char *const feedbacks[] = {"ef14", "ef14:momentum=0.9,masking=0",
+                                            "ef14:momentum=0.9,nesterov=1,masking=0"};
+    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F64, TRIB_BF16};
+
+    (void)state;
+    for (int size = 1; size <= 4; size++)
+        for (size_t a = 0; a < 5; a++)
+            for (size_t k = 0; k < 3; k++)
+                run(conserves,
+                    &(struct fed_scene){codecs[(a + k + (size_t)size) % 4], feedbacks[k],
+                                        algorithms[a], dtypes[(a + k) % 4], TRIB_SUM},
+                    size);
+}
+
+/* Words that add are made of what was measured, once. */
+static void test_conserves_sums_of_words(void **state)
+{
+    static const char *const codecs[] = {"int8", "uniform-thc:bucket=64", "int4:bucket=16",
+                                         "qsgd:shared=1,bits=6"};
+    static const char *const feedbacks[] = {"ef14", "ef14:momentum=0.9,masking=0"};
+    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F64, TRIB_BF16};
+
+    (void)state;
+    for (size_t a = 0; a < 5; a++)
+        for (size_t k = 0; k < 2; k++)
+            run(conserves,
+                &(struct fed_scene){codecs[(a + k) % 4], feedbacks[k], algorithms[a],
+                                    dtypes[(a + 2 * k) % 4], TRIB_SUM},
+                1 + (int)(a + k) % 4);
+}
+
+/* Whatever the codec, of those that go with error feedback. */
+static void test_conserves_by_every_codec(void **state)
+{
+    static const char *const codecs[] = {
+        "dgc:ratio=0.1",   "threshold:at=0.8", "randomk:ratio=0.1", "blocks:ratio=0.1,block=16",
+        "adacomp",         "f8",               "natural",           "dither:bits=5",
+        "onebit",          "int8",             "int16",             "uniform-thc:bits=6",
+        "qsgd:bits=8,shared=1",
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
+        for (size_t k = 0; k < 2; k++)
+            run(conserves,
+                &(struct fed_scene){codecs[c],
+                                    k ? "ef14:momentum=0.9,nesterov=1,masking=0"
+                                      : "ef14:momentum=0.9,masking=0",
+                                    algorithms[(c + k) % 5], TRIB_F32, TRIB_SUM},
+                1 + (int)(c + 2 * k) % 4);
+}
+
+/* ---- masking ---------------------------------------------------------------------------- */
+
+static int masks(struct ranks_self *self)
+{
+    const struct fed_scene *s = self->arg;
+    const unsigned char *mask;
+    struct fed f;
+    size_t sent;
+
+    fed_open(&f, self, s, COUNT);
+    for (uint64_t step = 1; step <= 5; step++) {
+        fed_fill(&f, step);
+        fed_run(&f);
+        ranks_ok(self, trib_plan_sent(f.plan, &mask, &sent));
+        ranks_assert(self, sent >= COUNT / 10 && sent <= COUNT / 10 + 3);
+        const float *u = f.plan->run.feedback.momentum, *v = f.plan->run.residual;
+        for (size_t i = 0; i < COUNT; i++) {
+            bool was = fed_was_sent(&f, i);
+            if (was != (u[i] == 0) || was != (v[i] == 0))
+                ranks_die(self, "%s: element %zu was %ssent, u is %g, v %g", s->algorithm,
+                          i, was ? "" : "not ", (double)u[i], (double)v[i]);
+        }
+    }
+    fed_close(&f);
+    return 0;
+}
+
+static void test_masking(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < 5; a++)
+        run(masks,
+            &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9", algorithms[a],
+                                TRIB_F32, TRIB_MEAN},
+            1 + (int)a % 4);
+}
+
+/* ---- all of it sent: SGD with momentum ---------------------------------------------------- */
+
+static int dense_momentum(struct ranks_self *self)
+{
+    static float u[RANKS_MAX][COUNT];
+    const struct fed_scene *s = self->arg;
+    const bool nesterov = strstr(s->feedback, "nesterov=1");
+    struct fed f;
+
+    fed_open(&f, self, s, COUNT);
+    for (uint64_t step = 1; step <= 8; step++) {
+        fed_fill(&f, step);
+        fed_run(&f);
+        for (size_t i = 0; i < COUNT; i++) {
+            volatile float sum = 0, a, b; /* each rounded to float32 */
+            for (int r = 0; r < self->size; r++) {
+                float g = (float)fed_input(&f, r, i);
+                a = 0.9f * u[r][i];
+                b = nesterov ? 0.9f * g : g;
+                u[r][i] = a + b;
+                a = nesterov ? u[r][i] + g : u[r][i];
+                sum = r ? sum + a : a;
+            }
+            if (((float *)(void *)f.recv)[i] != sum)
+                ranks_die(self, "%s: step %d, element %zu is %.9g, it should be %.9g",
+                          s->feedback, (int)step, i, fed_result(&f, i), (double)sum);
+        }
+    }
+    fed_close(&f);
+    return 0;
+}
+
+static void test_ratio_1_is_momentum_sgd(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++) {
+        run(dense_momentum,
+            &(struct fed_scene){"topk:ratio=1", "ef14:momentum=0.9,masking=0",
+                                size % 2 ? "direct" : "flat", TRIB_F32, TRIB_SUM},
+            size);
+        run(dense_momentum,
+            &(struct fed_scene){"topk:ratio=1", "ef14:momentum=0.9,nesterov=1,masking=0",
+                                size % 2 ? "flat" : "direct", TRIB_F32, TRIB_SUM},
+            size);
+    }
+}
+
+/* ---- clipping --------------------------------------------------------------------------- */
+
+/* |x|^2 of the momentum after one step, which is the clipped gradient, of all ranks. */
+static double squares_of_step(struct fed *f)
+{
+    static double all[COUNT];
+    float *u = f->plan->run.feedback.momentum;
+    double sum = 0;
+
+    memset(u, 0, COUNT * sizeof(*u));
+    fed_run(f);
+    for (size_t i = 0; i < COUNT; i++)
+        sum += (double)u[i] * (double)u[i];
+    memset(all, 0, sizeof(all));
+    float mine[COUNT] = {(float)sum};
+    fed_summed(f, mine, all);
+    return all[0];
+}
+
+static void scale_input(struct fed *f, double by)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        oracle_store(f->scene->dtype,
+                     (struct oracle_value){.f = by * fed_input(f, f->self->rank, i)},
+                     f->send + i * f->element);
+}
+
+static int clips(struct ranks_self *self)
+{
+    const struct fed_scene *s = self->arg;
+    struct fed f;
+
+    fed_open(&f, self, s, COUNT);
+    fed_fill(&f, 3);
+    double squares = squares_of_step(&f); /* each |g| is about 28 */
+    if (!(fabs(squares / (0.5 * 0.5) - 1) < 1e-5))
+        ranks_die(self, "clipped to a squared norm of %.7f, not %.7f", squares, 0.25);
+    scale_input(&f, 1e-4);
+    double small = squares_of_step(&f);
+    ranks_assert(self, small < 0.25 && small > 1e-8 * COUNT * self->size / 6);
+    for (size_t i = 0; i < COUNT; i++) /* as it is */
+        ranks_assert(self, f.plan->run.feedback.momentum[i] ==
+                               (float)oracle_load(s->dtype, f.send + i * f.element).f);
+    if (s->dtype != TRIB_F16) { /* whose squares are beyond float32 */
+        scale_input(&f, 1e30);
+        squares = squares_of_step(&f);
+        ranks_assert(self, fabs(squares / 0.25 - 1) < 1e-5);
+        scale_input(&f, 1e-30);
+        ranks_assert(self, squares_of_step(&f) < 1e-50);
+    }
+    fed_close(&f);
+    return 0;
+}
+
+/* A NaN goes out, and the rest of its vector as it is. */
+static int clips_nan(struct ranks_self *self)
+{
+    struct fed f;
+    float *x;
+
+    fed_open(&f, self, self->arg, COUNT);
+    fed_fill(&f, 3);
+    x = (float *)(void *)f.send;
+    x[7] = self->rank ? x[7] : NAN;
+    fed_run(&f);
+    ranks_assert(self, isnan(fed_result(&f, 7)));
+    if (self->rank == 0)
+        ranks_assert(self, f.plan->run.feedback.momentum[8] == x[8]);
+    for (uint64_t step = 4; step <= 6; step++) {
+        fed_fill(&f, step);
+        fed_run(&f);
+        ranks_assert(self, isfinite(fed_result(&f, 7)));
+    }
+    ranks_assert(self, isfinite(f.plan->run.residual[7]));
+    ranks_assert(self, isfinite(f.plan->run.feedback.momentum[7]));
+    fed_close(&f);
+    return 0;
+}
+
+static void test_clipping(void **state)
+{
+    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F64, TRIB_F16, TRIB_F32};
+
+    (void)state;
+    for (int size = 1; size <= 4; size++)
+        run(clips,
+            &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.5,masking=0,clip=0.5",
+                                algorithms[size], dtypes[size - 1], TRIB_SUM},
+            size);
+    run(clips_nan,
+        &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,masking=0,clip=0.5", "ring",
+                            TRIB_F32, TRIB_SUM},
+        3);
+    run(clips_nan,
+        &(struct fed_scene){"qsgd:bits=8", "ef14:momentum=0.9,clip=0.5", "direct",
+                            TRIB_F32, TRIB_SUM},
+        2);
+}
+
+/* Clipping needs no feedback, and no codec that selects. */
+static int clips_alone(struct ranks_self *self)
+{
+    double squares = 0;
+    struct fed f;
+
+    fed_open(&f, self, self->arg, COUNT);
+    fed_fill(&f, 5);
+    fed_run(&f);
+    for (size_t i = 0; i < COUNT; i++)
+        squares += fed_result(&f, i) * fed_result(&f, i);
+    /* of `size` vectors of norm 3 / sqrt(size), nearly at right angles */
+    if (!(fabs(sqrt(squares) - 3) < 0.3))
+        ranks_die(self, "the sum has norm %.3f", sqrt(squares));
+    fed_close(&f);
+    return 0;
+}
+
+static void test_clipping_alone(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 3; size++)
+        run(clips_alone,
+            &(struct fed_scene){"bf16", "none:clip=3", algorithms[size], TRIB_F32, TRIB_SUM},
+            size);
+}
+
+/* ---- warm-up ---------------------------------------------------------------------------- */
+
+static int warms_up(struct ranks_self *self)
+{
+    size_t sent, before = COUNT + 1;
+    const unsigned char *mask;
+    struct fed f;
+
+    fed_open(&f, self, self->arg, COUNT);
+    /* each rounds up */
+    const double chunks = f.plan->run.desc.rounds * f.plan->run.program.n_chunks;
+    for (uint64_t step = 0; step < 14; step++) {
+        fed_fill(&f, step);
+        fed_run(&f);
+        ranks_ok(self, trib_plan_sent(f.plan, &mask, &sent));
+        double ratio = step < 12 ? pow(0.001, (double)(step / 3 + 1) / 5) : 0.001;
+        if ((double)sent < COUNT * ratio - 1e-6 || (double)sent > COUNT * ratio + chunks ||
+            sent > before)
+            ranks_die(self, "step %d sent %zu, before it %zu", (int)step, sent, before);
+        before = sent;
+    }
+    fed_close(&f);
+    return 0;
+}
+
+static void test_warm_up(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++)
+        run(warms_up,
+            &(struct fed_scene){size % 2 ? "topk:ratio=0.001" : "randomk:ratio=0.001",
+                                "ef14:momentum=0.9,warmup=12,stages=4",
+                                algorithms[size], TRIB_F32, TRIB_MEAN},
+            size);
+}
+
+/* ---- other collectives, buffers and feeds ------------------------------------------------ */
+
+/* One of several ways to do the same. */
+struct way {
+    trib_coll_t coll;
+    trib_feed_t feed;
+    bool in_place;
+};
+
+static trib_plan_t *plan_of(struct ranks_self *self, const struct fed_scene *s,
+                            const struct way *w, float *send, float *recv)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.send = w->in_place ? NULL : send;
+    d.recv = w->in_place ? send : recv;
+    d.count = COUNT;
+    d.root = self->size - 1;
+    d.codec = s->codec;
+    d.feedback = s->feedback;
+    d.algorithm = s->algorithm;
+    d.feed = w->feed;
+    d.chunk = 4096;
+    d.name = "any way";
+    ranks_ok(self, trib_plan_create(self->comm, w->coll, &d, &plan));
+    return plan;
+}
+
+static void run_fed(struct ranks_self *self, trib_plan_t *plan, trib_feed_t feed)
+{
+    ranks_ok(self, trib_plan_start(plan));
+    for (size_t i = 5; i > 0 && feed; i--)
+        ranks_ok(self, trib_plan_ready(plan, (i - 1) * (COUNT / 5), COUNT / 5));
+    ranks_ok(self, trib_plan_wait(plan));
+}
+
+/* In place and piecewise come out as whole vectors out of place. */
+static int same_ways(struct ranks_self *self)
+{
+    static const struct way ways[] = {{TRIB_ALLREDUCE, TRIB_FEED_WHOLE, false},
+                                      {TRIB_ALLREDUCE, TRIB_FEED_WHOLE, true},
+                                      {TRIB_ALLREDUCE, TRIB_FEED_BACKWARD, false},
+                                      {TRIB_ALLREDUCE, TRIB_FEED_FORWARD, true}};
+    static float send[4][COUNT], recv[4][COUNT];
+    struct oracle o = {.kind = ORACLE_REALS, .size = self->size};
+    const struct fed_scene *s = self->arg;
+    trib_plan_t *plans[4];
+
+    for (int w = 0; w < 4; w++)
+        plans[w] = plan_of(self, s, &ways[w], send[w], recv[w]);
+    for (o.seed = 1; o.seed <= 5; o.seed++) {
+        for (int w = 0; w < 4; w++) {
+            float *result = ways[w].in_place ? send[w] : recv[w];
+            oracle_fill(&o, self->rank, 0, COUNT, send[w]);
+            run_fed(self, plans[w], ways[w].feed);
+            if (memcmp(result, recv[0], sizeof(recv[0])) != 0)
+                ranks_die(self, "%s, %s: way %d, step %d has other bits", s->feedback,
+                          s->algorithm, w, (int)o.seed);
+        }
+    }
+    for (int w = 0; w < 4; w++)
+        ranks_ok(self, trib_plan_free(plans[w]));
+    return 0;
+}
+
+static void test_ways(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < 5; a++) {
+        run(same_ways,
+            &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,nesterov=1",
+                                algorithms[a], TRIB_F32, TRIB_SUM},
+            1 + (int)a % 4);
+        run(same_ways,
+            &(struct fed_scene){"topk:ratio=0.1", "ef21:momentum=0.5", algorithms[a],
+                                TRIB_F32, TRIB_SUM},
+            1 + (int)(a + 2) % 4);
+        /* what ranks share first is of the same contribution */
+        run(same_ways,
+            &(struct fed_scene){a % 2 ? "int8" : "uniform-thc:bits=6,ef=0",
+                                a % 2 ? "ef14:momentum=0.9" : "ef21:momentum=0.5",
+                                algorithms[a],
+                                TRIB_F32, TRIB_SUM},
+            1 + (int)(a + 1) % 4);
+    }
+}
+
+/* What a rank's block, or the root, gets and all keep is what came. */
+static int conserves_elsewhere(struct ranks_self *self, trib_coll_t coll)
+{
+    static float send[RANKS_MAX * COUNT], recv[COUNT];
+    static double came[RANKS_MAX * COUNT], u[RANKS_MAX * COUNT], sums[2][COUNT];
+    const size_t blocks = coll == TRIB_REDUCE_SCATTER ? (size_t)self->size : 1;
+    struct oracle o = {.kind = ORACLE_REALS, .size = self->size};
+    struct fed f = {.self = self, .count = COUNT};
+    const struct way w = {.coll = coll};
+    trib_plan_t *plan = plan_of(self, self->arg, &w, send, recv);
+    static float got[COUNT], net[COUNT];
+
+    for (o.seed = 1; o.seed <= 8; o.seed++) {
+        oracle_fill(&o, self->rank, 0, blocks * COUNT, send);
+        for (size_t i = 0; i < blocks * COUNT; i++) {
+            u[i] = 0.5 * u[i] + (double)send[i];
+            came[i] += u[i];
+        }
+        run_fed(self, plan, TRIB_FEED_WHOLE);
+        bool mine = coll == TRIB_REDUCE_SCATTER || self->rank == self->size - 1;
+        for (size_t i = 0; mine && i < COUNT; i++)
+            got[i] += recv[i];
+    }
+    for (size_t b = 0; b < blocks; b++) {
+        bool mine = coll == TRIB_REDUCE || (size_t)self->rank == b;
+        for (size_t i = 0; i < COUNT; i++)
+            net[i] = (float)(came[b * COUNT + i] -
+                             (double)plan->run.residual[b * COUNT + i]);
+        fed_summed(&f, mine ? got : NULL, sums[0]);
+        fed_summed(&f, net, sums[1]);
+        for (size_t i = 0; i < COUNT; i++)
+            if (!(fabs(sums[0][i] - sums[1][i]) < 1e-4))
+                ranks_die(self, "%s, block %zu: element %zu: %.6f sent of %.6f",
+                          trib_coll_name(coll), b, i, sums[0][i], sums[1][i]);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static int conserves_by_reduce(struct ranks_self *self)
+{
+    return conserves_elsewhere(self, TRIB_REDUCE);
+}
+
+static int conserves_by_scatter(struct ranks_self *self)
+{
+    return conserves_elsewhere(self, TRIB_REDUCE_SCATTER);
+}
+
+static void test_conserves_elsewhere(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++) {
+        struct fed_scene s = {size % 2 ? "topk:ratio=0.1" : "qsgd:bits=6",
+                              "ef14:momentum=0.5,masking=0", "auto", TRIB_F32, TRIB_SUM};
+        run(conserves_by_reduce, &s, size);
+        run(conserves_by_scatter, &s, size);
+    }
+}
+
+/* ---- what is refused, and by which text --------------------------------------------------- */
+
+struct refusal {
+    const char *codec, *feedback;
+    trib_coll_t coll;
+    trib_op_t op;
+    trib_feed_t feed;
+    const char *algorithm;
+    const char *words[4];
+};
+
+static const struct refusal refusals[] = {
+    {.codec = "none", .feedback = "ef14", .words = {"ef14", "codec none", "choose one"}},
+    {.codec = "none", .feedback = "none:clip=1", .words = {"clip=1", "codec none"}},
+    {.codec = "qsgd:bits=4,norm=l2",
+     .feedback = "ef14",
+     .words = {"ef14", "without bound"}},
+    {.codec = "qsgd:bits=4", .feedback = "ef21", .words = {"ef21", "contraction", "delta"}},
+    {.codec = "topk+qsgd:bits=4", .feedback = "ef21", .words = {"ef21", "contraction"}},
+    {.codec = "bf16", .feedback = "ef14:momentum=0.9,masking=1", .words = {"masking", "bf16"}},
+    {.codec = "qsgd:bits=4", .feedback = "none:warmup=5", .words = {"warmup", "ratio"}},
+    {.codec = "topk:k=5", .feedback = "ef14:warmup=5", .words = {"warmup", "ratio="}},
+    {.codec = "topk", .feedback = "ef21", .coll = TRIB_REDUCE, .words = {"ef21", "allreduce"}},
+    {.codec = "topk", .feedback = "ef14:momentum=0.9", .coll = TRIB_ALLGATHER,
+     .words = {"sums", "allgather"}},
+    {.codec = "efsign", .feedback = "ef21", .algorithm = "ring", .words = {"ring", "flat"}},
+    {.codec = "f16", .feedback = "ef14:momentum=0.9", .op = TRIB_MAX, .words = {"max"}},
+    {.codec = "topk", .feedback = "ef14:clip=1", .feed = TRIB_FEED_BACKWARD,
+     .words = {"clip", "piecewise"}},
+    {.codec = "topk", .feedback = "ef41", .words = {"ef41", "did you mean"}},
+};
+
+static int refused(struct ranks_self *self)
+{
+    float x[10] = {0};
+
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+        const struct refusal *r = &refusals[i];
+        trib_desc_t d = TRIB_DESC_INIT;
+        trib_plan_t *plan;
+        d.recv = x;
+        d.count = 5;
+        d.codec = r->codec;
+        d.feedback = r->feedback;
+        d.op = r->op;
+        d.feed = r->feed;
+        d.algorithm = r->algorithm;
+        trib_status_t st = trib_plan_create(self->comm, r->coll, &d, &plan);
+        const char *text = trib_last_error(self->comm);
+        if (st == TRIB_OK || !ranks_has(text, r->words))
+            ranks_die(self, "%s with %s: %s: %s", r->feedback, r->codec,
+                      trib_status_name(st), text);
+        ranks_say(self, "%s", text);
+    }
+    return 0;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = refused}), 0);
+}
+
+/* The configuration's feedback is for sums that have a codec. */
+static int configured(struct ranks_self *self)
+{
+    static float x[TRIB_CODEC_ELEMENTS_MIN] = {1};
+    int32_t n[4] = {1, 2, 3, 4};
+    char text[500];
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    ranks_ok(self, trib_broadcast(self->comm, x, TRIB_CODEC_ELEMENTS_MIN, TRIB_F32, 0));
+    ranks_ok(self, trib_allreduce_named(self->comm, "x", NULL, x,
+                                        TRIB_CODEC_ELEMENTS_MIN, TRIB_F32, TRIB_SUM));
+    d.recv = n;
+    d.count = 4;
+    d.dtype = TRIB_I32;
+    d.codec = "none";
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_free(plan));
+    d.recv = x;
+    d.count = TRIB_CODEC_ELEMENTS_MIN;
+    d.dtype = TRIB_F32;
+    d.codec = NULL;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    if (!strstr(text, "ef14:momentum=0.5,nesterov=0,masking=1"))
+        ranks_die(self, "%s", text);
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_configuration(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){
+            .size = 2,
+            .fn = configured,
+            .config = "codec=topk:ratio=0.1;feedback=ef14:momentum=0.5"}),
+        0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conserves),
+        cmocka_unit_test(test_conserves_by_every_codec),
+        cmocka_unit_test(test_conserves_sums_of_words),
+        cmocka_unit_test(test_masking),
+        cmocka_unit_test(test_ratio_1_is_momentum_sgd),
+        cmocka_unit_test(test_clipping),
+        cmocka_unit_test(test_clipping_alone),
+        cmocka_unit_test(test_warm_up),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_conserves_elsewhere),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_configuration),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sums of code words that are never decoded on the way: against what the codec alone makes
+ * of all ranks' vectors, to the bit, over every algorithm, several steps, error feedback,
+ * feeding in pieces, and the collectives that sum or only move.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "compress/codec.h"
+#include "compress/kernels/kernels.h"
+#include "comm/comm.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+enum { COUNT = 3001, STEPS = 3 };
+
+struct scene {
+    const char *codec;
+    const char *algorithm;
+    trib_coll_t coll;
+    trib_op_t op;
+    trib_feed_t feed;
+    size_t count;
+    size_t chunk;
+};
+
+/* ---- what the codec alone makes of it --------------------------------------------- */
+
+struct offline {
+    struct trib_codec *codec;
+    size_t n;
+    uint64_t seed; /* of the plan's noise, once it was started */
+    float *residual[RANKS_MAX]; /* and gradient */
+    float *share;
+    float *own;
+    uint8_t *word[RANKS_MAX];
+    uint8_t *sum;
+};
+
+static void gradient(int rank, uint32_t step, size_t n, float *x)
+{
+    struct oracle o = {.kind = ORACLE_REALS, .seed = 5 + step};
+
+    oracle_fill(&o, rank, 0, n, x);
+}
+
+static void offline_open(struct ranks_self *self, struct offline *f, const char *codec,
+                         size_t n)
+{
+    int size = self->size;
+
+    memset(f, 0, sizeof(*f));
+    ranks_assert(self, trib_codec_create(codec, NULL, NULL, &f->codec) == TRIB_OK);
+    ranks_assert(self, trib_codec_for_ranks(f->codec, size, NULL) == TRIB_OK);
+    f->n = n;
+    for (int r = 0; r < size; r++) {
+        f->residual[r] = calloc(n + 1, sizeof(float));
+        f->word[r] = malloc(trib_codec_bound(f->codec, n) + 1);
+    }
+    f->share = calloc(n + 1, sizeof(float));
+    f->own = calloc(n + 1, sizeof(float));
+    f->sum = malloc(trib_codec_bound(f->codec, n) + 1);
+}
+
+static void offline_close(struct offline *f, int size)
+{
+    for (int r = 0; r < size; r++) {
+        free(f->residual[r]);
+        free(f->word[r]);
+    }
+    free(f->share);
+    free(f->own);
+    free(f->sum);
+    trib_codec_destroy(f->codec);
+}
+
+/* One step of all ranks: y is what each of them should get. */
+static void offline_step(struct ranks_self *self, struct offline *f, uint32_t step, bool mean,
+                         float *y)
+{
+    int size = self->size;
+    bool feedback = trib_codec_info(f->codec)->flags & TRIB_CODEC_FEEDBACK;
+    size_t floats = trib_codec_share_floats(f->codec, f->n), len;
+    struct trib_word words[RANKS_MAX];
+    float *x = malloc((f->n + 1) * sizeof(*x));
+
+    for (size_t i = 0; i < floats; i++)
+        f->share[i] = -INFINITY;
+    for (int r = 0; r < size; r++) {
+        gradient(r, step, f->n, x);
+        for (size_t i = 0; i < f->n; i++)
+            f->residual[r][i] = feedback ? f->residual[r][i] + x[i] : x[i];
+        trib_codec_share(f->codec, f->residual[r], f->n, f->own);
+        for (size_t i = 0; i < floats; i++)
+            f->share[i] = fmaxf(f->share[i], f->own[i]);
+    }
+    for (int r = 0; r < size; r++) {
+        struct trib_encode in = {
+            .x = f->residual[r],
+            .n = f->n,
+            .key = {.seed = f->seed, .step = step, .stream = (uint32_t)r},
+            .share = floats ? f->share : NULL};
+        len = feedback ? trib_codec_encode_kept(f->codec, &in, f->residual[r], f->word[r])
+                       : trib_codec_encode(f->codec, &in, f->word[r]);
+        words[r] = (struct trib_word){f->word[r], len};
+    }
+    struct trib_merge m = {
+        .words = words,
+        .n_words = (size_t)size,
+        .n = f->n,
+        .final = true,
+        .ranks = mean ? (uint32_t)size : 0,
+        .key = {.seed = f->seed, .step = step, .stream = TRIB_STREAM_OF_SUMS}};
+    ranks_ok(self, trib_codec_merge(f->codec, &m, f->sum, &len));
+    ranks_ok(self, trib_codec_decode(f->codec, f->sum, len, y, f->n));
+    free(x);
+}
+
+/* ---- ranks ------------------------------------------------------------------------ */
+
+/* The elements come in pieces, and are wrong before. */
+static void feed_backward(struct ranks_self *self, trib_plan_t *plan, uint32_t step, size_t n,
+                          float *x)
+{
+    float *late = malloc(n * sizeof(*late));
+
+    gradient(self->rank, step, n, late);
+    for (size_t end = n; end;) {
+        size_t piece = end < 300 ? end : 300;
+        for (int i = 0; i < 100; i++)
+            (void)trib_plan_test(plan);
+        end -= piece;
+        memcpy(x + end, late + end, piece * sizeof(*x));
+        ranks_ok(self, trib_plan_ready(plan, end, piece));
+    }
+    free(late);
+}
+
+static bool takes_result(const struct ranks_self *self, const struct scene *s)
+{
+    return s->coll != TRIB_REDUCE || self->rank == 0;
+}
+
+static int sums(struct ranks_self *self)
+{
+    const struct scene *s = self->arg;
+    size_t parts = s->coll == TRIB_REDUCE_SCATTER ? (size_t)self->size : 1;
+    size_t n = s->count * parts, mine = parts > 1 ? (size_t)self->rank * s->count : 0;
+    float *x = calloc(n + 1, sizeof(*x)), *y = calloc(n + 1, sizeof(*y));
+    float *expected = calloc(n + 1, sizeof(*expected));
+    struct offline f;
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    offline_open(self, &f, s->codec, n);
+    d.send = x;
+    d.recv = y;
+    d.count = s->count;
+    d.op = s->op;
+    d.codec = s->codec;
+    d.algorithm = s->algorithm;
+    d.chunk = s->chunk;
+    d.feed = s->feed;
+    ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
+    for (uint32_t step = 1; step <= STEPS; step++) {
+        gradient(self->rank, s->feed ? STEPS + 1 : step, n, x);
+        ranks_ok(self, trib_plan_start(plan));
+        if (s->feed)
+            feed_backward(self, plan, step, n, x);
+        ranks_ok(self, trib_plan_wait(plan));
+        f.seed = plan->run.desc.seed;
+        offline_step(self, &f, step, s->op == TRIB_MEAN, expected);
+        for (size_t i = 0; takes_result(self, s) && i < s->count; i++)
+            if (memcmp(&y[i], &expected[mine + i], sizeof(*y)) != 0)
+                ranks_die(self, "%s %s, step %u: element %zu is %.9g, not %.9g", s->codec,
+                          s->algorithm, step, i, (double)y[i], (double)expected[mine + i]);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    offline_close(&f, self->size);
+    free(x);
+    free(y);
+    free(expected);
+    return 0;
+}
+
+static void run(const struct scene *s, int size, const char *config)
+{
+    struct ranks_job job = {.size = size, .fn = sums, .arg = (void *)s, .config = config,
+                            .threads = strcmp(config, "transport=loop") == 0};
+
+    assert_int_equal(ranks_run(&job), 0);
+}
+
+static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
+                                         "halving-doubling"};
+static const char *const codecs[] = {
+    "int8:bucket=16",
+    "int4:bucket=16,ef=1",
+    "int16:bucket=16,round=nearest",
+    "uniform-thc:bits=4,bucket=16,ef=1",
+    "qsgd:shared=1,bits=5,bucket=16,ef=1",
+    "terngrad:shared=1,bucket=16",
+    "hadamard:block=64,ef=1+int8:bucket=16",
+    "signsgd",
+    "int8:bucket=16,result=requantised",
+    "hadamard:block=64,ef=1+int4:bucket=16,result=requantised",
+    "exact",
+};
+enum { ALGORITHMS = 5, CODECS = sizeof(codecs) / sizeof(*codecs) };
+
+static void test_allreduce(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++) {
+        for (size_t c = 0; c < CODECS; c++) {
+            struct scene s = {codecs[c], algorithms[a], TRIB_ALLREDUCE,
+                              (a + c) % 2 ? TRIB_MEAN : TRIB_SUM, TRIB_FEED_WHOLE, COUNT, 4096};
+            run(&s, 1 + (int)((a * 2 + c) % 6), "transport=shm");
+        }
+    }
+}
+
+/* Chunks hold whole buckets and blocks, whatever the length, so the results are those of the
+ * vector in one piece. */
+static void test_whole_buckets(void **state)
+{
+    static const char *const wide[] = {"int8", "int4:bucket=40,ef=1",
+                                       "uniform-thc:bits=4,bucket=1000", "thc",
+                                       "qsgd:shared=1,bucket=1024"};
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++) {
+        struct scene s = {wide[a], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM, TRIB_FEED_WHOLE,
+                          40007, a == 2 ? 32768 : 8192};
+        run(&s, 3 + (int)a, "transport=shm");
+        s.codec = wide[(a + 1) % ALGORITHMS];
+        s.count = 1100;
+        s.chunk = 32768;
+        run(&s, 4, "transport=shm");
+        s = (struct scene){wide[a], "direct", TRIB_REDUCE_SCATTER, TRIB_SUM, TRIB_FEED_WHOLE,
+                           128000, 32768};
+        run(&s, 2, "transport=shm");
+    }
+}
+
+/* Blocks of 64 or more, which these lengths and numbers of ranks leave whole. */
+static void test_rotated(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++) {
+        for (int size = 1; size <= 4; size *= 2) {
+            struct scene s = {size > 2 ? "thc:block=64,p=1/64" : "thc:block=512,ef=0",
+                              algorithms[a], TRIB_ALLREDUCE, a % 2 ? TRIB_MEAN : TRIB_SUM,
+                              TRIB_FEED_WHOLE, 8192, 4096};
+            run(&s, size, "transport=shm");
+        }
+    }
+}
+
+/* The other transports, with one slot an edge and with no load/store reach. */
+static void test_transports(void **state)
+{
+    static const char *const configs[] = {"transport=shm+nomap", "transport=loop",
+                                          "transport=tcp", "transport=shm;window=1"};
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+        for (size_t a = 0; a < ALGORITHMS; a++) {
+            struct scene s = {codecs[(k + a) % CODECS], algorithms[a], TRIB_ALLREDUCE,
+                              TRIB_SUM, TRIB_FEED_WHOLE, COUNT, 4096};
+            run(&s, 4 + (int)(a % 2), configs[k]);
+        }
+    }
+}
+
+/* Many rounds, so that several of them are under way for one chunk. */
+static void test_many_rounds(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++) {
+        struct scene s = {codecs[a], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM, TRIB_FEED_WHOLE,
+                          40000, 512};
+        run(&s, 4, "transport=shm");
+        run(&s, 7, "transport=loop");
+        s = (struct scene){a % 2 ? codecs[a] : "signsgd", "halving-doubling",
+                           TRIB_REDUCE_SCATTER, TRIB_SUM, TRIB_FEED_WHOLE, 9600, 512};
+        run(&s, 4 + (int)a, "transport=shm");
+    }
+}
+
+static void test_fed_backward(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ALGORITHMS; a++) {
+        struct scene s = {codecs[a % CODECS], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM,
+                          TRIB_FEED_BACKWARD, COUNT, 1024};
+        run(&s, 3, "transport=shm");
+        s.count = 40000; /* several of whose rounds are agreed on at once */
+        s.chunk = 512;
+        run(&s, 3, "transport=loop");
+    }
+}
+
+enum { ROUNDS = 32, PIECE = 1024 };
+
+/* Where agreements cross a network they are for many rounds of chunks at once: less than half a
+ * frame a round is theirs. Chunks: one up and one down a round, for each of two ranks. */
+static int counts_frames(struct ranks_self *self)
+{
+    static float x[2 * ROUNDS * PIECE];
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_stats_t before = {.size = sizeof(before)}, after = before;
+    trib_plan_t *plan;
+
+    d.recv = x;
+    d.count = sizeof(x) / sizeof(*x);
+    d.codec = "int8";
+    d.algorithm = "direct";
+    d.chunk = PIECE * sizeof(*x);
+    ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan));
+    ranks_ok(self, trib_stats(self->comm, &before));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_stats(self->comm, &after));
+    ranks_ok(self, trib_plan_free(plan));
+    uint64_t frames = after.messages - before.messages;
+    if (frames <= 2 * ROUNDS || frames >= 2 * ROUNDS + ROUNDS / 2)
+        ranks_die(self, "%u frames for %d rounds", (unsigned)frames, ROUNDS);
+    return 0;
+}
+
+static void test_agreements_are_few(void **state)
+{
+    static const char *const configs[] = {"transport=tcp", "transport=shm+nomap"};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct ranks_job job = {.size = 2, .fn = counts_frames, .config = configs[k]};
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
+static void test_reduce_and_scatter(void **state)
+{
+    static const char *const names[] = {"direct", "ring", "auto"};
+    (void)state;
+    for (size_t a = 0; a < 3; a++) {
+        for (size_t c = 0; c < CODECS; c++) {
+            struct scene s = {codecs[c], names[a], TRIB_REDUCE_SCATTER, TRIB_SUM,
+                              TRIB_FEED_WHOLE, 1600, 4096};
+            run(&s, 2 + (int)(c % 3), "transport=shm");
+            s.coll = TRIB_REDUCE;
+            s.op = TRIB_MEAN;
+            if (strcmp(names[a], "ring") == 0)
+                s.algorithm = "tree";
+            run(&s, 2 + (int)(c % 3), "transport=shm");
+        }
+    }
+}
+
+/* Fewer elements than ranks, one, none: rounds and chunks without any. */
+static void test_short_vectors(void **state)
+{
+    static const size_t counts[] = {0, 1, 2, 15, 17, 70};
+    (void)state;
+    for (size_t k = 0; k < 6; k++) {
+        struct scene s = {"signsgd", algorithms[k % ALGORITHMS], TRIB_ALLREDUCE, TRIB_SUM,
+                          TRIB_FEED_WHOLE, counts[k], 4096};
+        struct scene t = {codecs[k], algorithms[(k + 1) % ALGORITHMS], TRIB_ALLREDUCE, TRIB_SUM, TRIB_FEED_WHOLE,
+                          counts[k], 4096};
+        run(&s, 4, "transport=shm");
+        run(&t, 4, "transport=shm");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_allreduce),
+        cmocka_unit_test(test_whole_buckets),
+        cmocka_unit_test(test_rotated),
+        cmocka_unit_test(test_transports),
+        cmocka_unit_test(test_many_rounds),
+        cmocka_unit_test(test_fed_backward),
+        cmocka_unit_test(test_agreements_are_few),
+        cmocka_unit_test(test_reduce_and_scatter),
+        cmocka_unit_test(test_short_vectors),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Means: sums that are no number of the type do not show in a mean that is, and equal numbers
+ * have themselves as their mean, by every algorithm, transport and number of ranks.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+static const char *const algorithms[] = {"flat", "direct", "tree", "ring", "halving-doubling",
+                                         "hierarchical", "auto"};
+enum { ALGORITHMS = sizeof(algorithms) / sizeof(algorithms[0]) };
+
+static const size_t counts[] = {1, 5, 1000, 40000};
+
+struct mean {
+    trib_dtype_t dtype;
+    const char *codec;
+    double value; /* 0: many */
+    bool rounded; /* some times it is no number of the type */
+};
+
+/* By an algorithm that cannot do it there is no plan. */
+static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m, const char *algorithm,
+                            trib_coll_t coll, size_t count, uint8_t *x)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.recv = x;
+    d.count = count;
+    d.dtype = m->dtype;
+    d.op = TRIB_MEAN;
+    d.codec = m->codec;
+    d.algorithm = algorithm;
+    d.chunk = 4096;
+    trib_status_t st = trib_plan_create(self->comm, coll, &d, &plan);
+    if (st != TRIB_OK && st != TRIB_ERR_UNSUPPORTED)
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    return plan;
+}
+
+/* How far a mean may be from the number: where a sum on its way is rounded to the type. */
+static bool near(const struct mean *m, int ranks, const uint8_t *got, const uint8_t *number)
+{
+    const double a = oracle_load(m->dtype, got).f, b = oracle_load(m->dtype, number).f;
+    const double hops = m->rounded ? ranks : 0;
+    const double step = m->codec[0] == 'q'   ? 1.0 / 127 /* levels */
+                        : m->codec[0] == 'f' ? oracle_epsilon(TRIB_F16)
+                                             : oracle_epsilon(m->dtype);
+
+    return fabs(a - b) <= fabs(b) * step * hops;
+}
+
+/* Numbers of float32 with 20 bits, of float64 with 49: some times them are still exact. */
+static double number(const struct mean *m, size_t i)
+{
+    const double x = (double)(oracle_mix(i) >> 12) * 0x1p-52 + 0.5;
+    const double bits = m->dtype == TRIB_F32 ? 0x1p20 : m->dtype == TRIB_F64 ? 0x1p49 : 0x1p7;
+
+    return m->value > 0 ? m->value : floor(x * bits) / bits * (i % 2 ? -1e-3 : 3e5);
+}
+
+static void store(const struct mean *m, size_t i, uint8_t *x)
+{
+    double v = number(m, i);
+
+    if (m->dtype == TRIB_F32 && !(m->value > 0)) { /* not by its factor to more bits */
+        const int e = ilogb(v);
+        v = ldexp(trunc(ldexp(v, 19 - e)), e - 19);
+    } else if (m->dtype == TRIB_F64) {
+        const int e = ilogb(v);
+        v = ldexp(trunc(ldexp(v, 48 - e)), e - 48);
+    }
+    oracle_store(m->dtype, (struct oracle_value){.f = v}, x);
+}
+
+static void equal_once(struct ranks_self *self, const struct mean *m, const char *algorithm,
+                       trib_coll_t coll, size_t count)
+{
+    const size_t size = trib_dtype_size(m->dtype);
+    uint8_t *x = malloc((count + 1) * size), *was = malloc((count + 1) * size);
+    trib_plan_t *plan = plan_of(self, m, algorithm, coll, count, x);
+
+    ranks_assert(self, x && was);
+    for (int start = 0; plan && start < 2; start++) {
+        for (size_t i = 0; i < count; i++)
+            store(m, i, x + i * size);
+        memcpy(was, x, count * size);
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_ok(self, trib_plan_wait(plan));
+        for (size_t i = 0; i < count && (coll == TRIB_ALLREDUCE || self->rank == 0); i++)
+            if (!near(m, self->size, x + i * size, was + i * size))
+                ranks_die(self, "%s of %zu %s, codec %s, by %s: element %zu is %.17g, not %.17g",
+                          trib_coll_name(coll), count, trib_dtype_name(m->dtype),
+                          m->codec, algorithm, i, oracle_load(m->dtype, x + i * size).f,
+                          oracle_load(m->dtype, was + i * size).f);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    free(x);
+    free(was);
+}
+
+static int equal_numbers(struct ranks_self *self)
+{
+    static const struct mean means[] = {
+        {TRIB_F16, "none", 40960, false},       {TRIB_BF16, "none", 0x1.8p127, false},
+        {TRIB_F16, "none", 40000, true},        {TRIB_BF16, "none", 3e38, true},
+        {TRIB_F16, "none", 65504, true},        {TRIB_F32, "none", 0, false},
+        {TRIB_F64, "none", 0, false},           {TRIB_F16, "qsgd:bits=8", 40960, true},
+        {TRIB_F32, "f16", 40960, false},        {TRIB_F32, "bf16", 0x1.8p127, false},
+        {TRIB_F16, "f16", 65504, true},
+    };
+
+    for (size_t k = 0; k < sizeof(means) / sizeof(means[0]); k++)
+        for (size_t a = 0; a < ALGORITHMS; a++)
+            for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+                equal_once(self, &means[k], algorithms[a], TRIB_ALLREDUCE, counts[c]);
+                equal_once(self, &means[k], algorithms[a], TRIB_REDUCE, counts[c]);
+            }
+    return 0;
+}
+
+static void test_equal_numbers(void **state)
+{
+    static const int sizes[] = {2, 3, 4, 5, 7, 12};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct ranks_job job = {
+            .size = sizes[i], .fn = equal_numbers, .config = *state, .seconds = 100};
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
+/* Of numbers that differ the mean is as near as their type's rounding at each hop allows. */
+static int unequal_numbers(struct ranks_self *self)
+{
+    enum { COUNT = 3000 };
+    static const trib_dtype_t dtypes[] = {TRIB_F16, TRIB_BF16, TRIB_F32, TRIB_F64};
+    static uint8_t x[COUNT * 8];
+
+    for (size_t k = 0; k < 4; k++) {
+        for (size_t a = 0; a < ALGORITHMS; a++) {
+            const struct mean m = {dtypes[k], "none", 0, false};
+            const size_t size = trib_dtype_size(m.dtype);
+            const struct oracle o = {.kind = ORACLE_REALS, .seed = a + k, .dtype = m.dtype,
+                                     .op = TRIB_MEAN, .size = self->size};
+            trib_plan_t *plan = plan_of(self, &m, algorithms[a], TRIB_ALLREDUCE, COUNT, x);
+            if (!plan)
+                continue;
+            oracle_fill(&o, self->rank, 0, COUNT, x);
+            ranks_ok(self, trib_plan_start(plan));
+            ranks_ok(self, trib_plan_wait(plan));
+            for (size_t i = 0; i < COUNT; i++) {
+                const struct oracle_answer right = oracle_reduced(&o, i);
+                const double got = oracle_load(m.dtype, x + i * size).f;
+                const double most = oracle_epsilon(m.dtype) * right.magnitude;
+                if (!(fabs(got - right.value.f) <= most))
+                    ranks_die(self, "mean of %s by %s: element %zu is %.17g, not %.17g",
+                              trib_dtype_name(m.dtype), algorithms[a], i, got, right.value.f);
+            }
+            ranks_ok(self, trib_plan_free(plan));
+        }
+    }
+    return 0;
+}
+
+static void test_unequal_numbers(void **state)
+{
+    for (int size = 2; size <= 7; size++) {
+        struct ranks_job job = {.size = size, .fn = unequal_numbers, .config = *state};
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
+#define ON(test, config) \
+    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON(test_equal_numbers, "shm"),       ON(test_equal_numbers, "tcp"),
+        ON(test_equal_numbers, "shm+nomap"), ON(test_unequal_numbers, "shm"),
+        ON(test_unequal_numbers, "tcp"),
+    };
+
+    tribtest_deadline(900);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

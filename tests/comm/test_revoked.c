@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory keys of two jobs at one service: those of one are worth nothing on a connection of the
+ * other, and go with the job. The device is one in memory, which looks at protection domains
+ * as a real one does.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <sys/queue.h>
+
+#include "tests/offload/nodes.h"
+#include "tests/harness/fake_verbs.h"
+#include "tests/harness/ranks.h"
+#include "transport/verbs/verbs.h"
+
+enum { JOBS = 2, COUNT = 10000, REGIONS = 16 };
+
+/* Of a node: where its job's ranks may write. */
+struct exposed {
+    const struct ibv_pd *pd;
+    struct verbs_remote region[REGIONS]; /* as a rank knows it */
+    int n;
+};
+
+struct both {
+    struct nodes nodes[JOBS];
+    struct exposed exposed[JOBS];
+};
+
+static struct verbs *device_of(const struct trib_comm *channel)
+{
+    return verbs_of(channel->engine.transport);
+}
+
+static void expose(struct ranks_self *self, const struct trib_comm *channel,
+                   struct exposed *out)
+{
+    const struct verbs_region *r;
+
+    out->pd = device_of(channel)->pd;
+    LIST_FOREACH(r, &device_of(channel)->regions, entry) {
+        ranks_assert(self, r->mr->pd == out->pd && out->n < REGIONS);
+        out->region[out->n++] = (struct verbs_remote){
+            .rkey = r->mr->rkey, .address = (uintptr_t)r->ptr, .len = r->len};
+    }
+    ranks_assert(self, out->n > 0 && fake_verbs_regions(out->pd) == out->n);
+}
+
+static void sum_once(struct ranks_self *self, struct trib_comm *channel)
+{
+    static const float one = 1;
+    float x[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = one;
+    ranks_ok(self, trib_allreduce(channel, NULL, x, COUNT, TRIB_F32, TRIB_SUM));
+    ranks_assert(self, x[0] == one && x[COUNT - 1] == one);
+}
+
+static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm *channel)
+{
+    while (nodes_listen(self, nodes, channel))
+        if (!trib_channel_step(channel))
+            sched_yield();
+}
+
+static void are_apart(struct ranks_self *self, const struct both *b)
+{
+    const struct exposed *x = &b->exposed[0], *y = &b->exposed[1];
+
+    ranks_assert(self, x->pd != y->pd);
+    for (int i = 0; i < x->n; i++)
+        for (int k = 0; k < y->n; k++)
+            ranks_assert(self, x->region[i].address + x->region[i].len <= y->region[k].address ||
+                                   y->region[k].address + y->region[k].len <=
+                                       x->region[i].address);
+}
+
+/* A write of this job's rank to its node with the key and the address of another's memory. */
+static void trespass(struct ranks_self *self, struct trib_comm *channel,
+                     const struct verbs_remote *target)
+{
+    struct trib_transport *t = channel->engine.transport;
+    const struct trib_link *l = &channel->engine.links[1];
+    struct verbs_remote forged = *target;
+    const struct trib_write w = {.local = l->outbox.region,
+                                 .remote = (struct trib_remote *)&forged,
+                                 .len = 64};
+    const double until = ranks_seconds() + 20 * (double)tribtest_slowness();
+    struct trib_event e = {0};
+
+    forged.peer = 1;
+    memset(l->outbox.base, 0x5a, 64);
+    ranks_ok(self, t->ops->write(t, 1, &w));
+    while (e.kind != TRIB_EVENT_PEER_LOST && ranks_seconds() < until)
+        (void)t->ops->poll(t, &e, 1);
+    if (e.kind != TRIB_EVENT_PEER_LOST || !strstr(e.why, "not inside of its registered memory"))
+        ranks_die(self, "event %d: %s", (int)e.kind, e.why);
+}
+
+static bool is_touched(const struct exposed *x)
+{
+    for (int i = 0; i < x->n; i++) {
+        const uint8_t *p = (const uint8_t *)(uintptr_t)x->region[i].address;
+        int same = 0;
+        for (int k = 0; k < 64; k++)
+            same += p[k] == 0x5a;
+        if (same == 64)
+            return true;
+    }
+    return false;
+}
+
+/* Ranks 0 and 2 are those of the jobs, 1 and 3 their nodes. */
+static int two_jobs(struct ranks_self *self)
+{
+    struct both *b = self->arg;
+    const int job = self->rank / 2;
+    const bool node = self->rank % 2;
+    struct ranks_self part = *self;
+    trib_comm_t *comm;
+
+    ranks_ok(self, trib_split(self->comm, job, 0, &comm));
+    part.rank = node;
+    struct trib_comm *channel = nodes_join(&part, &b->nodes[job], comm);
+    if (node) {
+        serve(self, &b->nodes[job], channel);
+        expose(self, channel, &b->exposed[job]);
+    } else {
+        sum_once(self, channel);
+        nodes_tell(&b->nodes[job], NODES_GOODBYE, "-");
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0)
+        are_apart(self, b);
+    for (int i = 0; self->rank == 2 && i < 1; i++)
+        trespass(self, channel, &b->exposed[0].region[i]);
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_assert(self, self->rank != 1 || !is_touched(&b->exposed[0]));
+    if (self->rank == 1) {
+        trib_channel_dispose(channel);
+        ranks_assert(self, fake_verbs_regions(b->exposed[0].pd) == 0);
+        ranks_assert(self, fake_verbs_regions(b->exposed[1].pd) == b->exposed[1].n);
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank != 1)
+        trib_channel_dispose(channel);
+    ranks_ok(self, trib_free_comm(comm));
+    return 0;
+}
+
+static void test_keys_of_another_job(void **state)
+{
+    static struct both b;
+
+    (void)state;
+    (void)fake_verbs_reset();
+    for (int i = 0; i < JOBS; i++) {
+        b.nodes[i] = (struct nodes){.ranks = 1, .services = 1};
+        assert_true(nodes_open(&b.nodes[i]));
+    }
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 4,
+                                                   .fn = two_jobs,
+                                                   .arg = &b,
+                                                   .threads = true,
+                                                   .noisy = true,
+                                                   .config = "transport=verbs:rails=1"}),
+                     0);
+    for (int i = 0; i < JOBS; i++)
+        nodes_close(&b.nodes[i]);
+    assert_int_equal(fake_verbs_live(), 0);
+    assert_int_equal(fake_verbs_mistakes(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys_of_another_job)};
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operators that need all contributions at once, against a plain oracle: every algorithm that
+ * gathers them, one service and two, in place and not, odd lengths, many rounds; and what is
+ * refused.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "compress/kernels/kernels.h"
+#include "compress/robust.h"
+#include "tests/offload/nodes.h"
+#include "tests/comm/oracle.h"
+
+enum { STEPS = 2, MOST = 9001 };
+
+struct scene {
+    trib_op_t op;
+    double parameter;
+    trib_dtype_t dtype;
+    size_t count;
+    size_t chunk;
+    bool in_place;
+};
+
+static const struct scene scenes[] = {
+    {TRIB_MEDIAN, 0, TRIB_F32, 1, 0, false},
+    {TRIB_MEDIAN, 0, TRIB_F32, MOST, 1024, true},
+    {TRIB_TRIMMED_MEAN, 0.3, TRIB_F32, 5003, 4096, false},
+    {TRIB_TRIMMED_MEAN, 0, TRIB_F32, 77, 0, true},
+    {TRIB_CLIPPED_MEAN, 0.5, TRIB_F32, 4099, 512, true},
+    {TRIB_CLIPPED_MEAN, 2, TRIB_F16, 1000, 256, false},
+    {TRIB_MEDIAN, 0, TRIB_BF16, 3001, 1024, true},
+    {TRIB_TRIMMED_MEAN, 0.25, TRIB_F16, 129, 128, true},
+    {TRIB_MEDIAN, 0, TRIB_F32, 0, 0, true},
+    {TRIB_MEDIAN, 0, TRIB_F32, 70000, 65536, false},
+    {TRIB_MEDIAN, 0, TRIB_F64, 4001, 2048, true},
+    {TRIB_TRIMMED_MEAN, 0.3, TRIB_F64, 3001, 4096, false},
+    {TRIB_CLIPPED_MEAN, 0.7, TRIB_F64, 1001, 1024, true},
+};
+enum { SCENES = sizeof(scenes) / sizeof(*scenes) };
+
+/* What a rank gives: some of it NaN, infinite, far off, or the same as of others. */
+static double given(int rank, uint32_t step, size_t i)
+{
+    const uint64_t bits = oracle_mix(((uint64_t)step << 40) + i * 64 + (uint64_t)rank);
+
+    switch (bits % 19) {
+    case 0:
+        return NAN;
+    case 1:
+        return bits & 64 ? INFINITY : -INFINITY;
+    case 2:
+        return bits & 64 ? 3e4 : -3e4;
+    case 3:
+        return 0.25;
+    default:
+        return i % 211 == 5 ? NAN : (double)(bits >> 16) * 0x1p-47 - 1;
+    }
+}
+
+/* Asked for once: a virtual processor answers slowly what it is. */
+static const struct trib_kernels *kernels;
+
+/* As the dtype has it. */
+static void put(trib_dtype_t dtype, void *at, double v)
+{
+    const float f = (float)v;
+
+    if (dtype == TRIB_F64)
+        memcpy(at, &v, sizeof(v));
+    else
+        kernels->from_f32[dtype](at, &f, 1);
+}
+
+static double get(trib_dtype_t dtype, const void *at)
+{
+    double v;
+    float f;
+
+    if (dtype == TRIB_F64) {
+        memcpy(&v, at, sizeof(v));
+        return v;
+    }
+    kernels->to_f32[dtype](&f, at, 1);
+    return (double)f;
+}
+
+static double rounded(trib_dtype_t dtype, double v)
+{
+    uint8_t cell[8];
+
+    put(dtype, cell, v);
+    return get(dtype, cell);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double mean_of(const double *x, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    return sum / n;
+}
+
+/* x [n] is sorted. */
+static double expected(const struct scene *s, double *x, int n)
+{
+    const double part = s->parameter > 0 ? s->parameter : 0.1;
+    const trib_dtype_t kind = s->dtype == TRIB_F64 ? TRIB_F64 : TRIB_F32;
+    int m = 0;
+
+    for (int i = 0; i < n; i++)
+        if (!isnan(x[i]))
+            x[m++] = x[i];
+    if (m == 0)
+        return NAN;
+    if (s->op == TRIB_CLIPPED_MEAN) {
+        for (int i = 0; i < m; i++)
+            x[i] = fmax(-rounded(kind, s->parameter), fmin(x[i], rounded(kind, s->parameter)));
+        return mean_of(x, m);
+    }
+    qsort(x, (size_t)m, sizeof(*x), compare);
+    if (s->op == TRIB_MEDIAN)
+        return mean_of(x + (m - 1) / 2, m % 2 ? 1 : 2);
+    const int cut = (int)(part * m);
+    return mean_of(x + cut, m - 2 * cut);
+}
+
+static bool same(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || (a <= b && a >= b);
+}
+
+static void check(struct ranks_self *self, const struct scene *s, const trib_comm_t *comm,
+                  uint32_t step, const void *got)
+{
+    const size_t size = trib_dtype_size(s->dtype);
+    double x[RANKS_MAX];
+
+    for (size_t i = 0; i < s->count; i++) {
+        for (int r = 0; r < trib_size(comm); r++)
+            x[r] = rounded(s->dtype, given(r, step, i));
+        const double y = rounded(s->dtype, expected(s, x, trib_size(comm)));
+        const double z = get(s->dtype, (const uint8_t *)got + i * size);
+        if (!same(y, z))
+            ranks_die(self, "%s of %d ranks, %s, step %u: element %zu of %zu is %.17g, not %.17g",
+                      trib_op_name(s->op), trib_size(comm), trib_dtype_name(s->dtype), step, i,
+                      s->count, z, y);
+    }
+}
+
+static void use(struct ranks_self *self, trib_comm_t *comm, const struct scene *s,
+                const char *algorithm)
+{
+    const size_t size = trib_dtype_size(s->dtype);
+    uint8_t *in = malloc((s->count + 1) * size), *out = malloc((s->count + 1) * size);
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.send = s->in_place ? out : in;
+    d.recv = out;
+    d.count = s->count;
+    d.dtype = s->dtype;
+    d.op = s->op;
+    d.parameter = s->parameter;
+    d.algorithm = algorithm;
+    d.chunk = s->chunk;
+    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
+    for (uint32_t step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < s->count; i++)
+            put(s->dtype, (s->in_place ? out : in) + i * size, given(trib_rank(comm), step, i));
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_ok(self, trib_plan_wait(plan));
+        check(self, s, comm, step, out);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    free(in);
+    free(out);
+}
+
+static int by_ranks(struct ranks_self *self)
+{
+    static const char *const algorithms[] = {"auto", "direct", "flat"};
+
+    for (size_t k = 0; k < SCENES; k++)
+        use(self, self->comm, &scenes[k], algorithms[k % 3]);
+    return 0;
+}
+
+static void test_ranks(void **state)
+{
+    for (int size = 1; size <= 8; size++)
+        assert_int_equal(ranks_run(&(struct ranks_job){
+                             .size = size, .fn = by_ranks, .config = *state}),
+                         0);
+}
+
+/* ---- services ---------------------------------------------------------------------- */
+
+static void serve(struct ranks_self *self, struct trib_comm *channel)
+{
+    const struct nodes *s = self->arg;
+    bool more = true;
+
+    while (more || channel->engine.head) {
+        more = more && nodes_listen(self, s, channel);
+        if (!trib_channel_step(channel))
+            sched_yield();
+    }
+}
+
+static int by_services(struct ranks_self *self)
+{
+    struct nodes *s = self->arg;
+    struct trib_comm *channel = nodes_join(self, s, self->comm);
+
+    if (self->rank >= s->ranks) {
+        serve(self, channel);
+        trib_channel_dispose(channel);
+        return 0;
+    }
+    for (size_t k = 0; k < SCENES; k++)
+        use(self, channel, &scenes[k], "auto");
+    if (trib_free_comm(channel) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(NULL));
+    if (self->rank == 0)
+        nodes_tell(s, NODES_GOODBYE, "-");
+    return 0;
+}
+
+static void test_services(void **state)
+{
+    static const int of[][2] = {{1, 1}, {2, 1}, {5, 1}, {4, 2}};
+
+    for (size_t i = 0; i < 4; i++) {
+        struct nodes s = {.ranks = of[i][0], .services = of[i][1]};
+        assert_true(nodes_open(&s));
+        assert_int_equal(ranks_run(&(struct ranks_job){.size = s.ranks + s.services,
+                                                       .fn = by_services,
+                                                       .arg = &s,
+                                                       .config = *state}),
+                         0);
+        nodes_close(&s);
+    }
+}
+
+/* ---- refusals ----------------------------------------------------------------------- */
+
+struct refusal {
+    trib_op_t op;
+    double parameter;
+    trib_dtype_t dtype;
+    const char *codec, *algorithm, *says;
+};
+
+static const struct refusal refusals[] = {
+    {TRIB_MEDIAN, 0, TRIB_I32, NULL, NULL, "op median is of f32, f64, f16 and bf16, dtype is i32"},
+    {TRIB_CLIPPED_MEAN, 1e300, TRIB_F32, NULL, NULL, "it is 1e+300"},
+    {TRIB_MEDIAN, 0, TRIB_F32, "f16", NULL, "op is median: use codec none"},
+    {TRIB_MEDIAN, 0, TRIB_F32, "exact", NULL, "op is median: use codec none"},
+    {TRIB_MEDIAN, 0, TRIB_F32, NULL, "ring", "use direct, flat or auto"},
+    {TRIB_TRIMMED_MEAN, 0, TRIB_F32, NULL, "tree", "op trimmed-mean needs all contributions at"},
+    {TRIB_TRIMMED_MEAN, 0.5, TRIB_F32, NULL, NULL, "it is 0.5, it must be 0 (for 0.1) to below"},
+    {TRIB_TRIMMED_MEAN, -1, TRIB_F32, NULL, NULL, "it is -1"},
+    {TRIB_CLIPPED_MEAN, 0, TRIB_F32, NULL, NULL, "it is 0, it must be above 0 and finite"},
+    {TRIB_CLIPPED_MEAN, (double)NAN, TRIB_F32, NULL, NULL, "above 0 and finite"},
+};
+
+static int refused(struct ranks_self *self)
+{
+    static double x[64];
+
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+        const struct refusal *r = &refusals[i];
+        trib_desc_t d = TRIB_DESC_INIT;
+        trib_plan_t *plan;
+        d.recv = x;
+        d.count = 64;
+        d.dtype = r->dtype;
+        d.op = r->op;
+        d.parameter = r->parameter;
+        d.codec = r->codec;
+        d.algorithm = r->algorithm;
+        ranks_assert(self, trib_plan_allreduce(self->comm, &d, &plan) != TRIB_OK);
+        if (!strstr(trib_last_error(self->comm), r->says))
+            ranks_die(self, "%s, not %s", trib_last_error(self->comm), r->says);
+    }
+    return 0;
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 4, .fn = refused}), 0);
+}
+
+#define ON(test, config) \
+    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON(test_ranks, "shm"),
+        ON(test_ranks, "tcp"),
+        ON(test_services, "shm"),
+        ON(test_services, "tcp"),
+        cmocka_unit_test(test_refused),
+    };
+
+    kernels = trib_kernels_get(NULL);
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

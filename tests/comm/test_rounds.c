@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All-reduces of many rounds of tiny chunks, with ranks that pause at random: every codec by
+ * every algorithm. All ranks must get the same bits in every step, the first sum must be within
+ * what the codec may lose (perf/oracle.h), and what error feedback holds back must be all that
+ * is missing from the sums of all steps.
+ *
+ *     test_rounds                     every codec by every algorithm once, with 64 rounds
+ *     test_rounds --long              with 16, 64 and 200 rounds, 2 to 5 ranks, each transport
+ *     test_rounds --codec TEXT --algorithm NAME --transport NAME --ranks P --rounds N
+ *                 --window W --seed N one or some of them, as a failure names it
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include "perf/oracle.h"
+#include "tests/offload/nodes.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+enum {
+    RANKS_MOST = 5,
+    STEPS = 4,
+    CODECS_MOST = 64,
+    ELEMENTS_MOST = 1 << 18, /* of a vector: it has fewer rounds where it would have more */
+};
+
+struct row {
+    const char *text;
+    size_t chunk; /* bytes; 0: 512 */
+    /* What the residuals hold is not all that is missing: sums are rounded once more, or
+     * estimated. */
+    bool leaks;
+    size_t most; /* elements where not --long, as it is slow; 0: ELEMENTS_MOST */
+};
+
+static const struct row rows[] = {
+    {"none", 256, false, 0},
+    {"f16", 0, false, 0},
+    {"bf16:ef=1", 0, false, 0},
+    {"f8:bucket=64,ef=1", 0, false, 0},
+    {"topk:ratio=0.25", 0, false, 0},
+    {"topk:ratio=0.1+natural", 0, false, 0},
+    {"dgc:ratio=0.2", 0, false, 0},
+    {"threshold:at=0.5", 0, false, 0},
+    {"randomk:ratio=0.3", 0, false, 0},
+    {"blocks:block=8,ratio=0.5", 0, false, 0},
+    {"adacomp:bin=8", 0, false, 0},
+    {"qsgd:bits=8,bucket=64", 0, false, 0},
+    {"qsgd:bits=5,bucket=64,shared=1,ef=1", 0, false, 0},
+    {"natural:bucket=64", 0, false, 0},
+    {"dither:bits=4,bucket=64,ef=1", 0, false, 0},
+    {"terngrad:bucket=64", 0, false, 0},
+    {"terngrad:bucket=64,shared=1", 0, false, 0},
+    {"onebit:bucket=64", 0, false, 0},
+    {"efsign:bucket=64", 0, false, 0},
+    {"signsgd", 128, false, 0},
+    {"int4:bucket=64,ef=1", 0, false, 0},
+    {"int8:bucket=64", 0, false, 0},
+    {"int8:bucket=64,result=requantised", 0, true, 0},
+    {"int16:bucket=64,ef=1", 0, false, 0},
+    {"uniform-thc:bits=6,bucket=64,ef=1", 0, false, 0},
+    {"hadamard:block=64,ef=1+int8:bucket=64", 0, false, 0},
+    {"hadamard:block=64+f16", 0, false, 0},
+    {"thc:block=64", 0, false, 0},
+    {"exact", 0, false, 0},
+    {"powersgd:rank=2", 128, false, 0},
+    {"powersgd:rank=2,columns=32,ef=0", 512, true, 0},
+    {"gradiveq:slice=16,kept=4,train=1,coded=9", 0, false, 0},
+    {"gradiveq:slice=16,kept=8,train=1,coded=2+int8:bucket=64", 0, false, 0},
+    {"lgc:ratio=0.5,dense=1,train=1", 1024, true, 1 << 14},
+    {"lgc-ps:ratio=0.5,innovation=0.02,dense=1,train=1", 1024, true, 1 << 14},
+};
+enum { ROWS = sizeof(rows) / sizeof(*rows) };
+
+static const char *const algorithms[] = {"direct", "halving-doubling", "ring", "hierarchical",
+                                         "tree",   "flat",             "service"};
+static const char *const transports[] = {"shm", "shm+nomap", "tcp"};
+enum {
+    ALGORITHMS = sizeof(algorithms) / sizeof(*algorithms),
+    TRANSPORTS = sizeof(transports) / sizeof(*transports),
+};
+
+static struct {
+    bool whole;
+    const char *codec, *algorithm, *transport;
+    int ranks, rounds, window;
+    uint64_t seed;
+} args = {.seed = 1};
+
+/* One communicator, whose ranks walk through the codecs. */
+struct job {
+    struct nodes nodes; /* of algorithm service; else no services */
+    const char *algorithm;
+    const char *transport;
+    int ranks, rounds, window;
+    uint64_t *hashes; /* [ROWS][STEPS][RANKS_MOST], shared; 0: none */
+};
+
+struct rank {
+    struct ranks_self *self;
+    const struct job *job;
+    trib_comm_t *comm; /* of the ranks, or with services */
+    uint64_t bits;     /* of its pauses */
+    bool slow;
+};
+
+static uint64_t *hash_at(const struct job *j, size_t row, int step, int rank)
+{
+    return &j->hashes[(row * STEPS + (size_t)step) * RANKS_MOST + (size_t)rank];
+}
+
+static void die(const struct rank *r, size_t row, const char *what)
+{
+    const struct job *j = r->job;
+
+    ranks_die(r->self, "%s: --codec %s --algorithm %s --transport %s --ranks %d --rounds %d "
+                       "--window %d --seed %llu", what, rows[row].text, j->algorithm,
+              j->transport, j->ranks, j->rounds, j->window, (unsigned long long)args.seed);
+}
+
+static void ok(const struct rank *r, size_t row, trib_status_t st)
+{
+    if (st != TRIB_OK)
+        die(r, row, trib_last_error(r->comm));
+}
+
+/* A plan of a codec ---------------------------------------------------------------------- */
+
+struct work {
+    size_t row;
+    struct perf_oracle oracle;
+    size_t count;
+    uint32_t rounds; /* of its program */
+    float *x;
+    float *y;
+    double *missing; /* of all steps: sums, less results */
+    trib_plan_t *plan;
+};
+
+static void make_plan(struct rank *r, struct work *w, size_t count)
+{
+    const struct row *row = &rows[w->row];
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.send = w->x;
+    d.recv = w->y;
+    d.count = count;
+    d.codec = row->text;
+    d.chunk = row->chunk ? row->chunk : 512;
+    if (!r->job->nodes.services)
+        d.algorithm = r->job->algorithm;
+    ok(r, w->row, trib_plan_allreduce(r->comm, &d, &w->plan));
+}
+
+/* So many elements that they are the rounds that are wished, the last of them shorter. */
+static size_t count_of(struct rank *r, struct work *w)
+{
+    make_plan(r, w, ELEMENTS_MOST);
+    const struct trib_run_desc *d = &w->plan->run.desc;
+    const size_t round = d->piece * d->n_chunks, rounds = (size_t)r->job->rounds;
+    const size_t most = rows[w->row].most && !args.whole ? rows[w->row].most : ELEMENTS_MOST;
+    size_t count = rounds * round < most ? rounds * round : most;
+
+    count -= round > 70 ? 37 : 0;
+    ok(r, w->row, trib_plan_free(w->plan));
+    return count;
+}
+
+static void open_work(struct rank *r, struct work *w, size_t row)
+{
+    *w = (struct work){.row = row};
+    w->x = malloc(ELEMENTS_MOST * sizeof(*w->x));
+    w->y = malloc(ELEMENTS_MOST * sizeof(*w->y));
+    w->missing = calloc(ELEMENTS_MOST, sizeof(*w->missing));
+    ranks_assert(r->self, w->x && w->y && w->missing);
+    w->count = count_of(r, w);
+    w->oracle = (struct perf_oracle){.coll = TRIB_ALLREDUCE,
+                                     .dtype = TRIB_F32,
+                                     .op = TRIB_SUM,
+                                     .count = w->count,
+                                     .rank = r->self->rank,
+                                     .ranks = r->job->ranks,
+                                     .loss = perf_loss_of(rows[row].text)};
+    make_plan(r, w, w->count);
+    w->rounds = w->plan->run.desc.rounds;
+}
+
+static void close_work(struct rank *r, struct work *w)
+{
+    ok(r, w->row, trib_plan_free(w->plan));
+    free(w->x);
+    free(w->y);
+    free(w->missing);
+}
+
+/* One rank of a slow kind sleeps often, the others now and then. */
+static void pause_at_random(struct rank *r)
+{
+    r->bits = oracle_mix(r->bits);
+    if (r->bits % (r->slow ? 8 : 64) == 0)
+        usleep((useconds_t)(r->bits >> 32) % 200);
+    else
+        sched_yield();
+}
+
+static void start_and_wait(struct rank *r, const struct work *w)
+{
+    trib_status_t st = trib_plan_start(w->plan);
+
+    if (st == TRIB_OK)
+        st = TRIB_INPROGRESS;
+    while (st == TRIB_INPROGRESS) {
+        st = trib_plan_test(w->plan);
+        if (st == TRIB_INPROGRESS)
+            pause_at_random(r);
+    }
+    ok(r, w->row, st);
+}
+
+/* Checks --------------------------------------------------------------------------------- */
+
+/* What it may lose is reckoned for the first step: later ones have more in them. */
+static void check_sum(struct rank *r, const struct work *w)
+{
+    struct perf_verdict v;
+    char text[160];
+
+    perf_oracle_compare(&w->oracle, w->y, &v);
+    if (v.wrong == 0)
+        return;
+    snprintf(text, sizeof(text), "%llu elements or ranks are wrong, of %zu elements (nmse %.3g)",
+             (unsigned long long)v.wrong, w->count, v.error2 / fmax(v.reference2, 1e-30));
+    die(r, w->row, text);
+}
+
+static void add_missing(struct work *w)
+{
+    struct perf_oracle o = w->oracle;
+    float *theirs = malloc(w->count * sizeof(*theirs));
+
+    for (int rank = 0; theirs && rank < o.ranks; rank++) {
+        perf_oracle_fill(&o, rank, 0, w->count, theirs);
+        for (size_t i = 0; i < w->count; i++)
+            w->missing[i] += (double)theirs[i];
+    }
+    for (size_t i = 0; i < w->count; i++)
+        w->missing[i] -= (double)w->y[i];
+    free(theirs);
+}
+
+/* Does everything that is missing have to be in residuals of ranks? A service has residuals of
+ * its own, where it encodes results anew. */
+static bool conserves(const struct rank *r, const struct work *w)
+{
+    const struct trib_codec *codec = w->plan->codec;
+    uint32_t flags = codec ? trib_codec_info(codec)->flags : 0;
+    bool merged = flags & (TRIB_CODEC_LINEAR | TRIB_CODEC_SPARSE);
+
+    return codec && w->plan->run.residual && !rows[w->row].leaks &&
+           (merged || !r->job->nodes.services);
+}
+
+static void check_missing(struct rank *r, struct work *w, bool mine)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    double *sum = calloc(w->count, sizeof(*sum));
+    const double slack = 1e-4 * w->oracle.ranks * STEPS;
+    trib_plan_t *plan;
+
+    ranks_assert(r->self, sum != NULL);
+    for (size_t i = 0; i < w->count; i++)
+        sum[i] = (double)w->plan->run.residual[i];
+    d.recv = sum;
+    d.count = w->count;
+    d.dtype = TRIB_F64;
+    d.codec = d.feedback = "none";
+    ok(r, w->row, trib_plan_allreduce(r->comm, &d, &plan));
+    ok(r, w->row, trib_plan_start(plan));
+    ok(r, w->row, trib_plan_wait(plan));
+    ok(r, w->row, trib_plan_free(plan));
+    for (size_t i = 0; mine && i < w->count; i++) {
+        char text[160];
+        if (fabs(sum[i] - w->missing[i]) <= slack)
+            continue;
+        snprintf(text, sizeof(text), "of element %zu %.9g is missing, the residuals have %.9g", i,
+                 w->missing[i], sum[i]);
+        die(r, w->row, text);
+    }
+    free(sum);
+}
+
+/* One rank checks the sums, which the others have as well; each rank does so in its turn. */
+static void run_row(struct rank *r, size_t row)
+{
+    struct work w;
+    bool mine = (int)(row % (size_t)r->job->ranks) == r->self->rank;
+
+    open_work(r, &w, row);
+    r->slow = (int)((row + 1) % (size_t)r->job->ranks) == r->self->rank;
+    for (int step = 0; step < STEPS; step++) {
+        w.oracle.seed = oracle_mix(args.seed * 1000 + row * 10 + (uint64_t)step);
+        perf_oracle_fill(&w.oracle, r->self->rank, 0, w.count, w.x);
+        start_and_wait(r, &w);
+        *hash_at(r->job, row, step, r->self->rank) = oracle_hash(w.y, w.count * sizeof(*w.y));
+        if (mine && step == 0)
+            check_sum(r, &w);
+        if (mine && conserves(r, &w))
+            add_missing(&w);
+    }
+    if (conserves(r, &w))
+        check_missing(r, &w, mine);
+    close_work(r, &w);
+}
+
+/* Ranks and services --------------------------------------------------------------------- */
+
+static void serve(struct ranks_self *self, struct job *j, struct trib_comm *channel)
+{
+    struct rank r = {.self = self, .job = j, .bits = args.seed + (uint64_t)self->rank};
+    bool more = true;
+
+    while (more || channel->engine.head) {
+        more = more && nodes_listen(self, &j->nodes, channel);
+        if (!trib_channel_step(channel))
+            pause_at_random(&r);
+    }
+    trib_channel_dispose(channel);
+}
+
+static bool wanted(size_t row)
+{
+    return !args.codec || strcmp(args.codec, rows[row].text) == 0;
+}
+
+static void walk(struct rank *r)
+{
+    for (size_t row = 0; row < ROWS; row++)
+        if (wanted(row))
+            run_row(r, row);
+}
+
+static int by_ranks(struct ranks_self *self)
+{
+    struct job *j = self->arg;
+    struct rank r = {.self = self, .job = j, .comm = self->comm};
+
+    r.bits = oracle_mix(args.seed + (uint64_t)self->rank);
+    if (!j->nodes.services) {
+        walk(&r);
+        return 0;
+    }
+    struct trib_comm *channel = nodes_join(self, &j->nodes, self->comm);
+    if (self->rank >= j->ranks) {
+        serve(self, j, channel);
+        return 0;
+    }
+    r.comm = channel;
+    walk(&r);
+    if (trib_free_comm(channel) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(NULL));
+    if (self->rank == 0)
+        nodes_tell(&j->nodes, NODES_GOODBYE, "-");
+    return 0;
+}
+
+/* Jobs ----------------------------------------------------------------------------------- */
+
+static void check_bits(const struct job *j)
+{
+    for (size_t row = 0; row < ROWS; row++) {
+        for (int step = 0; wanted(row) && step < STEPS; step++) {
+            for (int rank = 0; rank < j->ranks; rank++) {
+                const uint64_t mine = *hash_at(j, row, step, rank);
+                if (mine && mine == *hash_at(j, row, step, 0))
+                    continue;
+                fail_msg("ranks 0 and %d have other bits after step %d: --codec %s --algorithm "
+                         "%s --transport %s --ranks %d --rounds %d --window %d --seed %llu",
+                         rank, step + 1, rows[row].text, j->algorithm, j->transport, j->ranks,
+                         j->rounds, j->window, (unsigned long long)args.seed);
+            }
+        }
+    }
+}
+
+static bool can(const struct job *j)
+{
+    bool power = (j->ranks & (j->ranks - 1)) == 0;
+
+    if (strcmp(j->algorithm, "halving-doubling") == 0)
+        return power;
+    return strcmp(j->algorithm, "hierarchical") != 0 || j->ranks > 2; /* of two hosts */
+}
+
+/* Hierarchical has hosts of two ranks each, and tcp between them; within them, too, if it is asked
+ * for. */
+static void name_transport(const struct job *j, char *text, size_t bytes)
+{
+    if (strcmp(j->algorithm, "hierarchical") != 0)
+        snprintf(text, bytes, "%s", j->transport);
+    else
+        snprintf(text, bytes, "auto:near=%s,far=tcp,ranks_per_host=2",
+                 strcmp(j->transport, "shm") == 0 ? "shm" : "tcp");
+}
+
+static void run_job(struct job *j)
+{
+    size_t bytes = (size_t)ROWS * STEPS * RANKS_MOST * sizeof(*j->hashes);
+    char config[256], transport[64];
+
+    if (!can(j))
+        return;
+    name_transport(j, transport, sizeof(transport));
+    snprintf(config, sizeof(config),
+             "transport=%s;chunk=4K;window=%d;progress=caller;timeout_ms=%u", transport,
+             j->window, 60000 * tribtest_slowness());
+    const struct ranks_job job = {.size = j->ranks + j->nodes.services,
+                                  .fn = by_ranks,
+                                  .arg = j,
+                                  .config = config,
+                                  .seconds = args.whole ? 3600 : 300};
+    j->hashes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(j->hashes, MAP_FAILED);
+    assert_true(nodes_open(&j->nodes));
+    double begin = ranks_seconds();
+    assert_int_equal(ranks_run(&job), 0);
+    printf("# %s over %s, %d ranks, %d rounds, window %d: %.1f s\n", j->algorithm, j->transport,
+           j->ranks, j->rounds, j->window, ranks_seconds() - begin);
+    fflush(stdout);
+    nodes_close(&j->nodes);
+    check_bits(j);
+    munmap(j->hashes, bytes);
+}
+
+/* The services of a job: one, or two of which each has half of the chunks. */
+static void run_one(const char *algorithm, int number, int ranks, int rounds)
+{
+    static const int windows[] = {2, 1, 3, 8};
+    bool service = strcmp(algorithm, "service") == 0;
+    struct job j = {.nodes = {.ranks = ranks, .services = service ? 1 + ranks % 2 : 0},
+                    .algorithm = algorithm,
+                    .transport = transports[number % TRANSPORTS],
+                    .ranks = args.ranks ? args.ranks : ranks,
+                    .rounds = args.rounds ? args.rounds : rounds,
+                    .window = args.window ? args.window : windows[number % 4]};
+
+    j.nodes.ranks = j.ranks;
+    if (args.transport)
+        j.transport = args.transport;
+    if (!args.algorithm || strcmp(args.algorithm, algorithm) == 0)
+        run_job(&j);
+}
+
+static void test_algorithm(void **state)
+{
+    const char *algorithm = *state;
+    int at = 0;
+
+    while (strcmp(algorithms[at], algorithm) != 0)
+        at++;
+    if (!args.whole) {
+        run_one(algorithm, at, at % 2 ? 4 : 3, 64);
+        return;
+    }
+    static const int rounds[] = {16, 64, 200};
+    for (int k = 0; k < 3; k++)
+        for (int ranks = 2; ranks <= RANKS_MOST; ranks++)
+            for (int t = 0; t < TRANSPORTS; t++)
+                run_one(algorithm, (k + ranks + at) % 4 * TRANSPORTS + t, ranks, rounds[k]);
+}
+
+/* Has the table every codec, and does its text begin with the name? */
+static void find_row(void *arg, const trib_item_t *item)
+{
+    const char *name = item->name;
+    size_t length = strlen(name);
+    bool found = false;
+
+    (void)arg;
+    for (size_t row = 0; row < ROWS; row++)
+        found |= strncmp(rows[row].text, name, length) == 0 &&
+                 strcspn(rows[row].text, ":+") == length;
+    if (!found)
+        fail_msg("codec %s has no row in this test", name);
+}
+
+static void test_every_codec_is_here(void **state)
+{
+    (void)state;
+    assert_status(trib_list_each(TRIB_LIST_CODECS, find_row, NULL), TRIB_OK);
+}
+
+static int parse(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--long") == 0) {
+            args.whole = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--codec") == 0)
+            args.codec = next;
+        else if (strcmp(argv[i], "--algorithm") == 0)
+            args.algorithm = next;
+        else if (strcmp(argv[i], "--transport") == 0)
+            args.transport = next;
+        else if (strcmp(argv[i], "--ranks") == 0)
+            args.ranks = atoi(next);
+        else if (strcmp(argv[i], "--rounds") == 0)
+            args.rounds = atoi(next);
+        else if (strcmp(argv[i], "--window") == 0)
+            args.window = atoi(next);
+        else if (strcmp(argv[i], "--seed") == 0)
+            args.seed = strtoull(next, NULL, 10);
+        else
+            return 1;
+        i++;
+    }
+    return args.ranks > RANKS_MOST;
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[ALGORITHMS + 1] = {cmocka_unit_test(test_every_codec_is_here)};
+
+    if (parse(argc, argv)) {
+        fprintf(stderr, "usage: %s [--long] [--codec TEXT] [--algorithm NAME] [--transport NAME] "
+                        "[--ranks P] [--rounds N] [--window W] [--seed N]\n", argv[0]);
+        return 2;
+    }
+    for (size_t i = 0; i < ALGORITHMS; i++) {
+        tests[i + 1] = (struct CMUnitTest)cmocka_unit_test_prestate(
+            test_algorithm, (void *)(uintptr_t)algorithms[i]);
+        tests[i + 1].name = algorithms[i];
+    }
+    if (!args.whole)
+        tribtest_deadline(600);
+    return _cmocka_run_group_tests("rounds", tests, ALGORITHMS + 1, NULL, NULL);
+}

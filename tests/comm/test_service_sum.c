@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A service keeps nothing between two operations: what ranks have put in has come out, or is
+ * in what they keep and save, by codecs whose results are encoded anew; all have the same bits.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "tests/offload/nodes.h"
+#include "tests/comm/oracle.h"
+
+enum { STEPS = 8, MOST = 40000 };
+
+struct scene {
+    const char *codec, *feedback;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    size_t count, chunk;
+};
+
+static const struct scene scenes[] = {
+    {"efsign", NULL, TRIB_F32, TRIB_SUM, 5000, 4096},
+    {"efsign", NULL, TRIB_F32, TRIB_MEAN, 5000, 1024},
+    {"onebit", NULL, TRIB_F32, TRIB_MEAN, 30, 0},
+    {"qsgd:bits=4,ef=1", NULL, TRIB_F32, TRIB_MEAN, MOST, 0},
+    {"qsgd:bits=4,ef=1", NULL, TRIB_F16, TRIB_MEAN, 7001, 2048},
+    {"natural", "ef14:momentum=0.9,masking=0", TRIB_F32, TRIB_SUM, 3000, 4096},
+    {"hadamard+efsign", NULL, TRIB_F32, TRIB_MEAN, 6000, 4096},
+    {"f8:ef=1", NULL, TRIB_BF16, TRIB_MEAN, 6000, 4096},
+    {"f16", "ef14", TRIB_F32, TRIB_MEAN, 6000, 4096},
+    {"topk:ratio=0.1", NULL, TRIB_F32, TRIB_MEAN, 6000, 4096},
+    {"int8", "ef14", TRIB_F32, TRIB_MEAN, 6000, 4096},
+    {"efsign", NULL, TRIB_F32, TRIB_MEAN, 1, 0},
+    {"efsign", NULL, TRIB_F32, TRIB_MEAN, 0, 0},
+    {"efsign", "none", TRIB_F32, TRIB_MEAN, 5000, 4096},
+};
+enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
+
+static void serve(struct ranks_self *self, struct trib_comm *channel)
+{
+    const struct nodes *s = self->arg;
+    bool more = true;
+
+    while (more || channel->engine.head) {
+        more = more && nodes_listen(self, s, channel);
+        if (!trib_channel_step(channel))
+            sched_yield();
+        for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++)
+            ranks_assert(self, !channel->channel->plans[i] ||
+                                   !channel->channel->plans[i]->run.residual);
+    }
+}
+
+static void sum_up(struct ranks_self *self, trib_comm_t *comm, double *x, size_t count)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.recv = x;
+    d.count = count;
+    d.dtype = TRIB_F64;
+    d.codec = "none";
+    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_free(plan));
+}
+
+static void same_bits(struct ranks_self *self, trib_comm_t *channel, const void *x, size_t bytes)
+{
+    const double mine = (double)(oracle_hash(x, bytes) & 0xffffffff);
+    double sum = mine;
+
+    sum_up(self, channel, &sum, 1);
+    if (sum < mine * trib_size(channel) || sum > mine * trib_size(channel))
+        ranks_die(self, "ranks have other bits");
+}
+
+static void use(struct ranks_self *self, trib_comm_t *channel, const struct scene *s)
+{
+    static double came[MOST], went[MOST], momentum[MOST], most[MOST];
+    const size_t size = trib_dtype_size(s->dtype);
+    const int ranks = trib_size(channel);
+    const double beta = s->feedback && strstr(s->feedback, "momentum") ? 0.9 : 0;
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    uint8_t *x = calloc(s->count + 1, size);
+
+    d.recv = x;
+    d.count = s->count;
+    d.dtype = s->dtype;
+    d.op = s->op;
+    d.codec = s->codec;
+    d.feedback = s->feedback;
+    d.chunk = s->chunk;
+    for (size_t i = 0; i < s->count; i++)
+        came[i] = went[i] = momentum[i] = most[i] = 0;
+    if (trib_plan_allreduce(channel, &d, &plan) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(channel));
+    for (uint64_t step = 0; step < STEPS; step++) {
+        const struct oracle o = {
+            .kind = ORACLE_REALS, .seed = step, .dtype = s->dtype, .op = s->op, .size = ranks};
+        oracle_fill(&o, self->rank, 0, s->count, x);
+        for (size_t i = 0; i < s->count; i++) {
+            momentum[i] = beta * momentum[i] + oracle_load(s->dtype, x + i * size).f;
+            came[i] += momentum[i];
+        }
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_ok(self, trib_plan_wait(plan));
+        same_bits(self, channel, x, s->count * size);
+        for (size_t i = 0; i < s->count; i++) {
+            const double got = oracle_load(s->dtype, x + i * size).f;
+            went[i] += self->rank ? 0 : got * (s->op == TRIB_MEAN ? ranks : 1);
+            most[i] += fabs(got) * ranks + 1;
+        }
+    }
+    for (size_t i = 0; plan->run.residual && i < s->count; i++)
+        went[i] += (double)plan->run.residual[i];
+    sum_up(self, channel, came, s->count);
+    sum_up(self, channel, went, s->count);
+    for (size_t i = 0; plan->run.residual && i < s->count; i++)
+        if (!(fabs(came[i] - went[i]) <= most[i] * (1e-5 + oracle_epsilon(s->dtype))))
+            ranks_die(self, "%s %s of %zu %s by %s: of %.6f at %zu there is %.6f",
+                      trib_op_name(s->op), s->feedback ? s->feedback : "codec", s->count,
+                      trib_dtype_name(s->dtype), s->codec, came[i], i, went[i]);
+    ranks_ok(self, trib_plan_free(plan));
+    free(x);
+}
+
+static int sums(struct ranks_self *self)
+{
+    struct nodes *s = self->arg;
+    struct trib_comm *channel = nodes_join(self, s, self->comm);
+
+    if (self->rank >= s->ranks) {
+        serve(self, channel);
+        trib_channel_dispose(channel);
+        return 0;
+    }
+    for (size_t k = 0; k < SCENES; k++)
+        use(self, channel, &scenes[k]);
+    if (trib_free_comm(channel) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(NULL));
+    if (self->rank == 0)
+        nodes_tell(s, NODES_GOODBYE, "-");
+    return 0;
+}
+
+static void run(const char *config, int ranks, int services, const struct trib_service_tree *tree)
+{
+    struct nodes s = {.ranks = ranks, .services = services, .tree = tree};
+
+    assert_true(nodes_open(&s));
+    assert_int_equal(ranks_run(&(struct ranks_job){
+                         .size = ranks + services, .fn = sums, .arg = &s, .config = config}),
+                     0);
+    nodes_close(&s);
+}
+
+static void test_star(void **state)
+{
+    run(*state, 1, 1, NULL);
+    run(*state, 2, 1, NULL);
+    run(*state, 5, 1, NULL);
+    run(*state, 4, 2, NULL);
+}
+
+static void test_tree(void **state)
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3}, services[] = {0, 1, 2},
+                     leaf_of[] = {1, 2, 1, 2, 0}, deep[] = {0, 0, 1}, below[] = {2, 2, 1};
+    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+    static const struct trib_service_tree chain = {3, deep, first, services, below};
+
+    run(*state, 4, 3, &tree);
+    run(*state, 5, 3, &tree);
+    run(*state, 3, 3, &chain);
+}
+
+static void test_racks(void **state)
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6}, services[] = {0, 1, 2, 0, 1, 2},
+                     leaf_of[] = {1, 2, 1};
+    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+
+    run(*state, 3, 3, &tree);
+}
+
+#define ON(test, config) \
+    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON(test_star, "shm"), ON(test_tree, "shm"), ON(test_racks, "shm"),
+        ON(test_star, "tcp"), ON(test_tree, "tcp"), ON(test_racks, "tcp;window=1"),
+        ON(test_star, "shm+nomap;encode_threads=2"),
+    };
+
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

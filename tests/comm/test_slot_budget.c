@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include "comm/slot_budget.h"
+#include "pipeline/link/link.h"
+
+static const struct trib_window asked = {8, 65536};
+
+static bool same(struct trib_window a, struct trib_window b)
+{
+    return a.window == b.window && a.chunk == b.chunk;
+}
+
+static void test_enough(void **state)
+{
+    (void)state;
+    assert_true(same(trib_window_fit(asked, SIZE_MAX, 64), asked));
+    assert_true(same(trib_window_fit(asked, (size_t)8 << 20, 2), asked));
+    for (int size = 2; size <= 64; size++)
+        assert_true(same(trib_window_fit(
+                             asked, 2 * trib_arena_pinned(8, 65536, size), size), asked));
+}
+
+/* What is left is never less than what is taken, as long as there is more than one slot. */
+static void test_little(void **state)
+{
+    (void)state;
+    for (size_t room = 65536; room < (size_t)64 << 20; room += room / 3) {
+        for (int size = 2; size <= 64; size++) {
+            struct trib_window w = trib_window_fit(asked, room, size);
+            size_t taken = trib_arena_pinned(w.window, w.chunk, size);
+            assert_in_range(w.window, 1, 8);
+            assert_in_range(w.chunk, 4096, 65536);
+            assert_int_equal(w.chunk % 64, 0);
+            if (!same(w, asked))
+                assert_true(taken <= room);
+            if (!same(w, asked) && w.window > 1)
+                assert_true(taken <= room / 2);
+        }
+    }
+}
+
+/* First slots, then their size, then the last but one. */
+static void test_order(void **state)
+{
+    (void)state;
+    struct trib_window w =
+        trib_window_fit(asked, 2 * trib_arena_pinned(8, 65536, 4) - 2, 4);
+    assert_int_equal(w.window, 4);
+    assert_int_equal(w.chunk, 65536);
+    w = trib_window_fit(asked, 2 * trib_arena_pinned(2, 65536, 4) - 2, 4);
+    assert_int_equal(w.window, 2);
+    assert_int_equal(w.chunk, 32768);
+    w = trib_window_fit(asked, 2 * trib_arena_pinned(2, 4096, 4) - 2, 4);
+    assert_int_equal(w.window, 1);
+    assert_int_equal(w.chunk, 4096);
+    w = trib_window_fit((struct trib_window){4, 5000}, 65536, 2);
+    assert_in_range(w.chunk, 4096, 5000);
+}
+
+/* Not even the smallest: whoever registers will say it. */
+static void test_none(void **state)
+{
+    (void)state;
+    assert_true(same(trib_window_fit(asked, 0, 2), asked));
+    assert_true(
+        same(trib_window_fit(asked, trib_arena_pinned(1, 4096, 4) - 1, 4), asked));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_enough),
+        cmocka_unit_test(test_little),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

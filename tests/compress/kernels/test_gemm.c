@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The product of matrices: against its definition, in every instruction set, for every way
+ * that the operands can lie.
+ */
+#include "tests/compress/kernels/isas.h"
+
+struct shape {
+    size_t m, n, k;
+};
+
+/* A product whose operands, all of them, end at a page without access. */
+struct product {
+    struct trib_gemm g;
+    struct guarded a, b, c, scratch;
+    float *expected;
+};
+
+static size_t floats_of(size_t rows, size_t cols, size_t ld)
+{
+    return rows && cols ? (rows - 1) * ld + cols : 0;
+}
+
+/* bits of `how`: a and b transposed, add, longer rows, NaN and Inf among the elements */
+static struct product product_new(struct shape s, unsigned how)
+{
+    struct product p = {{.m = s.m, .n = s.n, .k = s.k}, .expected = NULL};
+    struct trib_gemm *g = &p.g;
+    const size_t more = how & 8 ? 5 : 0;
+    g->a_transposed = how & 1, g->b_transposed = how & 2, g->add = how & 4;
+    g->lda = (g->a_transposed ? s.m : s.k) + more;
+    g->ldb = (g->b_transposed ? s.k : s.n) + more;
+    g->ldc = s.n + more;
+    const size_t na =
+        g->a_transposed ? floats_of(s.k, s.m, g->lda) : floats_of(s.m, s.k, g->lda);
+    const size_t nb =
+        g->b_transposed ? floats_of(s.n, s.k, g->ldb) : floats_of(s.k, s.n, g->ldb);
+    const size_t nc = floats_of(s.m, s.n, g->ldc);
+    p.a = guarded_new(na * sizeof(float)), p.b = guarded_new(nb * sizeof(float));
+    p.c = guarded_new(nc * sizeof(float)), p.scratch = guarded_new(TRIB_GEMM_SCRATCH);
+    float *a = p.a.p, *b = p.b.p, *c = p.c.p;
+    for (size_t i = 0; i < na; i++)
+        a[i] = odd_float(1, i, how & 16);
+    for (size_t i = 0; i < nb; i++)
+        b[i] = odd_float(2, i, how & 16);
+    for (size_t i = 0; i < nc; i++)
+        c[i] = odd_float(3, i, false);
+    g->a = a, g->b = b, g->c = c, g->scratch = p.scratch.p;
+    p.expected = malloc(nc * sizeof(float) + 4);
+    memcpy(p.expected, c, nc * sizeof(float));
+    return p;
+}
+
+static void product_free(struct product *p)
+{
+    guarded_free(&p->a), guarded_free(&p->b), guarded_free(&p->c),
+        guarded_free(&p->scratch);
+    free(p->expected);
+}
+
+static float a_at(const struct trib_gemm *g, size_t i, size_t p)
+{
+    return g->a_transposed ? g->a[p * g->lda + i] : g->a[i * g->lda + p];
+}
+
+static float b_at(const struct trib_gemm *g, size_t p, size_t j)
+{
+    return g->b_transposed ? g->b[j * g->ldb + p] : g->b[p * g->ldb + j];
+}
+
+static void check(const struct trib_kernels *k, struct shape s, unsigned how)
+{
+    struct product p = product_new(s, how);
+    const struct trib_gemm *g = &p.g;
+    for (size_t i = 0; i < s.m; i++) {
+        for (size_t j = 0; j < s.n; j++) {
+            float *e = &p.expected[i * g->ldc + j], sum = g->add ? *e : 0.0f;
+            for (size_t q = 0; q < s.k; q++)
+                sum = fmaf(a_at(g, i, q), b_at(g, q, j), sum);
+            *e = sum;
+        }
+    }
+    k->gemm(g);
+    const size_t nc = floats_of(s.m, s.n, g->ldc); /* with what lies between the rows */
+    const size_t at = first_difference(g->c, p.expected, nc);
+    if (at != nc)
+        fail_msg("%s: %zu x %zu x %zu, how %u: differs at %zu", k->isa, s.m, s.n, s.k,
+                 how, at);
+    product_free(&p);
+}
+
+static void check_all(struct shape s, unsigned how_step)
+{
+    const struct trib_kernels *isas[4];
+    const int n = isas_of_cpu(isas);
+    for (int i = 0; i < n; i++)
+        for (unsigned how = 0; how < 32; how += how_step)
+            check(isas[i], s, how);
+}
+
+static void test_small(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < 7; m++)
+        for (size_t n = 0; n < 7; n++)
+            for (size_t k = 0; k < 7; k += 3)
+                check_all((struct shape){m, n, k}, 1);
+}
+
+/* around tiles, vecs and packs of either instruction set */
+static void test_edges(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {
+        {11, 31, 17}, {12, 32, 16},  {13, 33, 15}, {24, 16, 33}, {25, 15, 8},
+        {33, 12, 20}, {100, 24, 31}, {40, 1, 70},  {1, 40, 70},  {70, 4, 16},
+        {6, 16, 8},   {7, 17, 9},    {64, 64, 1},  {5, 100, 2},  {61, 27, 40},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_all(shapes[i], 1);
+}
+
+/* more terms and columns than are kept in a cache */
+static void test_blocks(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {
+        {25, 330, 400}, {30, 40, 800}, {90, 3, 800},
+        {3, 90, 800},   {50, 16, 390}, {14, 700, 7},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_all(shapes[i], 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The autoencoder of nodes that know their own vectors alone, and as bytes from which learning
+ * goes on.
+ */
+#include "tests/compress/models/autoencoder_rig.h"
+
+/* The means that nodes of the ring come to know. */
+static void means(struct trib_autoencoder *ae, const struct data *d, float *mean, float *latent)
+{
+    const size_t n_latent = trib_autoencoder_latent(ae);
+    float *c = malloc(n_latent * sizeof *c);
+    memset(mean, 0, d->length * sizeof *mean);
+    memset(latent, 0, n_latent * sizeof *latent);
+    for (size_t k = 0; k < d->n; k++) {
+        trib_autoencoder_encode(ae, d->v[k], c);
+        for (size_t i = 0; i < d->length; i++)
+            mean[i] += d->v[k][i] / (float)d->n;
+        for (size_t i = 0; i < n_latent; i++)
+            latent[i] += c[i] / (float)d->n;
+    }
+    free(c);
+}
+
+/* One step of nodes that know their own vectors of two sets; the loss of the first. */
+static double step_apart(struct trib_autoencoder *const *nodes, const struct data *sets,
+                         size_t n_sets)
+{
+    const size_t n = sets->n, shared = trib_autoencoder_shared_floats(nodes[0]);
+    float *sum = calloc(shared, sizeof *sum);
+    float *mean = malloc(sets->length * sizeof *mean);
+    float *latent = malloc(trib_autoencoder_latent(nodes[0]) * sizeof *latent);
+    double loss = 0;
+    for (size_t k = 0; k < n; k++) {
+        trib_autoencoder_forget(nodes[k]);
+        for (size_t s = n_sets; s-- > 0;) {
+            means(nodes[k], &sets[s], mean, latent);
+            const struct trib_autoencoder_part part = {sets[s].v[k], mean, latent, n};
+            loss = trib_autoencoder_add_part(nodes[k], &part);
+        }
+        for (size_t i = 0; i < shared; i++)
+            sum[i] += trib_autoencoder_shared(nodes[k])[i];
+    }
+    for (size_t k = 0; k < n; k++) {
+        memcpy(trib_autoencoder_shared(nodes[k]), sum, shared * sizeof *sum);
+        trib_autoencoder_step(nodes[k], n_sets);
+    }
+    free(sum), free(mean), free(latent);
+    return loss;
+}
+
+static double weights_apart(const struct trib_autoencoder *a, const struct trib_autoencoder *b)
+{
+    uint8_t *x = bytes_new(a), *y = bytes_new(b);
+    const double apart = sqrt(square_distance((const float *)(const void *)(x + HEAD),
+                                              (const float *)(const void *)(y + HEAD),
+                                              trib_autoencoder_weights(a)));
+    free(x), free(y);
+    return apart;
+}
+
+/* Nodes that sum derivatives make the step of one that has all vectors. */
+static void test_apart(void **state)
+{
+    enum { N = 3 };
+    const struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .rate = 0.01f};
+    (void)state;
+    struct trib_autoencoder *all = ae_new(opts, NULL), *start = ae_new(opts, NULL);
+    struct trib_autoencoder *nodes[N];
+    struct data d;
+    data_init(&d, opts.length, N, 1);
+    for (int k = 0; k < N; k++)
+        nodes[k] = ae_new(opts, NULL);
+    for (int i = 0; i < 3; i++) {
+        const double loss = train(all, &d, true), apart = step_apart(nodes, &d, 1);
+        assert_true(fabs(loss - apart) <= 1e-5 * loss);
+    }
+    for (int k = 0; k < N; k++) {
+        assert_true(trib_autoencoder_digest(nodes[k]) == trib_autoencoder_digest(nodes[0]));
+        assert_true(weights_apart(nodes[k], all) < 1e-4 * weights_apart(start, all));
+    }
+    for (int k = 0; k < N; k++)
+        trib_autoencoder_destroy(nodes[k]);
+    trib_autoencoder_destroy(all), trib_autoencoder_destroy(start);
+    data_free(&d);
+}
+
+/* Several vectors in a step: the mean of their derivatives; SGD's step is linear in it. */
+static void test_apart_mean(void **state)
+{
+    enum { N = 2 };
+    const struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .rate = 0.01f};
+    (void)state;
+    struct trib_autoencoder *nodes[N] = {ae_new(opts, NULL), ae_new(opts, NULL)};
+    struct trib_autoencoder *one[2] = {ae_new(opts, NULL), ae_new(opts, NULL)};
+    struct trib_autoencoder *start = ae_new(opts, NULL);
+    struct data sets[2];
+    data_init(&sets[0], opts.length, N, 1), data_init(&sets[1], opts.length, N, 3);
+    step_apart(nodes, sets, 2);
+    train(one[0], &sets[0], true), train(one[1], &sets[1], true);
+    uint8_t *bytes[3] = {bytes_new(one[0]), bytes_new(one[1]), bytes_new(start)};
+    float *w[3];
+    for (int i = 0; i < 3; i++)
+        w[i] = (float *)(void *)(bytes[i] + HEAD);
+    for (size_t i = 0; i < trib_autoencoder_weights(start); i++)
+        w[0][i] = (w[0][i] + w[1][i]) / 2;
+    import(one[0], bytes[0]);
+    assert_true(weights_apart(nodes[0], one[0]) < 1e-3 * weights_apart(start, one[0]));
+    for (int i = 0; i < 2; i++) {
+        trib_autoencoder_destroy(nodes[i]), trib_autoencoder_destroy(one[i]);
+        data_free(&sets[i]);
+    }
+    trib_autoencoder_destroy(start);
+    free(bytes[0]), free(bytes[1]), free(bytes[2]);
+}
+
+/* Means that are not finite add nothing; a node whose own derivatives are not stops all. */
+static void test_apart_not_finite(void **state)
+{
+    enum { LENGTH = 50 };
+    const struct trib_autoencoder_opts opts = {.length = LENGTH, .decoders = 1};
+    (void)state;
+    struct trib_autoencoder *ae = ae_new(opts, NULL);
+    float v[LENGTH] = {1}, mean[LENGTH] = {NAN}, latent[8] = {0};
+    const struct trib_autoencoder_part part = {v, mean, latent, 2};
+    const uint64_t before = trib_autoencoder_digest(ae);
+    assert_true(trib_autoencoder_latent(ae) <= 8);
+    trib_autoencoder_forget(ae);
+    assert_true(isnan(trib_autoencoder_add_part(ae, &part)));
+    for (size_t i = 0; i < trib_autoencoder_shared_floats(ae); i++)
+        assert_true(trib_autoencoder_shared(ae)[i] == 0);
+    trib_autoencoder_shared(ae)[9] = 1e20f; /* its square is not finite */
+    assert_false(trib_autoencoder_step(ae, 1));
+    trib_autoencoder_shared(ae)[9] = NAN;
+    assert_false(trib_autoencoder_step(ae, 1));
+    assert_true(trib_autoencoder_digest(ae) == before);
+    mean[0] = 1;
+    trib_autoencoder_forget(ae);
+    assert_true(isfinite(trib_autoencoder_add_part(ae, &part)));
+    assert_true(trib_autoencoder_step(ae, 1));
+    assert_true(trib_autoencoder_digest(ae) != before);
+    trib_autoencoder_destroy(ae);
+}
+
+/* Who loads what was saved goes on with the same bits; damage is refused, and changes
+ * nothing. */
+static void test_save(void **state)
+{
+    (void)state;
+    struct trib_autoencoder_opts opts = {
+        .length = 50, .decoders = 2, .innovation = true, .adam = true};
+    struct trib_autoencoder *a = ae_new(opts, NULL), *b;
+    struct trib_error err = {0};
+    struct data d;
+    data_init(&d, opts.length, 2, 1);
+    for (d.batch.step = 0; d.batch.step < 3; d.batch.step++)
+        train(a, &d, false);
+    const size_t len = trib_autoencoder_save_bytes(a);
+    uint8_t *bytes = malloc(len);
+    trib_autoencoder_save(a, bytes);
+    opts.seed = 9; /* other weights, the same draws below */
+    b = ae_new(opts, NULL);
+    static const float bad[] = {NAN, INFINITY, -1};
+    for (int i = 0; i < 3; i++) {
+        float was;
+        memcpy(&was, bytes + len - 4, 4), memcpy(bytes + len - 4, &bad[i], 4);
+        assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_ERR_MISMATCH);
+        memcpy(bytes + len - 4, &was, 4);
+    }
+    assert_status(trib_autoencoder_load(b, bytes, len - 1, &err), TRIB_ERR_MISMATCH);
+    bytes[0] ^= 1;
+    assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_ERR_MISMATCH);
+    bytes[0] ^= 1;
+    const double two = 2;
+    double left;
+    uint8_t *lefts = bytes + trib_autoencoder_bytes(a);
+    memcpy(&left, lefts, 8), memcpy(lefts, &two, 8);
+    assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_ERR_MISMATCH);
+    memcpy(lefts, &left, 8);
+    assert_true(trib_autoencoder_digest(a) != trib_autoencoder_digest(b));
+    trib_autoencoder_destroy(b);
+    opts.seed = 0;
+    b = ae_new(opts, trib_kernels_get("c"));
+    assert_status(trib_autoencoder_load(b, bytes, len, &err), TRIB_OK);
+    for (d.batch.step = 3; d.batch.step < 6; d.batch.step++)
+        assert_true(train(a, &d, false) == train(b, &d, false));
+    assert_true(trib_autoencoder_digest(a) == trib_autoencoder_digest(b));
+    trib_autoencoder_destroy(a), trib_autoencoder_destroy(b);
+    data_free(&d);
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_apart_mean),
+        cmocka_unit_test(test_apart_not_finite),
+        cmocka_unit_test(test_save),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * LGC as a model of a plan, in both forms: its stages, what it makes of gradients, and what it
+ * learns.
+ */
+#include "tests/compress/models/lgc_rig.h"
+
+/* ---- stages ----------------------------------------------------------------------- */
+
+/* Elements, then values at the positions, then latents: each from its start on. */
+static void test_stages(void **state)
+{
+    enum { DENSE = 3, TRAIN = 2, TOTAL = 2 * PIECE + 300 };
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_init(&r, text_of(form, "dense=3,train=2"), TOTAL, 3, form == 0);
+        for (uint32_t step = 1; step <= DENSE + TRAIN + 2; step++) {
+            draw(&r, step);
+            float *dense = dense_new(&r);
+            start(&r);
+            const uint32_t epoch = step <= DENSE ? 0 : step <= DENSE + TRAIN ? 1 : 2;
+            assert_int_equal(trib_model_epoch(r.models[0]), epoch);
+            assert_int_equal(r.exchanged, step == DENSE + 2 || step == DENSE + TRAIN + 1);
+            if (epoch == 0)
+                assert_true(square_distance(r.result[0], dense, TOTAL) <
+                            1e-12 * square_sum(dense, TOTAL));
+            else if (epoch == 1)
+                assert_true(error_at_chosen(&r, dense) < 1e-12);
+            else
+                assert_true(error_at_chosen(&r, dense) > 1e-6); /* it hardly learned */
+            free(dense);
+        }
+        ring_free(&r);
+    }
+}
+
+/* Which start ends a stage, where there is no first one. */
+static void test_no_dense_stage(void **state)
+{
+    (void)state;
+    struct ring r;
+    ring_init(&r, text_of(0, "dense=0,train=1"), PIECE, 2, false);
+    draw(&r, 1);
+    start(&r);
+    assert_int_equal(trib_model_epoch(r.models[0]), 1);
+    assert_false(r.exchanged);
+    start(&r);
+    assert_int_equal(trib_model_epoch(r.models[0]), 2);
+    assert_true(r.exchanged);
+    ring_free(&r);
+}
+
+/* The master's largest are the positions, by falling value; masters take turns. */
+static void test_positions(void **state)
+{
+    enum { RANKS = 3 };
+    (void)state;
+    struct ring r;
+    ring_init(&r, text_of(0, "dense=0,train=9"), 2 * PIECE + 40, RANKS, false);
+    for (int n = 1; n < 5; n++) {
+        forget_residuals(&r);
+        draw(&r, (uint64_t)n);
+        start(&r);
+        for (size_t i = 0; i < r.chunks; i++) {
+            const struct trib_model_chunk c = chunk_of(&r, i);
+            const float *x = r.x[(r.step + i) % RANKS] + c.first;
+            const size_t kept = (size_t)c.share[1];
+            assert_int_equal(kept, i < 2 ? LENGTH : 4);
+            double least = (double)INFINITY, sum = 0;
+            float *rest = malloc(c.n * sizeof *rest);
+            memcpy(rest, x, c.n * sizeof *rest);
+            for (size_t j = 0; j < kept; j++) {
+                const size_t at = (size_t)c.share[2 + j];
+                assert_true(at < c.n);
+                assert_true(j == 0 || x[at] <= x[(size_t)c.share[1 + j]]);
+                least = fmin(least, fabs((double)x[at]));
+                sum += (double)x[at] * (double)x[at];
+                rest[at] = 0;
+            }
+            for (size_t j = 0; j < c.n; j++)
+                assert_true(fabs((double)rest[j]) <= least);
+            const double rms = sqrt(sum / (double)kept);
+            assert_true(fabs((double)c.share[0] - rms) < 1e-5 * rms);
+            free(rest);
+        }
+    }
+    ring_free(&r);
+}
+
+/* ---- coding ------------------------------------------------------------------------ */
+
+/* The result is that of the decoder for the mean of latents, which the words' sum is. */
+static void test_mean_of_latents(void **state)
+{
+    enum { RANKS = 4 };
+    (void)state;
+    for (int mean = 0; mean < 2; mean++) {
+        struct ring r;
+        struct trib_autoencoder *ae;
+        struct trib_error err = {0};
+        const struct trib_autoencoder_opts opts = {.length = LENGTH, .decoders = 1, .seed = 7};
+        float c[LATENT], sum[LATENT] = {0}, v[LENGTH], out[LENGTH];
+        ring_coded(&r, 0, PIECE, RANKS, mean, NULL);
+        draw(&r, 3);
+        start(&r);
+        assert_status(trib_autoencoder_create(&opts, NULL, &err, &ae), TRIB_OK);
+        const float *share = share_of(&r, 0);
+        for (int k = 0; k < RANKS; k++) {
+            for (size_t i = 0; i < LENGTH; i++)
+                v[i] = r.x[k][(size_t)share[2 + i]] / share[0];
+            trib_autoencoder_encode(ae, v, c);
+            for (size_t i = 0; i < LATENT; i++)
+                sum[i] += c[i];
+        }
+        for (size_t i = 0; i < LATENT; i++)
+            sum[i] /= RANKS;
+        trib_autoencoder_decode(ae, 0, sum, NULL, out);
+        for (size_t i = 0; i < LENGTH; i++) {
+            const float e = out[i] * share[0] * (mean ? 1 : RANKS);
+            assert_true(r.result[0][(size_t)share[2 + i]] == e);
+        }
+        trib_autoencoder_destroy(ae);
+        ring_free(&r);
+    }
+}
+
+/*
+ * Weights that only move samples, and between which nothing is below 0: LeakyReLU does
+ * nothing. The encoder keeps samples 0, 5, 10 and 15 of every 16; the decoder writes each to
+ * those that follow, up to the next.
+ */
+static void set_moving_weights(float *w, int decoders, bool innovation)
+{
+    static const size_t layer[] = {256, 24704, 98560, 49216, 260, 416, 6208, 24704, 12320};
+    static const size_t in[] = {1, 64, 128, 256}, out[] = {64, 128, 256, 64};
+    static const size_t up_out[] = {32, 64, 128, 32};
+    for (size_t stage = 0; stage < 4; w += layer[stage], stage++)
+        for (size_t have = (size_t)1 << stage, o = 0; o < 2 * have; o++)
+            w[(o * in[stage] + o % have) * 3 + o / have] = 1;
+    for (size_t o = 0; o < 4; o++)
+        w[o * out[3] + 5 * o] = 1;
+    w += layer[4];
+    for (int k = 0; k < decoders; k++) {
+        for (size_t phase = 0; phase < 16; phase++)
+            w[(phase / 5 * up_out[0] + phase % 8) * 3 + phase / 8] = 1;
+        w += layer[5];
+        for (size_t stage = 1; stage < 4; w += layer[5 + stage], stage++)
+            for (size_t give = (size_t)8 >> stage, c = 0; c < 2 * give; c++)
+                w[(c * up_out[stage] + c % give) * 3 + c / give] = 1;
+        w[0] = 1;
+        w += 33 + innovation;
+    }
+}
+
+static void moving_weights(float *w, int ranks)
+{
+    (void)ranks;
+    set_moving_weights(w, 1, false);
+}
+
+static void moving_weights_ps(float *w, int ranks)
+{
+    set_moving_weights(w, ranks, true);
+}
+
+/* Positive, falling from group to group of the moved samples; rank k has `factor` times as
+ * much as the master, in each group another. */
+static void draw_groups(struct ring *r, bool alike)
+{
+    for (int k = 0; k < r->ranks; k++) {
+        memset(r->x[k], 0, r->opts.total * sizeof(float));
+        for (size_t i = 0; i < 16 * 7; i++) {
+            const size_t group = i / 16 * 4 + i % 16 / 5;
+            const float own = alike ? 1.0f : 1.0f + 0.3f * (float)((group * 7 + (size_t)k) % 5);
+            r->x[k][11 * i + 2] = (40 - (float)group) * (k == 1 || alike ? 1.0f : own);
+        }
+    }
+}
+
+/* With weights that lose nothing, nothing is lost: sums are exact, and residuals empty. */
+static void test_lossless(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_coded(&r, form, PIECE, 2, form, form ? moving_weights_ps : moving_weights);
+        for (int n = 0; n < 3; n++) { /* all masters */
+            forget_residuals(&r);
+            draw_groups(&r, form || (r.step + 1) % 2 == 0);
+            float *dense = dense_new(&r);
+            start(&r);
+            assert_true(square_distance(r.result[0], dense, PIECE) <
+                        1e-12 * square_sum(dense, PIECE));
+            for (int k = 0; k < 2; k++)
+                assert_true(square_sum(r.residual[k], PIECE) < 1e-10 * square_sum(dense, PIECE));
+            free(dense);
+        }
+        ring_free(&r);
+    }
+}
+
+static void only_innovations(float *w, int ranks)
+{
+    for (int k = 0; k < ranks; k++)
+        w[ENCODER_WEIGHTS + (size_t)(k + 1) * (DECODER_WEIGHTS + 1) - 1] = (float)(k + 1);
+}
+
+/* lgc-ps: of each rank its few largest values, by its weight, are added where they are. */
+static void test_innovations(void **state)
+{
+    enum { RANKS = 3, FEW = 13 /* 0.01 of PIECE */ };
+    (void)state;
+    struct ring r;
+    ring_coded(&r, 1, PIECE, RANKS, false, only_innovations);
+    draw(&r, 5);
+    float *expected = calloc(PIECE, sizeof *expected);
+    start(&r);
+    const float *share = share_of(&r, 0);
+    for (int k = 0; k < RANKS; k++) {
+        for (size_t i = 0; i < LENGTH; i++) {
+            const size_t at = (size_t)share[2 + i];
+            size_t larger = 0;
+            for (size_t j = 0; j < LENGTH; j++)
+                larger += fabsf(r.x[k][(size_t)share[2 + j]]) > fabsf(r.x[k][at]);
+            if (larger < FEW)
+                expected[at] += (float)(k + 1) * r.x[k][at];
+        }
+    }
+    assert_memory_equal(expected, r.result[0], PIECE * sizeof *expected);
+    assert_true(r.bytes == 8 + 8 * FEW);
+    free(expected);
+    ring_free(&r);
+}
+
+/* Whoever comes first: the result is the same, to rounding. */
+static void test_permutation(void **state)
+{
+    static const int orders[][3] = {{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        float *first = malloc(PIECE * sizeof *first);
+        for (int o = 0; o < 4; o++) {
+            struct ring r;
+            ring_coded(&r, form, PIECE, 3, true, NULL);
+            draw(&r, 8);
+            r.order = orders[o];
+            start(&r);
+            if (o == 0)
+                memcpy(first, r.result[0], PIECE * sizeof *first);
+            assert_true(square_distance(r.result[0], first, PIECE) <
+                        1e-11 * square_sum(first, PIECE));
+            ring_free(&r);
+        }
+        free(first);
+    }
+}
+
+/* A rank keeps what it contributed, less what its own word says where something was sent. */
+static void test_residual(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_coded(&r, form, PIECE, 2, false, NULL);
+        draw(&r, 4);
+        start(&r);
+        uint8_t *chosen = chosen_new(&r);
+        double own_sums = 0;
+        for (size_t i = 0; i < PIECE; i++) {
+            double kept = 0, own = 0;
+            for (int k = 0; k < 2; k++) {
+                if (!chosen[i])
+                    assert_true(r.residual[k][i] == r.x[k][i]);
+                kept += (double)r.residual[k][i];
+                own += (double)r.x[k][i];
+            }
+            if (chosen[i])
+                own_sums += fabs(own - kept - (double)r.result[0][i]);
+        }
+        /* the server's form is linear behind the latent: own words add up to the result */
+        if (form)
+            assert_true(own_sums < 1e-3);
+        free(chosen);
+        ring_free(&r);
+    }
+}
+
+/* ---- learning ----------------------------------------------------------------------- */
+
+static double error_after(int form, const char *params, uint32_t starts)
+{
+    struct ring r;
+    double error = 0;
+    ring_init(&r, text_of(form, params), 2 * PIECE, 2, true);
+    for (uint32_t step = 1; step <= starts + 4; step++) {
+        draw(&r, 1000 + step);
+        forget_residuals(&r);
+        float *dense = dense_new(&r);
+        start(&r);
+        if (trib_model_epoch(r.models[0]) == 2)
+            error += error_at_chosen(&r, dense) / 4;
+        free(dense);
+    }
+    free(weights_new(&r)); /* the same at all ranks */
+    ring_free(&r);
+    return error;
+}
+
+/* What was learned is of use for gradients that were not seen. */
+static void test_learning(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        const double little = error_after(form, "dense=0,train=1", 1);
+        const double much = error_after(form, "dense=0,train=60", 60);
+        if (!(much < 0.3 && much < 0.5 * little))
+            fail_msg("%s: NMSE %g after 1 start, %g after 60", forms[form], little, much);
+    }
+}
+
+/* One rank's exchange does what one autoencoder with all vectors would do. */
+static void test_same_as_alone(void **state)
+{
+    enum { RANKS = 3, TRAIN = 3 };
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        struct trib_autoencoder *ae, *start_ae;
+        struct trib_error err = {0};
+        const struct trib_autoencoder_opts opts = {.length = LENGTH,
+                                                   .decoders = form ? RANKS : 1,
+                                                   .innovation = form,
+                                                   .adam = true,
+                                                   .seed = 7};
+        float v[RANKS][LENGTH], s[RANKS][LENGTH];
+        const float *vs[RANKS], *ss[RANKS];
+        ring_init(&r, text_of(form, "dense=0,train=3"), PIECE, RANKS, form);
+        assert_status(trib_autoencoder_create(&opts, NULL, &err, &ae), TRIB_OK);
+        assert_status(trib_autoencoder_create(&opts, NULL, &err, &start_ae), TRIB_OK);
+        for (uint32_t n = 0; n < TRAIN; n++) {
+            draw(&r, n);
+            forget_residuals(&r);
+            start(&r);
+            const float *share = share_of(&r, 0);
+            for (int k = 0; k < RANKS; k++) {
+                for (size_t i = 0; i < LENGTH; i++)
+                    v[k][i] = r.x[k][(size_t)share[2 + i]] / share[0];
+                for (size_t i = 0; i < LENGTH; i++) {
+                    size_t larger = 0;
+                    for (size_t j = 0; j < LENGTH; j++)
+                        larger += fabsf(v[k][j]) > fabsf(v[k][i]);
+                    s[k][i] = larger < 13 ? v[k][i] : 0;
+                }
+                vs[k] = v[k], ss[k] = s[k];
+            }
+            const struct trib_autoencoder_batch batch = {vs, ss, RANKS, n + 2};
+            form ? trib_autoencoder_train_ps(ae, &batch) : trib_autoencoder_train_ring(ae, &batch);
+        }
+        start(&r); /* the last exchange is before it */
+        uint8_t *theirs = weights_new(&r), *alone = malloc(trib_autoencoder_bytes(ae));
+        uint8_t *before = malloc(trib_autoencoder_bytes(ae));
+        trib_autoencoder_export(ae, alone), trib_autoencoder_export(start_ae, before);
+        const size_t n = trib_autoencoder_weights(ae);
+        const float *a = (const float *)(const void *)(alone + AE_HEAD);
+        const float *b = (const float *)(const void *)(theirs + AE_HEAD);
+        const float *c = (const float *)(const void *)(before + AE_HEAD);
+        /* Adam's first steps are of the rate's size whatever the derivative: rounding may
+         * turn some that are nearly 0 */
+        const double apart = square_distance(a, b, n), moved = square_distance(a, c, n);
+        if (!(apart <= (form ? 0 : 1e-3) * moved))
+            fail_msg("%s: %g apart, %g moved", forms[form], apart, moved);
+        free(theirs), free(alone), free(before);
+        trib_autoencoder_destroy(ae), trib_autoencoder_destroy(start_ae);
+        ring_free(&r);
+    }
+}
+
+/* ---- refusals, sizes -------------------------------------------------------------------- */
+
+static void expect_no_model(const char *text, size_t piece, int ranks, const char *says)
+{
+    struct trib_error err = {0};
+    struct trib_codec *c = codec_of(text);
+    struct trib_model *m = NULL;
+    const struct trib_model_opts opts = {.total = 2 * piece, .piece = piece, .ranks = ranks};
+    assert_status(trib_model_create(c, &opts, &err, &m), TRIB_ERR_CODEC);
+    assert_null(m);
+    if (!strstr(trib_error_text(&err), says))
+        fail_msg("\"%s\" does not say \"%s\"", trib_error_text(&err), says);
+    trib_codec_destroy(c);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        expect_no_model(forms[form], 1632, 2, "at least 3100 elements");
+        expect_no_model(forms[form], 1632, 2, "or ratio=0.019 or more");
+        expect_no_model(forms[form], (1 << 24) + 64, 2, "too large");
+        expect_no_model(text_of(form, "dense=1"), PIECE, 1025, "at most 1024 ranks");
+    }
+    struct trib_error err = {0};
+    struct trib_codec *c;
+    assert_status(trib_codec_create("lgc-ps:ratio=0.001,innovation=0.01", NULL, &err, &c),
+                  TRIB_ERR_CODEC);
+    assert_non_null(strstr(trib_error_text(&err), "innovation is larger than ratio"));
+    assert_status(trib_codec_create("lgc:innovation=0.01", NULL, &err, &c), TRIB_ERR_CODEC);
+}
+
+/* Bytes of each stage; a tail that is no longer than a latent goes as it is. */
+static void test_bytes(void **state)
+{
+    static const size_t bytes[2][3] = {
+        {8 + 4 * PIECE, 8 + 4 * (LENGTH + LATENT), 8 + 4 * LATENT},
+        {8 + 4 * PIECE, 8 + 8 * LENGTH, 8 + 8 * 13}};
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_init(&r, text_of(form, "dense=1,train=1"), PIECE + LATENT, 2, false);
+        for (int n = 0; n < 3; n++) {
+            draw(&r, 6);
+            forget_residuals(&r);
+            float *dense = dense_new(&r);
+            start(&r);
+            assert_int_equal(r.bytes, bytes[form][n]);
+            assert_true(square_distance(r.result[0] + PIECE, dense + PIECE, LATENT) < 1e-10);
+            free(dense);
+        }
+        ring_free(&r);
+    }
+}
+
+/* Alone: nothing is shared with anybody, and all of it works. */
+static void test_alone(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_init(&r, text_of(form, "dense=1,train=2"), 2 * PIECE, 1, true);
+        for (int n = 0; n < 5; n++) {
+            draw(&r, (uint64_t)n);
+            start(&r);
+            assert_true(finite_all(r.result[0], 2 * PIECE));
+        }
+        ring_free(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_no_dense_stage),
+        cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_mean_of_latents),
+        cmocka_unit_test(test_lossless),
+        cmocka_unit_test(test_innovations),
+        cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_learning),
+        cmocka_unit_test(test_same_as_alone),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * LGC where something is odd: gradients that are not finite, states that are loaded, shares and
+ * words from strangers.
+ */
+#include "tests/compress/models/lgc_rig.h"
+
+/* ---- real numbers -------------------------------------------------------------------- */
+
+/* What is not finite teaches no rank anything; what comes behind does. */
+static void test_not_finite_training(void **state)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        for (size_t b = 0; b < 4; b++) {
+            struct ring r;
+            ring_init(&r, text_of(form, "dense=0,train=9"), PIECE, 2, false);
+            uint8_t *before = weights_new(&r);
+            draw(&r, 2);
+            r.x[0][40] = 90; /* so it is chosen: rank 0 is the master of start 2 */
+            r.x[1][40] = bad[b];
+            r.step = 1;
+            start(&r);
+            const float scale = share_of(&r, 0)[0];
+            assert_true(b == 3 ? scale > 5 && scale < 10 : isnan(scale));
+            assert_true(finite_all(r.residual[1], PIECE));
+            assert_true(b == 3 || !isfinite(r.result[0][40]));
+            draw(&r, 3);
+            start(&r);
+            assert_true(r.exchanged && same_weights(&r, before));
+            forget_residuals(&r);
+            start(&r);
+            start(&r);
+            assert_false(same_weights(&r, before));
+            assert_true(finite_all(r.result[0], PIECE));
+            free(before);
+            ring_free(&r);
+        }
+    }
+}
+
+/* In the last stage all positions that were sent come out as NaN, whichever rank is the master and
+ * wherever the bad element is, and nothing of it is left then. */
+static void test_not_finite_coded(void **state)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        for (int draw_of = 0; draw_of < 12; draw_of++) {
+            const int rank = draw_of % 2, at = draw_of / 2 % 2 ? 77 : 401;
+            struct ring r;
+            ring_coded(&r, form, PIECE, 2, false, NULL);
+            draw(&r, 2);
+            r.x[1 - rank][77] = 50;
+            r.x[rank][at] = bad[draw_of / 4];
+            start(&r);
+            uint8_t *chosen = chosen_new(&r);
+            assert_true(isnan(share_of(&r, 0)[0]));
+            for (size_t i = 0; i < PIECE; i++)
+                assert_true(chosen[i] ? isnan(r.result[0][i]) : r.result[0][i] == 0.0f);
+            assert_true(finite_all(r.residual[0], PIECE) && finite_all(r.residual[1], PIECE));
+            draw(&r, 3);
+            start(&r);
+            assert_true(finite_all(r.result[0], PIECE));
+            free(chosen);
+            ring_free(&r);
+        }
+    }
+}
+
+/* Where the master has nothing to send, it is seen all the same. */
+static void test_not_finite_beside_zeros(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        for (int rank = 0; rank < 2; rank++) {
+            struct ring r;
+            ring_coded(&r, form, PIECE, 2, false, NULL);
+            for (int k = 0; k < 2; k++)
+                memset(r.x[k], 0, PIECE * sizeof(float));
+            forget_residuals(&r);
+            r.x[rank][9] = NAN;
+            start(&r);
+            size_t bad = 0;
+            for (size_t i = 0; i < PIECE; i++)
+                bad += isnan(r.result[0][i]);
+            assert_int_equal(bad, 1);
+            assert_true(finite_all(r.residual[0], PIECE) && finite_all(r.residual[1], PIECE));
+            ring_free(&r);
+        }
+    }
+}
+
+/* Nothing, everything alike, one element, very small and very large ones: finite results, and
+ * zeros stay zeros. */
+static void test_unusual(void **state)
+{
+    static const struct {
+        float all, one;
+    } kinds[] = {{0, 0}, {1, 1}, {0, 5}, {1e-40f, 2e-40f}, {3e37f, 3e37f}};
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        for (size_t kind = 0; kind < 5; kind++) {
+            for (int coded = 0; coded < 2; coded++) {
+                struct ring r;
+                if (coded)
+                    ring_coded(&r, form, PIECE, 2, true, NULL);
+                else
+                    ring_init(&r, text_of(form, "dense=0,train=2"), PIECE, 2, true);
+                for (size_t i = 0; i < PIECE; i++)
+                    r.x[0][i] = r.x[1][i] = i == 30 ? kinds[kind].one : kinds[kind].all;
+                float *dense = dense_new(&r);
+                start(&r);
+                assert_true(finite_all(r.result[0], PIECE));
+                const double error = error_at_chosen(&r, dense);
+                assert_true(coded || error < 1e-12);
+                assert_true(kind != 0 || square_sum(r.result[0], PIECE) == 0);
+                free(dense);
+                ring_free(&r);
+            }
+        }
+    }
+}
+
+/* ---- state --------------------------------------------------------------------------- */
+
+/* A plan that is loaded goes on with the same bits, in whatever stage it was saved. */
+static void test_state(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        for (uint32_t saved = 1; saved < 7; saved++) {
+            struct ring r, twin;
+            struct trib_error err = {0};
+            const char *text = text_of(form, "dense=2,train=3");
+            ring_init(&r, text, PIECE + 500, 2, true);
+            for (uint32_t step = 0; step < saved; step++) {
+                draw(&r, step);
+                start(&r);
+            }
+            ring_init(&twin, text, PIECE + 500, 2, true);
+            for (int k = 0; k < 2; k++) {
+                uint8_t *bytes = state_new(r.models[k]);
+                assert_status(trib_model_read(twin.models[k], bytes,
+                                              trib_model_bytes(r.models[k]), &err),
+                              TRIB_OK);
+                free(bytes);
+                memcpy(twin.residual[k], r.residual[k], r.opts.total * sizeof(float));
+            }
+            twin.step = r.step;
+            for (uint32_t step = saved; step < saved + 3; step++) {
+                draw(&r, step), draw(&twin, step);
+                start(&r), start(&twin);
+                assert_memory_equal(r.result[0], twin.result[0], r.opts.total * sizeof(float));
+                uint8_t *weights = weights_new(&r);
+                assert_true(same_weights(&twin, weights));
+                free(weights);
+            }
+            ring_free(&r), ring_free(&twin);
+        }
+    }
+}
+
+static void expect_refused(struct trib_model *m, const uint8_t *bytes, size_t len)
+{
+    struct trib_error err = {0};
+    uint8_t *before = state_new(m);
+    assert_status(trib_model_read(m, bytes, len, &err), TRIB_ERR_MISMATCH);
+    assert_true(strlen(trib_error_text(&err)) > 10);
+    uint8_t *after = state_new(m);
+    assert_memory_equal(before, after, trib_model_bytes(m));
+    free(before), free(after);
+}
+
+static void test_bad_state(void **state)
+{
+    static const float bad[] = {NAN, INFINITY};
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_init(&r, text_of(form, "dense=0,train=9"), PIECE + 500, 2, true);
+        draw(&r, 1);
+        start(&r);
+        struct trib_model *m = r.models[0];
+        const size_t len = trib_model_bytes(m);
+        uint8_t *bytes = state_new(m);
+        expect_refused(m, bytes, len - 1);
+        for (size_t at = 0; at < AE_HEAD; at++) {
+            bytes[at] ^= 0x40;
+            expect_refused(m, bytes, len);
+            bytes[at] ^= 0x40;
+        }
+        for (size_t b = 0; b < 2; b++) { /* a weight; a mark of what is to be learned */
+            uint8_t *weight = bytes + AE_HEAD + 400, was[4];
+            memcpy(was, weight, 4), memcpy(weight, &bad[b], 4);
+            expect_refused(m, bytes, len);
+            memcpy(weight, was, 4);
+            const size_t record = form ? 1 + LENGTH : 1 + 2 * LENGTH + LATENT;
+            uint8_t *mark = bytes + len - record * sizeof(float);
+            memcpy(was, mark, 4), memcpy(mark, &bad[b], 4);
+            expect_refused(m, bytes, len);
+            memcpy(mark, was, 4);
+        }
+        free(bytes);
+        ring_free(&r);
+    }
+}
+
+/* ---- what comes from others ------------------------------------------------------------ */
+
+/* A share that is none: nothing is touched outside of the chunk, the result is 0. With a scale that
+ * is not finite it is NaN at the positions. */
+static void test_bad_share(void **state)
+{
+    static const float bad[] = {NAN,  INFINITY, -1.0f, 0.5f, 1e30f, 1270.0f,
+                                -0.5f, 500.0f /* outside of the short chunk */};
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        for (size_t b = 0; b < 8; b++) {
+            for (size_t at = 0; at < 3; at++) { /* scale, number, a position */
+                struct ring r;
+                ring_coded(&r, form, PIECE + 500, 2, false, NULL);
+                const struct trib_model_chunk c = chunk_of(&r, 1);
+                float *share = share_of(&r, 1), *x = calloc(500, sizeof *x);
+                share[0] = 1, share[1] = 3;
+                share[2] = 1, share[3] = 499, share[4] = 7;
+                share[at] = bad[b];
+                for (int k = 0; k < 2; k++)
+                    trib_model_begin(r.models[k], 9);
+                trib_model_settle(r.models[0], &c, share);
+                const bool infinite = at == 0 && !isfinite(bad[b]);
+                const bool taken = infinite || (at == 0 && bad[b] > 0);
+                assert_true(share[1] == (taken ? 3.0f : 0.0f));
+                uint8_t *word = malloc(trib_codec_bound(r.codec, PIECE));
+                for (size_t i = 0; i < 500; i++)
+                    r.x[0][PIECE + i] = 1;
+                const size_t len = encode_own(&r, 0, &c, word);
+                assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_OK);
+                assert_true(taken || square_sum(x, 500) == 0);
+                for (size_t i = 0; infinite && i < 500; i++)
+                    assert_true(isnan(x[i]) == (i == 1 || i == 7 || i == 499));
+                free(word), free(x);
+                ring_free(&r);
+            }
+        }
+    }
+}
+
+/* Words cut short, lengthened, of another epoch: a status, and no bad access. */
+static void test_bad_words(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_coded(&r, form, PIECE, 2, false, NULL);
+        draw(&r, 1);
+        start(&r);
+        const struct trib_model_chunk c = chunk_of(&r, 0);
+        uint8_t *word = malloc(trib_codec_bound(r.codec, PIECE) + 8);
+        float *x = malloc(PIECE * sizeof *x);
+        const size_t len = encode_own(&r, 0, &c, word);
+        for (size_t cut = 0; cut < len; cut += 3) {
+            uint8_t *exact = malloc(cut);
+            memcpy(exact, word, cut);
+            assert_status(trib_model_result(r.models[0], &c, exact, cut, x), TRIB_ERR_CODEC);
+            free(exact);
+        }
+        assert_status(trib_model_result(r.models[0], &c, word, len + 4, x), TRIB_ERR_CODEC);
+        assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_OK);
+        word[0] ^= 1;
+        assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_ERR_CODEC);
+        free(word), free(x);
+        ring_free(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_not_finite_training),
+        cmocka_unit_test(test_not_finite_coded),
+        cmocka_unit_test(test_not_finite_beside_zeros),
+        cmocka_unit_test(test_unusual),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_bad_state),
+        cmocka_unit_test(test_bad_share),
+        cmocka_unit_test(test_bad_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

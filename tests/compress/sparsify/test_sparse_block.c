@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/compress/vectors.h"
+
+enum { DENSE, GAPS, BITMAP };
+
+static void check_kind(const char *text, size_t n, enum trib_encode_mode mode, int kind)
+{
+    struct codec_buffers b = buffers_new(text, NULL, n);
+    float *x = vector_new(VECTOR_NORMAL, 3, n);
+    encode(&b, x, mode, 0);
+    assert_int_equal(b.code[0], kind);
+    assert_int_equal(b.code[1], mode == TRIB_ENCODE_EXACT);
+    free(x);
+    buffers_free(&b);
+}
+
+/* the smallest of the three */
+static void test_kinds(void **state)
+{
+    (void)state;
+    check_kind("topk:ratio=0.01", 10000, TRIB_ENCODE_CONTRIBUTION, GAPS);
+    check_kind("topk:ratio=0.3", 10000, TRIB_ENCODE_CONTRIBUTION, BITMAP);
+    check_kind("topk:ratio=0.99", 10000, TRIB_ENCODE_CONTRIBUTION, DENSE);
+    check_kind("topk:ratio=0.01", 10000, TRIB_ENCODE_EXACT, DENSE);
+    check_kind("topk:ratio=0.01+f16", 10000, TRIB_ENCODE_EXACT, DENSE);
+    check_kind("topk:ratio=0.94+f16", 10000, TRIB_ENCODE_CONTRIBUTION, DENSE);
+    check_kind("topk:ratio=0.93+f16", 10000, TRIB_ENCODE_CONTRIBUTION, BITMAP);
+}
+
+/* drawn at the top of sparse_block.c */
+static void test_layout(void **state)
+{
+    (void)state;
+    float x[20] = {0};
+    x[3] = 1.0f, x[17] = -2.0f;
+    struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
+    const uint8_t gaps[] = {1,    0,    0, 0, 2, 0,    0, 0, 0, 0,
+                            0x80, 0x3f, 0, 0, 0, 0xc0, 0, 3, 13};
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    assert_int_equal(b.len, sizeof gaps);
+    assert_memory_equal(b.code, gaps, sizeof gaps);
+    buffers_free(&b);
+    b = buffers_new("topk:k=2+f16", NULL, 20);
+    const uint8_t halves[] = {1, 0, 0, 0, 2, 0, 0, 0, 0, 0x3c, 0, 0xc0, 0, 3, 13};
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    assert_memory_equal(b.code, halves, sizeof halves);
+    buffers_free(&b);
+}
+
+static void expect(struct codec_buffers *b, const uint8_t *code, size_t len,
+                   trib_status_t status)
+{
+    float *y = malloc(b->n * sizeof *y);
+    uint8_t *copy = malloc(len);
+    memcpy(copy, code, len);
+    assert_status(trib_codec_decode(b->codec, copy, len, y, b->n), status);
+    free(copy), free(y);
+}
+
+static void test_wrong_headers(void **state)
+{
+    (void)state;
+    struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
+    const uint8_t good[] = {1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 19};
+    uint8_t bad[sizeof good];
+    expect(&b, good, sizeof good, TRIB_OK);
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } changes[] = {
+        {0, 3}, {0, 0},  {0, 2},    {1, 2},  {2, 1},
+        {3, 1}, {4, 21}, {7, 0x80}, {12, 1}, {13, 20},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        memcpy(bad, good, sizeof good);
+        bad[changes[i].at] = changes[i].value;
+        expect(&b, bad, sizeof bad, TRIB_ERR_CODEC);
+    }
+    buffers_free(&b);
+    b = buffers_new("topk:k=2", NULL, 0);
+    expect(&b, good, 0, TRIB_OK);
+    expect(&b, good, 8, TRIB_ERR_CODEC);
+    buffers_free(&b);
+}
+
+/* decode overwrites what was there; decode_add touches only what was sent */
+static void test_overwrite_and_add(void **state)
+{
+    (void)state;
+    float x[20] = {0}, y[20], z[20];
+    x[3] = 1.0f, x[17] = -2.0f;
+    struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
+    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    for (int i = 0; i < 20; i++)
+        y[i] = z[i] = 7.0f;
+    decode(&b, y);
+    assert_memory_equal(x, y, sizeof x);
+    assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 0.5f, z, 20), TRIB_OK);
+    for (int i = 0; i < 20; i++)
+        assert_true(z[i] == 7.0f + 0.5f * x[i]);
+    buffers_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_wrong_headers),
+        cmocka_unit_test(test_overwrite_and_add),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

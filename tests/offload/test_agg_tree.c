@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What TRIB_SERVICE and a file of racks make of services, and trees as bytes. */
+#include "tests/harness/tribtest.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "offload/agg_tree.h"
+#include "tests/harness/units.h"
+
+enum { RANKS_MOST = 8, TEXT_BYTES = 1024 };
+
+struct heard {
+    char text[TEXT_BYTES];
+};
+
+static void hear(void *arg, trib_log_level_t level, const char *line)
+{
+    struct heard *h = arg;
+
+    (void)level;
+    snprintf(h->text, sizeof(h->text), "%s", line);
+}
+
+static trib_status_t lay(const char *service, const char *racks, const char *ranks,
+                         struct trib_error *err, struct heard *heard,
+                         struct trib_service_layout *out)
+{
+    struct trib_config cfg = {0};
+    struct trib_log log;
+    const char *hosts[RANKS_MOST];
+    char text[TEXT_BYTES];
+
+    snprintf(text, sizeof(text), "%s", ranks);
+    snprintf(cfg.service, sizeof(cfg.service), "%s", service);
+    snprintf(cfg.racks, sizeof(cfg.racks), "%s", racks);
+    heard->text[0] = '\0';
+    trib_log_init(&log, TRIB_LOG_WARN, hear, heard);
+    const int n = units_split(text, hosts);
+    return trib_service_lay(&cfg, hosts, n, &log, err, out);
+}
+
+static void append_tree(const struct trib_service_layout *l, int ranks, char *text)
+{
+    const struct trib_service_tree *t = l->tree;
+    const char *names[TRIB_SERVICES_MAX];
+    const struct units_text u = {t->units,    ranks,      t->parent, t->first,
+                                 t->services, t->leaf_of, names};
+
+    for (int i = 0; i < l->n; i++)
+        names[i] = l->addresses[i];
+    units_append(&u, 0, text);
+}
+
+/* What ranks and services make of the bytes is the same tree. */
+static void check_bytes(const struct trib_service_layout *l, int ranks, const char *expected)
+{
+    struct trib_service_layout again = {.n = l->n};
+    struct trib_error err = {0};
+    uint8_t bytes[TEXT_BYTES];
+    char text[TEXT_BYTES] = "";
+    size_t n, less;
+
+    memcpy(again.addresses, l->addresses, sizeof(l->addresses));
+    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n), TRIB_OK);
+    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, n - 1, &less), TRIB_ERR_OVERFLOW);
+    assert_status(trib_service_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree), TRIB_OK);
+    append_tree(&again, ranks, text);
+    assert_string_equal(text, expected);
+    trib_service_layout_free(&again);
+    for (size_t cut = 1; cut < n; cut++) {
+        assert_status(trib_service_tree_unpack(bytes, cut, ranks, l->n, NULL, &again.tree),
+                      TRIB_ERR_PROTOCOL);
+        assert_null(again.tree);
+    }
+    assert_status(trib_service_tree_unpack(bytes, n, ranks + 1, l->n, NULL, &again.tree),
+                  TRIB_ERR_PROTOCOL);
+    assert_status(trib_service_tree_unpack(bytes, n, ranks, l->n + 1, NULL, &again.tree),
+                  TRIB_ERR_PROTOCOL);
+}
+
+static void check(const char *service, const char *ranks, const char *expected)
+{
+    struct trib_service_layout l;
+    struct trib_error err = {0};
+    struct heard heard;
+    char text[TEXT_BYTES] = "";
+    int n = 1;
+
+    for (const char *p = ranks; *p; p++)
+        n += *p == ' ';
+    if (lay(service, "", ranks, &err, &heard, &l) != TRIB_OK)
+        fail_msg("%s: %s", service, trib_error_text(&err));
+    if (l.tree)
+        append_tree(&l, n, text);
+    for (int i = 0; !l.tree && i < l.n; i++)
+        sprintf(text + strlen(text), "%s%s", i ? " " : "", l.addresses[i]);
+    assert_string_equal(text, expected);
+    if (l.tree)
+        check_bytes(&l, n, expected);
+    assert_string_equal(heard.text, "");
+    trib_service_layout_free(&l);
+}
+
+static void test_stars(void **state)
+{
+    (void)state;
+    check("a:1", "x y", "a:1");
+    check("a:1,b:2", "x y", "a:1 b:2");
+    check("n[1-3]:4700,[::1]:9", "x", "n1:4700 n2:4700 n3:4700 [::1]:9");
+    check("a:1,a:1", "x", "a:1 a:1");
+    check("a:1+b:1", "x", "a:1 b:1");
+}
+
+static void test_trees(void **state)
+{
+    (void)state;
+    check("a:1,b:1+c:1=x[1-2]+d:1=y1,y2", "x1 x2 y1", "a:1,b:1 (c:1:2) (d:1:1)");
+    check("a:1+c[1-2]:1=x+d:1=y", "x y z", "a:1:1 (c1:1,c2:1:1) (d:1:1)");
+    check("c:1=x+d:1=y+a:1", "x.cluster y", "a:1 (c:1:1) (d:1:1)");
+    check("c:1=x+d:1=x.cluster+a:1", "x.cluster x.other", "a:1 (c:1:1) (d:1:1)");
+    check("c:1=x+d:1=y", "x y", "c:1,d:1 (c:1:1) (d:1:1)");
+    check("t:1+m:1=c:1,d:1+c:1=x+d:1=y+e:1=z", "x y z", "t:1 (m:1 (c:1:1) (d:1:1)) (e:1:1)");
+    check("t:1+m:1=c:1,d:1,q+c:1=x+d:1=y+e:1=z", "x y q", "m:1:1 (c:1:1) (d:1:1)");
+    check("t:1+c:1=x+d:1=y", "x x", "c:1");
+}
+
+static void test_mistakes(void **state)
+{
+    static const struct {
+        const char *service, *why;
+    } rows[] = {
+        {"a", "\"a\" is not host:port"},
+        {"a:1,", "has an empty name"},
+        {"a:1+", "has an empty name"},
+        {"+a:1", "has an empty name"},
+        {"a:1 b:1", "has a character that is in no name"},
+        {"a[1:4700", "has a [ without its ]"},
+        {"n[1-65]:1", "more than 64 services"},
+        {"a:1+c:1=", "has an empty name"},
+        {"a:1+=x", "has an empty name"},
+        {"a:1+c:1=x,[", "has a [ without its ]"},
+        {"a:1+c:1=x=y", "has a character that is in no name"},
+        {"a:1+c:1=x+a:1=y", "a:1 stands in two units"},
+        {"a:1+c:1=x+d:1=x", "host x stands in two units"},
+        {"a:1+c:1=n[1-9]+d:1=n[7-12]", "host n7 stands in two units"},
+        {"a:1+c:1=x,d:1", "d:1 stands below c:1, but is no service of the list"},
+        {"a:1,d:1+c:1=x,d:1", "d:1 has nobody to sum: write d:1=host1,host2"},
+        {"a:1+c:1=x,d:1+e:1=d:1+d:1=y", "d:1 stands below e:1, and below another unit"},
+        {"a:1+c:1=c:1,x", "c:1 stands below itself"},
+        {"a:1+c:1=d:1+d:1=c:1,x", "stands below itself"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct trib_service_layout l;
+        struct trib_error err = {0};
+        struct heard heard;
+        assert_status(lay(rows[i].service, "", "x y", &err, &heard, &l), TRIB_ERR_CONFIG);
+        if (strncmp(err.text, "TRIB_SERVICE: ", 14) != 0 || !strstr(err.text, rows[i].why))
+            fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].service, err.text, rows[i].why);
+        trib_service_layout_free(&l);
+    }
+}
+
+/* Nothing is wrong by itself, but hardly what was meant. */
+static void test_warnings(void **state)
+{
+    struct trib_service_layout l;
+    struct trib_error err = {0};
+    struct heard heard;
+    char path[] = "/tmp/test_service_treeXXXXXX";
+    const int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0 && write(fd, "r1: x a\nr2: y b\n", 16) == 16);
+    close(fd);
+    assert_status(lay("a:1+c:1=z", "", "x y", &err, &heard, &l), TRIB_OK);
+    assert_non_null(strstr(heard.text, "no rank is on a host that TRIB_SERVICE names"));
+    assert_true(!l.tree && l.n == 1);
+    trib_service_layout_free(&l);
+    assert_status(lay("10.0.0.1:1,10.0.0.2:1", path, "x y", &err, &heard, &l), TRIB_OK);
+    assert_non_null(strstr(heard.text, "no service is in a rack"));
+    assert_true(!l.tree && l.n == 2);
+    trib_service_layout_free(&l);
+    assert_status(lay("a:1,b:1,c:1", path, "x y", &err, &heard, &l), TRIB_OK);
+    assert_true(l.tree && l.n == 3 && l.tree->units == 3 && !heard.text[0]);
+    trib_service_layout_free(&l);
+    unlink(path);
+    assert_status(lay("a:1", path, "x y", &err, &heard, &l), TRIB_ERR_SYSTEM);
+    assert_non_null(strstr(err.text, path));
+}
+
+/* Ranks in a row are a few bytes, whoever many they are; ranks by turns are too many. */
+static void test_many_ranks(void **state)
+{
+    enum { RANKS = 65536 };
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3}, services[] = {0, 1, 2};
+    static int leaf_of[RANKS];
+    const struct trib_service_tree t = {3, parent, first, services, leaf_of};
+    struct trib_service_tree *got;
+    uint8_t bytes[64];
+    size_t n;
+
+    (void)state;
+    for (int r = 0; r < RANKS; r++)
+        leaf_of[r] = 1 + r % 2;
+    assert_status(trib_service_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n), TRIB_ERR_OVERFLOW);
+    for (int r = 0; r < RANKS; r++)
+        leaf_of[r] = r < 10 ? 2 : 1;
+    assert_status(trib_service_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n), TRIB_OK);
+    assert_int_equal(n, 2 + 3 * 6 + 2 * 4);
+    assert_status(trib_service_tree_unpack(bytes, n, RANKS, 3, NULL, &got), TRIB_OK);
+    assert_memory_equal(got->leaf_of, leaf_of, sizeof(leaf_of));
+    free(got);
+}
+
+static void test_peers(void **state)
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 2, 3, 4}, services[] = {0, 1, 2, 3},
+                     leaf_of[] = {1, 1, 2};
+    const struct trib_service_tree t = {3, parent, first, services, leaf_of};
+    bool peer[7];
+
+    (void)state;
+    assert_int_equal(trib_service_tree_peers(&t, 3, 4, 0, peer), 2); /* both leaves */
+    assert_true(peer[5] && peer[6]);
+    assert_int_equal(trib_service_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1, roots */
+    assert_true(peer[0] && peer[1] && peer[3] && peer[4]);
+    assert_int_equal(trib_service_tree_peers(NULL, 3, 4, 2, peer), 3);
+    assert_true(peer[0] && peer[1] && peer[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stars),    cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_many_ranks), cmocka_unit_test(test_peers),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks whose vectors nodes sum: the channel of offload/channel.h, its nodes driven here, over
+ * all transports, against a plain sum.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "build-config.h"
+#include "tests/comm/matrix_codecs.h"
+#include "tests/offload/nodes.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+enum { LONGEST = 70000 };
+
+struct served {
+    struct nodes nodes;
+    uint64_t seed;
+};
+
+static void serve(struct ranks_self *self, struct trib_comm *channel)
+{
+    struct served *s = self->arg;
+
+    bool more = true;
+
+    while (more || channel->engine.head) { /* rank 0 is done before others are */
+        more = more && nodes_listen(self, &s->nodes, channel);
+        if (!trib_channel_step(channel))
+            sched_yield();
+    }
+}
+
+/* What a stranger may have rank 0 announce: chunks larger than words ever have. They end as fast as
+ * any other plan: a lane has other jobs. */
+static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
+{
+    const size_t slot = channel->cfg.chunk > channel->chunk_asked ? channel->cfg.chunk
+                                                                  : channel->chunk_asked;
+    const size_t most = TRIB_CHANNEL_CHUNKS_OF_WORD * slot;
+    const struct {
+        size_t chunk;
+        const char *codec;
+        bool good;
+    } cases[] = {
+        {most, "topk:ratio=0.01", true},
+        {most + 1, "topk:ratio=0.01", false},
+        {(size_t)1 << 40, "topk:ratio=0.01", false},
+        {SIZE_MAX, "topk:ratio=0.01", false},
+        {slot, "none", true}, /* elements as they are have the slots that the job asked for */
+        {slot + 1, "none", false},
+        {most, "none", false},
+    };
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[TRIB_CHANNEL_TEXT_MAX];
+        snprintf(text, sizeof(text),
+                 "coll=allreduce count=1000000 dtype=f32 op=sum root=0 feed=0 chunk=%zu leaving=0 "
+                 "feedback=none quorum=all codec=%s",
+                 cases[i].chunk, cases[i].codec);
+        const trib_status_t st = trib_channel_take(channel, TRIB_CHANNEL_PLANS - 1 - i, text);
+        if ((st == TRIB_OK) != cases[i].good || (!cases[i].good && st != TRIB_ERR_INVALID))
+            ranks_die(self, "a chunk of %zu bytes, codec %s: %s", cases[i].chunk, cases[i].codec,
+                      trib_status_name(st));
+    }
+    trib_error_clear(&channel->err);
+}
+
+/* Ranks --------------------------------------------------------------------------------- */
+
+struct one {
+    struct oracle o;
+    const struct matrix_codec *codec;
+    size_t count;
+    bool in_place;
+    size_t chunk;
+};
+
+static void check(struct ranks_self *self, const struct one *c, const uint8_t *got)
+{
+    size_t bytes = trib_dtype_size(c->o.dtype);
+    struct matrix_element e = {.hops = c->o.size + 1, .ranks = c->o.size};
+
+    for (size_t i = 0; i < c->count; i++) {
+        struct oracle_answer a = oracle_reduced(&c->o, i);
+        struct oracle_value v = oracle_load(c->o.dtype, got + i * bytes);
+        e.magnitude = a.magnitude;
+        if (c->o.op == TRIB_PROD)
+            e.magnitude = fmax(a.magnitude, 256);
+        if (c->codec->tolerance)
+            a.tolerance += c->codec->tolerance(&e);
+        if (!oracle_equal(c->o.dtype, &a, v))
+            ranks_die(self, "seed %llu, %d ranks, %s %s %s of %zu%s, chunk %zu: element %zu "
+                            "is %.9g (%lld), not %.9g (%lld) within %.3g",
+                      (unsigned long long)c->o.seed, c->o.size, trib_dtype_name(c->o.dtype),
+                      trib_op_name(c->o.op), c->codec->text, c->count,
+                      c->in_place ? " in place" : "", c->chunk, i, v.f, (long long)v.i,
+                      a.value.f, (long long)a.value.i, a.tolerance);
+    }
+}
+
+static void draw(const struct served *s, uint64_t n, struct one *c)
+{
+    static const size_t counts[] = {0, 1, 2, 17, 1023, 4097, 30000, LONGEST};
+    static const size_t chunks[] = {0, 256, 4096, 16384, 262144 /* more than a slot: of words */};
+    uint64_t bits = oracle_mix(n ^ oracle_mix(s->seed));
+
+    *c = (struct one){
+        .o = {.kind = (enum oracle_kind)(bits % ORACLE_KINDS),
+              .seed = bits,
+              .dtype = (trib_dtype_t)(bits >> 8 & 0xff) % TRIB_DTYPE_COUNT,
+              .op = (trib_op_t)(bits >> 16 & 0xff) % (TRIB_PROD + 1),
+              .size = s->nodes.ranks},
+        .codec = &matrix_codecs[0],
+        .count = counts[(bits >> 24 & 0xff) % 8],
+        .in_place = bits >> 32 & 1,
+        .chunk = chunks[(bits >> 33 & 0xff) % 5],
+    };
+    if (oracle_is_float(c->o.dtype) && n % 3 != 0)
+        c->codec = &matrix_codecs[n % MATRIX_CODECS];
+    if (strcmp(c->codec->text, "none") == 0) {
+        c->chunk %= 262144; /* elements as they are have a slot at most */
+        return;
+    }
+    if (c->codec->tolerance)
+        c->o.kind = bits & 1 ? ORACLE_EXACT : ORACLE_REALS;
+    if (!c->codec->any_op)
+        c->o.op = bits >> 40 & 1 ? TRIB_SUM : TRIB_MEAN;
+}
+
+static void run_one(struct ranks_self *self, struct trib_comm *channel, const struct one *c,
+                    uint8_t *const buffers[2])
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    uint8_t *recv = buffers[1], *send = c->in_place ? recv : buffers[0];
+
+    d.send = c->in_place ? NULL : send;
+    d.recv = recv;
+    d.count = c->count;
+    d.dtype = c->o.dtype;
+    d.op = c->o.op;
+    d.codec = c->codec->text;
+    d.chunk = c->chunk;
+    if (trib_plan_create(channel, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(channel));
+    for (int start = 0; start < 2; start++) {
+        /* The second start of what feeds back would have another result. */
+        if (start && c->codec->tolerance)
+            break;
+        oracle_fill(&c->o, self->rank, 0, c->count, send);
+        if (trib_plan_start(plan) != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
+            ranks_die(self, "%s", trib_last_error(channel));
+        check(self, c, recv);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+}
+
+static void use(struct ranks_self *self, struct trib_comm *channel)
+{
+    const struct served *s = self->arg;
+    uint8_t *buffers[2] = {malloc(LONGEST * 8), malloc(LONGEST * 8)};
+
+    ranks_assert(self, trib_size(channel) == s->nodes.ranks && trib_rank(channel) == self->rank);
+    for (uint64_t n = 0; n < 120; n++) {
+        struct one c;
+        draw(s, n, &c);
+        run_one(self, channel, &c, buffers);
+    }
+    free(buffers[0]);
+    free(buffers[1]);
+    if (trib_free_comm(channel) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(NULL));
+    if (self->rank == 0)
+        nodes_tell(&s->nodes, NODES_GOODBYE, "-");
+}
+
+static int sums(struct ranks_self *self)
+{
+    struct served *s = self->arg;
+    struct trib_comm *channel = nodes_join(self, &s->nodes, self->comm);
+
+    if (self->rank >= s->nodes.ranks) {
+        refuse_chunks(self, channel);
+        serve(self, channel);
+        trib_channel_dispose(channel);
+        return 0;
+    }
+    use(self, channel);
+    return 0;
+}
+
+static void run(const char *config, int ranks, int services,
+                const struct trib_service_tree *tree)
+{
+    struct served s = {.nodes = {.ranks = ranks, .services = services, .tree = tree},
+                       .seed = (uint64_t)ranks};
+
+    assert_true(nodes_open(&s.nodes));
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = ranks + services,
+                                                   .fn = sums,
+                                                   .arg = &s,
+                                                   .config = config}),
+                     0);
+    nodes_close(&s.nodes);
+}
+
+static void test_star(void **state)
+{
+    run(*state, 1, 1, NULL);
+    run(*state, 3, 1, NULL);
+    run(*state, 4, 2, NULL);
+}
+
+static void test_tree(void **state)
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3}, services[] = {0, 1, 2},
+                     leaf_of[] = {1, 2, 1, 2};
+    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+
+    run(*state, 4, 3, &tree);
+}
+
+/* The services of two racks are the root, too; one has two of them. */
+static void test_racks(void **state)
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6}, services[] = {0, 1, 2, 0, 1, 2},
+                     leaf_of[] = {1, 2, 1};
+    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+
+    run(*state, 3, 3, &tree);
+}
+
+#define ON(test, config) \
+    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON(test_star, "shm"), ON(test_tree, "shm"), ON(test_star, "shm+nomap"),
+        ON(test_star, "shm;window=1"), ON(test_racks, "shm;window=3"),
+        ON(test_star, "tcp"), ON(test_tree, "tcp"), ON(test_racks, "tcp"), ON(test_racks, "shm"),
+#if HAVE_UCX
+        ON(test_star, "ucx"),
+#endif
+    };
+
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that lose their service in any phase: killed, stopped, or never; that come to another
+ * one, and may lose that, too. Whatever happens, each sum is the plain one, and what a codec
+ * holds back is neither lost nor sent twice.
+ *
+ * A node counts what it has moved and ends itself at a number that the test draws. Values are
+ * small integers, so all sums are exact.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "build-config.h"
+#include "offload/offload_plan.h"
+#include "offload/fallback.h"
+#include "tests/offload/nodes.h"
+#include "tests/comm/oracle.h"
+
+enum { LONG = 30000, SHORT = 1023, CODED = 4097, STEPS = 6, RANKS = 4 };
+
+enum { CALL = NODES_GOODBYE - 1 }; /* to a later node: they are so many, come */
+
+/* Of the plan with a codec: what must hold in the end, whoever has summed when. */
+enum law {
+    ALL_CAME_OUT, /* what went in */
+    NOTHING_LOST, /* what came out and what ranks hold is what went in */
+    CAUGHT_UP,    /* the result is the sum of what was given last, again and again */
+};
+
+static const struct kind {
+    const char *codec, *feedback;
+    enum law law;
+    int drain;       /* steps with nothing to add, at the end */
+    double momentum; /* of what goes in */
+    double rounding; /* of float32, an element of all steps */
+    double lost;     /* with each service that ends: what it held back of its last results */
+} kinds[] = {
+    {"topk:ratio=0.25", NULL, ALL_CAME_OUT, 12, 0, 0, 0},
+    {"topk:ratio=0.25", "ef14:momentum=0.5,masking=0", NOTHING_LOST, 4, 0.5, 0, 0},
+    {"topk:ratio=0.25", "ef21", CAUGHT_UP, 12, 0, 0, 0},
+    {"qsgd:bits=8,bucket=64,ef=1", NULL, NOTHING_LOST, 4, 0, 1e-3, 0.6},
+    {"int8:ef=1", NULL, NOTHING_LOST, 4, 0, 1e-3, 0},
+    {"powersgd:rank=2", NULL, NOTHING_LOST, 4, 0, 1e-3, 0},
+};
+enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
+
+struct shared {
+    _Atomic int struck[2]; /* process of node 0 of each, once it has ended itself */
+    _Atomic int n_done;    /* ranks */
+    _Atomic int returns;
+    float held[RANKS][CODED]; /* by ranks, in the end */
+};
+
+struct lossy_job {
+    struct nodes nodes;
+    struct nodes later; /* services: 0: none */
+    uint64_t seed;
+    const struct kind *kind;
+    int signal; /* 0: none */
+    uint64_t after[2]; /* so many steps of node 0 of each that moved something; 0: never */
+    bool leaves; /* for the later ones, which are better, though nothing has failed */
+    struct shared *shared;
+};
+
+/* What a rank sums of: small whole numbers. */
+static double number(uint64_t seed, int rank, uint64_t step, size_t i)
+{
+    return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^ step << 40) % 17) -
+           8;
+}
+
+static double sum_of(uint64_t seed, int ranks, uint64_t step, size_t i)
+{
+    double sum = 0;
+
+    for (int r = 0; r < ranks; r++)
+        sum += number(seed, r, step, i);
+    return sum;
+}
+
+/* Nodes --------------------------------------------------------------------------------- */
+
+static bool is_over(const struct ranks_self *self)
+{
+    const struct lossy_job *j = self->arg;
+
+    return nodes_over(self, &j->nodes, atomic_load(&j->shared->n_done));
+}
+
+static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm *channel)
+{
+    struct lossy_job *j = self->arg;
+    const bool late = nodes == &j->later, first = channel->engine.rank == nodes->ranks;
+    uint64_t moved = 0;
+
+    while (nodes_listen(self, nodes, channel) && !is_over(self)) {
+        if (!trib_channel_step(channel))
+            sched_yield();
+        else if (++moved == j->after[late] && first && j->signal) {
+            atomic_store(&j->shared->struck[late], getpid());
+            raise(j->signal);
+        }
+        if (channel->engine.failed)
+            usleep(1000);
+    }
+    trib_channel_dispose(channel);
+}
+
+/* A later node, or rank 0's talk with it: one message, or none for long. */
+static bool hear(const struct ranks_self *self, int fd, void *out, size_t bytes)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+    for (unsigned i = 0; i < 200 * tribtest_slowness(); i++) {
+        if (poll(&ready, 1, 100) == 1)
+            return recv(fd, out, bytes, 0) == (ssize_t)bytes;
+        if (is_over(self))
+            return false;
+    }
+    return false;
+}
+
+struct later_node {
+    const struct ranks_self *self;
+    int index;
+    int fd;
+};
+
+static trib_status_t meet_later(void *arg, const char *phase, const void *in, size_t bytes,
+                                void *out)
+{
+    const struct later_node *n = arg;
+    const struct lossy_job *j = n->self->arg;
+    const size_t all = (size_t)(j->later.ranks + j->later.services) * bytes;
+
+    (void)phase;
+    if (send(n->fd, in, bytes, 0) != (ssize_t)bytes || !hear(n->self, n->fd, out, all))
+        return TRIB_ERR_PEER_LOST;
+    return TRIB_OK;
+}
+
+/* It is there from the beginning, and waits to be called. */
+static void serve_later(struct ranks_self *self, trib_comm_t *all)
+{
+    struct lossy_job *j = self->arg;
+    struct later_node n = {.self = self, .index = self->rank - j->nodes.ranks - j->nodes.services};
+    struct trib_exchange x = {meet_later, &n};
+    struct trib_error err = {0};
+    struct trib_comm *channel;
+    struct nodes_message call;
+    bool called = false;
+
+    n.fd = j->later.pipes[n.index][0];
+    while (!called && !is_over(self))
+        called = hear(self, n.fd, &call, sizeof(call));
+    if (!called)
+        return;
+    struct trib_channel_opts opts = {.rank = j->later.ranks + n.index,
+                                     .ranks = j->later.ranks,
+                                     .services = j->later.services};
+    if (trib_channel_open(&all->cfg, &all->log, &opts, &x, &err, &channel) != TRIB_OK)
+        ranks_die(self, "later channel: %s", trib_error_text(&err));
+    serve(self, &j->later, channel);
+}
+
+/* The way to them ----------------------------------------------------------------------- */
+
+struct way {
+    struct ranks_self *self;
+    struct trib_comm *all, *first; /* by which they met */
+    struct trib_comm *home;
+    uint64_t step;
+    bool offered;
+    bool returned;
+};
+
+static bool found(void *arg)
+{
+    const struct way *w = arg;
+    const struct lossy_job *j = w->self->arg;
+
+    if (w->offered || !j->later.services)
+        return false;
+    return !w->home->service->channel || (j->leaves && w->step >= 2);
+}
+
+static trib_status_t meet_ranks(void *arg, const char *phase, const void *in, size_t bytes,
+                                void *out)
+{
+    struct way *w = arg;
+    const struct lossy_job *j = w->self->arg;
+    const size_t ranks = (size_t)j->later.ranks, nodes = (size_t)j->later.services;
+    struct trib_comm *council = w->home->service->council;
+    uint8_t *all = out;
+
+    (void)phase;
+    ranks_ok(w->self, trib_comm_tell(council, TRIB_ALLGATHER, in, bytes, all));
+    for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
+        ranks_assert(w->self, hear(w->self, j->later.pipes[i][1], all + (ranks + i) * bytes, bytes));
+    for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
+        ranks_assert(w->self, send(j->later.pipes[i][1], all, (ranks + nodes) * bytes, 0) ==
+                                  (ssize_t)((ranks + nodes) * bytes));
+    return trib_comm_tell(council, TRIB_BROADCAST, NULL, nodes * bytes, all + ranks * bytes);
+}
+
+static trib_status_t open_later(void *arg, struct trib_comm **out, char *text, size_t bytes)
+{
+    struct way *w = arg;
+    struct lossy_job *j = w->self->arg;
+    struct trib_channel_opts opts = {
+        .rank = w->self->rank, .ranks = j->later.ranks, .services = j->later.services};
+    struct trib_exchange x = {meet_ranks, w};
+    struct trib_error err = {0};
+
+    w->offered = w->returned = true;
+    snprintf(text, bytes, "the later nodes sum");
+    if (w->self->rank == 0) {
+        atomic_fetch_add(&j->shared->returns, 1);
+        nodes_tell(&j->later, CALL, "");
+        opts.announcer = (struct trib_announcer){nodes_announce, &j->later};
+    }
+    return trib_channel_open(&w->home->cfg, &w->home->log, &opts, &x, &err, out);
+}
+
+/* Ranks --------------------------------------------------------------------------------- */
+
+struct plans {
+    trib_plan_t *dense, *whole, *coded;
+    float *x; /* [LONG], in place */
+    int64_t *in, *out; /* [SHORT] */
+    float *y; /* [CODED], in place; of the newest start */
+    float *elsewhere; /* the same */
+    double *total; /* [CODED] of results */
+};
+
+static trib_plan_t *plan(struct ranks_self *self, trib_comm_t *comm, trib_desc_t d)
+{
+    trib_plan_t *p;
+
+    if (trib_plan_allreduce(comm, &d, &p) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(comm));
+    return p;
+}
+
+static void make_plans(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
+{
+    const struct lossy_job *j = self->arg;
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    p->x = calloc(LONG, sizeof(float));
+    p->in = calloc(SHORT, sizeof(int64_t));
+    p->out = calloc(SHORT, sizeof(int64_t));
+    p->y = calloc(CODED, sizeof(float));
+    p->elsewhere = calloc(CODED, sizeof(float));
+    p->total = calloc(CODED, sizeof(double));
+    d.chunk = 4096;
+    d.dtype = TRIB_F32;
+    d.recv = p->x;
+    d.count = LONG;
+    d.feed = TRIB_FEED_FORWARD;
+    p->dense = plan(self, comm, d);
+    d.recv = p->y;
+    d.count = CODED;
+    d.feed = TRIB_FEED_WHOLE;
+    d.codec = j->kind->codec;
+    d.feedback = j->kind->feedback;
+    p->coded = plan(self, comm, d);
+    d.codec = "none";
+    d.feedback = NULL;
+    d.dtype = TRIB_I64;
+    d.send = p->in;
+    d.recv = p->out;
+    d.count = SHORT;
+    p->whole = plan(self, comm, d);
+}
+
+static void free_plans(struct ranks_self *self, struct plans *p)
+{
+    ranks_ok(self, trib_plan_free(p->dense));
+    ranks_ok(self, trib_plan_free(p->whole));
+    ranks_ok(self, trib_plan_free(p->coded));
+    free(p->x);
+    free(p->in);
+    free(p->out);
+    free(p->y);
+    free(p->elsewhere);
+    free(p->total);
+}
+
+#define WELL(self, comm, call) \
+    do { \
+        if ((call) != TRIB_OK) \
+            ranks_die(self, "%s: %s", #call, trib_last_error(comm)); \
+    } while (0)
+
+static void check_dense(struct ranks_self *self, const struct plans *p, uint64_t step)
+{
+    const struct lossy_job *j = self->arg;
+
+    for (size_t i = 0; i < LONG; i++)
+        if ((double)p->x[i] != sum_of(j->seed, j->nodes.ranks, step, i))
+            ranks_die(self, "seed %llu, after %llu: dense element %zu of step %llu is %g, not %g",
+                      (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
+                      (unsigned long long)step, (double)p->x[i],
+                      sum_of(j->seed, j->nodes.ranks, step, i));
+}
+
+static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t step)
+{
+    const struct lossy_job *j = self->arg;
+
+    for (size_t i = 0; i < SHORT; i++)
+        if ((double)p->out[i] != sum_of(j->seed, j->nodes.ranks, step, i))
+            ranks_die(self, "seed %llu, after %llu: integer %zu of step %llu is %lld, not %g",
+                      (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
+                      (unsigned long long)step, (long long)p->out[i],
+                      sum_of(j->seed, j->nodes.ranks, step, i));
+}
+
+/* step STEPS and later: nothing, or, to be caught up with, the same again and again. */
+static double coded_number(const struct lossy_job *j, int rank, uint64_t step, size_t i)
+{
+    if (step < STEPS)
+        return number(j->seed, rank, step, i);
+    return j->kind->law == CAUGHT_UP ? number(j->seed, rank, STEPS, i) : 0;
+}
+
+static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *p, uint64_t step)
+{
+    float *y =
+        (step + (uint64_t)self->rank) % 3 ? p->elsewhere : p->y; /* the same vector */
+
+    for (size_t i = 0; i < CODED; i++)
+        y[i] = (float)coded_number(self->arg, self->rank, step, i);
+    WELL(self, comm, trib_plan_start_with(p->coded, NULL, y));
+    WELL(self, comm, trib_plan_wait(p->coded));
+    for (size_t i = 0; i < CODED; i++)
+        p->total[i] += (double)y[i];
+    p->elsewhere = y == p->y ? p->elsewhere : p->y;
+    p->y = y;
+}
+
+/* Several starts under way, waited for in another order, and other operations among them. */
+static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p, uint64_t step)
+{
+    const struct lossy_job *j = self->arg;
+    double mine[2] = {1, 2};
+
+    for (size_t i = 0; i < LONG; i++)
+        p->x[i] = (float)number(j->seed, self->rank, step, i);
+    for (size_t i = 0; i < SHORT; i++)
+        p->in[i] = (int64_t)number(j->seed, self->rank, step, i);
+    WELL(self, comm, trib_plan_start(p->dense));
+    WELL(self, comm, trib_plan_ready(p->dense, 0, LONG / 3));
+    WELL(self, comm, trib_plan_start(p->whole));
+    WELL(self, comm, trib_plan_ready(p->dense, LONG / 3, LONG - LONG / 3));
+    if (step % 2)
+        WELL(self, comm, trib_plan_wait(p->whole));
+    WELL(self, comm, trib_allreduce(comm, NULL, mine, 2, TRIB_F64, TRIB_SUM));
+    ranks_assert(self, mine[0] == j->nodes.ranks);
+    WELL(self, comm, trib_barrier(comm));
+    while (trib_plan_test(p->dense) == TRIB_INPROGRESS)
+        sched_yield();
+    WELL(self, comm, trib_plan_wait(p->dense));
+    check_dense(self, p, step);
+    WELL(self, comm, trib_plan_wait(p->whole));
+    check_whole(self, p, step);
+    one_coded(self, comm, p, step);
+}
+
+/* Steps of nothing; then what the ranks hold is known to rank 0. */
+static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
+{
+    const struct lossy_job *j = self->arg;
+
+    for (int i = 0; i < j->kind->drain; i++)
+        one_coded(self, comm, p, STEPS + (uint64_t)i);
+    const float *held = p->coded->served->now->run.residual;
+    ranks_assert(self, held || j->kind->law == CAUGHT_UP);
+    if (held)
+        memcpy(j->shared->held[self->rank], held, sizeof(j->shared->held[0]));
+    WELL(self, comm, trib_barrier(comm));
+}
+
+/* What the codec of one rank was given for element i, in all steps, or in the last one. */
+static double given(const struct lossy_job *j, int rank, size_t i)
+{
+    double sum = 0, u = 0;
+
+    if (j->kind->law == CAUGHT_UP)
+        return coded_number(j, rank, STEPS, i);
+    for (uint64_t step = 0; step < STEPS + (uint64_t)j->kind->drain; step++) {
+        u = j->kind->momentum * u + coded_number(j, rank, step, i);
+        sum += u;
+    }
+    return sum;
+}
+
+static void check_coded(struct ranks_self *self, const struct plans *p)
+{
+    const struct lossy_job *j = self->arg;
+    const struct kind *k = j->kind;
+    const double most = k->rounding + k->lost * (!!j->signal + 1);
+
+    for (size_t i = 0; i < CODED; i++) {
+        double in = 0, held = 0;
+        for (int r = 0; r < j->nodes.ranks; r++) {
+            in += given(j, r, i);
+            held += k->law == NOTHING_LOST ? (double)j->shared->held[r][i] : 0;
+        }
+        const double out = k->law == CAUGHT_UP ? (double)p->y[i] : p->total[i];
+        if (!(fabs(out + held - in) <= most))
+            ranks_die(self, "seed %llu, after %llu: codec %s %s: of element %zu %g went in, %g "
+                            "came out, %g is held",
+                      (unsigned long long)j->seed, (unsigned long long)j->after[0], k->codec,
+                      k->feedback ? k->feedback : "", i, in, out, held);
+    }
+}
+
+/* A child frees its copies, of which nobody else hears. */
+static void fork_child(struct ranks_self *self, trib_comm_t *home, struct plans *p)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        bool ok = trib_plan_free(p->dense) == TRIB_OK &&
+                  trib_plan_free(p->whole) == TRIB_OK &&
+                  trib_plan_free(p->coded) == TRIB_OK && trib_free_comm(home) == TRIB_OK;
+        _exit(!ok);
+    }
+    ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* A plan that is made where the job has no service, perhaps, and goes where it goes. */
+static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **more, int64_t *x)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.dtype = TRIB_I64;
+    d.recv = x;
+    d.count = 3;
+    if (!*more)
+        *more = plan(self, comm, d);
+    for (int i = 0; i < 3; i++)
+        x[i] = self->rank + i;
+    WELL(self, comm, trib_plan_start(*more));
+    WELL(self, comm, trib_plan_wait(*more));
+    const int n = trib_size(comm);
+    for (int i = 0; i < 3; i++)
+        ranks_assert(self, x[i] == n * (n - 1) / 2 + n * i);
+}
+
+/* NULL: it was a node, and is done. */
+static trib_comm_t *come(struct ranks_self *self, struct way *way)
+{
+    struct lossy_job *j = self->arg;
+    struct trib_comm *all = NULL, *first = NULL, *home = NULL, *channel = NULL;
+    const bool node = self->rank >= j->nodes.ranks;
+    const bool late = self->rank >= j->nodes.ranks + j->nodes.services;
+
+    ranks_ok(self, trib_init(&self->opts, &all));
+    ranks_ok(self, trib_split(all, late ? 1 : 0, 0, &first));
+    if (!late && j->nodes.services)
+        channel = nodes_join(self, &j->nodes, first);
+    ranks_ok(self, trib_split(all, node ? -1 : 0, 0, &home));
+    *way = (struct way){.self = self, .all = all, .first = first, .home = home};
+    if (late)
+        serve_later(self, all);
+    else if (node)
+        serve(self, &j->nodes, channel);
+    if (node)
+        return NULL;
+    ranks_ok(self, trib_service_attach(home));
+    home->service->channel = channel;
+    home->service->ask_at = channel ? 0 : 1;
+    home->service->way = (struct trib_service_way){.found = self->rank == 0 ? found : NULL,
+                                                   .open = open_later,
+                                                   .arg = way};
+    return home;
+}
+
+/* Without a word: not all are alive. */
+static void part(struct way *w)
+{
+    trib_comm_dispose(w->first);
+    trib_comm_dispose(w->all);
+}
+
+static int run_rank(struct ranks_self *self)
+{
+    struct lossy_job *j = self->arg;
+    struct way way;
+    trib_plan_t *more = NULL;
+    int64_t x[3];
+    struct plans p;
+
+    trib_comm_t *home = come(self, &way);
+    if (!home) {
+        part(&way);
+        return 0;
+    }
+    make_plans(self, home, &p);
+    for (way.step = 0; way.step < STEPS; way.step++) {
+        if (way.step == 2 && !j->signal)
+            fork_child(self, home, &p);
+        one_step(self, home, &p, way.step);
+        if (way.step >= 2)
+            one_more(self, home, &more, x);
+    }
+    drain(self, home, &p);
+    if (self->rank == 0)
+        check_coded(self, &p);
+    ranks_assert(self, !j->leaves || way.returned);
+    ranks_ok(self, trib_plan_free(more));
+    free_plans(self, &p);
+    WELL(self, NULL, trib_free_comm(home));
+    const bool last = atomic_fetch_add(&j->shared->n_done, 1) + 1 == j->nodes.ranks;
+    for (int i = 0; last && i < 2; i++) /* they may be stopped */
+        if (atomic_load(&j->shared->struck[i]))
+            kill(atomic_load(&j->shared->struck[i]), SIGKILL);
+    part(&way);
+    return 0;
+}
+
+/* Runs ---------------------------------------------------------------------------------- */
+
+/* Did the ranks come to the later nodes? */
+static bool run(const char *transport, struct lossy_job *j)
+{
+    char config[200];
+
+    snprintf(config, sizeof(config), "transport=%s;stop_timeout_ms=300;timeout_ms=%u", transport,
+             20000 * tribtest_slowness());
+    j->shared = mmap(NULL, sizeof(*j->shared), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(j->shared, MAP_FAILED);
+    j->later.ranks = j->nodes.ranks;
+    j->kind = j->kind ? j->kind : &kinds[0];
+    assert_true(nodes_open(&j->nodes) && nodes_open(&j->later));
+    struct ranks_job job = {.size = j->nodes.ranks + j->nodes.services + j->later.services,
+                            .fn = run_rank,
+                            .arg = j,
+                            .config = config,
+                            .bare = true,
+                            .noisy = j->signal != 0};
+    int failed = ranks_run(&job);
+    nodes_close(&j->nodes);
+    nodes_close(&j->later);
+    /* Nodes that ended themselves did not return. */
+    const int struck = !!j->shared->struck[0] + !!j->shared->struck[1];
+    const bool returned = j->shared->returns;
+    munmap(j->shared, sizeof(*j->shared));
+    assert_int_equal(failed, struck);
+    return returned;
+}
+
+static void test_never(void **state)
+{
+    run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 2}, .seed = 1});
+}
+
+static void test_leaves(void **state)
+{
+    assert_true(run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 1},
+                                                .later = {.services = 2},
+                                                .leaves = true,
+                                                .seed = 2}));
+}
+
+static void test_comes_later(void **state)
+{
+    assert_true(run(*state, &(struct lossy_job){
+                                .nodes = {.ranks = 3}, .later = {.services = 1}, .seed = 3}));
+}
+
+static int sweep(const char *transport, int sig, int draws, const struct kind *kind)
+{
+    int returned = 0;
+
+    for (int i = 0; i < draws; i++) {
+        const uint64_t bits = oracle_mix((uint64_t)i + (uint64_t)sig * 1000);
+        struct lossy_job j = {.nodes = {.ranks = 2 + (int)(bits % 3),
+                                        .services = 1 + (int)(bits >> 8 & 1)},
+                              .later = {.services = (int)((bits >> 9) % 3)},
+                              .seed = bits,
+                              .kind = kind,
+                              .signal = sig,
+                              .after = {1 + (bits >> 16) % (i % 2 ? 40 : 400),
+                                        (bits >> 40) % 400}};
+        returned += run(transport, &j);
+    }
+    return returned;
+}
+
+static void test_killed(void **state)
+{
+    assert_true(sweep(*state, SIGKILL, 12, &kinds[0]) > 0);
+}
+
+/* What feedback keeps of each kind: as it would be without a loss. */
+static void test_states(void **state)
+{
+    for (int k = 1; k < KINDS; k++) {
+        run(*state, &(struct lossy_job){
+                        .nodes = {.ranks = 3, .services = 1}, .kind = &kinds[k], .seed = 4});
+        assert_true(sweep(*state, SIGKILL, 5, &kinds[k]) > 0);
+    }
+}
+
+static void test_stopped(void **state)
+{
+    assert_true(sweep(*state, SIGSTOP, 3, &kinds[0]) > 0);
+}
+
+#define ON(test, transport) {#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON(test_never, "shm"),       ON(test_leaves, "shm"),  ON(test_comes_later, "shm"),
+        ON(test_killed, "shm"),      ON(test_stopped, "shm"), ON(test_states, "shm"),
+        ON(test_never, "tcp"),       ON(test_leaves, "tcp"),  ON(test_comes_later, "tcp"),
+        ON(test_killed, "tcp"),      ON(test_stopped, "tcp"), ON(test_states, "tcp"),
+    };
+
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

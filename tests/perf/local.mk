@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+perf_tests = \
+	tests/perf/test_loss \
+	tests/perf/test_oracle \
+	tests/perf/test_putargs \
+	tests/perf/test_putendpoints \
+	tests/perf/test_putwire \
+	tests/perf/test_results \
+	tests/perf/test_samples \
+	tests/perf/test_sizes \
+	tests/perf/test_writer
+check_PROGRAMS += $(perf_tests)
+TESTS += $(perf_tests)
+perf_test_scripts = \
+	tests/perf/test_agg.sh \
+	tests/perf/test_bench_service.sh \
+	tests/perf/test_codec.sh \
+	tests/perf/test_put.sh \
+	tests/perf/test_trib_perf.sh
+dist_check_SCRIPTS += $(perf_test_scripts)
+TESTS += $(perf_test_scripts)
+
+PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_loss_SOURCES = tests/perf/test_loss.c
+tests_perf_test_loss_LDADD = $(PERF_TEST_LIBS)
+tests_perf_test_oracle_SOURCES = tests/perf/test_oracle.c
+tests_perf_test_oracle_LDADD = $(PERF_TEST_LIBS)
+tests_perf_test_putargs_SOURCES = tests/perf/test_putargs.c tests/tools/parse.h
+tests_perf_test_putargs_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_putendpoints_SOURCES = tests/perf/test_putendpoints.c
+tests_perf_test_putendpoints_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_putwire_SOURCES = tests/perf/test_putwire.c
+tests_perf_test_putwire_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_samples_SOURCES = tests/perf/test_samples.c
+tests_perf_test_samples_LDADD = $(PERF_TEST_LIBS)
+tests_perf_test_sizes_SOURCES = tests/perf/test_sizes.c
+tests_perf_test_sizes_LDADD = $(PERF_TEST_LIBS)
+tests_perf_test_results_SOURCES = tests/perf/test_results.c
+tests_perf_test_results_LDADD = libaggperf.la $(PERF_TEST_LIBS)
+tests_perf_test_writer_SOURCES = tests/perf/test_writer.c
+tests_perf_test_writer_LDADD = $(PERF_TEST_LIBS)

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a link makes of the memory that its peer exports: its arena, and buffers that OPEN
+ * frames name.
+ */
+#include "tests/pipeline/link/link_pair.h"
+
+/* An arena that is not what it must be, by a peer's own words, is not taken: all stores and
+ * writes of this rank, of notices too, would go beyond it. */
+static void test_short_arenas(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 8; k++) {
+        const bool per_edge = k & 1, mapped = k & 2, nearly = k & 4;
+        struct pair *p = calloc(1, sizeof(*p));
+        struct end *a = &p->end[0], *b = &p->end[1];
+        assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+        for (int i = 0; i < 2; i++)
+            open_end(p, i, transports[!mapped], 2, per_edge);
+        const size_t needed =
+            per_edge ? 64 + 256 + 256 : b->arena.block_bytes;
+        struct trib_arena_blob told = b->blob;
+        struct trib_region *small = region_of(b, nearly ? needed - 1 : 64, &told.blob);
+        assert_status(trib_link_connect(&a->link, &a->arena, 1, &b->address, &told),
+                      TRIB_ERR_RANGE);
+        assert_non_null(strstr(a->err.text, "rank 1 has exported memory of"));
+        assert_false(a->link.connected);
+        trib_error_clear(&a->err);
+        b->transport->ops->dereg(b->transport, small);
+        struct trib_region *enough = region_of(b, needed, &told.blob);
+        assert_status(trib_link_connect(&a->link, &a->arena, 1, &b->address, &told),
+                      TRIB_OK);
+        trib_link_close(&a->link, &a->arena);
+        b->transport->ops->dereg(b->transport, enough);
+        close_pair(p);
+    }
+}
+
+static void test_imports_are_cached(void **state)
+{
+    enum { N = TRIB_IMPORTS + 4 };
+    struct pair *p = open_pair("shm", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_region *regions[N];
+    struct trib_blob blobs[N];
+    void *ptr[N];
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        assert_status(a->transport->ops->alloc(a->transport, 5000, &ptr[i], &regions[i]),
+                      TRIB_OK);
+        assert_status(a->transport->ops->export_region(a->transport, regions[i], &blobs[i]),
+                      TRIB_OK);
+        *(int *)ptr[i] = i;
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < N; i++) {
+            struct trib_import *im = trib_link_import(&b->link, &blobs[i], NULL);
+            assert_non_null(im);
+            assert_int_equal(*(int *)(void *)im->base, i);
+            assert_ptr_equal(trib_link_import(&b->link, &blobs[i], NULL), im);
+            assert_true(b->link.n_imports <= TRIB_IMPORTS);
+        }
+    }
+    struct trib_blob none = {.len = 0}, long_one = {.len = TRIB_BLOB_MAX + 1};
+    struct trib_blob nonsense = {.len = 20, .bytes = "not a blob of a peer"};
+    assert_null(trib_link_import(&b->link, &none, NULL));
+    assert_null(trib_link_import(&b->link, &long_one, NULL));
+    assert_null(trib_link_import(&b->link, &nonsense, NULL));
+    assert_non_null(trib_link_import(&b->link, &blobs[0], NULL));
+    for (int i = 0; i < N; i++)
+        a->transport->ops->dereg(a->transport, regions[i]);
+    close_pair(p);
+}
+
+static int imported;
+static const struct trib_transport_ops *plain_ops;
+
+static trib_status_t count_import(struct trib_transport *t, int peer,
+                                  const struct trib_blob *blob, struct trib_remote **out)
+{
+    imported++;
+    return plain_ops->import_region(t, peer, blob, out);
+}
+
+/* As many buffers as a model has, one after the other: each is imported once. */
+static void test_buffers_in_rotation(void **state)
+{
+    enum { N = 40 };
+    struct pair *p = open_pair("shm", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_transport_ops counting = *b->transport->ops;
+    struct trib_region *regions[N];
+    struct trib_blob blobs[N];
+
+    (void)state;
+    plain_ops = b->transport->ops;
+    counting.import_region = count_import;
+    b->transport->ops = &counting;
+    imported = 0;
+    for (int i = 0; i < N; i++)
+        regions[i] = region_of(a, 300000, &blobs[i]);
+    for (int i = 0; i < 5 * N; i++)
+        assert_non_null(trib_link_import(&b->link, &blobs[i % N], NULL));
+    assert_int_equal(imported, N);
+    b->transport->ops = plain_ops;
+    for (int i = 0; i < N; i++)
+        a->transport->ops->dereg(a->transport, regions[i]);
+    close_pair(p);
+}
+
+/* What the peer has freed goes when it shows another buffer; the newest may be in use. */
+static void test_freed_imports_are_dropped(void **state)
+{
+    enum { N = 8 };
+    struct pair *p = open_pair("shm", 2);
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_region *regions[N], *last;
+    struct trib_blob blobs[N], blob;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        regions[i] = region_of(a, 300000, &blobs[i]);
+        assert_non_null(trib_link_import(&b->link, &blobs[i], NULL));
+    }
+    assert_int_equal(b->link.n_imports, N);
+    for (int i = 1; i < N; i++)
+        a->transport->ops->dereg(a->transport, regions[i]);
+    last = region_of(a, 300000, &blob);
+    assert_non_null(trib_link_import(&b->link, &blob, NULL));
+    assert_int_equal(b->link.n_imports, 3); /* the one in use, the newest, this one */
+    a->transport->ops->dereg(a->transport, regions[0]);
+    a->transport->ops->dereg(a->transport, last);
+    close_pair(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_short_arenas),
+        cmocka_unit_test(test_imports_are_cached),
+        cmocka_unit_test(test_buffers_in_rotation),
+        cmocka_unit_test(test_freed_imports_are_dropped),
+    };
+
+    tribtest_deadline(180);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The payload of OPEN: what is written is what is read, and no other bytes are.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "pipeline/link/open.h"
+
+static void fill(struct trib_ref *ref, uint16_t len, uint8_t seed)
+{
+    *ref = (struct trib_ref){.origin = -seed, .lo = seed, .hi = (uint64_t)seed << 40};
+    ref->blob.len = len;
+    ref->blob.mappable = seed & 1;
+    for (int i = 0; i < len; i++)
+        ref->blob.bytes[i] = (uint8_t)(seed + i);
+}
+
+static void assert_same_ref(const struct trib_ref *a, const struct trib_ref *b)
+{
+    assert_int_equal(a->origin, b->origin);
+    assert_int_equal(a->lo, b->lo);
+    assert_int_equal(a->hi, b->hi);
+    assert_int_equal(a->blob.mappable, b->blob.mappable);
+    assert_true(trib_blob_same(&a->blob, &b->blob));
+}
+
+/* Through memory of exactly its size, so that a sanitizer sees what is too much. */
+static size_t there_and_back(const struct trib_open *open)
+{
+    size_t bytes = trib_open_bytes(open);
+    uint8_t *wire = calloc(1, bytes);
+    struct trib_open back;
+
+    assert_non_null(wire);
+    assert_true(bytes <= TRIB_OPEN_MAX);
+    trib_open_write(open, wire);
+    assert_true(trib_open_read(wire, bytes, &back));
+    assert_same_ref(&open->send, &back.send);
+    assert_same_ref(&open->recv, &back.recv);
+    for (size_t less = 0; less < bytes; less++)
+        assert_false(trib_open_read(wire, less, &back));
+    free(wire);
+    return bytes;
+}
+
+static void test_round_trip(void **state)
+{
+    static const uint16_t lens[] = {0, 1, 3, 4, 5, 56, 72, TRIB_BLOB_MAX - 1, TRIB_BLOB_MAX};
+    struct trib_open open;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+        for (size_t j = 0; j < sizeof(lens) / sizeof(*lens); j++) {
+            fill(&open.send, lens[i], 5);
+            fill(&open.recv, lens[j], 100);
+            (void)there_and_back(&open);
+        }
+    }
+}
+
+/* In place, the region is named once. */
+static void test_same_region(void **state)
+{
+    struct trib_open open;
+
+    (void)state;
+    fill(&open.send, 72, 7);
+    fill(&open.recv, 72, 9);
+    assert_int_equal(there_and_back(&open), 2 * 104);
+    open.recv.blob = open.send.blob;
+    assert_int_equal(there_and_back(&open), 104 + 32);
+    open.recv.blob.bytes[71]++;
+    assert_int_equal(there_and_back(&open), 2 * 104);
+}
+
+static void test_refuses(void **state)
+{
+    uint8_t wire[TRIB_OPEN_MAX + 8] = {0};
+    struct trib_open open, out;
+    const size_t len_at = offsetof(struct trib_ref, blob.len);
+
+    (void)state;
+    fill(&open.send, 72, 7);
+    fill(&open.recv, 8, 9);
+    size_t bytes = trib_open_bytes(&open);
+    for (unsigned len = 0; len <= UINT16_MAX; len++) {
+        uint16_t said = (uint16_t)len;
+        trib_open_write(&open, wire);
+        memcpy(wire + len_at, &said, sizeof(said));
+        assert_int_equal(trib_open_read(wire, bytes, &out), len >= 69 && len <= 76);
+        trib_open_write(&open, wire);
+        memcpy(wire + 104 + len_at, &said, sizeof(said));
+        assert_int_equal(trib_open_read(wire, bytes, &out), len >= 5 && len <= 12);
+    }
+    trib_open_write(&open, wire);
+    assert_false(trib_open_read(wire, bytes + 8, &out));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_same_region),
+        cmocka_unit_test(test_refuses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sizes and offsets of what two processes share, and of what is touched for each chunk.
+ * A change here is a change of the wire: raise TRIB_FRAME_MAGIC's version with it.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "pipeline/engine/engine.h"
+
+#define assert_offset(type, field, value) \
+    assert_int_equal(offsetof(struct type, field), value)
+
+static void test_frame(void **state)
+{
+    (void)state;
+    assert_int_equal(TRIB_FRAME_MAGIC, 0x0254);
+    assert_int_equal(sizeof(struct trib_frame), 32);
+    assert_offset(trib_frame, magic, 0);
+    assert_offset(trib_frame, kind, 2);
+    assert_offset(trib_frame, source, 3);
+    assert_offset(trib_frame, seq, 4);
+    assert_offset(trib_frame, chunk, 8);
+    assert_offset(trib_frame, bytes, 12);
+    assert_offset(trib_frame, count, 16);
+    assert_offset(trib_frame, signature, 24);
+    assert_offset(trib_frame, digest, 28);
+    assert_int_equal(TRIB_FRAME_DATA, 1);
+    assert_int_equal(TRIB_FRAME_OPEN, 2);
+    assert_int_equal(TRIB_FRAME_REF, 3);
+    assert_int_equal(TRIB_FRAME_PLACED, 4);
+    assert_int_equal(TRIB_FRAME_SUM, 5);
+}
+
+static void test_cell(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(struct trib_cell), 64);
+    assert_offset(trib_cell, frame, 0);
+    assert_offset(trib_cell, payload, 32);
+    assert_offset(trib_cell, position, 60);
+    assert_int_equal(TRIB_CELL_PAYLOAD, 24);
+}
+
+static void test_credits_and_notice(void **state)
+{
+    (void)state;
+    assert_int_equal(TRIB_LANES, 2);
+    assert_int_equal(sizeof(struct trib_credits), 64);
+    assert_offset(trib_credits, released, 0);
+    assert_int_equal(sizeof(struct trib_notice), 256);
+    assert_offset(trib_notice, version, 0);
+    assert_offset(trib_notice, kind, 4);
+    assert_offset(trib_notice, status, 8);
+    assert_offset(trib_notice, frame, 16);
+    assert_offset(trib_notice, text, 48);
+    assert_offset(trib_notice, version_end, 248);
+}
+
+static void test_open(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(struct trib_blob), 244);
+    assert_offset(trib_ref, origin, 0);
+    assert_offset(trib_ref, lo, 8);
+    assert_offset(trib_ref, hi, 16);
+    assert_offset(trib_ref, blob.len, 24);
+    assert_offset(trib_ref, blob.mappable, 26);
+    assert_offset(trib_ref, blob.bytes, 28);
+    assert_int_equal(TRIB_OPEN_MAX, 544);
+}
+
+/* Budgets: what is walked for each chunk stays small. */
+static void test_hot(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(struct trib_step), 16);
+    assert_true(sizeof(struct trib_task) <= 40);
+    assert_true(sizeof(struct trib_member) <= 8);
+    assert_true(sizeof(struct trib_send_lane) <= 64);
+    assert_true(sizeof(struct trib_recv_lane) <= 32);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frame), cmocka_unit_test(test_cell),
+        cmocka_unit_test(test_credits_and_notice), cmocka_unit_test(test_open),
+        cmocka_unit_test(test_hot),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The choice by pair: what both ends have, in order of cost, and the same at both ends.
+ */
+#include "tests/transport/pair.h"
+
+#include <dirent.h>
+
+#include "transport/auto/auto.h"
+#include "transport/common/guard.h"
+#include "transport/tcp/tcp.h"
+
+static struct trib_route route(struct pair *pair, int side)
+{
+    struct trib_route r = {0};
+
+    pair->t[side]->ops->route(pair->t[side], !side, &r);
+    return r;
+}
+
+static void assert_route(struct pair *pair, const char *name, const char *why)
+{
+    for (int side = 0; side < 2; side++) {
+        struct trib_route r = route(pair, side);
+        assert_string_equal(r.name, name);
+        if (!strstr(r.why, why))
+            fail_msg("the route says \"%s\", not \"%s\"", r.why, why);
+    }
+}
+
+static void assert_works(struct pair *pair)
+{
+    struct trib_event e;
+
+    pair->mem[0][7] = 42;
+    assert_status(pair_write(pair, 64, 5), TRIB_OK);
+    assert_int_equal(pair_await(pair, 1, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+    assert_int_equal(e.imm, 5);
+    assert_int_equal(pair->mem[1][7], 42);
+}
+
+static void test_near_and_far(void **state)
+{
+    static const struct {
+        const char *text, *name, *why;
+    } cases[] = {
+        {"auto", "shm", "same host"},
+        {"auto:ranks_per_host=1", "tcp", "another host"},
+        {"auto:ranks_per_host=2", "shm", "same host"},
+        {"auto:near=tcp", "tcp", "shm: not asked for"},
+        {"auto:near=shm,far=tcp,ranks_per_host=1", "tcp", "another host"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct pair pair;
+        pair_open(&pair, cases[i].text, cases[i].text);
+        assert_route(&pair, cases[i].name, cases[i].why);
+        assert_works(&pair);
+        pair_close(&pair);
+    }
+}
+
+static void refuses_to_open(const char *text, const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    struct trib_transport *t = NULL;
+
+    assert_status(trib_transport_open(text, &opts, &t), TRIB_ERR_CONFIG);
+    if (!strstr(pair.err.text, sentence))
+        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
+}
+
+static void test_wrong_names(void **state)
+{
+    (void)state;
+    refuses_to_open("auto:far=shm", "reaches ranks of one host only");
+    refuses_to_open("auto:near=loop", "none of those that auto chooses from");
+    refuses_to_open("auto:near=", "near= is not a name");
+    refuses_to_open("auto:near", "wants a name, as in near=shm");
+    refuses_to_open("auto:near=much-too-long-for-a-name", "is not a name");
+    refuses_to_open("auto:fur=tcp", "is \"far\" meant?");
+    refuses_to_open("auto:ranks_per_host=0", "from 1 to 65536");
+}
+
+/* Side 0's connect to an address of side 1's, opened with another text. */
+static void refuses_to_connect(const char *text0, const char *text1,
+                               const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_address address;
+
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair.t[i]),
+                      TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_true(pair.t[0]->ops->connect(pair.t[0], 1, &address) < 0);
+    if (!strstr(pair.err.text, sentence))
+        fail_msg("the error is \"%s\", not \"%s\"", pair.err.text, sentence);
+    pair_close(&pair);
+}
+
+static void test_sides_that_differ(void **state)
+{
+    (void)state;
+    refuses_to_connect("auto", "tcp", "give all ranks the same TRIB_TRANSPORT");
+    refuses_to_connect("auto", "shm", "give all ranks the same TRIB_TRANSPORT");
+    refuses_to_connect("auto:ranks_per_host=1", "auto:ranks_per_host=2",
+                       "has auto:ranks_per_host=2, this rank 1");
+    refuses_to_connect("auto:near=shm", "auto:near=tcp", "no transport reaches it");
+}
+
+/* An aggregator reaches a peer that says that it is this very process as if it
+ * were of another host: by numbers of its table. */
+static void test_guard(void **state)
+{
+    struct pair pair = {0};
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct trib_guard guard = {.serves = true, .ranks = 2, .user = TRIB_GUARD_ANYBODY};
+    uint32_t facts;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        opts.guard = &guard;
+        assert_status(trib_transport_open("auto", &opts, &pair.t[i]), TRIB_OK);
+        pair_offer(&pair, i, &address[i], &region[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair.t[i]->ops;
+        assert_status(ops->survey(pair.t[i], address, &facts), TRIB_OK);
+        assert_true(facts & TRIB_FACT_MAPS); /* that peer does not count */
+        assert_status(ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
+        assert_status(trib_transport_import(pair.t[i], !i, &region[!i], PAIR_LEN,
+                                            &pair.remote[i]),
+                      TRIB_OK);
+        assert_null(ops->map(pair.t[i], pair.remote[i], NULL));
+    }
+    assert_route(&pair, "tcp", "it says that it is this very process");
+    assert_works(&pair);
+    pair_close(&pair);
+}
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (dir && readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+/* Both sides survey; then they settle with facts of which `without` are taken away. */
+static void open_settled(struct pair *pair, const char *text, uint32_t without)
+{
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    uint32_t facts[2];
+    void *mem;
+
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        assert_status(trib_transport_open(text, &opts, &pair->t[i]), TRIB_OK);
+        assert_status(pair->t[i]->ops->address(pair->t[i], &address[i]), TRIB_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair->t[i]->ops;
+        assert_status(ops->survey(pair->t[i], address, &facts[i]), TRIB_OK);
+        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
+                      TRIB_OK);
+        pair->mem[i] = mem;
+        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
+                      TRIB_OK);
+    }
+    facts[1] &= ~without;
+    for (int i = 0; i < 2; i++)
+        pair->t[i]->ops->settle(pair->t[i], facts);
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair->t[i]->ops;
+        assert_status(ops->connect(pair->t[i], !i, &address[!i]), TRIB_OK);
+        assert_status(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
+                      TRIB_OK);
+    }
+}
+
+/* One side cannot open the other's memory: both go another way. */
+static void test_both_ends_choose_alike(void **state)
+{
+    enum { SHM = 1u << (TRIB_FACT_OWN + 1) };
+    struct pair pair;
+
+    (void)state;
+    open_settled(&pair, "auto", 0);
+    assert_route(&pair, "shm", "same host");
+    assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
+    pair_close(&pair);
+    open_settled(&pair, "auto", SHM);
+    assert_route(&pair, "tcp", "shm: ");
+    assert_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
+    assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1], NULL));
+    assert_works(&pair);
+    pair_close(&pair);
+}
+
+static void test_facts(void **state)
+{
+    static const struct {
+        const char *text;
+        bool maps;
+    } cases[] = {{"auto", true},
+                 {"auto+nomap", false},
+                 {"auto:ranks_per_host=1", false},
+                 {"shm", true},
+                 {"tcp", false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct pair pair = {0};
+        struct trib_address address[2];
+        uint32_t facts = 0;
+        for (int k = 0; k < 2; k++) {
+            struct trib_transport_opts opts = pair_opts(&pair, k);
+            assert_status(trib_transport_open(cases[i].text, &opts, &pair.t[k]),
+                          TRIB_OK);
+            assert_status(pair.t[k]->ops->address(pair.t[k], &address[k]), TRIB_OK);
+        }
+        assert_status(pair.t[0]->ops->survey(pair.t[0], address, &facts), TRIB_OK);
+        assert_int_equal((facts & TRIB_FACT_MAPS) != 0, cases[i].maps);
+        pair_close(&pair);
+    }
+}
+
+/* On one host alone nothing listens and no heart beats. */
+static void test_what_nobody_needs_is_closed(void **state)
+{
+    struct pair near, far;
+    int before = open_files();
+
+    (void)state;
+    open_settled(&near, "auto", 0);
+    int files_near = open_files() - before;
+    pair_close(&near);
+    assert_int_equal(open_files(), before);
+    open_settled(&far, "auto:ranks_per_host=1", 0);
+    for (int i = 0; i < 2; i++) {
+        const struct choosing *c = choosing_of(far.t[i]);
+        assert_null(c->inners[0].t);
+        assert_non_null(c->pulse);
+    }
+    pair_close(&far);
+    assert_int_equal(open_files(), before);
+    open_settled(&near, "shm", 0);
+    assert_int_equal(files_near, open_files() - before);
+    pair_close(&near);
+}
+
+/* Without a port there is no network, but one host does without. */
+static void test_no_port(void **state)
+{
+    struct trib_net_port tcp, udp;
+    struct pair pair = {0};
+    struct trib_address address;
+    char text[64];
+
+    (void)state;
+    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &tcp, NULL), TRIB_OK);
+    assert_status(trib_net_bind("test", SOCK_DGRAM, tcp.port, 1, &udp, NULL), TRIB_OK);
+    snprintf(text, sizeof(text), "auto:port=%d,ports=1", tcp.port);
+    pair_open(&pair, text, text);
+    assert_route(&pair, "shm", "same host");
+    assert_works(&pair);
+    pair_close(&pair);
+    snprintf(text, sizeof(text), "auto:port=%d,ports=1,ranks_per_host=1", tcp.port);
+    memset(&pair, 0, sizeof(pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open(text, &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address),
+                  TRIB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(pair.err.text, "no transport reaches it: "));
+    assert_non_null(strstr(pair.err.text, "tcp: none of the TCP ports"));
+    assert_non_null(strstr(pair.err.text, "can be bound"));
+    pair_close(&pair);
+    close(tcp.fd);
+    close(udp.fd);
+}
+
+/* What a failed communicator has to say stays, whatever goes wrong later. */
+static void test_errors_are_kept(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "auto", "auto");
+    assert_status(pair_write(&pair, PAIR_LEN + 1, 1), TRIB_ERR_RANGE);
+    assert_non_null(strstr(pair.err.text, "a write of 4097 bytes"));
+    trib_error_clear(&pair.err);
+    trib_fail(&pair.err, TRIB_ERR_PEER_LOST, "the cause");
+    assert_status(pair_write(&pair, PAIR_LEN + 1, 1), TRIB_ERR_RANGE);
+    assert_string_equal(pair.err.text, "the cause");
+    trib_error_clear(&pair.err);
+    assert_status(pair_write(&pair, PAIR_LEN + 2, 1), TRIB_ERR_RANGE);
+    assert_non_null(strstr(pair.err.text, "a write of 4098 bytes"));
+    pair_close(&pair);
+}
+
+/* Addresses that others made up give a status. */
+static void test_bad_addresses(void **state)
+{
+    struct pair pair = {0};
+    struct trib_address good, bad;
+    uint32_t random = 1;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open("auto:ranks_per_host=1", &opts, &pair.t[i]),
+                      TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &good), TRIB_OK);
+    for (uint16_t len = 0; len < good.len; len++) {
+        bad = good;
+        bad.len = len;
+        trib_error_clear(&pair.err);
+        trib_status_t st = pair.t[0]->ops->connect(pair.t[0], 1, &bad);
+        assert_true(st < 0);
+        assert_true(pair.err.text[0] != '\0');
+        choosing_of(pair.t[0])->peers[1].known = false;
+    }
+    for (int i = 0; i < 300; i++) {
+        size_t len;
+        bad = good;
+        for (int k = 0; k <= i % 4; k++) {
+            random = random * 1664525 + 1013904223;
+            bad.bytes[(random >> 8) % sizeof(bad.bytes)] = (uint8_t)random;
+        }
+        bad.len = (uint16_t)(random >> 12) % (sizeof(bad.bytes) + 1);
+        for (int id = 0; id < 16; id++)
+            (void)trib_auto_get(bad.bytes, bad.len, sizeof(struct auto_address), id,
+                                &len);
+    }
+    pair_close(&pair);
+}
+
+/* A network that opens but does not connect, in front of one that does ---------------- */
+
+static struct trib_transport_ops flaky_ops;
+
+static trib_status_t flaky_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    trib_status_t status = trib_tcp_ops.open(opts, out);
+
+    if (status == TRIB_OK)
+        (*out)->ops = &flaky_ops;
+    return status;
+}
+
+static trib_status_t flaky_connect(struct trib_transport *t, int peer,
+                                   const struct trib_address *address)
+{
+    (void)peer;
+    (void)address;
+    return trib_fail(tcp_of(t)->err, TRIB_ERR_PEER_LOST, "the switch is dark");
+}
+
+static trib_status_t absent_open(const struct trib_transport_opts *opts,
+                                 struct trib_transport **out)
+{
+    (void)out;
+    return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED, "no device");
+}
+
+static void open_with(struct pair *pair, const struct trib_transport_ops *first,
+                      bool with_tcp)
+{
+    static struct trib_candidate rows[3]; /* the transports look at them till the end */
+    struct trib_address address[2];
+    struct trib_blob region[2];
+
+    rows[0] = (struct trib_candidate){.ops = first, .id = 2, .ports = true};
+    rows[1] = (struct trib_candidate){
+        .ops = with_tcp ? &trib_tcp_ops : NULL, .id = 3, .ports = true, .cheap = true};
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        assert_status(trib_auto_make(rows, &opts, &pair->t[i]), TRIB_OK);
+        pair_offer(pair, i, &address[i], &region[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair->t[i]->ops;
+        trib_status_t st = ops->connect(pair->t[i], !i, &address[!i]);
+        assert_status(st, with_tcp ? TRIB_OK : TRIB_ERR_PEER_LOST);
+        if (st == TRIB_OK)
+            assert_status(
+                ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
+                TRIB_OK);
+    }
+}
+
+static void test_next_on_failure(void **state)
+{
+    struct trib_transport_ops absent = trib_tcp_ops;
+    struct pair pair;
+
+    (void)state;
+    flaky_ops = absent = trib_tcp_ops;
+    flaky_ops.name = absent.name = "dark";
+    flaky_ops.open = flaky_open;
+    flaky_ops.connect = flaky_connect;
+    absent.open = absent_open;
+    open_with(&pair, &flaky_ops, true);
+    assert_route(&pair, "tcp", "dark: the switch is dark");
+    assert_works(&pair);
+    pair_close(&pair);
+    open_with(&pair, &absent, true);
+    assert_route(&pair, "tcp", "dark: no device");
+    assert_works(&pair);
+    pair_close(&pair);
+    open_with(&pair, &flaky_ops, false);
+    assert_non_null(strstr(pair.err.text, "the switch is dark"));
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_near_and_far),
+        cmocka_unit_test(test_wrong_names),
+        cmocka_unit_test(test_sides_that_differ),
+        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_both_ends_choose_alike),
+        cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_what_nobody_needs_is_closed),
+        cmocka_unit_test(test_no_port),
+        cmocka_unit_test(test_errors_are_kept),
+        cmocka_unit_test(test_bad_addresses),
+        cmocka_unit_test(test_next_on_failure),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs among the choices of "auto", over a device in memory: it is taken where it
+ * connects, and whatever is in its way is a reason to go by tcp and no error.
+ */
+#include "tests/harness/fake_verbs.h"
+#include "tests/transport/pair.h"
+
+#include <errno.h>
+
+#include "transport/auto/auto.h"
+#include "transport/backends.h"
+#include "transport/common/region_table.h"
+#include "transport/verbs/verbs.h"
+
+#define FAR "auto:ranks_per_host=1"
+
+static int clean(void **state)
+{
+    (void)state;
+    (void)fake_verbs_reset();
+    return 0;
+}
+
+static int nothing_left(void **state)
+{
+    (void)state;
+    return fake_verbs_mistakes() || fake_verbs_live();
+}
+
+static void contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+static void assert_route(struct pair *pair, int side, const char *name, const char *why)
+{
+    struct trib_route r = {0};
+
+    pair->t[side]->ops->route(pair->t[side], !side, &r);
+    if (strcmp(r.name, name) != 0)
+        fail_msg("side %d goes by %s (%s), not by %s", side, r.name, r.why, name);
+    contains(r.why, why);
+}
+
+static trib_status_t write_from(struct pair *pair, int side, size_t len, uint32_t imm)
+{
+    struct trib_write w = {.local = pair->region[side],
+                           .remote = pair->remote[side],
+                           .len = len,
+                           .imm = imm};
+
+    return pair->t[side]->ops->write(pair->t[side], !side, &w);
+}
+
+static void expect(struct pair *pair, int side, enum trib_event_kind kind,
+                   struct trib_event *e)
+{
+    assert_int_equal(pair_await(pair, side, e), 1);
+    assert_int_equal(e->kind, kind);
+    assert_int_equal(e->peer, !side);
+}
+
+/* Both ways. */
+static void assert_works(struct pair *pair)
+{
+    struct trib_event e;
+
+    for (int side = 0; side < 2; side++) {
+        pair->mem[side][7]++;
+        uint8_t sent = pair->mem[side][7];
+        assert_status(write_from(pair, side, 64, 5), TRIB_OK);
+        expect(pair, !side, TRIB_EVENT_ARRIVED, &e);
+        assert_int_equal(e.imm, 5);
+        assert_int_equal(e.len, 64);
+        assert_int_equal(pair->mem[!side][7], sent);
+    }
+}
+
+/* Side 0 leaves: what it wrote before comes first, and its end is told once. */
+static void assert_ends_well(struct pair *pair)
+{
+    struct trib_event e;
+
+    for (uint32_t i = 0; i < 8; i++)
+        assert_status(write_from(pair, 0, 64, 100 + i), TRIB_OK);
+    pair->t[0]->ops->close(pair->t[0]);
+    for (uint32_t i = 0; i < 8; i++) {
+        expect(pair, 1, TRIB_EVENT_ARRIVED, &e);
+        assert_int_equal(e.imm, 100 + i);
+    }
+    expect(pair, 1, TRIB_EVENT_PEER_LOST, &e);
+    assert_true(e.left);
+    assert_int_equal(pair_poll(pair, 1, 150, &e), 0);
+    pair->t[1]->ops->close(pair->t[1]);
+}
+
+static void open_apart(struct pair *pair, const char *text, struct trib_address address[2],
+                       struct trib_blob region[2])
+{
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        assert_status(trib_transport_open(text, &opts, &pair->t[i]), TRIB_OK);
+        pair_offer(pair, i, &address[i], &region[i]);
+    }
+}
+
+static void join(struct pair *pair, int side, const struct trib_address address[2],
+                 const struct trib_blob region[2])
+{
+    const struct trib_transport_ops *ops = pair->t[side]->ops;
+
+    assert_status(ops->connect(pair->t[side], !side, &address[!side]), TRIB_OK);
+    assert_status(ops->import_region(pair->t[side], !side, &region[!side],
+                                     &pair->remote[side]),
+                  TRIB_OK);
+}
+
+static void test_chosen(void **state)
+{
+    static const struct {
+        const char *text, *name, *why;
+    } cases[] = {
+        {FAR, "verbs", "another host"},
+        {"auto", "shm", "same host"},
+        {"auto:near=verbs", "verbs", "shm: not asked for"},
+        {"auto:far=verbs,ranks_per_host=1", "verbs", "another host"},
+        {"auto:far=tcp,ranks_per_host=1", "tcp", "verbs: not asked for"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct pair pair;
+        pair_open(&pair, cases[i].text, cases[i].text);
+        assert_route(&pair, 0, cases[i].name, cases[i].why);
+        assert_route(&pair, 1, cases[i].name, cases[i].why);
+        assert_works(&pair);
+        assert_ends_well(&pair);
+        assert_int_equal(pair.lines, 0);
+    }
+}
+
+/* A host without a device, or without the libraries, is no news. */
+static void test_no_device(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    fake_verbs_reset()->devices = 0;
+    pair_open(&pair, FAR, FAR);
+    assert_route(&pair, 0, "tcp", "another host; verbs: this host has no RDMA device");
+    assert_works(&pair);
+    pair_close(&pair);
+    fake_verbs_reset()->no_library = true;
+    pair_open(&pair, FAR, FAR);
+    assert_route(&pair, 1, "tcp", "verbs: libibverbs.so.1: cannot open shared object");
+    pair_close(&pair);
+    assert_int_equal(pair.lines, 0);
+}
+
+static void set_trouble(struct fake_verbs_opts *opts, int which)
+{
+    opts->devices = which == 4 ? 2 : 1;
+    opts->reject = which == 1 ? 24 : 0;
+    opts->address_errors = which == 2;
+    opts->qp_errno = which == 3 ? ENOMEM : 0;
+    opts->other_device = which == 4;
+    opts->half_way = which == 5;
+    opts->deaf = which == 6;
+}
+
+/* Whatever ends the handshake, the pair goes by tcp, and the reason is kept. */
+static void test_handshake_fails(void **state)
+{
+    static const char *const reasons[] = {
+        NULL,
+        "reason 24 of the connection manager",
+        "no RDMA device of this host leads there",
+        "no queue pair of 128 requests",
+        "the way leads over fake1, but this rank uses fake0",
+        "rdma_establish: Invalid argument",
+        " s; with RoCE, UDP port 4791 must be",
+    };
+
+    (void)state;
+    for (int which = 1; which <= 6; which++) {
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        struct trib_address address[2];
+        struct trib_blob region[2];
+        struct pair pair;
+        opts->no_gid_query = true;
+        open_apart(&pair, FAR, address, region);
+        set_trouble(opts, which);
+        join(&pair, 0, address, region);
+        join(&pair, 1, address, region);
+        for (int side = 0; side < 2; side++) {
+            assert_route(&pair, side, "tcp", "verbs: at 127.9.");
+            struct trib_route r;
+            pair.t[side]->ops->route(pair.t[side], !side, &r);
+            contains(r.why, reasons[which]);
+        }
+        assert_int_equal(pair.lines, 2); /* of each side one */
+        contains(pair.logged, "is not reached by verbs but by the next that does");
+        assert_works(&pair);
+        assert_ends_well(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* One end goes by tcp, the other by verbs: all arrives, and before the loss. */
+static void test_ways_that_differ(void **state)
+{
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct pair pair;
+
+    (void)state;
+    for (int by_tcp = 0; by_tcp < 2; by_tcp++) {
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        opts->no_gid_query = true;
+        open_apart(&pair, FAR, address, region);
+        join(&pair, !by_tcp, address, region);
+        opts->reject = 24;
+        join(&pair, by_tcp, address, region);
+        assert_route(&pair, by_tcp, "tcp", "reason 24");
+        assert_route(&pair, !by_tcp, "verbs", "another host");
+        for (int i = 0; i < 3; i++)
+            assert_works(&pair);
+        assert_ends_well(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* Transports that a test can hold up, and that note in which order they end. */
+static struct {
+    const struct trib_transport *held; /* its poll finds nothing */
+    char order[8];
+    struct trib_transport_ops verbs, tcp;
+} noted;
+
+static void note(char what)
+{
+    size_t n = strlen(noted.order);
+
+    if (n + 1 < sizeof(noted.order))
+        noted.order[n] = what;
+}
+
+static trib_status_t noted_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    trib_status_t status = trib_tcp_ops.open(opts, out);
+
+    if (status == TRIB_OK)
+        (*out)->ops = &noted.tcp;
+    return status;
+}
+
+static int noted_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    return t == noted.held ? 0 : trib_tcp_ops.poll(t, events, max);
+}
+
+static void noted_disconnect(struct trib_transport *t, int peer)
+{
+    note('t');
+    trib_tcp_ops.disconnect(t, peer);
+}
+
+static trib_status_t noted_verbs_open(const struct trib_transport_opts *opts,
+                                      struct trib_transport **out)
+{
+    trib_status_t status = trib_verbs_ops.open(opts, out);
+
+    if (status == TRIB_OK)
+        (*out)->ops = &noted.verbs;
+    return status;
+}
+
+static void noted_verbs_close(struct trib_transport *t)
+{
+    note('v');
+    trib_verbs_ops.close(t);
+}
+
+static void open_noted(struct pair *pair, struct trib_address address[2],
+                       struct trib_blob region[2])
+{
+    static const struct trib_candidate rows[] = {
+        {.ops = &noted.verbs, .id = 2, .ports = true},
+        {.ops = &noted.tcp, .id = 3, .ports = true, .cheap = true},
+        {.ops = NULL},
+    };
+
+    memset(&noted, 0, sizeof(noted));
+    noted.tcp = trib_tcp_ops;
+    noted.tcp.open = noted_open;
+    noted.tcp.poll = noted_poll;
+    noted.tcp.disconnect = noted_disconnect;
+    noted.verbs = trib_verbs_ops;
+    noted.verbs.open = noted_verbs_open;
+    noted.verbs.close = noted_verbs_close;
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        assert_status(trib_auto_make(rows, &opts, &pair->t[i]), TRIB_OK);
+        pair_offer(pair, i, &address[i], &region[i]);
+    }
+}
+
+/* Side 0 writes by tcp and is heard of by verbs: what tcp has under way comes before the
+ * end that verbs tells, and side 0 ends tcp first. */
+static void test_end_by_another_way(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct trib_event e, several[8];
+    struct pair pair;
+
+    (void)state;
+    opts->no_gid_query = true;
+    open_noted(&pair, address, region);
+    join(&pair, 1, address, region);
+    opts->reject = 24;
+    join(&pair, 0, address, region);
+    assert_works(&pair);
+    struct choosing *c = choosing_of(pair.t[1]);
+    noted.held = c->inners[1].t;
+    for (uint32_t i = 0; i < 4; i++)
+        assert_status(write_from(&pair, 0, 64, 100 + i), TRIB_OK);
+    pair.t[0]->ops->close(pair.t[0]);
+    assert_int_equal(noted.order[0], 't');
+    assert_non_null(strchr(noted.order, 'v'));
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    while (c->peers[0].state != AUTO_PEER_GOING && !trib_deadline_passed(until))
+        assert_int_equal(pair.t[1]->ops->poll(pair.t[1], several, 8), 0);
+    assert_int_equal(c->peers[0].state, AUTO_PEER_GOING);
+    noted.held = NULL;
+    for (uint32_t i = 0; i < 4; i++) {
+        expect(&pair, 1, TRIB_EVENT_ARRIVED, &e);
+        assert_int_equal(e.imm, 100 + i);
+    }
+    expect(&pair, 1, TRIB_EVENT_PEER_LOST, &e);
+    assert_true(e.left);
+    pair.t[1]->ops->close(pair.t[1]);
+}
+
+/* The death of a peer is told once, by the way on which this side reaches it. */
+static void test_cut(void **state)
+{
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, FAR, FAR);
+    assert_works(&pair);
+    assert_status(write_from(&pair, 0, 64, 9), TRIB_OK);
+    fake_verbs_cut();
+    expect(&pair, 1, TRIB_EVENT_ARRIVED, &e);
+    expect(&pair, 1, TRIB_EVENT_PEER_LOST, &e);
+    contains(e.why, "has died");
+    assert_false(e.left);
+    assert_int_equal(pair_poll(&pair, 1, 150, &e), 0);
+    pair_close(&pair);
+}
+
+/* One sleep for all: what comes by verbs ends it. */
+static void test_sleep(void **state)
+{
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, FAR, FAR);
+    assert_works(&pair);
+    pair.t[1]->ops->arm(pair.t[1]);
+    assert_int_equal(pair_poll(&pair, 1, 0, &e), 0);
+    assert_true(choosing_of(pair.t[1])->n_sleep > 1);
+    assert_status(write_from(&pair, 0, 64, 3), TRIB_OK);
+    uint64_t start = trib_now_ns();
+    pair.t[1]->ops->wait(pair.t[1], 30000000);
+    assert_true(trib_now_ns() - start < UINT64_C(15000000000));
+    expect(&pair, 1, TRIB_EVENT_ARRIVED, &e);
+    pair_close(&pair);
+}
+
+/* Memory ------------------------------------------------------------------------------ */
+
+/* None can be registered: both go by tcp, and the cure is said once by each. */
+static void test_no_memory_at_all(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_region *more;
+    struct pair pair;
+
+    (void)state;
+    opts->reg_errno = ENOMEM;
+    pair_open(&pair, FAR, FAR);
+    contains(pair.logged, "ulimit -l unlimited");
+    for (int side = 0; side < 2; side++)
+        assert_route(&pair, side, "tcp", "verbs: cannot register 4K at");
+    assert_status(pair.t[0]->ops->reg(pair.t[0], pair.mem[0], 64, &more), TRIB_OK);
+    pair.t[0]->ops->dereg(pair.t[0], more);
+    assert_int_equal(pair.lines, 4); /* the cure, and that tcp is taken */
+    assert_works(&pair);
+    assert_ends_well(&pair);
+}
+
+/* Side 1's cannot: it is written to by tcp, and writes by tcp. */
+static void test_no_memory_at_one_end(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct pair pair = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts o = pair_opts(&pair, i);
+        assert_status(trib_transport_open(FAR, &o, &pair.t[i]), TRIB_OK);
+        opts->reg_errno = i ? ENOMEM : 0;
+        pair_offer(&pair, i, &address[i], &region[i]);
+    }
+    join(&pair, 0, address, region);
+    assert_route(&pair, 0, "tcp", "verbs: the peer could not register its memory");
+    join(&pair, 1, address, region);
+    assert_route(&pair, 1, "tcp", "verbs: cannot register");
+    assert_works(&pair);
+    assert_ends_well(&pair);
+}
+
+/* What is left of a region's blob for tcp alone; its length there becomes `len`. */
+static struct trib_blob by_tcp(const struct trib_blob *blob, uint64_t len, bool alone)
+{
+    struct trib_blob out = *blob;
+    struct trib_table_export x;
+    size_t at = sizeof(uint32_t), n;
+    const uint8_t *record = trib_auto_get(blob->bytes, blob->len, at, 3, &n);
+
+    assert_true(record && n == sizeof(x));
+    memcpy(&x, record, n);
+    x.len = len;
+    memcpy(out.bytes + (record - blob->bytes), &x, n);
+    if (alone && trib_auto_put(out.bytes, sizeof(out.bytes), &at, 3, (uint8_t *)&x, n))
+        out.len = (uint16_t)at;
+    return out;
+}
+
+/* A region that was taken by the first way is no shorter by the next. */
+static void test_shorter_by_another_way(void **state)
+{
+    (void)state;
+    for (int shorter = 0; shorter < 2; shorter++) {
+        struct pair pair;
+        struct trib_address address[2];
+        struct trib_blob region[2], next;
+        struct trib_remote *first, *second;
+        open_apart(&pair, FAR, address, region);
+        struct trib_transport *t = pair.t[0];
+        assert_status(t->ops->connect(t, 1, &address[1]), TRIB_OK);
+        next = by_tcp(&region[1], PAIR_LEN, true);
+        region[1] = by_tcp(&region[1], PAIR_LEN - (uint64_t)shorter, false);
+        assert_status(trib_transport_import(t, 1, &region[1], PAIR_LEN, &first), TRIB_OK);
+        assert_route(&pair, 0, "verbs", "another host");
+        assert_status(trib_transport_import(t, 1, &next, PAIR_LEN, &second),
+                      shorter ? TRIB_ERR_RANGE : TRIB_OK);
+        assert_route(&pair, 0, "tcp", "");
+        if (shorter)
+            assert_non_null(strstr(pair.err.text, "4095 bytes where this rank has to address"));
+        pair_close(&pair);
+    }
+}
+
+/* Of the source of the first write: the peer moves, unless it is the caller's, who can
+ * copy. Of a later one: an error. */
+static void test_no_memory_for_a_source(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_region *source;
+    struct trib_event e;
+    struct pair pair;
+    static uint8_t bytes[4096];
+    void *mem;
+
+    (void)state;
+    pair_open(&pair, FAR, FAR);
+    assert_route(&pair, 0, "verbs", "another host");
+    for (int turn = 0; turn < 3; turn++) {
+        bool callers = turn == 0, moves = turn == 1;
+        int side = turn == 2;
+        opts->reg_errno = ENOMEM;
+        if (callers)
+            assert_status(pair.t[side]->ops->reg(pair.t[side], bytes, 4096, &source),
+                          TRIB_OK);
+        else
+            assert_status(pair.t[side]->ops->alloc(pair.t[side], 4096, &mem, &source),
+                          TRIB_OK);
+        opts->reg_errno = 0;
+        if (side == 1) /* has written by verbs */
+            assert_status(write_from(&pair, 1, 64, 1), TRIB_OK);
+        opts->reg_errno = ENOMEM;
+        struct trib_write w = {
+            .local = source, .remote = pair.remote[side], .len = 8, .imm = 7};
+        trib_error_clear(&pair.err);
+        trib_status_t st = pair.t[side]->ops->write(pair.t[side], !side, &w);
+        assert_status(st, moves ? TRIB_OK : TRIB_ERR_NO_MEMORY);
+        if (!moves)
+            contains(pair.err.text, "ulimit -l unlimited");
+        assert_route(&pair, side, moves ? "tcp" : "verbs",
+                     moves ? "verbs: cannot register" : "another host");
+        pair.t[side]->ops->dereg(pair.t[side], source);
+    }
+    /* What becomes of the way that side 0 left concerns it no more. */
+    while (pair_poll(&pair, 0, 50, &e))
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+    fake_verbs_cut();
+    assert_int_equal(pair_poll(&pair, 0, 300, &e), 0);
+    pair_close(&pair);
+}
+
+/* What the user has can be copied: whoever cannot reach it stays where it is, and so does
+ * whoever comes later. */
+static void test_no_memory_for_users(void **state)
+{
+    static uint8_t bytes[4096];
+    struct trib_address address[2];
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_blob region[2], users[2];
+    struct pair pair;
+    struct trib_region *r;
+    struct trib_remote *remote;
+    void *mem;
+
+    (void)state;
+    open_apart(&pair, FAR, address, region);
+    const struct trib_transport_ops *ops = pair.t[1]->ops;
+    opts->reg_errno = ENOMEM;
+    assert_status(ops->alloc_user(pair.t[1], PAIR_LEN, &mem, &r), TRIB_OK);
+    assert_status(ops->export_region(pair.t[1], r, &users[0]), TRIB_OK);
+    contains(pair.logged, "registered memory is copied on its way over verbs");
+    contains(pair.logged, "ulimit -l unlimited");
+    assert_status(ops->reg(pair.t[1], bytes, sizeof(bytes), &r), TRIB_OK);
+    assert_status(ops->export_region(pair.t[1], r, &users[1]), TRIB_OK);
+    opts->reg_errno = 0;
+    for (int side = 0; side < 2; side++) {
+        join(&pair, side, address, region);
+        assert_route(&pair, side, "verbs", "another host");
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_status(ops->import_region(pair.t[0], 1, &users[i], &remote),
+                      TRIB_ERR_INVALID);
+        assert_route(&pair, 0, "verbs", "another host");
+    }
+    assert_int_equal(pair.lines, 1);
+    assert_works(&pair);
+    assert_ends_well(&pair);
+}
+
+/* Where there is no other way it is an error, with the cure. */
+static void test_no_memory_and_no_choice(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct pair pair = {0};
+    struct trib_transport_opts o = pair_opts(&pair, 0);
+    struct trib_region *region;
+    void *mem;
+
+    (void)state;
+    opts->reg_errno = ENOMEM;
+    assert_status(trib_transport_open("auto:near=verbs,far=verbs", &o, &pair.t[0]),
+                  TRIB_OK);
+    assert_status(pair.t[0]->ops->alloc(pair.t[0], 64, &mem, &region),
+                  TRIB_ERR_NO_MEMORY);
+    contains(pair.err.text, "ulimit -l unlimited");
+    trib_error_clear(&pair.err);
+    assert_status(pair.t[0]->ops->reg(pair.t[0], &pair, 64, &region), TRIB_ERR_NO_MEMORY);
+    contains(pair.err.text, "ulimit -l unlimited");
+    pair.t[0]->ops->close(pair.t[0]);
+}
+
+/* Silence ----------------------------------------------------------------------------- */
+
+/* An address of side 1 as if its host had another boot id. */
+static struct trib_address of_host(const struct trib_address *address, uint64_t host)
+{
+    struct trib_address a = *address;
+    struct auto_address head;
+
+    memcpy(&head, a.bytes, sizeof(head));
+    head.boot = host;
+    memcpy(a.bytes, &head, sizeof(head));
+    return a;
+}
+
+/* Peers that do not answer cost a bounded time, however many there are. */
+static void test_many_silent_peers(void **state)
+{
+    enum { PEERS = 12 };
+    static const char *const whys[] = {"no answer for ",
+                                       "another rank of its host did not answer there",
+                                       "answer", "too many peers did not answer"};
+    static const struct trib_candidate rows[] = {
+        {.ops = &trib_verbs_ops, .id = 2, .ports = true, .more = ",reach_ms=2600"},
+        {.ops = &trib_tcp_ops, .id = 3, .ports = true, .cheap = true},
+        {.ops = NULL},
+    };
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct pair pair = {0};
+    struct trib_address address;
+
+    (void)state;
+    fake->deaf = true;
+    fake->no_gid_query = true;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        opts.size = PEERS;
+        assert_status(trib_auto_make(rows, &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    uint64_t begin = trib_now_ns();
+    for (int peer = 1; peer < PEERS; peer++) {
+        struct trib_address a = of_host(&address, peer <= 2 ? 7 : (uint64_t)peer * 100);
+        struct trib_route r;
+        assert_status(pair.t[0]->ops->connect(pair.t[0], peer, &a), TRIB_OK);
+        pair.t[0]->ops->route(pair.t[0], peer, &r);
+        assert_string_equal(r.name, "tcp");
+        contains(r.why, whys[peer <= 3 ? peer - 1 : 3]);
+    }
+    assert_true(trib_now_ns() - begin < UINT64_C(25000000000));
+    assert_int_equal(pair.lines, 1);
+    pair_close(&pair);
+}
+
+/* The other host's process is stopped: the one pulse of all inners tells. */
+static void test_silence(void **state)
+{
+    struct trib_address address, far;
+    struct verbs_address a;
+    struct trib_event e;
+    struct pair pair = {0};
+    size_t len;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        pair.cfg.stop_timeout_ms = 2000;
+        assert_status(trib_transport_open("auto", &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    far = of_host(&address, 7);
+    const uint8_t *part =
+        trib_auto_get(far.bytes, far.len, sizeof(struct auto_address), 2, &len);
+    assert_int_equal(len, sizeof(a));
+    memcpy(&a, part, sizeof(a));
+    a.boot = 7;
+    a.ip[0].bytes[15]++; /* else it would lead back here */
+    memcpy(far.bytes + (part - far.bytes), &a, sizeof(a));
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &far), TRIB_OK);
+    assert_route(&pair, 0, "verbs", "another host");
+    assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
+    struct choosing *stopped = choosing_of(pair.t[1]);
+    int port = pair_keep_port(trib_pulse_port(stopped->pulse));
+    trib_pulse_close(stopped->pulse);
+    stopped->pulse = NULL;
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    contains(e.why, "nothing was heard of process");
+    assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
+    close(port);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
+    const struct CMUnitTest tests[] = {
+        CASE(test_chosen),
+        CASE(test_no_device),
+        CASE(test_handshake_fails),
+        CASE(test_ways_that_differ),
+        CASE(test_end_by_another_way),
+        CASE(test_cut),
+        CASE(test_sleep),
+        CASE(test_no_memory_at_all),
+        CASE(test_no_memory_at_one_end),
+        CASE(test_no_memory_for_a_source),
+        CASE(test_shorter_by_another_way),
+        CASE(test_no_memory_for_users),
+        CASE(test_no_memory_and_no_choice),
+        CASE(test_many_silent_peers),
+        CASE(test_silence),
+    };
+
+    tribtest_deadline(180);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is given a descriptor, and who is not. */
+#include "tests/harness/tribtest.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "transport/common/handout.h"
+
+#define KEY UINT64_C(0x1122334455667788)
+#define NOBODY 65534
+
+/* As ranks of one user ask each other. */
+static trib_status_t knock(uint32_t name, int pid, struct trib_error *err)
+{
+    return trib_handout_knock(&(struct trib_handout_owner){.name = name, .pid = pid}, err);
+}
+
+static trib_status_t ask(uint32_t name, uint64_t key, int pid, int *fd_out,
+                         struct trib_error *err)
+{
+    struct trib_handout_fds fds;
+    trib_status_t st = trib_handout_ask(
+        &(struct trib_handout_owner){.name = name, .pid = pid}, key, &fds, err);
+
+    if (st == TRIB_OK)
+        *fd_out = fds.memory;
+    return st;
+}
+
+static struct trib_handout *open_with(int *fd_out)
+{
+    struct trib_handout *h = trib_handout_open(NULL);
+
+    assert_non_null(h);
+    *fd_out = memfd_create("test", MFD_CLOEXEC);
+    assert_int_equal(write(*fd_out, "memory", 6), 6);
+    assert_status(trib_handout_add(h, KEY, (struct trib_handout_fds){*fd_out, -1}), TRIB_OK);
+    return h;
+}
+
+static void test_hands_out(void **state)
+{
+    struct trib_error err = {0};
+    char text[8] = "";
+    int fd, got = -1;
+    struct trib_handout *h = open_with(&fd);
+
+    (void)state;
+    assert_false(trib_handout_asked(h));
+    assert_status(knock(trib_handout_name(h), 4711, &err), TRIB_OK);
+    assert_true(trib_handout_asked(h));
+    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    assert_false(trib_handout_asked(h));
+    assert_status(trib_handout_serve(h, &err), TRIB_OK); /* once more: no matter */
+    for (int i = 0; i < 100; i++) {
+        assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err),
+                      TRIB_OK);
+        assert_true(got > 2 && got != fd && (fcntl(got, F_GETFD) & FD_CLOEXEC));
+        assert_int_equal(pread(got, text, 6, 0), 6);
+        assert_string_equal(text, "memory");
+        close(got);
+    }
+    assert_status(ask(trib_handout_name(h), KEY + 1, 4711, &got, &err),
+                  TRIB_ERR_INVALID);
+    assert_non_null(strstr(err.text, "process 4711 no longer has the memory"));
+    trib_error_clear(&err);
+    trib_handout_remove(h, KEY);
+    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err),
+                  TRIB_ERR_INVALID);
+    trib_handout_close(h);
+    close(fd);
+}
+
+/* Its process has ended: an error at once. Many can be added and removed. */
+static void test_gone(void **state)
+{
+    struct trib_error err = {0};
+    int fd, got = -1;
+    struct trib_handout *h = open_with(&fd);
+    uint32_t name = trib_handout_name(h);
+
+    (void)state;
+    for (uint64_t key = 1; key <= 100; key++)
+        assert_status(trib_handout_add(h, key, (struct trib_handout_fds){fd, -1}), TRIB_OK);
+    for (uint64_t key = 1; key <= 100; key += 2)
+        trib_handout_remove(h, key);
+    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    assert_status(ask(name, 2, 4711, &got, &err), TRIB_OK);
+    close(got);
+    assert_status(ask(name, 3, 4711, &got, &err), TRIB_ERR_INVALID);
+    trib_handout_close(h);
+    close(fd);
+    trib_error_clear(&err);
+    assert_status(ask(name, KEY, 4711, &got, &err), TRIB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "hands out its memory is not reached"));
+    assert_status(knock(name, 4711, NULL), TRIB_ERR_UNSUPPORTED);
+    trib_handout_close(NULL);
+    assert_int_equal(trib_handout_name(NULL), 0);
+    assert_false(trib_handout_asked(NULL));
+}
+
+static int connect_raw(uint32_t name)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char digits[8];
+
+    snprintf(digits, sizeof(digits), "%05x", name - 1);
+    memcpy(at.sun_path + 1, digits, 5);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    assert_int_equal(
+        connect(fd, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + 6), 0);
+    return fd;
+}
+
+/* Who says nothing or nonsense gets nothing, and keeps nobody for long. */
+static void test_nonsense(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } said[] = {{"", 0}, {"x", 1}, {"0123456789abcdef", 16}, {"0123456789abcdefghi", 19}};
+    struct trib_error err = {0};
+    int fd, got = -1;
+    struct trib_handout *h = open_with(&fd);
+
+    (void)state;
+    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    int silent = connect_raw(trib_handout_name(h));
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+        char byte;
+        int raw = connect_raw(trib_handout_name(h));
+        (void)!send(raw, said[i].bytes, said[i].len, MSG_NOSIGNAL);
+        assert_int_equal(recv(raw, &byte, 1, 0) > 0, 0);
+        close(raw);
+    }
+    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
+    close(got);
+    close(silent);
+    trib_handout_close(h); /* with one at the door */
+    close(fd);
+}
+
+/* Another user, who knows name and key. */
+static void test_another_user(void **state)
+{
+    struct trib_error err = {0};
+    int fd, got = -1, status;
+    struct trib_handout *h = open_with(&fd);
+
+    (void)state;
+    if (geteuid() != 0) {
+        trib_handout_close(h);
+        close(fd);
+        tribtest_skip("becoming another user needs root");
+    }
+    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        if (setresuid(NOBODY, NOBODY, NOBODY))
+            _exit(9);
+        if (ask(trib_handout_name(h), KEY, 4711, &got, &err) !=
+                TRIB_ERR_UNSUPPORTED ||
+            !strstr(err.text, "runs as user 0, this one as 65534"))
+            _exit(1);
+        /* Also where it does not mind who serves. */
+        const uint64_t request[2] = {UINT64_C(0x5472696248616e64), KEY};
+        int raw = connect_raw(trib_handout_name(h));
+        (void)!send(raw, request, sizeof(request), MSG_NOSIGNAL);
+        _exit(recv(raw, &byte, 1, 0) > 0 ? 2 : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    trib_handout_close(h);
+    close(fd);
+}
+
+/* A child's copy is closed without a word, and the parent's goes on. */
+static void test_child(void **state)
+{
+    struct trib_error err = {0};
+    int fd, got = -1, status;
+    struct trib_handout *h = open_with(&fd);
+
+    (void)state;
+    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        trib_handout_close(h);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
+    close(got);
+    trib_handout_close(h);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hands_out),    cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_another_user),
+        cmocka_unit_test(test_child),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of this process's own memory: what it knows becomes a pointer, nothing else.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include "base/error.h"
+#include "transport/common/own_memory.h"
+
+static void test_found_by_key_and_length(void **state)
+{
+    uint8_t memory[2][64];
+    uint64_t key[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_status(trib_own_memory_key(&key[i], NULL), TRIB_OK);
+        assert_null(trib_own_memory_find(key[i], sizeof(memory[i])));
+        assert_status(trib_own_memory_add(key[i], memory[i], sizeof(memory[i]), NULL),
+                      TRIB_OK);
+    }
+    assert_true(key[0] != key[1]);
+    for (int i = 0; i < 2; i++) {
+        assert_ptr_equal(trib_own_memory_find(key[i], 64), memory[i]);
+        assert_null(trib_own_memory_find(key[i], 63));
+        assert_null(trib_own_memory_find(key[i], 65));
+        assert_null(trib_own_memory_find(key[i], UINT64_MAX));
+        assert_null(trib_own_memory_find((uintptr_t)memory[i], 64));
+        assert_null(trib_own_memory_join(key[i], 65));
+        assert_true(trib_own_memory_leave(key[i]));
+        assert_null(trib_own_memory_find(key[i], 64));
+        assert_false(trib_own_memory_leave(key[i]));
+    }
+}
+
+/* The last user of all frees it, in whatever order they go. */
+static void test_users_are_counted(void **state)
+{
+    uint8_t memory[8];
+    uint64_t key;
+
+    (void)state;
+    assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
+    assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
+    for (int i = 0; i < 3; i++)
+        assert_ptr_equal(trib_own_memory_join(key, sizeof(memory)), memory);
+    for (int i = 0; i < 3; i++)
+        assert_false(trib_own_memory_leave(key));
+    assert_ptr_equal(trib_own_memory_find(key, sizeof(memory)), memory);
+    assert_true(trib_own_memory_leave(key));
+    assert_null(trib_own_memory_join(key, sizeof(memory)));
+}
+
+static _Atomic bool stop;
+
+static void *add_and_leave(void *arg)
+{
+    uint8_t memory[8];
+    uint64_t key;
+
+    (void)arg;
+    while (!atomic_load(&stop)) {
+        assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
+        assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
+        assert_ptr_equal(trib_own_memory_find(key, sizeof(memory)), memory);
+        assert_true(trib_own_memory_leave(key));
+    }
+    return NULL;
+}
+
+/* A child that is forked while another thread is in the table can use it all the same. */
+static void test_forked_children(void **state)
+{
+    pthread_t thread;
+    uint64_t key;
+    uint8_t memory[8];
+
+    (void)state;
+    assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
+    assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
+    assert_int_equal(pthread_create(&thread, NULL, add_and_leave, NULL), 0);
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(trib_own_memory_join(key, sizeof(memory)) == memory &&
+                          trib_own_memory_add(key + 1, memory, 1, NULL) == TRIB_OK
+                      ? 0
+                      : 1);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    atomic_store(&stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(trib_own_memory_leave(key));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found_by_key_and_length),
+        cmocka_unit_test(test_users_are_counted),
+        cmocka_unit_test(test_forked_children),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rails that are lost. Two ranks in one thread over loop, each inner transport in a
+ * wrapper that can stall, and that goes dead at a certain write: nothing passes any
+ * more, and the one end, the other, or both notice. Whatever the moment, each message
+ * arrives once, in order, with its bytes, though its source changes as soon as its
+ * WRITE_DONE is here and its target once it was read.
+ */
+#include "tests/transport/multirail/multirail_rig.h"
+
+/* Messages in order and once, however the rails delay them. */
+static void test_order(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        struct side s[2];
+        int n = 2 + (int)seed % 3;
+        rig_reset(n, n);
+        rig.seed = seed;
+        for (int k = 0; k < n; k++)
+            rig.line[k].stall = seed * 37 % 30 * (uint32_t)k;
+        rig_open();
+        run(s);
+        assert_all_once(s);
+        assert_int_equal(rig.pair.lines, 0);
+        pair_close(&rig.pair);
+    }
+}
+
+static void cut(int rail, uint32_t at, uint32_t how)
+{
+    struct line *line = &rig.line[rail];
+
+    line->cut_at = at;
+    line->notices[0] = how % 3 != 1;
+    line->notices[1] = how % 3 != 2;
+    line->last_look[0] = how & 4;
+    line->last_look[1] = how & 8;
+}
+
+/* A rail ends at its k-th write: at each k, with each way to notice. */
+static void test_each_position(void **state)
+{
+    (void)state;
+    for (uint32_t at = 1; at < 2 * MESSAGES; at++) {
+        for (uint32_t how = 0; how < 16; how++) {
+            struct side s[2];
+            int n = 2 + (int)(at + how) % 2;
+            rig_reset(n, n);
+            rig.seed = 100 * at + how;
+            for (int k = 0; k < n; k++)
+                rig.line[k].stall = draw(60);
+            rig_open();
+            cut((int)draw((uint32_t)n), at + 1, how);
+            run(s);
+            assert_all_once(s);
+            pair_close(&rig.pair);
+        }
+    }
+}
+
+/* One rail after the other, also while the first loss is being dealt with. */
+static void test_two_of_three(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 400; seed++) {
+        struct side s[2];
+        rig_reset(3, 3);
+        rig.seed = seed;
+        for (int k = 0; k < 3; k++)
+            rig.line[k].stall = draw(70);
+        rig_open();
+        cut((int)seed % 3, 2 + draw(20), draw(16));
+        cut((int)(seed + 1) % 3, 2 + draw(24), draw(16));
+        run(s);
+        assert_all_once(s);
+        pair_close(&rig.pair);
+    }
+}
+
+/* No rail remains: one loss for each side, and no rank left of its own accord. */
+static void test_none_remains(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        struct side s[2];
+        struct trib_event e;
+        rig_reset(2, 2);
+        rig.seed = seed;
+        rig_open();
+        cut(0, 2 + draw(14), 12);
+        cut(1, 2 + draw(14), 12);
+        run(s);
+        for (int i = 0; i < 2; i++) {
+            struct trib_transport *t = rig.pair.t[i];
+            assert_int_equal(s[i].lost, 1);
+            assert_false(s[i].left);
+            assert_status(t->ops->write(t, !i, &(struct trib_write){0}),
+                          TRIB_ERR_PEER_LOST);
+            for (int k = 0; k < 50; k++)
+                assert_int_equal(t->ops->poll(t, &e, 1), 0);
+        }
+        pair_close(&rig.pair);
+    }
+}
+
+/* A loss is told once at each end, with the device; and shown by the route. */
+static void test_said(void **state)
+{
+    struct side s[2];
+    struct trib_route route;
+
+    (void)state;
+    rig_reset(2, 2);
+    rig_open();
+    cut(1, 9, 12);
+    run(s);
+    assert_all_once(s);
+    for (int i = 0; i < 200; i++)
+        poll_side(i % 2, &s[i % 2]);
+    assert_int_equal(rig.pair.lines, 2);
+    assert_non_null(strstr(rig.pair.logged, "loop line1 no longer reaches"));
+    assert_non_null(strstr(rig.pair.logged, "the line is cut"));
+    rig.pair.t[0]->ops->route(rig.pair.t[0], 1, &route);
+    assert_string_equal(route.name, "loop");
+    assert_string_equal(route.why, "2 rails: line0 line1 (lost)");
+    pair_close(&rig.pair);
+}
+
+/* A peer that leaves has lost no rail. */
+static void test_leave(void **state)
+{
+    struct side s[2];
+
+    (void)state;
+    rig_reset(3, 3);
+    rig_open();
+    run(s);
+    rig.pair.t[0]->ops->close(rig.pair.t[0]);
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    while (!s[1].lost && !trib_deadline_passed(until))
+        poll_side(1, &s[1]);
+    assert_int_equal(s[1].lost, 1);
+    assert_true(s[1].left);
+    assert_int_equal(rig.pair.lines, 0);
+    rig.pair.t[1]->ops->close(rig.pair.t[1]);
+}
+
+/* A rail that cannot be connected is as one that was lost at once. */
+static void test_refused(void **state)
+{
+    struct side s[2];
+
+    (void)state;
+    rig_reset(2, 2);
+    rig.refuses[0] = true;
+    rig_open();
+    run(s);
+    assert_all_once(s);
+    assert_non_null(strstr(rig.pair.logged, "no way over line 0"));
+    pair_close(&rig.pair);
+}
+
+/* Those that do not answer take their time at once, not one after the other. */
+static void test_refused_at_once(void **state)
+{
+    struct side s[2];
+
+    (void)state;
+    rig_reset(4, 4);
+    rig.together = 3;
+    for (int k = 0; k < 3; k++)
+        rig.refuses[k + (k == 2)] = true;
+    rig_open();
+    assert_false(rig.alone);
+    run(s);
+    assert_all_once(s);
+    pair_close(&rig.pair);
+}
+
+/* What brings nothing is given up, though no device says so, while another does. */
+static void test_one_silent(void **state)
+{
+    (void)state;
+    for (int line = 0; line < 2; line++) {
+        struct side s[2];
+        rig_reset(2, 2);
+        rig.stop_ms = 3000;
+        rig.frozen = 1u << line;
+        rig.freeze_ms = 3600000;
+        rig.freeze_at = 12;
+        rig_open();
+        uint64_t begin = trib_now_ns();
+        run(s);
+        assert_true(trib_now_ns() - begin >= UINT64_C(1400000000));
+        assert_all_once(s);
+        assert_int_equal(rig.pair.lines, 2); /* one at each end */
+        assert_non_null(strstr(rig.pair.logged, line ? "line1 no longer reaches"
+                                                     : "line0 no longer reaches"));
+        pair_close(&rig.pair);
+    }
+}
+
+/* As behind one switch that restarts: no rail is left. */
+static void test_all_silent(void **state)
+{
+    (void)state;
+    for (int seed = 0; seed < 3; seed++) {
+        struct side s[2];
+        rig_reset(3, 3);
+        rig.seed = (uint32_t)seed;
+        rig.stop_ms = 1000;
+        rig.frozen = 7;
+        rig.freeze_ms = 900;
+        rig.freeze_at = 10 + 5 * (uint32_t)seed;
+        rig_open();
+        run(s);
+        assert_all_once(s);
+        assert_int_equal(rig.pair.lines, 0);
+        pair_close(&rig.pair);
+    }
+}
+
+/* After disconnect there is no word of the peer, whatever was under way. */
+static void test_nothing_after(void **state)
+{
+    struct pair *pair = &rig.pair;
+    struct trib_event e;
+
+    (void)state;
+    rig_reset(2, 2);
+    rig_open();
+    for (uint32_t i = 0; i < 4; i++)
+        assert_status(pair_write(pair, 8, i), TRIB_OK);
+    assert_int_equal(pair_await(pair, 1, &e), 1);
+    assert_int_equal(pair_await(pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
+    pair->t[0]->ops->disconnect(pair->t[0], 1);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(pair->t[0]->ops->poll(pair->t[0], &e, 1), 0);
+    pair_close(pair);
+}
+
+static struct side one_way[2];
+
+static void write_on(void)
+{
+    for (int i = 0; i < 8; i++) {
+        if (one_way[1].posted < 2 * MESSAGES && !one_way[1].lost)
+            (void)post_next(1, &one_way[1]);
+        poll_side(1, &one_way[1]);
+    }
+}
+
+/* What one end does not reach, the other may write over: also while that rail is given
+ * up. What the writer was told to be there is. */
+static void test_one_way(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        int n = 2 + (int)seed % 3;
+        rig_reset(n, n);
+        rig.seed = seed;
+        rig.one_way[seed % 2] = true;
+        rig.leaves = write_on;
+        for (int k = 0; k < n; k++)
+            rig.line[k].stall = draw(60);
+        rig_open();
+        run(one_way);
+        assert_all_once(one_way);
+        rig.leaves = NULL;
+        pair_close(&rig.pair);
+    }
+}
+
+/* The end with fewer rails decides how many there are. */
+static void test_fewer(void **state)
+{
+    struct side s[2];
+    struct trib_route route;
+
+    (void)state;
+    rig_reset(4, 2);
+    rig_open();
+    run(s);
+    assert_all_once(s);
+    rig.pair.t[0]->ops->route(rig.pair.t[0], 1, &route);
+    assert_string_equal(route.why, "2 rails: line0 line1");
+    pair_close(&rig.pair);
+}
+
+/* Devices of one network go together, whatever their order. */
+static void test_networks(void **state)
+{
+    struct side s[2];
+    struct trib_route route;
+
+    (void)state;
+    rig_reset(3, 2);
+    rig.net[0][0] = 5;
+    rig.net[0][1] = 8;
+    rig.net[0][2] = 9;
+    rig.net[1][0] = 9;
+    rig.net[1][1] = 8;
+    rig.wired[1] = 1;
+    rig.wired[2] = 0;
+    rig_open();
+    run(s);
+    assert_all_once(s);
+    rig.pair.t[0]->ops->route(rig.pair.t[0], 1, &route);
+    assert_string_equal(route.why, "2 rails: line1 line2");
+    rig.pair.t[1]->ops->route(rig.pair.t[1], 0, &route);
+    assert_string_equal(route.why, "2 rails: line1 line0");
+    pair_close(&rig.pair);
+}
+
+/* Memory that is gone cannot be written from again: the peer is lost, nothing is wrong.
+ */
+static void test_spoilt(void **state)
+{
+    struct pair *pair = &rig.pair;
+    struct trib_region *region;
+    struct trib_event e;
+    uint8_t bytes[64] = {1};
+
+    (void)state;
+    rig_reset(2, 2);
+    rig_open();
+    assert_status(pair->t[0]->ops->reg(pair->t[0], bytes, sizeof(bytes), &region),
+                  TRIB_OK);
+    cut(0, 0, 12);
+    struct trib_write w = {.local = region, .remote = pair->remote[0], .len = 64};
+    rig.line[0].cut_at = rig.line[0].writes;
+    assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
+    pair->t[0]->ops->dereg(pair->t[0], region);
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    int n = 0;
+    while (!n && !trib_deadline_passed(until)) {
+        (void)pair->t[1]->ops->poll(pair->t[1], &e, 1);
+        n = pair->t[0]->ops->poll(pair->t[0], &e, 1);
+    }
+    assert_int_equal(n, 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "is not registered any more"));
+    /* It lives, and has not left. */
+    assert_int_equal(pair_await(pair, 1, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_false(e.left);
+    assert_string_equal(e.why, "it has lost this rank");
+    pair_close(pair);
+}
+
+/* A peer that writes over one rail alone leaves gaps that nothing fills: what waits for them does
+ * not grow without end. */
+static void test_leaves_out_a_rail(void **state)
+{
+    enum { FAR_TOO_MANY = 100000 };
+    const struct trib_write w = {.imm = 7};
+    struct trib_event e = {.kind = TRIB_EVENT_ARRIVED};
+    int n = 0;
+
+    (void)state;
+    rig_reset(2, 2);
+    rig_open();
+    struct trib_transport *line = inner_of(&rig.wrap[0][1]->base), *t = rig.pair.t[1];
+    while (n < FAR_TOO_MANY && e.kind != TRIB_EVENT_PEER_LOST) {
+        trib_status_t st = line->ops->write(line, 1, &w);
+        n += st == TRIB_OK;
+        if (st != TRIB_OK)
+            assert_status(st, TRIB_ERR_NO_RESOURCE);
+        assert_int_equal(line->ops->poll(line, &e, 1), 0); /* moves them on */
+        if (t->ops->poll(t, &e, 1))
+            assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    }
+    if (n == FAR_TOO_MANY)
+        fail_msg("%d writes wait for one that never comes", n);
+    assert_non_null(strstr(e.why, "leaves out another whose turn it is"));
+    pair_close(&rig.pair);
+}
+
+static void refuses(const char *text, const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    struct trib_transport *t = NULL;
+
+    assert_status(trib_transport_open(text, &opts, &t), TRIB_ERR_CONFIG);
+    if (!strstr(pair.err.text, sentence))
+        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
+}
+
+static void test_wrong_text(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    refuses("rails:n=1", "n=1 is not a whole number from 2 to 4");
+    refuses("rails:n=5", "n=5 is not a whole number from 2 to 4");
+    refuses("rails:over=shm", "rails go over tcp or loop");
+    refuses("rails:many=2", "has no parameter");
+    pair_open(&pair, "rails:over=loop", "rails:over=loop");
+    struct trib_write w = {.imm = TRIB_IMM_OWN};
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_ERR_INVALID);
+    assert_non_null(strstr(pair.err.text, "the transport's own"));
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_each_position),
+        cmocka_unit_test(test_two_of_three), cmocka_unit_test(test_none_remains),
+        cmocka_unit_test(test_said),         cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_refused_at_once),
+        cmocka_unit_test(test_one_silent),   cmocka_unit_test(test_all_silent),
+        cmocka_unit_test(test_nothing_after), cmocka_unit_test(test_one_way),
+        cmocka_unit_test(test_fewer),
+        cmocka_unit_test(test_networks),     cmocka_unit_test(test_spoilt),
+        cmocka_unit_test(test_leaves_out_a_rail), cmocka_unit_test(test_wrong_text),
+    };
+
+    tribtest_deadline(280);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shm between an aggregator and ranks that it does not trust: what it takes of them, what it
+ * refuses, and that it waits for nobody. The ranks are processes of their own, and where the test
+ * is root's of a user of their own.
+ */
+#include "tests/transport/pair.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "transport/common/guard.h"
+#include "transport/common/handout.h"
+#include "transport/common/segment.h"
+#include "transport/shm/shm.h"
+#include "transport/shm/shm_layout.h"
+
+enum { RANK = 0, NODE = 1, OTHER = 65534, BYTES = 1 << 20 };
+
+/* What a rank tells, as its blobs would. */
+struct told {
+    struct trib_address address;
+    struct trib_blob small, large, own; /* own: memory outside of a segment */
+};
+
+enum act {
+    HONEST,
+    UNSEALED, /* its control segment could be made shorter */
+    FILE_OF_A_FOLDER,
+    SHORT,    /* less than it says */
+    OTHER_KEY, /* a segment of another key */
+    READ_ONLY,
+    SILENT,   /* nobody answers at the socket that it names */
+    BELL,     /* all is well, and from here on but for what is to wake it */
+    BELL_PIPE,
+    BELL_STREAM,
+    BELL_INET,
+};
+
+struct rank {
+    pid_t pid;
+    int pipe; /* ends its life when it is closed */
+    struct told told;
+};
+
+static int copy_of(const struct trib_shm_address *a, enum act act, const char *control)
+{
+    const size_t bytes = (size_t)a->map_len - (act == SHORT ? 4096 : 0);
+    char path[48] = "/tmp/trib-guard-XXXXXX";
+    int fd = act == FILE_OF_A_FOLDER ? mkstemp(path)
+                                     : memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (act == FILE_OF_A_FOLDER)
+        unlink(path);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0 ||
+        pwrite(fd, control, bytes, 0) != (ssize_t)bytes)
+        _exit(9);
+    if (act == OTHER_KEY && pwrite(fd, "otherkey", 8, (off_t)(bytes - 4096 + 8)) != 8)
+        _exit(9);
+    if (act != UNSEALED && act != FILE_OF_A_FOLDER &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+        _exit(9);
+    if (act == READ_ONLY) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    return fd;
+}
+
+/* What a node is to write to when it wakes the rank. */
+static int bell_of(enum act act)
+{
+    int ends[2] = {-1, -1};
+
+    if (act == BELL_PIPE)
+        (void)!pipe(ends);
+    else if (act == BELL_INET)
+        ends[1] = socket(AF_INET, SOCK_DGRAM, 0);
+    else
+        (void)!socketpair(AF_UNIX, act == BELL_STREAM ? SOCK_STREAM : SOCK_DGRAM, 0, ends);
+    if (ends[1] < 0)
+        _exit(9);
+    return ends[1];
+}
+
+/* Another descriptor for the same key, at a socket of its own. */
+static void forge(enum act act, pid_t node, struct told *told)
+{
+    struct trib_shm_address a;
+    struct trib_error err = {0};
+    struct trib_handout *h = trib_handout_open(NULL);
+    const int bell = bell_of(act);
+    struct trib_shm_export small;
+
+    memcpy(&a, told->address.bytes, sizeof(a));
+    memcpy(&small, told->small.bytes, sizeof(small));
+    char *control = mmap(NULL, (size_t)a.map_len, PROT_READ, MAP_SHARED, a.fd, 0);
+    if (!h || control == MAP_FAILED)
+        _exit(9);
+    const int fd = copy_of(&a, act, control);
+    if (trib_handout_admit(h, node) != TRIB_OK ||
+        trib_handout_add(h, a.key, (struct trib_handout_fds){fd, bell}) != TRIB_OK ||
+        trib_handout_add(h, small.key, (struct trib_handout_fds){small.fd, bell}) != TRIB_OK ||
+        (act != SILENT && trib_handout_serve(h, &err) != TRIB_OK))
+        _exit(9);
+    a.handout = trib_handout_name(h);
+    memcpy(told->address.bytes, &a, sizeof(a));
+}
+
+static void tell(struct trib_transport *t, struct told *told)
+{
+    static uint8_t own[4096];
+    struct trib_region *region;
+    void *ptr;
+
+    if (t->ops->address(t, &told->address) != TRIB_OK ||
+        t->ops->alloc(t, 4096, &ptr, &region) != TRIB_OK ||
+        t->ops->export_region(t, region, &told->small) != TRIB_OK ||
+        t->ops->alloc(t, BYTES, &ptr, &region) != TRIB_OK ||
+        t->ops->export_region(t, region, &told->large) != TRIB_OK ||
+        t->ops->reg(t, own, sizeof(own), &region) != TRIB_OK ||
+        t->ops->export_region(t, region, &told->own) != TRIB_OK)
+        _exit(9);
+}
+
+/* What the node tells of its memory is imported, and what came of it said. */
+static void import_told(struct trib_transport *t, int pipe)
+{
+    struct trib_blob blob;
+    struct trib_remote *remote;
+
+    if (recv(pipe, &blob, sizeof(blob), MSG_DONTWAIT) != (ssize_t)sizeof(blob))
+        return;
+    const trib_status_t st = t->ops->import_region(t, NODE, &blob, &remote);
+    if (write(pipe, &st, sizeof(st)) != (ssize_t)sizeof(st))
+        _exit(0);
+}
+
+/* A rank's process: it says what it has, gets the node's address, connects, polls, and imports. */
+static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
+{
+    struct trib_guard guard = {.ranks = 1};
+    struct pair pair = {.lines = 0};
+    struct trib_transport_opts opts = pair_opts(&pair, RANK);
+    struct trib_transport *t;
+    struct trib_address address;
+    struct told told;
+    struct trib_event e;
+    uint32_t facts[2] = {0};
+
+    if (geteuid() == 0 && setresuid(uid, uid, uid))
+        _exit(9);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user forgets it */
+    opts.guard = &guard;
+    if (trib_transport_open("shm", &opts, &t) != TRIB_OK)
+        _exit(9);
+    tell(t, &told);
+    if (act != HONEST)
+        forge(act, node, &told);
+    if (write(ends[1], &told, sizeof(told)) != (ssize_t)sizeof(told) ||
+        read(ends[1], &address, sizeof(address)) != (ssize_t)sizeof(address))
+        _exit(0);
+    (void)t->ops->reach(t, NODE, &address);
+    char byte = 1;
+    if (write(ends[1], &byte, 1) != 1 || read(ends[1], &byte, 1) != 1) /* all have surveyed */
+        _exit(0);
+    t->ops->settle(t, facts);
+    if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
+        fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
+    shm_of(t)->given = UINT64_C(256) << 30; /* a rank takes of its aggregators what they have */
+    for (;;) {
+        (void)t->ops->poll(t, &e, 1);
+        import_told(t, ends[1]);
+        usleep(1000);
+    }
+}
+
+static struct trib_transport *open_node(struct pair *pair, struct trib_guard *guard)
+{
+    struct trib_transport_opts opts = pair_opts(pair, NODE);
+    struct trib_transport *t;
+
+    *guard = (struct trib_guard){.serves = true, .ranks = 1, .user = TRIB_GUARD_ANYBODY};
+    opts.guard = guard;
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    return t;
+}
+
+static void start(enum act act, uid_t uid, struct rank *out)
+{
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    fflush(NULL);
+    const pid_t node = getpid();
+    out->pid = fork();
+    if (out->pid == 0) {
+        close(ends[0]);
+        live(act, uid, node, ends);
+    }
+    close(ends[1]);
+    out->pipe = ends[0];
+    assert_int_equal(read(ends[0], &out->told, sizeof(out->told)), sizeof(out->told));
+}
+
+static void end(struct rank *r)
+{
+    kill(r->pid, SIGKILL);
+    assert_int_equal(waitpid(r->pid, NULL, 0), r->pid);
+    close(r->pipe);
+}
+
+/* The ranks survey, then the node does, and all know of it. */
+static trib_status_t survey(struct trib_transport *t, struct rank *r)
+{
+    struct trib_address address;
+    uint32_t facts[2] = {0};
+    char byte;
+
+    assert_status(t->ops->address(t, &address), TRIB_OK);
+    assert_int_equal(write(r->pipe, &address, sizeof(address)), sizeof(address));
+    assert_int_equal(read(r->pipe, &byte, 1), 1);
+    trib_status_t st = t->ops->reach(t, RANK, &r->told.address);
+    t->ops->settle(t, facts);
+    assert_int_equal(write(r->pipe, &byte, 1), 1);
+    return st;
+}
+
+static void assert_said(struct pair *pair, const char *sentence)
+{
+    if (!strstr(pair->err.text, sentence))
+        fail_msg("\"%s\", not \"%s\"", pair->err.text, sentence);
+    trib_error_clear(&pair->err);
+}
+
+/* An honest rank of another user: its memory comes, and the node's is given to it. */
+static void test_takes_an_honest_rank(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_remote *small, *large;
+    struct trib_guard guard;
+    struct rank r;
+    size_t len;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_int_equal(guard.user, geteuid() == 0 ? OTHER : geteuid());
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_OK);
+    assert_non_null(t->ops->map(t, small, &len));
+    assert_int_equal(len, 4096);
+    /* That was the first: from now on it does not wait, and comes again. */
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    trib_status_t st;
+    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) == TRIB_INPROGRESS)
+        assert_false(trib_deadline_passed(until));
+    assert_status(st, TRIB_OK);
+    assert_non_null(t->ops->map(t, large, &len));
+    assert_int_equal(len, BYTES);
+    t->ops->release(t, small);
+    t->ops->release(t, large);
+    end(&r);
+    t->ops->close(t);
+}
+
+/* Two regions of the node, one after the other: a rank waits for each, as it may. */
+static void test_a_rank_waits(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard;
+    struct trib_event e;
+    struct rank r;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        struct trib_region *region;
+        struct trib_blob blob;
+        trib_status_t st;
+        void *ptr;
+        assert_status(t->ops->alloc(t, BYTES << i, &ptr, &region), TRIB_OK);
+        assert_status(t->ops->export_region(t, region, &blob), TRIB_OK);
+        assert_int_equal(write(r.pipe, &blob, sizeof(blob)), sizeof(blob));
+        while (recv(r.pipe, &st, sizeof(st), MSG_DONTWAIT) != (ssize_t)sizeof(st)) {
+            (void)t->ops->poll(t, &e, 1);
+            assert_false(trib_deadline_passed(until));
+        }
+        assert_status(st, TRIB_OK);
+    }
+    end(&r);
+    t->ops->close(t);
+}
+
+static int open_files(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* Soon: a thread of the node's may have a connection of the rank's, which asks it for memory. */
+static void assert_open_files(int expected)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (open_files() != expected && !trib_deadline_passed(until))
+        usleep(1000);
+    assert_int_equal(open_files(), expected);
+}
+
+/* What wakes a rank is a socket of datagrams of this host or nothing. */
+static void test_takes_bells_alone(void **state)
+{
+    static const enum act acts[] = {BELL, BELL_PIPE, BELL_STREAM, BELL_INET};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+        struct pair pair = {.lines = 0};
+        struct trib_remote *small;
+        struct trib_guard guard;
+        trib_status_t st;
+        struct rank r;
+        struct trib_transport *t = open_node(&pair, &guard);
+        start(acts[i], OTHER, &r);
+        const int before = open_files();
+        assert_status(survey(t, &r), TRIB_OK);
+        assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+        assert_int_equal(shm_of(t)->peers[RANK].pipe >= 0, acts[i] == BELL);
+        /* Two for its process, and the bell: the memory needs no file once it is mapped. */
+        assert_open_files(before + 2 + (acts[i] == BELL));
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        const int bell = shm_of(t)->peers[RANK].pipe;
+        while ((st = t->ops->import_region(t, RANK, &r.told.small, &small)) == TRIB_INPROGRESS)
+            assert_false(trib_deadline_passed(until));
+        assert_status(st, TRIB_OK); /* and another bell, of which there is no need */
+        assert_int_equal(shm_of(t)->peers[RANK].pipe, bell);
+        assert_open_files(before + 2 + (acts[i] == BELL));
+        end(&r);
+        t->ops->close(t);
+    }
+}
+
+/* Ringing neither waits nor dies, whatever its owner has done to the bell. */
+static void test_rings(void **state)
+{
+    char byte;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    trib_shm_guard_ring(ends[1]);
+    assert_int_equal(recv(ends[0], &byte, 1, MSG_DONTWAIT), 1);
+    for (int i = 0; i < 1000; i++) /* nobody empties it: the kernel takes a few hundred at most */
+        trib_shm_guard_ring(ends[1]);
+    assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
+    trib_shm_guard_ring(ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+    trib_shm_guard_ring(-1);
+}
+
+/* A job takes no more of an aggregator's address space than it may, and gives it back. */
+static void test_counts_what_is_given(void **state)
+{
+    const uint64_t most = UINT64_C(256) << 30;
+    struct pair pair = {.lines = 0};
+    struct trib_remote *small, *large;
+    struct trib_guard guard;
+    struct rank r;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    uint64_t *given = &shm_of(t)->given;
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    const uint64_t control = *given;
+    assert_true(control > 0);
+    *given = most - 4096;
+    assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_ERR_INVALID);
+    assert_said(&pair, "hands over more memory than an aggregator maps for a job");
+    *given = control;
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    trib_status_t st;
+    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) == TRIB_INPROGRESS)
+        assert_false(trib_deadline_passed(until));
+    assert_status(st, TRIB_OK);
+    assert_true(*given >= control + BYTES);
+    t->ops->release(t, large);
+    assert_int_equal(*given, control);
+    end(&r);
+    t->ops->close(t);
+}
+
+/* A rank admits few aggregators of its host, and says so of one more. */
+static void test_admits_few(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard = {.ranks = 1};
+    struct trib_transport_opts opts = pair_opts(&pair, RANK);
+    struct trib_transport *t;
+    struct rank r;
+    int pid = 1;
+
+    (void)state;
+    opts.guard = &guard;
+    start(HONEST, geteuid(), &r); /* in the place of an aggregator */
+    assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_OK);
+    while (trib_handout_admit(shm_of(t)->handout, 1000000 + pid) == TRIB_OK)
+        pid++;
+    assert_int_equal(pid, 64); /* with the first */
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_OK); /* it is known */
+    end(&r);
+    start(HONEST, geteuid(), &r);
+    assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "too many aggregators of this host for shared memory");
+    end(&r);
+    t->ops->close(t);
+}
+
+/* Of whom memory is asked, in words of the kernel and of the guard. */
+static void test_owners(void **state)
+{
+    struct trib_guard guard = {.serves = true, .ranks = 2};
+    struct shm shm = {.guard = &guard};
+
+    (void)state;
+    struct trib_handout_owner rank = trib_shm_owner(&shm, 1, 4711, 7);
+    assert_false(rank.aggregator);
+    assert_int_equal(rank.pid, 4711);
+    assert_int_equal(rank.name, 7);
+    assert_ptr_equal(rank.guard, &guard);
+    assert_true(trib_shm_owner(&shm, 2, 4711, 7).aggregator);
+    shm.guard = NULL;
+    assert_false(trib_shm_owner(&shm, 2, 4711, 7).aggregator);
+}
+
+/* Memory at an address: neither by process_vm_writev nor at all. */
+static void test_refuses_addresses(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard;
+    struct trib_remote *remote;
+    struct rank r;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    assert_status(t->ops->import_region(t, RANK, &r.told.own, &remote), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "peer 0 names memory outside of a shared segment");
+    end(&r);
+    t->ops->close(t);
+}
+
+static void refuses(enum act act, trib_status_t expected, const char *sentence)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard;
+    struct rank r;
+
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(act, OTHER, &r);
+    const int before = open_files();
+    assert_status(survey(t, &r), TRIB_OK); /* its socket is its own */
+    assert_status(t->ops->connect(t, RANK, &r.told.address), expected);
+    assert_open_files(before); /* nor is its bell taken */
+    assert_true(shm_of(t)->peers[RANK].pipe < 0);
+    assert_said(&pair, sentence);
+    end(&r);
+    t->ops->close(t);
+}
+
+static void test_refuses_descriptors(void **state)
+{
+    (void)state;
+    refuses(UNSEALED, TRIB_ERR_INVALID, "its size is not sealed");
+    refuses(FILE_OF_A_FOLDER, TRIB_ERR_INVALID, "a descriptor that is not taken");
+    refuses(SHORT, TRIB_ERR_INVALID, "it has another size");
+    refuses(OTHER_KEY, TRIB_ERR_INVALID, "another segment than it told of");
+    refuses(READ_ONLY, TRIB_ERR_NO_MEMORY, "cannot map");
+}
+
+/* Where the ranks meet it waits, but not for ever. */
+static void test_leaves_a_silent_rank(void **state)
+{
+    const uint64_t begin = trib_now_ns();
+
+    (void)state;
+    refuses(SILENT, TRIB_ERR_PEER_LOST, "has not handed out its memory within 5000 ms");
+    assert_true(trib_now_ns() - begin < UINT64_C(30000000000));
+}
+
+/* Then not at all: a lane goes on, and the rank is lost. */
+static void test_waits_for_nobody(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard;
+    struct trib_remote *small, *large;
+    struct trib_event e;
+    struct rank r;
+    trib_status_t st;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_OK);
+    assert_int_equal(kill(r.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(r.pid, NULL, WUNTRACED), r.pid);
+    const uint64_t until = trib_deadline_ms(6 * TRIB_HANDOUT_MS);
+    do {
+        const uint64_t begin = trib_now_ns();
+        st = t->ops->import_region(t, RANK, &r.told.large, &large);
+        assert_true(trib_now_ns() - begin < UINT64_C(50000000) * tribtest_slowness());
+        assert_false(trib_deadline_passed(until));
+        usleep(1000);
+    } while (st == TRIB_INPROGRESS);
+    assert_status(st, TRIB_ERR_PEER_LOST);
+    assert_said(&pair, "has not handed out its memory");
+    while (!t->ops->poll(t, &e, 1))
+        assert_false(trib_deadline_passed(until));
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "has not handed out its memory")); /* not as it is stopped */
+    end(&r);
+    t->ops->close(t);
+}
+
+/* One says that another's socket is its own, or that its process is another. */
+static void test_refuses_another_process(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_shm_address a;
+    struct trib_guard guard;
+    struct rank r, other;
+
+    (void)state;
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    start(HONEST, OTHER, &other);
+    memcpy(&a, r.told.address.bytes, sizeof(a));
+    a.pid = other.pid;
+    memcpy(r.told.address.bytes, &a, sizeof(a));
+    assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "does not have the socket that its address names");
+    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "does not have the socket that its address names");
+    a.handout = 0;
+    memcpy(r.told.address.bytes, &a, sizeof(a));
+    assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "has no socket at which it hands out its memory");
+    end(&r);
+    end(&other);
+    t->ops->close(t);
+}
+
+/* The first socket's owner is the job's user, and all others must be. */
+static void test_refuses_another_user(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_guard guard;
+    struct rank r, other;
+
+    (void)state;
+    if (geteuid() != 0)
+        tribtest_skip("becoming another user needs root");
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    start(HONEST, OTHER - 1, &other);
+    assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_OK);
+    assert_status(t->ops->reach(t, RANK, &other.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "runs as user 65533, and the job is user 65534's");
+    atomic_store(&guard.user, 12345); /* as MUNGE has said */
+    assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
+    assert_said(&pair, "runs as user 65534, and the job is user 12345's");
+    end(&r);
+    end(&other);
+    t->ops->close(t);
+}
+
+/* A process asks for the node's memory, and knows its key. */
+static bool is_given(const struct trib_address *address, uid_t uid)
+{
+    int status;
+
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        struct trib_guard guard = {.ranks = 0};
+        struct trib_handout_fds fds;
+        struct trib_error err = {0};
+        struct trib_shm_address a;
+        memcpy(&a, address->bytes, sizeof(a));
+        if (setresuid(uid, uid, uid))
+            _exit(9);
+        const struct trib_handout_owner owner = {
+            .name = a.handout, .pid = a.pid, .aggregator = true, .guard = &guard};
+        _exit(trib_handout_ask(&owner, a.key, &fds, &err) == TRIB_OK);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    return WEXITSTATUS(status);
+}
+
+static void test_gives_to_the_job_alone(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct trib_address address;
+    struct trib_guard guard;
+    struct rank r;
+
+    (void)state;
+    if (geteuid() != 0)
+        tribtest_skip("becoming another user needs root");
+    struct trib_transport *t = open_node(&pair, &guard);
+    start(HONEST, OTHER, &r);
+    assert_status(survey(t, &r), TRIB_OK);
+    assert_status(t->ops->address(t, &address), TRIB_OK);
+    assert_true(is_given(&address, OTHER));
+    assert_false(is_given(&address, OTHER - 1));
+    assert_true(is_given(&address, OTHER)); /* nor is that one in its way */
+    end(&r);
+    t->ops->close(t);
+}
+
+/* The first who comes is the user of the job, and nobody else from then on. */
+static void test_one_user(void **state)
+{
+    struct trib_guard guard = {.serves = true, .user = TRIB_GUARD_ANYBODY};
+
+    (void)state;
+    assert_true(trib_guard_is_user(&guard, 0)); /* root's number is one as any other */
+    assert_int_equal(guard.user, 0);
+    assert_true(trib_guard_is_user(&guard, 0));
+    assert_false(trib_guard_is_user(&guard, 1));
+    assert_false(trib_guard_is_user(&guard, (uid_t)-1));
+    assert_int_equal(guard.user, 0);
+}
+
+static void test_lists(void **state)
+{
+    const struct trib_guard all = {.serves = true}, some = {.transports = "auto, tcp"};
+
+    (void)state;
+    assert_true(trib_guard_takes(NULL, "loop"));
+    assert_true(trib_guard_takes(&all, "shm"));
+    assert_true(trib_guard_takes(&some, "auto"));
+    assert_true(trib_guard_takes(&some, "tcp"));
+    assert_false(trib_guard_takes(&some, "tc"));
+    assert_false(trib_guard_takes(&some, "tcpx"));
+    assert_false(trib_guard_takes(&some, "shm"));
+    assert_false(trib_guard_takes(&some, ""));
+    assert_false(trib_guard_bars(NULL, 0));
+    assert_true(trib_guard_bars(&all, 0));
+    assert_true(trib_guard_bars(&some, 0)); /* it has no ranks */
+    const struct trib_guard rank = {.ranks = 2}, node = {.serves = true, .ranks = 2};
+    assert_false(trib_guard_bars(&rank, 1)); /* ranks trust each other */
+    assert_true(trib_guard_bars(&rank, 2));
+    assert_true(trib_guard_bars(&node, 1));
+    assert_true(trib_guard_bars(&node, 2));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_takes_an_honest_rank),
+        cmocka_unit_test(test_a_rank_waits),
+        cmocka_unit_test(test_takes_bells_alone),
+        cmocka_unit_test(test_rings),
+        cmocka_unit_test(test_counts_what_is_given),
+        cmocka_unit_test(test_admits_few),
+        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_refuses_addresses),
+        cmocka_unit_test(test_refuses_descriptors),
+        cmocka_unit_test(test_leaves_a_silent_rank),
+        cmocka_unit_test(test_waits_for_nobody),
+        cmocka_unit_test(test_refuses_another_process),
+        cmocka_unit_test(test_refuses_another_user),
+        cmocka_unit_test(test_gives_to_the_job_alone),
+        cmocka_unit_test(test_one_user),
+        cmocka_unit_test(test_lists),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/transport/pair.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "base/time.h"
+#include "transport/tcp/tcp.h"
+
+#define CALLERS 4 /* more than a backlog of 0 takes */
+
+/* A port whose kernel answers nobody: its backlog is full. */
+struct deaf {
+    int listener;
+    int callers[CALLERS];
+    uint16_t port;
+};
+
+/* host: 1 for 127.0.0.1 and so on; port 0: any. */
+static int listen_at(unsigned host, uint16_t port, int backlog)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK + host - 1)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(fd, backlog), 0);
+    return fd;
+}
+
+static void deaf_open(struct deaf *d, unsigned host)
+{
+    struct sockaddr_in at;
+    socklen_t len = sizeof(at);
+
+    d->listener = listen_at(host, 0, 0);
+    assert_int_equal(getsockname(d->listener, (struct sockaddr *)&at, &len), 0);
+    d->port = ntohs(at.sin_port);
+    for (int i = 0; i < CALLERS; i++) {
+        d->callers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)connect(d->callers[i], (struct sockaddr *)&at, sizeof(at));
+    }
+}
+
+static void deaf_close(struct deaf *d)
+{
+    for (int i = 0; i < CALLERS; i++)
+        close(d->callers[i]);
+    close(d->listener);
+}
+
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+struct nuisance {
+    struct sigaction alarm;
+    unsigned left;
+};
+
+/* A signal every 20 ms, in the place of the test's own alarm. */
+static void nuisance_begin(struct nuisance *n)
+{
+    const struct sigaction action = {.sa_handler = ignore_signal};
+    const struct itimerval every = {{0, 20000}, {0, 20000}};
+
+    n->left = alarm(0);
+    sigaction(SIGALRM, &action, &n->alarm);
+    assert_int_equal(setitimer(ITIMER_REAL, &every, NULL), 0);
+}
+
+static void nuisance_end(const struct nuisance *n)
+{
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    sigaction(SIGALRM, &n->alarm, NULL);
+    alarm(n->left);
+}
+
+/* Signals neither end an attempt early nor make it last for ever. */
+static void test_signals_while_connecting(void **state)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    struct nuisance nuisance;
+    struct deaf deaf;
+    struct trib_address address;
+    struct tcp_address a;
+
+    (void)state;
+    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
+    assert_status(pair.t[0]->ops->address(pair.t[0], &address), TRIB_OK);
+    deaf_open(&deaf, 1);
+    memcpy(&a, address.bytes, sizeof(a));
+    a.port = deaf.port;
+    memset(&a.list, 0, sizeof(a.list)); /* loopback alone */
+    memcpy(address.bytes, &a, sizeof(a));
+    nuisance_begin(&nuisance);
+    uint64_t began = trib_now_ns();
+    trib_status_t status = pair.t[0]->ops->connect(pair.t[0], 1, &address);
+    uint64_t took = trib_now_ns() - began;
+    nuisance_end(&nuisance);
+    deaf_close(&deaf);
+    assert_status(status, TRIB_ERR_PEER_LOST);
+    if (!strstr(pair.err.text, "timed out"))
+        fail_msg("\"%s\" does not say that the time was over", pair.err.text);
+    assert_true(took > UINT64_C(1500000000));
+    pair.t[0]->ops->close(pair.t[0]);
+}
+
+static struct trib_net_list offered(const unsigned *hosts, int n)
+{
+    struct trib_net_list list = {0};
+    uint8_t ip[16];
+
+    for (int i = 0; i < n; i++) {
+        memcpy(ip, trib_net_loopback, sizeof(ip));
+        ip[15] = (uint8_t)hosts[i];
+        assert_true(trib_net_list_put(&list, ip));
+    }
+    return list;
+}
+
+/* Reached at 127.0.0.HOST, after so many ms. */
+static uint64_t reach(struct trib_net_ways *ways, const struct trib_net_place *place,
+                      unsigned host)
+{
+    struct trib_net_found found;
+    uint64_t began = trib_now_ns();
+    int fd = trib_net_reach(ways, place, &found);
+
+    if (fd < 0)
+        fail_msg("%s: %m", found.at);
+    assert_int_equal(found.ip[15], host);
+    close(fd);
+    return (trib_now_ns() - began) / 1000000;
+}
+
+/* One that answers nobody costs a step, and once for all peers. */
+static void test_several_addresses(void **state)
+{
+    const struct trib_net_list list = offered((unsigned[]){2, 3}, 2);
+    struct trib_net_ways ways = {0};
+    struct deaf deaf;
+
+    (void)state;
+    deaf_open(&deaf, 2);
+    int listener = listen_at(3, deaf.port, 4);
+    struct trib_net_place place = {.list = &list, .port = deaf.port};
+    assert_in_range(reach(&ways, &place, 3), 150, 1500);
+    assert_in_range(reach(&ways, &place, 3), 0, 150);
+    close(listener);
+    deaf_close(&deaf);
+}
+
+/* The address by which the ranks met comes before all that are in front of it. */
+static void test_the_meeting_first(void **state)
+{
+    const struct trib_net_list list = offered((unsigned[]){2, 3, 4}, 3);
+    struct trib_net_ways ways = {0};
+    struct deaf deaf;
+
+    (void)state;
+    deaf_open(&deaf, 2);
+    int three = listen_at(3, deaf.port, 4), four = listen_at(4, deaf.port, 4);
+    struct trib_net_place place = {.list = &list, .port = deaf.port};
+    memcpy(ways.met.root, trib_net_loopback, 16);
+    ways.met.root[15] = 4;
+    assert_in_range(reach(&ways, &place, 4), 0, 150);
+    close(three);
+    close(four);
+    deaf_close(&deaf);
+}
+
+/* Two processes of one host that do not know it; hosts that know that they are two. */
+static void test_own_addresses_last(void **state)
+{
+    struct trib_net_list list = {0};
+    struct trib_net_ways ways = {0};
+    struct trib_net_found found;
+    struct trib_net_port port;
+    uint8_t own[1][16];
+
+    (void)state;
+    if (trib_net_own(own, 1) == 1)
+        assert_true(trib_net_list_put(&list, own[0]));
+    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
+    assert_int_equal(listen(port.fd, 4), 0);
+    struct trib_net_place place = {.list = &list, .port = port.port};
+    int fd = trib_net_reach(&ways, &place, &found);
+    assert_true(fd >= 0);
+    close(fd);
+    place.apart = true;
+    assert_int_equal(trib_net_reach(&ways, &place, &found), -1);
+    assert_int_equal(errno, EADDRNOTAVAIL);
+    assert_non_null(strstr(found.cure, "offers none"));
+    close(port.fd);
+}
+
+/* Lists pass all addresses on, and what makes no sense ends them. */
+static void test_lists(void **state)
+{
+    struct trib_net_list list = {0};
+    uint8_t ip[TRIB_NET_OFFERED][16], six[16] = {0xfd, 0x77, [15] = 1};
+    int n = 0;
+
+    (void)state;
+    memcpy(ip[0], trib_net_loopback, 16);
+    while (trib_net_list_put(&list, n == 1 ? six : ip[0]))
+        n++;
+    assert_int_equal(n, TRIB_NET_OFFERED);
+    assert_int_equal(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), n);
+    assert_memory_equal(ip[1], six, 16);
+    assert_memory_equal(ip[31], trib_net_loopback, 16);
+    list.bytes[5] = 5;
+    assert_int_equal(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), 1);
+    memset(&list, 16, sizeof(list));
+    list.n = 255;
+    assert_in_range(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), 14, 15);
+}
+
+static void refused(const char *net, const char *words)
+{
+    struct trib_net_ways ways;
+    struct trib_error err = {0};
+
+    assert_status(trib_net_ways_init(&ways, "tcp", net, NULL, &err), TRIB_ERR_CONFIG);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" says \"%s\", not \"%s\"", net, err.text, words);
+}
+
+static void test_choice_of_networks(void **state)
+{
+    struct trib_net_ways ways;
+    struct trib_net_list list;
+    uint8_t ip[TRIB_NET_OFFERED][16];
+
+    (void)state;
+    refused("10.0.0.0/33", "neither a network");
+    refused("10.0.0", "neither a network");
+    refused("fd77::/129", "neither a network");
+    refused("eth0,,lo", "neither a network");
+    refused("a_name_that_is_too_long", "neither a network");
+    refused("lo,lo,lo,lo,lo,lo,lo,lo,lo", "more than 8");
+    refused("203.0.113.0/24,nolink7", "lo 127.0.0.1/8");
+    assert_status(trib_net_ways_init(&ways, "tcp", "203.0.113.0/24,lo", NULL, NULL),
+                  TRIB_OK);
+    trib_net_offer(&ways, "tcp", NULL, &list);
+    assert_true(trib_net_list_get(&list, ip, TRIB_NET_OFFERED) >= 1);
+    assert_memory_equal(ip[0], trib_net_loopback, 16);
+    assert_status(trib_net_ways_init(&ways, "tcp", "127.0.0.0/8", NULL, NULL), TRIB_OK);
+    trib_net_offer(&ways, "tcp", NULL, &list);
+    assert_int_equal(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), 1);
+}
+
+static int refusal; /* errno of epoll_pwait2, 0: as it is */
+
+/* In the place of libc's: an old kernel, or a container's filter. */
+int epoll_pwait2(int fd, struct epoll_event *events, int max,
+                 const struct timespec *timeout, const sigset_t *mask)
+{
+    if (!refusal)
+        return (int)syscall(SYS_epoll_pwait2, fd, events, max, timeout, mask, 8);
+    errno = refusal;
+    return -1;
+}
+
+/* An idle rank sleeps on every kernel, and wakes by wake() rather than by the clock. */
+static void test_sleeps_without_pwait2(void **state)
+{
+    static const int refusals[] = {0, ENOSYS, EPERM};
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+
+    (void)state;
+    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
+    const struct trib_transport_ops *ops = pair.t[0]->ops;
+    for (int i = 0; i < 3; i++) {
+        refusal = refusals[i];
+        uint64_t began = trib_now_ns();
+        ops->wait(pair.t[0], 20000);
+        assert_true(trib_now_ns() - began >= UINT64_C(20000000) || !refusal);
+        began = trib_now_ns();
+        ops->wait(pair.t[0], 1500); /* rounds up */
+        assert_true(trib_now_ns() - began >= UINT64_C(1500000) || !refusal);
+        ops->wake(pair.t[0], 0);
+        began = trib_now_ns();
+        ops->wait(pair.t[0], 30000000);
+        assert_true(trib_now_ns() - began < UINT64_C(29000000000));
+    }
+    refusal = 0;
+    ops->close(pair.t[0]);
+}
+
+/* Hosts that took the connections and then fell silent cost one deadline together: one after the
+ * other they would take 8 s. */
+static void test_leaving_silent_peers(void **state)
+{
+    enum { SILENT = 80, LEAST = 100, MOST = 2000 };
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    const int listener = listen_at(1, 0, SILENT);
+    struct trib_address address;
+    struct tcp_address a;
+    struct sockaddr_in at;
+    socklen_t len = sizeof(at);
+    bool some[1 + SILENT] = {false};
+
+    (void)state;
+    opts.size = 1 + SILENT;
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
+    const struct trib_transport_ops *ops = pair.t[0]->ops;
+    assert_status(ops->address(pair.t[0], &address), TRIB_OK);
+    memcpy(&a, address.bytes, sizeof(a));
+    a.port = ntohs(at.sin_port);
+    memcpy(address.bytes, &a, sizeof(a));
+    for (int i = 1; i <= SILENT; i++)
+        assert_status(ops->connect(pair.t[0], i, &address), TRIB_OK);
+    some[1] = some[2] = true;
+    ops->leave(pair.t[0], some); /* these alone */
+    for (int i = 1; i <= SILENT; i++)
+        assert_status(ops->write(pair.t[0], i, &(struct trib_write){.quiet = true}),
+                      some[i] ? TRIB_ERR_PEER_LOST : TRIB_OK);
+    const uint64_t began = trib_now_ns();
+    ops->leave(pair.t[0], NULL);
+    const uint64_t ms = (trib_now_ns() - began) / 1000000;
+    printf("# %d silent peers are left in %d ms\n", SILENT, (int)ms);
+    assert_true(ms >= LEAST && ms < MOST);
+    ops->leave(pair.t[0], NULL); /* nobody is left: at once */
+    ops->close(pair.t[0]);
+    assert_true((trib_now_ns() - began) / 1000000 < MOST);
+    close(listener);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signals_while_connecting),
+        cmocka_unit_test(test_several_addresses),
+        cmocka_unit_test(test_the_meeting_first),
+        cmocka_unit_test(test_own_addresses_last),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_choice_of_networks),
+        cmocka_unit_test(test_sleeps_without_pwait2),
+        cmocka_unit_test(test_leaving_silent_peers),
+    };
+
+    tribtest_deadline(180);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

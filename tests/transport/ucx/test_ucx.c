@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: who is taken for a peer and who is not; what a peer must not write.
+ */
+#include "tests/transport/pair.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "transport/ucx/ucx.h"
+
+static struct ucx_address address_of(struct pair *pair, int side)
+{
+    struct trib_address address;
+    struct ucx_address a;
+
+    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
+    assert_int_equal(address.len, sizeof(a));
+    memcpy(&a, address.bytes, sizeof(a));
+    return a;
+}
+
+/* What a rank says to a guest that says this; 0 bytes: it hung up. */
+static ssize_t answer(uint16_t port, const void *hello, size_t len, struct ucx_word *out)
+{
+    struct sockaddr_storage to;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t to_len = trib_net_sockaddr(trib_net_loopback, port, AF_INET, &to);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, to_len), 0);
+    assert_int_equal(send(fd, hello, len, MSG_NOSIGNAL), len);
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    memset(out, 0, sizeof(*out));
+    ssize_t n = recv(fd, out, sizeof(*out), MSG_DONTWAIT);
+    close(fd);
+    return n;
+}
+
+struct greeting {
+    struct ucx_hello hello;
+    uint8_t name[64];
+};
+
+static void test_refusals(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    const struct ucx *u = ucx_of(pair.t[1]);
+    struct ucx_address a = address_of(&pair, 1);
+    const struct ucx_hello good = {.magic = UCX_MAGIC,
+                                   .version = UCX_VERSION,
+                                   .size = 2,
+                                   .key = a.key,
+                                   .settings = u->settings,
+                                   .release = u->release,
+                                   .name_len = sizeof(((struct greeting *)0)->name)};
+    struct {
+        struct ucx_hello hello;
+        uint64_t reason;
+    } cases[] = {
+        {good, UCX_OTHER_VERSION | (uint64_t)UCX_VERSION << 32},
+        {good, UCX_OTHER_JOB},
+        {good, UCX_OTHER_RANK},
+        {good, UCX_OTHER_RANK},
+        {good, UCX_OTHER_SETTINGS},
+        {good, UCX_OTHER_RELEASE | (uint64_t)u->release << 32},
+        {good, UCX_TWICE},
+    };
+    cases[0].hello.version++;
+    cases[1].hello.key++;
+    cases[2].hello.rank = 1;
+    cases[3].hello.size = 3;
+    cases[4].hello.settings++;
+    cases[5].hello.release++;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct greeting g = {.hello = cases[i].hello};
+        struct ucx_word word;
+        assert_int_equal(answer(a.port, &g, sizeof(g), &word), sizeof(word));
+        assert_int_equal(word.magic, UCX_MAGIC);
+        assert_int_equal(word.kind, UCX_REFUSE);
+        assert_int_equal(word.value, cases[i].reason);
+    }
+    /* None of it was of any harm. */
+    assert_status(pair_write(&pair, 8, 3), TRIB_OK);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
+    assert_int_equal(e.imm, 3);
+    pair_close(&pair);
+}
+
+static uint32_t named; /* bytes of address that came */
+static _Atomic int zeros; /* of endpoints that were asked for: with zeros behind the address */
+
+static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *out)
+{
+    const uint8_t *name = (const uint8_t *)params->address;
+    int other = 0;
+
+    (void)worker;
+    (void)out;
+    for (uint32_t i = named; i < UCX_NAME_MAX; i++)
+        other |= name[i];
+    zeros += !other;
+    return UCS_ERR_UNREACHABLE;
+}
+
+/* UCX reads an address as far as lengths in it say, and not as far as it was sent: behind one that
+ * ends too early there are zeros, with which it is refused. */
+static void test_short_names(void **state)
+{
+    struct pair pair = {.lines = 0};
+    struct ucx_word word;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+    }
+    const struct ucx *u = ucx_of(pair.t[0]);
+    struct {
+        struct ucx_hello hello;
+        uint8_t name[UCX_NAME_MAX];
+    } g = {.hello = {.magic = UCX_MAGIC,
+                     .version = UCX_VERSION,
+                     .size = 2,
+                     .key = address_of(&pair, 1).key,
+                     .settings = u->settings,
+                     .release = u->release}};
+    memcpy(g.name, u->name, u->name_len);
+    for (uint32_t n = 0; n < u->name_len; n++) {
+        const bool by_ucx = n < u->name_len / 2;
+        ucx_of(pair.t[1])->api.ucp_ep_create = by_ucx ? u->api.ucp_ep_create : look_behind;
+        g.hello.name_len = named = 1 + n % ((uint32_t)u->name_len / 2);
+        assert_int_equal(answer(address_of(&pair, 1).port, &g, sizeof(g.hello) + named, &word),
+                         sizeof(word));
+        assert_int_equal(word.kind, UCX_REFUSE);
+        assert_int_equal(word.value, UCX_NO_ENDPOINT);
+    }
+    assert_int_equal(zeros, u->name_len - u->name_len / 2);
+    pair_close(&pair);
+}
+
+static void test_strangers(void **state)
+{
+    struct pair pair;
+    struct ucx_word word;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct ucx_address a = address_of(&pair, 1);
+    assert_int_equal(answer(a.port, "GET / HTTP/1.1\r\n\r\n", 18, &word), 0);
+    pair_close(&pair); /* and with it the thread that logs */
+    assert_non_null(strstr(pair.logged, "a stranger connected"));
+}
+
+/* One that has said its hello, and behind it more silent ones than there are places for,
+ * all at once: it gets its answer. */
+static void test_burst(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 8 };
+    struct sockaddr_storage to;
+    struct ucx_word word;
+    struct pair pair;
+    int fd[CROWD];
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct ucx *u = ucx_of(pair.t[1]);
+    struct ucx_address a = address_of(&pair, 1);
+    const struct ucx_hello hello = {
+        .magic = UCX_MAGIC, .version = UCX_VERSION + 1, .size = 2, .key = a.key};
+    socklen_t len = trib_net_sockaddr(trib_net_loopback, a.port, AF_INET, &to);
+    pthread_mutex_lock(&u->links); /* the manager waits */
+    pair.t[0]->ops->wake(pair.t[0], 1);
+    usleep(20000);
+    for (int i = 0; i < CROWD; i++) {
+        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fd[i], (struct sockaddr *)&to, len), 0);
+        if (i == 0)
+            assert_int_equal(send(fd[i], &hello, sizeof(hello), MSG_NOSIGNAL),
+                             sizeof(hello));
+    }
+    pthread_mutex_unlock(&u->links);
+    struct pollfd p = {.fd = fd[0], .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 60000), 1);
+    assert_int_equal(recv(fd[0], &word, sizeof(word), 0), sizeof(word));
+    assert_int_equal(word.kind, UCX_REFUSE);
+    for (int i = 0; i < CROWD; i++)
+        close(fd[i]);
+    pair_close(&pair);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A connection that cannot be taken waits, and the manager sleeps; later it is taken. */
+static void test_no_descriptor(void **state)
+{
+    const struct ucx_hello hello = {.magic = UCX_MAGIC, .version = UCX_VERSION + 1};
+    struct sockaddr_storage to;
+    struct rlimit all, none;
+    struct ucx_word word;
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t len = trib_net_sockaddr(trib_net_loopback, address_of(&pair, 1).port, AF_INET, &to);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = all.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, len), 0);
+    const double before = cpu_seconds();
+    usleep(500000);
+    const double used = cpu_seconds() - before;
+    const bool said = strstr(pair.logged, "raise ulimit -n") != NULL; /* once, and long ago */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    assert_int_equal(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 60000), 1);
+    assert_int_equal(recv(fd, &word, sizeof(word), 0), sizeof(word));
+    assert_int_equal(word.kind, UCX_REFUSE);
+    close(fd);
+    pair_close(&pair);
+    if (used > 0.1 * tribtest_slowness())
+        fail_msg("%.3f s of a processor within half a second", used);
+    assert_true(said);
+}
+
+/* Side 0 is told by name why side 1 does not take it. */
+static void is_refused(void (*change)(struct ucx_address *), int size, int64_t chunk,
+                       const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_config other;
+    struct trib_address address;
+    struct ucx_address a;
+
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        other = pair.cfg;
+        other.chunk += chunk;
+        opts.size = i ? size : 2;
+        opts.cfg = i ? &other : &pair.cfg;
+        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+    }
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    memcpy(&a, address.bytes, sizeof(a));
+    if (change)
+        change(&a);
+    memcpy(address.bytes, &a, sizeof(a));
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_ERR_PEER_LOST);
+    if (!strstr(trib_error_text(&pair.err), sentence))
+        fail_msg("\"%s\", not \"%s\"", trib_error_text(&pair.err), sentence);
+    pair_close(&pair);
+}
+
+static void other_key(struct ucx_address *a)
+{
+    a->key++;
+}
+
+static void test_told_why(void **state)
+{
+    (void)state;
+    is_refused(other_key, 2, 0, "turned rank 0 away: it belongs to another job");
+    is_refused(NULL, 3, 0, "turned rank 0 away: it knows no such rank");
+    is_refused(NULL, 2, 4096, "turned rank 0 away: it has other settings");
+}
+
+#define LARGE ((size_t)1 << 20) /* UCX asks for it from where it lies */
+
+/* Memory of the caller on both sides; side 0 may write to that of side 1. */
+static struct trib_write large_write(struct pair *pair, uint8_t *mem[2])
+{
+    struct trib_write w = {.len = LARGE};
+    struct trib_region *region[2];
+    struct trib_remote *remote;
+    struct trib_blob blob;
+
+    for (int i = 0; i < 2; i++) {
+        mem[i] = malloc(LARGE);
+        assert_non_null(mem[i]);
+        memset(mem[i], 8 - i, LARGE);
+        assert_status(pair->t[i]->ops->reg(pair->t[i], mem[i], LARGE, &region[i]),
+                      TRIB_OK);
+    }
+    pair->region[1] = region[1];
+    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob), TRIB_OK);
+    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote), TRIB_OK);
+    w.local = region[0];
+    w.remote = remote;
+    return w;
+}
+
+/* Both sides poll, as UCX wants for what is large, until side 1 has an event. */
+static void poll_both(struct pair *pair, struct trib_event *e)
+{
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct trib_event none;
+
+    while (!trib_deadline_passed(until)) {
+        (void)pair->t[0]->ops->poll(pair->t[0], &none, 1);
+        if (pair_poll(pair, 1, 0, e))
+            return;
+    }
+    fail_msg("side 1 has no event");
+}
+
+/* Of a large write UCX may tell first that it was turned away. */
+static void is_given_up(struct pair *pair, bool large)
+{
+    struct trib_event e;
+
+    assert_int_equal(pair_await(pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_true(large || strstr(e.why, "has given this rank up"));
+}
+
+static bool is_helped(struct ucx *u, int peer)
+{
+    pthread_mutex_lock(&u->links);
+    bool helped = u->peers[peer].wire_until != 0;
+    pthread_mutex_unlock(&u->links);
+    return helped;
+}
+
+/* A rank makes UCX's progress for who connects to it, until that one is through. */
+static void test_helped(void **state)
+{
+    enum { MS = 8000 }; /* it gives up after 10 s */
+    uint64_t until = trib_deadline_ms(MS);
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    for (int i = 0; i < 2; i++) {
+        while (is_helped(ucx_of(pair.t[i]), !i) && !trib_deadline_passed(until))
+            usleep(1000);
+        assert_false(is_helped(ucx_of(pair.t[i]), !i));
+    }
+    pair_close(&pair);
+}
+
+/* A write past the end of a region: the target loses the writer, who is told so. */
+static void outside(size_t len)
+{
+    struct pair pair;
+    struct trib_event e;
+    uint8_t *mem[2];
+
+    pair_open(&pair, "ucx", "ucx");
+    struct trib_write w = large_write(&pair, mem);
+    ((struct trib_table_remote *)(uintptr_t)w.remote)->len = (size_t)1 << 40;
+    w.remote_off = LARGE - len + 1;
+    w.len = len;
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "wrote outside of a region"));
+    for (size_t i = 0; i < LARGE; i++)
+        assert_int_equal(mem[1][i], 7);
+    is_given_up(&pair, len == LARGE);
+    pair_close(&pair);
+    free(mem[0]);
+    free(mem[1]);
+}
+
+static void test_outside(void **state)
+{
+    (void)state;
+    outside(8);
+    outside(LARGE);
+}
+
+static void test_large(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+    uint8_t *mem[2];
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct trib_write w = large_write(&pair, mem);
+    w.imm = 11;
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    poll_both(&pair, &e);
+    assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+    assert_int_equal(e.imm, 11);
+    assert_int_equal(e.len, LARGE);
+    assert_memory_equal(mem[0], mem[1], LARGE);
+    pair_close(&pair);
+    free(mem[0]);
+    free(mem[1]);
+}
+
+/* A large message is under way when its target is taken away: UCX lets go of it first. */
+static void test_memory_taken_back(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+    uint8_t *mem[2];
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct trib_write w = large_write(&pair, mem);
+    const struct ucx_peer *p = &ucx_of(pair.t[1])->peers[0];
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    for (int i = 0; i < 20000 && p->pending == 0; i++)
+        assert_int_equal(pair_poll(&pair, 1, 0, &e), 0); /* side 0 sends no bytes yet */
+    assert_true(p->pending > 0);
+    pair.t[1]->ops->dereg(pair.t[1], pair.region[1]);
+    assert_int_equal(p->pending, 0);
+    free(mem[1]);
+    assert_int_equal(pair_await(&pair, 1, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "was still writing into memory"));
+    is_given_up(&pair, true);
+    pair_close(&pair);
+    free(mem[0]);
+}
+
+static ucs_status_ptr_t flush_fails(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    (void)ep;
+    (void)param;
+    return UCS_STATUS_PTR(UCS_ERR_UNREACHABLE);
+}
+
+/* An endpoint that UCX cannot bring up is no connection. */
+static void test_endpoint_fails(void **state)
+{
+    struct pair pair = {0};
+    struct trib_address address;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+    }
+    ucx_of(pair.t[0])->api.ucp_ep_flush_nbx = flush_fails;
+    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_ERR_PEER_LOST);
+    if (!strstr(trib_error_text(&pair.err), "UCX knows no way to it"))
+        fail_msg("\"%s\"", trib_error_text(&pair.err));
+    pair_close(&pair);
+}
+
+/* UCX catches signals and prints where a program crashed; ours does not become so. */
+static void test_signals(void **state)
+{
+    struct trib_ucx_api api;
+    struct sigaction before, after;
+    char why[200];
+
+    (void)state;
+    assert_int_equal(sigaction(SIGBUS, NULL, &before), 0);
+    assert_true(trib_ucx_load(&api, why, sizeof(why)));
+    assert_int_equal(sigaction(SIGBUS, NULL, &after), 0);
+    assert_ptr_equal(before.sa_sigaction, after.sa_sigaction);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_short_names), cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
+        cmocka_unit_test(test_burst),     cmocka_unit_test(test_no_descriptor),
+        cmocka_unit_test(test_outside),   cmocka_unit_test(test_large),
+        cmocka_unit_test(test_memory_taken_back),
+        cmocka_unit_test(test_endpoint_fails),
+        cmocka_unit_test(test_helped),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes wrong with verbs, over a device in memory: each cause gives its sentence,
+ * and nothing is left behind. What goes well is in test_verbs_conformance.c.
+ */
+#include "tests/harness/fake_verbs.h"
+#include "tests/transport/verbs/verbs_pair.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include "base/time.h"
+#include "transport/verbs/verbs.h"
+
+/* Opening fails, with these words. */
+static void refuses(const char *text, trib_status_t expected, const char *words)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    struct trib_transport *t = NULL;
+
+    assert_status(trib_transport_open(text, &opts, &t), expected);
+    assert_null(t);
+    contains(pair.err.text, words);
+}
+
+static void test_no_library(void **state)
+{
+    (void)state;
+    fake_verbs_reset()->no_library = true;
+    refuses("verbs", TRIB_ERR_UNSUPPORTED,
+            "libibverbs.so.1: cannot open shared object");
+    refuses("verbs", TRIB_ERR_UNSUPPORTED, "Debian: libibverbs1, librdmacm1");
+}
+
+static void test_no_device(void **state)
+{
+    (void)state;
+    fake_verbs_reset()->devices = 0;
+    refuses("verbs", TRIB_ERR_UNSUPPORTED, "this host has no RDMA device");
+    fake_verbs_reset()->no_connection_manager = true;
+    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED, "load the module rdma_ucm");
+    fake_verbs_reset()->address_less = true;
+    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED,
+            "no IP address of this host belongs to the RDMA device fake0");
+    fake_verbs_reset()->port_down = true;
+    refuses("verbs", TRIB_ERR_UNSUPPORTED, "port 1 of fake0 is not active");
+    fake_verbs_reset()->devices = 2;
+    refuses("verbs:device=fake7", TRIB_ERR_CONFIG,
+            "no RDMA device is called \"fake7\"; there are fake0, fake1");
+    refuses("verbs:device", TRIB_ERR_CONFIG, "device wants a name");
+    refuses("verbs:device=", TRIB_ERR_CONFIG, "device= is not a name");
+    refuses("verbs:depth=8", TRIB_ERR_CONFIG, "depth=8 is not a whole number from 16");
+}
+
+static void test_no_room(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct pair pair = {0};
+    struct trib_transport_opts many = pair_opts(&pair, 0);
+    struct trib_transport *t = NULL;
+
+    (void)state;
+    opts->cq_errno = ENOMEM;
+    refuses("verbs", TRIB_ERR_NO_MEMORY, "cannot make a completion queue of");
+    refuses("verbs", TRIB_ERR_NO_MEMORY, "ulimit -l unlimited");
+    opts->cq_errno = 0;
+    opts->max_cqe = 6000;
+    many.size = 1000;
+    assert_status(trib_transport_open("verbs", &many, &t), TRIB_ERR_UNSUPPORTED);
+    contains(pair.err.text, "1000 ranks need a completion queue of");
+}
+
+/* The first of two UDP ports, too, that nobody uses. */
+static int free_ports(void)
+{
+    struct trib_net_port udp[2];
+
+    for (int first = 10000 + getpid() % 10000; first < 32000; first += 2) {
+        bool a = trib_net_bind("test", SOCK_DGRAM, first, 1, &udp[0], NULL) == TRIB_OK;
+        bool b =
+            trib_net_bind("test", SOCK_DGRAM, first + 1, 1, &udp[1], NULL) == TRIB_OK;
+        if (a)
+            close(udp[0].fd);
+        if (b)
+            close(udp[1].fd);
+        if (a && b)
+            return first;
+    }
+    fail_msg("no two ports are free");
+    return 0;
+}
+
+static void test_ports(void **state)
+{
+    struct trib_net_port udp;
+    struct pair pair;
+    char text[64], words[96];
+    int first = free_ports();
+
+    (void)state;
+    snprintf(text, sizeof(text), "verbs:port=%d,ports=2,connect=rdmacm", first);
+    pair_open(&pair, text, text);
+    snprintf(words, sizeof(words), "none of the ports %d to %d can be bound", first,
+             first + 1);
+    refuses(text, TRIB_ERR_SYSTEM, words);
+    pair_close(&pair);
+    snprintf(text, sizeof(text), "verbs:port=%d,ports=1", first);
+    assert_status(trib_net_bind("test", SOCK_DGRAM, first, 1, &udp, NULL), TRIB_OK);
+    snprintf(words, sizeof(words), "heartbeats of verbs: none of the UDP ports %d to %d",
+             first, first);
+    refuses(text, TRIB_ERR_SYSTEM, words);
+    close(udp.fd);
+}
+
+/* The second device is used where it is asked for. */
+static void test_device(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    fake_verbs_reset()->devices = 2;
+    pair_open(&pair, "verbs:device=fake1", "verbs:device=fake1");
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    expect_arrival(&pair, 1, 1, 8);
+    pair_close(&pair);
+}
+
+static void test_memory(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_region *region;
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair);
+    opts->reg_errno = ENOMEM;
+    assert_status(pair.t[0]->ops->reg(pair.t[0], pair.mem[0], 8, &region),
+                  TRIB_ERR_NO_MEMORY);
+    contains(pair.err.text, "LimitMEMLOCK=infinity");
+    trib_error_clear(&pair.err);
+    opts->reg_errno = EFAULT;
+    assert_status(pair.t[0]->ops->reg(pair.t[0], pair.mem[0], 8, &region),
+                  TRIB_ERR_SYSTEM);
+    contains(pair.err.text, "is it mapped");
+    pair_close(&pair);
+}
+
+/* In a child, which gives up the right to lock without limit. */
+static int register_much(int rank, int size, void *arg)
+{
+    const struct rlimit limit = {65536, 65536};
+    struct trib_region *region;
+    struct pair *pair = arg;
+
+    (void)rank;
+    (void)size;
+    open_pair(pair);
+    const struct trib_transport_ops *ops = pair->t[0]->ops;
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (getuid() == 0 && setuid(65534) != 0))
+        return 1;
+    if (ops->reg(pair->t[0], pair->mem[0], 4096, &region) != TRIB_OK ||
+        ops->reg(pair->t[0], pair->mem[0], 65536, &region) != TRIB_ERR_NO_MEMORY)
+        return 2;
+    bool told = strstr(pair->err.text, "64K more cannot be registered: 12K are, and this "
+                                       "process may lock 64K; raise the limit");
+    pair_close(pair);
+    return !told;
+}
+
+static void test_memlock(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    fake_verbs_reset()->memlock = true;
+    assert_int_equal(tribtest_forks(1, 30, register_much, &pair), 0);
+}
+
+/* Where the kernel copies pinned pages at fork, the library need not mark them: that would
+ * cost a system call for each region. */
+static void test_fork_init(void **state)
+{
+    static const struct {
+        bool unneeded, no_query;
+        int error, calls;
+    } cases[] = {{.calls = 1},
+                 {.unneeded = true, .calls = 0},
+                 {.no_query = true, .calls = 2}, /* once for each transport */
+                 {.error = EINVAL, .calls = 1}};
+    struct pair pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        opts->fork_unneeded = cases[i].unneeded;
+        opts->no_fork_query = cases[i].no_query;
+        opts->fork_errno = cases[i].error;
+        open_pair(&pair);
+        assert_int_equal(opts->fork_calls, cases[i].calls);
+        if (cases[i].error)
+            contains(pair.logged, "ibv_fork_init came too late: Invalid argument; this "
+                                  "process should not fork");
+        else
+            assert_int_equal(pair.lines, 0);
+        pair_close(&pair);
+    }
+}
+
+/* Small writes are inline, as far as the device can; few of them report. */
+/* What peers are told of memory is no address of it, and all the same they reach it: by
+ * requests that the library copies, and by those that the device reads. */
+static void test_no_addresses(void **state)
+{
+    static const size_t off[] = {0, 1, 4000, 4096, 5000, ((size_t)2 << 20) + 12345};
+
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        fake_verbs_reset()->no_iova = old;
+        struct pair pair;
+        open_pair(&pair);
+        uint8_t *mine = malloc((size_t)8 << 20);
+        for (size_t i = 0; i < sizeof(off) / sizeof(*off); i++) {
+            for (size_t len = 3; len < (size_t)5 << 20; len *= 90) {
+                struct trib_transport *o = pair.t[1];
+                struct trib_region *region;
+                struct trib_blob blob;
+                struct verbs_export x;
+                assert_status(o->ops->reg(o, mine + off[i], len, &region), TRIB_OK);
+                assert_status(o->ops->export_region(o, region, &blob), TRIB_OK);
+                memcpy(&x, blob.bytes, sizeof(x));
+                assert_int_equal(x.address == (uintptr_t)(mine + off[i]), old);
+                assert_true(old || x.address < (size_t)2 << 20);
+                struct trib_remote *remote;
+                assert_status(pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote),
+                              TRIB_OK);
+                assert_int_equal(pair.t[0]->ops->length(pair.t[0], remote), len);
+                const size_t n = len < PAIR_LEN ? len : PAIR_LEN;
+                memset(pair.mem[0], (int)len, n);
+                memset(mine + off[i], 0, len);
+                struct trib_write w = {.local = pair.region[0],
+                                       .remote = remote,
+                                       .remote_off = len - n,
+                                       .len = n};
+                assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+                expect_arrival(&pair, 1, 0, n);
+                assert_memory_equal(mine + off[i] + len - n, pair.mem[0], n);
+                pair.t[0]->ops->release(pair.t[0], remote);
+                o->ops->dereg(o, region);
+            }
+        }
+        pair_close(&pair);
+        free(mine);
+        assert_int_equal(fake_verbs_mistakes(), 0);
+        assert_int_equal(fake_verbs_live(), 0);
+    }
+}
+
+static void test_posting(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    fake_verbs_reset()->inline_max = 100;
+    open_pair(&pair);
+    for (uint32_t i = 0; i < 64; i++) {
+        struct trib_write w = {.local = pair.region[0],
+                               .remote = pair.remote[0],
+                               .len = i % 2 ? 64 : 65,
+                               .imm = i};
+        assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+        expect_arrival(&pair, 1, i, w.len);
+        assert_int_equal(pair_poll(&pair, 0, 0, &e), 0);
+    }
+    struct fake_verbs_counts counts = fake_verbs_posted();
+    assert_int_equal(counts.sends, 64);
+    assert_int_equal(counts.inlined, 32);
+    assert_int_equal(counts.signalled, 2);
+    pair_close(&pair);
+}
+
+/* A write longer than a message of the device: pieces, and one event. */
+static void test_pieces(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    fake_verbs_reset()->message_max = 1000;
+    open_pair(&pair);
+    memset(pair.mem[0], 7, PAIR_LEN);
+    for (uint32_t len = PAIR_LEN; len >= 512; len -= 256) {
+        memset(pair.mem[1], 0, PAIR_LEN);
+        assert_status(pair_write(&pair, len, len), TRIB_OK);
+        expect_arrival(&pair, 1, len, len);
+        assert_int_equal(pair.mem[1][0] + pair.mem[1][len - 1], 14);
+        assert_int_equal(pair_await(&pair, 0, &e), 1);
+        assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
+        assert_int_equal(e.token, len);
+    }
+    pair_close(&pair);
+    (void)fake_verbs_reset();
+    fake_verbs_reset()->message_max = 100;
+    pair_open(&pair, "verbs:depth=32", "verbs");
+    assert_status(pair_write(&pair, PAIR_LEN, 1), TRIB_ERR_RANGE);
+    contains(pair.err.text, "raise verbs:depth=32");
+    pair_close(&pair);
+}
+
+static void test_full(void **state)
+{
+    struct pair pair;
+    uint32_t sent = 0;
+
+    (void)state;
+    open_pair(&pair);
+    fake_verbs_hold(true);
+    while (pair_write(&pair, 8, sent) == TRIB_OK)
+        sent++;
+    assert_int_equal(sent, 127); /* one place is for the BYE */
+    fake_verbs_hold(false);
+    for (uint32_t i = 0; i < sent; i++)
+        expect_arrival(&pair, 1, i, 8);
+    pair_close(&pair);
+}
+
+/* A peer that takes nothing cannot hold up who leaves. */
+static void test_leave_stuck(void **state)
+{
+    struct pair pair;
+    uint64_t start = trib_now_ns();
+
+    (void)state;
+    open_pair(&pair);
+    fake_verbs_hold(true);
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    pair.t[0]->ops->disconnect(pair.t[0], 1);
+    assert_in_range(trib_now_ns() - start, 100000000u, 5000000000u);
+    expect_loss(&pair, 1, "has died");
+    pair_close(&pair);
+}
+
+/* What others wrote during a farewell is not lost. */
+static void test_stash(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair);
+    struct trib_write w = {.imm = 5};
+    assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_OK);
+    struct verbs *v = (struct verbs *)pair.t[0];
+    trib_verbs_say_bye(v, 1);
+    trib_verbs_drain(v, 1, trib_deadline_ms(5000));
+    expect_arrival(&pair, 0, 5, 0);
+    expect_loss(&pair, 1, "has left");
+    pair_close(&pair);
+}
+
+/* A write that ends in this status: the loss, and one line of log. */
+static void try_status(enum ibv_wc_status status, const char *why, const char *logged)
+{
+    struct pair pair;
+
+    (void)fake_verbs_reset();
+    open_pair(&pair);
+    fake_verbs_fail(status);
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    (void)pair_write(&pair, 8, 2); /* is flushed */
+    expect_loss(&pair, 0, why);
+    assert_int_equal(pair.lines, 1);
+    contains(pair.logged, "127.9.0.1 on fake0 to rank 1 (process");
+    contains(pair.logged, "at 127.9.0.1: ");
+    contains(pair.logged, logged);
+    expect_loss(&pair, 1, "process");
+    pair_close(&pair);
+    assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+}
+
+/* Each status of a completion has its words, and only the first of a connection counts. */
+static void test_statuses(void **state)
+{
+    static const struct {
+        enum ibv_wc_status status;
+        const char *why, *logged;
+    } cases[] = {
+        {IBV_WC_RETRY_EXC_ERR, "its host does not answer any more", "UDP port 4791"},
+        {IBV_WC_RNR_RETRY_EXC_ERR, "it took no more writes", "verbs:receives=N"},
+        {IBV_WC_REM_ACCESS_ERR, "it refused a write", "freed or unmapped"},
+        {IBV_WC_LOC_PROT_ERR, "the source of a write is not registered", "127.9.0.1"},
+        {IBV_WC_FATAL_ERR, "the device of this host has failed", "dmesg"},
+        {(enum ibv_wc_status)99, "an error that is not known", "status 99"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        try_status(cases[i].status, cases[i].why, cases[i].logged);
+    for (int s = IBV_WC_SUCCESS + 1; s <= IBV_WC_TM_RNDV_INCOMPLETE; s++) {
+        struct verbs_status_text text = trib_verbs_status_text((enum ibv_wc_status)s);
+        assert_true(strlen(text.clause) > 10 && strlen(text.advice) > 10);
+        assert_null(strstr(text.clause, "not known"));
+        try_status((enum ibv_wc_status)s, text.clause, text.advice);
+    }
+}
+
+static void test_async(void **state)
+{
+    static const struct {
+        enum ibv_event_type type;
+        const char *why;
+    } cases[] = {
+        {IBV_EVENT_QP_FATAL, "the device gave up its queue pair"},
+        {IBV_EVENT_QP_REQ_ERR, "it sent a request that is not valid"},
+        {IBV_EVENT_QP_ACCESS_ERR, "it wrote outside of this rank's regions"},
+        {IBV_EVENT_CQ_ERR, "a queue of this host's RDMA device has failed"},
+        {IBV_EVENT_SRQ_ERR, "a queue of this host's RDMA device has failed"},
+        {IBV_EVENT_DEVICE_FATAL, "this host's RDMA device has failed"},
+    };
+    struct pair pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)fake_verbs_reset();
+        open_pair(&pair);
+        fake_verbs_async(0, cases[i].type);
+        expect_loss(&pair, 0, cases[i].why);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* The device stops a queue pair and flushes; what it says about it comes later. */
+static void test_flush(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    open_pair(&pair);
+    struct verbs *v = (struct verbs *)pair.t[0];
+    fake_verbs_fail(IBV_WC_WR_FLUSH_ERR);
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
+    assert_int_equal(v->peers[1].state, VERBS_PEER_GOING);
+    trib_verbs_going(v, 1, "the cause");
+    trib_verbs_going(v, 1, "a consequence");
+    expect_loss(&pair, 0, "the cause");
+    pair_close(&pair);
+}
+
+/* What happens to a port is logged; connections may outlive it. */
+static void test_port(void **state)
+{
+    static const struct {
+        enum ibv_event_type type;
+        const char *logged;
+    } cases[] = {
+        {IBV_EVENT_PORT_ERR, "port 1 of fake0 is down: peers are lost unless it comes"},
+        {IBV_EVENT_PORT_ACTIVE, "port 1 of fake0 is active"},
+        {IBV_EVENT_GID_CHANGE, "port 1 of fake0 has other addresses"},
+        {IBV_EVENT_LID_CHANGE, "port 1 of fake0 has other addresses"},
+        {IBV_EVENT_PKEY_CHANGE, "port 1 of fake0 is in other partitions"},
+        {IBV_EVENT_SM_CHANGE, "port 1 of fake0 has another subnet manager"},
+        {IBV_EVENT_CLIENT_REREGISTER, "port 1 of fake0 has another subnet manager"},
+        {IBV_EVENT_COMM_EST, ""},
+    };
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)fake_verbs_reset();
+        open_pair(&pair);
+        fake_verbs_async(1, cases[i].type);
+        while (fake_verbs_async_waits(1))
+            usleep(1000);
+        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+        expect_arrival(&pair, 1, 1, 8);
+        assert_int_equal(pair_poll(&pair, 1, 20, &e), 0);
+        pair_close(&pair); /* joins who logs */
+        assert_int_equal(pair.lines, *cases[i].logged != 0);
+        contains(pair.logged, cases[i].logged);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* A cable that is pulled and plugged in again ends no connection. */
+static void test_unplug(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    open_pair(&pair);
+    fake_verbs_unplug();
+    assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
+    assert_int_equal(pair_poll(&pair, 1, 100, &e), 0);
+    assert_status(pair_write(&pair, 8, 2), TRIB_OK);
+    expect_arrival(&pair, 1, 2, 8);
+    pair_close(&pair);
+}
+
+/* What a dead peer wrote comes first; both directions end. */
+static void test_cut(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair);
+    struct trib_write w = {.imm = 3};
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    fake_verbs_cut();
+    expect_arrival(&pair, 1, 3, 0);
+    expect_loss(&pair, 1, "has died");
+    expect_loss(&pair, 0, "has died");
+    pair_close(&pair);
+}
+
+static void test_removal(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair);
+    fake_verbs_remove();
+    expect_loss(&pair, 0, "this host's RDMA device was removed");
+    pair_close(&pair);
+}
+
+/* A loss ends a sleep. */
+static void test_sleep(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    open_pair(&pair);
+    pair.t[0]->ops->arm(pair.t[0]);
+    assert_int_equal(pair_poll(&pair, 0, 0, &e), 0);
+    uint64_t start = trib_now_ns();
+    fake_verbs_cut();
+    pair.t[0]->ops->wait(pair.t[0], 30000000);
+    assert_true(trib_now_ns() - start < UINT64_C(15000000000));
+    expect_loss(&pair, 0, "has died");
+    pair_close(&pair);
+}
+
+/* Connecting -------------------------------------------------------------------- */
+
+static void test_refusals(void **state)
+{
+    struct trib_address address, other;
+    struct verbs_address a;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    memcpy(&a, address.bytes, sizeof(a));
+    other = address;
+    a.key++;
+    memcpy(other.bytes, &a, sizeof(a));
+    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "it belongs to another job");
+    ((struct verbs *)pair.t[0])->settings++;
+    connect_fails(&pair, &address, TRIB_ERR_MISMATCH, "it has other settings");
+    ((struct verbs *)pair.t[0])->settings--;
+    a.key--;
+    a.port++;
+    memcpy(other.bytes, &a, sizeof(a));
+    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "nobody listens there");
+    other.len--;
+    connect_fails(&pair, &other, TRIB_ERR_INVALID, "not an address of verbs");
+    /* After all that it still works. */
+    trib_error_clear(&pair.err);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    pair_close(&pair);
+}
+
+static void test_reject(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    opts->reject = 24;
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "reason 24");
+    opts->reject = 0;
+    opts->address_errors = true;
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
+                  "no RDMA device of this host leads there: No such device");
+    opts->address_errors = false;
+    opts->qp_errno = ENOMEM;
+    connect_fails(&pair, &address, TRIB_ERR_NO_RESOURCE, "ulimit -l unlimited");
+    pair_close(&pair);
+}
+
+static void test_other_device(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    opts->devices = 2;
+    opts->other_device = true;
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
+                  "the way leads over fake1, but this rank uses fake0");
+    pair_close(&pair);
+}
+
+static void test_silent_peer(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    opts->deaf = true;
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no answer for 8.0 s");
+    opts->deaf = false;
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    pair_close(&pair);
+}
+
+/* Who was left is told so, also when it comes later. */
+static void test_left(void **state)
+{
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    pair.t[1]->ops->disconnect(pair.t[1], 0);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has left");
+    pair_close(&pair);
+}
+
+/* One side alone connects: it hears of the other's end by its own connection. */
+static void test_one_way(void **state)
+{
+    struct trib_address address;
+    struct trib_write w = {.imm = 6};
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    expect_arrival(&pair, 1, 6, 0);
+    assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_ERR_INVALID);
+    pair.t[1]->ops->disconnect(pair.t[1], 0);
+    expect_loss(&pair, 0, "has left");
+    pair_close(&pair);
+}
+
+/* A request that the asking side has given up is no loss; it may ask again. */
+static void test_ask_again(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct trib_write w = {.imm = 8};
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    opts->half_way = true;
+    connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
+    opts->half_way = false;
+    trib_error_clear(&pair.err);
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    expect_arrival(&pair, 1, 8, 0);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
+    const struct CMUnitTest tests[] = {
+        CASE(test_no_library),   CASE(test_no_device),   CASE(test_no_room),
+        CASE(test_ports),        CASE(test_device),      CASE(test_memory),
+        CASE(test_memlock),      CASE(test_fork_init),   CASE(test_posting),
+        CASE(test_no_addresses),
+        CASE(test_pieces),       CASE(test_full),        CASE(test_leave_stuck),
+        CASE(test_stash),        CASE(test_statuses),    CASE(test_async),
+        CASE(test_port),         CASE(test_flush),       CASE(test_cut),         CASE(test_removal),
+        CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
+        CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
+        CASE(test_one_way),      CASE(test_ask_again),
+        CASE(test_unplug),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

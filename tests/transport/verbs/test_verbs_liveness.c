@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: how the end of a peer of another host is found out, and what is said of it. The
+ * device is one in memory, heartbeats are real.
+ */
+#include "tests/harness/fake_verbs.h"
+#include "tests/transport/verbs/verbs_pair.h"
+
+#include "base/time.h"
+#include "transport/verbs/verbs.h"
+
+/* Side 0 takes side 1 for one of another host. */
+static void open_far(struct pair *pair, int stop_timeout_ms)
+{
+    struct trib_address address;
+    struct verbs_address a;
+    struct verbs *v;
+
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        pair->cfg.stop_timeout_ms = stop_timeout_ms;
+        assert_status(trib_transport_open("verbs", &opts, &pair->t[i]), TRIB_OK);
+    }
+    assert_status(pair->t[1]->ops->address(pair->t[1], &address), TRIB_OK);
+    memcpy(&a, address.bytes, sizeof(a));
+    a.boot++;
+    a.ip[0].bytes[15]++; /* else it would lead back here */
+    memcpy(address.bytes, &a, sizeof(a));
+    assert_status(pair->t[0]->ops->connect(pair->t[0], 1, &address), TRIB_OK);
+    v = (struct verbs *)pair->t[0];
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    while (!trib_pulse_heard(v->pulse, 1) && !trib_deadline_passed(until))
+        usleep(1000);
+    assert_true(trib_pulse_heard(v->pulse, 1));
+}
+
+/* As when its process is stopped, until that descriptor is closed; then as when it dies. */
+static int silence(struct pair *pair, int side)
+{
+    struct verbs *v = (struct verbs *)pair->t[side];
+    int port = pair_keep_port(trib_pulse_port(v->pulse));
+
+    trib_pulse_close(v->pulse);
+    v->own_pulse = false;
+    return port;
+}
+
+/* The adapter of a process that is stopped goes on; what answers the heart does not. */
+static void test_silence(void **state)
+{
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    open_far(&pair, 2000);
+    assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
+    int port = silence(&pair, 1);
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_false(e.left);
+    contains(e.why, "nothing was heard of process");
+    contains(e.why, "at 127.9.0.2 for");
+    assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
+    close(port);
+    pair_close(&pair);
+}
+
+/* Nothing but its host's word for it that its process is gone. */
+static void test_closed_port(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    open_far(&pair, 60000);
+    close(silence(&pair, 1));
+    expect_loss(&pair, 0, "has died");
+    assert_int_equal(pair.lines, 0);
+    pair_close(&pair);
+}
+
+static int destroyed;
+static int (*destroy)(struct ibv_qp *qp);
+
+static int counting_destroy(struct ibv_qp *qp)
+{
+    destroyed++;
+    return destroy(qp);
+}
+
+/* On a dead port that takes seconds, so the loss is told before. */
+static void test_told_before_destroyed(void **state)
+{
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    open_far(&pair, 60000);
+    struct verbs *v = (struct verbs *)pair.t[0];
+    destroy = v->api.ibv_destroy_qp;
+    v->api.ibv_destroy_qp = counting_destroy;
+    destroyed = 0;
+    close(silence(&pair, 1));
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_int_equal(destroyed, 0);
+    pair.t[0]->ops->disconnect(pair.t[0], 1);
+    assert_true(destroyed > 0);
+    pair_close(&pair);
+}
+
+/* Who leaves closes its port, too; but says so first. */
+static void test_left_port(void **state)
+{
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    open_far(&pair, 60000);
+    struct verbs *v = (struct verbs *)pair.t[0];
+    trib_verbs_say_bye((struct verbs *)pair.t[1], 0);
+    close(silence(&pair, 1));
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    while (!trib_pulse_closed(v->pulse, 1) && !trib_deadline_passed(until))
+        usleep(1000);
+    assert_true(trib_pulse_closed(v->pulse, 1));
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    contains(e.why, "has left");
+    assert_true(e.left);
+    pair_close(&pair);
+}
+
+/* The device of a peer of another host refuses a write. */
+static void refuse_far(struct pair *pair, enum ibv_wc_status status)
+{
+    fake_verbs_fail(status);
+    assert_status(pair->t[0]->ops->write(pair->t[0], 1, &(struct trib_write){.signal = true}),
+                  TRIB_OK);
+}
+
+/* The memory of a process that dies goes before its connection does. */
+static void test_refused_by_dying(void **state)
+{
+    static const enum ibv_wc_status statuses[] = {
+        IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR};
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(statuses) / sizeof(statuses[0]); i++) {
+        bool says_closed = i % 2;
+        (void)fake_verbs_reset();
+        open_far(&pair, 60000);
+        int port = silence(&pair, 1);
+        refuse_far(&pair, statuses[i / 2]);
+        assert_int_equal(pair_poll(&pair, 0, 200, &e), 0);
+        if (says_closed)
+            close(port);
+        else
+            fake_verbs_cut();
+        expect_loss(&pair, 0, "has died");
+        assert_int_equal(pair.lines, 0);
+        if (!says_closed)
+            close(port);
+        pair_close(&pair);
+    }
+}
+
+/* A peer that answers is at fault; so is one of which nothing more is heard, in the end. */
+static void test_refused_by_living(void **state)
+{
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    for (int mute = 0; mute < 2; mute++) {
+        (void)fake_verbs_reset();
+        open_far(&pair, 60000);
+        int port = mute ? silence(&pair, 1) : -1;
+        refuse_far(&pair, IBV_WC_REM_ACCESS_ERR);
+        (void)pair_poll(&pair, 0, 0, &e); /* no more than the refusal */
+        if (!mute) /* it has given this rank up */
+            fake_verbs_cut();
+        expect_loss(&pair, 0, "it refused a write: not inside of its registered memory");
+        assert_int_equal(pair.lines, 1);
+        contains(pair.logged, "freed or unmapped");
+        if (mute)
+            close(port);
+        pair_close(&pair);
+    }
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
+    const struct CMUnitTest tests[] = {
+        CASE(test_silence),
+        CASE(test_closed_port),
+        CASE(test_told_before_destroyed),
+        CASE(test_left_port),
+        CASE(test_refused_by_dying),
+        CASE(test_refused_by_living),
+    };
+
+    tribtest_deadline(150);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs over several devices and ports: which ones, and one that fails.
+ */
+#include "tests/transport/pair.h"
+
+#include "tests/harness/fake_verbs.h"
+#include "transport/backends.h"
+#include "transport/multirail/multirail.h"
+
+#define MESSAGES 300u
+
+static int teardown(void **state)
+{
+    (void)state;
+    int wrong = fake_verbs_mistakes() + fake_verbs_live();
+    fake_verbs_reset();
+    return wrong ? -1 : 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_verbs_reset()->devices = 2;
+    return 0;
+}
+
+static void assert_route(struct pair *pair, int side, const char *why)
+{
+    struct trib_route route;
+
+    pair->t[side]->ops->route(pair->t[side], !side, &route);
+    assert_string_equal(route.name, "verbs");
+    assert_string_equal(route.why, why);
+}
+
+/* Side 0 writes, side 1 reads; each message has its bytes, in order, once. */
+static void exchange(struct pair *pair)
+{
+    struct trib_write w = {
+        .local = pair->region[0], .remote = pair->remote[0], .len = 16, .signal = true};
+    uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    uint32_t sent = 0, done = 0, got = 0;
+    struct trib_event e;
+
+    while (got < MESSAGES || done < MESSAGES) {
+        if (trib_deadline_passed(until))
+            fail_msg("stuck: sent %u, done %u, got %u", sent, done, got);
+        w.local_off = w.remote_off = sent % 64 * 16;
+        w.imm = sent;
+        w.token = sent;
+        memset(pair->mem[0] + w.local_off, (int)(1 + sent % 200), 16);
+        if (sent < MESSAGES && sent - got < 60 && sent - done < 60 &&
+            pair->t[0]->ops->write(pair->t[0], 1, &w) == TRIB_OK)
+            sent++;
+        if (pair->t[0]->ops->poll(pair->t[0], &e, 1)) {
+            assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
+            assert_int_equal(e.token, done++);
+        }
+        if (!pair->t[1]->ops->poll(pair->t[1], &e, 1))
+            continue;
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+        assert_int_equal(e.imm, got);
+        for (uint32_t i = 0; i < 16; i++)
+            assert_int_equal(pair->mem[1][got % 64 * 16 + i], 1 + got % 200);
+        got++;
+    }
+}
+
+static void test_all_devices(void **state)
+{
+    static const struct {
+        int devices, ports;
+        const char *text, *why; /* why NULL: no rails */
+    } cases[] = {
+        {2, 1, "verbs", "2 rails: fake0 fake1"},
+        {4, 1, "verbs", "4 rails: fake0 fake1 fake2 fake3"},
+        {4, 1, "verbs:rails=3", "3 rails: fake0 fake1 fake2"},
+        {4, 1, "verbs:device=fake3,fake1,depth=32", "2 rails: fake3 fake1"},
+        {4, 1, "verbs:device=fake2,fake3,fake1,rails=2", "2 rails: fake2 fake3"},
+        {4, 1, "verbs:device=fake2", NULL},
+        {2, 1, "verbs:rails=1", NULL},
+        {1, 1, "verbs", NULL},
+        {1, 2, "verbs", "2 rails: fake0:1 fake0:2"},
+        {1, 2, "verbs:connect=gid", "2 rails: fake0:1 fake0:2"},
+        {1, 2, "verbs:device=fake0:2,fake0:1,depth=32", "2 rails: fake0:2 fake0:1"},
+        {1, 2, "verbs:device=fake0:2,fake0:1,connect=gid", "2 rails: fake0:2 fake0:1"},
+        {2, 2, "verbs:device=fake1:2,fake0", "2 rails: fake1:2 fake0"},
+        {3, 2, "verbs", "4 rails: fake0:1 fake1:1 fake2:1 fake0:2"},
+        {1, 2, "verbs:device=fake0", NULL},
+        {1, 2, "verbs:device=fake0:2", NULL},
+        {1, 2, "verbs:rails=1", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        struct pair pair;
+        fake->devices = cases[i].devices;
+        fake->ports = cases[i].ports;
+        pair_open(&pair, cases[i].text, cases[i].text);
+        for (int side = 0; side < 2 && cases[i].why; side++)
+            assert_route(&pair, side, cases[i].why);
+        exchange(&pair);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_live(), 0);
+    }
+}
+
+/* One device here, several there: the first of them. */
+static void test_fewer(void **state)
+{
+    (void)state;
+    for (int several = 0; several < 2; several++) {
+        struct pair pair;
+        pair_open(&pair, several ? "verbs" : "verbs:rails=1",
+                  several ? "verbs:rails=1" : "verbs");
+        assert_route(&pair, !several, "1 rail: fake0");
+        exchange(&pair);
+        pair_close(&pair);
+    }
+}
+
+/* One device here, several there, not the first of which leads here: the connection
+ * manager says so. */
+static void test_another(void **state)
+{
+    static const char one[] = "verbs:device=fake1,connect=rdmacm";
+    static const char all[] = "verbs:device=fake0,fake2,fake1,connect=rdmacm";
+
+    (void)state;
+    for (int several = 0; several < 2; several++) {
+        struct pair pair;
+        fake_verbs_reset()->devices = 3;
+        pair_open(&pair, several ? all : one, several ? one : all);
+        assert_route(&pair, !several, "1 rail: fake1");
+        exchange(&pair);
+        assert_int_equal(pair.lines, 0);
+        pair_close(&pair);
+    }
+}
+
+static void refuses(const char *text, const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    struct trib_transport *t = NULL;
+
+    assert_status(trib_transport_open(text, &opts, &t), TRIB_ERR_CONFIG);
+    if (!strstr(pair.err.text, sentence))
+        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
+}
+
+static void test_wrong_lists(void **state)
+{
+    (void)state;
+    refuses("verbs:device=fake0,fake0", "has fake0 twice");
+    refuses("verbs:device=fake0,fake7", "no RDMA device is called \"fake7\"");
+    refuses("verbs:device=a,b,c,d,e", "device=a,b,c,d,e: at most 4 devices or ports");
+    refuses("verbs:device=fake0:2,fake0:2", "has fake0:2 twice");
+    refuses("verbs:device=fake0:2,fake0",
+            "has fake0:2 and fake0, which may be one port: say which ports, as in "
+            "fake0:1,fake0:2");
+    refuses("verbs:device=fake0:2", "device=fake0:2: fake0 has 1 port");
+    refuses("verbs:device=fake0:1,fake1:255", "device=fake1:255: fake1 has 1 port");
+    refuses("verbs:device=fake0:0", "device=fake0:0 is neither a device nor a port");
+    refuses("verbs:device=fake0:256", "fake0:256 is neither");
+    refuses("verbs:device=fake0:99999999999", "fake0:99999999999 is neither");
+    refuses("verbs:device=fake0:,fake1", "device=fake0: is neither");
+    refuses("verbs:device=fake0:1x", "fake0:1x is neither");
+    refuses("verbs:device=:1", "device=:1 is neither");
+    refuses("verbs:rails=0", "not a whole number from 1 to 4");
+    refuses("verbs:depth=64,fake0", "no parameter \"fake0\"");
+}
+
+/* Of both ports of a device each carries half. A write of the caller's is one request. */
+static void assert_spread(int before[2])
+{
+    for (int port = 1; port <= 2; port++) {
+        int carried = fake_verbs_carried(0, port) - before[port - 1];
+        assert_in_range(carried, MESSAGES / 2, MESSAGES / 2 + 40);
+    }
+}
+
+static void test_ports(void **state)
+{
+    static const char *const texts[] = {"verbs", "verbs:device=fake0:1,fake0:2",
+                                        "verbs:connect=gid", "verbs:connect=rdmacm"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        struct pair pair;
+        fake->ports = 2;
+        pair_open(&pair, texts[i], texts[i]);
+        int before[2] = {fake_verbs_carried(0, 1), fake_verbs_carried(0, 2)};
+        exchange(&pair);
+        assert_spread(before);
+        if (i != 2) /* who calls by GIDs says why */
+            assert_int_equal(pair.lines, 0);
+        pair_close(&pair);
+    }
+}
+
+/* One port here, both there: the peer's writes come by whichever leads here. */
+static void test_fewer_ports(void **state)
+{
+    static const char *const one[] = {"verbs:device=fake0:2", "verbs:rails=1",
+                                      "verbs:device=fake0:2,connect=rdmacm"};
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        bool several = i % 2;
+        struct pair pair;
+        fake->ports = 2;
+        pair_open(&pair, several ? "verbs" : one[i / 2], several ? one[i / 2] : "verbs");
+        exchange(&pair);
+        pair_close(&pair);
+    }
+}
+
+/* A port that is down from the start: without a name it is left out, with one it is an
+ * error. So is one that peers are not reached over. */
+static void test_idle_port(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *all = i ? "verbs:connect=gid" : "verbs";
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        fake->devices = fake->ports = 2;
+        fake_verbs_port(0, 1, false);
+        fake_verbs_port(1, 2, false);
+        pair_open(&pair, all, all);
+        assert_route(&pair, 0, "2 rails: fake0 fake1");
+        exchange(&pair);
+        assert_int_equal(fake_verbs_carried(0, 1), 0);
+        pair_close(&pair);
+        for (int named = 0; named < 2; named++) {
+            struct trib_transport_opts opts = pair_opts(&pair, 0);
+            struct trib_transport *t = NULL;
+            trib_error_clear(&pair.err);
+            assert_status(
+                trib_transport_open(named ? "verbs:device=fake0:1,connect=gid"
+                                          : "verbs:device=fake0:2,fake0:1",
+                                    &opts, &t),
+                TRIB_ERR_UNSUPPORTED);
+            assert_non_null(strstr(pair.err.text, "port 1 of fake0 is not active"));
+        }
+    }
+}
+
+/* The network leads to a peer's port 1 over port 2: this rank uses that one or not, and the
+ * peer refuses it. Calls by GIDs keep to the port. */
+static void test_other_port(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"verbs:device=fake0:1,connect=rdmacm",
+         "the way leads over fake0:2, but this rank uses fake0:1"},
+        {"verbs:rails=1,connect=rdmacm", "the route leads to a port that it does not use"},
+        {"verbs:device=fake0:1", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        struct trib_address address;
+        struct pair pair = {0};
+        fake->ports = 2;
+        fake->other_port = true;
+        for (int side = 0; side < 2; side++) {
+            struct trib_transport_opts opts = pair_opts(&pair, side);
+            const char *text = side ? "verbs:device=fake0:1" : cases[i].text;
+            assert_status(trib_transport_open(text, &opts, &pair.t[side]), TRIB_OK);
+        }
+        assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+        assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address),
+                      cases[i].why ? TRIB_ERR_PEER_LOST : TRIB_OK);
+        if (cases[i].why && !strstr(pair.err.text, cases[i].why))
+            fail_msg("\"%s\" does not say \"%s\"", pair.err.text, cases[i].why);
+        assert_int_equal(fake_verbs_carried(0, 2), 0);
+        pair_close(&pair);
+    }
+}
+
+/* A port goes down while writes are under way: they go over the other, and a line says of
+ * each side's which. */
+static void test_lost_port(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *text = i / 2 ? "verbs:connect=gid" : "verbs:device=fake0:1,fake0:2";
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        int port = 1 + i % 2;
+        struct pair pair;
+        fake->ports = 2;
+        pair_open(&pair, text, text);
+        exchange(&pair);
+        fake_verbs_port(0, port, false);
+        int before = fake_verbs_carried(0, port);
+        exchange(&pair);
+        assert_int_equal(fake_verbs_carried(0, port), before);
+        assert_route(&pair, 0,
+                     port == 1 ? "2 rails: fake0:1 (lost) fake0:2"
+                               : "2 rails: fake0:1 fake0:2 (lost)");
+        fake_verbs_port(0, port, true);
+        exchange(&pair);
+        pair_close(&pair);
+    }
+}
+
+/* What a device says of its other port is not for this one. */
+static void test_port_events(void **state)
+{
+    const struct timespec pause = {0, 1000000};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        struct pair pair;
+        fake->ports = 2;
+        pair_open(&pair, "verbs:device=fake0:1", "verbs:device=fake0:1");
+        fake_verbs_port(0, 2 - i, false);
+        while (fake_verbs_async_waits(0) || fake_verbs_async_waits(1))
+            nanosleep(&pause, NULL);
+        pair_close(&pair); /* ends the threads that log */
+        assert_int_equal(pair.lines, i ? 2 : 0);
+        if (i)
+            assert_non_null(strstr(pair.logged, "port 1 of fake0 is down"));
+    }
+}
+
+static void test_devices_text(void **state)
+{
+    static const struct {
+        int devices, ports;
+        const char *text;
+    } cases[] = {
+        {1, 1, "fake0 (by librdmacm)"},
+        {2, 1, "fake0, fake1 (by librdmacm)"},
+        {2, 2, "fake0:1, fake0:2, fake1:1, fake1:2 (by librdmacm)"},
+    };
+    char text[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        fake->devices = cases[i].devices;
+        fake->ports = cases[i].ports;
+        trib_verbs_ops.devices(text, sizeof(text));
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+/* A device that fails: with what is under way, and with nothing. */
+static void test_lost_device(void **state)
+{
+    (void)state;
+    /* Contexts in the order of their opening: both of side 0, both of side 1. */
+    for (int context = 0; context < 4; context++) {
+        struct pair pair;
+        fake_verbs_reset()->devices = 2;
+        pair_open(&pair, "verbs:device=fake0,fake1", "verbs:device=fake0,fake1");
+        fake_verbs_hold(true);
+        for (uint32_t i = 0; i < 5; i++) {
+            struct trib_write w = {.imm = i};
+            assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+        }
+        fake_verbs_async(context, IBV_EVENT_DEVICE_FATAL);
+        fake_verbs_hold(false);
+        for (uint32_t i = 0; i < 5; i++) {
+            struct trib_event e = {0};
+            uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) &&
+                   !trib_deadline_passed(until))
+                assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
+            assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+            assert_int_equal(e.imm, i);
+        }
+        exchange(&pair);
+        pair_close(&pair);
+    }
+}
+
+/* A write that the device gives up, at each of the first ones. */
+static void test_failed_write(void **state)
+{
+    (void)state;
+    for (uint32_t at = 0; at < 20; at++) {
+        struct pair pair;
+        fake_verbs_reset()->devices = 2;
+        pair_open(&pair, "verbs", "verbs");
+        for (uint32_t i = 0; i <= at; i++) {
+            struct trib_write w = {.imm = i};
+            if (i == at)
+                fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+            assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+        }
+        for (uint32_t i = 0; i <= at; i++) {
+            struct trib_event e = {0};
+            uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) &&
+                   !trib_deadline_passed(until))
+                assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
+            assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+            assert_int_equal(e.imm, i);
+        }
+        exchange(&pair);
+        assert_route(&pair, 0,
+                     at % 2 ? "2 rails: fake0 fake1 (lost)"
+                            : "2 rails: fake0 (lost) fake1");
+        pair_close(&pair);
+    }
+}
+
+/* All connections end: that is the peer's death, told once. */
+static void test_death(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    pair_open(&pair, "verbs", "verbs");
+    fake_verbs_cut();
+    assert_int_equal(pair_await(&pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_false(e.left);
+    assert_non_null(strstr(e.why, "has died"));
+    assert_int_equal(pair_poll(&pair, 0, 50, &e), 0);
+    assert_int_equal(pair.lines, 0);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_all_devices, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_fewer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_another, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_lists, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ports, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_fewer_ports, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_idle_port, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_other_port, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_port, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_port_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_devices_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_device, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failed_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_death, setup, teardown),
+    };
+
+    tribtest_deadline(280);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs without a connection manager: calls over TCP, GIDs chosen for each pair, what
+ * strangers say at the door. The device is one in memory, the sockets are real.
+ */
+#include "tests/transport/verbs/verbs_pair.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "transport/verbs/verbs.h"
+
+#define BY_GID "verbs:connect=gid"
+
+static struct verbs *inside(struct pair *pair, int side)
+{
+    return (struct verbs *)pair->t[side];
+}
+
+static void expect_route(struct pair *pair, int side, const char *words)
+{
+    struct trib_route route;
+
+    pair->t[side]->ops->route(pair->t[side], !side, &route);
+    assert_string_equal(route.name, "verbs");
+    contains(route.why, words);
+}
+
+static void works(struct pair *pair)
+{
+    assert_status(pair_write(pair, 8, 7), TRIB_OK);
+    expect_arrival(pair, 1, 7, 8);
+}
+
+/* Side 0 connects, and an empty write gets there. */
+static void connects(struct pair *pair, const struct trib_address *address)
+{
+    struct trib_write w = {.imm = 9};
+
+    trib_error_clear(&pair->err);
+    assert_status(pair->t[0]->ops->connect(pair->t[0], 1, address), TRIB_OK);
+    assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
+    expect_arrival(pair, 1, 9, 0);
+}
+
+static void test_connect(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, BY_GID, BY_GID);
+    works(&pair);
+    for (int i = 0; i < 2; i++)
+        expect_route(&pair, i, "GID 3 (10.9.0.1) to GID 10.9.0.1: RoCE v2, same subnet");
+    pair.t[0]->ops->disconnect(pair.t[0], 1);
+    expect_loss(&pair, 1, "has left");
+    pair_close(&pair);
+}
+
+/* Where both have a connection manager that works, it is asked. */
+static void test_choice(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "verbs", "verbs:connect=auto");
+    expect_route(&pair, 0, "librdmacm, 127.9.0.1");
+    pair_close(&pair);
+    fake_verbs_reset()->no_connection_manager = true;
+    pair_open(&pair, "verbs", "verbs");
+    works(&pair);
+    expect_route(&pair, 0, "RoCE v2, same subnet");
+    pair_close(&pair);
+    fake_verbs_reset()->address_less = true;
+    pair_open(&pair, "verbs", "verbs");
+    works(&pair);
+    pair_close(&pair);
+    fake_verbs_reset()->no_rdmacm = true;
+    pair_open(&pair, "verbs", BY_GID);
+    works(&pair);
+    pair_close(&pair);
+}
+
+/* One rank has a connection manager, the other has none. */
+static void test_one_manager(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address[2];
+    struct pair pair = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts o = pair_opts(&pair, i);
+        opts->no_connection_manager = i == 1;
+        assert_status(trib_transport_open("verbs", &o, &pair.t[i]), TRIB_OK);
+        assert_status(pair.t[i]->ops->address(pair.t[i], &address[i]), TRIB_OK);
+    }
+    expect_route(&pair, 1, "by GIDs: no connection manager");
+    for (int i = 0; i < 2; i++)
+        assert_status(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
+    expect_route(&pair, 0, "RoCE v2");
+    pair_close(&pair);
+}
+
+/* The connection manager does not find the way, or nobody answers it. */
+static void test_manager_fails(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address, shut;
+    struct verbs_address a;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, "verbs", &address);
+    opts->address_errors = true;
+    shut = address;
+    memcpy(&a, address.bytes, sizeof(a));
+    a.door = 0;
+    memcpy(shut.bytes, &a, sizeof(a));
+    connect_fails(&pair, &shut, TRIB_ERR_PEER_LOST,
+                  "No such device; see ip route get and ip neigh; by GIDs: the peer "
+                  "takes no calls");
+    connects(&pair, &address);
+    expect_route(&pair, 0, "RoCE v2, same subnet");
+    pair_close(&pair);
+}
+
+static void test_unusable(void **state)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"verbs:connect=ip", "connect=ip is none of auto, rdmacm and gid"},
+        {BY_GID, "port 1 of fake0 is not active"},
+        {BY_GID, "libibverbs is older than rdma-core 33"},
+        {BY_GID, "port 1 of fake0 has no GID that peers can reach"},
+        {"verbs", "no IP address of this host belongs to the RDMA device fake0: give its "
+                  "network interface one (rdma link shows which that is); by GIDs: port 1 "
+                  "of fake0 has no GID"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        fake->port_down = i == 1;
+        fake->no_gid_query = i == 2;
+        fake->address_less = i == 4;
+        for (int k = 0; k < 4 && i >= 3; k++)
+            fake_verbs_gid(0, k, NULL, IBV_GID_TYPE_IB);
+        trib_error_clear(&pair.err);
+        assert_true(trib_transport_open(cases[i].text, &opts, &pair.t[0]) < 0);
+        contains(pair.err.text, cases[i].words);
+        assert_int_equal(fake_verbs_live(), 0);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    struct trib_address address, other;
+    struct verbs_address a;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    other = address;
+    memcpy(&a, address.bytes, sizeof(a));
+    a.key++;
+    memcpy(other.bytes, &a, sizeof(a));
+    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "it belongs to another job");
+    inside(&pair, 0)->settings++;
+    connect_fails(&pair, &address, TRIB_ERR_MISMATCH, "it has other settings");
+    inside(&pair, 0)->settings--;
+    a.layer = VERBS_INFINIBAND;
+    memcpy(other.bytes, &a, sizeof(a));
+    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "one port is InfiniBand");
+    a.more = VERBS_ADDRESSES + 1;
+    memcpy(other.bytes, &a, sizeof(a));
+    connect_fails(&pair, &other, TRIB_ERR_INVALID, "not an address of verbs");
+    connects(&pair, &address);
+    pair.t[1]->ops->disconnect(pair.t[1], 0);
+    expect_loss(&pair, 0, "has left");
+    pair_close(&pair);
+}
+
+/* A port that takes no connection and refuses none, as behind a firewall that drops. */
+static uint16_t silent_port(int fds[4])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t len = sizeof(at);
+
+    for (int i = 0; i < 4; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (i == 0) {
+            assert_int_equal(bind(fds[i], (struct sockaddr *)&at, sizeof(at)), 0);
+            assert_int_equal(listen(fds[i], 0), 0);
+            assert_int_equal(getsockname(fds[i], (struct sockaddr *)&at, &len), 0);
+            at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        } else {
+            (void)connect(fds[i], (struct sockaddr *)&at, sizeof(at));
+        }
+    }
+    usleep(100000);
+    return ntohs(at.sin_port);
+}
+
+/* reach_ms is for all addresses of a peer, not for each. */
+static void test_silent_addresses(void **state)
+{
+    struct trib_address address;
+    struct verbs_address a;
+    struct pair pair;
+    int fds[4];
+
+    (void)state;
+    open_apart(&pair, BY_GID ",reach_ms=100", &address);
+    memcpy(&a, address.bytes, sizeof(a));
+    a.boot++; /* of another host */
+    a.door = silent_port(fds);
+    a.n = 0;
+    a.more = VERBS_ADDRESSES;
+    for (int i = 0; i < VERBS_ADDRESSES; i++)
+        a.ip[i] = (struct verbs_ip){{[10] = 0xff, 0xff, 127, 9, 8, (uint8_t)(i + 1)}};
+    memcpy(address.bytes, &a, sizeof(a));
+    uint64_t begin = trib_now_ns();
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "(TCP) cannot be reached");
+    assert_in_range((trib_now_ns() - begin) / 1000000, 0, 8000);
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    pair_close(&pair);
+}
+
+static void test_left(void **state)
+{
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    pair.t[1]->ops->disconnect(pair.t[1], 0);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has left");
+    pair_close(&pair);
+}
+
+/* Sides with a device each. */
+static void open_two(struct pair *pair, struct trib_address *address)
+{
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts o = pair_opts(pair, i);
+        assert_status(trib_transport_open(i ? "verbs:connect=gid,device=fake1"
+                                            : "verbs:connect=gid,device=fake0",
+                                          &o, &pair->t[i]),
+                      TRIB_OK);
+    }
+    assert_status(pair->t[1]->ops->address(pair->t[1], address), TRIB_OK);
+}
+
+static void test_no_pair(void **state)
+{
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    fake_verbs_reset()->devices = 2;
+    open_two(&pair, &address);
+    for (int i = 0; i < 4; i++)
+        fake_verbs_gid(i % 2 == 0, i, NULL, IBV_GID_TYPE_IB);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
+                  "no pair of GIDs: one port has GIDs of RoCE v1 only");
+    for (int i = 0; i < 4; i++)
+        fake_verbs_gid(1, i, NULL, IBV_GID_TYPE_IB);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
+                  "the port of the peer has no GID");
+    pair_close(&pair);
+}
+
+/* Each side's table is as it is when a connection is made. */
+static void test_gid_change(void **state)
+{
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    fake_verbs_reset()->devices = 2;
+    open_two(&pair, &address);
+    fake_verbs_gid(0, 2, NULL, IBV_GID_TYPE_IB);
+    fake_verbs_gid(0, 3, NULL, IBV_GID_TYPE_IB);
+    fake_verbs_gid(0, 7, "10.66.0.1", IBV_GID_TYPE_ROCE_V2);
+    fake_verbs_gid(1, 9, "10.66.0.2", IBV_GID_TYPE_ROCE_V2);
+    fake_verbs_async(0, IBV_EVENT_GID_CHANGE);
+    connects(&pair, &address);
+    expect_route(&pair, 0, "GID 7 (10.66.0.1) to GID 10.66.0.2: RoCE v2, same subnet");
+    pair_close(&pair);
+}
+
+static void test_infiniband(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    opts->devices = 2;
+    opts->infiniband = true;
+    opts->lid = 40;
+    for (int d = 0; d < 2; d++) {
+        for (int i = 1; i < 4; i++)
+            fake_verbs_gid(d, i, NULL, IBV_GID_TYPE_IB);
+        fake_verbs_gid(d, 0, d ? "fe80::24:2" : "fe80::24:1", IBV_GID_TYPE_IB);
+    }
+    open_two(&pair, &address);
+    connects(&pair, &address);
+    expect_route(&pair, 0, "InfiniBand, same subnet");
+    assert_false(inside(&pair, 0)->peers[1].out.path.global);
+    assert_int_equal(inside(&pair, 0)->peers[1].out.path.lid, 41);
+    pair_close(&pair);
+}
+
+/* TCP gets through, RDMA does not: that is no connection. */
+static void test_proof(void **state)
+{
+    struct trib_address address;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
+                  "no RDMA packet gets through from GID 3 (10.9.0.1) to GID 10.9.0.1");
+    contains(pair.err.text, "its host does not answer any more");
+    contains(pair.err.text, "UDP port 4791");
+    fake_verbs_hold(true);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no RDMA packet gets through");
+    fake_verbs_hold(false);
+    connects(&pair, &address); /* nothing of the others is left */
+    pair_close(&pair);
+}
+
+/* An acknowledgement that comes when its connection was given up is of no write. */
+static void test_late_proof(void **state)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address;
+    struct trib_event e;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID ",reach_ms=100", &address);
+    opts->late_ends = true;
+    fake_verbs_hold(true);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no RDMA packet gets through");
+    assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no RDMA packet gets through");
+    opts->late_ends = false;
+    fake_verbs_hold(false);
+    connects(&pair, &address); /* now it is told */
+    assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
+    pair_close(&pair);
+}
+
+/* The kernel of a process that dies closes its sockets. */
+static void test_death(void **state)
+{
+    struct trib_write w = {.imm = 3};
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, BY_GID, BY_GID);
+    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_int_equal(shutdown(inside(&pair, 0)->peers[1].out.wire, SHUT_RDWR), 0);
+    expect_arrival(&pair, 1, 3, 0);
+    expect_loss(&pair, 1, "has died");
+    expect_loss(&pair, 0, "has died");
+    pair_close(&pair);
+}
+
+static void test_words_on_wire(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, BY_GID, BY_GID);
+    assert_int_equal(
+        send(inside(&pair, 0)->peers[1].out.wire, "8 bytes.", 8, MSG_NOSIGNAL), 8);
+    expect_loss(&pair, 1, "has died");
+    pair_close(&pair);
+}
+
+static void test_sentence(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, BY_GID, BY_GID);
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    expect_loss(&pair, 0, "its host does not answer any more");
+    contains(pair.logged, "GID 3 (10.9.0.1) on fake0 to rank 1");
+    contains(pair.logged, "at GID 10.9.0.1:");
+    expect_loss(&pair, 1, "has died");
+    pair_close(&pair);
+}
+
+/* Whatever a child gives back or asks for, it is not the parent's. */
+static int close_in_child(int rank, int size, void *arg)
+{
+    struct pair *pair = arg;
+    const struct trib_transport_ops *ops = pair->t[0]->ops;
+    int live = fake_verbs_live();
+    struct trib_region *region;
+    void *ptr;
+
+    (void)rank;
+    (void)size;
+    if (ops->alloc(pair->t[0], 4096, &ptr, &region) != TRIB_ERR_INVALID ||
+        !strstr(pair->err.text, "is a forked child"))
+        return 1;
+    ops->dereg(pair->t[0], pair->region[0]);
+    ops->release(pair->t[0], pair->remote[0]);
+    ops->disconnect(pair->t[0], 1);
+    ops->close(pair->t[0]);
+    return fake_verbs_live() != live ? 2 : 0;
+}
+
+static void test_fork(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, BY_GID, BY_GID);
+    assert_int_equal(tribtest_forks(1, 30, close_in_child, &pair), 0);
+    works(&pair);
+    pair_close(&pair);
+}
+
+/* How many descriptors the door of a side waits for. */
+static int waited_for(struct pair *pair, int side)
+{
+    char path[64], line[128];
+    int n = 0;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", inside(pair, side)->door.epoll);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        n += strncmp(line, "tfd:", 4) == 0;
+    fclose(file);
+    return n;
+}
+
+/* A wire that a child holds open would be ready for ever. */
+static void test_child_keeps_wires(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, BY_GID, BY_GID);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    assert_true(child > 0);
+    assert_true(waited_for(&pair, 0) > 1);
+    pair.t[0]->ops->disconnect(pair.t[0], 1);
+    int left = waited_for(&pair, 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(left, 1); /* who knocks */
+    pair_close(&pair);
+}
+
+/* Strangers ---------------------------------------------------------------------- */
+
+static int knock(struct pair *pair, const void *bytes, size_t n)
+{
+    int fd = trib_net_dial(trib_net_loopback, inside(pair, 1)->door.at.port,
+                           trib_deadline_ms(5000));
+
+    assert_true(fd >= 0);
+    assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
+    return fd;
+}
+
+/* Everything that is said until the end of the connection; -1: it does not end. */
+static ssize_t listen_to(int fd, void *bytes, size_t n)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    size_t have = 0;
+
+    for (;;) {
+        if (poll(&poll_fd, 1, 60000) <= 0)
+            return -1;
+        ssize_t got = recv(fd, (uint8_t *)bytes + have, n - have, 0);
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+    }
+    close(fd);
+    return (ssize_t)have;
+}
+
+static void test_strangers(void **state)
+{
+    struct verbs_call call = {.hello = {.magic = VERBS_MAGIC, .version = VERBS_VERSION},
+                              .qp_num = 1u << 24};
+    struct trib_address address;
+    struct verbs_reply reply;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    assert_int_equal(listen_to(knock(&pair, "GET / HTTP", 10), &reply, sizeof(reply)), 0);
+    assert_int_equal(
+        listen_to(knock(&pair, &call, VERBS_CALL_BYTES), &reply, sizeof(reply)),
+        sizeof(reply));
+    assert_int_equal(reply.answer.refusal, VERBS_NONSENSE);
+    call.hello.version++;
+    assert_int_equal(listen_to(knock(&pair, &call, 8), &reply, sizeof(reply)),
+                     sizeof(reply));
+    assert_int_equal(reply.answer.refusal, VERBS_OTHER_VERSION);
+    assert_int_equal(reply.answer.magic, VERBS_MAGIC);
+    /* Who says nothing keeps nobody out, and is sent away. */
+    int silent = knock(&pair, &call, 3), gone = knock(&pair, &call, 3);
+    close(gone);
+    connects(&pair, &address);
+    assert_int_equal(listen_to(silent, &reply, sizeof(reply)), 0);
+    pair_close(&pair); /* joins who logs */
+    contains(pair.logged, "a stranger connected to port");
+}
+
+/* More than there are places, and then they go. */
+static void test_crowd(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20 };
+    struct trib_address address;
+    int fds[CROWD];
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = knock(&pair, "V", 1);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    connects(&pair, &address);
+    pair_close(&pair);
+}
+
+/* More than there are places, who begin a call and stay: whoever calls need not wait for
+ * their time to be up. A busy machine is slow now and then, not three times. */
+static void test_silent_crowd(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20, MANY_MS = 3000, TRIES = 3 };
+    const uint32_t magic = VERBS_MAGIC;
+    struct trib_address address;
+    int fds[CROWD];
+    struct pair pair;
+    bool quick = false;
+
+    (void)state;
+    for (int n = 0; n < TRIES && !quick; n++) {
+        open_apart(&pair, BY_GID, &address);
+        for (int i = 0; i < CROWD; i++)
+            fds[i] = knock(&pair, &magic, 1);
+        uint64_t until = trib_deadline_ms(MANY_MS);
+        connects(&pair, &address);
+        quick = !trib_deadline_passed(until);
+        for (int i = 0; i < CROWD; i++)
+            close(fds[i]);
+        pair_close(&pair);
+    }
+    assert_true(quick);
+}
+
+/* Another program, or nobody, at the port of the peer. */
+struct impostor {
+    struct trib_net_port at;
+    const void *says;
+    size_t bytes;
+};
+
+static void *pose(void *arg)
+{
+    struct impostor *impostor = arg;
+    struct pollfd fd = {.fd = impostor->at.fd, .events = POLLIN};
+    char heard[4096];
+
+    if (poll(&fd, 1, 60000) <= 0)
+        return NULL;
+    int guest = accept(impostor->at.fd, NULL, NULL);
+    (void)!recv(guest, heard, sizeof(heard), 0);
+    (void)!send(guest, impostor->says, impostor->bytes, MSG_NOSIGNAL);
+    (void)shutdown(guest, SHUT_WR);
+    (void)!recv(guest, heard, sizeof(heard), 0);
+    close(guest);
+    return NULL;
+}
+
+static void expect_impostor(struct pair *pair, struct trib_address *address,
+                            struct impostor *impostor, const char *words)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, pose, impostor), 0);
+    connect_fails(pair, address, TRIB_ERR_PEER_LOST, words);
+    pthread_join(thread, NULL);
+}
+
+static void test_impostors(void **state)
+{
+    struct verbs_reply reply = {
+        .answer = {.magic = VERBS_MAGIC, .version = VERBS_VERSION}, .mtu = 6};
+    struct impostor impostor = {0};
+    struct trib_address address;
+    struct verbs_address a;
+    struct pair pair;
+    char text[100] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    memcpy(&a, address.bytes, sizeof(a));
+    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &impostor.at, &pair.err),
+                  TRIB_OK);
+    a.door = 1;
+    memcpy(address.bytes, &a, sizeof(a));
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "(TCP) cannot be reached");
+    a.door = impostor.at.port;
+    memcpy(address.bytes, &a, sizeof(a));
+    expect_impostor(&pair, &address, &impostor, "it hung up");
+    impostor.says = text;
+    impostor.bytes = sizeof(text);
+    expect_impostor(&pair, &address, &impostor, "who answers there is not a rank");
+    impostor.says = &reply;
+    impostor.bytes = sizeof(reply);
+    expect_impostor(&pair, &address, &impostor, "who answers there is not the peer");
+    reply.answer.key = a.key;
+    expect_impostor(&pair, &address, &impostor, "its reply makes no sense");
+    reply.mtu = 5;
+    reply.global = 1;
+    reply.position = 200;
+    expect_impostor(&pair, &address, &impostor, "its reply makes no sense");
+    reply.answer.refusal = VERBS_NO_WAY;
+    reply.way = 77;
+    expect_impostor(&pair, &address, &impostor, "this version does not know");
+    close(impostor.at.fd);
+    pair_close(&pair);
+}
+
+/* By calls and by the connection manager: one secret, another one, one on one side alone. */
+static void test_secrets(void **state)
+{
+    static const char *const texts[] = {BY_GID, "verbs:connect=rdmacm"};
+    static const uint8_t numbers[][2] = {{4, 4}, {4, 5}, {0, 5}, {4, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        const uint8_t *n = numbers[i / 2];
+        struct pair pair;
+        struct trib_address address;
+        open_with_secrets(&pair, texts[i % 2], n, &address);
+        if (n[0] == n[1])
+            connects(&pair, &address);
+        else
+            connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
+                          n[0] && n[1] ? "has not the secret" : "one of both has a secret");
+        pair_close(&pair);
+    }
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
+    const struct CMUnitTest tests[] = {
+        CASE(test_connect),      CASE(test_choice),    CASE(test_one_manager),
+        CASE(test_manager_fails), CASE(test_unusable), CASE(test_refusals),
+        CASE(test_silent_addresses), CASE(test_left),
+        CASE(test_no_pair),      CASE(test_gid_change),
+        CASE(test_infiniband),   CASE(test_proof), CASE(test_late_proof),     CASE(test_death),
+        CASE(test_words_on_wire), CASE(test_sentence), CASE(test_fork),
+        CASE(test_child_keeps_wires),
+        CASE(test_strangers),
+        CASE(test_secrets),    CASE(test_crowd),     CASE(test_silent_crowd),
+        CASE(test_impostors),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a lane shares its thread among nodes: these are no real ones, a step of theirs sums a chunk.
+ * Their ranks are on other threads, so that time is counted in looks of the lane: also in those that
+ * find nothing, as it goes on while all are dry.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <sched.h>
+
+#include "base/time.h"
+#include "tribd/worker.h"
+
+enum { CHUNK = 65536, STEPS = 40000 };
+
+struct fake {
+    struct node node;
+    struct trib_comm channel;
+    uint64_t window; /* chunks that its ranks send at once; 0: as many as it can sum */
+    uint64_t ready;
+    uint64_t dry_at; /* the look at which it had no more; its ranks send LATENCY looks later */
+    _Atomic uint64_t chunks;
+    _Atomic int seen; /* how often the lane has looked at it */
+};
+
+enum { LATENCY = 2 };
+
+static _Atomic bool begun;     /* all are there */
+static _Atomic uint64_t steps; /* of all */
+static _Atomic uint64_t looks;
+
+bool node_step(struct node *n)
+{
+    struct fake *f = (struct fake *)(void *)n; /* its first member */
+
+    f->seen += f->seen < 2;
+    looks++;
+    if (f->window && !f->ready && looks - f->dry_at >= LATENCY)
+        f->ready = f->window;
+    if ((f->window && !f->ready) || !begun || steps >= STEPS)
+        return false;
+    steps++;
+    f->channel.engine.stats.wire_bytes += CHUNK;
+    f->chunks++;
+    if (f->window && --f->ready == 0)
+        f->dry_at = looks;
+    return true;
+}
+
+/* Peers of it that answer nothing hold it up, until this opens. */
+static _Atomic bool gate = true;
+static _Atomic int held_up;
+
+void node_dispose(struct node *n)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+
+    atomic_fetch_add(&held_up, 1);
+    while (!atomic_load(&gate) && trib_now_ns() < end)
+        sched_yield();
+    atomic_store(&n->state, NODE_GONE);
+}
+
+void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
+{
+    (void)w;
+    (void)e;
+    (void)now_ns;
+}
+
+void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns)
+{
+    (void)w;
+    (void)e;
+    (void)begin_ns;
+    (void)end_ns;
+}
+
+static struct fake *join(struct lane *lane, uint32_t weight, uint64_t window)
+{
+    struct fake *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    f->node.channel = &f->channel;
+    f->node.descriptor = -1;
+    f->node.weight = weight;
+    f->window = f->ready = window;
+    trib_turns_weigh(&f->node.share, weight);
+    atomic_store(&f->node.state, NODE_SERVES);
+    lane_expect(lane);
+    return f;
+}
+
+static void leave(struct lane *lane, struct fake *f)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+
+    atomic_store(&f->node.ending, true);
+    lane_wake(lane);
+    while (atomic_load(&f->node.state) != NODE_GONE) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    lane_forget(lane);
+    free(f);
+}
+
+/* What one with three times the weight sums, by what the other does. */
+static double ratio(uint64_t window)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+    struct trib_error err = {0};
+    struct lane *lane;
+
+    atomic_store(&begun, false);
+    atomic_store(&steps, 0);
+    assert_status(lane_start(&err, &lane), TRIB_OK);
+    struct fake *heavy = join(lane, 768, window), *light = join(lane, 256, window);
+    lane_add(lane, &heavy->node);
+    lane_add(lane, &light->node);
+    while (atomic_load(&heavy->seen) < 2 || atomic_load(&light->seen) < 2)
+        sched_yield();
+    atomic_store(&begun, true);
+    while (atomic_load(&steps) < STEPS) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    const double r = (double)heavy->chunks / (double)light->chunks;
+    printf("# windows of %d chunks: %.2f\n", (int)window, r);
+    leave(lane, heavy);
+    leave(lane, light);
+    lane_stop(lane);
+    return r;
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    const double r = ratio(0);
+    assert_true(r > 2.7 && r < 3.3);
+}
+
+/* One that has summed all that its ranks have sent has its turn again as soon as they send more, and
+ * not only when the other has run dry, too. */
+static void test_weights_of_those_that_run_dry(void **state)
+{
+    (void)state;
+    const double r = ratio(8);
+    assert_true(r > 1.8 && r < 3.3);
+}
+
+/* While nodes are disposed of, and wait for peers that answer nothing, the lane goes on to step
+ * the others: counted in chunks, whatever the time. */
+static void test_a_disposal_stops_nobody(void **state)
+{
+    const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
+    struct trib_error err = {0};
+    struct fake *ends[3], *stays;
+    struct lane *lane;
+
+    (void)state;
+    atomic_store(&begun, false);
+    atomic_store(&gate, false);
+    atomic_store(&held_up, 0);
+    atomic_store(&steps, 0);
+    assert_status(lane_start(&err, &lane), TRIB_OK);
+    stays = join(lane, 256, 0);
+    lane_add(lane, &stays->node);
+    for (int i = 0; i < 3; i++) {
+        ends[i] = join(lane, 256, 0);
+        lane_add(lane, &ends[i]->node);
+        atomic_store(&ends[i]->node.ending, true);
+    }
+    lane_wake(lane);
+    while (atomic_load(&held_up) < 3) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    atomic_store(&begun, true);
+    while (atomic_load(&stays->chunks) < 1000) {
+        assert_true(trib_now_ns() < end);
+        sched_yield();
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(atomic_load(&ends[i]->node.state), NODE_SERVES);
+    atomic_store(&gate, true);
+    for (int i = 0; i < 3; i++)
+        leave(lane, ends[i]);
+    leave(lane, stays);
+    lane_stop(lane);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_weights_of_those_that_run_dry),
+        cmocka_unit_test(test_a_disposal_stops_nobody),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is drawn, in whichever form.
+ */
+#ifndef TOPO_DRAW_DRAW_NODES_H
+#define TOPO_DRAW_DRAW_NODES_H
+
+#include "topo/draw/draw.h"
+
+/* What is deeper is drawn at this depth: nothing real is. */
+#define TRIB_NODE_DEPTH_MAX 63
+
+enum trib_node_kind {
+    TRIB_NODE_SWITCH,
+    TRIB_NODE_HOST,
+    TRIB_NODE_PART, /* of a host: package, NUMA node, cache */
+    TRIB_NODE_NIC,
+};
+
+struct trib_node {
+    enum trib_node_kind kind;
+    int depth;
+    bool more; /* a sibling comes behind it */
+    char label[160];
+};
+
+/* Each node stands before its children, and these before its next sibling. */
+struct trib_nodes {
+    struct trib_node *node;
+    int n;
+    int room;
+};
+
+/** trib_nodes_make - free(out->node) ends it, also where it fails: TRIB_ERR_NO_MEMORY.
+ */
+trib_status_t trib_nodes_make(const struct trib_drawing *drawing,
+                              struct trib_nodes *out);
+
+#endif

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libtopo_la_SOURCES += \
+	topo/draw/draw.c topo/draw/draw.h \
+	topo/draw/draw_nodes.c topo/draw/draw_nodes.h

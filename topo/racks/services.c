@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/racks/services.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+/* What is known of a place while units are made. */
+struct site {
+    int services;
+    int ranks;    /* that send to it */
+    int children; /* sites that send to it */
+    int unit;     /* its number; -1: it is none */
+    int depth;    /* sites above */
+    bool used;
+};
+
+struct planner {
+    const struct trib_places *places;
+    struct site *sites; /* [n + 1], the last one is above all places: the root */
+    struct trib_units units;
+};
+
+/* --- places --- */
+
+static int *room_for(int n)
+{
+    int *p = malloc((size_t)(n > 0 ? n : 1) * sizeof(*p));
+
+    for (int i = 0; p && i < n; i++)
+        p[i] = -1;
+    return p;
+}
+
+trib_status_t trib_places_make(int n, int services, int ranks, struct trib_places *out)
+{
+    *out = (struct trib_places){.n = n,
+                                .above = room_for(n),
+                                .services = services,
+                                .of_service = room_for(services),
+                                .ranks = ranks,
+                                .of_rank = room_for(ranks)};
+    if (out->above && out->of_service && out->of_rank)
+        return TRIB_OK;
+    trib_places_free(out);
+    return TRIB_ERR_NO_MEMORY;
+}
+
+void trib_places_free(struct trib_places *places)
+{
+    free(places->above);
+    free(places->of_service);
+    free(places->of_rank);
+    *places = (struct trib_places){0};
+}
+
+trib_status_t trib_places_of_racks(const struct trib_racks *racks, const char *const *services,
+                                   int n_services, const char *const *ranks, int n_ranks,
+                                   struct trib_places *out)
+{
+    trib_status_t st = trib_places_make(racks->n_switches, n_services, n_ranks, out);
+
+    if (st != TRIB_OK)
+        return st;
+    for (int i = 0; i < racks->n_switches; i++)
+        out->above[i] = racks->switches[i].parent;
+    for (int i = 0; i < n_services; i++)
+        out->of_service[i] = trib_racks_find(racks, services[i]);
+    for (int i = 0; i < n_ranks; i++)
+        out->of_rank[i] = trib_racks_find(racks, ranks[i]);
+    return TRIB_OK;
+}
+
+/* --- sites --- */
+
+static struct site *root_of(const struct planner *p)
+{
+    return &p->sites[p->places->n];
+}
+
+/* The site at a place, or the first above that has services; the root's in the end. */
+static int site_at(const struct planner *p, int place)
+{
+    while (place >= 0 && p->sites[place].services == 0)
+        place = p->places->above[place];
+    return place < 0 ? p->places->n : place;
+}
+
+static int site_above(const struct planner *p, int site)
+{
+    return site_at(p, p->places->above[site]);
+}
+
+static void settle(struct planner *p)
+{
+    const struct trib_places *at = p->places;
+
+    for (int i = 0; i <= at->n; i++)
+        p->sites[i] = (struct site){.unit = -1};
+    for (int i = 0; i < at->services; i++)
+        p->sites[at->of_service[i] < 0 ? at->n : at->of_service[i]].services++;
+    for (int r = 0; r < at->ranks; r++) {
+        int site = site_at(p, at->of_rank[r]);
+        p->sites[site].ranks++;
+        while (site != at->n && !p->sites[site].used) {
+            p->sites[site].used = true;
+            site = site_above(p, site);
+            p->sites[site].children++;
+        }
+    }
+}
+
+/* What would only hand on: its child takes its place. */
+static void leave_out(struct planner *p)
+{
+    for (int i = 0; i < p->places->n; i++) {
+        struct site *s = &p->sites[i];
+        if (!s->used || (s->ranks == 0 && s->children == 1))
+            s->services = 0;
+        if (s->services == 0)
+            s->used = false;
+    }
+}
+
+/* The only unit below a root that has nothing else to sum; -1: the root is needed. */
+static int instead_of_root(const struct planner *p)
+{
+    if (root_of(p)->ranks > 0 || root_of(p)->children != 1)
+        return -1;
+    for (int i = 0; i < p->places->n; i++)
+        if (p->sites[i].used && site_above(p, i) == p->places->n)
+            return i;
+    return -1;
+}
+
+/* --- units --- */
+
+static bool is_of(const struct planner *p, int service, int site)
+{
+    const int place = p->places->of_service[service];
+
+    return (place < 0 ? p->places->n : place) == site;
+}
+
+/* Has the root none of its own, those of the units below it are it; without any, all are. */
+static bool is_of_root(const struct planner *p, int service)
+{
+    const int place = p->places->of_service[service];
+
+    if (root_of(p)->services > 0 || place < 0)
+        return place < 0;
+    return root_of(p)->children == 0 ||
+           (p->sites[place].used && site_above(p, place) == p->places->n);
+}
+
+static void add_unit(struct planner *p, int site, int parent)
+{
+    struct trib_units *u = &p->units;
+    int end = u->first[u->n];
+
+    for (int i = 0; i < p->places->services; i++)
+        if (site == p->places->n ? is_of_root(p, i) : is_of(p, i, site))
+            u->services[end++] = i;
+    u->parent[u->n] = parent;
+    p->sites[site].unit = u->n++;
+    u->first[u->n] = end;
+}
+
+/* Those right below units that there are, until no more come. */
+static void add_units(struct planner *p, int root)
+{
+    const int n = p->places->n;
+    bool more = true;
+
+    p->units.first[0] = 0;
+    add_unit(p, root, 0);
+    while (more) {
+        more = false;
+        for (int i = 0; i < n; i++) {
+            if (!p->sites[i].used || p->sites[i].unit >= 0)
+                continue;
+            const int above = p->sites[site_above(p, i)].unit;
+            if (above < 0)
+                continue;
+            add_unit(p, i, above);
+            more = true;
+        }
+    }
+    for (int r = 0; r < p->places->ranks; r++)
+        p->units.of_rank[r] = p->sites[site_at(p, p->places->of_rank[r])].unit;
+}
+
+trib_status_t trib_units_make(const struct trib_places *places, struct trib_error *err,
+                              struct trib_units *out)
+{
+    struct planner p = {.places = places};
+    const int most = places->services + 1; /* a unit has one of its own, or is the root */
+
+    if (places->services < 1)
+        return trib_fail(err, TRIB_ERR_INVALID, "a tree of services needs at least one");
+    p.sites = malloc(((size_t)places->n + 1) * sizeof(*p.sites));
+    p.units.parent = room_for(most);
+    p.units.first = room_for(most + 1);
+    p.units.services = room_for(2 * places->services);
+    p.units.of_rank = room_for(places->ranks);
+    if (!p.sites || !p.units.parent || !p.units.first || !p.units.services ||
+        !p.units.of_rank) {
+        free(p.sites);
+        trib_units_free(&p.units);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a tree of %d services",
+                         places->services);
+    }
+    settle(&p);
+    leave_out(&p);
+    const int instead = instead_of_root(&p);
+    add_units(&p, instead < 0 ? places->n : instead);
+    free(p.sites);
+    *out = p.units;
+    return TRIB_OK;
+}
+
+void trib_units_free(struct trib_units *units)
+{
+    free(units->parent);
+    free(units->first);
+    free(units->services);
+    free(units->of_rank);
+    *units = (struct trib_units){0};
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * auto: several transports under one, each peer through the cheapest that reaches it.
+ * See auto_select.c for the choice, auto_mem.c for memory.
+ */
+#include "transport/auto/auto.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/common/guard.h"
+#include "transport/common/net_addr.h"
+#include "transport/common/heartbeat.h"
+#include "transport/params.h"
+
+#define SLICE_US 250 /* of a sleep on one inner while others may have news */
+#define GOING_MS 50 /* for what a lost peer may have under way by another inner */
+
+struct auto_params {
+    char near[16], far[16]; /* names of candidates, "" for any */
+    int64_t ranks_per_host;
+    int64_t port, ports; /* as tcp's */
+    char net[TRIB_NET_TEXT_BYTES];
+};
+
+static trib_status_t parse_params(const char *text, struct auto_params *out,
+                                  struct trib_error *err)
+{
+    const struct trib_param params[] = {
+        {.name = "near", .max = sizeof(out->near), .text = out->near},
+        {.name = "far", .max = sizeof(out->far), .text = out->far},
+        {.name = "ranks_per_host",
+         .min = 1,
+         .max = 65536,
+         .value = &out->ranks_per_host},
+        {.name = "port", .min = 0, .max = 65535, .value = &out->port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &out->ports},
+        {.name = "net", .max = sizeof(out->net), .text = out->net, .list = true},
+    };
+
+    *out = (struct auto_params){.ports = 1000};
+    return trib_params_parse("auto", text, params, sizeof(params) / sizeof(params[0]),
+                             err);
+}
+
+static trib_status_t open_inner(struct choosing *c, const struct trib_transport_ops *ops,
+                                const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    if (!trib_guard_takes(opts->guard, ops->name))
+        return trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
+                         "it is not among this aggregator's transports");
+    if (ops->bare && opts->cfg->seal)
+        return trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
+                         "it cannot encrypt what it sends (TRIB_SEAL=1); take tcp, or leave "
+                         "TRIB_SEAL out");
+    return ops->open(opts, out);
+}
+
+static void open_inners(struct choosing *c, const struct trib_candidate *rows,
+                        const struct trib_transport_opts *opts,
+                        const struct auto_params *params,
+                        const struct trib_net_choice *choice)
+{
+    struct trib_transport_opts part = *opts;
+    char text[96 + TRIB_NET_TEXT_BYTES];
+
+    part.err = &c->inner_err;
+    /* Who has no socket for it has none for what needs it, and says so below. */
+    if (trib_pulse_open(&part, "auto", (int)params->port, (int)params->ports,
+                        &c->pulse) != TRIB_OK)
+        trib_error_clear(&c->inner_err);
+    else
+        trib_pulse_fence(c->pulse, choice);
+    part.pulse = c->pulse;
+    for (const struct trib_candidate *row = rows; row->ops; row++) {
+        assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
+        struct auto_inner *inner = &c->inners[c->n_inners++];
+        inner->row = row;
+        /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
+        snprintf(text, sizeof(text), "port=%d,ports=%d%s%s%s%s", (int)params->port,
+                 (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
+                 row->more ? row->more : "", params->net[0] ? ",net=" : "", params->net);
+        part.params = row->ports ? text : "";
+        trib_status_t status = open_inner(c, row->ops, &part, &inner->t);
+        if (status == TRIB_OK) {
+            inner->t->err = &c->inner_err;
+            continue;
+        }
+        inner->t = NULL;
+        snprintf(inner->why, sizeof(inner->why), "%.150s",
+                 trib_error_text(&c->inner_err));
+        trib_error_clear(&c->inner_err);
+        trib_log(c->log,
+                 status == TRIB_ERR_UNSUPPORTED ? TRIB_LOG_DEBUG : TRIB_LOG_INFO, "auto",
+                 "%s is left out: %s", row->ops->name, inner->why);
+    }
+}
+
+/* The candidates for one kind of peer: all that opened, or the one that was named. */
+static trib_status_t allow(struct choosing *c, const char *kind, const char *name,
+                           uint16_t *out)
+{
+    bool near = strcmp(kind, "near") == 0;
+
+    *out = 0;
+    for (int i = 0; i < c->n_inners; i++) {
+        const struct auto_inner *inner = &c->inners[i];
+        bool named = strcmp(inner->row->ops->name, name) == 0;
+        if (named && !inner->t)
+            return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s cannot be had: %s",
+                             kind, name, inner->why);
+        if (named && inner->row->maps && !near)
+            return trib_fail(c->err, TRIB_ERR_CONFIG,
+                             "auto:%s=%s: it reaches ranks of one host only", kind,
+                             name);
+        if (inner->t && (named || (!name[0] && (near || !inner->row->maps))))
+            *out |= auto_bit(inner);
+    }
+    if (*out || !name[0])
+        return TRIB_OK;
+    return trib_fail(
+        c->err, TRIB_ERR_CONFIG,
+        "auto:%s=%s: it is none of those that auto chooses from (trib-info "
+        "--transports lists them)",
+        kind, name);
+}
+
+static trib_status_t choose_allowed(struct choosing *c,
+                                    const struct auto_params *params)
+{
+    trib_status_t status = allow(c, "near", params->near, &c->near);
+
+    if (status == TRIB_OK)
+        status = allow(c, "far", params->far, &c->far);
+    c->used = c->near | c->far;
+    if (status == TRIB_OK && !c->used)
+        status = trib_fail(c->err, TRIB_ERR_UNSUPPORTED, "no transport opens: %s",
+                           c->inners[c->n_inners - 1].why);
+    return status;
+}
+
+/* Can its writes come another way than the own ones go? */
+static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
+{
+    uint16_t own = p->inner < 0 ? 0 : auto_bit(&c->inners[p->inner]);
+
+    return ((p->heard ? p->heard : p->choices) & ~own) != 0;
+}
+
+/* What was written gets there before words of farewell by other ways do. */
+static void leave_mixed(struct choosing *c)
+{
+    for (int r = 0; c->peers && r < c->size; r++) {
+        struct auto_peer *p = &c->peers[r];
+        if (p->state != AUTO_PEER_CONNECTED || !p->heard || !is_mixed(c, p))
+            continue;
+        struct trib_transport *inner = c->inners[p->inner].t;
+        inner->ops->disconnect(inner, r);
+    }
+}
+
+static void auto_close(struct trib_transport *t)
+{
+    struct choosing *c = choosing_of(t);
+
+    if (getpid() == c->me.pid)
+        leave_mixed(c);
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t)
+            c->inners[i].t->ops->close(c->inners[i].t);
+    }
+    trib_pulse_close(c->pulse);
+    trib_auto_free_memory(c);
+    for (int r = 0; c->peers && r < c->size; r++) {
+        free(c->peers[r].refused);
+        free(c->peers[r].address);
+    }
+    free(c->peers);
+    free(c);
+}
+
+trib_status_t trib_auto_make(const struct trib_candidate *rows,
+                             const struct trib_transport_opts *opts,
+                             struct trib_transport **out)
+{
+    struct auto_params params;
+    trib_status_t status = parse_params(opts->params, &params, opts->err);
+
+    struct trib_net_choice choice;
+    if (status == TRIB_OK)
+        status = trib_net_choose("auto", params.net, &choice, opts->err);
+    if (status != TRIB_OK)
+        return status;
+    struct choosing *c = calloc(1, sizeof(*c));
+    if (!c)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    c->base.ops = &trib_auto_ops;
+    c->self = opts->self;
+    c->size = opts->size;
+    c->log = opts->log;
+    c->err = opts->err;
+    c->serves = opts->guard && opts->guard->serves;
+    c->ranks_per_host = params.ranks_per_host;
+    trib_process_self(&c->me);
+    c->peers = calloc((size_t)opts->size, sizeof(*c->peers));
+    for (int r = 0; c->peers && r < c->size; r++)
+        atomic_init(&c->peers[r].inner, -1);
+    if (!c->peers)
+        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    if (status == TRIB_OK) {
+        open_inners(c, rows, opts, &params, &choice);
+        status = choose_allowed(c, &params);
+    }
+    if (status != TRIB_OK) {
+        auto_close(&c->base);
+        return status;
+    }
+    *out = &c->base;
+    return TRIB_OK;
+}
+
+void trib_auto_quiet(struct choosing *c)
+{
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t && !c->inners[i].row->maps)
+            return;
+    }
+    trib_pulse_close(c->pulse);
+    c->pulse = NULL;
+}
+
+static trib_status_t auto_open(const struct trib_transport_opts *opts,
+                               struct trib_transport **out)
+{
+    return trib_auto_make(trib_candidates, opts, out);
+}
+
+static void auto_disconnect(struct trib_transport *t, int peer)
+{
+    struct choosing *c = choosing_of(t);
+
+    if (peer < 0 || peer >= c->size || c->peers[peer].state == AUTO_PEER_LEFT)
+        return;
+    if (c->peers[peer].state == AUTO_PEER_GOING)
+        c->n_going--;
+    c->peers[peer].state = AUTO_PEER_LEFT;
+    /* All of them: the peer may write by another than this side does. First the one that
+     * has what was written. */
+    int first = c->peers[peer].inner;
+    if (first >= 0)
+        c->inners[first].t->ops->disconnect(c->inners[first].t, peer);
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t && i != first)
+            c->inners[i].t->ops->disconnect(c->inners[i].t, peer);
+    }
+}
+
+/* Those peers whose writes go by inner `i`. */
+static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
+{
+    for (int r = 0; r < c->size; r++)
+        those[r] = c->peers[r].inner == i && (!which || which[r]);
+    c->inners[i].t->ops->leave(c->inners[i].t, those);
+}
+
+/* As auto_disconnect: for each peer first the inner that has what was written. */
+static void auto_leave(struct trib_transport *t, const bool *which)
+{
+    struct choosing *c = choosing_of(t);
+    bool *those = calloc((size_t)c->size, sizeof(*those));
+
+    for (int r = 0; r < c->size; r++) {
+        struct auto_peer *p = &c->peers[r];
+        if ((which && !which[r]) || p->state == AUTO_PEER_LEFT)
+            continue;
+        if (!those) {
+            auto_disconnect(t, r); /* without memory one after the other */
+            continue;
+        }
+        if (p->state == AUTO_PEER_GOING)
+            c->n_going--;
+        p->state = AUTO_PEER_LEFT;
+    }
+    for (int i = 0; those && i < c->n_inners; i++)
+        if (c->inners[i].t)
+            leave_by(c, i, which, those);
+    for (int i = 0; those && i < c->n_inners; i++)
+        if (c->inners[i].t)
+            c->inners[i].t->ops->leave(c->inners[i].t, which);
+    free(those);
+}
+
+/* The two regions of a write as the peer's inner knows them. Where memory cannot be
+ * registered there, and nothing was written yet, the peer moves to its next choice; but the
+ * caller's memory is no reason, for it can be copied. */
+static trib_status_t regions_of(struct choosing *c, int peer,
+                                const struct trib_write *write, struct trib_write *out)
+{
+    const struct auto_remote *remote = (const struct auto_remote *)write->remote;
+    struct auto_peer *p = &c->peers[peer];
+    trib_status_t status = TRIB_OK;
+
+    if (!write->local || !remote || remote->peer != peer)
+        return trib_fail(c->err, TRIB_ERR_INVALID,
+                         "a write to peer %d without a region here and one of its own",
+                         peer);
+    while (!(out->local = trib_auto_local(c, write->local, p->inner))) {
+        if (p->wrote || ((const struct auto_region *)write->local)->callers)
+            return trib_auto_pass(c, c->inner_err.status);
+        status = trib_auto_move(c, peer, c->inner_err.status, c->inner_err.text);
+        if (status != TRIB_OK)
+            return status;
+    }
+    out->remote = remote->remote;
+    return TRIB_OK;
+}
+
+static trib_status_t auto_write(struct trib_transport *t, int peer,
+                                const struct trib_write *write)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_peer *p = &c->peers[peer];
+    struct trib_write w = *write;
+
+    assert(peer >= 0 && peer < c->size);
+    if (p->state != AUTO_PEER_CONNECTED)
+        return p->state == AUTO_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    trib_status_t status = w.len ? regions_of(c, peer, write, &w) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
+    struct trib_transport *inner = c->inners[p->inner].t;
+    status = inner->ops->write(inner, peer, &w);
+    if (status == TRIB_OK && !p->wrote)
+        trib_auto_stays(c, peer);
+    return trib_auto_pass(c, status);
+}
+
+/* Losses are held back until all inners were heard; what is behind one is dropped. The
+ * word of an inner by which the peer is not reached counts for nothing: the other knows. */
+static int sift(struct choosing *c, int from, struct trib_event *events, int n)
+{
+    int kept = 0;
+
+    for (int i = 0; i < n; i++) {
+        struct auto_peer *p = &c->peers[events[i].peer];
+        bool lost = events[i].kind == TRIB_EVENT_PEER_LOST;
+        if (events[i].kind == TRIB_EVENT_ARRIVED)
+            p->heard |= auto_bit(&c->inners[from]);
+        if (lost && p->state == AUTO_PEER_CONNECTED && p->inner == from) {
+            p->state = AUTO_PEER_GOING;
+            p->loss = events[i];
+            p->lost_at = trib_now_ns();
+            c->n_going++;
+        }
+        if (lost || p->state == AUTO_PEER_LOST || p->state == AUTO_PEER_LEFT)
+            continue;
+        if (kept != i)
+            events[kept] = events[i];
+        kept++;
+    }
+    return kept;
+}
+
+/* `begin`: of the poll, in which all inners were heard. */
+static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *events,
+                         int max)
+{
+    int n = 0;
+
+    for (int r = 0; r < c->size && n < max && c->n_going; r++) {
+        struct auto_peer *p = &c->peers[r];
+        /* What it wrote another way may still be on that. */
+        if (p->state != AUTO_PEER_GOING ||
+            (is_mixed(c, p) && begin < p->lost_at + GOING_MS * UINT64_C(1000000)))
+            continue;
+        events[n++] = p->loss;
+        p->state = AUTO_PEER_LOST;
+        c->n_going--;
+    }
+    return n;
+}
+
+static int auto_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct choosing *c = choosing_of(t);
+    uint64_t begin = c->n_going ? trib_now_ns() : 0;
+    bool more = false;
+    int n = 0;
+
+    for (int k = 0; k < c->n_inners; k++) {
+        int from = c->next;
+        struct trib_transport *inner = c->inners[from].t;
+        c->next = c->next + 1 < c->n_inners ? c->next + 1 : 0;
+        if (!inner || n == max) {
+            more |= inner != NULL;
+            continue;
+        }
+        int got = inner->ops->poll(inner, events + n, max - n);
+        more |= got == max - n;
+        n += sift(c, from, events + n, got);
+    }
+    if (++c->next >= c->n_inners)
+        c->next = 0;
+    if (c->n_going && !more)
+        n += report_losses(c, begin, events + n, max - n);
+    if (c->inner_err.status != TRIB_OK)
+        trib_error_clear(&c->inner_err);
+    return n;
+}
+
+static int n_open(const struct choosing *c)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->n_inners; i++)
+        n += c->inners[i].t != NULL;
+    return n;
+}
+
+/* Where there are several, one sleep is for all, if each has a descriptor. */
+static void ask_descriptors(struct choosing *c)
+{
+    c->asked = true;
+    if (n_open(c) < 2)
+        return;
+    for (int i = 0; i < c->n_inners; i++) {
+        struct trib_transport *inner = c->inners[i].t;
+        int fd = inner ? inner->ops->descriptor(inner) : 0;
+        if (fd < 0) {
+            c->n_sleep = 0;
+            return;
+        }
+        if (inner)
+            c->sleep[c->n_sleep++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+}
+
+static void auto_arm(struct trib_transport *t)
+{
+    struct choosing *c = choosing_of(t);
+
+    if (!c->asked)
+        ask_descriptors(c);
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t)
+            c->inners[i].t->ops->arm(c->inners[i].t);
+    }
+}
+
+/* One that is alone sleeps as it likes. Without descriptors they take turns, and then
+ * the caller looks again: what came to one in another's turn has rung no bell. */
+static void auto_wait(struct trib_transport *t, int timeout_us)
+{
+    struct choosing *c = choosing_of(t);
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    struct pollfd sleep[AUTO_INNERS];
+    int n = n_open(c), each = timeout_us;
+
+    if (c->n_sleep && timeout_us > 0) {
+        memcpy(sleep, c->sleep, sizeof(sleep)); /* two threads may be here */
+        /* What cannot be waited for together is waited for in turn. */
+        const int found = ppoll(sleep, (nfds_t)c->n_sleep, &ts, NULL);
+        each = found < 0 && errno != EINTR ? SLICE_US : 0;
+    } else if (n > 1) {
+        each = timeout_us / n < SLICE_US ? timeout_us / n : SLICE_US;
+    }
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t)
+            c->inners[i].t->ops->wait(c->inners[i].t, each);
+    }
+}
+
+/* Called for every frame that was stored: no look at anything but what it needs. */
+static void auto_wake(struct trib_transport *t, int peer)
+{
+    struct choosing *c = choosing_of(t);
+
+    assert(peer >= 0 && peer < c->size);
+    int i = atomic_load_explicit(&c->peers[peer].inner, memory_order_acquire);
+    if (i >= 0)
+        c->inners[i].t->ops->wake(c->inners[i].t, peer);
+    for (int k = 0; peer == c->self && k < c->n_inners; k++) {
+        if (c->inners[k].t)
+            c->inners[k].t->ops->wake(c->inners[k].t, peer);
+    }
+}
+
+const struct trib_transport_ops trib_auto_ops = {
+    .name = "auto",
+    .detail = "for each peer the cheapest that reaches it: shm within a host, else "
+              "verbs, else tcp",
+    .devices = trib_no_devices, /* each candidate says its own */
+    .open = auto_open,
+    .close = auto_close,
+    .address = trib_auto_address,
+    .reach = trib_auto_reach,
+    .room = trib_auto_room,
+    .survey = trib_auto_survey,
+    .settle = trib_auto_settle,
+    .route = trib_auto_route,
+    .connect = trib_auto_connect,
+    .disconnect = auto_disconnect,
+    .leave = auto_leave,
+    .alloc = trib_auto_alloc,
+    .alloc_user = trib_auto_alloc_user,
+    .reg = trib_auto_reg,
+    .reg_dmabuf = trib_auto_reg_dmabuf,
+    .discard = trib_auto_discard,
+    .dereg = trib_auto_dereg,
+    .export_region = trib_auto_export,
+    .import_region = trib_auto_import,
+    .release = trib_auto_release,
+    .length = trib_auto_length,
+    .stale = trib_auto_stale,
+    .map = trib_auto_map,
+    .write = auto_write,
+    .poll = auto_poll,
+    .descriptor = trib_no_descriptor,
+    .arm = auto_arm,
+    .wait = auto_wait,
+    .wake = auto_wake,
+};

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * auto: which inner transport serves a pair of ranks.
+ *
+ * Both ends must choose alike where one of them stores straight into the other's
+ * memory: the receiver then looks for stores and not for events. So the choice rests on
+ * what both know, in this order:
+ *
+ *   1. addresses: what has opened at both ends and may serve this kind of pair. Near
+ *      are ranks with one boot id and one pid name space (a host's name proves
+ *      nothing), far all others
+ *   2. facts: survey() tries whether the memory of all near ranks can be opened; who
+ *      may not, does without load and store for all of them, so that each pair knows by
+ *      the two ends' facts
+ *   3. what maps comes first and is the only choice. Of the rest the cheapest that
+ *      connects is taken: there the two ends may differ, for events come from any inner
+ *
+ * Where memory cannot be registered (the limit of locked memory) the next choice is taken,
+ * too, as long as nothing was written: what is written to a peer must arrive in order.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/auto/auto.h"
+
+/* A peer that does not answer costs seconds. So it stands for all ranks of its host, and in
+ * all no more than this is spent on such, for each inner. */
+#define SILENT_NS UINT64_C(1000000000)
+#define WASTE_NS UINT64_C(5000000000)
+
+trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status)
+{
+    if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
+        trib_fail(c->err, status, "%s", trib_error_text(&c->inner_err));
+    trib_error_clear(&c->inner_err);
+    return status;
+}
+
+trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_address head = {.magic = AUTO_MAGIC,
+                                .near = c->near,
+                                .far = c->far,
+                                .boot = c->me.boot,
+                                .space = c->me.space,
+                                .ranks_per_host = (int32_t)c->ranks_per_host,
+                                .pid = c->me.pid};
+    size_t at = sizeof(head);
+
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < c->n_inners; i++) {
+        const struct auto_inner *inner = &c->inners[i];
+        struct trib_address a;
+        if (!inner->t)
+            continue;
+        trib_status_t status = inner->t->ops->address(inner->t, &a);
+        if (status != TRIB_OK)
+            return trib_auto_pass(c, status);
+        if (!trib_auto_put(out->bytes, sizeof(out->bytes), &at, inner->row->id, a.bytes,
+                           a.len))
+            return trib_fail(c->err, TRIB_ERR_OVERFLOW,
+                             "the addresses of %d transports do not fit into %d bytes",
+                             c->n_inners, TRIB_ADDRESS_MAX);
+    }
+    memcpy(out->bytes, &head, sizeof(head));
+    out->len = (uint16_t)at;
+    return TRIB_OK;
+}
+
+/* The address of one inner; false: it has none. */
+static bool inner_address(const struct trib_address *whole, int id,
+                          struct trib_address *out)
+{
+    size_t len;
+    const uint8_t *bytes =
+        trib_auto_get(whole->bytes, whole->len, sizeof(struct auto_address), id, &len);
+
+    memset(out, 0, sizeof(*out));
+    if (!bytes)
+        return false;
+    out->len = (uint16_t)len;
+    memcpy(out->bytes, bytes, len);
+    return true;
+}
+
+/* The index of the first choice, or -1. */
+static int first_choice(const struct choosing *c, uint16_t choices)
+{
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t && (choices & auto_bit(&c->inners[i])))
+            return i;
+    }
+    return -1;
+}
+
+/* Does a peer say that it is this very process? */
+static bool is_this_process(const struct choosing *c, const struct auto_address *a)
+{
+    return a->pid == c->me.pid && a->boot == c->me.boot && a->space == c->me.space;
+}
+
+/* What maps is no choice for a peer. */
+static void without_maps(const struct choosing *c, struct auto_peer *p)
+{
+    for (int i = 0; i < c->n_inners; i++)
+        if (c->inners[i].row->maps)
+            p->choices &= (uint16_t)~auto_bit(&c->inners[i]);
+}
+
+/* Rule 3: what maps is the only choice. */
+static void prefer_maps(const struct choosing *c, struct auto_peer *p)
+{
+    int i = first_choice(c, p->choices);
+
+    if (i >= 0 && c->inners[i].row->maps)
+        p->choices = auto_bit(&c->inners[i]);
+}
+
+/* Rule 1. */
+static trib_status_t look(struct choosing *c, int peer,
+                          const struct trib_address *address)
+{
+    struct auto_peer *p = &c->peers[peer];
+    struct auto_address a = {0};
+
+    if (address->len >= sizeof(a) && address->len <= TRIB_ADDRESS_MAX)
+        memcpy(&a, address->bytes, sizeof(a));
+    if (a.magic != AUTO_MAGIC)
+        return trib_fail(
+            c->err, TRIB_ERR_MISMATCH,
+            "peer %d has not chosen the transport \"auto\" as this rank has: "
+            "give all ranks the same TRIB_TRANSPORT",
+            peer);
+    if (a.ranks_per_host != c->ranks_per_host)
+        return trib_fail(c->err, TRIB_ERR_MISMATCH,
+                         "peer %d has auto:ranks_per_host=%d, this rank %d", peer,
+                         a.ranks_per_host, (int)c->ranks_per_host);
+    p->host = a.boot;
+    p->near = a.boot == c->me.boot && a.space == c->me.space;
+    if (c->ranks_per_host)
+        p->near = p->near && peer / c->ranks_per_host == c->self / c->ranks_per_host;
+    p->choices = p->near ? c->near & a.near : c->far & a.far;
+    p->foreign = c->serves && is_this_process(c, &a);
+    if (p->foreign)
+        without_maps(c, p);
+    p->known = true;
+    return TRIB_OK;
+}
+
+/* An inner's sentence without what is said already: its name, and who reaches whom. */
+static const char *short_reason(const char *name, const char *why)
+{
+    size_t n = strlen(name);
+    char over[32];
+
+    if (strncmp(why, name, n) == 0 && strncmp(why + n, ": ", 2) == 0)
+        return why + n + 2;
+    snprintf(over, sizeof(over), " over %s at ", name);
+    const char *at = strstr(why, over);
+    return at ? at + strlen(over) - 3 : why;
+}
+
+static void note_refused(struct auto_peer *p, const char *name, const char *why)
+{
+    char text[2 * TRIB_WHY_MAX];
+
+    snprintf(text, sizeof(text), "%s%s%s: %.150s", p->refused ? p->refused : "",
+             p->refused ? "; " : "", name, short_reason(name, why));
+    free(p->refused);
+    p->refused = strdup(text);
+}
+
+/* Rule 2: may this rank open the memory of all near ones? */
+static void try_near(struct choosing *c, const struct trib_address *addresses)
+{
+    struct trib_address a;
+
+    for (int r = 0; r < c->size; r++) {
+        struct auto_peer *p = &c->peers[r];
+        int i = r == c->self ? -1 : first_choice(c, p->choices);
+        if (i < 0 || !c->inners[i].row->maps ||
+            !inner_address(&addresses[r], c->inners[i].row->id, &a))
+            continue;
+        struct trib_transport *t = c->inners[i].t;
+        trib_status_t status = t->ops->reach(t, r, &a);
+        if (status == TRIB_ERR_UNSUPPORTED) {
+            note_refused(p, t->ops->name, c->inner_err.text);
+            if (c->serves && (c->used & auto_bit(&c->inners[i])))
+                trib_log(c->log, TRIB_LOG_INFO, "auto",
+                         "the job is not reached by %s, for its rank %d cannot be: %s",
+                         t->ops->name, r, c->inner_err.text);
+            c->used &= (uint16_t)~auto_bit(&c->inners[i]);
+        }
+        trib_error_clear(&c->inner_err); /* that it has died is for connect() to say */
+    }
+}
+
+/* Where registering is worth its price: it is cheap, or somebody's first choice. */
+static uint16_t worth_using(const struct choosing *c)
+{
+    uint16_t used = 0;
+
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t && c->inners[i].row->cheap && c->size > 1)
+            used |= auto_bit(&c->inners[i]);
+    }
+    for (int r = 0; r < c->size; r++) {
+        int i = r == c->self ? -1 : first_choice(c, c->peers[r].choices & c->used);
+        if (i >= 0)
+            used |= auto_bit(&c->inners[i]);
+    }
+    int any = first_choice(c, c->used);
+    return used || any < 0 ? used : auto_bit(&c->inners[any]);
+}
+
+trib_status_t trib_auto_survey(struct trib_transport *t,
+                               const struct trib_address *addresses,
+                               uint32_t *facts_out)
+{
+    struct choosing *c = choosing_of(t);
+    bool maps = true;
+
+    for (int r = 0; r < c->size; r++) {
+        trib_status_t status = r == c->self ? TRIB_OK : look(c, r, &addresses[r]);
+        if (status != TRIB_OK)
+            return status;
+    }
+    try_near(c, addresses);
+    c->used = worth_using(c);
+    for (int r = 0; r < c->size; r++) {
+        int i = first_choice(c, c->peers[r].choices & c->used);
+        if (r != c->self && !c->peers[r].foreign && (i < 0 || !c->inners[i].row->maps))
+            maps = false;
+    }
+    *facts_out = (uint32_t)c->used << TRIB_FACT_OWN | (maps ? TRIB_FACT_MAPS : 0);
+    return TRIB_OK;
+}
+
+void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
+{
+    struct choosing *c = choosing_of(t);
+    uint16_t needed = 0;
+
+    for (int r = 0; r < c->size; r++) {
+        struct auto_peer *p = &c->peers[r];
+        if (r == c->self)
+            continue;
+        p->choices &= (uint16_t)((facts[c->self] & facts[r]) >> TRIB_FACT_OWN);
+        prefer_maps(c, p);
+        needed |= p->choices;
+    }
+    if (c->size == 1)
+        needed = c->used;
+    c->settled = true;
+    c->asked = false;
+    c->n_sleep = 0;
+    for (int i = 0; i < c->n_inners; i++) {
+        uint16_t bit = auto_bit(&c->inners[i]);
+        if (c->inners[i].t && !(needed & bit))
+            trib_auto_shut(
+                c, i, (c->near | c->far) & bit ? "no rank needs it" : "not asked for");
+        else if (c->inners[i].t && c->inners[i].row->maps)
+            c->inners[i].t->ops->settle(c->inners[i].t, facts);
+    }
+    trib_auto_quiet(c);
+}
+
+/* Why none of the inners before `chosen` serves the peer. */
+static void why_not_better(const struct choosing *c, int peer, int chosen, char *text,
+                           size_t bytes)
+{
+    const struct auto_peer *p = &c->peers[peer];
+    size_t n = 0;
+
+    text[0] = '\0';
+    if (p->refused)
+        n = (size_t)snprintf(text, bytes, "%s", p->refused);
+    for (int i = 0; i < chosen && n < bytes; i++) {
+        const struct auto_inner *inner = &c->inners[i];
+        const char *name = inner->row->ops->name;
+        if ((inner->row->maps && !p->near) || (p->refused && strstr(p->refused, name)))
+            continue;
+        bool allowed = (p->near ? c->near : c->far) & auto_bit(inner);
+        const char *why = !inner->t  ? short_reason(name, inner->why)
+                          : !allowed ? "not asked for"
+                          : p->foreign && inner->row->maps
+                              ? "it says that it is this very process"
+                              : "not at the other end";
+        /* Up to the cure: that there is no device is no fault. */
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s: %.*s", n ? "; " : "", name,
+                              (int)strcspn(why, ";"), why);
+    }
+}
+
+void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    const struct choosing *c = choosing_of(t);
+    const struct auto_peer *p = &c->peers[peer];
+    int i = p->state == AUTO_PEER_UNKNOWN ? first_choice(c, p->choices) : p->inner;
+
+    assert(peer >= 0 && peer < c->size);
+    out->apart = peer != c->self && p->known && !p->near;
+    if (peer == c->self || i < 0) {
+        out->name = "none";
+        snprintf(out->why, sizeof(out->why), "%s", peer == c->self ? "itself" : "");
+        if (peer != c->self)
+            why_not_better(c, peer, c->n_inners, out->why, sizeof(out->why));
+        return;
+    }
+    char why[TRIB_WHY_MAX];
+    out->name = c->inners[i].row->ops->name;
+    why_not_better(c, peer, i, why, sizeof(why));
+    if (why[0] && (p->near || p->refused))
+        memcpy(out->why, why, sizeof(out->why));
+    else
+        snprintf(out->why, sizeof(out->why), "%s host%s%.140s",
+                 p->near ? "same" : "another", why[0] ? "; " : "", why);
+}
+
+trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
+                              const struct trib_address *address)
+{
+    struct choosing *c = choosing_of(t);
+    trib_status_t status =
+        peer < 0 || peer >= c->size || peer == c->self
+            ? trib_fail(c->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                        peer, c->size)
+            : TRIB_OK;
+
+    if (status == TRIB_OK && !c->peers[peer].known)
+        status = look(c, peer, address);
+    if (status != TRIB_OK || first_choice(c, c->peers[peer].choices) >= 0)
+        return status;
+    char why[2 * TRIB_WHY_MAX];
+    why_not_better(c, peer, c->n_inners, why, sizeof(why));
+    return trib_fail(c->err, TRIB_ERR_UNSUPPORTED, "no transport reaches it: %s", why);
+}
+
+/* Why an inner is not tried; NULL: it is. */
+static const char *not_worth_trying(const struct choosing *c, int peer, int i)
+{
+    const struct auto_inner *inner = &c->inners[i];
+
+    if (inner->poor[0])
+        return inner->poor;
+    for (int r = 0; r < c->size; r++) {
+        if ((c->peers[r].silent & auto_bit(inner)) &&
+            c->peers[r].host == c->peers[peer].host)
+            return "another rank of its host did not answer there";
+    }
+    return inner->wasted_ns < WASTE_NS ? NULL
+                                       : "not tried, too many peers did not answer there";
+}
+
+static trib_status_t shake_hands(struct choosing *c, int peer, int i,
+                                 const struct trib_address *address)
+{
+    struct auto_inner *inner = &c->inners[i];
+    uint64_t begin = trib_now_ns();
+    trib_status_t status = inner->t->ops->connect(inner->t, peer, address);
+    uint64_t took = trib_now_ns() - begin;
+
+    if (status != TRIB_OK && took >= SILENT_NS) {
+        inner->wasted_ns += took;
+        c->peers[peer].silent |= auto_bit(inner);
+    }
+    return status;
+}
+
+/* An inner is not in use for a peer for which it would be the first choice. */
+static void fall_back(struct choosing *c, int peer, int i, const char *why)
+{
+    struct auto_inner *inner = &c->inners[i];
+    struct auto_peer *p = &c->peers[peer];
+    const char *name = inner->row->ops->name;
+
+    p->choices &= (uint16_t)~auto_bit(inner);
+    note_refused(p, name, why);
+    if (!inner->told && first_choice(c, p->choices) >= 0)
+        trib_log(c->log, TRIB_LOG_INFO, "auto",
+                 "peer %d is not reached by %s but by the next that does: %s (trib-info "
+                 "--reach shows all peers)",
+                 peer, name, short_reason(name, why));
+    inner->told = true;
+}
+
+/* Tries the choices in turn; the loser's reason is kept. */
+static trib_status_t connect_by(struct choosing *c, int peer,
+                                const struct trib_address *address)
+{
+    struct auto_peer *p = &c->peers[peer];
+    trib_status_t status = TRIB_ERR_UNSUPPORTED;
+    struct trib_address a;
+
+    for (int i = 0; i < c->n_inners; i++) {
+        struct auto_inner *inner = &c->inners[i];
+        if (!inner->t || !(p->choices & auto_bit(inner)) ||
+            !inner_address(address, inner->row->id, &a))
+            continue;
+        bool last = first_choice(c, p->choices & (uint16_t)~auto_bit(inner)) < 0;
+        const char *why = last ? NULL : not_worth_trying(c, peer, i);
+        status = why ? TRIB_ERR_UNSUPPORTED : shake_hands(c, peer, i, &a);
+        if (status == TRIB_OK) {
+            p->inner = i;
+            trib_log(c->log, TRIB_LOG_DEBUG, "auto", "peer %d is reached by %s%s%s",
+                     peer, inner->row->ops->name, p->refused ? ": " : "",
+                     p->refused ? p->refused : "");
+            return TRIB_OK;
+        }
+        if (last && !p->refused)
+            return trib_auto_pass(c, status);
+        fall_back(c, peer, i, why ? why : trib_error_text(&c->inner_err));
+        trib_error_clear(&c->inner_err);
+    }
+    return trib_fail(c->err, status, "%s", p->refused ? p->refused : "no way to it");
+}
+
+/* There may be a need to connect once more, by another inner. */
+static trib_status_t keep_address(struct choosing *c, struct auto_peer *p,
+                                  const struct trib_address *address)
+{
+    uint16_t others = p->choices & (uint16_t)~auto_bit(&c->inners[p->inner]);
+
+    if (first_choice(c, others) < 0)
+        return TRIB_OK;
+    p->address = malloc(sizeof(*p->address));
+    if (!p->address)
+        return trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    *p->address = *address;
+    return TRIB_OK;
+}
+
+trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
+                             const char *why)
+{
+    struct auto_peer *p = &c->peers[peer];
+
+    assert(p->state == AUTO_PEER_CONNECTED && !p->wrote);
+    if (!p->address)
+        return trib_fail(c->err, reason, "%s", why);
+    fall_back(c, peer, p->inner, why);
+    trib_error_clear(&c->inner_err);
+    trib_status_t status = connect_by(c, peer, p->address);
+    return status == TRIB_OK ? trib_auto_moved(c, peer) : status;
+}
+
+trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
+                                const struct trib_address *address)
+{
+    struct choosing *c = choosing_of(t);
+    bool exists = peer >= 0 && peer < c->size;
+
+    if (exists && c->peers[peer].state == AUTO_PEER_CONNECTED)
+        return TRIB_OK;
+    if (exists && c->peers[peer].state != AUTO_PEER_UNKNOWN)
+        return trib_fail(c->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    trib_status_t status = trib_auto_reach(t, peer, address);
+    if (status != TRIB_OK)
+        return status;
+    if (!c->settled)
+        prefer_maps(c, &c->peers[peer]);
+    status = connect_by(c, peer, address);
+    if (status == TRIB_OK)
+        status = keep_address(c, &c->peers[peer], address);
+    if (status == TRIB_OK)
+        c->peers[peer].state = AUTO_PEER_CONNECTED;
+    return status;
+}

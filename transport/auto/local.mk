@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libtransport_la_SOURCES += \
+	transport/auto/auto.c transport/auto/auto.h \
+	transport/auto/auto_mem.c \
+	transport/auto/auto_select.c

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asking another process of this host for its memory. */
+#include "transport/common/handout.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/common/guard.h"
+#include "transport/common/handout_wire.h"
+
+enum {
+    NAME_DIGITS = 5, /* the kernel's, hexadecimal */
+    FULL_MS = 5,     /* between two tries where the owner's queue of connections is full */
+};
+
+/* The kernel's names are a zero and five digits; ours are numbers from 1 on. */
+static socklen_t address_of(uint32_t name, struct sockaddr_un *out)
+{
+    char digits[NAME_DIGITS + 1];
+
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(digits, sizeof(digits), "%05x", (name - 1) & 0xfffffu);
+    memcpy(out->sun_path + 1, digits, NAME_DIGITS);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + NAME_DIGITS);
+}
+
+static trib_status_t wrong_user(const struct trib_handout_owner *o, uid_t uid, uid_t wanted,
+                                struct trib_error *err)
+{
+    return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                     "process %d runs as user %u, and the job is user %u's: its memory is not "
+                     "taken",
+                     o->pid, (unsigned)uid, (unsigned)wanted);
+}
+
+/* What the socket's name and the process number say came from outside: the kernel says who
+ * listens there. */
+static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
+                                 struct trib_error *err)
+{
+    struct ucred who;
+
+    if (!trib_handout_peer(fd, &who))
+        return trib_fail(err, TRIB_ERR_SYSTEM, "the kernel does not say who has a socket: %m");
+    if (!o->guard && who.uid != geteuid())
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "process %d runs as user %u, this one as %u: start the ranks as "
+                         "one user",
+                         o->pid, (unsigned)who.uid, (unsigned)geteuid());
+    if (!o->guard)
+        return TRIB_OK;
+    if (who.pid <= 0 || who.pid != o->pid)
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "process %d does not have the socket that its address names: process "
+                         "%d has",
+                         o->pid, (int)who.pid);
+    if (!o->guard->serves || (o->aggregator && who.uid == geteuid()))
+        return TRIB_OK;
+    return trib_guard_is_user(o->guard, who.uid)
+               ? TRIB_OK
+               : wrong_user(o, who.uid, (uid_t)atomic_load(&o->guard->user), err);
+}
+
+/* A connection; TRIB_INPROGRESS: its queue is full. */
+static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
+                           struct trib_error *err)
+{
+    struct sockaddr_un at;
+    const socklen_t bytes = address_of(o->name, &at);
+    trib_status_t status;
+
+    if (!o->name)
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "process %d has no socket at which it hands out its memory", o->pid);
+    int fd = trib_handout_socket();
+    if (fd < 0)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot make a socket of this host: %m");
+    if (connect(fd, (struct sockaddr *)&at, bytes) == 0)
+        status = check_owner(o, fd, err);
+    else if (errno == EAGAIN)
+        status = TRIB_INPROGRESS;
+    else
+        status = trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                           "the socket at which process %d hands out its memory is not "
+                           "reached: %m; let the ranks, and the aggregators of their host, "
+                           "share a network namespace",
+                           o->pid);
+    if (status == TRIB_OK)
+        *fd_out = fd;
+    else
+        close(fd);
+    return status;
+}
+
+trib_status_t trib_handout_knock(const struct trib_handout_owner *o, struct trib_error *err)
+{
+    int fd;
+    trib_status_t status = reach(o, &fd, err);
+
+    if (status == TRIB_OK)
+        close(fd);
+    return status == TRIB_INPROGRESS
+               ? trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                           "too many wait at the socket at which process %d hands out its "
+                           "memory",
+                           o->pid)
+               : status;
+}
+
+/* What came of the descriptors: never more than fit, which the kernel closes. */
+static void take_descriptors(struct msghdr *m, int fds[TRIB_HANDOUT_FDS])
+{
+    for (int i = 0; i < TRIB_HANDOUT_FDS; i++)
+        fds[i] = -1;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t bytes = c->cmsg_len - CMSG_LEN(0);
+        if (bytes > TRIB_HANDOUT_FDS * sizeof(int))
+            bytes = TRIB_HANDOUT_FDS * sizeof(int);
+        memcpy(fds, CMSG_DATA(c), bytes);
+        for (size_t i = 0; i < bytes / sizeof(int); i++)
+            fds[i] = trib_fd_keep(fds[i]);
+    }
+}
+
+static void close_all(const int fds[TRIB_HANDOUT_FDS])
+{
+    for (int i = 0; i < TRIB_HANDOUT_FDS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static trib_status_t read_answer(int socket, int pid, struct trib_handout_fds *out,
+                                 struct trib_error *err)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(TRIB_HANDOUT_FDS * sizeof(int))];
+    } control;
+    char byte = 0;
+    struct iovec part = {&byte, 1};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof(control.bytes)};
+    int fds[TRIB_HANDOUT_FDS] = {-1, -1};
+
+    ssize_t n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return TRIB_INPROGRESS;
+    if (n == 1)
+        take_descriptors(&m, fds);
+    if (n == 1 && byte == TRIB_HANDOUT_HERE && fds[0] >= 0) {
+        *out = (struct trib_handout_fds){fds[0], fds[1]};
+        return TRIB_OK;
+    }
+    close_all(fds);
+    if (n == 1 && byte == TRIB_HANDOUT_HERE)
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "process %d gave its memory, but this one can open no more "
+                         "files (raise ulimit -n)",
+                         pid);
+    if (n == 1)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "process %d no longer has the memory that it told of", pid);
+    return trib_fail(err, TRIB_ERR_PEER_LOST,
+                     "process %d has died or closed its memory, or does not give it to this "
+                     "one",
+                     pid);
+}
+
+/* Connect and say what is wanted: it fits the socket. */
+static trib_status_t begin(const struct trib_handout_owner *o, struct trib_handout_call *call,
+                           struct trib_error *err)
+{
+    const struct trib_handout_request r = {.magic = TRIB_HANDOUT_MAGIC, .key = call->key};
+    int fd;
+    trib_status_t status = reach(o, &fd, err);
+
+    if (status != TRIB_OK)
+        return status;
+    if (send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(r)) {
+        call->fd = fd;
+        return TRIB_INPROGRESS;
+    }
+    close(fd);
+    return trib_fail(err, TRIB_ERR_PEER_LOST, "process %d has died or closed its memory",
+                     o->pid);
+}
+
+trib_status_t trib_handout_step(const struct trib_handout_owner *o, uint64_t key,
+                                struct trib_handout_call *call,
+                                struct trib_handout_fds *out, struct trib_error *err)
+{
+    const bool passed = call->until && trib_deadline_passed(call->until);
+    const bool fresh = !call->until || (passed && call->key != key);
+    const bool late = passed && !fresh;
+
+    if (!fresh && call->key != key)
+        return TRIB_INPROGRESS;
+    if (fresh) {
+        trib_handout_drop(call);
+        *call = (struct trib_handout_call){.until = trib_deadline_ms(TRIB_HANDOUT_MS),
+                                           .key = key};
+    }
+    trib_status_t status = TRIB_INPROGRESS;
+    if (!call->fd)
+        status = begin(o, call, err);
+    if (status == TRIB_INPROGRESS && call->fd)
+        status = read_answer(call->fd, o->pid, out, err);
+    if (status == TRIB_INPROGRESS && late)
+        status = trib_fail(err, TRIB_ERR_PEER_LOST,
+                           "process %d has not handed out its memory within %d ms: is it "
+                           "stopped?",
+                           o->pid, TRIB_HANDOUT_MS);
+    if (status != TRIB_INPROGRESS)
+        trib_handout_drop(call);
+    return status;
+}
+
+void trib_handout_drop(struct trib_handout_call *call)
+{
+    if (call->fd > 0)
+        close(call->fd);
+    *call = (struct trib_handout_call){.until = 0};
+}
+
+/* Without a connection there is nothing to poll for but time. */
+trib_status_t trib_handout_ask(const struct trib_handout_owner *o, uint64_t key,
+                               struct trib_handout_fds *out, struct trib_error *err)
+{
+    struct trib_handout_call call = {.until = 0};
+    trib_status_t status;
+
+    while ((status = trib_handout_step(o, key, &call, out, err)) == TRIB_INPROGRESS) {
+        struct pollfd fd = {.fd = call.fd ? call.fd : -1, .events = POLLIN};
+        (void)trib_poll(&fd, 1, call.fd ? trib_deadline_left_ms(call.until) : FULL_MS);
+    }
+    return status;
+}

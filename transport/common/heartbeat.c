@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A beat is one datagram of 40 bytes. Its seal is a MAC under the secret of the job, over the
+ * number of the one who is asked, too, which stands in that one's address: nobody else can
+ * ask or answer. Beats of one rank to another are numbered, and count only in that order: a
+ * recorded one is worth nothing. A job without a secret has a digest in place of the MAC,
+ * which keeps other jobs' ranks apart, but no stranger who wants to be heard.
+ *
+ * A peer is judged only once it was heard: where a firewall lets no UDP through, the
+ * job runs on without heartbeats, and says so.
+ *
+ * The kernel of a process that ends closes its port, and answers what still comes there (ICMP:
+ * port unreachable). That quotes the beat, seal and all, so strangers cannot make it up. Two
+ * that follow each other count: rules of a firewall may be in change.
+ */
+#include "transport/common/heartbeat.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/errqueue.h> /* needs struct timespec */
+
+#include "base/config.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/common/net_addr.h"
+#include "transport/transport.h"
+
+#define BEAT_MAGIC UINT32_C(0x51627254) /* "TrbQ": changes with the layout */
+#define SEAL_BYTES 16
+
+enum {
+    BEATS = 20, /* in a stop_timeout_ms: several may be lost on the way */
+    STEP_MIN_MS = 5,
+    STEP_MAX_MS = 250,
+    CLIP_STEPS = 4, /* a step that took longer counts as this many */
+    TAKE_AT_ONCE = 256,
+    REFUSALS = 2, /* of beats one after the other, then the process is gone */
+};
+
+enum beat_kind {
+    BEAT_ASK = 1,
+    BEAT_ANSWER = 2,
+};
+
+struct beat {
+    uint32_t magic;
+    uint32_t kind;
+    int32_t from;
+    int32_t to;
+    uint64_t number; /* of the asking; the answer repeats it */
+    uint8_t seal[SEAL_BYTES];
+};
+_Static_assert(sizeof(struct beat) == 40, "no padding");
+
+struct watched {
+    bool on;
+    bool heard; /* at least once */
+    bool warned;
+    _Atomic bool lost;
+    _Atomic bool closed; /* its port: the process has ended */
+    struct trib_pulse_peer who;
+    uint64_t silent_ns; /* only time in which this process ran counts */
+    uint64_t asked, answered, refused; /* numbers */
+    uint64_t heard_ask; /* the highest of its own; whether it is watched or not */
+    int refusals; /* since it was heard */
+    time_t last; /* heard, by the wall clock */
+};
+
+struct trib_pulse {
+    int self;
+    int size;
+    pid_t pid;
+    const struct trib_log *log;
+    const struct trib_secret *secret; /* NULL or not set: there is none */
+    struct trib_net_port port;
+    int bell; /* eventfd: ends the thread's sleep */
+    uint64_t key;
+    uint64_t timeout_ns, step_ns;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    bool stop;
+    int helps_at; /* the helper's descriptor; -1: there is none */
+    void (*help)(void *arg);
+    void *help_arg;
+    int n_watched;
+    struct watched *peers;
+};
+
+static void seal_of(const struct trib_pulse *p, const struct beat *b, uint64_t key,
+                    uint8_t out[SEAL_BYTES])
+{
+    struct {
+        uint8_t beat[offsetof(struct beat, seal)];
+        uint64_t key;
+    } all = {.key = key};
+    uint8_t mac[TRIB_PROOF_BYTES] = {0};
+
+    memcpy(all.beat, b, sizeof(all.beat));
+    if (p->secret && p->secret->is_set) {
+        trib_secret_mac(p->secret, "heartbeat", &all, sizeof(all), mac);
+    } else {
+        uint64_t digest = trib_digest_seeded(all.beat, sizeof(all.beat), key);
+        memcpy(mac, &digest, sizeof(digest));
+    }
+    memcpy(out, mac, SEAL_BYTES);
+}
+
+static bool is_sealed(const struct trib_pulse *p, const struct beat *b, uint64_t key)
+{
+    uint8_t right[SEAL_BYTES];
+
+    seal_of(p, b, key, right);
+    return p->secret && p->secret->is_set
+               ? p->secret->sodium.equal(right, b->seal, SEAL_BYTES) == 0
+               : memcmp(right, b->seal, SEAL_BYTES) == 0;
+}
+
+static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
+                      const struct sockaddr_storage *to, socklen_t len)
+{
+    b->magic = BEAT_MAGIC;
+    b->from = p->self;
+    seal_of(p, b, key, b->seal);
+    /* A link that is down, a full queue: the silence tells. The first may report what became
+     * of another beat, and send nothing. */
+    for (int i = 0; i < 2; i++) {
+        if (sendto(p->port.fd, b, sizeof(*b), MSG_DONTWAIT | MSG_NOSIGNAL,
+                   (const struct sockaddr *)to, len) >= 0 ||
+            errno == EAGAIN)
+            return;
+    }
+}
+
+/* By the clock: several pulses of this process may ask one of the peer's. */
+static uint64_t next_number(const struct watched *w)
+{
+    uint64_t now = trib_now_ns();
+
+    return now > w->asked ? now : w->asked + 1;
+}
+
+static void ask(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+    struct beat b = {.kind = BEAT_ASK, .to = peer, .number = w->asked = next_number(w)};
+    struct sockaddr_storage to;
+
+    if (p->port.family == AF_INET && !trib_net_is_v4(w->who.ip))
+        return; /* this kernel has no IPv6 */
+    socklen_t len = trib_net_sockaddr(w->who.ip, w->who.port, p->port.family, &to);
+    send_beat(p, &b, w->who.key, &to, len);
+}
+
+static void hear(struct watched *w)
+{
+    w->heard = true;
+    w->silent_ns = 0;
+    w->refusals = 0;
+    w->last = time(NULL);
+}
+
+static void take(struct trib_pulse *p, const struct beat *b,
+                 const struct sockaddr_storage *from, socklen_t len)
+{
+    if (b->magic != BEAT_MAGIC || b->to != p->self || b->from < 0 ||
+        b->from >= p->size || b->from == p->self)
+        return;
+    struct watched *w = &p->peers[b->from];
+    if (b->kind == BEAT_ASK && b->number > w->heard_ask && is_sealed(p, b, p->key)) {
+        w->heard_ask = b->number;
+        struct beat answer = {.kind = BEAT_ANSWER, .to = b->from, .number = b->number};
+        send_beat(p, &answer, p->key, from, len);
+        if (w->on && !atomic_load_explicit(&w->lost, memory_order_relaxed))
+            hear(w);
+    } else if (b->kind == BEAT_ANSWER && w->on &&
+               !atomic_load_explicit(&w->lost, memory_order_relaxed) &&
+               b->number > w->answered && b->number <= w->asked &&
+               is_sealed(p, b, w->who.key)) {
+        w->answered = b->number;
+        hear(w);
+    }
+}
+
+/* A beat of ours that found no port. */
+static void take_refusal(struct trib_pulse *p, const struct beat *b,
+                         const struct sockaddr *to)
+{
+    uint8_t ip[16];
+
+    if (b->magic != BEAT_MAGIC || b->kind != BEAT_ASK || b->from != p->self || b->to < 0 ||
+        b->to >= p->size)
+        return;
+    struct watched *w = &p->peers[b->to];
+    trib_net_ip(to, ip);
+    if (!w->on || !w->heard || !is_sealed(p, b, w->who.key) ||
+        b->number <= w->answered || b->number <= w->refused || b->number > w->asked ||
+        memcmp(ip, w->who.ip, sizeof(ip)) != 0)
+        return;
+    w->refused = b->number;
+    if (++w->refusals >= REFUSALS)
+        atomic_store_explicit(&w->closed, true, memory_order_release);
+    else
+        ask(p, b->to);
+}
+
+static bool says_closed(struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        struct sock_extended_err e;
+        if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+            !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+            continue;
+        memcpy(&e, CMSG_DATA(c), sizeof(e));
+        return e.ee_errno == ECONNREFUSED && (e.ee_origin == SO_EE_ORIGIN_ICMP ||
+                                              e.ee_origin == SO_EE_ORIGIN_ICMP6);
+    }
+    return false;
+}
+
+/* What the network returned; also what nobody wants to know must be taken. */
+static void take_returned(struct trib_pulse *p)
+{
+    for (int i = 0; i < TAKE_AT_ONCE; i++) {
+        _Alignas(struct cmsghdr) uint8_t control[256];
+        struct sockaddr_storage to = {0};
+        struct beat b;
+        struct iovec part = {&b, sizeof(b)};
+        struct msghdr m = {.msg_name = &to,
+                           .msg_namelen = sizeof(to),
+                           .msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = control,
+                           .msg_controllen = sizeof(control)};
+        ssize_t n = recvmsg(p->port.fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        if (n == (ssize_t)sizeof(b) && m.msg_namelen && says_closed(&m))
+            take_refusal(p, &b, (const struct sockaddr *)&to);
+    }
+}
+
+static void take_all(struct trib_pulse *p)
+{
+    take_returned(p);
+    for (int i = 0; i < TAKE_AT_ONCE; i++) {
+        struct sockaddr_storage from;
+        socklen_t len = sizeof(from);
+        struct beat b;
+        ssize_t n = recvfrom(p->port.fd, &b, sizeof(b), MSG_DONTWAIT | MSG_TRUNC,
+                             (struct sockaddr *)&from, &len);
+        if (n < 0 && (errno == EINTR || errno == ECONNREFUSED))
+            continue;
+        if (n < 0)
+            return;
+        if (n == (ssize_t)sizeof(b))
+            take(p, &b, &from, len);
+    }
+}
+
+static void judge(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+    char ip[64];
+
+    if (w->silent_ns < p->timeout_ns)
+        return;
+    if (w->heard) {
+        atomic_store(&w->lost, true);
+        return;
+    }
+    if (w->warned)
+        return;
+    w->warned = true;
+    trib_net_text(w->who.ip, ip, sizeof(ip));
+    trib_log(
+        p->log, TRIB_LOG_WARN, "pulse",
+        "no heartbeat comes from rank %d, %s port %u: if it stops or its host fails, "
+        "that shows only after TRIB_TIMEOUT_MS; let UDP through between the hosts",
+        peer, ip, w->who.port);
+}
+
+/* `elapsed` is what this process has seen of the time since the last step: a job that
+ * was suspended as a whole and goes on must not find all its peers lost. */
+static void step(struct trib_pulse *p, uint64_t elapsed)
+{
+    for (int i = 0; i < p->size; i++) {
+        struct watched *w = &p->peers[i];
+        if (!w->on || atomic_load_explicit(&w->lost, memory_order_relaxed))
+            continue;
+        w->silent_ns += elapsed;
+        judge(p, i);
+        ask(p, i);
+    }
+}
+
+static void *beat(void *arg)
+{
+    struct trib_pulse *p = arg;
+    struct pollfd fds[3] = {{.fd = p->port.fd, .events = POLLIN},
+                            {.fd = p->bell, .events = POLLIN},
+                            {.events = POLLIN}};
+    uint64_t stepped = trib_now_ns(), rings;
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        uint64_t due = stepped + p->step_ns;
+        bool idle = p->n_watched == 0;
+        fds[2].fd = p->helps_at;
+        pthread_mutex_unlock(&p->lock);
+        (void)trib_poll(fds, 3, idle ? -1 : trib_deadline_left_ms(due));
+        if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
+            fds[1].revents = 0; /* somebody rang once for two */
+        pthread_mutex_lock(&p->lock);
+        if (fds[2].revents && fds[2].fd >= 0 && fds[2].fd == p->helps_at)
+            p->help(p->help_arg);
+        take_all(p);
+        uint64_t now = trib_now_ns(), elapsed = now - stepped;
+        if (now < due)
+            continue;
+        stepped = now;
+        if (!idle)
+            step(p,
+                 elapsed < CLIP_STEPS * p->step_ns ? elapsed : CLIP_STEPS * p->step_ns);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static void ring(struct trib_pulse *p)
+{
+    uint64_t one = 1;
+
+    if (write(p->bell, &one, sizeof(one)) < 0)
+        return; /* it rings already */
+}
+
+static trib_status_t start_thread(struct trib_pulse *p, struct trib_error *err)
+{
+    sigset_t all, before;
+
+    /* Signals are for the program's own threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    errno = pthread_create(&p->thread, NULL, beat, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (errno)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "no thread for heartbeats: %m");
+    return TRIB_OK;
+}
+
+static void release(struct trib_pulse *p)
+{
+    if (p->port.fd >= 0)
+        close(p->port.fd);
+    if (p->bell >= 0)
+        close(p->bell);
+    free(p->peers);
+    free(p);
+}
+
+/* Where the kernel does not, silence tells, later. */
+static void ask_for_refusals(const struct trib_net_port *port)
+{
+    int yes = 1;
+
+    (void)setsockopt(port->fd, IPPROTO_IP, IP_RECVERR, &yes, sizeof(yes));
+    if (port->family == AF_INET6)
+        (void)setsockopt(port->fd, IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof(yes));
+}
+
+static void set_times(struct trib_pulse *p, const struct trib_config *cfg)
+{
+    uint64_t ms = (uint64_t)cfg->stop_timeout_ms, step_ms = ms / BEATS;
+
+    step_ms = step_ms < STEP_MIN_MS ? STEP_MIN_MS : step_ms;
+    step_ms = step_ms > STEP_MAX_MS ? STEP_MAX_MS : step_ms;
+    p->timeout_ns = ms * 1000000u;
+    p->step_ns = step_ms * 1000000u;
+}
+
+trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char *owner,
+                              int port, int ports, struct trib_pulse **out)
+{
+    char name[64];
+    struct trib_pulse *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    p->self = opts->self;
+    p->size = opts->size;
+    p->pid = getpid();
+    p->log = opts->log;
+    p->secret = opts->secret;
+    p->port.fd = p->helps_at = -1;
+    p->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    p->peers = calloc((size_t)opts->size, sizeof(*p->peers));
+    set_times(p, opts->cfg);
+    snprintf(name, sizeof(name), "heartbeats of %s", owner);
+    trib_status_t status = TRIB_OK;
+    if (!p->peers)
+        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    else if (p->bell < 0 ||
+             getrandom(&p->key, sizeof(p->key), 0) != (ssize_t)sizeof(p->key))
+        status = trib_fail(opts->err, TRIB_ERR_SYSTEM,
+                           "heartbeats of %s: eventfd or getrandom: %m", owner);
+    if (status == TRIB_OK)
+        status = trib_net_bind(name, SOCK_DGRAM, port, ports, &p->port, opts->err);
+    pthread_mutex_init(&p->lock, NULL);
+    if (status == TRIB_OK)
+        ask_for_refusals(&p->port);
+    if (status == TRIB_OK)
+        status = start_thread(p, opts->err);
+    if (status != TRIB_OK) {
+        pthread_mutex_destroy(&p->lock);
+        release(p);
+        return status;
+    }
+    *out = p;
+    return TRIB_OK;
+}
+
+void trib_pulse_help(struct trib_pulse *p, int fd, void (*run)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&p->lock);
+    p->helps_at = fd;
+    p->help = run;
+    p->help_arg = arg;
+    pthread_mutex_unlock(&p->lock);
+    ring(p);
+}
+
+void trib_pulse_fence(struct trib_pulse *p, const struct trib_net_choice *choice)
+{
+    trib_net_fence(choice, "pulse", p->log, &p->port);
+}
+
+void trib_pulse_close(struct trib_pulse *p)
+{
+    if (!p)
+        return;
+    if (getpid() == p->pid) {
+        pthread_mutex_lock(&p->lock);
+        p->stop = true;
+        pthread_mutex_unlock(&p->lock);
+        ring(p);
+        pthread_join(p->thread, NULL);
+        pthread_mutex_destroy(&p->lock);
+    }
+    release(p);
+}
+
+uint16_t trib_pulse_port(const struct trib_pulse *p)
+{
+    return p->port.port;
+}
+
+uint64_t trib_pulse_key(const struct trib_pulse *p)
+{
+    return p->key;
+}
+
+void trib_pulse_watch(struct trib_pulse *p, int peer, const struct trib_pulse_peer *who)
+{
+    struct watched *w = &p->peers[peer];
+
+    pthread_mutex_lock(&p->lock);
+    p->n_watched += !w->on;
+    w->on = true;
+    w->heard = w->warned = false;
+    atomic_store(&w->lost, false);
+    atomic_store(&w->closed, false);
+    w->refusals = 0;
+    w->who = *who;
+    w->silent_ns = 0;
+    w->last = time(NULL);
+    ask(p, peer);
+    pthread_mutex_unlock(&p->lock);
+    ring(p); /* a thread that watched nobody sleeps without end */
+}
+
+void trib_pulse_forget(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+
+    pthread_mutex_lock(&p->lock);
+    p->n_watched -= w->on;
+    w->on = false;
+    atomic_store(&w->lost, false);
+    atomic_store(&w->closed, false);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool trib_pulse_heard(struct trib_pulse *p, int peer)
+{
+    pthread_mutex_lock(&p->lock);
+    bool heard = !p->peers[peer].on || p->peers[peer].heard;
+    pthread_mutex_unlock(&p->lock);
+    return heard;
+}
+
+uint64_t trib_pulse_ask(struct trib_pulse *p, int peer)
+{
+    struct watched *w = &p->peers[peer];
+    uint64_t number = 0;
+
+    pthread_mutex_lock(&p->lock);
+    if (w->on) {
+        ask(p, peer);
+        number = w->asked;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return number;
+}
+
+bool trib_pulse_answered(struct trib_pulse *p, int peer, uint64_t number)
+{
+    pthread_mutex_lock(&p->lock);
+    bool answered = number && p->peers[peer].answered >= number;
+    pthread_mutex_unlock(&p->lock);
+    return answered;
+}
+
+bool trib_pulse_closed(struct trib_pulse *p, int peer)
+{
+    return atomic_load_explicit(&p->peers[peer].closed, memory_order_acquire);
+}
+
+bool trib_pulse_lost(struct trib_pulse *p, int peer, char *why, size_t bytes)
+{
+    const struct watched *w = &p->peers[peer];
+    char ip[64], since[32] = "";
+    struct tm utc;
+
+    if (!atomic_load_explicit(&w->lost, memory_order_acquire))
+        return false;
+    /* The thread does not touch who is lost. */
+    trib_net_text(w->who.ip, ip, sizeof(ip));
+    if (gmtime_r(&w->last, &utc))
+        strftime(since, sizeof(since), "%H:%M:%S UTC", &utc);
+    snprintf(why, bytes, "nothing was heard of process %d at %s for %.1f s, since %s",
+             w->who.pid, ip, (double)w->silent_ns / 1e9, since);
+    return true;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/common/net_addr.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+static int open_socket(int type, int *family_out)
+{
+    int fd = trib_fd_keep(socket(AF_INET6, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+        no = 0;
+
+    *family_out = AF_INET6;
+    if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    *family_out = AF_INET;
+    return trib_fd_keep(socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+/* One that is bound, where another was quicker to listen, cannot be bound again. */
+static int renew_socket(int fd, int type, int *family_out)
+{
+    struct sockaddr_storage own;
+    socklen_t len = sizeof(own);
+    int error = errno;
+
+    if (getsockname(fd, (struct sockaddr *)&own, &len) == 0 &&
+        trib_net_port((struct sockaddr *)&own) != 0) {
+        close(fd);
+        fd = open_socket(type, family_out);
+    }
+    errno = error;
+    return fd;
+}
+
+static void cannot_bind(const char *owner, int type, int first, int ports,
+                        struct trib_error *err)
+{
+    const char *kind = type == SOCK_DGRAM ? "UDP" : "TCP";
+
+    if (first)
+        trib_fail(err, TRIB_ERR_SYSTEM,
+                  "%s: none of the %s ports %d to %d can be bound: %m (choose others "
+                  "with port=N,ports=N in TRIB_TRANSPORT)",
+                  owner, kind, first, first + ports - 1);
+    else
+        trib_fail(err, TRIB_ERR_SYSTEM, "%s: no %s port can be bound: %m", owner, kind);
+}
+
+/*
+ * SO_REUSEADDR for what listens: connections of a job that has ended keep its port for a minute
+ * (TIME_WAIT). Two sockets of that kind may be bound to one port at a time, so a port is taken
+ * only by listening. UDP ports are free at once, and with that option would be shared.
+ */
+static int take_port(int fd, int type, const struct sockaddr *own, socklen_t len)
+{
+    if (type == SOCK_STREAM)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (bind(fd, own, len) != 0)
+        return -1;
+    return type == SOCK_STREAM ? listen(fd, SOMAXCONN) : 0;
+}
+
+trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
+                            struct trib_net_port *out, struct trib_error *err)
+{
+    static const uint8_t any[16] = {0};
+    struct sockaddr_storage own;
+
+    out->fenced = false;
+    out->fd = open_socket(type, &out->family);
+    if (out->fd < 0)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "%s: no socket: %m", owner);
+    if (first && first + ports > 65536)
+        ports = 65536 - first;
+    for (int i = 0; i < (first ? ports : 1) && out->fd >= 0; i++) {
+        socklen_t len =
+            trib_net_sockaddr(any, (uint16_t)(first + i), out->family, &own);
+        if (take_port(out->fd, type, (struct sockaddr *)&own, len) == 0 &&
+            getsockname(out->fd, (struct sockaddr *)&own, &len) == 0) {
+            out->port = trib_net_port((struct sockaddr *)&own);
+            return TRIB_OK;
+        }
+        out->fd = renew_socket(out->fd, type, &out->family);
+    }
+    cannot_bind(owner, type, first, ports, err);
+    if (out->fd >= 0)
+        close(out->fd);
+    out->fd = -1;
+    return TRIB_ERR_SYSTEM;
+}
+
+int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16])
+{
+    struct sockaddr_storage from = {0};
+    socklen_t len = sizeof(from);
+    int fd = trib_fd_keep(
+        accept4(port->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK));
+
+    if (fd < 0)
+        return -1;
+    trib_net_ip((struct sockaddr *)&from, ip_out);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    if (port->fenced) /* inherited, and of no more use */
+        (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
+    return fd;
+}
+
+uint64_t trib_net_space(void)
+{
+    struct stat net;
+
+    return stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
+}

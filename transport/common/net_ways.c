@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ways to a peer: which addresses this host offers, and in which order those of a peer are
+ * tried.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dial.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "transport/common/net_addr.h"
+
+enum {
+    LINK_LOCALS = 8, /* that are offered: on a host of many containers each link has one */
+    ROUTED_BITS_4 = 96 + 16, /* equal bits of addresses beyond a router that count as near */
+    ROUTED_BITS_6 = 48,
+    TOLD = 3, /* failed attempts that a sentence names */
+};
+
+trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
+                                 const char *text, const struct trib_net_met *met,
+                                 struct trib_error *err)
+{
+    memset(ways, 0, sizeof(*ways));
+    if (met)
+        ways->met = *met;
+    return trib_net_choose(owner, text, &ways->choice, err);
+}
+
+/* What is offered -------------------------------------------------------------------- */
+
+bool trib_net_list_put(struct trib_net_list *list, const uint8_t ip[16])
+{
+    bool four = trib_net_is_v4(ip);
+    size_t len = four ? 4 : 16, at = 0;
+
+    for (int i = 0; i < list->n; i++)
+        at += 1 + (size_t)list->bytes[at];
+    if (list->n == TRIB_NET_OFFERED || at + 1 + len > sizeof(list->bytes))
+        return false;
+    list->bytes[at] = (uint8_t)len;
+    memcpy(list->bytes + at + 1, four ? ip + 12 : ip, len);
+    if (!four)
+        trib_net_set_link(list->bytes + at + 1, 0);
+    list->n++;
+    return true;
+}
+
+int trib_net_list_get(const struct trib_net_list *list, uint8_t (*ip_out)[16], int max)
+{
+    size_t at = 0;
+    int n = 0;
+
+    while (n < list->n && n < max && at < sizeof(list->bytes)) {
+        size_t len = list->bytes[at];
+        if ((len != 4 && len != 16) || at + 1 + len > sizeof(list->bytes))
+            break;
+        memcpy(ip_out[n], trib_net_loopback, 12);
+        memcpy(ip_out[n] + 16 - len, list->bytes + at + 1, len);
+        trib_net_set_link(ip_out[n++], 0);
+        at += 1 + len;
+    }
+    return n;
+}
+
+/* Loopback serves this host alone; it is offered if the user names it. */
+static bool serves(const struct trib_net_ways *ways, const struct trib_own_ip *own)
+{
+    return trib_net_chosen(&ways->choice, own) &&
+           (ways->choice.n || !trib_net_is_loopback(own->ip));
+}
+
+void trib_net_offer(const struct trib_net_ways *ways, const char *owner,
+                    const struct trib_log *log, struct trib_net_list *out)
+{
+    struct trib_own_ip own[TRIB_OWN_IPS_MAX];
+    int n = trib_own_ips(own, TRIB_OWN_IPS_MAX), link_locals = 0, left = 0;
+
+    memset(out, 0, sizeof(*out));
+    for (int met = 1; met >= 0; met--) {
+        for (int i = 0; i < n; i++) {
+            bool is_met = memcmp(own[i].ip, ways->met.own, 16) == 0;
+            bool local = trib_net_is_link_local(own[i].ip);
+            if (is_met != (met == 1) || !serves(ways, &own[i]) ||
+                (met && trib_net_is_loopback(own[i].ip)))
+                continue;
+            if (local && !met && link_locals++ >= LINK_LOCALS)
+                continue;
+            bool fits = trib_net_list_put(out, own[i].ip);
+            out->met |= fits && met;
+            left += !fits && !local;
+        }
+    }
+    if (left)
+        trib_log(log, TRIB_LOG_WARN, owner,
+                 "peers are told %d addresses of this host and not %d more: choose "
+                 "networks with %s:net=10.0.0.0/8 or %s:net=eth0 in TRIB_TRANSPORT",
+                 out->n, left, owner, owner);
+}
+
+/* What is tried ---------------------------------------------------------------------- */
+
+/* In the order in which they are tried. */
+enum kind { MET, LIKED, SUBNET, OTHER, LINK, LAST };
+
+struct way {
+    uint8_t ip[16];
+    uint8_t kind;
+    uint8_t liked; /* bits that it has in common with the last address that worked */
+    uint8_t at;    /* keeps the order of equals */
+};
+
+struct search {
+    struct trib_net_ways *ways;
+    struct trib_own_ip own[TRIB_OWN_IPS_MAX];
+    int n_own;
+    struct way way[TRIB_DIAL_MAX];
+    int n;
+};
+
+static bool is_own(const struct search *s, const uint8_t ip[16])
+{
+    for (int i = 0; i < s->n_own; i++) {
+        if (memcmp(s->own[i].ip, ip, 16) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A subnet of this host to which the address belongs; 129: to none. */
+static int subnet_of(const struct search *s, const uint8_t ip[16])
+{
+    int best = 129;
+
+    for (int i = 0; i < s->n_own; i++) {
+        int common = trib_net_common_bits(s->own[i].ip, ip);
+        if (!trib_net_is_loopback(ip) && common >= s->own[i].prefix &&
+            (best == 129 || s->own[i].prefix > best))
+            best = s->own[i].prefix;
+    }
+    return best;
+}
+
+/* How near an address is to the one by which the last peer was reached; 0: not at all. */
+static int likeness(const struct search *s, const uint8_t ip[16])
+{
+    const uint8_t *last = s->ways->last;
+    int common = trib_net_common_bits(last, ip), subnet = subnet_of(s, last);
+    int routed = trib_net_is_v4(last) ? ROUTED_BITS_4 : ROUTED_BITS_6;
+
+    return trib_net_is_set(last) && common >= (subnet == 129 ? routed : subnet) ? common
+                                                                               : 0;
+}
+
+static void add(struct search *s, const uint8_t ip[16], enum kind kind)
+{
+    if (s->n == TRIB_DIAL_MAX)
+        return;
+    struct way *w = &s->way[s->n];
+    memcpy(w->ip, ip, 16);
+    w->kind = (uint8_t)kind;
+    w->liked = (uint8_t)likeness(s, ip);
+    w->at = (uint8_t)s->n++;
+}
+
+/* A link-local address of a peer may be behind each link of this host: first that by which
+ * the ranks met. */
+static void add_link_local(struct search *s, const uint8_t ip[16])
+{
+    uint8_t own[16];
+
+    for (int i = 0; i < s->n_own; i++) {
+        if (!trib_net_is_link_local(s->own[i].ip))
+            continue;
+        memcpy(own, ip, 16);
+        trib_net_set_link(own, s->own[i].link);
+        bool met = memcmp(s->own[i].ip, s->ways->met.own, 16) == 0 ||
+                   memcmp(own, s->ways->met.root, 16) == 0;
+        add(s, own,
+            is_own(s, own)        ? LAST
+            : likeness(s, own)    ? LIKED
+            : met                 ? MET
+                                  : LINK);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct way *x = a, *y = b;
+
+    if (x->kind != y->kind)
+        return x->kind - y->kind;
+    return x->liked != y->liked ? y->liked - x->liked : x->at - y->at;
+}
+
+static enum kind kind_of(const struct search *s, const uint8_t ip[16], bool met)
+{
+    if (is_own(s, ip) || memcmp(ip, trib_net_loopback, 16) == 0)
+        return LAST;
+    if ((met || memcmp(ip, s->ways->met.root, 16) == 0) && !s->ways->elsewhere)
+        return MET;
+    if (likeness(s, ip))
+        return LIKED;
+    return subnet_of(s, ip) < 129 ? SUBNET : OTHER;
+}
+
+/* A process of another host is behind none of the addresses that this host has. */
+static void collect(struct search *s, const struct trib_net_place *place)
+{
+    const struct trib_net_list *list = place->list;
+    uint8_t ip[TRIB_NET_OFFERED][16];
+    int n = trib_net_list_get(list, ip, TRIB_NET_OFFERED);
+
+    s->n_own = trib_own_ips(s->own, TRIB_OWN_IPS_MAX);
+    for (int i = 0; i < n; i++) {
+        if (trib_net_is_link_local(ip[i]))
+            add_link_local(s, ip[i]);
+        else
+            add(s, ip[i], kind_of(s, ip[i], i == 0 && list->met));
+    }
+    add(s, trib_net_loopback, LAST);
+    qsort(s->way, (size_t)s->n, sizeof(s->way[0]), compare);
+    while (place->apart && s->n && s->way[s->n - 1].kind == LAST)
+        s->n--;
+}
+
+/* Where it was tried; and why not, where that is not what errno is to say. */
+static void say_at(const struct way *way, const struct trib_dial_to *to, int n,
+                   struct trib_net_found *out)
+{
+    const int last = errno;
+    char ip[TRIB_IP_TEXT_BYTES];
+    int told = 0;
+
+    out->at[0] = '\0';
+    for (int i = 0; i < n && told < TOLD; i++, told++) {
+        trib_net_text(way[i].ip, ip, sizeof(ip));
+        trib_text_append(out->at, sizeof(out->at), "%s%s", told ? ", " : "", ip);
+        if (to[i].error != last)
+            trib_text_append(out->at, sizeof(out->at), " (%s)", strerror(to[i].error));
+    }
+    if (n > told)
+        trib_text_append(out->at, sizeof(out->at), " and %d more", n - told);
+    errno = last;
+}
+
+static int dial_ways(const struct way *way, int n, uint16_t port, struct trib_net_found *out)
+{
+    struct trib_dial_to to[TRIB_DIAL_MAX];
+    struct trib_dial dial = {.to = to, .n = n};
+    int which;
+
+    for (int i = 0; i < n; i++)
+        to[i].len = trib_net_sockaddr(way[i].ip, port,
+                                      trib_net_is_v4(way[i].ip) ? AF_INET : AF_INET6,
+                                      &to[i].at);
+    int fd = trib_dial(&dial, &which);
+    memcpy(out->ip, way[fd >= 0 ? which : n - 1].ip, 16);
+    if (fd < 0)
+        say_at(way, to, n, out);
+    return fd;
+}
+
+/* What a host sends to itself goes by its loopback interface, whatever the address. */
+static int dial_here(const struct way *way, int n, uint16_t port, struct trib_net_found *out)
+{
+    int fd = dial_ways(way, n, port, out), error = errno;
+
+    if (fd < 0 && !trib_net_loopback_up())
+        out->cure = "; the loopback interface of this host is down, and its processes reach "
+                    "each other through it: ip link set lo up";
+    errno = error;
+    return fd;
+}
+
+/* What is learnt for the next peer. */
+static void learn(struct search *s, const struct trib_net_found *out)
+{
+    bool met = false;
+
+    for (int i = 0; i < s->n; i++) {
+        if (memcmp(s->way[i].ip, out->ip, 16) == 0)
+            met = s->way[i].kind == MET;
+    }
+    s->ways->elsewhere |= s->way[0].kind == MET && !met;
+    memcpy(s->ways->last, out->ip, 16);
+}
+
+static int dial_all(struct search *s, const struct trib_net_place *place,
+                    struct trib_net_found *out)
+{
+    struct trib_net_found here = {.cure = ""};
+    int fd = -1, last = 0;
+
+    collect(s, place);
+    while (last < s->n && s->way[last].kind != LAST)
+        last++;
+    errno = EADDRNOTAVAIL;
+    if (s->n)
+        out->cure = "";
+    if (last)
+        fd = dial_ways(s->way, last, place->port, out);
+    if (fd >= 0) {
+        learn(s, out);
+        return fd;
+    }
+    int error = errno;
+    if (s->n > last) {
+        fd = dial_here(s->way + last, s->n - last, place->port, &here);
+        if (fd >= 0 || !last)
+            *out = here;
+        error = last ? error : errno;
+    }
+    errno = error;
+    return fd;
+}
+
+int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *place,
+                   struct trib_net_found *out)
+{
+    struct way loopback = {.kind = LAST};
+    struct search *s = calloc(1, sizeof(*s));
+    int fd = -1;
+
+    memcpy(loopback.ip, trib_net_loopback, 16);
+    *out = (struct trib_net_found){
+        .at = "any address,",
+        .cure = "; it offers none, or only such as this host has, too"};
+    memcpy(out->ip, trib_net_loopback, 16);
+    errno = ENOMEM;
+    if (!s)
+        return -1;
+    s->ways = ways;
+    if (place->near)
+        fd = dial_here(&loopback, 1, place->port, out);
+    if (fd < 0 && !(place->near && errno != ENETUNREACH && errno != EADDRNOTAVAIL))
+        fd = dial_all(s, place, out);
+    int error = errno;
+    free(s);
+    errno = error;
+    return fd;
+}
+
+int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline)
+{
+    struct trib_dial_to to;
+    struct trib_dial dial = {.to = &to,
+                             .n = 1,
+                             .deadline = deadline,
+                             .attempt_ms = trib_deadline_left_ms(deadline) + 1};
+    int which;
+
+    to.len = trib_net_sockaddr(ip, port, trib_net_is_v4(ip) ? AF_INET : AF_INET6, &to.at);
+    return trib_dial(&dial, &which);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/common/peer_liveness.h"
+
+#include <stdio.h>
+
+#include "base/time.h"
+
+enum {
+    LOOK_MS = 25, /* between two looks into /proc */
+    CLIP_LOOKS = 4,
+    CLIP_PART = 2, /* of the time-out: it takes more looks than that, however late they are */
+};
+
+void trib_watch_begin(struct trib_watch *w, const struct trib_watch_opts *opts)
+{
+    const struct trib_process *me = opts->me, *who = opts->who;
+
+    *w = (struct trib_watch){.peer = opts->peer};
+    if (trib_process_same(who, me))
+        return;
+    if (opts->proc && who->boot && who->boot == me->boot && who->space == me->space &&
+        trib_process_watch_open(&w->process, who, NULL) == TRIB_OK) {
+        w->by = TRIB_WATCH_KERNEL;
+        return;
+    }
+    if (!opts->pulse)
+        return;
+    w->by = TRIB_WATCH_PULSE;
+    w->pulse = opts->pulse;
+    trib_pulse_watch(w->pulse, w->peer, &opts->heart);
+}
+
+void trib_watch_free(struct trib_watch *w)
+{
+    if (w->by == TRIB_WATCH_KERNEL)
+        trib_process_watch_close(&w->process);
+    w->by = TRIB_WATCH_NOBODY;
+}
+
+void trib_watch_end(struct trib_watch *w)
+{
+    if (w->by == TRIB_WATCH_PULSE)
+        trib_pulse_forget(w->pulse, w->peer);
+    trib_watch_free(w);
+}
+
+uint64_t trib_watch_due(uint64_t *last)
+{
+    const uint64_t step = LOOK_MS * UINT64_C(1000000);
+    uint64_t now = trib_now_ns(), elapsed = now - *last;
+
+    if (elapsed < step)
+        return 0;
+    *last = now;
+    return elapsed;
+}
+
+/* A busy machine gives this process a look only now and then: those count, but no single one
+ * for all of the time before it, in which this process may have been stopped itself. */
+static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
+{
+    const uint64_t looks = CLIP_LOOKS * LOOK_MS * UINT64_C(1000000);
+    const uint64_t part = stop_timeout_ns / CLIP_PART;
+    const uint64_t most = part > looks ? part : looks;
+
+    return elapsed < most ? elapsed : most;
+}
+
+static bool look(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
+                 size_t bytes)
+{
+    const uint64_t stop_timeout_ns = (uint64_t)stop_timeout_ms * 1000000u;
+    enum trib_process_state state = trib_process_watch_look(&w->process);
+
+    if (state == TRIB_PROCESS_DEAD) {
+        snprintf(why, bytes, "process %d has died", w->process.who.pid);
+        return true;
+    }
+    if (state == TRIB_PROCESS_STOPPED)
+        w->stopped_ns += w->stopped_ns ? clip(due, stop_timeout_ns) : 1;
+    else
+        w->stopped_ns = 0;
+    if (w->stopped_ns < stop_timeout_ns)
+        return false;
+    snprintf(why, bytes, "process %d has been stopped for %.1f s", w->process.who.pid,
+             (double)w->stopped_ns / 1e9);
+    return true;
+}
+
+bool trib_watch_lost(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
+                     size_t bytes)
+{
+    switch (w->by) {
+    case TRIB_WATCH_KERNEL:
+        return due && look(w, due, stop_timeout_ms, why, bytes);
+    case TRIB_WATCH_PULSE:
+        return trib_pulse_lost(w->pulse, w->peer, why, bytes);
+    default:
+        return false;
+    }
+}
+
+bool trib_watch_dead(const struct trib_watch *w)
+{
+    switch (w->by) {
+    case TRIB_WATCH_KERNEL:
+        return trib_process_watch_dead(&w->process);
+    case TRIB_WATCH_PULSE:
+        return trib_pulse_closed(w->pulse, w->peer);
+    default:
+        return false;
+    }
+}
+
+uint64_t trib_watch_ask(const struct trib_watch *w)
+{
+    return w->by == TRIB_WATCH_PULSE ? trib_pulse_ask(w->pulse, w->peer) : 0;
+}
+
+bool trib_watch_answered(const struct trib_watch *w, uint64_t question)
+{
+    return w->by == TRIB_WATCH_PULSE && trib_pulse_answered(w->pulse, w->peer, question);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What all decorators share, the simplest of them, and the list.
+ */
+#include "transport/decorators/decorator.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "transport/params.h"
+
+static trib_status_t fwd_open(const struct trib_transport_opts *opts,
+                              struct trib_transport **out)
+{
+    (void)out;
+    return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED,
+                     "a decorator is opened by its text");
+}
+
+void trib_wrap_close(struct trib_transport *t)
+{
+    struct trib_transport *inner = inner_of(t);
+
+    inner->ops->close(inner);
+    free(t);
+}
+
+static trib_status_t fwd_address(struct trib_transport *t, struct trib_address *out)
+{
+    return inner_of(t)->ops->address(inner_of(t), out);
+}
+
+static trib_status_t fwd_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    return inner_of(t)->ops->reach(inner_of(t), peer, address);
+}
+
+static void fwd_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    inner_of(t)->ops->room(inner_of(t), near, out);
+}
+
+static trib_status_t fwd_survey(struct trib_transport *t,
+                                const struct trib_address *addresses,
+                                uint32_t *facts_out)
+{
+    return inner_of(t)->ops->survey(inner_of(t), addresses, facts_out);
+}
+
+static void fwd_settle(struct trib_transport *t, const uint32_t *facts)
+{
+    inner_of(t)->ops->settle(inner_of(t), facts);
+}
+
+static void fwd_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    inner_of(t)->ops->route(inner_of(t), peer, out);
+}
+
+static trib_status_t fwd_connect(struct trib_transport *t, int peer,
+                                 const struct trib_address *address)
+{
+    return inner_of(t)->ops->connect(inner_of(t), peer, address);
+}
+
+static void fwd_disconnect(struct trib_transport *t, int peer)
+{
+    inner_of(t)->ops->disconnect(inner_of(t), peer);
+}
+
+static void fwd_leave(struct trib_transport *t, const bool *which)
+{
+    inner_of(t)->ops->leave(inner_of(t), which);
+}
+
+static trib_status_t fwd_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                               struct trib_region **region_out)
+{
+    return inner_of(t)->ops->alloc(inner_of(t), len, ptr_out, region_out);
+}
+
+static trib_status_t fwd_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                    struct trib_region **region_out)
+{
+    return inner_of(t)->ops->alloc_user(inner_of(t), len, ptr_out, region_out);
+}
+
+static trib_status_t fwd_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out)
+{
+    return inner_of(t)->ops->reg(inner_of(t), ptr, len, out);
+}
+
+static trib_status_t fwd_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out)
+{
+    return inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
+}
+
+static void fwd_discard(struct trib_transport *t, struct trib_region *region)
+{
+    inner_of(t)->ops->discard(inner_of(t), region);
+}
+
+static void fwd_dereg(struct trib_transport *t, struct trib_region *region)
+{
+    inner_of(t)->ops->dereg(inner_of(t), region);
+}
+
+static trib_status_t fwd_export(struct trib_transport *t,
+                                const struct trib_region *region, struct trib_blob *out)
+{
+    return inner_of(t)->ops->export_region(inner_of(t), region, out);
+}
+
+static trib_status_t fwd_import(struct trib_transport *t, int peer,
+                                const struct trib_blob *blob, struct trib_remote **out)
+{
+    return inner_of(t)->ops->import_region(inner_of(t), peer, blob, out);
+}
+
+static void fwd_release(struct trib_transport *t, struct trib_remote *remote)
+{
+    inner_of(t)->ops->release(inner_of(t), remote);
+}
+
+static size_t fwd_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    return inner_of(t)->ops->length(inner_of(t), remote);
+}
+
+static bool fwd_stale(struct trib_transport *t, const struct trib_remote *remote)
+{
+    return inner_of(t)->ops->stale(inner_of(t), remote);
+}
+
+static void *fwd_map(struct trib_transport *t, const struct trib_remote *remote,
+                     size_t *len_out)
+{
+    return inner_of(t)->ops->map(inner_of(t), remote, len_out);
+}
+
+static trib_status_t fwd_write(struct trib_transport *t, int peer,
+                               const struct trib_write *write)
+{
+    return inner_of(t)->ops->write(inner_of(t), peer, write);
+}
+
+static int fwd_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    return inner_of(t)->ops->poll(inner_of(t), events, max);
+}
+
+static int fwd_descriptor(struct trib_transport *t)
+{
+    return inner_of(t)->ops->descriptor(inner_of(t));
+}
+
+static void fwd_arm(struct trib_transport *t)
+{
+    inner_of(t)->ops->arm(inner_of(t));
+}
+
+static void fwd_wait(struct trib_transport *t, int timeout_us)
+{
+    inner_of(t)->ops->wait(inner_of(t), timeout_us);
+}
+
+static void fwd_wake(struct trib_transport *t, int peer)
+{
+    inner_of(t)->ops->wake(inner_of(t), peer);
+}
+
+static const struct trib_transport_ops forward_ops = {
+    .open = fwd_open,
+    .close = trib_wrap_close,
+    .address = fwd_address,
+    .reach = fwd_reach,
+    .room = fwd_room,
+    .survey = fwd_survey,
+    .settle = fwd_settle,
+    .route = fwd_route,
+    .connect = fwd_connect,
+    .disconnect = fwd_disconnect,
+    .leave = fwd_leave,
+    .alloc = fwd_alloc,
+    .alloc_user = fwd_alloc_user,
+    .reg = fwd_reg,
+    .reg_dmabuf = fwd_reg_dmabuf,
+    .discard = fwd_discard,
+    .dereg = fwd_dereg,
+    .export_region = fwd_export,
+    .import_region = fwd_import,
+    .release = fwd_release,
+    .length = fwd_length,
+    .stale = fwd_stale,
+    .map = fwd_map,
+    .write = fwd_write,
+    .poll = fwd_poll,
+    .descriptor = fwd_descriptor,
+    .arm = fwd_arm,
+    .wait = fwd_wait,
+    .wake = fwd_wake,
+};
+
+struct wrap *trib_wrap_make(const struct trib_transport_opts *opts,
+                            struct trib_transport *inner)
+{
+    struct wrap *w = calloc(1, sizeof(*w));
+
+    if (!w) {
+        trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    w->ops = forward_ops;
+    w->ops.name = inner->ops->name;
+    w->ops.detail = inner->ops->detail;
+    w->ops.devices = inner->ops->devices;
+    w->base.ops = &w->ops;
+    w->inner = inner;
+    w->log = opts->log;
+    w->err = opts->err;
+    w->self = opts->self;
+    return w;
+}
+
+/* nomap: no load/store reach, so that the write path is taken */
+
+static trib_status_t nomap_survey(struct trib_transport *t,
+                                  const struct trib_address *addresses,
+                                  uint32_t *facts_out)
+{
+    trib_status_t status = fwd_survey(t, addresses, facts_out);
+
+    *facts_out &= ~(uint32_t)TRIB_FACT_MAPS;
+    return status;
+}
+
+static trib_status_t nomap_wrap(const struct trib_transport_opts *opts,
+                                struct trib_transport *inner,
+                                struct trib_transport **out)
+{
+    trib_status_t status = trib_params_parse("nomap", opts->params, NULL, 0, opts->err);
+    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+
+    if (!w)
+        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
+    w->ops.survey = nomap_survey;
+    w->ops.map = trib_no_map;
+    *out = &w->base;
+    return TRIB_OK;
+}
+
+const struct trib_decorator trib_decorators[] = {
+    {"trace", "counts writes and events, logs the sums at the end (level info)",
+     trib_wrap_trace},
+    {"delay", "us=N: events come N microseconds later", trib_wrap_delay},
+    {"drop", "nth=N: the N-th write vanishes", trib_wrap_drop},
+    {"repeat", "nth=N: the N-th write arrives twice", trib_wrap_repeat},
+    {"corrupt", "nth=N, least=BYTES: one byte of the N-th write of so many is wrong", trib_wrap_corrupt},
+    {"kill",
+     "after=N,signal=S,rank=R: rank R (-1: each) gets a signal at its N-th write",
+     trib_wrap_kill},
+    {"nomap", "peers' memory is reached by writes only", nomap_wrap},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the decorators. Each is a transport whose ops forward to the one inside,
+ * except for those that it replaces; so they stack, and work over every backend.
+ */
+#ifndef TRANSPORT_DECORATORS_DECORATOR_H
+#define TRANSPORT_DECORATORS_DECORATOR_H
+
+#include <stdbool.h>
+
+#include "transport/decorators/decorators.h"
+
+#define TRIB_DELAY_SLOTS 1024u
+
+/* A region as the caller gave it: who corrupts must find the bytes of a source. */
+struct wrap_region {
+    const struct trib_region *region;
+    const uint8_t *ptr;
+    struct wrap_region *next;
+};
+
+struct delayed {
+    uint64_t due;
+    struct trib_event event;
+};
+
+struct counters {
+    uint64_t posted, posted_bytes;
+    uint64_t refused; /* writes that met back-pressure */
+    uint64_t arrived, arrived_bytes;
+    uint64_t done, lost;
+    uint64_t polls, empty_polls, waits;
+};
+
+/* One struct for all decorators; each uses its part. */
+struct wrap {
+    struct trib_transport base;
+    struct trib_transport_ops ops; /* the forwarders with the own functions */
+    struct trib_transport *inner;
+    const struct trib_log *log;
+    struct trib_error *err;
+    int self;
+    uint64_t writes; /* drop, repeat, corrupt, kill: posted so far */
+    uint64_t nth;
+    uint64_t least; /* corrupt: shorter writes are not counted */
+    int signal_number;
+    /* corrupt */
+    struct wrap_region *regions;
+    uint8_t *spoilt; /* the copy that was sent; lives as long as the transport */
+    struct trib_region *spoilt_region;
+    /* delay */
+    uint64_t delay_ns;
+    struct delayed *held;
+    uint32_t held_head, held_tail;
+    /* trace */
+    struct counters count;
+};
+
+static inline struct wrap *wrap_of(struct trib_transport *t)
+{
+    return (struct wrap *)t;
+}
+
+static inline struct trib_transport *inner_of(struct trib_transport *t)
+{
+    return wrap_of(t)->inner;
+}
+
+/** trib_wrap_make - a decorator that does nothing yet; it goes by the name of its
+ * inside. */
+struct wrap *trib_wrap_make(const struct trib_transport_opts *opts,
+                            struct trib_transport *inner);
+
+/** trib_wrap_close - close what is inside, then free the decorator. */
+void trib_wrap_close(struct trib_transport *t);
+
+/* The decorators: struct trib_decorator.wrap. */
+trib_status_t trib_wrap_corrupt(const struct trib_transport_opts *opts,
+                                struct trib_transport *inner,
+                                struct trib_transport **out);
+trib_status_t trib_wrap_delay(const struct trib_transport_opts *opts,
+                              struct trib_transport *inner,
+                              struct trib_transport **out);
+trib_status_t trib_wrap_drop(const struct trib_transport_opts *opts,
+                             struct trib_transport *inner, struct trib_transport **out);
+trib_status_t trib_wrap_kill(const struct trib_transport_opts *opts,
+                             struct trib_transport *inner, struct trib_transport **out);
+trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
+                               struct trib_transport *inner,
+                               struct trib_transport **out);
+trib_status_t trib_wrap_trace(const struct trib_transport_opts *opts,
+                              struct trib_transport *inner,
+                              struct trib_transport **out);
+
+#endif

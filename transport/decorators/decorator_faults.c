@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decorators that make trouble: late, lost and spoilt messages, dead processes.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "transport/params.h"
+#include "transport/decorators/decorator.h"
+
+/* A decorator that acts at a certain write, of those that have so many bytes. */
+static trib_status_t wrap_nth(const struct trib_transport_opts *opts,
+                              struct trib_transport *inner, const char *owner,
+                              struct wrap **out)
+{
+    int64_t nth = 1, least = 0;
+    const struct trib_param params[] = {
+        {.name = "nth", .min = 1, .max = INT64_MAX, .value = &nth},
+        {.name = "least", .min = 0, .max = INT64_MAX, .value = &least},
+    };
+    const size_t n = strcmp(owner, "corrupt") == 0 ? 2 : 1;
+    trib_status_t status = trib_params_parse(owner, opts->params, params, n, opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    *out = trib_wrap_make(opts, inner);
+    if (!*out)
+        return TRIB_ERR_NO_MEMORY;
+    (*out)->nth = (uint64_t)nth;
+    (*out)->least = (uint64_t)least;
+    return TRIB_OK;
+}
+
+/* drop: one write is lost on the way */
+
+static trib_status_t drop_write(struct trib_transport *t, int peer,
+                                const struct trib_write *write)
+{
+    struct wrap *w = wrap_of(t);
+    struct trib_write empty = {
+        .quiet = true, .signal = write->signal, .token = write->token};
+    bool now = w->writes + 1 == w->nth;
+    /* The sender learns nothing: it still gets its WRITE_DONE. */
+    trib_status_t status =
+        inner_of(t)->ops->write(inner_of(t), peer, now ? &empty : write);
+
+    w->writes += status == TRIB_OK;
+    return status;
+}
+
+trib_status_t trib_wrap_drop(const struct trib_transport_opts *opts,
+                             struct trib_transport *inner, struct trib_transport **out)
+{
+    struct wrap *w = NULL;
+    trib_status_t status = wrap_nth(opts, inner, "drop", &w);
+
+    if (status != TRIB_OK)
+        return status;
+    w->ops.write = drop_write;
+    *out = &w->base;
+    return TRIB_OK;
+}
+
+/* repeat: one write arrives twice, as no transport is allowed to deliver it */
+
+static trib_status_t repeat_write(struct trib_transport *t, int peer,
+                                  const struct trib_write *write)
+{
+    struct wrap *w = wrap_of(t);
+    struct trib_write before = *write;
+    trib_status_t status = TRIB_OK;
+
+    before.signal = false; /* the sender keeps what it sends until the second is done */
+    if (w->writes + 1 == w->nth)
+        status = inner_of(t)->ops->write(inner_of(t), peer, &before);
+    if (status != TRIB_OK)
+        return status;
+    w->writes += w->writes + 1 == w->nth; /* one that is refused now is posted again, once */
+    status = inner_of(t)->ops->write(inner_of(t), peer, write);
+    w->writes += status == TRIB_OK;
+    return status;
+}
+
+trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
+                               struct trib_transport *inner, struct trib_transport **out)
+{
+    struct wrap *w = NULL;
+    trib_status_t status = wrap_nth(opts, inner, "repeat", &w);
+
+    if (status != TRIB_OK)
+        return status;
+    w->ops.write = repeat_write;
+    *out = &w->base;
+    return TRIB_OK;
+}
+
+/* corrupt: one write arrives with a wrong byte */
+
+static trib_status_t remember(struct wrap *w, const struct trib_region *region,
+                              const void *ptr)
+{
+    struct wrap_region *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return trib_fail(w->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    *r = (struct wrap_region){.region = region, .ptr = ptr, .next = w->regions};
+    w->regions = r;
+    return TRIB_OK;
+}
+
+static trib_status_t corrupt_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                                   struct trib_region **region_out)
+{
+    trib_status_t status =
+        inner_of(t)->ops->alloc(inner_of(t), len, ptr_out, region_out);
+
+    if (status == TRIB_OK)
+        status = remember(wrap_of(t), *region_out, *ptr_out);
+    return status;
+}
+
+static trib_status_t corrupt_alloc_user(struct trib_transport *t, size_t len,
+                                        void **ptr_out, struct trib_region **region_out)
+{
+    trib_status_t status =
+        inner_of(t)->ops->alloc_user(inner_of(t), len, ptr_out, region_out);
+
+    if (status == TRIB_OK)
+        status = remember(wrap_of(t), *region_out, *ptr_out);
+    return status;
+}
+
+static trib_status_t corrupt_reg(struct trib_transport *t, void *ptr, size_t len,
+                                 struct trib_region **out)
+{
+    trib_status_t status = inner_of(t)->ops->reg(inner_of(t), ptr, len, out);
+
+    if (status == TRIB_OK)
+        status = remember(wrap_of(t), *out, ptr);
+    return status;
+}
+
+static trib_status_t corrupt_reg_dmabuf(struct trib_transport *t,
+                                        const struct trib_dmabuf *d,
+                                        struct trib_region **out)
+{
+    trib_status_t status = inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
+
+    if (status == TRIB_OK)
+        status = remember(wrap_of(t), *out, d->ptr);
+    return status;
+}
+
+static void corrupt_dereg(struct trib_transport *t, struct trib_region *region)
+{
+    for (struct wrap_region **p = &wrap_of(t)->regions; *p; p = &(*p)->next) {
+        struct wrap_region *r = *p;
+        if (r->region != region)
+            continue;
+        *p = r->next;
+        free(r);
+        break;
+    }
+    inner_of(t)->ops->dereg(inner_of(t), region);
+}
+
+/* Makes the copy with its middle byte inverted; NULL if memory is short. */
+static const struct trib_region *spoil(struct wrap *w, const struct trib_write *write)
+{
+    const struct wrap_region *r = w->regions;
+
+    if (w->spoilt_region)
+        return w->spoilt_region;
+    while (r && r->region != write->local)
+        r = r->next;
+    w->spoilt = r ? malloc(write->len) : NULL;
+    if (!w->spoilt)
+        return NULL;
+    memcpy(w->spoilt, r->ptr + write->local_off, write->len);
+    w->spoilt[write->len / 2] ^= 0xff;
+    if (inner_of(&w->base)->ops->reg(inner_of(&w->base), w->spoilt, write->len,
+                                     &w->spoilt_region) != TRIB_OK)
+        return NULL;
+    return w->spoilt_region;
+}
+
+static trib_status_t corrupt_write(struct trib_transport *t, int peer,
+                                   const struct trib_write *write)
+{
+    struct wrap *w = wrap_of(t);
+    struct trib_write changed = *write;
+
+    if (write->len < w->least)
+        return inner_of(t)->ops->write(inner_of(t), peer, write);
+    if (w->writes + 1 == w->nth) {
+        if (write->len == 0)
+            changed.imm ^= 1;
+        else
+            changed.local = spoil(w, write);
+        changed.local_off = 0;
+        if (write->len && !changed.local)
+            return trib_fail(w->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    trib_status_t status = inner_of(t)->ops->write(inner_of(t), peer, &changed);
+    w->writes += status == TRIB_OK;
+    return status;
+}
+
+static void corrupt_close(struct trib_transport *t)
+{
+    struct wrap *w = wrap_of(t);
+    uint8_t *spoilt = w->spoilt;
+
+    if (w->spoilt_region)
+        inner_of(t)->ops->dereg(inner_of(t), w->spoilt_region);
+    while (w->regions) {
+        struct wrap_region *r = w->regions;
+        w->regions = r->next;
+        free(r);
+    }
+    trib_wrap_close(t);
+    free(spoilt);
+}
+
+trib_status_t trib_wrap_corrupt(const struct trib_transport_opts *opts,
+                                struct trib_transport *inner,
+                                struct trib_transport **out)
+{
+    struct wrap *w = NULL;
+    trib_status_t status = wrap_nth(opts, inner, "corrupt", &w);
+
+    if (status != TRIB_OK)
+        return status;
+    w->ops.alloc = corrupt_alloc;
+    w->ops.alloc_user = corrupt_alloc_user;
+    w->ops.reg = corrupt_reg;
+    w->ops.reg_dmabuf = corrupt_reg_dmabuf;
+    w->ops.dereg = corrupt_dereg;
+    w->ops.write = corrupt_write;
+    w->ops.close = corrupt_close;
+    *out = &w->base;
+    return TRIB_OK;
+}
+
+/* kill: this process gets a signal at a certain write */
+
+static trib_status_t kill_write(struct trib_transport *t, int peer,
+                                const struct trib_write *write)
+{
+    struct wrap *w = wrap_of(t);
+
+    if (++w->writes == w->nth)
+        kill(getpid(), w->signal_number);
+    return inner_of(t)->ops->write(inner_of(t), peer, write);
+}
+
+trib_status_t trib_wrap_kill(const struct trib_transport_opts *opts,
+                             struct trib_transport *inner, struct trib_transport **out)
+{
+    int64_t after = 1, number = SIGKILL, rank = -1;
+    const struct trib_param params[] = {
+        {.name = "after", .min = 1, .max = INT64_MAX, .value = &after},
+        {.name = "signal", .min = 1, .max = 64, .value = &number},
+        {.name = "rank", .min = -1, .max = 65535, .value = &rank},
+    };
+    trib_status_t status =
+        trib_params_parse("kill", opts->params, params, 3, opts->err);
+    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+
+    if (!w)
+        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
+    w->nth = (uint64_t)after;
+    w->signal_number = (int)number;
+    if (rank < 0 || rank == opts->self)
+        w->ops.write = kill_write;
+    *out = &w->base;
+    return TRIB_OK;
+}
+
+/* delay: events come later, in their order */
+
+static int delay_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct wrap *w = wrap_of(t);
+    uint64_t now = trib_now_ns();
+    int n = 0;
+
+    while (w->held_tail - w->held_head < TRIB_DELAY_SLOTS) {
+        struct delayed *d = &w->held[w->held_tail % TRIB_DELAY_SLOTS];
+        if (inner_of(t)->ops->poll(inner_of(t), &d->event, 1) != 1)
+            break;
+        d->due = now + w->delay_ns;
+        w->held_tail++;
+    }
+    while (n < max && w->held_head != w->held_tail) {
+        const struct delayed *d = &w->held[w->held_head % TRIB_DELAY_SLOTS];
+        if (d->due > now)
+            break;
+        events[n++] = d->event;
+        w->held_head++;
+    }
+    return n;
+}
+
+static void delay_wait(struct trib_transport *t, int timeout_us)
+{
+    struct wrap *w = wrap_of(t);
+
+    if (w->held_head != w->held_tail) {
+        uint64_t due = w->held[w->held_head % TRIB_DELAY_SLOTS].due,
+                 now = trib_now_ns();
+        uint64_t us = due > now ? (due - now) / 1000 + 1 : 0;
+        if (us < (uint64_t)timeout_us)
+            timeout_us = (int)us;
+    }
+    inner_of(t)->ops->wait(inner_of(t), timeout_us);
+}
+
+static void delay_close(struct trib_transport *t)
+{
+    free(wrap_of(t)->held);
+    trib_wrap_close(t);
+}
+
+trib_status_t trib_wrap_delay(const struct trib_transport_opts *opts,
+                              struct trib_transport *inner, struct trib_transport **out)
+{
+    int64_t us = 10;
+    const struct trib_param params[] = {
+        {.name = "us", .min = 0, .max = 10000000, .value = &us},
+    };
+    trib_status_t status =
+        trib_params_parse("delay", opts->params, params, 1, opts->err);
+    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+
+    if (!w)
+        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
+    w->delay_ns = (uint64_t)us * 1000u;
+    w->held = calloc(TRIB_DELAY_SLOTS, sizeof(*w->held));
+    if (!w->held) {
+        free(w);
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    w->ops.poll = delay_poll;
+    w->ops.wait = delay_wait;
+    w->ops.close = delay_close;
+    *out = &w->base;
+    return TRIB_OK;
+}

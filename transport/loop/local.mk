@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libtransport_la_SOURCES += \
+	transport/loop/loop.c transport/loop/loop.h \
+	transport/loop/loop_mem.c

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: several devices of one rank under one transport. See multirail_send.c and
+ * multirail_reorder.c for the spreading, multirail_failover.c for the loss of one.
+ */
+#include "transport/multirail/multirail.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/backends.h"
+#include "transport/params.h"
+
+enum {
+    SLICE_US = 250, /* of a sleep on one inner while others may have news */
+    LEAVE_MS = 1000, /* for what has to be repeated to be posted */
+};
+
+trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status)
+{
+    if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
+        trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err[inner]));
+    trib_error_clear(&r->inner_err[inner]);
+    return status;
+}
+
+void trib_rails_list(struct rails *r, int peer)
+{
+    if (r->peers[peer].listed)
+        return;
+    r->peers[peer].listed = true;
+    r->list[r->n_list++] = peer;
+}
+
+void trib_rails_set_order(struct rails_order *order, const struct rails_peer *p,
+                          uint64_t base)
+{
+    *order = (struct rails_order){.base = base};
+    for (int k = 0; k < p->n; k++) {
+        if (!(p->dead >> k & 1))
+            order->rail[order->n++] = (uint8_t)k;
+    }
+}
+
+/* One loss, after all that came before it; 0: it has to wait. */
+static int report_loss(struct rails *r, int peer, struct trib_event *event)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    *event = (struct trib_event){
+        .kind = TRIB_EVENT_PEER_LOST,
+        .peer = peer,
+        .left = (p->left & ~(unsigned)(p->dead | p->doomed)) != 0,
+    };
+    memcpy(event->why, p->why, sizeof(event->why));
+    if (!event->left)
+        trib_rails_renounce(r, peer);
+    trib_rails_part(r, peer, RAILS_PEER_LOST);
+    return 1;
+}
+
+/* What is ready for the caller; peers that have nothing more leave the list. */
+static int report(struct rails *r, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->n_list;) {
+        int peer = r->list[i];
+        struct rails_peer *p = &r->peers[peer];
+        if (p->trouble)
+            trib_rails_tend(r, peer);
+        n += trib_rails_deliver(p, peer, events + n, max - n);
+        if (p->log)
+            n += trib_rails_reap(r, peer, events + n, max - n);
+        if (p->state == RAILS_PEER_GOING && n < max)
+            n += report_loss(r, peer, events + n);
+        if (n == max || p->trouble) {
+            i++;
+            continue;
+        }
+        p->listed = false;
+        r->list[i] = r->list[--r->n_list];
+    }
+    return n;
+}
+
+static int rails_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct rails *r = rails_of(t);
+    int n = r->n_list ? report(r, events, max) : 0;
+    bool pulled = n < max;
+
+    while (n < max && trib_rails_pull(r))
+        n += report(r, events + n, max - n);
+    if (pulled && r->n > 1 && r->confirms)
+        trib_rails_watch(r);
+    for (int i = 0; i < r->n; i++)
+        trib_error_clear(&r->inner_err[i]);
+    return n;
+}
+
+/* A peer that has asked must be answered, before it finds us gone. */
+static void pump(struct rails *r, int first, int last, const bool *which)
+{
+    uint64_t until = trib_deadline_ms(LEAVE_MS);
+    bool busy = true;
+
+    while (busy && !trib_deadline_passed(until)) {
+        busy = false;
+        (void)trib_rails_pull(r);
+        for (int i = first; i <= last; i++) {
+            struct rails_peer *p = &r->peers[i];
+            if ((which && !which[i]) || p->state != RAILS_PEER_CONNECTED || !p->trouble)
+                continue;
+            trib_rails_tend(r, i);
+            busy |= p->state == RAILS_PEER_CONNECTED && p->trouble && !p->left;
+        }
+        if (busy)
+            usleep(100);
+    }
+}
+
+static void rails_disconnect(struct trib_transport *t, int peer)
+{
+    struct rails *r = rails_of(t);
+
+    if (peer < 0 || peer >= r->size || r->peers[peer].state == RAILS_PEER_LEFT)
+        return;
+    pump(r, peer, peer, NULL);
+    trib_rails_part(r, peer, RAILS_PEER_LEFT);
+}
+
+static void rails_leave(struct trib_transport *t, const bool *which)
+{
+    struct rails *r = rails_of(t);
+
+    pump(r, 0, r->size - 1, which);
+    for (int k = 0; k < r->n; k++)
+        r->inner[k]->ops->leave(r->inner[k], which);
+    for (int i = 0; i < r->size; i++)
+        if ((!which || which[i]) && r->peers[i].state != RAILS_PEER_LEFT)
+            trib_rails_part(r, i, RAILS_PEER_LEFT); /* its rails are left already */
+}
+
+/* Rail 0 goes last: it has allocated the memory that the others know. */
+static void free_all(struct rails *r)
+{
+    for (int i = r->n - 1; i >= 0; i--)
+        r->inner[i]->ops->close(r->inner[i]);
+    trib_rails_free_memory(r);
+    for (int i = 0; r->peers && i < r->size; i++) {
+        trib_rails_free_fifos(&r->peers[i]);
+        free(r->peers[i].log);
+    }
+    free(r->peers);
+    free(r->list);
+    free(r);
+}
+
+/* In a forked child nothing is said: its parent goes on. */
+static void rails_close(struct trib_transport *t)
+{
+    struct rails *r = rails_of(t);
+
+    if (getpid() == r->pid)
+        pump(r, 0, r->size - 1, NULL);
+    free_all(r);
+}
+
+static trib_status_t make_board(struct rails *r)
+{
+    struct trib_region *region;
+    void *boards;
+    trib_status_t status = trib_rails_alloc(
+        &r->base, 2 * (size_t)r->size * sizeof(struct rails_board), &boards, &region);
+
+    if (status != TRIB_OK)
+        return status;
+    r->boards = boards;
+    r->board = (struct rails_region *)region;
+    return TRIB_OK;
+}
+
+static trib_status_t open_inners(struct rails *r,
+                                 const struct trib_transport_opts *opts,
+                                 const struct rails_plan *plan)
+{
+    struct trib_transport_opts part = *opts;
+
+    part.pulse = NULL; /* a heart for each rail: it beats over that rail's network */
+    for (int i = 0; i < plan->n; i++) {
+        struct trib_transport **at = &r->inner[r->n];
+        part.err = &r->inner_err[r->n];
+        trib_status_t status = plan->open(plan->arg, i, &part, at);
+        if (status == TRIB_OK) {
+            memcpy(r->label[r->n], plan->label[i], sizeof(r->label[0]));
+            (*at)->err = part.err;
+            r->net[r->n++] = plan->net[i];
+            continue;
+        }
+        *at = NULL;
+        if (!plan->skips || (i + 1 == plan->n && r->n == 0))
+            return trib_rails_pass(r, r->n, status);
+        trib_log(r->log, TRIB_LOG_DEBUG, "rails", "%s is left out: %s", plan->label[i],
+                 trib_error_text(part.err));
+        trib_error_clear(part.err);
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
+                              const struct rails_plan *plan,
+                              struct trib_transport **out)
+{
+    struct rails *r = calloc(1, sizeof(*r));
+    trib_status_t status = TRIB_OK;
+
+    assert(plan->n >= 1 && plan->n <= RAILS_MAX);
+    if (!r)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    r->base.ops = &trib_rails_ops;
+    r->self = opts->self;
+    r->size = opts->size;
+    r->confirms = plan->confirms;
+    r->name = plan->name;
+    r->same_net = plan->same_net;
+    r->reach_ms = plan->reach_ms;
+    r->log = opts->log;
+    r->err = opts->err;
+    r->pid = getpid();
+    r->silence_ns = (uint64_t)opts->cfg->stop_timeout_ms * 1000000u;
+    r->peers = calloc((size_t)opts->size, sizeof(*r->peers));
+    r->list = calloc((size_t)opts->size, sizeof(*r->list));
+    if (!r->peers || !r->list)
+        status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    for (int i = 0; r->peers && i < r->size; i++) {
+        atomic_init(&r->peers[i].waker, -1);
+        for (int k = 0; k < RAILS_MAX; k++)
+            r->peers[i].rails[k].inner = r->peers[i].rails[k].other = -1;
+    }
+    if (status == TRIB_OK)
+        status = open_inners(r, opts, plan);
+    if (status == TRIB_OK)
+        status = make_board(r);
+    if (status != TRIB_OK) {
+        free_all(r);
+        return status;
+    }
+    *out = &r->base;
+    return TRIB_OK;
+}
+
+/* What can be opened by its own name, several times in one process. */
+static const struct {
+    const struct trib_transport_ops *ops;
+    bool confirms;
+} kinds[] = {
+    {&trib_tcp_ops, false},
+    {&trib_loop_ops, true},
+};
+
+static trib_status_t open_kind(void *arg, int rail,
+                               const struct trib_transport_opts *opts,
+                               struct trib_transport **out)
+{
+    const struct trib_transport_ops *ops = arg;
+    struct trib_transport_opts part = *opts;
+
+    (void)rail;
+    part.params = "";
+    return ops->open(&part, out);
+}
+
+static trib_status_t rails_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    char over[16] = "tcp";
+    int64_t n = 2;
+    const struct trib_param params[] = {
+        {.name = "n", .min = 2, .max = RAILS_MAX, .value = &n},
+        {.name = "over", .max = sizeof(over), .text = over},
+    };
+    trib_status_t status = trib_params_parse(
+        "rails", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+
+    if (status != TRIB_OK)
+        return status;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct rails_plan plan = {
+            .name = over,
+            .n = (int)n,
+            .confirms = kinds[i].confirms,
+            .open = open_kind,
+            .arg = (void *)(uintptr_t)kinds[i].ops,
+        };
+        if (strcmp(over, kinds[i].ops->name) != 0)
+            continue;
+        plan.name = kinds[i].ops->name;
+        for (int k = 0; k < plan.n; k++)
+            snprintf(plan.label[k], sizeof(plan.label[k]), "%d", k);
+        return trib_rails_make(opts, &plan, out);
+    }
+    return trib_fail(
+        opts->err, TRIB_ERR_CONFIG,
+        "rails:over=%s: rails go over tcp or loop; verbs makes its own, one "
+        "for each device",
+        over);
+}
+
+static void rails_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    const struct rails *r = rails_of(t);
+    const struct rails_peer *p = &r->peers[peer];
+    size_t n = 0;
+
+    assert(peer >= 0 && peer < r->size);
+    out->name = r->name;
+    if (!p->n) {
+        snprintf(out->why, sizeof(out->why), "%d rail%s at this end", r->n,
+                 r->n == 1 ? "" : "s");
+        return;
+    }
+    n = (size_t)snprintf(out->why, sizeof(out->why), "%d rail%s:", p->n,
+                         p->n == 1 ? "" : "s");
+    for (int k = 0; k < p->n && n < sizeof(out->why); k++)
+        n += (size_t)snprintf(out->why + n, sizeof(out->why) - n, " %s%s",
+                              p->rails[k].inner < 0 ? "?" : r->label[p->rails[k].inner],
+                              p->dead >> k & 1 ? " (lost)" : "");
+}
+
+/* One sleep is for all, if each has a descriptor. */
+static void ask_descriptors(struct rails *r)
+{
+    r->asked = true;
+    for (int i = 0; i < r->n; i++) {
+        int fd = r->inner[i]->ops->descriptor(r->inner[i]);
+        if (fd < 0) {
+            r->n_sleep = 0;
+            return;
+        }
+        r->sleep[r->n_sleep++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+}
+
+static void rails_arm(struct trib_transport *t)
+{
+    struct rails *r = rails_of(t);
+
+    if (!r->asked)
+        ask_descriptors(r);
+    for (int i = 0; i < r->n; i++)
+        r->inner[i]->ops->arm(r->inner[i]);
+}
+
+/* Without descriptors they take turns, and then the caller looks again. */
+static void rails_wait(struct trib_transport *t, int timeout_us)
+{
+    struct rails *r = rails_of(t);
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    struct pollfd sleep[RAILS_MAX];
+    int each = 0;
+
+    atomic_store_explicit(&r->slept, true, memory_order_relaxed);
+    if (r->n_sleep && timeout_us > 0) {
+        memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may be here */
+        /* What cannot be waited for together is waited for in turn. */
+        if (ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL) < 0 && errno != EINTR)
+            each = SLICE_US;
+    } else if (timeout_us > 0) {
+        each = timeout_us / r->n < SLICE_US ? timeout_us / r->n : SLICE_US;
+    }
+    for (int i = 0; i < r->n; i++)
+        r->inner[i]->ops->wait(r->inner[i], each);
+}
+
+static void rails_wake(struct trib_transport *t, int peer)
+{
+    struct rails *r = rails_of(t);
+
+    assert(peer >= 0 && peer < r->size);
+    if (peer == r->self) {
+        for (int i = 0; i < r->n; i++)
+            r->inner[i]->ops->wake(r->inner[i], peer);
+        return;
+    }
+    int i = atomic_load_explicit(&r->peers[peer].waker, memory_order_acquire);
+    if (i >= 0)
+        r->inner[i]->ops->wake(r->inner[i], peer);
+}
+
+const struct trib_transport_ops trib_rails_ops = {
+    .name = "rails",
+    .detail = "several of one kind at once, n=N,over=tcp; verbs does it by itself",
+    .devices = trib_no_devices,
+    .open = rails_open,
+    .close = rails_close,
+    .address = trib_rails_address,
+    .reach = trib_rails_reach,
+    .room = trib_rails_room,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = rails_route,
+    .connect = trib_rails_connect,
+    .disconnect = rails_disconnect,
+    .leave = rails_leave,
+    .alloc = trib_rails_alloc,
+    .alloc_user = trib_rails_alloc,
+    .reg = trib_rails_reg,
+    .reg_dmabuf = trib_rails_reg_dmabuf,
+    .discard = trib_no_discard,
+    .dereg = trib_rails_dereg,
+    .export_region = trib_rails_export,
+    .import_region = trib_rails_import,
+    .release = trib_rails_release,
+    .length = trib_rails_length,
+    .stale = trib_no_stale,
+    .map = trib_no_map,
+    .write = trib_rails_write,
+    .poll = rails_poll,
+    .descriptor = trib_no_descriptor,
+    .arm = rails_arm,
+    .wait = rails_wait,
+    .wake = rails_wake,
+};

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: addresses, and which inner transport goes with which of the peer's.
+ *
+ * Both ends come to the same pairs, because those follow from the two addresses alone:
+ * first inner transports of the same network, then what remains, each in the order of
+ * the lower rank's. A pair that does not connect is a rail that was lost before its
+ * first write.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/multirail/multirail.h"
+
+/* Appends a record; false: no room. */
+static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
+                size_t len)
+{
+    size_t sent = len;
+
+    while (sent && !what[sent - 1])
+        sent--;
+    struct rails_record record = {(uint8_t)(len & 0xff), (uint8_t)(len >> 8),
+                                  (uint8_t)(sent & 0xff), (uint8_t)(sent >> 8)};
+    if (*at + sizeof(record) + sent > room)
+        return false;
+    memcpy(bytes + *at, &record, sizeof(record));
+    memcpy(bytes + *at + sizeof(record), what, sent);
+    *at += sizeof(record) + sent;
+    return true;
+}
+
+/* Reads the record at *at and steps over it; its length, 0: there is none. */
+static uint16_t get(const uint8_t *bytes, size_t len, size_t *at, uint8_t *room,
+                    size_t room_bytes)
+{
+    struct rails_record record;
+
+    if (*at > len || len - *at < sizeof(record))
+        return 0;
+    memcpy(&record, bytes + *at, sizeof(record));
+    size_t whole = record.len_low | (size_t)record.len_high << 8;
+    size_t sent = record.sent_low | (size_t)record.sent_high << 8;
+    if (sent > whole || whole > room_bytes || sent > len - *at - sizeof(record))
+        return 0;
+    memset(room, 0, whole);
+    memcpy(room, bytes + *at + sizeof(record), sent);
+    *at += sizeof(record) + sent;
+    return (uint16_t)whole;
+}
+
+static trib_status_t put_blobs(struct rails *r, const struct rails_region *region,
+                               uint8_t *bytes, size_t room, size_t *at)
+{
+    for (int i = 0; i < r->n; i++) {
+        struct trib_blob b;
+        trib_status_t status =
+            r->inner[i]->ops->export_region(r->inner[i], region->inner[i], &b);
+        if (status != TRIB_OK)
+            return trib_rails_pass(r, i, status);
+        if (!put(bytes, room, at, b.bytes, b.len))
+            return trib_fail(r->err, TRIB_ERR_OVERFLOW,
+                             "the regions of %d rails do not fit into %zu bytes: use "
+                             "fewer rails",
+                             r->n, room);
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_rails_export(struct trib_transport *t,
+                                const struct trib_region *region, struct trib_blob *out)
+{
+    uint32_t magic = RAILS_MAGIC;
+    size_t at = sizeof(magic);
+
+    memset(out, 0, sizeof(*out));
+    memcpy(out->bytes, &magic, sizeof(magic));
+    trib_status_t status = put_blobs(rails_of(t), (const struct rails_region *)region,
+                                     out->bytes, sizeof(out->bytes), &at);
+    out->len = (uint16_t)at;
+    return status;
+}
+
+trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct rails *r = rails_of(t);
+    struct rails_address head = {.magic = RAILS_MAGIC, .n = (uint32_t)r->n};
+    size_t at = sizeof(head);
+
+    memset(out, 0, sizeof(*out));
+    memcpy(head.net, r->net, sizeof(head.net));
+    memcpy(out->bytes, &head, sizeof(head));
+    for (int i = 0; i < r->n; i++) {
+        struct trib_address a;
+        trib_status_t status = r->inner[i]->ops->address(r->inner[i], &a);
+        if (status != TRIB_OK)
+            return trib_rails_pass(r, i, status);
+        if (!put(out->bytes, sizeof(out->bytes), &at, a.bytes, a.len))
+            return trib_fail(r->err, TRIB_ERR_OVERFLOW,
+                             "the addresses of %d rails do not fit into %d bytes: use "
+                             "fewer rails",
+                             r->n, TRIB_ADDRESS_MAX);
+    }
+    trib_status_t status = put_blobs(r, r->board, out->bytes, sizeof(out->bytes), &at);
+    out->len = (uint16_t)at;
+    return status;
+}
+
+static bool take_apart(const struct trib_address *address, struct rails_whole *out)
+{
+    struct rails_address head = {0};
+    size_t at = sizeof(head), len = address->len;
+
+    memset(out, 0, sizeof(*out));
+    if (len > TRIB_ADDRESS_MAX)
+        return false;
+    memcpy(&head, address->bytes, len < sizeof(head) ? len : sizeof(head));
+    if (head.magic != RAILS_MAGIC) {
+        out->n = 1;
+        out->plain = true;
+        out->inner[0] = *address;
+        return true;
+    }
+    if (head.n < 1 || head.n > RAILS_MAX)
+        return false;
+    out->n = (int)head.n;
+    memcpy(out->net, head.net, sizeof(out->net));
+    for (int i = 0; i < out->n; i++) {
+        out->inner[i].len = get(address->bytes, len, &at, out->inner[i].bytes,
+                                sizeof(out->inner[i].bytes));
+        if (!out->inner[i].len)
+            return false;
+    }
+    for (int i = 0; i < out->n; i++) {
+        out->board[i].len = get(address->bytes, len, &at, out->board[i].bytes,
+                                sizeof(out->board[i].bytes));
+        if (!out->board[i].len)
+            return false;
+    }
+    return true;
+}
+
+struct side {
+    int n;
+    const uint64_t *net;
+};
+
+/* Rail k is `low[k]` of the lower rank with high[k] of the higher; their number. */
+static int pair_up(struct side lower, struct side higher, int low[RAILS_MAX],
+                   int high[RAILS_MAX])
+{
+    unsigned used_low = 0, used_high = 0;
+    int n = 0;
+
+    for (int same = 1; same >= 0; same--) {
+        for (int i = 0; i < lower.n; i++) {
+            for (int j = 0; j < higher.n; j++) {
+                if ((used_low >> i & 1) || (used_high >> j & 1) ||
+                    (same && (!lower.net[i] || lower.net[i] != higher.net[j])))
+                    continue;
+                used_low |= 1u << i;
+                used_high |= 1u << j;
+                low[n] = i;
+                high[n++] = j;
+            }
+        }
+    }
+    return n;
+}
+
+trib_status_t trib_rails_look(struct rails *r, int peer,
+                              const struct trib_address *address,
+                              struct rails_whole *out)
+{
+    struct rails_peer *p = &r->peers[peer];
+    int own[RAILS_MAX], other[RAILS_MAX];
+
+    if (!take_apart(address, out))
+        return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d: not an address of rails",
+                         peer);
+    struct side here = {r->n, r->net}, there = {out->n, out->net};
+    int n = r->self < peer ? pair_up(here, there, own, other)
+                           : pair_up(there, here, other, own);
+    if (p->n && p->n != n)
+        return trib_fail(r->err, TRIB_ERR_MISMATCH,
+                         "peer %d writes over %d rails, its address makes %d", peer,
+                         p->n, n);
+    if (!p->n) {
+        p->n = n;
+        trib_rails_set_order(&p->in, p, 0);
+    }
+    p->plain = out->plain;
+    for (int k = 0; k < n && !p->plain; k++) {
+        p->rails[k].inner = own[k];
+        p->rails[k].other = other[k];
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    struct rails *r = rails_of(t);
+    struct rails_whole *whole;
+
+    if (peer < 0 || peer >= r->size || peer == r->self)
+        return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                         peer, r->size);
+    whole = malloc(sizeof(*whole));
+    if (!whole)
+        return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    trib_status_t status = trib_rails_look(r, peer, address, whole);
+    const struct rails_peer *p = &r->peers[peer];
+    int n = p->plain ? r->n : p->n;
+    bool any = false;
+    for (int k = 0; status == TRIB_OK && k < n && !any; k++) {
+        int own = p->plain ? k : p->rails[k].inner;
+        trib_status_t one = r->inner[own]->ops->reach(
+            r->inner[own], peer, &whole->inner[p->plain ? 0 : p->rails[k].other]);
+        any = one == TRIB_OK;
+        if (!any && k + 1 == n)
+            status = trib_rails_pass(r, own, one);
+        trib_error_clear(&r->inner_err[own]);
+    }
+    free(whole);
+    return status;
+}
+
+/* The inner blobs, for the rails that live. */
+static trib_status_t import_rails(struct rails *r, int peer,
+                                  const struct trib_blob *blob,
+                                  struct rails_remote *remote)
+{
+    const struct rails_peer *p = &r->peers[peer];
+    struct trib_blob inner[RAILS_MAX];
+    uint32_t magic = 0;
+    size_t at = sizeof(magic);
+
+    if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
+        memcpy(&magic, blob->bytes, sizeof(magic));
+    memset(inner, 0, sizeof(inner));
+    if (magic != RAILS_MAGIC) {
+        inner[0] = *blob;
+        at = TRIB_BLOB_MAX;
+    }
+    for (int j = 0; magic == RAILS_MAGIC && j < RAILS_MAX; j++)
+        inner[j].len =
+            get(blob->bytes, blob->len, &at, inner[j].bytes, sizeof(inner[j].bytes));
+    for (int k = 0; k < p->n; k++) {
+        struct trib_transport *t = r->inner[p->rails[k].inner];
+        if ((p->dead | p->doomed | p->left) >> k & 1)
+            continue;
+        trib_status_t status =
+            t->ops->import_region(t, peer, &inner[p->rails[k].other], &remote->rail[k]);
+        if (status == TRIB_ERR_PEER_LOST) { /* its end will be reported */
+            remote->rail[k] = NULL;
+            trib_error_clear(&r->inner_err[p->rails[k].inner]);
+        } else if (status != TRIB_OK) {
+            remote->rail[k] = NULL;
+            return trib_rails_pass(r, p->rails[k].inner, status);
+        }
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_rails_import(struct trib_transport *t, int peer,
+                                const struct trib_blob *blob, struct trib_remote **out)
+{
+    struct rails *r = rails_of(t);
+
+    if (peer < 0 || peer >= r->size || r->peers[peer].state == RAILS_PEER_UNKNOWN)
+        return trib_fail(r->err, TRIB_ERR_INVALID,
+                         "peer %d is not connected: cannot import its memory", peer);
+    if (r->peers[peer].state != RAILS_PEER_CONNECTED)
+        return trib_fail(r->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    struct rails_remote *remote = calloc(1, sizeof(*remote));
+    if (!remote)
+        return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    remote->peer = peer;
+    LIST_INSERT_HEAD(&r->remotes, remote, entry);
+    trib_status_t status = import_rails(r, peer, blob, remote);
+    if (status != TRIB_OK) {
+        trib_rails_release(t, (struct trib_remote *)remote);
+        return status;
+    }
+    *out = (struct trib_remote *)remote;
+    return TRIB_OK;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: connections to a peer, one for each rail.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/multirail/multirail.h"
+
+/* A connection of one rail, made by a thread of its own: what does not answer takes its
+ * whole time. */
+struct dialling {
+    struct trib_transport *inner;
+    int peer;
+    const struct trib_address *address;
+    trib_status_t status;
+    pthread_t thread;
+    bool threaded;
+};
+
+static void *dial(void *arg)
+{
+    struct dialling *d = arg;
+
+    d->status = d->inner->ops->connect(d->inner, d->peer, d->address);
+    return NULL;
+}
+
+static void dial_all(struct rails *r, int peer, const struct rails_whole *whole,
+                     struct dialling d[RAILS_MAX])
+{
+    const struct rails_peer *p = &r->peers[peer];
+    int last = -1;
+
+    for (int k = 0; k < p->n; k++) {
+        if (p->dead >> k & 1)
+            continue;
+        d[k] = (struct dialling){.inner = r->inner[p->rails[k].inner],
+                                 .peer = peer,
+                                 .address = &whole->inner[p->rails[k].other]};
+        last = k;
+    }
+    for (int k = 0; k < last; k++) /* the last one by this thread */
+        d[k].threaded =
+            d[k].inner && trib_thread_start(&d[k].thread, dial, &d[k]) == 0;
+    for (int k = 0; k <= last; k++) {
+        if (d[k].inner && !d[k].threaded)
+            (void)dial(&d[k]);
+    }
+    for (int k = 0; k < last; k++) {
+        if (d[k].threaded)
+            (void)pthread_join(d[k].thread, NULL);
+    }
+}
+
+/* So much of a peer's boards this rank addresses: its own is the end of it. */
+static size_t boards_addressed(const struct rails *r)
+{
+    return ((size_t)r->self + 1) * sizeof(struct rails_board);
+}
+
+/* One rail: the peer's board, and the word which rail this is. */
+static trib_status_t greet(struct rails *r, int peer, int k,
+                           const struct rails_whole *whole)
+{
+    struct rails_peer *p = &r->peers[peer];
+    struct rails_rail *rail = &p->rails[k];
+    struct trib_transport *inner = r->inner[rail->inner];
+
+    if (!whole->board[rail->other].len)
+        return TRIB_OK;
+    trib_status_t status = trib_transport_import(inner, peer, &whole->board[rail->other],
+                                                 boards_addressed(r), &rail->board);
+    if (status != TRIB_OK)
+        return status;
+    struct rails_board *mine = &r->boards[r->size + peer];
+    mine->hello[rail->other] = (struct rails_cell){
+        .magic = RAILS_MAGIC, .n = (uint32_t)p->n, .rail = (uint32_t)k};
+    return trib_rails_say(
+        r, peer, k,
+        (struct rails_word){.off = (size_t)rail->other * sizeof(struct rails_cell),
+                            .len = sizeof(struct rails_cell),
+                            .quiet = true});
+}
+
+enum { WRITES_OVER_IT, SAME_NETWORK, ANY, ORDERS };
+
+static int order_of(const struct rails *r, int peer, int inner,
+                    const struct trib_address *address)
+{
+    if (r->peers[peer].rails[0].inner == inner)
+        return WRITES_OVER_IT;
+    return r->same_net && r->same_net(r->inner[inner], address) ? SAME_NETWORK : ANY;
+}
+
+/* A peer with one device: by the first of ours that reaches it, those that promise it
+ * before the others. What it writes may come over another one. */
+static trib_status_t connect_plain(struct rails *r, int peer,
+                                   const struct rails_whole *whole)
+{
+    const struct trib_address *address = &whole->inner[0];
+    uint64_t until = trib_deadline_ms(r->reach_ms);
+    int order[RAILS_MAX];
+    bool first = true;
+
+    for (int i = 0; i < r->n; i++)
+        order[i] = order_of(r, peer, i, address);
+    for (int at = 0; at < ORDERS; at++) {
+        for (int i = 0; i < r->n; i++) {
+            if (order[i] != at || (!first && trib_deadline_passed(until)))
+                continue;
+            trib_status_t status =
+                r->inner[i]->ops->connect(r->inner[i], peer, address);
+            if (status == TRIB_OK) {
+                if (!first)
+                    trib_error_clear(r->err);
+                r->peers[peer].rails[0].inner = i;
+                r->peers[peer].rails[0].other = 0;
+                return TRIB_OK;
+            }
+            (void)trib_rails_pass(r, i, status);
+            first = false;
+        }
+    }
+    return r->err ? r->err->status : TRIB_ERR_PEER_LOST;
+}
+
+static unsigned connect_rails(struct rails *r, int peer, const struct rails_whole *whole,
+                              trib_status_t *status_out)
+{
+    struct dialling d[RAILS_MAX] = {0};
+    struct rails_peer *p = &r->peers[peer];
+    unsigned failed = 0;
+
+    dial_all(r, peer, whole, d);
+    for (int k = 0; k < p->n; k++) {
+        struct trib_error *err = &r->inner_err[p->rails[k].inner];
+        if (p->dead >> k & 1)
+            continue;
+        trib_status_t one = d[k].status;
+        if (one == TRIB_OK)
+            one = greet(r, peer, k, whole);
+        if (one == TRIB_OK)
+            continue;
+        failed |= 1u << k;
+        *status_out = one;
+        snprintf(p->why, sizeof(p->why), "%.150s", trib_error_text(err));
+        trib_error_clear(err);
+    }
+    return failed;
+}
+
+static trib_status_t connect_all(struct rails *r, int peer,
+                                 const struct rails_whole *whole)
+{
+    struct rails_peer *p = &r->peers[peer];
+    trib_status_t status = TRIB_OK;
+    unsigned failed = 0;
+
+    if (whole->plain)
+        status = connect_plain(r, peer, whole);
+    else
+        failed = connect_rails(r, peer, whole, &status);
+    if (whole->plain && status != TRIB_OK)
+        return status;
+    if ((failed | p->dead) == rails_all(p))
+        return trib_fail(r->err, failed ? status : TRIB_ERR_PEER_LOST, "%s", p->why);
+    if (failed && !r->confirms)
+        return trib_fail(r->err, status, "%s", p->why);
+    p->state = RAILS_PEER_CONNECTED;
+    trib_rails_set_order(&p->out, p, 0);
+    if (failed)
+        trib_rails_doom(r, peer, failed);
+    for (int k = p->n - 1; k >= 0; k--) {
+        if (!(failed >> k & 1) && !(p->dead >> k & 1))
+            atomic_store_explicit(&p->waker, p->rails[k].inner, memory_order_release);
+    }
+    if (p->dead) {
+        p->flow = RAILS_ASKING;
+        p->trouble = true;
+        trib_rails_list(r, peer);
+    }
+    return TRIB_OK;
+}
+
+trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
+                                 const struct trib_address *address)
+{
+    struct rails *r = rails_of(t);
+
+    if (peer < 0 || peer >= r->size || peer == r->self)
+        return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                         peer, r->size);
+    struct rails_peer *p = &r->peers[peer];
+    if (p->state == RAILS_PEER_CONNECTED)
+        return TRIB_OK;
+    if (p->state != RAILS_PEER_UNKNOWN)
+        return trib_fail(r->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    struct rails_whole *whole = malloc(sizeof(*whole));
+    if (!p->log)
+        p->log = calloc(RAILS_LOG, sizeof(*p->log));
+    if (!whole || !p->log) {
+        free(whole);
+        return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    trib_status_t status = trib_rails_look(r, peer, address, whole);
+    if (status == TRIB_OK)
+        status = connect_all(r, peer, whole);
+    free(whole);
+    return status;
+}

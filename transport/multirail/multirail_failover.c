@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: a rail is lost, the peer is not.
+ *
+ * Whoever learns it first gives the rail up: it stops its own writes and sends, over
+ * each rail that remains, a mark: the set of rails that it has given up. The mark is the
+ * last on that rail until it goes on. The other end gives up the same rails and sends
+ * marks as well. From here on both directions do the same, each by itself:
+ *
+ *   - Once marks with our own set have come over all remaining rails, everything that
+ * the peer had under way on them is here, and what it takes for arrived over the rails
+ * that are given up can be taken. Then these are left: from then on nothing of them can
+ * arrive here, also no late bytes. We count the events that have come without a gap,
+ * forget what came beyond, set the order anew, and answer with the count.
+ *     The rail is not left before: it may be broken in the other direction alone, and
+ * bring until then what its sender is told to be here, and does not keep.
+ *   - Once the answer to our own set is here, the event after that count and everything
+ *     posted since is posted again, in the new order; then new writes go on.
+ *
+ * A rail that is lost meanwhile makes the set larger: new marks, new answers; words
+ * about a smaller set are stale and ignored. A word can only get lost with its rail. So
+ * nothing is lost, and nothing delivered twice. Bytes may be written twice, but never
+ * late: those on the dead rail ended with it, those on the others came before the
+ * marks.
+ *
+ * A peer that leaves does so on all rails. A rail that was left waits for the others,
+ * and only counts as lost if they stay.
+ *
+ * Who does not answer is not hurried: it may compute for minutes. Its death ends all
+ * rails, and the operation has its own time-out.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/snapshot.h"
+#include "base/time.h"
+#include "transport/multirail/multirail.h"
+
+enum {
+    LEAVE_MS = 2000, /* for the other rails to be left, too */
+    DEATH_MS = 500, /* for the other rails to bring what a dead peer sent */
+};
+
+static int losses(unsigned set)
+{
+    return __builtin_popcount(set);
+}
+
+static void trouble(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    if (!p->trouble_at)
+        p->trouble_at = trib_now_ns();
+    p->trouble = true;
+    trib_rails_list(r, peer);
+}
+
+void trib_rails_doom(struct rails *r, int peer, unsigned rails)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    p->doomed |= (uint8_t)rails;
+    trouble(r, peer);
+}
+
+void trib_rails_fail(struct rails *r, int peer, const char *why)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    if (p->state != RAILS_PEER_CONNECTED)
+        return;
+    p->state = RAILS_PEER_GOING;
+    snprintf(p->why, sizeof(p->why), "%.150s", why);
+    trouble(r, peer);
+}
+
+/* Who has given up all rails says BYE on those that are left, as who leaves. A mark with
+ * all rails before it says which of both that is. */
+void trib_rails_renounce(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    for (int k = 0; k < p->n; k++) {
+        unsigned bit = 1u << k;
+        if (!((p->ended | p->parted | p->left) & bit) && p->rails[k].board)
+            (void)trib_rails_say(
+                r, peer, k,
+                (struct rails_word){.off = offsetof(struct rails_board, spare),
+                                    .len = rails_all(p)});
+    }
+}
+
+void trib_rails_part(struct rails *r, int peer, enum rails_peer_state state)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    p->state = state;
+    p->trouble = false;
+    p->head = p->tail; /* no WRITE_DONE follows */
+    atomic_store_explicit(&p->waker, -1, memory_order_release);
+    for (int i = 0; i < r->n; i++)
+        r->inner[i]->ops->disconnect(r->inner[i], peer);
+    trib_rails_free_fifos(p);
+}
+
+static void choose_waker(struct rails_peer *p)
+{
+    for (int k = 0; k < p->n; k++) {
+        if ((p->dead >> k & 1) || p->rails[k].inner < 0)
+            continue;
+        atomic_store_explicit(&p->waker, p->rails[k].inner, memory_order_release);
+        return;
+    }
+}
+
+static void give_up(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    p->dead |= p->doomed;
+    p->epoch++;
+    if (p->state != RAILS_PEER_CONNECTED)
+        return;
+    p->flow = RAILS_ASKING;
+    for (int k = 0; k < p->n; k++)
+        p->rails[k].last = 0;
+    choose_waker(p);
+}
+
+/* What cannot be said now is said at the next poll. */
+static bool say_marks(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+    bool all = true;
+
+    for (int k = 0; k < p->n; k++) {
+        struct rails_rail *rail = &p->rails[k];
+        if ((p->dead >> k & 1) || rail->marked == p->dead)
+            continue;
+        if (trib_rails_say(r, peer, k,
+                           (struct rails_word){
+                               .off = offsetof(struct rails_board, spare),
+                               .len = p->dead}) == TRIB_OK)
+            rail->marked = p->dead;
+        else
+            all = false;
+    }
+    return all;
+}
+
+/* Has everything come that the peer sent before its marks? */
+static bool all_marked(const struct rails_peer *p)
+{
+    for (int k = 0; k < p->n; k++) {
+        if (!(p->dead >> k & 1) && p->rails[k].mark != p->dead)
+            return false;
+    }
+    return true;
+}
+
+/* Before rails are left, what they have brought is taken. */
+static void leave_rails(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    trib_rails_drain(r);
+    unsigned fresh = p->dead & ~(unsigned)p->parted;
+    for (int k = 0; k < p->n; k++) {
+        struct rails_rail *rail = &p->rails[k];
+        if ((fresh >> k & 1) && !(p->ended >> k & 1) && rail->inner >= 0)
+            r->inner[rail->inner]->ops->disconnect(r->inner[rail->inner], peer);
+    }
+    p->parted = p->dead;
+}
+
+static void close_direction(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    leave_rails(r, peer);
+    trib_rails_settle(p);
+    for (int k = 0; k < p->n; k++)
+        p->rails[k].early.head = p->rails[k].early.tail;
+    trib_rails_set_order(&p->in, p, p->got);
+    p->in_dead = p->dead;
+    p->answer_owed = true;
+}
+
+static void answer(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+    int n = losses(p->in_dead);
+    struct rails_cell *cell = &r->boards[r->size + peer].answer[n - 1];
+
+    *cell =
+        (struct rails_cell){.magic = RAILS_MAGIC, .dead = p->in_dead, .got = p->got};
+    for (int k = 0; k < p->n && p->answer_owed; k++) {
+        size_t off = offsetof(struct rails_board, answer) +
+                     (size_t)(n - 1) * sizeof(struct rails_cell);
+        if (!(p->dead >> k & 1) &&
+            trib_rails_say(r, peer, k,
+                           (struct rails_word){.off = off,
+                                               .len = RAILS_ANSWER + (size_t)n}) ==
+                TRIB_OK)
+            p->answer_owed = false;
+    }
+}
+
+void trib_rails_answered(struct rails *r, int peer, int n)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    if (p->flow != RAILS_ASKING || n < 1 || n >= RAILS_MAX || n != losses(p->dead))
+        return;
+    struct rails_cell cell; /* the peer can write to its board at any time */
+    trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));
+    if (cell.magic != RAILS_MAGIC || cell.dead != p->dead)
+        return;
+    if (cell.got > p->events || cell.got < p->released) {
+        trib_rails_fail(r, peer,
+                        "a rail was lost, and with it what had been taken for arrived");
+        return;
+    }
+    uint64_t at = p->head;
+    while (at != p->tail && p->log[at % RAILS_LOG].event < cell.got)
+        at++;
+    p->confirmed = p->repeat_at = at;
+    for (int k = 0; k < p->n; k++) {
+        p->rails[k].done = 0;
+        p->rails[k].unsignalled = 0;
+    }
+    trib_rails_set_order(&p->out, p, cell.got);
+    p->flow = RAILS_REPEATING;
+    trouble(r, peer);
+}
+
+static void warn(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    for (int k = 0; k < p->n; k++) {
+        unsigned bit = 1u << k;
+        if (!(p->dead & bit) || (p->warned & bit))
+            continue;
+        p->warned |= (uint8_t)bit;
+        trib_log(
+            r->log, TRIB_LOG_WARN, "rails",
+            "%s %s no longer reaches rank %d (%s): %d of %d rails carry its writes",
+            r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
+            *p->why ? p->why : "the peer says so", p->n - losses(p->dead), p->n);
+    }
+}
+
+static bool waited(const struct rails_peer *p, int ms)
+{
+    return p->trouble_at && trib_now_ns() - p->trouble_at > (uint64_t)ms * 1000000u;
+}
+
+/* No rail remains, or none can be spared. */
+static bool is_over(const struct rails *r, const struct rails_peer *p)
+{
+    unsigned gone = p->dead | p->doomed | p->left;
+
+    if ((gone & rails_all(p)) == rails_all(p))
+        return true;
+    return !r->confirms &&
+           (gone & ~(unsigned)p->left ? waited(p, DEATH_MS) : waited(p, LEAVE_MS));
+}
+
+static void finish(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    trib_rails_drain(r);
+    trib_rails_settle(p);
+    if (p->state == RAILS_PEER_CONNECTED)
+        p->state = RAILS_PEER_GOING;
+    else /* never connected: nobody is told */
+        p->trouble = false;
+}
+
+/* The two directions, each as far as it gets now; true: all is well again. */
+static bool go_on(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+    bool said = say_marks(r, peer);
+
+    if (p->in_dead != p->dead && all_marked(p))
+        close_direction(r, peer);
+    if (p->answer_owed)
+        answer(r, peer);
+    if (p->flow == RAILS_REPEATING && trib_rails_repeat(r, peer)) {
+        p->flow = RAILS_FLOWING;
+        warn(r, peer);
+    }
+    return said && p->flow == RAILS_FLOWING && p->in_dead == p->dead && !p->answer_owed;
+}
+
+void trib_rails_tend(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    if (!p->trouble_at)
+        p->trouble_at = trib_now_ns();
+    if (p->state == RAILS_PEER_GOING)
+        return;
+    if (!is_over(r, p) && r->confirms) {
+        if ((p->left & ~(unsigned)p->dead) && waited(p, LEAVE_MS))
+            p->doomed |= p->left;
+        if (p->doomed & ~(unsigned)p->dead)
+            give_up(r, peer);
+    }
+    if (is_over(r, p)) {
+        finish(r, peer);
+        return;
+    }
+    if (!r->confirms || p->state != RAILS_PEER_CONNECTED)
+        return;
+    bool well = go_on(r, peer);
+    if (!well || ((p->left | p->doomed) & ~(unsigned)p->dead))
+        return;
+    p->trouble = false;
+    p->trouble_at = 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: memory. A region is registered with every inner transport.
+ */
+#include <stdlib.h>
+
+#include "transport/multirail/multirail.h"
+
+/* What is under way from or to it cannot be written again. */
+static void spoil(struct rails *r, const void *gone)
+{
+    for (int i = 0; i < r->size; i++) {
+        struct rails_peer *p = &r->peers[i];
+        for (uint64_t at = p->head; p->log && at != p->tail; at++) {
+            struct rails_entry *e = &p->log[at % RAILS_LOG];
+            if (e->w.len && (e->w.local == gone || e->w.remote == gone))
+                e->spoilt = true;
+        }
+    }
+}
+
+static void forget(struct rails_region *region)
+{
+    LIST_REMOVE(region, entry);
+    free(region);
+}
+
+static struct rails_region *make(struct rails *r)
+{
+    struct rails_region *region = calloc(1, sizeof(*region));
+
+    if (!region) {
+        trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    LIST_INSERT_HEAD(&r->regions, region, entry);
+    return region;
+}
+
+/* Rail 0 goes last: where it allocated the memory, it frees it. */
+void trib_rails_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct rails *r = rails_of(t);
+    struct rails_region *region = (struct rails_region *)opaque;
+
+    if (!region)
+        return;
+    spoil(r, region);
+    for (int i = r->n - 1; i >= 0; i--) {
+        if (region->inner[i])
+            r->inner[i]->ops->dereg(r->inner[i], region->inner[i]);
+    }
+    forget(region);
+}
+
+/* Each device pins the memory for itself. */
+void trib_rails_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    struct rails *r = rails_of(t);
+
+    r->inner[0]->ops->room(r->inner[0], near, out);
+    if (out->bytes != SIZE_MAX)
+        out->bytes /= (size_t)r->n;
+}
+
+/* From rail `first` on; dmabuf may be NULL. On error the region is gone. */
+static trib_status_t register_from(struct rails *r, struct rails_region *region, int first,
+                                   const struct trib_dmabuf *dmabuf)
+{
+    for (int i = first; i < r->n; i++) {
+        struct trib_transport *t = r->inner[i];
+        trib_status_t status =
+            dmabuf ? t->ops->reg_dmabuf(t, dmabuf, &region->inner[i])
+                   : t->ops->reg(t, region->ptr, region->len, &region->inner[i]);
+        if (status != TRIB_OK) {
+            region->inner[i] = NULL;
+            trib_rails_dereg(&r->base, (struct trib_region *)region);
+            return trib_rails_pass(r, i, status);
+        }
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t register_all(struct rails *r, void *ptr, size_t len,
+                                  const struct trib_dmabuf *dmabuf,
+                                  struct trib_region **out)
+{
+    struct rails_region *region = make(r);
+
+    if (!region)
+        return TRIB_ERR_NO_MEMORY;
+    region->ptr = ptr;
+    region->len = len;
+    *out = (struct trib_region *)region;
+    return register_from(r, region, 0, dmabuf);
+}
+
+trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out)
+{
+    return register_all(rails_of(t), ptr, len, NULL, out);
+}
+
+trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out)
+{
+    return register_all(rails_of(t), d->ptr, d->len, d, out);
+}
+
+trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                               struct trib_region **region_out)
+{
+    struct rails *r = rails_of(t);
+    struct rails_region *region = make(r);
+    void *ptr;
+
+    if (!region)
+        return TRIB_ERR_NO_MEMORY;
+    trib_status_t status =
+        r->inner[0]->ops->alloc(r->inner[0], len, &ptr, &region->inner[0]);
+    if (status != TRIB_OK) {
+        forget(region);
+        return trib_rails_pass(r, 0, status);
+    }
+    region->ptr = ptr;
+    region->len = len;
+    status = register_from(r, region, 1, NULL);
+    if (status != TRIB_OK)
+        return status;
+    *ptr_out = ptr;
+    *region_out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
+{
+    struct rails *r = rails_of(t);
+    struct rails_remote *remote = (struct rails_remote *)opaque;
+
+    if (!remote)
+        return;
+    spoil(r, remote);
+    for (int k = 0; k < RAILS_MAX; k++) {
+        if (!remote->rail[k])
+            continue;
+        struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
+        inner->ops->release(inner, remote->rail[k]);
+    }
+    LIST_REMOVE(remote, entry);
+    free(remote);
+}
+
+/* Any of its rails may carry the next write. Where all are lost nothing is written any more,
+ * and the loss will be reported: that is no fault of its length. */
+size_t trib_rails_length(struct trib_transport *t, const struct trib_remote *opaque)
+{
+    struct rails *r = rails_of(t);
+    const struct rails_remote *remote = (const struct rails_remote *)opaque;
+    size_t least = SIZE_MAX;
+
+    for (int k = 0; k < RAILS_MAX; k++) {
+        if (!remote->rail[k])
+            continue;
+        struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
+        const size_t len = inner->ops->length(inner, remote->rail[k]);
+        least = len < least ? len : least;
+    }
+    return least;
+}
+
+/* The own records; the inner transports free what is theirs. */
+void trib_rails_free_memory(struct rails *r)
+{
+    while (!LIST_EMPTY(&r->regions))
+        forget(LIST_FIRST(&r->regions));
+    while (!LIST_EMPTY(&r->remotes)) {
+        struct rails_remote *remote = LIST_FIRST(&r->remotes);
+        LIST_REMOVE(remote, entry);
+        free(remote);
+    }
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: writes, and the log of those that may have to be written again.
+ *
+ * A write is released (WRITE_DONE) once it and all before it are known to be at the
+ * target. So what the receiver asks to be repeated, which begins at the first event
+ * that it lacks, never begins before what was released.
+ *
+ * Each event's write reports its end to us, and every UNSIGNALLED-th quiet one. Quiet
+ * ones go over the rail of the next event: so behind every write, but for the last few,
+ * there is one on its own rail that reports, and a full log always empties.
+ */
+#include "transport/multirail/multirail.h"
+
+#define UNSIGNALLED 8u
+
+static uint64_t token_of(const struct rails_peer *p, uint64_t at)
+{
+    return (uint64_t)p->epoch << RAILS_EPOCH_SHIFT | at;
+}
+
+/* TRIB_ERR_NO_RESOURCE also where the rail has just ended: poll will tell. */
+static trib_status_t post(struct rails *r, int peer, struct rails_entry *e, uint64_t at)
+{
+    struct rails_peer *p = &r->peers[peer];
+    int k = rails_rail_of(&p->out, e->event);
+    struct rails_rail *rail = &p->rails[k];
+    struct trib_transport *inner = r->inner[rail->inner];
+    const struct rails_region *local = (const struct rails_region *)e->w.local;
+    const struct rails_remote *remote = (const struct rails_remote *)e->w.remote;
+    struct trib_write w = e->w;
+
+    if (w.len) {
+        w.local = local->inner[rail->inner];
+        w.remote = remote->rail[k];
+        if (!w.remote)
+            return TRIB_ERR_NO_RESOURCE;
+    }
+    w.signal = e->w.signal || !w.quiet || rail->unsignalled + 1 >= UNSIGNALLED;
+    w.token = token_of(p, at);
+    trib_status_t status = inner->ops->write(inner, peer, &w);
+    if (status == TRIB_ERR_PEER_LOST) {
+        trib_error_clear(&r->inner_err[rail->inner]);
+        return TRIB_ERR_NO_RESOURCE;
+    }
+    if (status != TRIB_OK)
+        return trib_rails_pass(r, rail->inner, status);
+    rail->unsignalled = w.signal ? 0 : rail->unsignalled + 1;
+    if (w.signal)
+        rail->last = at + 1;
+    e->rail = (uint8_t)k;
+    return TRIB_OK;
+}
+
+trib_status_t trib_rails_write(struct trib_transport *t, int peer,
+                               const struct trib_write *write)
+{
+    struct rails *r = rails_of(t);
+
+    assert(peer >= 0 && peer < r->size);
+    struct rails_peer *p = &r->peers[peer];
+    const struct rails_remote *remote = (const struct rails_remote *)write->remote;
+    if (p->state == RAILS_PEER_UNKNOWN)
+        return TRIB_ERR_INVALID;
+    if (p->state != RAILS_PEER_CONNECTED && p->state != RAILS_PEER_GOING)
+        return TRIB_ERR_PEER_LOST;
+    if (write->len && (!write->local || !remote || remote->peer != peer))
+        return trib_fail(r->err, TRIB_ERR_INVALID,
+                         "a write to peer %d without a region here and one of its own",
+                         peer);
+    if (write->imm == TRIB_IMM_OWN && !write->quiet)
+        return trib_fail(r->err, TRIB_ERR_INVALID,
+                         "the immediate %#x is the transport's own", write->imm);
+    if (p->state == RAILS_PEER_GOING || p->flow != RAILS_FLOWING ||
+        p->tail - p->head >= RAILS_LOG)
+        return TRIB_ERR_NO_RESOURCE;
+    struct rails_entry *e = &p->log[p->tail % RAILS_LOG];
+    *e = (struct rails_entry){.w = *write, .event = p->events};
+    trib_status_t status = post(r, peer, e, p->tail);
+    if (status != TRIB_OK)
+        return status;
+    p->tail++;
+    p->events += !write->quiet;
+    return TRIB_OK;
+}
+
+static bool is_done(const struct rails_peer *p, uint64_t at)
+{
+    return at < p->confirmed || p->rails[p->log[at % RAILS_LOG].rail].done > at;
+}
+
+int trib_rails_reap(struct rails *r, int peer, struct trib_event *events, int max)
+{
+    struct rails_peer *p = &r->peers[peer];
+    int n = 0;
+
+    for (; p->head != p->tail && is_done(p, p->head); p->head++) {
+        const struct rails_entry *e = &p->log[p->head % RAILS_LOG];
+        if (e->w.signal && n == max)
+            break;
+        if (e->w.signal)
+            events[n++] = (struct trib_event){
+                .kind = TRIB_EVENT_WRITE_DONE, .peer = peer, .token = e->w.token};
+        if (!e->w.quiet)
+            p->released = e->event + 1;
+    }
+    return n;
+}
+
+bool trib_rails_repeat(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    for (; p->repeat_at != p->tail; p->repeat_at++) {
+        struct rails_entry *e = &p->log[p->repeat_at % RAILS_LOG];
+        if (e->spoilt) {
+            trib_rails_fail(r, peer,
+                            "a rail was lost, and the memory of a write that was under "
+                            "way on it is not registered any more");
+            return false;
+        }
+        trib_status_t status = post(r, peer, e, p->repeat_at);
+        if (status == TRIB_ERR_NO_RESOURCE)
+            return false;
+        if (status != TRIB_OK) {
+            trib_rails_fail(r, peer, trib_error_text(r->err));
+            return false;
+        }
+    }
+    return true;
+}
+
+trib_status_t trib_rails_say(struct rails *r, int peer, int k, struct rails_word word)
+{
+    struct rails_rail *rail = &r->peers[peer].rails[k];
+    struct trib_transport *inner = r->inner[rail->inner];
+    struct trib_write w = {
+        .local = r->board->inner[rail->inner],
+        .local_off = (size_t)(r->size + peer) * sizeof(struct rails_board) + word.off,
+        .remote = rail->board,
+        .remote_off = (size_t)r->self * sizeof(struct rails_board) + word.off,
+        .len = word.len,
+        .imm = TRIB_IMM_OWN,
+        .quiet = word.quiet,
+        .signal = word.probe,
+        .token = RAILS_PROBE,
+    };
+
+    return inner->ops->write(inner, peer, &w);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rails: one is silent, and another is not.
+ *
+ * A device gives a peer up after the same time whether it is alone or has siblings: a
+ * switch that restarts takes all rails away at once, and who left one after the other
+ * because of that would have lost the peer. So silence alone gives no rail up. Where
+ * what was posted on a rail is not done for an eighth of that time, the other rails are
+ * probed: each gets a word with an event, which says nothing new and reports its end.
+ * Once they have answered for three eighths while that rail goes on to be silent, it is
+ * given up, so after half of the time. While none answers, all wait.
+ *
+ * A probe is a word with an event, because a peer that has no receives left is silent on
+ * one device after the other.
+ *
+ * Only time in which this rank looks counts.
+ */
+#include <stdio.h>
+
+#include "base/time.h"
+#include "transport/multirail/multirail.h"
+
+enum {
+    POLLS_PER_CLOCK = 32,
+    LOOKS = 128, /* in silence_ns */
+    PROBES = 16, /* in silence_ns, of a rail */
+    /* Eighths of silence_ns: */
+    SUSPECTED = 1,
+    PROVED = 3, /* more, by another rail's answers … */
+    FRESH = 2, /* … the last of which is no older */
+};
+
+static uint64_t eighths(const struct rails *r, unsigned n)
+{
+    return r->silence_ns / 8 * n;
+}
+
+/* Those on which what is posted has not been done for a while. */
+static unsigned silent_rails(const struct rails *r, struct rails_peer *p, unsigned lives,
+                             bool afresh, uint64_t now)
+{
+    unsigned silent = 0;
+
+    for (int k = 0; k < p->n; k++) {
+        struct rails_rail *rail = &p->rails[k];
+        if (!(lives >> k & 1) || rail->last <= rail->done)
+            rail->since = 0;
+        else if (afresh || !rail->since || rail->seen != rail->done)
+            rail->since = now;
+        else if (now - rail->since >= eighths(r, SUSPECTED))
+            silent |= 1u << k;
+        rail->seen = rail->done;
+    }
+    return silent;
+}
+
+static void probe(struct rails *r, int peer, int k, uint64_t now)
+{
+    struct rails_peer *p = &r->peers[peer];
+    struct rails_rail *rail = &p->rails[k];
+
+    if (rail->probing || now - rail->asked < r->silence_ns / PROBES)
+        return;
+    if (trib_rails_say(r, peer, k,
+                       (struct rails_word){.off = offsetof(struct rails_board, spare),
+                                           .len = p->dead,
+                                           .probe = true}) != TRIB_OK)
+        return; /* the next look tries again */
+    rail->probing = true;
+    rail->asked = now;
+}
+
+/* Has one of these answered lately? */
+static bool one_answers(const struct rails *r, const struct rails_peer *p,
+                        unsigned rails, uint64_t now)
+{
+    for (int k = 0; k < p->n; k++) {
+        const struct rails_rail *rail = &p->rails[k];
+        if ((rails >> k & 1) && rail->heard && now - rail->heard < eighths(r, FRESH))
+            return true;
+    }
+    return false;
+}
+
+static void look_at(struct rails *r, int peer, bool afresh, uint64_t now)
+{
+    struct rails_peer *p = &r->peers[peer];
+    unsigned lives = rails_all(p) & ~(unsigned)(p->dead | p->doomed | p->left);
+    unsigned silent = silent_rails(r, p, lives, afresh, now);
+
+    for (int k = 0; silent && k < p->n; k++) {
+        if ((lives & ~silent) >> k & 1)
+            probe(r, peer, k, now);
+    }
+    if (!silent || afresh || !one_answers(r, p, lives & ~silent, now)) {
+        p->proved_at = 0;
+        return;
+    }
+    if (!p->proved_at)
+        p->proved_at = now;
+    if (now - p->proved_at < eighths(r, PROVED))
+        return;
+    p->proved_at = 0;
+    snprintf(p->why, sizeof(p->why), "nothing gets through for %.1f s, as it does on %s",
+             (double)eighths(r, SUSPECTED + PROVED) / 1e9,
+             __builtin_popcount(lives & ~silent) > 1 ? "others" : "another");
+    trib_rails_doom(r, peer, silent);
+}
+
+void trib_rails_watch(struct rails *r)
+{
+    if (++r->polls % POLLS_PER_CLOCK != 0 &&
+        !atomic_load_explicit(&r->slept, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&r->slept, false, memory_order_relaxed);
+    uint64_t now = trib_now_ns();
+    if (now - r->looked_at < r->silence_ns / LOOKS)
+        return;
+    bool afresh = now - r->looked_at > eighths(r, SUSPECTED);
+    r->looked_at = now;
+    for (int i = 0; i < r->size; i++) {
+        const struct rails_peer *p = &r->peers[i];
+        if (p->state == RAILS_PEER_CONNECTED && p->flow == RAILS_FLOWING && p->n > 1)
+            look_at(r, i, afresh, now);
+    }
+}

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libtransport_la_SOURCES += \
+	transport/shm/shm.c transport/shm/shm.h \
+	transport/shm/shm_guard.c \
+	transport/shm/shm_layout.h \
+	transport/shm/shm_mem.c \
+	transport/shm/shm_peer.c

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the shm transport: what shm.c, shm_peer.c and shm_mem.c share.
+ */
+#ifndef TRANSPORT_SHM_SHM_H
+#define TRANSPORT_SHM_SHM_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "base/process.h"
+#include "transport/common/handout.h"
+#include "transport/common/segment.h"
+#include "transport/shm/shm_layout.h"
+#include "transport/transport.h"
+
+enum shm_peer_state {
+    SHM_PEER_UNKNOWN, /* not connected; its ring is read if it attached */
+    SHM_PEER_CONNECTED, /* watched */
+    SHM_PEER_GOING, /* lost; what is in its ring is still delivered first */
+    SHM_PEER_LOST, /* reported; nothing goes to it */
+    SHM_PEER_LEFT, /* we left it */
+};
+
+/* A peer's segment, mapped once for all regions imported from it. */
+struct shm_attached {
+    struct trib_segment seg;
+    unsigned refs;
+    struct shm_attached *next;
+};
+
+struct shm_peer {
+    enum shm_peer_state state;
+    bool active; /* in shm.active[] */
+    bool same_process;
+    bool meets; /* with a guard: nothing was imported from it since it was connected */
+    /* producer: the ring for us in the peer's control segment */
+    struct trib_shm_ring *out;
+    uint32_t out_slots;
+    uint32_t tail;
+    uint32_t head_seen; /* a copy of out->head, maybe old */
+    _Atomic(struct trib_shm_header *) header; /* the peer's; NULL until connected */
+    _Atomic int pipe; /* own descriptor of its pipe or, with a guard, bell; -1: none yet */
+    /* consumer: the ring for the peer in our control segment */
+    struct trib_shm_ring *in;
+    uint32_t head;
+
+    struct trib_segment control; /* the peer's */
+    struct shm_attached *attached;
+    struct trib_process who;
+    uint32_t handout; /* trib_handout_name of it */
+    struct trib_handout_call call; /* with a guard: memory that it was asked for */
+    struct trib_process_watch watch;
+    uint64_t stopped_ns; /* watched in state "stopped" so far */
+    bool left; /* GOING: it left us or closed; what the event will say */
+    char why[TRIB_WHY_MAX]; /* the same */
+};
+
+/* A segment of ours out of which alloc() gives memory. */
+struct shm_owned {
+    struct trib_segment seg;
+    size_t used;
+    unsigned refs; /* regions inside; +1 while it is shm.arena */
+    struct shm_owned *next;
+};
+
+struct shm_region {
+    uint8_t *ptr;
+    size_t len;
+    struct shm_owned *owned; /* NULL: the memory is not ours */
+    bool allocated; /* by alloc(), not reg() */
+    size_t private_len; /* allocated as memory of this process alone; 0: it was not */
+    uint64_t key;       /* owned NULL: of its row in trib_own_memory */
+    LIST_ENTRY(shm_region) entry;
+};
+
+struct shm_remote {
+    int peer;
+    size_t len;
+    uint8_t *ptr; /* NULL: not mappable, reached by process_vm_writev */
+    uint64_t addr; /* in the peer's process, where ptr is NULL */
+    struct shm_attached *attached;
+    LIST_ENTRY(shm_remote) entry;
+};
+
+struct shm_done {
+    uint64_t token;
+    int peer;
+};
+
+/* Small regions share a segment, for each segment costs an open file. */
+#define TRIB_SHM_ARENA_LEN ((size_t)2 << 20)
+
+#define SHM_DONE_SLOTS 1024u
+
+struct shm {
+    struct trib_transport base;
+    int self;
+    int size;
+    uint32_t ring_slots;
+    const struct trib_log *log;
+    struct trib_error *err;
+    struct trib_process me;
+    struct trib_guard *guard; /* against peers that are not trusted; or NULL */
+    uint64_t given; /* bytes that such peers handed over and that are mapped */
+    struct trib_segment control;
+    struct trib_handout *handout; /* of the segments, to whom /proc bars; or NULL */
+    struct trib_shm_header *header;
+    struct shm_peer *peers;
+
+    /* poll */
+    int *active; /* peers that are connected or attached to us */
+    int n_active;
+    int next; /* index into active[]: where the next poll begins */
+    int n_going;
+    uint32_t attached_seen;
+    unsigned polls;
+    struct shm_done done[SHM_DONE_SLOTS]; /* WRITE_DONE events to come */
+    uint32_t done_head, done_tail;
+
+    /* sleep */
+    /* Also touched by wait(), which may run beside the other calls. */
+    _Atomic bool armed;
+    _Atomic bool slept; /* time has passed: the next poll looks after the peers */
+    _Atomic uint32_t bell_seen;
+    int pipe[2]; /* -1: the own sleep is on the futex. With a guard they are sockets, and
+                  * peers are given the second: they cannot close, fill or shut the first */
+
+    bool on_pipe; /* the own sleep is on pipe[0] */
+
+    /* liveness */
+    uint64_t stop_timeout_ns;
+    uint64_t stop_check_ns; /* between two looks for stopped peers */
+    uint64_t tick_at; /* coarse clock: next liveness tick; 0: now */
+    uint64_t stop_looked_at;
+    struct pollfd *pidfds;
+    int *pidfd_peer;
+
+    /* memory */
+    struct shm_owned *owned;
+    struct shm_owned *arena; /* takes small alloc()s */
+    LIST_HEAD(, shm_region) regions;
+    LIST_HEAD(, shm_remote) remotes;
+    bool told_private; /* that trib_alloc gave memory that is not shared */
+    bool cma; /* process_vm_writev: not switched off and not refused so far */
+};
+
+static inline struct shm *shm_of(struct trib_transport *t)
+{
+    return (struct shm *)t;
+}
+
+/* shm_peer.c */
+trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address);
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses,
+                              uint32_t *facts_out);
+trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
+                               const struct trib_address *address);
+void trib_shm_settle(struct trib_transport *t, const uint32_t *facts);
+void trib_shm_disconnect(struct trib_transport *t, int peer);
+void trib_shm_leave(struct trib_transport *t, const bool *which);
+
+/** trib_shm_activate - from now on poll() reads this peer's ring. */
+void trib_shm_activate(struct shm *shm, int peer);
+
+/** trib_shm_peer_lost - the loss of a going peer has been reported. */
+void trib_shm_peer_lost(struct shm *shm, int peer);
+
+/** trib_shm_liveness - look after the peers if it is time to; `now` in ns. */
+void trib_shm_liveness(struct shm *shm, uint64_t now);
+
+/** trib_shm_ring - end a connected peer's sleep, or the own, if it sleeps; any thread. */
+void trib_shm_ring(struct shm *shm, int peer);
+
+/** trib_shm_peer_silent - a connected peer does not do what it must: it is lost. */
+void trib_shm_peer_silent(struct shm *shm, int peer, const char *why);
+
+/* shm_guard.c */
+
+/** trib_shm_owner - of whom a peer's memory is asked. */
+struct trib_handout_owner trib_shm_owner(const struct shm *shm, int peer, int pid,
+                                         uint32_t name);
+
+/** trib_shm_guard_reach - trib_shm_reach, of a peer that the guard bars. */
+trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
+                                   const struct trib_shm_address *address);
+
+/**
+ * trib_shm_guard_attach - map a segment of a peer that the guard bars.
+ *
+ * returns  TRIB_INPROGRESS, of an aggregator's: it was asked for, and has not come yet; else
+ *          as trib_segment_attach
+ */
+trib_status_t trib_shm_guard_attach(struct shm *shm, int peer, const struct trib_segment_id *id,
+                                    struct trib_segment *out);
+
+/** trib_shm_guard_detach - trib_segment_release of a peer's segment, of any. */
+void trib_shm_guard_detach(struct shm *shm, struct trib_segment *seg, bool in_child);
+
+/** trib_shm_guard_ring - a byte to a bell; -1: nothing. */
+void trib_shm_guard_ring(int fd);
+
+/* shm_mem.c */
+trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                             struct trib_region **region_out);
+trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                  struct trib_region **region_out);
+trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
+                           struct trib_region **out);
+void trib_shm_discard(struct trib_transport *t, struct trib_region *region);
+void trib_shm_dereg(struct trib_transport *t, struct trib_region *region);
+trib_status_t trib_shm_export(struct trib_transport *t,
+                              const struct trib_region *region, struct trib_blob *out);
+trib_status_t trib_shm_import(struct trib_transport *t, int peer,
+                              const struct trib_blob *blob, struct trib_remote **out);
+void trib_shm_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remote);
+bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote);
+void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote,
+                   size_t *len_out);
+
+/** trib_shm_copy - the bytes of a write, bounds checked. */
+trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write);
+
+/** trib_shm_free_memory - all regions and mappings; of a forked child its copies. */
+void trib_shm_free_memory(struct shm *shm, bool in_child);
+
+#endif

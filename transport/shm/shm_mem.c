@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shm: memory. Ours comes out of segments that peers map; memory of others is reached
+ * by process_vm_writev, or directly by a thread of the same process.
+ *
+ * What peers say of their memory is a segment and a place in it, which is compared with
+ * what was mapped. Memory that is in no segment has, for process_vm_writev alone, an
+ * address, which only peers that trust each other tell and take; a thread of the same
+ * process finds it by a key in the table of the process (own_memory.h).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "transport/common/guard.h"
+#include "transport/common/own_memory.h"
+#include "transport/shm/shm.h"
+
+#define ARENA_SHARE (TRIB_SHM_ARENA_LEN / 8)
+#define PAGE ((size_t)4096)
+
+static void owned_put(struct shm *shm, struct shm_owned *owned)
+{
+    assert(owned->refs > 0);
+    if (--owned->refs > 0)
+        return;
+    for (struct shm_owned **p = &shm->owned; *p; p = &(*p)->next) {
+        if (*p == owned) {
+            *p = owned->next;
+            break;
+        }
+    }
+    trib_handout_remove(shm->handout, owned->seg.key);
+    trib_segment_release(&owned->seg, false);
+    free(owned);
+}
+
+/* A new segment with one reference. */
+static trib_status_t owned_make(struct shm *shm, size_t len, struct shm_owned **out)
+{
+    struct shm_owned *owned = calloc(1, sizeof(*owned));
+
+    if (!owned)
+        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    trib_status_t status = trib_segment_create(len, &owned->seg, shm->err);
+    if (status != TRIB_OK) {
+        free(owned);
+        return status;
+    }
+    status = trib_handout_add(shm->handout, owned->seg.key,
+                              (struct trib_handout_fds){owned->seg.fd, -1});
+    if (status != TRIB_OK) {
+        trib_segment_release(&owned->seg, false);
+        free(owned);
+        return trib_fail(shm->err, status, "out of memory");
+    }
+    owned->refs = 1;
+    owned->next = shm->owned;
+    shm->owned = owned;
+    *out = owned;
+    return TRIB_OK;
+}
+
+static trib_status_t arena_find(struct shm *shm, size_t len, struct shm_owned **out)
+{
+    struct shm_owned *fresh;
+
+    if (!shm->arena || shm->arena->seg.len - shm->arena->used < len) {
+        trib_status_t status = owned_make(shm, TRIB_SHM_ARENA_LEN, &fresh);
+        if (status != TRIB_OK)
+            return status;
+        if (shm->arena)
+            owned_put(shm, shm->arena);
+        shm->arena = fresh;
+    }
+    shm->arena->refs++;
+    *out = shm->arena;
+    return TRIB_OK;
+}
+
+static void region_free(struct shm_region *region)
+{
+    if (region->key)
+        (void)trib_own_memory_leave(region->key);
+    if (region->private_len)
+        munmap(region->ptr, region->private_len);
+    free(region);
+}
+
+static void region_link(struct shm *shm, struct shm_region *region)
+{
+    LIST_INSERT_HEAD(&shm->regions, region, entry);
+}
+
+/* Memory in no segment, for ranks that are threads of this process. */
+static trib_status_t region_tell(struct shm *shm, struct shm_region *region)
+{
+    uint64_t key;
+    trib_status_t status = trib_own_memory_key(&key, shm->err);
+
+    if (status == TRIB_OK)
+        status = trib_own_memory_add(key, region->ptr, region->len, shm->err);
+    if (status == TRIB_OK)
+        region->key = key;
+    return status;
+}
+
+trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                             struct trib_region **region_out)
+{
+    struct shm *shm = shm_of(t);
+    struct shm_owned *owned;
+    trib_status_t status;
+
+    if (len == 0 || len > SIZE_MAX / 4)
+        return trib_fail(shm->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
+    struct shm_region *region = calloc(1, sizeof(*region));
+    if (!region)
+        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    size_t room = (len + PAGE - 1) / PAGE * PAGE;
+    status = room <= ARENA_SHARE ? arena_find(shm, room, &owned)
+                                 : owned_make(shm, room, &owned);
+    if (status != TRIB_OK) {
+        free(region);
+        return status;
+    }
+    region->ptr = owned->seg.base + owned->used;
+    region->len = len;
+    region->owned = owned;
+    region->allocated = true;
+    owned->used += room;
+    region_link(shm, region);
+    *ptr_out = region->ptr;
+    *region_out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+/* As reg() does of memory of the caller: peers reach it by process_vm_writev, or by
+ * slots. */
+static trib_status_t alloc_private(struct shm *shm, size_t len, struct shm_region **out)
+{
+    size_t room = (len + PAGE - 1) / PAGE * PAGE;
+    struct shm_region *region = calloc(1, sizeof(*region));
+    void *ptr =
+        mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (!region || ptr == MAP_FAILED) {
+        trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m", len);
+        if (ptr != MAP_FAILED)
+            munmap(ptr, room);
+        free(region);
+        return TRIB_ERR_NO_MEMORY;
+    }
+    region->ptr = ptr;
+    region->len = len;
+    region->allocated = true;
+    region->private_len = room;
+    trib_status_t status = region_tell(shm, region);
+    if (status != TRIB_OK) {
+        region_free(region);
+        return status;
+    }
+    region_link(shm, region);
+    *out = region;
+    return TRIB_OK;
+}
+
+/* The user's data can do without shared memory where ulimit -f bars it; slots cannot.
+ */
+trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
+                                  struct trib_region **region_out)
+{
+    struct shm *shm = shm_of(t);
+    struct shm_region *region;
+    struct trib_error why = {0};
+
+    if (len == 0 || len > SIZE_MAX / 4 || trib_segment_check(len, &why) == TRIB_OK)
+        return trib_shm_alloc(t, len, ptr_out, region_out);
+    if (!shm->told_private)
+        trib_log(shm->log, TRIB_LOG_WARN, "shm",
+                 "memory of trib_alloc is copied on its way: %s", why.text);
+    shm->told_private = true;
+    trib_status_t status = alloc_private(shm, len, &region);
+    if (status != TRIB_OK)
+        return status;
+    *ptr_out = region->ptr;
+    *region_out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+static bool inside(const struct trib_segment *seg, const uint8_t *ptr, size_t len)
+{
+    uintptr_t base = (uintptr_t)seg->base, p = (uintptr_t)ptr;
+
+    return p >= base && p - base <= seg->len && len <= seg->len - (p - base);
+}
+
+trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
+                           struct trib_region **out)
+{
+    struct shm *shm = shm_of(t);
+
+    if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
+        return trib_fail(shm->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
+                         len, ptr);
+    struct shm_region *region = calloc(1, sizeof(*region));
+    if (!region)
+        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    region->ptr = ptr;
+    region->len = len;
+    for (struct shm_owned *o = shm->owned; o; o = o->next) {
+        if (inside(&o->seg, ptr, len)) {
+            region->owned = o;
+            o->refs++;
+            break;
+        }
+    }
+    trib_status_t status = region->owned ? TRIB_OK : region_tell(shm, region);
+    if (status != TRIB_OK) {
+        region_free(region);
+        return status;
+    }
+    region_link(shm, region);
+    *out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+/* Peers map a segment until they release it, an arena lives on: neither closing nor
+ * unmapping it here would free a page. */
+void trib_shm_discard(struct trib_transport *t, struct trib_region *opaque)
+{
+    const struct shm_region *region = (const struct shm_region *)opaque;
+
+    (void)t;
+    if (region->allocated)
+        madvise(region->ptr, (region->len + PAGE - 1) / PAGE * PAGE,
+                region->private_len ? MADV_DONTNEED : MADV_REMOVE);
+}
+
+void trib_shm_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct shm *shm = shm_of(t);
+    struct shm_region *region = (struct shm_region *)opaque;
+
+    if (!region)
+        return;
+    LIST_REMOVE(region, entry);
+    if (region->owned)
+        owned_put(shm, region->owned);
+    region_free(region);
+}
+
+trib_status_t trib_shm_export(struct trib_transport *t,
+                              const struct trib_region *opaque, struct trib_blob *out)
+{
+    struct shm *shm = shm_of(t);
+    const struct shm_region *region = (const struct shm_region *)opaque;
+    struct trib_shm_export x = {
+        .magic = TRIB_SHM_EXPORT_MAGIC,
+        .kind = TRIB_SHM_FOREIGN,
+        .pid = shm->me.pid,
+        .fd = -1,
+        .key = region->key,
+        .addr = region->owned || shm->guard ? 0 : (uintptr_t)region->ptr,
+        .len = region->len,
+    };
+
+    if (region->owned) {
+        struct trib_segment_id id = trib_segment_id(&region->owned->seg);
+        x.kind = TRIB_SHM_MAPPABLE;
+        x.fd = id.fd;
+        x.key = id.key;
+        x.map_len = id.map_len;
+        x.off = (uint64_t)(region->ptr - region->owned->seg.base);
+    }
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(x);
+    out->mappable = region->owned != NULL;
+    memcpy(out->bytes, &x, sizeof(x));
+    return TRIB_OK;
+}
+
+static trib_status_t export_check(struct shm *shm, int peer,
+                                  const struct trib_blob *blob,
+                                  struct trib_shm_export *out)
+{
+    if (peer < 0 || peer >= shm->size || shm->peers[peer].state == SHM_PEER_UNKNOWN)
+        return trib_fail(shm->err, TRIB_ERR_INVALID,
+                         "peer %d is not connected: cannot import its memory", peer);
+    if (shm->peers[peer].state != SHM_PEER_CONNECTED)
+        return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    if (blob->len == sizeof(*out))
+        memcpy(out, blob->bytes, sizeof(*out));
+    if (blob->len != sizeof(*out) || out->magic != TRIB_SHM_EXPORT_MAGIC ||
+        out->pid != shm->peers[peer].who.pid || out->len == 0 ||
+        out->len > UINT64_MAX - out->addr)
+        return trib_fail(shm->err, TRIB_ERR_INVALID,
+                         "peer %d: not an exported region of its shm", peer);
+    return TRIB_OK;
+}
+
+static trib_status_t attach(struct shm *shm, int peer, const struct trib_shm_export *x,
+                            struct shm_attached **out)
+{
+    struct shm_peer *p = &shm->peers[peer];
+    struct trib_segment_id id = {
+        .key = x->key, .map_len = x->map_len, .fd = x->fd, .handout = p->handout};
+
+    for (struct shm_attached *a = p->attached; a; a = a->next) {
+        if (a->seg.key == x->key && a->seg.map_len == x->map_len) {
+            a->refs++;
+            *out = a;
+            return TRIB_OK;
+        }
+    }
+    struct shm_attached *a = calloc(1, sizeof(*a));
+    if (!a)
+        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    trib_status_t status =
+        trib_guard_bars(shm->guard, peer)
+            ? trib_shm_guard_attach(shm, peer, &id, &a->seg)
+            : trib_segment_attach(&id, &p->who, &shm->me, &a->seg, shm->err);
+    if (status != TRIB_OK) {
+        free(a);
+        return status;
+    }
+    a->refs = 1;
+    a->next = p->attached;
+    p->attached = a;
+    *out = a;
+    return TRIB_OK;
+}
+
+static void attached_put(struct shm *shm, struct shm_peer *p, struct shm_attached *attached,
+                         bool in_child)
+{
+    if (--attached->refs > 0)
+        return;
+    for (struct shm_attached **a = &p->attached; *a; a = &(*a)->next) {
+        if (*a == attached) {
+            *a = attached->next;
+            break;
+        }
+    }
+    trib_shm_guard_detach(shm, &attached->seg, in_child);
+    free(attached);
+}
+
+/* Is this process allowed to write there? Reading a byte takes the same permission. */
+static trib_status_t cma_probe(struct shm *shm, int peer,
+                               const struct trib_shm_export *x)
+{
+    char byte;
+    struct iovec local = {&byte, 1};
+    struct iovec remote = {(void *)(uintptr_t)x->addr, 1};
+    int pid = shm->peers[peer].who.pid;
+
+    if (!shm->cma)
+        return TRIB_ERR_UNSUPPORTED;
+    if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1)
+        return TRIB_OK;
+    if (errno == ESRCH)
+        return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died", pid);
+    if (errno == EFAULT)
+        return trib_fail(shm->err, TRIB_ERR_RANGE,
+                         "process %d has no memory at the address it gave", pid);
+    trib_log(
+        shm->log, TRIB_LOG_WARN, "shm",
+        "process_vm_readv on process %d failed (%m): memory that is not from "
+        "trib_alloc goes through extra copies; cure: sysctl kernel.yama.ptrace_scope=0, "
+        "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
+        pid);
+    shm->cma = false;
+    return TRIB_ERR_UNSUPPORTED;
+}
+
+/* A thread of this process: no address is taken from it. */
+static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
+                               const struct trib_shm_export *x)
+{
+    remote->ptr = trib_own_memory_find(x->key, x->len);
+    if (remote->ptr)
+        return TRIB_OK;
+    return trib_fail(shm->err, TRIB_ERR_INVALID,
+                     "peer %d: this process has not registered the memory that it names",
+                     remote->peer);
+}
+
+static trib_status_t reach_foreign(struct shm *shm, struct shm_remote *remote,
+                                   const struct trib_shm_export *x)
+{
+    if (!x->addr)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d: process %d lets nobody write into memory that it does not "
+                         "share",
+                         remote->peer, x->pid);
+    remote->addr = x->addr;
+    return cma_probe(shm, remote->peer, x);
+}
+
+static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
+                           const struct trib_shm_export *x)
+{
+    struct shm_peer *p = &shm->peers[remote->peer];
+
+    if (x->kind == TRIB_SHM_MAPPABLE) {
+        trib_status_t status = attach(shm, remote->peer, x, &remote->attached);
+        if (status != TRIB_OK)
+            return status;
+        size_t len = remote->attached->seg.len;
+        if (x->off > len || x->len > len - x->off) {
+            attached_put(shm, p, remote->attached, false);
+            return trib_fail(shm->err, TRIB_ERR_RANGE,
+                             "peer %d: the exported region does not fit its segment",
+                             remote->peer);
+        }
+        remote->ptr = remote->attached->seg.base + x->off;
+        return TRIB_OK;
+    }
+    if (x->kind != TRIB_SHM_FOREIGN)
+        return trib_fail(shm->err, TRIB_ERR_INVALID,
+                         "peer %d: an exported region of kind %u is not known",
+                         remote->peer, x->kind);
+    if (trib_guard_bars(shm->guard, remote->peer))
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d names memory outside of a shared segment, which a job and an "
+                         "aggregator do not reach in each other",
+                         remote->peer);
+    if (p->same_process)
+        return reach_own(shm, remote, x);
+    return reach_foreign(shm, remote, x);
+}
+
+trib_status_t trib_shm_import(struct trib_transport *t, int peer,
+                              const struct trib_blob *blob, struct trib_remote **out)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_export x;
+    trib_status_t status = export_check(shm, peer, blob, &x);
+
+    if (status != TRIB_OK)
+        return status;
+    struct shm_remote *remote = calloc(1, sizeof(*remote));
+    if (!remote)
+        return trib_fail(shm->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    remote->peer = peer;
+    remote->len = (size_t)x.len;
+    status = reach(shm, remote, &x);
+    shm->peers[peer].meets &= status != TRIB_OK;
+    if (status != TRIB_OK) {
+        free(remote);
+        return status;
+    }
+    LIST_INSERT_HEAD(&shm->remotes, remote, entry);
+    *out = (struct trib_remote *)remote;
+    return TRIB_OK;
+}
+
+static void remote_free(struct shm *shm, struct shm_remote *remote, bool in_child)
+{
+    LIST_REMOVE(remote, entry);
+    if (remote->attached)
+        attached_put(shm, &shm->peers[remote->peer], remote->attached, in_child);
+    free(remote);
+}
+
+void trib_shm_release(struct trib_transport *t, struct trib_remote *remote)
+{
+    if (remote)
+        remote_free(shm_of(t), (struct shm_remote *)remote, false);
+}
+
+size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return ((const struct shm_remote *)remote)->len;
+}
+
+/* Of an arena only when all of it is free. */
+bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote)
+{
+    const struct shm_attached *attached = ((const struct shm_remote *)remote)->attached;
+
+    (void)t;
+    return attached && trib_segment_abandoned(&attached->seg);
+}
+
+void *trib_shm_map(struct trib_transport *t, const struct trib_remote *opaque,
+                   size_t *len_out)
+{
+    const struct shm_remote *remote = (const struct shm_remote *)opaque;
+
+    (void)t;
+    if (len_out)
+        *len_out = remote->ptr ? remote->len : 0;
+    return remote->ptr;
+}
+
+static trib_status_t cma_write(struct shm *shm, const struct shm_remote *remote,
+                               size_t off, const void *from, size_t len)
+{
+    int pid = shm->peers[remote->peer].who.pid;
+    size_t done = 0;
+
+    while (done < len) {
+        struct iovec local = {(char *)(uintptr_t)from + done, len - done};
+        struct iovec target = {(void *)(uintptr_t)(remote->addr + off + done),
+                               len - done};
+        ssize_t n = process_vm_writev(pid, &local, 1, &target, 1, 0);
+        if (n > 0) {
+            done += (size_t)n;
+            continue;
+        }
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == ESRCH)
+            return TRIB_ERR_PEER_LOST;
+        if (n == 0 || errno == EFAULT)
+            return trib_fail(shm->err, TRIB_ERR_RANGE,
+                             "process %d no longer has the memory it registered", pid);
+        return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_writev to %d: %m", pid);
+    }
+    return TRIB_OK;
+}
+
+static bool fits(size_t off, size_t len, size_t size)
+{
+    return off <= size && len <= size - off;
+}
+
+trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write)
+{
+    const struct shm_region *local = (const struct shm_region *)write->local;
+    const struct shm_remote *remote = (const struct shm_remote *)write->remote;
+
+    if (!local || !remote || remote->peer != peer)
+        return trib_fail(shm->err, TRIB_ERR_INVALID,
+                         "a write to peer %d without a region here and one of its own",
+                         peer);
+    if (!fits(write->local_off, write->len, local->len) ||
+        !fits(write->remote_off, write->len, remote->len))
+        return trib_fail(
+            shm->err, TRIB_ERR_RANGE,
+            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu",
+            write->len, write->local_off, local->len, write->remote_off, remote->len);
+    const uint8_t *from = local->ptr + write->local_off;
+    if (!remote->ptr)
+        return cma_write(shm, remote, write->remote_off, from, write->len);
+    memcpy(remote->ptr + write->remote_off, from, write->len);
+    return TRIB_OK;
+}
+
+void trib_shm_free_memory(struct shm *shm, bool in_child)
+{
+    while (!LIST_EMPTY(&shm->remotes))
+        remote_free(shm, LIST_FIRST(&shm->remotes), in_child);
+    while (!LIST_EMPTY(&shm->regions)) {
+        struct shm_region *region = LIST_FIRST(&shm->regions);
+        LIST_REMOVE(region, entry);
+        region_free(region);
+    }
+    while (shm->owned) {
+        struct shm_owned *owned = shm->owned;
+        shm->owned = owned->next;
+        trib_segment_release(&owned->seg, in_child);
+        free(owned);
+    }
+}

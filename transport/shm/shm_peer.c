@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shm: finding peers, leaving them, and noticing that they are gone.
+ */
+#include "transport/shm/shm.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/snapshot.h"
+#include "transport/common/guard.h"
+
+#define TICK_NS 20000000u /* between two looks for dead peers */
+
+trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_segment_id id = trib_segment_id(&shm->control);
+    struct trib_shm_address a = {
+        .magic = TRIB_SHM_ADDRESS_MAGIC,
+        .version = TRIB_SHM_VERSION,
+        .boot = shm->me.boot,
+        .space = shm->me.space,
+        .start = shm->me.start,
+        .pid = shm->me.pid,
+        .fd = id.fd,
+        .key = id.key,
+        .map_len = id.map_len,
+        .handout = trib_handout_name(shm->handout),
+    };
+
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(a);
+    memcpy(out->bytes, &a, sizeof(a));
+    return TRIB_OK;
+}
+
+/* Can this process reach the address at all? The sentences say why not. */
+static trib_status_t address_check(struct shm *shm, int peer,
+                                   const struct trib_address *address,
+                                   struct trib_shm_address *out)
+{
+    if (address->len != sizeof(*out))
+        return trib_fail(shm->err, TRIB_ERR_INVALID,
+                         "peer %d: the address has %u bytes, shm's has %zu", peer,
+                         address->len, sizeof(*out));
+    memcpy(out, address->bytes, sizeof(*out));
+    if (out->magic != TRIB_SHM_ADDRESS_MAGIC)
+        return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d: not an address of shm",
+                         peer);
+    if (out->version != TRIB_SHM_VERSION)
+        return trib_fail(shm->err, TRIB_ERR_MISMATCH,
+                         "peer %d speaks version %u of shm, this process version %u",
+                         peer, out->version, TRIB_SHM_VERSION);
+    if (out->boot != shm->me.boot)
+        return trib_fail(
+            shm->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d (process %d) runs on another host: shm reaches one host "
+            "only",
+            peer, out->pid);
+    if (out->space != shm->me.space)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d (process %d) is in another pid namespace: let the "
+                         "containers share one",
+                         peer, out->pid);
+    if (trib_guard_bars(shm->guard, peer) && out->pid == shm->me.pid)
+        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
+                         "peer %d says that it is this very process (%d), which takes no peer "
+                         "for a thread of its own",
+                         peer, out->pid);
+    return TRIB_OK;
+}
+
+static struct trib_segment_id id_of(const struct trib_shm_address *a)
+{
+    return (struct trib_segment_id){
+        .key = a->key, .map_len = a->map_len, .fd = a->fd, .handout = a->handout};
+}
+
+trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_address a;
+    trib_status_t status = address_check(shm, peer, address, &a);
+
+    if (status == TRIB_OK && trib_guard_bars(shm->guard, peer))
+        return trib_shm_guard_reach(shm, peer, &a);
+    if (status != TRIB_OK || a.pid == shm->me.pid)
+        return status;
+    struct trib_segment_id id = id_of(&a);
+    return trib_segment_reach(&id, a.pid, shm->err);
+}
+
+/*
+ * All of one host, and nothing else to choose: connect() tells where that is not so. But
+ * those that have to hand their memory out learn of it here, before anyone waits for that.
+ */
+trib_status_t trib_shm_survey(struct trib_transport *t,
+                              const struct trib_address *addresses, uint32_t *facts_out)
+{
+    struct shm *shm = shm_of(t);
+
+    for (int peer = 0; peer < shm->size; peer++) {
+        if (peer == shm->self)
+            continue;
+        (void)trib_shm_reach(t, peer, &addresses[peer]);
+        trib_error_clear(shm->err);
+    }
+    *facts_out = TRIB_FACT_MAPS;
+    return TRIB_OK;
+}
+
+/* Where no thread can be started, peers are told so by the silence. */
+static void serve_who_asked(struct shm *shm)
+{
+    struct trib_error err = {0};
+
+    if (trib_handout_asked(shm->handout) &&
+        trib_handout_serve(shm->handout, &err) != TRIB_OK)
+        trib_log(shm->log, TRIB_LOG_WARN, "shm", "%s", err.text);
+}
+
+/* All ranks have surveyed the others by now. */
+void trib_shm_settle(struct trib_transport *t, const uint32_t *facts)
+{
+    (void)facts;
+    serve_who_asked(shm_of(t));
+}
+
+/* The peer can write to its header at any time: what is found here is kept, and the header
+ * is not asked again. */
+static trib_status_t header_check(struct shm *shm, int peer, const struct trib_segment *seg,
+                                  uint32_t *slots_out)
+{
+    struct trib_shm_header h = {.ring_slots = 0};
+
+    if (seg->len >= sizeof(h))
+        trib_snapshot(&h, seg->base, offsetof(struct trib_shm_header, state));
+    const uint32_t slots = h.ring_slots;
+    if (slots < TRIB_SHM_RING_SLOTS_MIN || (slots & (slots - 1)) ||
+        h.magic != TRIB_SHM_MAGIC || h.version != TRIB_SHM_VERSION ||
+        h.self != (uint32_t)peer || h.size != (uint32_t)shm->size ||
+        slots > TRIB_SHM_RING_SLOTS_MAX ||
+        seg->len < trib_shm_control_len((uint32_t)shm->size, slots))
+        return trib_fail(
+            shm->err, TRIB_ERR_MISMATCH,
+            "peer %d: its control segment does not fit: do all ranks count "
+            "%d peers and run one version?",
+            peer, shm->size);
+    *slots_out = slots;
+    return TRIB_OK;
+}
+
+void trib_shm_activate(struct shm *shm, int peer)
+{
+    struct shm_peer *p = &shm->peers[peer];
+
+    if (p->active || p->state == SHM_PEER_LEFT || p->state == SHM_PEER_LOST)
+        return;
+    p->active = true;
+    shm->active[shm->n_active++] = peer;
+}
+
+/* The rings of both directions, and the word to the peer that it should read ours. */
+static void wire(struct shm *shm, int peer, uint32_t slots)
+{
+    struct shm_peer *p = &shm->peers[peer];
+    struct trib_shm_header *h = (struct trib_shm_header *)p->control.base;
+
+    p->out_slots = slots;
+    p->out = trib_shm_ring_at(h, (uint32_t)shm->self, slots);
+    atomic_store_explicit(&p->header, h, memory_order_release);
+    p->state = SHM_PEER_CONNECTED;
+    atomic_store(&p->out->attached, 1);
+    atomic_fetch_add(&h->attached, 1);
+    trib_shm_activate(shm, peer);
+}
+
+static trib_status_t watch_peer(struct shm *shm, struct shm_peer *p)
+{
+    return p->same_process ? TRIB_OK
+                           : trib_process_watch_open(&p->watch, &p->who, shm->err);
+}
+
+/* With a guard nothing is done before with the number of a process that the peer has named:
+ * this shows that it is the peer's. */
+static trib_status_t attach_control(struct shm *shm, int peer,
+                                    const struct trib_shm_address *a)
+{
+    struct shm_peer *p = &shm->peers[peer];
+    const struct trib_segment_id id = id_of(a);
+
+    if (!p->meets)
+        return trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
+    if (!shm->guard->serves)
+        (void)trib_handout_admit(shm->handout, a->pid); /* survey() has, or was left out */
+    return trib_shm_guard_attach(shm, peer, &id, &p->control);
+}
+
+trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    struct shm *shm = shm_of(t);
+    struct trib_shm_address a;
+    trib_status_t status;
+    uint32_t slots = 0;
+
+    if (peer < 0 || peer >= shm->size)
+        return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d of %d does not exist",
+                         peer, shm->size);
+    struct shm_peer *p = &shm->peers[peer];
+    if (p->state == SHM_PEER_CONNECTED || p->state == SHM_PEER_GOING)
+        return TRIB_OK;
+    if (p->state != SHM_PEER_UNKNOWN)
+        return trib_fail(shm->err, TRIB_ERR_PEER_LOST,
+                         "peer %d was lost or left before", peer);
+    status = address_check(shm, peer, address, &a);
+    if (status != TRIB_OK)
+        return status;
+
+    p->who = (struct trib_process){
+        .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
+    p->handout = a.handout;
+    p->meets = trib_guard_bars(shm->guard, peer);
+    serve_who_asked(shm);
+    p->same_process = !p->meets && trib_process_same(&p->who, &shm->me);
+    status = p->meets ? TRIB_OK : watch_peer(shm, p);
+    if (status == TRIB_OK)
+        status = attach_control(shm, peer, &a);
+    if (status == TRIB_OK && p->meets)
+        status = watch_peer(shm, p);
+    if (status == TRIB_OK)
+        status = header_check(shm, peer, &p->control, &slots);
+    if (status != TRIB_OK) {
+        trib_shm_guard_detach(shm, &p->control, false);
+        trib_process_watch_close(&p->watch);
+        return status;
+    }
+    wire(shm, peer, slots);
+    trib_log(shm->log, TRIB_LOG_DEBUG, "shm", "connected to peer %d, process %d%s",
+             peer, a.pid, p->same_process ? " (this one)" : "");
+    return TRIB_OK;
+}
+
+/* The peer's segment stays mapped until close(): wake() may be looking at it. */
+static void deactivate(struct shm *shm, int peer)
+{
+    shm->peers[peer].active = false;
+    for (int i = 0; i < shm->n_active; i++) {
+        if (shm->active[i] == peer) {
+            shm->active[i] = shm->active[--shm->n_active];
+            break;
+        }
+    }
+    if (shm->next >= shm->n_active)
+        shm->next = 0;
+}
+
+void trib_shm_disconnect(struct trib_transport *t, int peer)
+{
+    struct shm *shm = shm_of(t);
+
+    if (peer < 0 || peer >= shm->size)
+        return;
+    struct shm_peer *p = &shm->peers[peer];
+    if (p->state == SHM_PEER_LEFT)
+        return;
+    atomic_store(&p->in->left, 1);
+    if (p->state == SHM_PEER_CONNECTED)
+        trib_shm_ring(shm, peer);
+    if (p->state == SHM_PEER_GOING)
+        shm->n_going--;
+    if (p->active)
+        deactivate(shm, peer);
+    trib_process_watch_close(&p->watch);
+    trib_handout_drop(&p->call);
+    p->state = SHM_PEER_LEFT;
+}
+
+void trib_shm_leave(struct trib_transport *t, const bool *which)
+{
+    for (int i = 0; i < shm_of(t)->size; i++)
+        if (!which || which[i])
+            trib_shm_disconnect(t, i);
+}
+
+/* A peer's pipe, opened when it is first needed; -1: cannot be had,
+ * then the peer's sleep ends by itself. Two threads may do this at once. */
+static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *header)
+{
+    struct shm_peer *p = &shm->peers[peer];
+    int fd = atomic_load_explicit(&p->pipe, memory_order_acquire), none = -1;
+    char path[64];
+    struct stat st;
+
+    if (fd >= 0 || trib_guard_bars(shm->guard, peer))
+        return fd;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(p->who.pid),
+             (int)atomic_load(&header->pipe));
+    /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is gone. */
+    fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode)) {
+        close(fd);
+        return -1;
+    }
+    if (atomic_compare_exchange_strong(&p->pipe, &none, fd))
+        return fd;
+    close(fd);
+    return none;
+}
+
+void trib_shm_ring(struct shm *shm, int peer)
+{
+    struct trib_shm_header *h =
+        peer == shm->self
+            ? shm->header
+            : atomic_load_explicit(&shm->peers[peer].header, memory_order_acquire);
+    uint32_t how;
+
+    if (!h || !atomic_load_explicit(&h->sleeping, memory_order_relaxed) ||
+        !(how = atomic_exchange(&h->sleeping, TRIB_SHM_AWAKE)))
+        return;
+    atomic_fetch_add(&h->doorbell, 1);
+    if (how == TRIB_SHM_ON_FUTEX) {
+        syscall(SYS_futex, &h->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        return;
+    }
+    int fd = peer == shm->self ? shm->pipe[1] : peer_pipe(shm, peer, h);
+    if (trib_guard_bars(shm->guard, peer)) {
+        trib_shm_guard_ring(fd);
+        return;
+    }
+    if (fd >= 0 && write(fd, "", 1) < 0)
+        return; /* full: it wakes anyway; or the peer is gone */
+}
+
+/* The peer is lost: report it once its ring is empty. */
+static void __attribute__((format(printf, 3, 4)))
+peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+{
+    va_list args;
+
+    assert(peer->state == SHM_PEER_CONNECTED);
+    va_start(args, fmt);
+    vsnprintf(peer->why, sizeof(peer->why), fmt, args);
+    va_end(args);
+    peer->state = SHM_PEER_GOING;
+    trib_process_watch_close(&peer->watch);
+    shm->n_going++;
+}
+
+void trib_shm_peer_silent(struct shm *shm, int peer, const char *why)
+{
+    if (shm->peers[peer].state == SHM_PEER_CONNECTED)
+        peer_going(shm, &shm->peers[peer], "%s", why);
+}
+
+void trib_shm_peer_lost(struct shm *shm, int peer)
+{
+    struct shm_peer *p = &shm->peers[peer];
+
+    assert(p->state == SHM_PEER_GOING);
+    p->state = SHM_PEER_LOST;
+    shm->n_going--;
+    deactivate(shm, peer);
+}
+
+/* Closed as a whole, or left us alone. */
+static bool has_left(const struct shm_peer *p)
+{
+    return atomic_load(&p->header->state) == TRIB_SHM_CLOSED ||
+           atomic_load(&p->out->left);
+}
+
+static void peer_left(struct shm *shm, struct shm_peer *p)
+{
+    p->left = true;
+    peer_going(shm, p, "process %d has left", p->who.pid);
+}
+
+/* A process that closes its transport does so before it ends: "left" beats "died". */
+static void peer_ended(struct shm *shm, struct shm_peer *p)
+{
+    if (has_left(p))
+        peer_left(shm, p);
+    else
+        peer_going(shm, p, "process %d has died", p->who.pid);
+}
+
+/* One system call for all peers. */
+static void look_for_deaths(struct shm *shm)
+{
+    nfds_t n = 0;
+
+    for (int i = 0; i < shm->n_active; i++) {
+        struct shm_peer *p = &shm->peers[shm->active[i]];
+        if (p->state != SHM_PEER_CONNECTED)
+            continue;
+        if (has_left(p)) {
+            peer_left(shm, p);
+        } else if (p->watch.pidfd >= 0) {
+            shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};
+            shm->pidfd_peer[n++] = shm->active[i];
+        } else if (!p->same_process && trib_process_watch_dead(&p->watch)) {
+            peer_ended(shm, p);
+        }
+    }
+    /* Without memory, or above the limit of open files, the kernel refuses: ask /proc. */
+    const int found = n == 0 ? 0 : poll(shm->pidfds, n, 0);
+    for (nfds_t i = 0; i < n && found != 0; i++) {
+        struct shm_peer *p = &shm->peers[shm->pidfd_peer[i]];
+        if (found > 0 ? shm->pidfds[i].revents != 0
+                      : trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD)
+            peer_ended(shm, p);
+    }
+}
+
+/*
+ * Only time during which somebody watched counts: a job that was suspended as a whole
+ * and goes on must not find all its peers lost.
+ */
+static void look_for_stops(struct shm *shm, uint64_t now)
+{
+    uint64_t elapsed = now - shm->stop_looked_at;
+
+    if (elapsed < shm->stop_check_ns)
+        return;
+    if (elapsed > 4 * shm->stop_check_ns)
+        elapsed = 4 * shm->stop_check_ns;
+    shm->stop_looked_at = now;
+    for (int i = 0; i < shm->n_active; i++) {
+        struct shm_peer *p = &shm->peers[shm->active[i]];
+        if (p->state != SHM_PEER_CONNECTED || p->same_process)
+            continue;
+        if (trib_process_watch_look(&p->watch) != TRIB_PROCESS_STOPPED) {
+            p->stopped_ns = 0;
+            continue;
+        }
+        p->stopped_ns += p->stopped_ns ? elapsed : 1;
+        if (p->stopped_ns >= shm->stop_timeout_ns)
+            peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
+                       (double)p->stopped_ns / 1e9);
+    }
+}
+
+void trib_shm_liveness(struct shm *shm, uint64_t now)
+{
+    if (now < shm->tick_at)
+        return;
+    shm->tick_at = now + TICK_NS;
+    serve_who_asked(shm);
+    look_for_deaths(shm);
+    look_for_stops(shm, now);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: sockets between any hosts. One system call sends a write, from its source; one
+ * receives it, a large one straight into its place.
+ */
+#include "transport/tcp/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/backends.h"
+#include "transport/params.h"
+
+enum {
+    POLLS_PER_CLOCK = 32,
+    TICK_NS = 5000000,
+    FEW = 2, /* connections that are read without asking which has something */
+    READY = 16,
+};
+
+static trib_status_t make_descriptors(struct tcp *tcp)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+
+    tcp->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    tcp->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    e.data.u64 = tcp_mark(tcp->bell, -1);
+    if (tcp->epoll < 0 || tcp->bell < 0 ||
+        epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->bell, &e) != 0 ||
+        getrandom(&tcp->key, sizeof(tcp->key), 0) != (ssize_t)sizeof(tcp->key))
+        return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll, eventfd or getrandom: %m");
+    return TRIB_OK;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Everything but the words of farewell. */
+static void release(struct tcp *tcp)
+{
+    trib_socket_proofs_close(tcp);
+    for (int i = 0; tcp->peers && i < tcp->size; i++) {
+        if (tcp->peers[i].own != tcp->peers[i].in.fd)
+            close_fd(tcp->peers[i].own);
+        close_fd(tcp->peers[i].in.fd);
+        free(tcp->peers[i].in.buf);
+        free(tcp->peers[i].in.raw);
+        trib_socket_free_seals(&tcp->peers[i]);
+        free(tcp->peers[i].queue);
+        trib_watch_free(&tcp->peers[i].watch);
+    }
+    for (int i = 0; i < tcp->n_guests; i++)
+        close(tcp->guests[i].fd);
+    close_fd(tcp->listener.fd);
+    close_fd(tcp->bell);
+    close_fd(tcp->epoll);
+    if (tcp->own_pulse)
+        trib_pulse_close(tcp->pulse);
+    trib_table_free(&tcp->table);
+    pthread_mutex_destroy(&tcp->lock);
+    free(tcp->peers);
+    free(tcp->inlets);
+    free(tcp->guests);
+    free(tcp);
+}
+
+static struct tcp *make(const struct trib_transport_opts *opts)
+{
+    struct tcp *tcp = calloc(1, sizeof(*tcp));
+
+    if (!tcp)
+        return NULL;
+    tcp->base.ops = &trib_tcp_ops;
+    tcp->table.owner = "tcp";
+    tcp->self = opts->self;
+    tcp->size = opts->size;
+    tcp->cfg = opts->cfg;
+    tcp->log = opts->log;
+    tcp->secret = opts->secret;
+    tcp->err = opts->err;
+    tcp->listener.fd = tcp->bell = tcp->epoll = tcp->proofs = -1;
+    pthread_mutex_init(&tcp->lock, NULL);
+    trib_process_self(&tcp->me);
+    tcp->net = trib_net_space();
+    tcp->stops_at = trib_now_ns();
+    tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
+    tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
+    tcp->max_guests = opts->size + TRIB_NET_STRANGERS;
+    tcp->guests = calloc((size_t)tcp->max_guests, sizeof(*tcp->guests));
+    for (int i = 0; tcp->peers && i < opts->size; i++)
+        tcp->peers[i] = (struct tcp_peer){
+            .own = -1, .fd = -1, .next_fd = -1, .in = {.fd = -1}};
+    if (tcp->peers && tcp->inlets && tcp->guests)
+        return tcp;
+    release(tcp);
+    return NULL;
+}
+
+static trib_status_t tcp_open(const struct trib_transport_opts *opts,
+                              struct trib_transport **out)
+{
+    int64_t port = 0, ports = 1000, watch = 1, aes = 1;
+    char net[TRIB_NET_TEXT_BYTES] = "";
+    struct trib_net_ways ways;
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &ports},
+        {.name = "watch", .min = 0, .max = 1, .value = &watch},
+        {.name = "net", .text = net, .max = sizeof(net), .list = true},
+        {.name = "aes", .min = 0, .max = 1, .value = &aes},
+    };
+    trib_status_t status = trib_params_parse("tcp", opts->params, params, 5, opts->err);
+
+    if (status == TRIB_OK)
+        status = trib_net_ways_init(&ways, "tcp", net, opts->met, opts->err);
+    if (status == TRIB_OK && opts->cfg->seal && opts->size > 1)
+        status = trib_record_check(opts->secret, opts->err);
+    if (status != TRIB_OK)
+        return status;
+    struct tcp *tcp = make(opts);
+    if (!tcp)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    tcp->watch = watch != 0;
+    tcp->seals = opts->cfg->seal && opts->size > 1;
+    tcp->aes = aes && tcp->seals && trib_record_has_aes(opts->secret);
+    tcp->ways = ways;
+    tcp->pulse = opts->pulse;
+    tcp->own_pulse = !opts->pulse;
+    status = make_descriptors(tcp);
+    if (status == TRIB_OK)
+        status = trib_socket_listen(tcp, (int)port, (int)ports);
+    if (status == TRIB_OK && tcp->own_pulse)
+        status = trib_pulse_open(opts, "tcp", (int)port, (int)ports, &tcp->pulse);
+    if (status == TRIB_OK && tcp->own_pulse)
+        trib_pulse_fence(tcp->pulse, &tcp->ways.choice);
+    if (status == TRIB_OK && !trib_socket_proofs_open(tcp))
+        status = trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll: %m");
+    if (status != TRIB_OK) {
+        release(tcp);
+        return status;
+    }
+    if (tcp->seals)
+        trib_log(tcp->log, TRIB_LOG_INFO, "tcp", "rank %d encrypts what it sends, by %s",
+                 tcp->self,
+                 tcp->aes ? "AES256-GCM, or XChaCha20-Poly1305 to peers whose CPU lacks AES"
+                          : "XChaCha20-Poly1305");
+    *out = &tcp->base;
+    return TRIB_OK;
+}
+
+/* Who connected and was never looked at gets a farewell, too. */
+static void tcp_close(struct trib_transport *t)
+{
+    struct tcp *tcp = tcp_of(t);
+
+    if (getpid() == tcp->me.pid) {
+        trib_socket_accept(tcp);
+        trib_socket_greet(tcp);
+        trib_socket_leave(t, NULL);
+        trib_socket_dismiss(tcp);
+    }
+    release(tcp);
+}
+
+/* Those that have something, by one system call; each comes once in as many as there are. */
+static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
+{
+    struct epoll_event ready[READY];
+    int found = epoll_wait(tcp->epoll, ready, READY, 0), n = 0;
+
+    for (int i = 0; i < found && n < max; i++) {
+        int peer = (int)(ready[i].data.u64 >> 32) - 1;
+        if (peer >= 0 && tcp->peers[peer].in.fd >= 0)
+            n += trib_socket_receive(tcp, peer, events + n, max - n);
+    }
+    return n;
+}
+
+/* A pass may leave one out: the list changes when a peer moves to another connection. */
+static bool any_rest(const struct tcp *tcp)
+{
+    for (int i = 0; i < tcp->n_inlets; i++) {
+        if (tcp->peers[tcp->inlets[i]].in.rest)
+            return true;
+    }
+    return false;
+}
+
+static int read_inlets(struct tcp *tcp, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    if (tcp->n_inlets > FEW && !tcp->rest)
+        return read_ready(tcp, events, max);
+    for (int left = tcp->n_inlets; left > 0 && n < max && tcp->n_inlets; left--) {
+        if (tcp->next_inlet >= tcp->n_inlets)
+            tcp->next_inlet = 0;
+        n += trib_socket_receive(tcp, tcp->inlets[tcp->next_inlet++], events + n, max - n);
+    }
+    return n;
+}
+
+static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct tcp *tcp = tcp_of(t);
+    int n = trib_socket_reap(tcp, events, max);
+    bool slept = atomic_load_explicit(&tcp->slept, memory_order_relaxed);
+
+    if (++tcp->polls % POLLS_PER_CLOCK == 0 || tcp->tick_at == 0 || slept) {
+        uint64_t now = trib_now_ns();
+        atomic_store_explicit(&tcp->slept, false, memory_order_relaxed);
+        if (now >= tcp->tick_at) {
+            tcp->tick_at = now + TICK_NS;
+            trib_socket_tick(tcp);
+        } else if (tcp->n_guests || tcp->n_inlets < tcp->size - 1) {
+            trib_socket_accept(tcp);
+            trib_socket_greet(tcp);
+            trib_socket_look_at_outlets(tcp, slept ? tcp->size : 1);
+        }
+    }
+    if (n < max) {
+        n += read_inlets(tcp, events + n, max - n);
+        tcp->rest = n == max || (tcp->rest && any_rest(tcp));
+    }
+    if (tcp->n_going && n < max)
+        n += trib_socket_report_losses(tcp, events + n, max - n);
+    return n;
+}
+
+static int tcp_descriptor(struct trib_transport *t)
+{
+    return tcp_of(t)->epoll;
+}
+
+/*
+ * Kernels before 5.11 and the filters of some containers refuse microseconds. A longer
+ * sleep is harmless then: what a rank waits for ends it, and wake() does.
+ */
+static int sleep_us(int epoll, struct epoll_event *out, int timeout_us)
+{
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    int n = epoll_pwait2(epoll, out, 1, &ts, NULL);
+
+    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+        n = epoll_wait(epoll, out, 1, timeout_us / 1000 + (timeout_us % 1000 != 0));
+    return n;
+}
+
+static void tcp_wait(struct trib_transport *t, int timeout_us)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct epoll_event e;
+    uint64_t rings;
+
+    atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
+    if (sleep_us(tcp->epoll, &e, timeout_us) > 0 &&
+        e.data.u64 == tcp_mark(tcp->bell, -1) &&
+        read(tcp->bell, &rings, sizeof(rings)) < 0)
+        return; /* another thread has read it */
+}
+
+const struct trib_transport_ops trib_tcp_ops = {
+    .name = "tcp",
+    .detail = "ranks of any hosts: sockets",
+    .devices = trib_socket_devices,
+    .open = tcp_open,
+    .close = tcp_close,
+    .address = trib_socket_address,
+    .reach = trib_socket_reach,
+    .room = trib_no_room,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
+    .connect = trib_socket_connect,
+    .disconnect = trib_socket_disconnect,
+    .leave = trib_socket_leave,
+    .alloc = trib_socket_alloc,
+    .alloc_user = trib_socket_alloc,
+    .reg = trib_socket_reg,
+    .reg_dmabuf = trib_mapped_reg_dmabuf,
+    .discard = trib_no_discard,
+    .dereg = trib_socket_dereg,
+    .export_region = trib_socket_export,
+    .import_region = trib_socket_import,
+    .release = trib_socket_release,
+    .length = trib_socket_length,
+    .stale = trib_no_stale,
+    .map = trib_no_map,
+    .write = trib_socket_write,
+    .poll = tcp_poll,
+    .descriptor = tcp_descriptor,
+    .arm = trib_no_arm,
+    .wait = tcp_wait,
+    .wake = trib_socket_wake,
+};

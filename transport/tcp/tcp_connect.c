@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: how connections begin and end, and who is still there.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "transport/tcp/tcp.h"
+
+enum {
+    GOING_MS = 50, /* for what a dead peer may have left in its stream */
+    LEAVE_MS = 100, /* for the last words to all peers that are left together */
+    PROOF_MS = 500, /* for their proofs: a thread makes them, whatever else a peer does */
+};
+
+void trib_socket_watch_fd(struct tcp *tcp, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.u64 = tcp_mark(fd, -1)};
+
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.u64 = tcp_mark(fd, peer)};
+
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, fd, &e);
+}
+
+void trib_socket_unwatch_fd(struct tcp *tcp, int fd)
+{
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_address a = {
+        .magic = TCP_MAGIC,
+        .version = TCP_VERSION,
+        .port = tcp->listener.port,
+        .pulse_port = trib_pulse_port(tcp->pulse),
+        .key = tcp->key,
+        .pulse_key = trib_pulse_key(tcp->pulse),
+        .start = tcp->me.start,
+        .space = tcp->me.space,
+        .boot = tcp->me.boot,
+        .net = tcp->net,
+        .pid = tcp->me.pid,
+    };
+
+    trib_net_offer(&tcp->ways, "tcp", tcp->log, &a.list);
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(a);
+    memcpy(out->bytes, &a, sizeof(a));
+    return TRIB_OK;
+}
+
+static trib_status_t check_address(struct tcp *tcp, int peer,
+                                   const struct trib_address *address,
+                                   struct tcp_address *out)
+{
+    if (peer < 0 || peer >= tcp->size || peer == tcp->self)
+        return trib_fail(tcp->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                         peer, tcp->size);
+    if (tcp->peers[peer].state == TCP_PEER_CONNECTED)
+        return TRIB_OK;
+    if (tcp->peers[peer].state != TCP_PEER_UNKNOWN)
+        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    memset(out, 0, sizeof(*out));
+    if (address->len == sizeof(*out))
+        memcpy(out, address->bytes, sizeof(*out));
+    if (out->magic != TCP_MAGIC || out->version != TCP_VERSION)
+        return trib_fail(tcp->err, TRIB_ERR_INVALID, "peer %d: not an address of tcp",
+                         peer);
+    return TRIB_OK;
+}
+
+trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
+                                const struct trib_address *address)
+{
+    struct tcp_address a;
+
+    return check_address(tcp_of(t), peer, address, &a);
+}
+
+/* Who looks after a peer: this host's kernel, or heartbeats along the way that the
+ * connection takes. */
+static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
+                        const uint8_t ip[16])
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct trib_watch_opts opts = {
+        .me = &tcp->me,
+        .who = &p->who,
+        .proc = tcp->watch,
+        .pulse = tcp->pulse,
+        .peer = peer,
+        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+    };
+
+    p->who = (struct trib_process){
+        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
+    memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
+    trib_watch_begin(&p->watch, &opts);
+}
+
+static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a,
+                          int *fd_out, uint8_t ip_out[16])
+{
+    struct tcp_hello hello;
+    struct trib_net_place place = {
+        .list = &a->list,
+        .port = a->port,
+        .near = a->boot && a->boot == tcp->me.boot && a->net == tcp->net && a->net,
+        .apart = a->boot && tcp->me.boot && a->boot != tcp->me.boot,
+    };
+    struct trib_net_found found;
+    int fd = trib_net_reach(&tcp->ways, &place, &found);
+
+    memcpy(ip_out, found.ip, sizeof(found.ip));
+    if (fd < 0)
+        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
+                         "process %d cannot be reached at %s port %u: %m%s", a->pid,
+                         found.at, a->port, found.cure);
+    if (!trib_socket_greeting(tcp, peer, &hello) ||
+        send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
+        close(fd);
+        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
+                         "process %d cannot be greeted: %m", a->pid);
+    }
+    *fd_out = fd;
+    return TRIB_OK;
+}
+
+trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
+                                  const struct trib_address *address)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_address a;
+    uint8_t ip[16];
+    trib_status_t status = check_address(tcp, peer, address, &a);
+
+    if (status != TRIB_OK || tcp->peers[peer].state == TCP_PEER_CONNECTED)
+        return status;
+    struct tcp_peer *p = &tcp->peers[peer];
+    if (!p->queue)
+        p->queue = calloc(TCP_QUEUE, sizeof(*p->queue));
+    if (!p->queue || !trib_socket_seals(tcp, peer))
+        return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    p->key = a.key;
+    status = dial(tcp, peer, &a, &p->own, ip);
+    if (status != TRIB_OK)
+        return status;
+    trib_socket_watch_fd(tcp, p->own);
+    begin_watch(tcp, peer, &a, ip);
+    trib_socket_await_proof(tcp, peer);
+    p->state = TCP_PEER_CONNECTED;
+    trib_socket_move(tcp, peer);
+    return TRIB_OK;
+}
+
+void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    va_list args;
+
+    if (p->state != TCP_PEER_CONNECTED && !(p->state == TCP_PEER_GOING && p->said_bye))
+        return;
+    if (p->state == TCP_PEER_CONNECTED) {
+        p->state = TCP_PEER_GOING;
+        p->going_at = trib_now_ns();
+        tcp->n_going++;
+    }
+    va_start(args, format);
+    vsnprintf(p->why, sizeof(p->why), format, args);
+    va_end(args);
+    if (p->said_bye)
+        snprintf(p->why, sizeof(p->why), "process %d has left", p->who.pid);
+}
+
+/* A lost peer is reported after everything that it sent. */
+int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int i = 0; i < tcp->size && n < max && tcp->n_going; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        bool late = trib_now_ns() - p->going_at > GOING_MS * UINT64_C(1000000);
+        if (p->state != TCP_PEER_GOING || (!p->finished && !late))
+            continue;
+        events[n].kind = TRIB_EVENT_PEER_LOST;
+        events[n].peer = i;
+        events[n].left = p->said_bye;
+        memcpy(events[n++].why, p->why, sizeof(p->why));
+        trib_socket_close_peer(tcp, i);
+        p->state = TCP_PEER_LOST;
+        tcp->n_going--;
+    }
+    return n;
+}
+
+/* Is the peer still to take what was written to it, or to welcome this rank? */
+static bool is_on_its_way(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    return p->leaving && p->state == TCP_PEER_CONNECTED &&
+           (!trib_socket_flush(tcp, peer) || !p->welcome);
+}
+
+/* What waits for the peer's proof is not even in its kernel; the farewell does not count. */
+static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
+{
+    pthread_mutex_lock(&tcp->lock);
+    const bool awaits = p->proof == TCP_PROOF_AWAITED && p->tail - p->head > 1;
+    pthread_mutex_unlock(&tcp->lock);
+    return awaits;
+}
+
+/*
+ * What is on its way should get there: a listener's word that comes after the end would reset
+ * the connection. But peers that read no more cannot hold this rank, however many they are.
+ * Peers that are late, but there, get more time for their proof, all of them together; one that
+ * is stopped does not get the time after which it counts as lost once more.
+ */
+static void wait_for_farewells(struct tcp *tcp, int first, int last)
+{
+    const uint64_t until = trib_deadline_ms(LEAVE_MS);
+    const uint64_t proven_by = trib_deadline_ms(PROOF_MS);
+    struct pollfd wait = {.events = POLLIN};
+
+    do {
+        const bool late = trib_deadline_passed(until);
+        wait.fd = -1;
+        for (int i = first; i <= last; i++) {
+            if (!is_on_its_way(tcp, i) || (late && !awaits_proof(tcp, &tcp->peers[i])))
+                continue;
+            trib_socket_look_at_outlet(tcp, i);
+            if (is_on_its_way(tcp, i))
+                wait.fd = tcp->peers[i].own;
+        }
+        if (wait.fd < 0)
+            return;
+        (void)poll(&wait, 1, 1);
+        trib_socket_accept(tcp); /* peers may wait for the same of this rank */
+        trib_socket_greet(tcp);
+    } while (!trib_deadline_passed(proven_by));
+}
+
+static void leave(struct tcp *tcp, int first, int last, const bool *which)
+{
+    for (int i = first; i <= last; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        p->leaving = p->state != TCP_PEER_LEFT && (!which || which[i]);
+        if (p->leaving)
+            trib_socket_say_bye(tcp, i);
+    }
+    wait_for_farewells(tcp, first, last);
+    for (int i = first; i <= last; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        if (!p->leaving)
+            continue;
+        if (p->state == TCP_PEER_GOING) /* seen just now, or before */
+            tcp->n_going--;
+        trib_socket_close_peer(tcp, i);
+        p->state = TCP_PEER_LEFT;
+        p->leaving = false;
+    }
+}
+
+void trib_socket_disconnect(struct trib_transport *t, int peer)
+{
+    struct tcp *tcp = tcp_of(t);
+
+    if (peer >= 0 && peer < tcp->size)
+        leave(tcp, peer, peer, NULL);
+}
+
+void trib_socket_leave(struct trib_transport *t, const bool *which)
+{
+    struct tcp *tcp = tcp_of(t);
+
+    leave(tcp, 0, tcp->size - 1, which);
+}
+
+/*
+ * A connection carries data one way, so the kernel would answer every small write with an
+ * acknowledgement of its own. Where it takes a socket for one side of a dialogue it answers
+ * every other one; a pause of 40 ms ends that.
+ */
+static void acknowledge_less(struct tcp_inlet *in)
+{
+    int no = 0;
+
+    if (in->heard && !in->active)
+        (void)setsockopt(in->fd, IPPROTO_TCP, TCP_QUICKACK, &no, sizeof(no));
+    in->active = in->heard;
+    in->heard = false;
+}
+
+void trib_socket_tick(struct tcp *tcp)
+{
+    uint64_t due = trib_watch_due(&tcp->stops_at);
+    char why[TRIB_WHY_MAX];
+
+    trib_socket_accept(tcp);
+    trib_socket_greet(tcp);
+    for (int i = 0; i < tcp->size; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        trib_socket_look_at_outlet(tcp, i);
+        trib_socket_move(tcp, i);
+        if (p->in.fd >= 0)
+            acknowledge_less(&p->in);
+        if (p->state == TCP_PEER_CONNECTED &&
+            trib_watch_lost(&p->watch, due, tcp->cfg->stop_timeout_ms, why, sizeof(why)))
+            trib_socket_going(tcp, i, "%s", why);
+    }
+}

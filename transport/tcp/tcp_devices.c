@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: the devices that it would use.
+ */
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "transport/tcp/tcp.h"
+
+static const int families[] = {AF_INET, AF_INET6};
+
+/*
+ * Mb/s as the driver says; 0: it does not. Not out of /sys, which may show the network
+ * of another name space.
+ */
+static int link_rate(const char *name)
+{
+    struct ethtool_cmd link = {.cmd = ETHTOOL_GSET};
+    struct ifreq request = {.ifr_data = (char *)&link};
+    int fd = trib_fd_keep(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+
+    if (fd < 0)
+        return 0;
+    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+    int failed = ioctl(fd, SIOCETHTOOL, &request);
+    close(fd);
+    /* ethtool_cmd_speed shifts a signed number. */
+    uint32_t mbps = failed ? 0 : (uint32_t)link.speed_hi << 16 | link.speed;
+    return mbps > INT_MAX ? 0 : (int)mbps;
+}
+
+static bool append_device(const struct ifaddrs *i, const uint8_t ip[16], char *text,
+                          size_t bytes)
+{
+    bool four = i->ifa_addr->sa_family == AF_INET;
+    char address[INET6_ADDRSTRLEN] = "?";
+    char rate[32] = "";
+    int mbps = link_rate(i->ifa_name);
+
+    inet_ntop(four ? AF_INET : AF_INET6, four ? ip + 12 : ip, address, sizeof(address));
+    if (mbps >= 1000)
+        snprintf(rate, sizeof(rate), ", %g Gb/s", mbps / 1e3);
+    else if (mbps > 0)
+        snprintf(rate, sizeof(rate), ", %d Mb/s", mbps);
+    return trib_text_append(text, bytes, "%s%s (%s%s)", text[0] ? ", " : "",
+                            i->ifa_name, address, rate);
+}
+
+/* Also those beyond TCP_ADDRESSES, of which peers do not hear: they are there. */
+void trib_socket_devices(char *text, size_t bytes)
+{
+    struct ifaddrs *list = NULL;
+    uint8_t ip[16];
+    bool fits = true;
+
+    text[0] = '\0';
+    if (getifaddrs(&list) != 0)
+        return;
+    for (int f = 0; f < 2; f++) {
+        for (const struct ifaddrs *i = list; i && fits; i = i->ifa_next)
+            fits = !trib_net_usable(i, families[f], ip) ||
+                   append_device(i, ip, text, bytes);
+    }
+    freeifaddrs(list);
+    if (!text[0])
+        trib_text_append(text, bytes, "loopback alone: this host's ranks");
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: one connection for both directions of a pair. What a rank writes acknowledges what
+ * it has read, which else takes a segment of its own, in the reader's time (ADR 16). Each
+ * rank connects all the same: that both ways are open does not depend on who comes first.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/tcp/tcp.h"
+
+bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+
+    in->buf = malloc(tcp->seals ? TCP_RECORD + sizeof(in->head) : TCP_BUFFER);
+    in->raw = tcp->seals ? malloc(TCP_RAW) : NULL;
+    if (!in->buf || (tcp->seals && !in->raw)) {
+        free(in->buf);
+        free(in->raw);
+        in->buf = in->raw = NULL;
+        return false;
+    }
+    in->fd = fd;
+    if (tcp->seals)
+        in->seal = fd == tcp->peers[peer].own ? &tcp->peers[peer].seals->own_in
+                                              : &tcp->peers[peer].seals->in_in;
+    pthread_mutex_lock(&tcp->lock);
+    const struct tcp_peer *p = &tcp->peers[peer];
+    trib_socket_watch_for(tcp, fd, peer,
+                          p->fd == fd && p->awaits_room ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    pthread_mutex_unlock(&tcp->lock);
+    tcp->inlets[tcp->n_inlets++] = peer;
+    return true;
+}
+
+void trib_socket_unseat(struct tcp *tcp, int peer)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+
+    free(in->buf);
+    free(in->raw);
+    *in = (struct tcp_inlet){.fd = -1};
+    for (int i = 0; i < tcp->n_inlets; i++) {
+        if (tcp->inlets[i] == peer)
+            tcp->inlets[i--] = tcp->inlets[--tcp->n_inlets];
+    }
+}
+
+void trib_socket_move(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    if (tcp->self > peer && p->state == TCP_PEER_CONNECTED && !p->moving && p->in.fd >= 0)
+        p->moving = trib_socket_enqueue_move(tcp, peer);
+}
+
+/* A listener that does not take the connection says why. */
+static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
+{
+    static const char *const reasons[] = {
+        [TCP_NOT_REFUSED] = "for no reason",
+        [TCP_OTHER_JOB] =
+            "this rank's key is of another job: has its port changed hands?",
+        [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
+        [TCP_TWICE] = "it has a connection of this rank already",
+        [TCP_WAS_LOST] = "it had lost this rank before",
+        [TCP_OTHER_FLAGS] =
+            "one of both has a secret and the other has not: give all ranks the "
+            "same TRIB_KEY, or none",
+        [TCP_NOT_PROVED] = "this rank has another secret: give all ranks the same TRIB_KEY",
+        [TCP_OTHER_SEAL] = "one of both seals what it sends and the other does not: give all "
+                           "ranks the same TRIB_SEAL",
+    };
+    const struct tcp_peer *p = &tcp->peers[peer];
+
+    if (head->imm == TCP_OTHER_VERSION)
+        trib_socket_going(
+            tcp, peer,
+            "process %d turned rank %d away: it speaks version %u of tcp, "
+            "this rank version %d; install one version",
+            p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
+    else
+        trib_socket_going(
+            tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
+            head->imm <= TCP_OTHER_SEAL ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
+}
+
+/* Frames come back along the own connection, after all of the peer's own. */
+static void read_back(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    if (p->both_ways && p->last && p->own >= 0 && p->own != p->in.fd &&
+        !trib_socket_seat(tcp, peer, p->own))
+        trib_socket_going(tcp, peer, "out of memory");
+}
+
+/* The peer has seen TCP_LAST: what we moved away from can go. */
+static bool moved(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    pthread_mutex_lock(&tcp->lock);
+    bool yes = p->moving && p->fd != p->own;
+    pthread_mutex_unlock(&tcp->lock);
+    if (yes) {
+        trib_socket_hang_up(tcp, p->own);
+        p->own = -1;
+        p->welcome = true;
+    }
+    return yes;
+}
+
+/* false: nothing more to be read here. */
+static bool take_word(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    enum tcp_proof proof = trib_socket_proof(tcp, peer);
+    struct tcp_head head;
+    bool sealed = false;
+
+    if (proof == TCP_PROOF_AWAITED)
+        return false;
+    if (proof == TCP_PROOF_WRONG) {
+        trib_socket_going(tcp, peer,
+                          "process %d, or what answers in its place, has not the secret of "
+                          "this job: give all ranks the same TRIB_KEY",
+                          p->who.pid);
+        return false;
+    }
+    const int n = trib_socket_take_word(p, &head, &sealed);
+    const bool word = n == 1;
+    if (n == 0)
+        return false;
+    /* A refusal is legible in every version. It ends the connection, as a cut would. */
+    if (n == TCP_FORGED || (word && tcp->seals && !sealed && head.kind != TCP_REFUSE)) {
+        trib_socket_forged(tcp, peer);
+        return false;
+    }
+    if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) && head.kind != TCP_REFUSE &&
+        head.kind != TCP_BYE) {
+        trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
+                          p->who.pid);
+        return false;
+    }
+    if (word && head.kind == TCP_ACCEPT) {
+        p->welcome = true;
+        return true;
+    }
+    if (word && head.kind == TCP_BOTH_WAYS && tcp->self < peer) {
+        p->both_ways = true;
+        read_back(tcp, peer);
+        return false;
+    }
+    if (word && head.kind == TCP_LAST && moved(tcp, peer))
+        return false;
+    if (word && head.kind == TCP_REFUSE)
+        refused(tcp, peer, &head);
+    p->said_bye |= word && head.kind == TCP_BYE;
+    trib_socket_ended(tcp, peer);
+    return false;
+}
+
+void trib_socket_look_at_outlet(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    if (p->own < 0 || p->own == p->in.fd || p->both_ways)
+        return;
+    while (take_word(tcp, peer))
+        continue;
+}
+
+void trib_socket_look_at_outlets(struct tcp *tcp, int peers)
+{
+    for (int i = 0; i < peers; i++) {
+        tcp->next_outlet = tcp->next_outlet + 1 < tcp->size ? tcp->next_outlet + 1 : 0;
+        trib_socket_look_at_outlet(tcp, tcp->next_outlet);
+    }
+}
+
+bool trib_socket_last(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    int fd = p->in.fd;
+
+    if (tcp->self > peer || p->own < 0 || p->own == fd || p->in.at != p->in.have ||
+        p->in.raw_at != p->in.raw_have)
+        return false;
+    p->last = true;
+    trib_socket_unseat(tcp, peer);
+    trib_socket_say_back(tcp, peer, fd, TCP_LAST);
+    trib_socket_hang_up(tcp, fd);
+    trib_socket_look_at_outlet(tcp, peer);
+    read_back(tcp, peer);
+    return true;
+}
+
+void trib_socket_inlet_close(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    int fd = p->in.fd;
+
+    if (fd < 0)
+        return;
+    pthread_mutex_lock(&tcp->lock);
+    p->fd = p->fd == fd ? -1 : p->fd;
+    p->next_fd = -1;
+    pthread_mutex_unlock(&tcp->lock);
+    p->own = p->own == fd ? -1 : p->own;
+    p->finished = true;
+    trib_socket_unseat(tcp, peer);
+    trib_socket_hang_up(tcp, fd);
+}
+
+void trib_socket_close_peer(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    trib_socket_stop_proving(tcp, p);
+    pthread_mutex_lock(&tcp->lock);
+    p->fd = p->next_fd = -1;
+    if (p->head != p->tail)
+        atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
+    p->head = p->sent = p->tail = 0;
+    p->sent_bytes = 0;
+    if (p->seals)
+        p->seals->record.have = p->seals->record.sent = 0;
+    pthread_mutex_unlock(&tcp->lock);
+    if (p->own >= 0 && p->own != p->in.fd)
+        trib_socket_hang_up(tcp, p->own);
+    p->own = -1;
+    trib_socket_inlet_close(tcp, peer);
+    trib_watch_end(&p->watch);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: connections that peers make, and the word with which they are taken or not.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/tcp/tcp.h"
+
+enum {
+    VERSION_KNOWN = 8, /* bytes of a hello; the rest of another version's may be shorter */
+    HELLO_MS = 5000, /* strangers that connect and say nothing */
+    REFUSED_MS =
+        1000, /* for who was refused to read that, before the connection ends */
+    DISMISS_MS = 100, /* for proofs that are on their way when this rank leaves */
+};
+
+trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
+{
+    trib_status_t status =
+        trib_net_bind("tcp", SOCK_STREAM, first_port, ports, &tcp->listener, tcp->err);
+
+    if (status != TRIB_OK)
+        return status;
+    trib_net_fence(&tcp->ways.choice, "tcp", tcp->log, &tcp->listener);
+    trib_socket_watch_fd(tcp, tcp->listener.fd);
+    return TRIB_OK;
+}
+
+/* Reads what is there first: else the kernel would answer the close with a reset, which
+ * may overtake what was sent. */
+static void drain(int fd)
+{
+    char rest[4096];
+
+    while (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
+        continue;
+}
+
+void trib_socket_hang_up(struct tcp *tcp, int fd)
+{
+    trib_socket_unwatch_fd(tcp, fd);
+    trib_socket_unwatch_proof(tcp, fd);
+    (void)shutdown(fd, SHUT_WR);
+    drain(fd);
+    close(fd);
+}
+
+static void warn(struct tcp *tcp, const struct tcp_guest *g, const char *what)
+{
+    trib_stranger_warn(&tcp->strangers, tcp->log, "tcp", g->ip, tcp->listener.port, what);
+}
+
+static void turn_away(struct tcp *tcp, struct tcp_guest *g)
+{
+    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left meanwhile */
+        warn(tcp, g, "said nothing that a rank says");
+    trib_socket_hang_up(tcp, g->fd);
+}
+
+void trib_socket_dismiss(struct tcp *tcp)
+{
+    bool busy = true;
+
+    for (uint64_t until = trib_deadline_ms(DISMISS_MS);
+         busy && !trib_deadline_passed(until);) {
+        trib_socket_greet(tcp);
+        busy = false;
+        pthread_mutex_lock(&tcp->lock);
+        for (int i = 0; i < tcp->n_guests; i++)
+            busy |= tcp->guests[i].proves && !tcp->guests[i].refused;
+        pthread_mutex_unlock(&tcp->lock);
+        if (busy)
+            (void)poll(NULL, 0, 1);
+    }
+}
+
+/* Under tcp.lock. */
+static struct tcp_guest take_out(struct tcp *tcp, int i)
+{
+    struct tcp_guest g = tcp->guests[i];
+
+    tcp->guests[i] = tcp->guests[--tcp->n_guests];
+    return g;
+}
+
+/* Who goes is the one whose time ends first. */
+static void make_room(struct tcp *tcp)
+{
+    struct tcp_guest g = {.fd = -1};
+    int first = 0;
+
+    pthread_mutex_lock(&tcp->lock);
+    for (int i = 1; i < tcp->n_guests; i++) {
+        if (tcp->guests[i].until < tcp->guests[first].until)
+            first = i;
+    }
+    if (tcp->n_guests == tcp->max_guests)
+        g = take_out(tcp, first);
+    pthread_mutex_unlock(&tcp->lock);
+    if (g.fd >= 0)
+        turn_away(tcp, &g);
+}
+
+/* Peers that cannot be let in wait; the listener stays readable, and would end each sleep. */
+static void rest(struct tcp *tcp, int error)
+{
+    if (trib_accept_failed(&tcp->pause, error)) {
+        errno = error;
+        trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
+                 "rank %d cannot take connections of peers: %m (%s)", tcp->self,
+                 trib_accept_cure(error));
+    }
+    if (trib_accept_paused(&tcp->pause) && !tcp->resting) {
+        trib_socket_unwatch_fd(tcp, tcp->listener.fd);
+        tcp->resting = true;
+    }
+}
+
+/* true: the listener may be asked again. */
+static bool rested(struct tcp *tcp)
+{
+    if (!tcp->resting)
+        return true;
+    if (trib_accept_paused(&tcp->pause))
+        return false;
+    trib_socket_watch_fd(tcp, tcp->listener.fd);
+    tcp->resting = false;
+    return true;
+}
+
+/* An accept for nobody makes a socket and drops it: 10 us where poll takes 0.3. */
+static bool at_the_door(const struct tcp *tcp)
+{
+    struct pollfd door = {.fd = tcp->listener.fd, .events = POLLIN};
+
+    return poll(&door, 1, 0) != 0;
+}
+
+/* Under tcp.lock. false: nobody came, or cannot be let in. */
+static bool let_in(struct tcp *tcp)
+{
+    uint8_t ip[16];
+    int fd = trib_net_accept(&tcp->listener, ip);
+
+    if (fd < 0)
+        return false;
+    struct tcp_guest *g = &tcp->guests[tcp->n_guests++];
+    *g = (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+    memcpy(g->ip, ip, sizeof(g->ip));
+    trib_socket_watch_fd(tcp, fd);
+    trib_socket_watch_proof(tcp, fd, -1);
+    return true;
+}
+
+/* At once as many as have places: nobody goes before his hello was looked for. */
+void trib_socket_accept(struct tcp *tcp)
+{
+    if (!rested(tcp))
+        return;
+    for (int i = 0; i < tcp->max_guests && at_the_door(tcp); i++) {
+        make_room(tcp);
+        pthread_mutex_lock(&tcp->lock);
+        bool came = tcp->n_guests == tcp->max_guests || let_in(tcp);
+        int error = errno;
+        pthread_mutex_unlock(&tcp->lock);
+        if (!came) {
+            rest(tcp, error);
+            return;
+        }
+    }
+}
+
+void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
+{
+    struct tcp_head word = {
+        .magic = TCP_MAGIC, .kind = kind, .imm = reason, .off = TCP_VERSION};
+
+    (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* What no peer's state can change. */
+static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hello *h)
+{
+    if (h->version != TCP_VERSION)
+        return TCP_OTHER_VERSION;
+    if (h->key != tcp->key)
+        return TCP_OTHER_JOB;
+    if (h->size != tcp->size || h->rank < 0 || h->rank >= tcp->size ||
+        h->rank == tcp->self)
+        return TCP_OTHER_RANK;
+    const uint32_t differs = (h->flags ^ tcp_flags(tcp)) & ~(uint32_t)TCP_HAS_AES;
+    if (differs == TCP_SEALS)
+        return TCP_OTHER_SEAL;
+    return differs ? TCP_OTHER_FLAGS : TCP_NOT_REFUSED;
+}
+
+static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_guest *g)
+{
+    enum tcp_refusal reason = judge_hello(tcp, &g->hello);
+
+    if (reason != TCP_NOT_REFUSED)
+        return reason;
+    if (tcp_has_secret(tcp) && !g->proved)
+        return TCP_NOT_PROVED;
+    const struct tcp_peer *p = &tcp->peers[g->hello.rank];
+    if (p->state == TCP_PEER_LOST)
+        return TCP_WAS_LOST;
+    return p->in.fd >= 0 || p->last ? TCP_TWICE : TCP_NOT_REFUSED;
+}
+
+static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason)
+{
+    static const char *const claims[] = {
+        [TCP_OTHER_VERSION] = "speaks another version of tcp",
+        [TCP_OTHER_JOB] = "is a rank of another job",
+        [TCP_OTHER_RANK] = "is a rank of a job of other size",
+        [TCP_OTHER_FLAGS] = "has no secret where this rank has one (TRIB_KEY), or the other "
+                            "way round",
+        [TCP_NOT_PROVED] = "did not prove that it has the secret of this job",
+        [TCP_OTHER_SEAL] = "seals what it sends where this rank does not (TRIB_SEAL), or the "
+                           "other way round",
+    };
+
+    if (claims[reason])
+        warn(tcp, g, claims[reason]);
+    trib_socket_say(g->fd, TCP_REFUSE, reason);
+    (void)shutdown(g->fd, SHUT_WR);
+    g->refused = true;
+    g->until = trib_deadline_ms(REFUSED_MS);
+}
+
+/* Of a connection that is taken; false: out of memory. */
+static bool keep_keys(struct tcp *tcp, const struct tcp_guest *g)
+{
+    struct trib_proof about;
+
+    if (!trib_socket_seals(tcp, g->hello.rank))
+        return false;
+    trib_socket_claim_of(tcp, g, &about);
+    trib_socket_seal_in(tcp, g->hello.rank, &about);
+    return true;
+}
+
+/* The whole hello is here, and a proof if there must be one. true: at the table, or gone. */
+static bool answer(struct tcp *tcp, struct tcp_guest *g)
+{
+    const struct tcp_hello *h = &g->hello;
+    enum tcp_refusal reason = judge(tcp, g);
+    struct tcp_peer *p = reason == TCP_NOT_REFUSED ? &tcp->peers[h->rank] : NULL;
+
+    if (!p) {
+        refuse(tcp, g, reason);
+        return false;
+    }
+    const bool keyed = keep_keys(tcp, g);
+    if (p->state == TCP_PEER_LEFT) { /* it must not take us for dead */
+        trib_socket_say_back(tcp, h->rank, g->fd, TCP_BYE);
+        trib_socket_hang_up(tcp, g->fd);
+        return true;
+    }
+    trib_socket_unwatch_proof(tcp, g->fd);
+    if (!keyed || !trib_socket_seat(tcp, h->rank, g->fd)) {
+        trib_socket_hang_up(tcp, g->fd);
+        return true;
+    }
+    trib_socket_say_back(tcp, h->rank, g->fd, TCP_ACCEPT);
+    trib_socket_move(tcp, h->rank);
+    return true;
+}
+
+/* A peek at its end, which comes when the guest has read why. */
+static bool has_gone(const struct tcp_guest *g)
+{
+    char byte;
+
+    drain(g->fd);
+    ssize_t n = recv(g->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* The next bytes of `most` at `at`. true: they are whole, or no more will come. */
+static bool take_bytes(struct tcp_guest *g, void *at, size_t most)
+{
+    ssize_t n = recv(g->fd, (uint8_t *)at + g->have, most - g->have, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    g->gone = n <= 0;
+    g->have += n > 0 ? (size_t)n : 0;
+    return g->gone || g->have == most;
+}
+
+/* Not a byte behind the proof is read here. */
+static bool hear_proof(struct tcp *tcp, struct tcp_guest *g)
+{
+    if (!take_bytes(g, g->proof, sizeof(g->proof)))
+        return false;
+    g->proved = !g->gone && trib_socket_guest_proved(tcp, g);
+    g->odd = !g->proved;
+    return true;
+}
+
+/* Under tcp.lock, by the owner or the heartbeats' thread. true: the owner has to see to it. */
+static bool is_ready(struct tcp *tcp, struct tcp_guest *g)
+{
+    if (g->refused || g->gone || g->proved || g->odd)
+        return true;
+    if (g->proves)
+        return hear_proof(tcp, g);
+    bool whole = take_bytes(g, &g->hello, sizeof(g->hello));
+    bool ours = g->have < sizeof(g->hello.magic) || g->hello.magic == TCP_MAGIC;
+    bool other = g->have >= VERSION_KNOWN && g->hello.version != TCP_VERSION;
+    if (!g->gone && ours && !other && !whole)
+        return false;
+    if (g->gone || !ours || !tcp_has_secret(tcp) ||
+        judge_hello(tcp, &g->hello) != TCP_NOT_REFUSED) {
+        g->odd = true;
+        return true;
+    }
+    g->gone = !trib_socket_challenge(tcp, g);
+    return g->gone || hear_proof(tcp, g);
+}
+
+/* By the heartbeats' thread, under tcp.lock: what waits for polls of the owner is left to it. */
+void trib_socket_keep_door(struct tcp *tcp)
+{
+    while (tcp->n_guests < tcp->max_guests && let_in(tcp))
+        continue;
+    for (int i = 0; i < tcp->n_guests; i++) {
+        if (!tcp->guests[i].refused)
+            (void)is_ready(tcp, &tcp->guests[i]);
+    }
+}
+
+/* true: it is at the table, or gone. */
+static bool settle(struct tcp *tcp, struct tcp_guest *g, bool late)
+{
+    if (g->refused) {
+        bool over = late || has_gone(g);
+        if (over)
+            trib_socket_hang_up(tcp, g->fd);
+        return over;
+    }
+    bool hello = g->proves || (g->have >= VERSION_KNOWN && g->hello.magic == TCP_MAGIC &&
+                               (g->have == sizeof(g->hello) ||
+                                g->hello.version != TCP_VERSION));
+    if (g->gone || late || !hello) {
+        turn_away(tcp, g);
+        return true;
+    }
+    return answer(tcp, g);
+}
+
+/* Back among the guests: it was refused, and has time to read that. */
+static void keep(struct tcp *tcp, struct tcp_guest *g)
+{
+    pthread_mutex_lock(&tcp->lock);
+    bool room = tcp->n_guests < tcp->max_guests;
+    if (room)
+        tcp->guests[tcp->n_guests++] = *g;
+    pthread_mutex_unlock(&tcp->lock);
+    if (!room)
+        trib_socket_hang_up(tcp, g->fd);
+}
+
+void trib_socket_greet(struct tcp *tcp)
+{
+    pthread_mutex_lock(&tcp->lock);
+    for (int i = 0, left = tcp->n_guests; left > 0 && i < tcp->n_guests; left--) {
+        bool late = trib_deadline_passed(tcp->guests[i].until);
+        if (!is_ready(tcp, &tcp->guests[i]) && !late) {
+            i++;
+            continue;
+        }
+        struct tcp_guest g = take_out(tcp, i);
+        pthread_mutex_unlock(&tcp->lock);
+        if (!settle(tcp, &g, late))
+            keep(tcp, &g);
+        pthread_mutex_lock(&tcp->lock);
+    }
+    pthread_mutex_unlock(&tcp->lock);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: memory.
+ */
+#include "base/error.h"
+#include "transport/tcp/tcp.h"
+
+trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
+                            struct trib_region **out)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct trib_table_region *region;
+    trib_status_t status = trib_table_add(&tcp->table, ptr, len, tcp->err, &region);
+
+    if (status == TRIB_OK)
+        *out = (struct trib_region *)region;
+    return status;
+}
+
+trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                              struct trib_region **region_out)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct trib_table_region *region;
+    trib_status_t status = trib_table_alloc(&tcp->table, len, tcp->err, &region);
+
+    if (status != TRIB_OK)
+        return status;
+    *ptr_out = region->ptr;
+    *region_out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+/* The rest of a payload that is under way would go into memory that is of somebody else:
+ * whoever still writes here is lost. */
+static void cut_off(struct tcp *tcp, uint32_t id)
+{
+    for (int i = 0; i < tcp->size; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        if (!p->in.in_payload || p->in.left == 0 || p->in.head.region != id)
+            continue;
+        trib_socket_going(
+            tcp, i, "process %d was still writing into memory that is no region any more",
+            p->who.pid);
+        trib_socket_inlet_close(tcp, i);
+    }
+}
+
+void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct trib_table_region *region = (struct trib_table_region *)opaque;
+
+    if (region)
+        cut_off(tcp, region->id);
+    trib_table_remove(&tcp->table, region);
+}
+
+trib_status_t trib_socket_export(struct trib_transport *t, const struct trib_region *region,
+                               struct trib_blob *out)
+{
+    struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp_of(t)->key};
+
+    trib_table_export((const struct trib_table_region *)region, &stamp, out);
+    return TRIB_OK;
+}
+
+trib_status_t trib_socket_import(struct trib_transport *t, int peer,
+                               const struct trib_blob *blob, struct trib_remote **out)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct trib_table_remote *remote;
+
+    if (peer < 0 || peer >= tcp->size || tcp->peers[peer].state == TCP_PEER_UNKNOWN)
+        return trib_fail(tcp->err, TRIB_ERR_INVALID,
+                         "peer %d is not connected: cannot import its memory", peer);
+    if (tcp->peers[peer].state != TCP_PEER_CONNECTED)
+        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp->peers[peer].key};
+    trib_status_t status =
+        trib_table_import(&tcp->table, peer, &stamp, blob, tcp->err, &remote);
+    if (status == TRIB_OK)
+        *out = (struct trib_remote *)remote;
+    return status;
+}
+
+void trib_socket_release(struct trib_transport *t, struct trib_remote *remote)
+{
+    (void)t;
+    trib_table_release((struct trib_table_remote *)remote);
+}
+
+size_t trib_socket_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return trib_table_length((const struct trib_table_remote *)remote);
+}
+
+uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head)
+{
+    return trib_table_place(&tcp->table, head->region, head->off, head->len);
+}

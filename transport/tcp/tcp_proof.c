@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: both ends of a connection prove that they have the secret of the job, before anything
+ * else is taken from it. What a rank writes meanwhile waits in its queue.
+ *
+ * Who connects sends its nonce with the hello; the listener answers with a nonce of its own
+ * and its proof; then follows the proof of who connected. All of that is done by the threads of
+ * heartbeats, too: what a rank has written gets to a peer though neither polls for a while.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/fd.h"
+#include "base/time.h"
+#include "transport/tcp/tcp.h"
+
+#define LABEL "tcp 6"
+
+enum { READY = 16 };
+
+_Static_assert(TCP_VERSION == 6, "the label of a proof names the version");
+
+/* What both prove, after that hello and that nonce and those flags of the listener. */
+static void claim(const struct tcp_hello *hello, int listener, uint32_t flags,
+                  const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
+{
+    *out = (struct trib_proof){.label = LABEL,
+                               .listener = hello->key,
+                               .rank = {hello->rank, listener},
+                               .more = hello->flags | flags << 16};
+    memcpy(out->nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
+    memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
+}
+
+bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    *out = (struct tcp_hello){.magic = TCP_MAGIC,
+                              .version = TCP_VERSION,
+                              .rank = tcp->self,
+                              .size = tcp->size,
+                              .key = p->key,
+                              .flags = tcp_flags(tcp)};
+    if (!tcp_has_secret(tcp))
+        return true;
+    bool made = trib_nonce_make(p->nonce);
+    memcpy(out->nonce, p->nonce, sizeof(out->nonce));
+    return made;
+}
+
+void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
+                          struct trib_proof *out)
+{
+    claim(&g->hello, tcp->self, tcp_flags(tcp), g->nonce, out);
+}
+
+/* The listener's side ------------------------------------------------------------------ */
+
+bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g)
+{
+    struct tcp_challenge c = {
+        .head = {.magic = TCP_MAGIC,
+                 .kind = TCP_CHALLENGE,
+                 .imm = tcp_flags(tcp),
+                 .off = TCP_VERSION}};
+    struct trib_proof about;
+
+    if (!trib_nonce_make(g->nonce))
+        return false;
+    memcpy(c.nonce, g->nonce, sizeof(c.nonce));
+    trib_socket_claim_of(tcp, g, &about);
+    trib_proof_make(tcp->secret, &about, TRIB_PROOF_LISTENER, c.proof);
+    /* A new connection has room for it. */
+    if (send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c))
+        return false;
+    g->proves = true;
+    g->have = 0;
+    /* It answers with its next poll, which may be as far away as one of a peer's. */
+    uint64_t until = trib_deadline_ms(tcp->cfg->timeout_ms);
+    g->until = until > g->until ? until : g->until;
+    return true;
+}
+
+bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g)
+{
+    struct trib_proof about;
+
+    trib_socket_claim_of(tcp, g, &about);
+    return trib_proof_holds(tcp->secret, &about, TRIB_PROOF_CALLER, g->proof,
+                            sizeof(g->proof));
+}
+
+/* The side that connects --------------------------------------------------------------- */
+
+bool trib_socket_stays_part(int fd, size_t n)
+{
+    struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+    uint8_t bytes[sizeof(struct tcp_challenge)];
+
+    assert(n <= sizeof(bytes));
+    if (poll(&end, 1, 0) <= 0)
+        return false;
+    /* The rest may have come with the end, behind what was looked at. */
+    return recv(fd, bytes, n, MSG_DONTWAIT | MSG_PEEK) < (ssize_t)n;
+}
+
+/* Under tcp.lock: nobody reads `own` for a proof any more. */
+static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result)
+{
+    trib_socket_unwatch_proof(tcp, p->own);
+    p->proof = result;
+}
+
+/* Under tcp.lock. The word at the front of `own` is not read unless it is a challenge. */
+static void take_challenge(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_challenge c;
+    struct tcp_hello hello = {.rank = tcp->self, .key = p->key, .flags = tcp_flags(tcp)};
+    struct trib_proof about;
+    uint8_t proof[TRIB_PROOF_BYTES];
+    ssize_t n = recv(p->own, &c, sizeof(c), MSG_DONTWAIT | MSG_PEEK);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    bool word = n >= (ssize_t)sizeof(c.head);
+    bool part = n > 0 && (!word || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
+                                    c.head.kind == TCP_CHALLENGE));
+    if (part && !trib_socket_stays_part(p->own, sizeof(c)))
+        return; /* the rest is on its way */
+    if (part || !word || c.head.magic != TCP_MAGIC || c.head.kind != TCP_CHALLENGE) {
+        end_proof(tcp, p, TCP_PROOF_NONE); /* refused, or gone: the owner reads which */
+        return;
+    }
+    (void)!recv(p->own, &c, sizeof(c), MSG_DONTWAIT);
+    memcpy(hello.nonce, p->nonce, sizeof(hello.nonce));
+    claim(&hello, peer, c.head.imm, c.nonce, &about);
+    if (!trib_proof_holds(tcp->secret, &about, TRIB_PROOF_LISTENER, c.proof,
+                          sizeof(c.proof))) {
+        end_proof(tcp, p, TCP_PROOF_WRONG);
+        /* A rank with another secret shall say so, too: to it this is a wrong proof. */
+        memset(proof, 0, sizeof(proof));
+        (void)!send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL);
+        return;
+    }
+    trib_proof_make(tcp->secret, &about, TRIB_PROOF_CALLER, proof);
+    trib_socket_seal_own(tcp, peer, &about);
+    end_proof(tcp, p, TCP_PROOF_DONE);
+    if (send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(proof))
+        p->fd = p->own; /* else the end of the stream tells */
+}
+
+/* By the thread of the heartbeats: the owner may compute for seconds, and what it has written
+ * must get to a peer that polls. */
+static void help(void *arg)
+{
+    struct tcp *tcp = arg;
+    struct epoll_event ready[READY];
+    uint64_t one = 1;
+    int n = epoll_wait(tcp->proofs, ready, READY, 0);
+    bool door = false;
+
+    for (int i = 0; i < n; i++) {
+        int peer = (int)(ready[i].data.u64 >> 32) - 1;
+        door |= peer < 0;
+        if (peer < 0)
+            continue;
+        pthread_mutex_lock(&tcp->lock);
+        if (tcp->peers[peer].proof == TCP_PROOF_AWAITED)
+            take_challenge(tcp, peer);
+        pthread_mutex_unlock(&tcp->lock);
+        (void)trib_socket_flush(tcp, peer);
+    }
+    if (door) {
+        pthread_mutex_lock(&tcp->lock);
+        trib_socket_keep_door(tcp);
+        pthread_mutex_unlock(&tcp->lock);
+    }
+    if (n > 0 && write(tcp->bell, &one, sizeof(one)) < 0)
+        return; /* it rings already */
+}
+
+bool trib_socket_proofs_open(struct tcp *tcp)
+{
+    if (!tcp_has_secret(tcp))
+        return true;
+    tcp->proofs = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    if (tcp->proofs < 0)
+        return false;
+    trib_socket_watch_proof(tcp, tcp->listener.fd, -1);
+    trib_pulse_help(tcp->pulse, tcp->proofs, help, tcp);
+    return true;
+}
+
+/* Told once of what is new there: what is left to the owner does not keep the thread busy. */
+void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer)
+{
+    struct epoll_event e = {.events = EPOLLIN | EPOLLET, .data.u64 = tcp_mark(fd, peer)};
+
+    if (tcp->proofs >= 0)
+        (void)epoll_ctl(tcp->proofs, EPOLL_CTL_ADD, fd, &e);
+}
+
+void trib_socket_unwatch_proof(struct tcp *tcp, int fd)
+{
+    if (tcp->proofs >= 0)
+        (void)epoll_ctl(tcp->proofs, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void trib_socket_proofs_close(struct tcp *tcp)
+{
+    if (tcp->proofs < 0)
+        return;
+    if (getpid() == tcp->me.pid) /* a forked child has no such thread */
+        trib_pulse_help(tcp->pulse, -1, NULL, NULL);
+    close(tcp->proofs);
+    tcp->proofs = -1;
+}
+
+void trib_socket_await_proof(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    pthread_mutex_lock(&tcp->lock);
+    if (tcp_has_secret(tcp)) {
+        p->proof = TCP_PROOF_AWAITED;
+        trib_socket_watch_proof(tcp, p->own, peer);
+    } else {
+        p->fd = p->own;
+    }
+    pthread_mutex_unlock(&tcp->lock);
+}
+
+void trib_socket_stop_proving(struct tcp *tcp, struct tcp_peer *p)
+{
+    pthread_mutex_lock(&tcp->lock);
+    if (p->proof == TCP_PROOF_AWAITED)
+        end_proof(tcp, p, TCP_PROOF_NONE);
+    pthread_mutex_unlock(&tcp->lock);
+}
+
+enum tcp_proof trib_socket_proof(struct tcp *tcp, int peer)
+{
+    pthread_mutex_lock(&tcp->lock);
+    enum tcp_proof proof = tcp->peers[peer].proof;
+    pthread_mutex_unlock(&tcp->lock);
+    return proof;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: what peers write. Heads and small payloads are received by the buffer, a large
+ * payload straight into its place. Everything here comes from outside.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "transport/tcp/tcp.h"
+
+enum {
+    LARGE = 16384, /* bytes of a payload that should not go through the buffer */
+    BESIDE = 4096, /* bytes taken into the buffer beside large ones: the next heads */
+    BETWEEN = 4, /* small frames that may come between two large ones */
+};
+
+/* Large payloads follow each other, with a few words between them: what of the next one
+ * came into the buffer would be copied once more. */
+static size_t room_of(const struct tcp_inlet *in)
+{
+    size_t room = TCP_BUFFER - in->have;
+
+    return in->beside && room > BESIDE ? BESIDE : room;
+}
+
+/* Fewer bytes than there was room for are all that there are: asking once more would be a
+ * system call for nothing. */
+static ssize_t receive(struct tcp_inlet *in)
+{
+    size_t room = room_of(in);
+    struct iovec iov[2] = {{in->to, in->left}, {in->buf + in->have, room}};
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+    ssize_t got;
+
+    do {
+        got = in->in_payload ? recvmsg(in->fd, &m, MSG_DONTWAIT)
+                             : recv(in->fd, in->buf + in->have, room, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    in->dry = got > 0 && (size_t)got < room + (in->in_payload ? in->left : 0);
+    return got;
+}
+
+/* Bytes from the socket: first to where the payload goes, then to the buffer. 0: none
+ * now; negative: the stream has ended. */
+static ssize_t take_bytes(struct tcp_inlet *in)
+{
+    if (in->at && in->at == in->have)
+        in->at = in->have = 0;
+    ssize_t got = receive(in);
+    if (got <= 0)
+        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+    in->heard = true;
+    size_t rest = (size_t)got;
+    if (in->in_payload) {
+        size_t direct = rest < in->left ? rest : in->left;
+        in->to += direct;
+        in->left -= direct;
+        rest -= direct;
+    }
+    in->have += rest;
+    return got;
+}
+
+/* Moves what the buffer has of the payload to its place. */
+static void take_payload(struct tcp_inlet *in)
+{
+    size_t n = in->have - in->at < in->left ? in->have - in->at : in->left;
+
+    if (n == 0)
+        return;
+    memcpy(in->to, in->buf + in->at, n);
+    in->to += n;
+    in->left -= n;
+    in->at += n;
+}
+
+/* The next head, if the buffer has it whole; keeps the buffer's bytes at its front. */
+static bool take_head(struct tcp_inlet *in)
+{
+    if (in->have - in->at < sizeof(in->head)) {
+        memmove(in->buf, in->buf + in->at, in->have - in->at);
+        in->have -= in->at;
+        in->at = 0;
+        return false;
+    }
+    memcpy(&in->head, in->buf + in->at, sizeof(in->head));
+    in->at += sizeof(in->head);
+    return true;
+}
+
+/* false: the connection is of no use any more. */
+static bool begin_frame(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_inlet *in = &p->in;
+    const struct tcp_head *h = &in->head;
+
+    if (h->magic == TCP_MAGIC && h->kind == TCP_WAKE && h->len == 0)
+        return true;
+    if (h->magic == TCP_MAGIC && h->kind == TCP_BYE) {
+        p->said_bye = true;
+        trib_socket_going(tcp, peer, "process %d has left", p->who.pid);
+        return true;
+    }
+    if (h->magic == TCP_MAGIC && h->kind == TCP_LAST && trib_socket_last(tcp, peer))
+        return true;
+    if (h->magic != TCP_MAGIC || (h->kind != TCP_WRITE && h->kind != TCP_QUIET)) {
+        trib_socket_going(tcp, peer, "process %d sent what is no frame", p->who.pid);
+        return false;
+    }
+    in->to = h->len ? trib_socket_place(tcp, h) : NULL;
+    if (h->len && !in->to) {
+        trib_socket_going(tcp, peer, "process %d wrote outside of a region", p->who.pid);
+        return false;
+    }
+    in->left = (size_t)h->len;
+    in->in_payload = true;
+    if (h->len >= LARGE)
+        in->beside = BETWEEN;
+    else if (in->beside)
+        in->beside--;
+    return true;
+}
+
+int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max)
+{
+    struct tcp_inlet *in = &tcp->peers[peer].in;
+    int n = 0;
+
+    in->dry = false;
+    while (n < max && in->fd >= 0) {
+        if (in->in_payload) {
+            take_payload(in);
+            if (in->left == 0) {
+                in->in_payload = false;
+                if (in->head.kind == TCP_WRITE)
+                    events[n++] = (struct trib_event){.kind = TRIB_EVENT_ARRIVED,
+                                                      .peer = peer,
+                                                      .imm = in->head.imm,
+                                                      .len = in->head.len};
+                continue;
+            }
+        } else if (take_head(in)) {
+            if (!begin_frame(tcp, peer))
+                trib_socket_inlet_close(tcp, peer);
+            continue;
+        }
+        ssize_t got = in->seal  ? trib_socket_take_record(in)
+                      : in->dry ? 0
+                                : take_bytes(in);
+        if (got == 0)
+            break;
+        if (got == TCP_FORGED)
+            trib_socket_forged(tcp, peer);
+        if (got < 0) {
+            trib_socket_ended(tcp, peer);
+            trib_socket_inlet_close(tcp, peer);
+        }
+    }
+    in->rest = n == max && in->fd >= 0;
+    return n;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: frames in records (record.h), where the job asks for that (TRIB_SEAL).
+ *
+ * The stream of frames, heads and payload, is cut into records of at most TCP_RECORD bytes.
+ * The bytes are copied out of their source and encrypted in the copy. The receiver decrypts a
+ * record into the inlet's buffer, and copies payload from there to its place: registered memory
+ * never has a byte of a record whose tag was wrong. Both copies stay within a core's cache, and
+ * cost little beside the cipher.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "transport/tcp/tcp.h"
+
+enum { WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE }; /* bytes of a record of a word */
+
+bool trib_socket_seals(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    if (tcp->seals && !p->seals) {
+        struct tcp_seals *seals = calloc(1, sizeof(*seals));
+        pthread_mutex_lock(&tcp->lock);
+        p->seals = seals;
+        pthread_mutex_unlock(&tcp->lock);
+    }
+    return !tcp->seals || p->seals;
+}
+
+void trib_socket_free_seals(struct tcp_peer *p)
+{
+    if (!p->seals)
+        return;
+    trib_record_wipe(&p->seals->own_out);
+    trib_record_wipe(&p->seals->own_in);
+    trib_record_wipe(&p->seals->in_out);
+    trib_record_wipe(&p->seals->in_in);
+    free(p->seals);
+    p->seals = NULL;
+}
+
+static void begin(const struct tcp *tcp, const struct trib_proof *about,
+                  struct trib_records *caller, struct trib_records *listener)
+{
+    const bool aes = (about->more & about->more >> 16 & TCP_HAS_AES) != 0;
+
+    trib_record_begin(caller, tcp->secret, about, TRIB_PROOF_CALLER, aes);
+    trib_record_begin(listener, tcp->secret, about, TRIB_PROOF_LISTENER, aes);
+}
+
+void trib_socket_seal_own(struct tcp *tcp, int peer, const struct trib_proof *about)
+{
+    struct tcp_seals *s = tcp->peers[peer].seals;
+
+    if (s)
+        begin(tcp, about, &s->own_out, &s->own_in);
+}
+
+void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *about)
+{
+    struct tcp_seals *s = tcp->peers[peer].seals;
+
+    if (s)
+        begin(tcp, about, &s->in_in, &s->in_out);
+}
+
+void trib_socket_forged(struct tcp *tcp, int peer)
+{
+    trib_socket_going(tcp, peer,
+                      "what process %d sent was changed, repeated, left out or moved on its "
+                      "way: somebody else writes to the network between both (TRIB_SEAL)",
+                      tcp->peers[peer].who.pid);
+}
+
+void trib_socket_ended(struct tcp *tcp, int peer)
+{
+    trib_socket_going(tcp, peer, "process %d has died%s", tcp->peers[peer].who.pid,
+                      tcp->seals ? ", or its connection was cut or tampered with: its own "
+                                   "error says which"
+                                 : "");
+}
+
+/* Out --------------------------------------------------------------------------------- */
+
+void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
+{
+    const struct tcp_head head = {.magic = TCP_MAGIC, .kind = kind, .off = TCP_VERSION};
+    struct tcp_seals *s = tcp->peers[peer].seals;
+    uint8_t record[WORD];
+
+    if (!s) {
+        trib_socket_say(fd, kind, TCP_NOT_REFUSED);
+        return;
+    }
+    memcpy(record + sizeof(struct trib_record_head), &head, sizeof(head));
+    pthread_mutex_lock(&tcp->lock);
+    if (s->in_out.sodium)
+        (void)!send(fd, record, trib_record_close(&s->in_out, record, sizeof(head)),
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+    pthread_mutex_unlock(&tcp->lock);
+}
+
+/* Makes a record of as much of the queue as one takes. */
+static void fill(struct tcp_peer *p, const struct iovec *iov, int n)
+{
+    struct tcp_seals *s = p->seals;
+    struct tcp_record *r = &s->record;
+    uint8_t *to = r->bytes + sizeof(struct trib_record_head);
+
+    r->plain = 0;
+    for (int i = 0; i < n && r->plain < TCP_RECORD; i++) {
+        const size_t room = TCP_RECORD - r->plain;
+        const size_t part = iov[i].iov_len < room ? iov[i].iov_len : room;
+        memcpy(to + r->plain, iov[i].iov_base, part);
+        r->plain += part;
+    }
+    r->have = trib_record_close(p->goes_back ? &s->in_out : &s->own_out, r->bytes, r->plain);
+    r->sent = 0;
+}
+
+ssize_t trib_socket_send_record(struct tcp_peer *p, const struct iovec *iov, int n)
+{
+    struct tcp_record *r = &p->seals->record;
+
+    if (r->sent == r->have)
+        fill(p, iov, n);
+    ssize_t sent = send(p->fd, r->bytes + r->sent, r->have - r->sent,
+                        MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0)
+        return sent;
+    r->sent += (size_t)sent;
+    return r->sent == r->have ? (ssize_t)r->plain : 0;
+}
+
+/* In ---------------------------------------------------------------------------------- */
+
+/* The length of the next record; 0: it is not here yet; SIZE_MAX: what comes is no record. */
+static size_t next_bytes(const struct tcp_inlet *in)
+{
+    struct trib_record_head head;
+
+    if (in->raw_have - in->raw_at < sizeof(head))
+        return 0;
+    memcpy(&head, in->raw + in->raw_at, sizeof(head));
+    if (head.magic != TRIB_RECORD_MAGIC || head.len == 0 || head.len > TCP_RECORD)
+        return SIZE_MAX;
+    return head.len + TRIB_RECORD_MORE;
+}
+
+/* Reads from the socket. Returns what trib_socket_take_record does. */
+static ssize_t fetch(struct tcp_inlet *in)
+{
+    ssize_t got;
+
+    if (in->dry)
+        return 0;
+    if (in->raw_at) {
+        memmove(in->raw, in->raw + in->raw_at, in->raw_have - in->raw_at);
+        in->raw_have -= in->raw_at;
+        in->raw_at = 0;
+    }
+    const size_t room = TCP_RAW - in->raw_have;
+    do {
+        got = recv(in->fd, in->raw + in->raw_have, room, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+    in->heard = true;
+    in->dry = (size_t)got < room;
+    in->raw_have += (size_t)got;
+    return got;
+}
+
+/* The buffer has less than a head when this is called, so it has room for a record. */
+ssize_t trib_socket_take_record(struct tcp_inlet *in)
+{
+    size_t whole = next_bytes(in);
+
+    while (whole == 0 || (whole != SIZE_MAX && in->raw_have - in->raw_at < whole)) {
+        ssize_t got = fetch(in);
+        if (got <= 0)
+            return got;
+        whole = next_bytes(in);
+    }
+    if (in->at == in->have)
+        in->at = in->have = 0;
+    if (whole == SIZE_MAX ||
+        !trib_record_open(in->seal, in->raw + in->raw_at, in->buf + in->have))
+        return TCP_FORGED;
+    in->raw_at += whole;
+    in->have += whole - TRIB_RECORD_MORE;
+    return (ssize_t)whole;
+}
+
+/* A word is read once all of it is there, and nothing behind it: frames may follow. */
+int trib_socket_take_word(struct tcp_peer *p, struct tcp_head *head, bool *sealed)
+{
+    uint8_t bytes[WORD];
+    struct trib_record_head first = {0};
+    ssize_t n = recv(p->own, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_PEEK);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0)
+        return -1;
+    memcpy(&first, bytes, (size_t)n < sizeof(first) ? (size_t)n : sizeof(first));
+    *sealed = p->seals && p->seals->own_in.sodium && first.magic == TRIB_RECORD_MAGIC;
+    const size_t whole = *sealed ? sizeof(bytes) : sizeof(*head);
+    if ((size_t)n < whole)
+        return trib_socket_stays_part(p->own, whole) ? -1 : 0;
+    (void)!recv(p->own, bytes, whole, MSG_DONTWAIT);
+    if (!*sealed) {
+        memcpy(head, bytes, sizeof(*head));
+        if (head->magic == TCP_MAGIC)
+            return 1;
+        return p->seals ? TCP_FORGED : -1;
+    }
+    return first.len == sizeof(*head) &&
+                   trib_record_open(&p->seals->own_in, bytes, (uint8_t *)head) &&
+                   head->magic == TCP_MAGIC
+               ? 1
+               : TCP_FORGED;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp: writes. Each goes to the socket at once, as far as the kernel takes it; the rest
+ * waits in the peer's queue, and its source with it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "transport/tcp/tcp.h"
+
+#define BATCH 16 /* entries of one system call */
+#define SMALL ((size_t)1024) /* bytes that are cheaper to copy than to describe */
+
+static struct tcp_entry *entry_at(struct tcp_peer *p, uint32_t i)
+{
+    return &p->queue[i % TCP_QUEUE];
+}
+
+/* The entries from `sent` on, up to the last of this connection, without the bytes that
+ * are gone. */
+static int gather(struct tcp_peer *p, struct iovec *iov)
+{
+    size_t skip = p->sent_bytes;
+    int n = 0;
+
+    for (uint32_t i = p->sent; i != p->tail && i - p->sent < BATCH; i++) {
+        struct tcp_entry *e = entry_at(p, i);
+        if (skip < sizeof(e->head)) {
+            iov[n++] = (struct iovec){(uint8_t *)&e->head + skip, sizeof(e->head) - skip};
+            skip = 0;
+        } else {
+            skip -= sizeof(e->head);
+        }
+        if (e->payload && e->head.len > skip)
+            iov[n++] = (struct iovec){(void *)(uintptr_t)(e->payload + skip),
+                                      (size_t)e->head.len - skip};
+        skip = 0;
+        /* The word behind TCP_LAST is a record of its own: it is not for the inlet. */
+        if (e->head.kind == TCP_LAST || (p->seals && e->head.kind == TCP_BOTH_WAYS))
+            break;
+    }
+    return n;
+}
+
+/* The next poll or wait hears of room in a socket that was full. */
+static void await_room(struct tcp *tcp, struct tcp_peer *p, bool yes)
+{
+    if (p->awaits_room != yes)
+        trib_socket_watch_for(tcp, p->fd, (int)(p - tcp->peers),
+                              yes ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    p->awaits_room = yes;
+}
+
+static void advance(struct tcp *tcp, struct tcp_peer *p, size_t bytes)
+{
+    bytes += p->sent_bytes;
+    while (p->sent != p->tail) {
+        const struct tcp_entry *e = entry_at(p, p->sent);
+        size_t whole = sizeof(e->head) + (e->payload ? (size_t)e->head.len : 0);
+        if (bytes < whole)
+            break;
+        bytes -= whole;
+        p->sent++;
+        if (e->head.kind == TCP_LAST) {
+            await_room(tcp, p, false);
+            p->fd = p->next_fd;
+            p->goes_back = true;
+        }
+    }
+    p->sent_bytes = bytes;
+}
+
+/* One piece of memory is sent about 0.1 us faster than a list. */
+static ssize_t send_list(int fd, struct iovec *iov, int n)
+{
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+    uint8_t small[SMALL];
+    size_t bytes = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (iov[i].iov_len > sizeof(small) - bytes)
+            return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        memcpy(small + bytes, iov[i].iov_base, iov[i].iov_len);
+        bytes += iov[i].iov_len;
+    }
+    return send(fd, small, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Under the lock. */
+static void push_out(struct tcp *tcp, struct tcp_peer *p)
+{
+    struct iovec iov[2 * BATCH];
+
+    while (p->fd >= 0 && p->sent != p->tail) {
+        const int parts = gather(p, iov);
+        ssize_t n = p->seals ? trib_socket_send_record(p, iov, parts)
+                             : send_list(p->fd, iov, parts);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) { /* full; or broken, which the end of the stream will tell */
+            await_room(tcp, p, errno == EAGAIN);
+            return;
+        }
+        advance(tcp, p, (size_t)n);
+    }
+    if (p->fd >= 0)
+        await_room(tcp, p, false);
+}
+
+static bool backlogged(const struct tcp_peer *p)
+{
+    return p->head != p->tail;
+}
+
+bool trib_socket_flush(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    pthread_mutex_lock(&tcp->lock);
+    push_out(tcp, p);
+    bool done = p->sent == p->tail;
+    pthread_mutex_unlock(&tcp->lock);
+    return done;
+}
+
+/* Drops entries at the head that nobody wants to hear of. */
+static void forget(struct tcp *tcp, struct tcp_peer *p)
+{
+    bool had = backlogged(p);
+
+    while (p->head != p->sent && !entry_at(p, p->head)->signal)
+        p->head++;
+    if (had && !backlogged(p))
+        atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
+}
+
+/* All or none. Under the lock. */
+static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
+                            const struct tcp_entry *entries, uint32_t n)
+{
+    if ((p->fd < 0 && p->proof != TCP_PROOF_AWAITED) || TCP_QUEUE - (p->tail - p->head) < n)
+        return TRIB_ERR_NO_RESOURCE;
+    if (!backlogged(p))
+        atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < n; i++)
+        *entry_at(p, p->tail++) = entries[i];
+    /* What makes no event can wait for what does, which follows: one system call, and
+     * one segment less. If there is no room for that, a poll sends it. */
+    if (entries[0].head.kind == TCP_QUIET)
+        return TRIB_OK;
+    push_out(tcp, p);
+    forget(tcp, p);
+    return TRIB_OK;
+}
+
+static trib_status_t enqueue(struct tcp *tcp, struct tcp_peer *p,
+                             const struct tcp_entry *entry)
+{
+    pthread_mutex_lock(&tcp->lock);
+    trib_status_t status = append(tcp, p, entry, 1);
+    pthread_mutex_unlock(&tcp->lock);
+    return status;
+}
+
+bool trib_socket_enqueue_move(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_entry move[2] = {
+        {.head = {.magic = TCP_MAGIC, .kind = TCP_LAST}},
+        {.head = {.magic = TCP_MAGIC, .kind = TCP_BOTH_WAYS}},
+    };
+
+    pthread_mutex_lock(&tcp->lock);
+    p->next_fd = p->in.fd;
+    trib_status_t status = append(tcp, p, move, 2);
+    if (status != TRIB_OK)
+        p->next_fd = -1;
+    pthread_mutex_unlock(&tcp->lock);
+    return status == TRIB_OK;
+}
+
+trib_status_t trib_socket_write(struct trib_transport *t, int peer,
+                              const struct trib_write *write)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_entry entry = {
+        .head = {.magic = TCP_MAGIC,
+                 .kind = write->quiet ? TCP_QUIET : TCP_WRITE,
+                 .imm = write->imm,
+                 .len = write->len},
+        .signal = write->signal,
+        .token = write->token,
+    };
+
+    assert(peer >= 0 && peer < tcp->size);
+    if (p->state != TCP_PEER_CONNECTED)
+        return p->state == TCP_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    if (write->len) {
+        trib_status_t status = trib_table_check(write, peer, tcp->err);
+        if (status != TRIB_OK)
+            return status;
+        entry.head.region = ((const struct trib_table_remote *)write->remote)->region;
+        entry.head.off = write->remote_off;
+        entry.payload =
+            ((const struct trib_table_region *)write->local)->ptr + write->local_off;
+    }
+    return enqueue(tcp, p, &entry);
+}
+
+/* A full queue ends the peer's wait by itself. */
+void trib_socket_wake(struct trib_transport *t, int peer)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_entry wake = {.head = {.magic = TCP_MAGIC, .kind = TCP_WAKE}};
+    uint64_t one = 1;
+
+    assert(peer >= 0 && peer < tcp->size);
+    if (peer != tcp->self)
+        (void)enqueue(tcp, &tcp->peers[peer], &wake);
+    else if (write(tcp->bell, &one, sizeof(one)) < 0)
+        return; /* it rings already */
+}
+
+/* Where frames go, and back along the peer's connection if they do not go there. */
+void trib_socket_say_bye(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct tcp_entry bye = {.head = {.magic = TCP_MAGIC, .kind = TCP_BYE}};
+
+    pthread_mutex_lock(&tcp->lock);
+    (void)append(tcp, p, &bye, 1);
+    bool there = p->in.fd < 0 || p->fd == p->in.fd || p->next_fd == p->in.fd;
+    pthread_mutex_unlock(&tcp->lock);
+    if (!there)
+        trib_socket_say_back(tcp, peer, p->in.fd, TCP_BYE);
+}
+
+/* What the kernel has taken. */
+static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int max)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    int n = 0;
+
+    push_out(tcp, p);
+    forget(tcp, p);
+    while (n < max && p->head != p->sent) {
+        events[n++] = (struct trib_event){.kind = TRIB_EVENT_WRITE_DONE,
+                                          .peer = peer,
+                                          .token = entry_at(p, p->head)->token};
+        entry_at(p, p->head)->signal = false;
+        forget(tcp, p);
+    }
+    return n;
+}
+
+int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    if (atomic_load_explicit(&tcp->backlog, memory_order_relaxed) == 0)
+        return 0;
+    pthread_mutex_lock(&tcp->lock);
+    for (int i = 0; i < tcp->size && n < max; i++) {
+        if (tcp->peers[i].queue && backlogged(&tcp->peers[i]))
+            n += reap_peer(tcp, i, events + n, max - n);
+    }
+    pthread_mutex_unlock(&tcp->lock);
+    return n;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: whatever network UCX drives, by its active messages.
+ */
+#include "transport/ucx/ucx.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/time.h"
+#include "transport/backends.h"
+#include "transport/params.h"
+
+enum {
+    DEPTH = 256, /* writes to one peer that UCX is not done with */
+    POLLS_PER_CLOCK = 32,
+    TICK_NS = 5000000,
+};
+
+struct settings {
+    int64_t port, ports, watch, depth;
+    struct trib_net_ways ways;
+};
+
+static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
+{
+    char net[TRIB_NET_TEXT_BYTES] = "";
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &s->port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
+        {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
+        {.name = "depth", .min = 2, .max = 65536, .value = &s->depth},
+        {.name = "net", .text = net, .max = sizeof(net), .list = true},
+    };
+
+    *s = (struct settings){.ports = 1000, .watch = 1, .depth = DEPTH};
+    trib_status_t status = trib_params_parse(
+        "ucx", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+    return status == TRIB_OK
+               ? trib_net_ways_init(&s->ways, "ucx", net, opts->met, opts->err)
+               : status;
+}
+
+static struct ucx *make(const struct trib_transport_opts *opts, const struct settings *s)
+{
+    struct ucx *u = calloc(1, sizeof(*u));
+
+    if (!u)
+        return NULL;
+    u->base.ops = &trib_ucx_ops;
+    u->table.owner = "ucx";
+    u->self = opts->self;
+    u->size = opts->size;
+    u->cfg = opts->cfg;
+    u->log = opts->log;
+    u->secret = opts->secret;
+    u->err = opts->err;
+    u->watch = s->watch != 0;
+    u->ways = s->ways;
+    for (u->depth = 2; u->depth < (uint32_t)s->depth;)
+        u->depth *= 2;
+    u->listener.fd = u->bell = u->stop = u->doze = u->door = -1;
+    u->settings = trib_config_digest(opts->cfg);
+    u->net = trib_net_space();
+    u->stops_at = trib_now_ns();
+    trib_process_self(&u->me);
+    pthread_mutex_init(&u->lock, NULL);
+    pthread_mutex_init(&u->links, NULL);
+    u->max_guests = opts->size + TRIB_NET_STRANGERS;
+    u->guests = calloc((size_t)u->max_guests, sizeof(*u->guests));
+    u->peers = calloc((size_t)opts->size, sizeof(*u->peers));
+    for (int i = 0; u->peers && i < opts->size; i++)
+        u->peers[i].out = u->peers[i].in = -1;
+    return u;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+/* What is ours and not UCX's; all that a forked child may do. */
+static void release(struct ucx *u)
+{
+    for (int i = 0; u->peers && i < u->size; i++) {
+        struct ucx_peer *p = &u->peers[i];
+        close_fd(p->out);
+        close_fd(p->in);
+        trib_watch_free(&p->watch);
+        free(p->tickets);
+        free(p->inbox);
+    }
+    while (u->fetches) {
+        struct ucx_fetch *f = u->fetches;
+        u->fetches = f->next;
+        free(f);
+    }
+    close_fd(u->listener.fd);
+    close_fd(u->bell);
+    close_fd(u->stop);
+    close_fd(u->doze);
+    close_fd(u->door);
+    if (u->own_pulse)
+        trib_pulse_close(u->pulse);
+    trib_table_free(&u->table);
+    free(u->guests);
+    free(u->peers);
+    free(u);
+}
+
+/* Everything but the words of farewell. */
+static void take_down(struct ucx *u)
+{
+    trib_ucx_manager_stop(u);
+    trib_ucx_worker_free(u);
+    pthread_mutex_destroy(&u->lock);
+    pthread_mutex_destroy(&u->links);
+    release(u);
+}
+
+static trib_status_t make_descriptors(struct ucx *u)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+
+    u->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    u->stop = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    u->doze = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    u->door = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    e.data.fd = u->bell;
+    if (u->bell < 0 || u->stop < 0 || u->doze < 0 || u->door < 0 ||
+        epoll_ctl(u->doze, EPOLL_CTL_ADD, u->bell, &e) != 0 ||
+        getrandom(&u->key, sizeof(u->key), 0) != (ssize_t)sizeof(u->key))
+        return trib_fail(u->err, TRIB_ERR_SYSTEM,
+                         "ucx: eventfd, epoll or getrandom: %m");
+    return TRIB_OK;
+}
+
+static trib_status_t ucx_open(const struct trib_transport_opts *opts,
+                              struct trib_transport **out)
+{
+    struct settings s;
+    trib_status_t status = parse(opts, &s);
+
+    if (status != TRIB_OK)
+        return status;
+    struct ucx *u = make(opts, &s);
+    if (!u || !u->peers || !u->guests) {
+        if (u)
+            take_down(u);
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    u->pulse = opts->pulse;
+    status = make_descriptors(u);
+    if (status == TRIB_OK)
+        status = trib_ucx_worker_make(u);
+    if (status == TRIB_OK)
+        status = trib_ucx_listen(u, (int)s.port, (int)s.ports);
+    if (status == TRIB_OK && !opts->pulse) {
+        status = trib_pulse_open(opts, "ucx", (int)s.port, (int)s.ports, &u->pulse);
+        u->own_pulse = status == TRIB_OK;
+        if (u->own_pulse)
+            trib_pulse_fence(u->pulse, &u->ways.choice);
+    }
+    if (status == TRIB_OK)
+        status = trib_ucx_manager_start(u);
+    if (status != TRIB_OK) {
+        take_down(u);
+        return status;
+    }
+    *out = &u->base;
+    return TRIB_OK;
+}
+
+/* A child that was forked leaves UCX's part alone: it is its parent's. */
+static void ucx_close(struct trib_transport *t)
+{
+    struct ucx *u = ucx_of(t);
+
+    if (getpid() != u->me.pid) {
+        release(u);
+        return;
+    }
+    trib_ucx_leave(&u->base, NULL);
+    take_down(u);
+}
+
+static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max)
+{
+    struct ucx *u = ucx_of(t);
+
+    if (atomic_load_explicit(&u->knocking, memory_order_relaxed))
+        sched_yield();
+    pthread_mutex_lock(&u->lock);
+    int n = trib_ucx_reap(u, events, max);
+    n += trib_ucx_deliver(u, events + n, max - n);
+    if (n < max) {
+        (void)trib_ucx_progress(u);
+        n += trib_ucx_reap(u, events + n, max - n);
+        n += trib_ucx_deliver(u, events + n, max - n);
+    }
+    if (atomic_load_explicit(&u->news, memory_order_acquire))
+        trib_ucx_take_news(u);
+    pthread_mutex_unlock(&u->lock);
+
+    if (++u->polls % POLLS_PER_CLOCK == 0 || u->tick_at == 0 ||
+        atomic_load_explicit(&u->slept, memory_order_relaxed)) {
+        uint64_t now = trib_now_ns();
+        atomic_store_explicit(&u->slept, false, memory_order_relaxed);
+        if (now >= u->tick_at) {
+            u->tick_at = now + TICK_NS;
+            trib_ucx_tick(u);
+        }
+    }
+    if (u->n_going && n < max)
+        n += trib_ucx_report_losses(u, events + n, max - n);
+    return n;
+}
+
+static int ucx_descriptor(struct trib_transport *t)
+{
+    return ucx_of(t)->doze;
+}
+
+/* UCX does not arm while it has something to do: then there is no sleep. */
+static void ucx_arm(struct trib_transport *t)
+{
+    struct ucx *u = ucx_of(t);
+
+    pthread_mutex_lock(&u->lock);
+    bool busy = u->api.ucp_worker_arm(u->worker) != UCS_OK;
+    pthread_mutex_unlock(&u->lock);
+    if (busy)
+        trib_ucx_ring(u);
+}
+
+/*
+ * Kernels before 5.11 and the filters of some containers refuse microseconds. A longer
+ * sleep is harmless then: what a rank waits for ends it, and wake() does.
+ */
+static int sleep_us(int epoll, struct epoll_event *out, int timeout_us)
+{
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    int n = epoll_pwait2(epoll, out, 2, &ts, NULL);
+
+    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+        n = epoll_wait(epoll, out, 2, timeout_us / 1000 + (timeout_us % 1000 != 0));
+    return n;
+}
+
+static void ucx_wait(struct trib_transport *t, int timeout_us)
+{
+    struct ucx *u = ucx_of(t);
+    struct epoll_event e[2];
+    uint64_t rings;
+
+    atomic_store_explicit(&u->slept, true, memory_order_relaxed);
+    int n = sleep_us(u->doze, e, timeout_us);
+    for (int i = 0; i < n; i++) {
+        if (e[i].data.fd == u->bell && read(u->bell, &rings, sizeof(rings)) < 0)
+            return; /* another thread has read it */
+    }
+}
+
+const struct trib_transport_ops trib_ucx_ops = {
+    .name = "ucx",
+    .detail = "ranks of any hosts: whatever network UCX drives",
+    .devices = trib_ucx_devices,
+    .bare = true,
+    .open = ucx_open,
+    .close = ucx_close,
+    .address = trib_ucx_address,
+    .reach = trib_ucx_reach,
+    .room = trib_no_room,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_only_route,
+    .connect = trib_ucx_connect,
+    .disconnect = trib_ucx_disconnect,
+    .leave = trib_ucx_leave,
+    .alloc = trib_ucx_alloc,
+    .alloc_user = trib_ucx_alloc,
+    .reg = trib_ucx_reg,
+    .reg_dmabuf = trib_mapped_reg_dmabuf,
+    .discard = trib_no_discard,
+    .dereg = trib_ucx_dereg,
+    .export_region = trib_ucx_export,
+    .import_region = trib_ucx_import,
+    .release = trib_ucx_release,
+    .length = trib_ucx_length,
+    .stale = trib_no_stale,
+    .map = trib_no_map,
+    .write = trib_ucx_write,
+    .poll = ucx_poll,
+    .descriptor = ucx_descriptor,
+    .arm = ucx_arm,
+    .wait = ucx_wait,
+    .wake = trib_ucx_wake,
+};

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: connecting. First a socket, on which the two ranks find out whether they belong
+ * together, then the endpoint of UCX; connect returns when that is up, or says what of
+ * the two did not work.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/ucx/ucx.h"
+
+enum {
+    CONNECT_MS = 8000, /* at least, for all that follows: a host may be busy */
+    SLICE_MS = 25, /* between two looks at a peer that is waited for */
+};
+
+trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct ucx *u = ucx_of(t);
+    struct ucx_address a = {
+        .magic = UCX_MAGIC,
+        .version = UCX_VERSION,
+        .port = u->listener.port,
+        .pulse_port = trib_pulse_port(u->pulse),
+        .key = u->key,
+        .pulse_key = trib_pulse_key(u->pulse),
+        .start = u->me.start,
+        .space = u->me.space,
+        .boot = u->me.boot,
+        .net = u->net,
+        .pid = u->me.pid,
+    };
+
+    trib_net_offer(&u->ways, "ucx", u->log, &a.list);
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(a);
+    memcpy(out->bytes, &a, sizeof(a));
+    return TRIB_OK;
+}
+
+static trib_status_t check_address(struct ucx *u, int peer,
+                                   const struct trib_address *address,
+                                   struct ucx_address *out)
+{
+    if (peer < 0 || peer >= u->size || peer == u->self)
+        return trib_fail(u->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                         peer, u->size);
+    if (u->peers[peer].state == UCX_PEER_CONNECTED)
+        return TRIB_OK;
+    if (u->peers[peer].state != UCX_PEER_UNKNOWN)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    memset(out, 0, sizeof(*out));
+    if (address->len == sizeof(*out))
+        memcpy(out, address->bytes, sizeof(*out));
+    if (out->magic != UCX_MAGIC || out->version != UCX_VERSION)
+        return trib_fail(u->err, TRIB_ERR_INVALID, "peer %d: not an address of ucx",
+                         peer);
+    return TRIB_OK;
+}
+
+trib_status_t trib_ucx_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address)
+{
+    struct ucx_address a;
+
+    return check_address(ucx_of(t), peer, address, &a);
+}
+
+/* A connection that is being made. */
+struct call {
+    int peer;
+    int fd;
+    uint64_t until;
+    uint64_t looked_at; /* of trib_watch_due */
+    const struct ucx_address *address;
+};
+
+/* Nothing says that it has died, or been stopped for as long as counts as lost. */
+static bool lives(struct ucx *u, struct call *c)
+{
+    char why[TRIB_WHY_MAX];
+
+    return !trib_watch_lost(&u->peers[c->peer].watch, trib_watch_due(&c->looked_at),
+                            u->cfg->stop_timeout_ms, why, sizeof(why));
+}
+
+/* All bytes, or false and errno; 0 there is the end of the stream. */
+static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
+{
+    int fd = c->fd;
+    uint8_t *bytes = to;
+
+    for (size_t have = 0; have < len;) {
+        ssize_t n = recv(fd, bytes + have, len - have, MSG_DONTWAIT);
+        if (n > 0) {
+            have += (size_t)n;
+            continue;
+        }
+        bool later = n < 0 && (errno == EAGAIN || errno == EINTR);
+        if (n == 0)
+            errno = 0;
+        if (!later)
+            return false;
+        if (!trib_deadline_passed(c->until) && lives(u, c)) {
+            (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS));
+            continue;
+        }
+        errno = ETIMEDOUT;
+        return false;
+    }
+    return true;
+}
+
+static bool send_hello(const struct ucx *u, int fd, const struct ucx_address *a,
+                       struct ucx_hello *hello)
+{
+    *hello = (struct ucx_hello){
+        .magic = UCX_MAGIC,
+        .version = UCX_VERSION,
+        .rank = u->self,
+        .size = u->size,
+        .key = a->key,
+        .settings = u->settings,
+        .release = u->release,
+        .name_len = (uint32_t)u->name_len,
+        .flags = ucx_flags(u),
+    };
+
+    if (ucx_has_secret(u) && !trib_nonce_make(hello->nonce))
+        return false;
+    /* A new socket has room for both. */
+    return send(fd, hello, sizeof(*hello), MSG_NOSIGNAL | MSG_MORE) == sizeof(*hello) &&
+           send(fd, u->name, u->name_len, MSG_NOSIGNAL) == (ssize_t)u->name_len;
+}
+
+/* An unanswered hello: who was it, and why. */
+static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int error)
+{
+    if (error == ETIMEDOUT)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d does not answer at port %u: is it stopped?", a->pid,
+                         a->port);
+    if (error == 0 || error == ECONNRESET)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d has died, or port %u is not its own any more",
+                         a->pid, a->port);
+    errno = error;
+    return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d cannot be greeted: %m",
+                     a->pid);
+}
+
+/* What answers there is not the peer. */
+static trib_status_t not_it(struct ucx *u, const struct ucx_address *a)
+{
+    return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                     "what answers at port %u is not process %d of this job", a->port, a->pid);
+}
+
+/* Both sides prove that they have the secret. The first word of the listener is at `word`, and
+ * so is the next one afterwards. */
+static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello *hello,
+                           struct ucx_word *word)
+{
+    struct ucx_challenge challenge = {.word = *word};
+    uint8_t proof[TRIB_PROOF_BYTES];
+
+    if (word->magic == UCX_MAGIC && word->kind == UCX_REFUSE)
+        return TRIB_OK; /* its caller says why */
+    if (word->magic != UCX_MAGIC || word->kind != UCX_CHALLENGE)
+        return not_it(u, c->address);
+    if (!read_all(u, c, challenge.nonce, sizeof(challenge) - sizeof(challenge.word)))
+        return unanswered(u, c->address, errno);
+    bool right = trib_ucx_answer_challenge(u, c->peer, hello, &challenge, proof);
+    if (!right) /* to a rank with another secret this is a wrong proof, so that it says so, too */
+        memset(proof, 0, sizeof(proof));
+    bool sent = send(c->fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
+    if (!right)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d, or what answers in its place, has not the secret of this "
+                         "job: give all ranks the same TRIB_KEY",
+                         c->address->pid);
+    if (!sent || !read_all(u, c, word, sizeof(*word)))
+        return unanswered(u, c->address, errno);
+    return TRIB_OK;
+}
+
+/* Hello and answer. name_out: its worker's address, to be freed. */
+static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
+{
+    const struct ucx_address *a = c->address;
+    struct ucx_hello hello;
+    struct ucx_word word;
+    char why[TRIB_WHY_MAX];
+
+    *name_out = NULL;
+    if (!send_hello(u, c->fd, a, &hello) || !read_all(u, c, &word, sizeof(word)))
+        return unanswered(u, a, errno);
+    trib_status_t status = ucx_has_secret(u) ? prove(u, c, &hello, &word) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
+    if (word.magic == UCX_MAGIC && word.kind == UCX_REFUSE) {
+        trib_ucx_refusal_text(word.value, why, sizeof(why));
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d turned rank %d away: %s", a->pid, u->self, why);
+    }
+    if (word.magic != UCX_MAGIC || word.kind != UCX_WELCOME || word.value == 0 ||
+        word.value > UCX_NAME_MAX)
+        return not_it(u, a);
+    void *name = trib_ucx_name_room((size_t)word.value);
+    if (!name)
+        return trib_fail(u->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    if (!read_all(u, c, name, (size_t)word.value)) {
+        free(name);
+        return unanswered(u, a, errno);
+    }
+    *name_out = name;
+    return TRIB_OK;
+}
+
+/* Who looks after a peer: this host's kernel, or heartbeats along the way that the
+ * words take. */
+static void begin_watch(struct ucx *u, int peer, const struct ucx_address *a,
+                        const uint8_t ip[16])
+{
+    struct ucx_peer *p = &u->peers[peer];
+    struct trib_watch_opts opts = {
+        .me = &u->me,
+        .who = &p->who,
+        .proc = u->watch,
+        .pulse = u->pulse,
+        .peer = peer,
+        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+    };
+
+    p->who = (struct trib_process){
+        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
+    memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
+    trib_watch_begin(&p->watch, &opts);
+}
+
+static bool has_ended(struct ucx *u, int peer)
+{
+    pthread_mutex_lock(&u->links);
+    bool ended = u->peers[peer].gone || u->peers[peer].said_bye;
+    pthread_mutex_unlock(&u->links);
+    return ended;
+}
+
+/* The first message must get through: then UCX has its connection. */
+static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
+{
+    int peer = c->peer;
+    struct ucx_peer *p = &u->peers[peer];
+    const char *why = "UCX gets no connection to it in time; give both hosts networks "
+                      "that reach the other with UCX_NET_DEVICES, and open UCX's ports "
+                      "(UCX_TCP_PORT_RANGE)";
+
+    pthread_mutex_lock(&u->lock);
+    ucs_status_t made = trib_ucx_endpoint(u, peer, name);
+    trib_status_t status = made == UCS_OK ? trib_ucx_send_first(u, peer) : TRIB_OK;
+    pthread_mutex_unlock(&u->lock);
+    if (made != UCS_OK)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+                         trib_ucx_status_text(&u->api, made));
+    /* In slices, to notice when it dies meanwhile. */
+    for (bool up = false; status == TRIB_OK && !up;) {
+        up = trib_ucx_flush(u, peer, trib_deadline_ms(SLICE_MS));
+        if (up) {
+            trib_ucx_say(u, peer, UCX_UP, 0);
+            return TRIB_OK;
+        }
+        if (has_ended(u, peer))
+            return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d has died",
+                             p->who.pid);
+        pthread_mutex_lock(&u->lock);
+        ucs_status_t fault = p->fault;
+        pthread_mutex_unlock(&u->lock);
+        if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, c))
+            continue;
+        status = trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+                           fault == UCS_OK ? why : trib_ucx_status_text(&u->api, fault));
+    }
+    return status;
+}
+
+/* A connection that came to nothing leaves no endpoint behind, for UCX would try on. */
+static void undo(struct ucx *u, int peer)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    pthread_mutex_lock(&u->links);
+    trib_ucx_hang_up(u, &p->out);
+    bool has_other = p->in >= 0 && !p->gone;
+    pthread_mutex_unlock(&u->links);
+    pthread_mutex_lock(&u->lock);
+    if (!has_other || p->fault != UCS_OK)
+        trib_ucx_endpoint_close(u, peer);
+    pthread_mutex_unlock(&u->lock);
+}
+
+static trib_status_t make(struct ucx *u, struct call *c)
+{
+    struct ucx_peer *p = &u->peers[c->peer];
+    void *name;
+    trib_status_t status = greet(u, c, &name);
+
+    if (status != TRIB_OK) {
+        close(c->fd);
+        return status;
+    }
+    pthread_mutex_lock(&u->links);
+    p->out = c->fd;
+    trib_ucx_look_at(u, c->fd, c->peer, true);
+    pthread_mutex_unlock(&u->links);
+    status = wire(u, c, name);
+    free(name);
+    if (status != TRIB_OK)
+        undo(u, c->peer);
+    return status;
+}
+
+trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    struct ucx *u = ucx_of(t);
+    struct ucx_address a;
+    struct trib_net_found found;
+    trib_status_t status = check_address(u, peer, address, &a);
+
+    if (status != TRIB_OK || u->peers[peer].state == UCX_PEER_CONNECTED)
+        return status;
+    struct ucx_peer *p = &u->peers[peer];
+    struct trib_net_place place = {
+        .list = &a.list,
+        .port = a.port,
+        .near = a.boot && a.boot == u->me.boot && a.net == u->net && a.net,
+        .apart = a.boot && u->me.boot && a.boot != u->me.boot,
+    };
+    int fd = trib_net_reach(&u->ways, &place, &found);
+    if (fd < 0)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                         "process %d cannot be reached at %s port %u: %m%s", a.pid,
+                         found.at, a.port, found.cure);
+    p->key = p->out_key = a.key;
+    begin_watch(u, peer, &a, found.ip);
+    int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
+    struct call call = {.peer = peer,
+                        .fd = fd,
+                        .until = trib_deadline_ms(ms),
+                        .looked_at = trib_now_ns(),
+                        .address = &a};
+    status = make(u, &call);
+    if (status != TRIB_OK) {
+        trib_watch_end(&p->watch);
+        return status;
+    }
+    p->state = UCX_PEER_CONNECTED;
+    return TRIB_OK;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: who is still there, and leaving.
+ *
+ * The kernel of a process that ends closes its sockets, and the manager hears of it. A
+ * farewell says how many messages were sent: who leaves waits a little until the peer
+ * has all, because UCX gives up what lies unread in a connection that breaks.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/time.h"
+#include "transport/ucx/ucx.h"
+
+enum {
+    GOING_MS = 50, /* for what a dead peer may have under way */
+    LEFT_MS = 500, /* for what one that left has sent */
+    LEAVE_MS = 200, /* for what was sent to get there */
+};
+
+/* A peer that is not connected goes, too, but without a word. */
+static void going(struct ucx *u, int peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void going(struct ucx *u, int peer, const char *format, ...)
+{
+    struct ucx_peer *p = &u->peers[peer];
+    va_list args;
+
+    if (p->state != UCX_PEER_CONNECTED && p->state != UCX_PEER_UNKNOWN)
+        return;
+    p->mute = p->state == UCX_PEER_UNKNOWN;
+    p->state = UCX_PEER_GOING;
+    p->going_at = trib_now_ns();
+    u->n_going++;
+    va_start(args, format);
+    vsnprintf(p->why, sizeof(p->why), format, args);
+    va_end(args);
+}
+
+/* Under `lock` and `links`. */
+static void take_news_of(struct ucx *u, int peer)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    if (p->misdeed)
+        going(u, peer, "process %d %s", p->who.pid, p->misdeed);
+    else if (p->dropped)
+        going(u, peer, "process %d has given this rank up: see what it says",
+              p->who.pid);
+    else if (p->said_bye || p->gone)
+        going(u, peer, "process %d has died", p->who.pid);
+    else if (p->fault != UCS_OK)
+        going(u, peer, "process %d: %s", p->who.pid,
+              trib_ucx_status_text(&u->api, p->fault));
+}
+
+/* Under `lock`. */
+void trib_ucx_take_news(struct ucx *u)
+{
+    atomic_store_explicit(&u->news, false, memory_order_relaxed);
+    pthread_mutex_lock(&u->links);
+    for (int i = 0; i < u->size; i++)
+        take_news_of(u, i);
+    pthread_mutex_unlock(&u->links);
+}
+
+void trib_ucx_tick(struct ucx *u)
+{
+    uint64_t due = trib_watch_due(&u->stops_at);
+    char why[TRIB_WHY_MAX];
+
+    for (int i = 0; i < u->size; i++) {
+        struct ucx_peer *p = &u->peers[i];
+        if (p->state == UCX_PEER_CONNECTED &&
+            trib_watch_lost(&p->watch, due, u->cfg->stop_timeout_ms, why, sizeof(why)))
+            going(u, i, "%s", why);
+    }
+}
+
+/* Sockets and endpoint go, and none is made any more. */
+static void part(struct ucx *u, int peer, enum ucx_peer_state state)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    p->state = state;
+    pthread_mutex_lock(&u->links);
+    p->closed = true;
+    p->wire_until = 0;
+    trib_ucx_hang_up(u, &p->out);
+    trib_ucx_hang_up(u, &p->in);
+    pthread_mutex_unlock(&u->links);
+    pthread_mutex_lock(&u->lock);
+    p->expected = false;
+    trib_ucx_endpoint_close(u, peer);
+    u->ready -= p->ready;
+    p->ready = 0;
+    u->backlog -= p->head != p->tail;
+    p->head = p->tail;
+    pthread_mutex_unlock(&u->lock);
+    trib_watch_end(&p->watch);
+}
+
+/* Has all come that a peer sent, as far as it can? */
+static bool has_come(struct ucx *u, int peer, bool *left_out)
+{
+    struct ucx_peer *p = &u->peers[peer];
+    double ms = (double)(trib_now_ns() - p->going_at) / 1e6;
+
+    pthread_mutex_lock(&u->lock);
+    uint64_t next = p->next;
+    pthread_mutex_unlock(&u->lock);
+    pthread_mutex_lock(&u->links);
+    *left_out = p->said_bye;
+    bool all = p->said_bye ? next >= p->sent || ms > LEFT_MS : ms > GOING_MS;
+    bool gone = p->gone && !p->misdeed && !p->dropped;
+    pthread_mutex_unlock(&u->links);
+    if (*left_out)
+        snprintf(p->why, sizeof(p->why), "process %d has left", p->who.pid);
+    else if (gone) /* UCX may have noticed first, and knows less */
+        snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
+    return all;
+}
+
+/* A lost peer is reported after everything that it sent. */
+int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int i = 0; i < u->size && n < max && u->n_going; i++) {
+        struct ucx_peer *p = &u->peers[i];
+        bool left;
+        if (p->state != UCX_PEER_GOING || !has_come(u, i, &left))
+            continue;
+        trib_ucx_say(u, i, left ? UCX_GOT_ALL : UCX_DROP, 0);
+        if (!p->mute) {
+            events[n].kind = TRIB_EVENT_PEER_LOST;
+            events[n].peer = i;
+            events[n].left = left;
+            memcpy(events[n++].why, p->why, sizeof(p->why));
+        }
+        part(u, i, UCX_PEER_LOST);
+        u->n_going--;
+    }
+    return n;
+}
+
+static bool is_there(const struct ucx_peer *p)
+{
+    return p->state == UCX_PEER_CONNECTED || p->state == UCX_PEER_UNKNOWN;
+}
+
+static void say_bye(struct ucx *u, int peer, uint64_t until)
+{
+    struct ucx_peer *p = &u->peers[peer];
+
+    if (!is_there(p))
+        return;
+    (void)trib_ucx_flush(u, peer, until);
+    pthread_mutex_lock(&u->lock);
+    uint64_t sent = p->tail;
+    pthread_mutex_unlock(&u->lock);
+    trib_ucx_say(u, peer, UCX_BYE, sent);
+}
+
+static bool is_one_of(const bool *which, int peer)
+{
+    return !which || which[peer];
+}
+
+/* One that leaves, too, is not waited for. */
+static bool waits_for_us(struct ucx *u, int first, int last, const bool *which)
+{
+    bool waits = false;
+
+    pthread_mutex_lock(&u->links);
+    for (int i = first; i <= last && !waits; i++) {
+        const struct ucx_peer *p = &u->peers[i];
+        waits = is_one_of(which, i) && is_there(p) && (p->out >= 0 || p->in >= 0) &&
+                !p->got_all && !p->said_bye && !p->gone && !p->dropped;
+    }
+    pthread_mutex_unlock(&u->links);
+    return waits;
+}
+
+static void wait_until_got(struct ucx *u, int first, int last, const bool *which, uint64_t until)
+{
+    while (waits_for_us(u, first, last, which) && !trib_deadline_passed(until)) {
+        pthread_mutex_lock(&u->lock);
+        unsigned n = trib_ucx_progress(u);
+        if (n == 0)
+            (void)u->api.ucp_worker_arm(u->worker);
+        pthread_mutex_unlock(&u->lock);
+        if (n == 0)
+            trib_ucx_nap(u);
+    }
+}
+
+/* To all at once: a job of many ranks must not wait for each in turn. */
+static void leave(struct ucx *u, int first, int last, const bool *which)
+{
+    uint64_t until = trib_deadline_ms(LEAVE_MS);
+
+    pthread_mutex_lock(&u->links);
+    for (int i = first; i <= last; i++)
+        u->peers[i].closed |= is_one_of(which, i);
+    pthread_mutex_unlock(&u->links);
+    for (int i = first; i <= last; i++)
+        if (is_one_of(which, i))
+            say_bye(u, i, until);
+    wait_until_got(u, first, last, which, until);
+    for (int i = first; i <= last; i++) {
+        if (!is_one_of(which, i) || u->peers[i].state == UCX_PEER_LEFT)
+            continue;
+        u->n_going -= u->peers[i].state == UCX_PEER_GOING;
+        part(u, i, UCX_PEER_LEFT);
+    }
+}
+
+void trib_ucx_disconnect(struct trib_transport *t, int peer)
+{
+    struct ucx *u = ucx_of(t);
+
+    if (peer >= 0 && peer < u->size && u->peers[peer].state != UCX_PEER_LEFT)
+        leave(u, peer, peer, NULL);
+}
+
+void trib_ucx_leave(struct trib_transport *t, const bool *which)
+{
+    struct ucx *u = ucx_of(t);
+
+    leave(u, 0, u->size - 1, which);
+}

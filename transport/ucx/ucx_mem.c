@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: memory. Where a device wants memory registered, UCX does so with each transfer and
+ * remembers it.
+ */
+#include "base/error.h"
+#include "transport/ucx/ucx.h"
+
+trib_status_t trib_ucx_reg(struct trib_transport *t, void *ptr, size_t len,
+                           struct trib_region **out)
+{
+    struct ucx *u = ucx_of(t);
+    struct trib_table_region *region;
+
+    pthread_mutex_lock(&u->lock);
+    trib_status_t status = trib_table_add(&u->table, ptr, len, u->err, &region);
+    pthread_mutex_unlock(&u->lock);
+    if (status == TRIB_OK)
+        *out = (struct trib_region *)region;
+    return status;
+}
+
+trib_status_t trib_ucx_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                             struct trib_region **region_out)
+{
+    struct ucx *u = ucx_of(t);
+    struct trib_table_region *region;
+
+    pthread_mutex_lock(&u->lock);
+    trib_status_t status = trib_table_alloc(&u->table, len, u->err, &region);
+    pthread_mutex_unlock(&u->lock);
+    if (status != TRIB_OK)
+        return status;
+    *ptr_out = region->ptr;
+    *region_out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+/* A rendezvous that is under way would go on into memory that is of somebody else:
+ * whoever still writes here has lost its endpoint. */
+static void cut_off(struct ucx *u, uint32_t id)
+{
+    for (int i = 0; i < u->size; i++) {
+        struct ucx_peer *p = &u->peers[i];
+        if (!p->ep || !trib_ucx_receives_into(p, id))
+            continue;
+        p->misdeed = "was still writing into memory that is no region any more";
+        p->expected = false; /* closing makes progress: it must not begin anew */
+        trib_ucx_endpoint_close(u, i);
+        atomic_store_explicit(&u->news, true, memory_order_release);
+    }
+}
+
+void trib_ucx_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct ucx *u = ucx_of(t);
+    struct trib_table_region *region = (struct trib_table_region *)opaque;
+
+    if (!region)
+        return;
+    pthread_mutex_lock(&u->lock);
+    cut_off(u, region->id);
+    trib_table_remove(&u->table, region);
+    pthread_mutex_unlock(&u->lock);
+}
+
+trib_status_t trib_ucx_export(struct trib_transport *t, const struct trib_region *region,
+                              struct trib_blob *out)
+{
+    struct trib_table_stamp stamp = {.magic = UCX_MAGIC, .key = ucx_of(t)->key};
+
+    trib_table_export((const struct trib_table_region *)region, &stamp, out);
+    return TRIB_OK;
+}
+
+trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
+                              const struct trib_blob *blob, struct trib_remote **out)
+{
+    struct ucx *u = ucx_of(t);
+    struct trib_table_remote *remote;
+
+    if (peer < 0 || peer >= u->size || u->peers[peer].state == UCX_PEER_UNKNOWN)
+        return trib_fail(u->err, TRIB_ERR_INVALID,
+                         "peer %d is not connected: cannot import its memory", peer);
+    if (u->peers[peer].state != UCX_PEER_CONNECTED)
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    struct trib_table_stamp stamp = {.magic = UCX_MAGIC, .key = u->peers[peer].key};
+    trib_status_t status =
+        trib_table_import(&u->table, peer, &stamp, blob, u->err, &remote);
+    if (status == TRIB_OK)
+        *out = (struct trib_remote *)remote;
+    return status;
+}
+
+void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote)
+{
+    (void)t;
+    trib_table_release((struct trib_table_remote *)remote);
+}
+
+size_t trib_ucx_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return trib_table_length((const struct trib_table_remote *)remote);
+}
+
+uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head)
+{
+    return trib_table_place(&u->table, head->region, head->off, head->len);
+}

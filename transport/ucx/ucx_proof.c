@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: both ends of a connection for words prove that they have the secret of the job, before
+ * UCX sees the address of the other side's worker.
+ *
+ * Connections that UCX makes by itself, from those addresses, prove nothing: a message counts
+ * only with the key of the two ranks, which follows from their proofs.
+ */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "transport/ucx/ucx.h"
+
+#define LABEL "ucx 3"
+
+_Static_assert(UCX_VERSION == 3, "the label of a proof names the version");
+
+static void claim(const struct ucx_hello *hello, int listener,
+                  const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
+{
+    *out = (struct trib_proof){.label = LABEL,
+                               .listener = hello->key,
+                               .rank = {hello->rank, listener},
+                               .more = hello->flags};
+    memcpy(out->nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
+    memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
+}
+
+/* Who has seen the start of a connection alone does not know it. */
+static uint64_t key_of(const struct ucx *u, const struct trib_proof *about)
+{
+    uint8_t mac[TRIB_PROOF_BYTES];
+    struct trib_proof messages = *about;
+    uint64_t key;
+
+    messages.label = LABEL " messages";
+    trib_proof_make(u->secret, &messages, TRIB_PROOF_CALLER, mac);
+    memcpy(&key, mac, sizeof(key));
+    return key;
+}
+
+uint64_t trib_ucx_guest_key(struct ucx *u, const struct ucx_guest *g)
+{
+    struct trib_proof about;
+
+    claim(&g->hello, u->self, g->nonce, &about);
+    return ucx_has_secret(u) ? key_of(u, &about) : u->key;
+}
+
+bool trib_ucx_challenge(struct ucx *u, struct ucx_guest *g)
+{
+    struct ucx_challenge c = {.word = {.magic = UCX_MAGIC, .kind = UCX_CHALLENGE}};
+    struct trib_proof about;
+
+    if (!trib_nonce_make(g->nonce))
+        return false;
+    memcpy(c.nonce, g->nonce, sizeof(c.nonce));
+    claim(&g->hello, u->self, g->nonce, &about);
+    trib_proof_make(u->secret, &about, TRIB_PROOF_LISTENER, c.proof);
+    /* A new connection has room for it. */
+    g->proves = send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(c);
+    return g->proves;
+}
+
+bool trib_ucx_guest_proved(struct ucx *u, const struct ucx_guest *g)
+{
+    struct trib_proof about;
+
+    claim(&g->hello, u->self, g->nonce, &about);
+    return trib_proof_holds(u->secret, &about, TRIB_PROOF_CALLER, g->proof, sizeof(g->proof));
+}
+
+bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
+                               const struct ucx_challenge *c, uint8_t proof[TRIB_PROOF_BYTES])
+{
+    struct trib_proof about;
+
+    claim(hello, peer, c->nonce, &about);
+    if (!trib_proof_holds(u->secret, &about, TRIB_PROOF_LISTENER, c->proof, sizeof(c->proof)))
+        return false;
+    trib_proof_make(u->secret, &about, TRIB_PROOF_CALLER, proof);
+    u->peers[peer].out_key = key_of(u, &about);
+    return true;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucx: what peers write. UCX calls with each message: a small one is copied to its place,
+ * a large one is sent for, straight to there. The large ones come when they come;
+ * the inbox puts the messages of a peer back into order. All but deliver runs in UCX's
+ * progress, under `lock`. Everything here comes from outside.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/ucx/ucx.h"
+
+#define INBOX_FIRST 64u
+
+static struct ucx_arrival *slot(const struct ucx_peer *p, uint64_t number)
+{
+    return &p->inbox[number & (p->inbox_size - 1)];
+}
+
+static bool inbox_grow(struct ucx_peer *p, uint64_t number)
+{
+    uint32_t size = p->inbox_size ? p->inbox_size : INBOX_FIRST;
+
+    while (number - p->next >= size && size <= UCX_INBOX_MAX)
+        size *= 2;
+    if (size > UCX_INBOX_MAX)
+        return false;
+    if (size == p->inbox_size)
+        return true;
+    struct ucx_arrival *inbox = calloc(size, sizeof(*inbox));
+    if (!inbox)
+        return false;
+    for (uint32_t i = 0; i < p->inbox_size; i++)
+        inbox[(p->next + i) & (size - 1)] = *slot(p, p->next + i);
+    free(p->inbox);
+    p->inbox = inbox;
+    p->inbox_size = size;
+    return true;
+}
+
+static void misdeed(struct ucx *u, struct ucx_peer *p, const char *what)
+{
+    if (!p->misdeed)
+        p->misdeed = what;
+    p->expected = false;
+    atomic_store_explicit(&u->news, true, memory_order_release);
+}
+
+static void arrived(struct ucx *u, struct ucx_peer *p, struct ucx_arrival *a)
+{
+    a->here = true;
+    p->ready++;
+    u->ready++;
+}
+
+/* Those that are not in use form a list, so that none is made per message. */
+static struct ucx_fetch *new_fetch(struct ucx *u)
+{
+    struct ucx_fetch *f = u->fetches;
+
+    if (!f)
+        return malloc(sizeof(*f));
+    u->fetches = f->next;
+    return f;
+}
+
+static void drop_fetch(struct ucx_fetch *f)
+{
+    f->next = f->ucx->fetches;
+    f->ucx->fetches = f;
+}
+
+static void on_fetched(void *request, ucs_status_t status, size_t length,
+                       void *user_data)
+{
+    struct ucx_fetch *f = user_data;
+    struct ucx_peer *p = &f->ucx->peers[f->peer];
+    struct ucx_arrival *a = slot(p, f->number);
+
+    p->pending--;
+    a->region = 0;
+    if (status == UCS_OK && length == a->len)
+        arrived(f->ucx, p, a);
+    else if (p->fault == UCS_OK)
+        p->fault = status == UCS_OK ? UCS_ERR_MESSAGE_TRUNCATED : status;
+    if (p->fault != UCS_OK)
+        atomic_store_explicit(&f->ucx->news, true, memory_order_release);
+    f->ucx->api.ucp_request_free(request);
+    drop_fetch(f);
+}
+
+/* A payload that lies at the sender still. */
+static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
+                          uint8_t *to)
+{
+    struct ucx_peer *p = &u->peers[h->rank];
+    struct ucx_fetch *f = new_fetch(u);
+
+    if (!f) {
+        misdeed(u, p, "sent more than this rank has memory for");
+        return UCS_ERR_NO_MEMORY;
+    }
+    *f = (struct ucx_fetch){.ucx = u, .peer = h->rank, .number = h->number};
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+        .cb.recv_am = on_fetched,
+        .user_data = f,
+    };
+    p->pending++;
+    slot(p, h->number)->region = h->region;
+    ucs_status_ptr_t request =
+        u->api.ucp_am_recv_data_nbx(u->worker, data, to, (size_t)h->len, &param);
+    if (!request) { /* at once, and without a call */
+        p->pending--;
+        drop_fetch(f);
+        slot(p, h->number)->region = 0;
+        arrived(u, p, slot(p, h->number));
+    } else if (UCS_PTR_IS_ERR(request)) {
+        slot(p, h->number)->region = 0;
+        p->pending--;
+        drop_fetch(f);
+        if (p->fault == UCS_OK)
+            p->fault = UCS_PTR_STATUS(request);
+        atomic_store_explicit(&u->news, true, memory_order_release);
+    }
+    return UCS_INPROGRESS;
+}
+
+/* The peer of a message that may count; NULL: a stranger's, or of one that was lost. */
+static struct ucx_peer *sender(struct ucx *u, const void *header, size_t bytes,
+                               struct ucx_head *h)
+{
+    if (bytes != sizeof(*h))
+        return NULL;
+    memcpy(h, header, sizeof(*h));
+    if (h->rank < 0 || h->rank >= u->size || h->rank == u->self)
+        return NULL;
+    struct ucx_peer *p = &u->peers[h->rank];
+    return p->expected && h->key == p->in_key ? p : NULL;
+}
+
+static const char *judge(struct ucx_peer *p, const struct ucx_head *h, size_t length)
+{
+    if ((h->kind != UCX_WRITE && h->kind != UCX_QUIET) || h->len != length)
+        return "sent what is no write";
+    if (h->number < p->next || !inbox_grow(p, h->number))
+        return "sent more than this rank can keep in order";
+    return slot(p, h->number)->begun ? "sent one message twice" : NULL;
+}
+
+ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
+                           void *data, size_t length, const ucp_am_recv_param_t *param)
+{
+    struct ucx *u = arg;
+    struct ucx_head h;
+    struct ucx_peer *p = sender(u, header, header_length, &h);
+    bool far = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+
+    if (p && h.kind == UCX_FIRST)
+        return UCS_OK;
+    const char *wrong = p ? judge(p, &h, length) : NULL;
+    uint8_t *to = p && !wrong && h.len ? trib_ucx_place(u, &h) : NULL;
+    if (p && !wrong && h.len && !to)
+        wrong = "wrote outside of a region";
+    if (wrong)
+        misdeed(u, p, wrong);
+    if (!p || wrong)
+        return far ? UCS_ERR_REJECTED : UCS_OK;
+    struct ucx_arrival *a = slot(p, h.number);
+    *a = (struct ucx_arrival){
+        .len = h.len, .imm = h.imm, .begun = true, .quiet = h.kind == UCX_QUIET};
+    if (far)
+        return fetch(u, &h, data, to);
+    if (h.len)
+        memcpy(to, data, (size_t)h.len);
+    arrived(u, p, a);
+    return UCS_OK;
+}
+
+bool trib_ucx_receives_into(const struct ucx_peer *p, uint32_t region)
+{
+    for (uint32_t i = 0; p->pending && i < p->inbox_size; i++) {
+        if (p->inbox[i].region == region)
+            return true;
+    }
+    return false;
+}
+
+static int deliver_of(struct ucx *u, int peer, struct trib_event *events, int max)
+{
+    struct ucx_peer *p = &u->peers[peer];
+    int n = 0;
+
+    while (n < max && p->ready) {
+        struct ucx_arrival *a = slot(p, p->next);
+        if (!a->here)
+            break;
+        if (!a->quiet)
+            events[n++] = (struct trib_event){
+                .kind = TRIB_EVENT_ARRIVED, .peer = peer, .imm = a->imm, .len = a->len};
+        *a = (struct ucx_arrival){0};
+        p->next++;
+        p->ready--;
+        u->ready--;
+    }
+    return n;
+}
+
+/* Under `lock`. What is in order, a turn for each peer. */
+int trib_ucx_deliver(struct ucx *u, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int i = 0; i < u->size && n < max && u->ready; i++) {
+        u->turn = u->turn + 1 < u->size ? u->turn + 1 : 0;
+        n += deliver_of(u, u->turn, events + n, max - n);
+    }
+    return n;
+}

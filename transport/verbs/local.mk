@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What an ordinary machine can test is built always.
+libtransport_la_SOURCES += \
+	transport/verbs/verbs_gid_select.c transport/verbs/verbs_gid_select.h \
+	transport/verbs/verbs_oob_proto.c transport/verbs/verbs_oob_proto.h \
+	transport/verbs/verbs_wire.h
+if TRIB_VERBS
+libtransport_la_SOURCES += \
+	transport/verbs/verbs.c transport/verbs/verbs.h \
+	transport/verbs/verbs_cm_thread.c \
+	transport/verbs/verbs_connect.c \
+	transport/verbs/verbs_cq.c \
+	transport/verbs/verbs_device.c \
+	transport/verbs/verbs_dl_api.c transport/verbs/verbs_dl_api.h \
+	transport/verbs/verbs_error_text.c \
+	transport/verbs/verbs_gid_table.c \
+	transport/verbs/verbs_liveness.c \
+	transport/verbs/verbs_mr.c \
+	transport/verbs/verbs_multiport.c \
+	transport/verbs/verbs_oob_connect.c \
+	transport/verbs/verbs_oob_listener.c \
+	transport/verbs/verbs_post.c \
+	transport/verbs/verbs_proof.c \
+	transport/verbs/verbs_qp.c
+endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: InfiniBand, RoCE and soft-RoCE. The adapter writes into the peer's memory by
+ * itself; the peer's processor only sees the immediate.
+ */
+#include "transport/verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/backends.h"
+#include "transport/params.h"
+
+enum {
+    DEPTH_MAX = 4096,
+    REACH_MS = 15000,
+    INLINE_BYTES = 256, /* asked for; up to here the processor hands the payload over */
+    TABLE_MIN = 64,
+};
+
+static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
+                                   struct trib_error *err)
+{
+    static const char *const names[] = {
+        [VERBS_BY_BEST] = "auto", [VERBS_BY_RDMACM] = "rdmacm", [VERBS_BY_GID] = "gid"};
+
+    for (int i = 0; i <= VERBS_BY_GID; i++) {
+        *out = (enum verbs_connect)i;
+        if (strcmp(text, names[i]) == 0)
+            return TRIB_OK;
+    }
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "verbs: connect=%s is none of auto, rdmacm and gid", text);
+}
+
+static trib_status_t parse(const struct trib_transport_opts *opts,
+                           struct verbs_params *s)
+{
+    char connect[16] = "auto", net[TRIB_NET_TEXT_BYTES] = "";
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &s->port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
+        {.name = "depth", .min = 16, .max = DEPTH_MAX, .value = &s->depth},
+        {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
+        {.name = "reach_ms", .min = 100, .max = 600000, .value = &s->reach_ms},
+        {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
+        {.name = "device", .text = s->device, .max = sizeof(s->device), .list = true},
+        {.name = "rails", .min = 1, .max = RAILS_MAX, .value = &s->rails},
+        {.name = "connect", .text = connect, .max = sizeof(connect)},
+        {.name = "net", .text = net, .max = sizeof(net), .list = true},
+    };
+
+    *s = (struct verbs_params){.ports = 1000,
+                               .depth = 128,
+                               .receives = 4096,
+                               .rails = RAILS_MAX,
+                               .reach_ms = REACH_MS,
+                               .watch = 1};
+    trib_status_t status = trib_params_parse(
+        "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+    if (s->port && s->port + s->ports > 65536)
+        s->ports = 65536 - s->port;
+    if (status == TRIB_OK)
+        status = parse_connect(connect, &s->connect, opts->err);
+    return status == TRIB_OK
+               ? trib_net_ways_init(&s->ways, "verbs", net, opts->met, opts->err)
+               : status;
+}
+
+static uint32_t power_of_two(uint32_t least, uint32_t n)
+{
+    while (least < n)
+        least *= 2;
+    return least;
+}
+
+trib_status_t trib_verbs_no_device(struct verbs *v)
+{
+    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                     "verbs: this host has no RDMA device; load the adapter's driver and "
+                     "ib_uverbs, install ibverbs-providers, or make one in software: rdma "
+                     "link add rxe0 type rxe netdev eth0 (ibv_devices shows what there is)");
+}
+
+trib_status_t trib_verbs_forked(struct verbs *v)
+{
+    return trib_fail(v->err, TRIB_ERR_INVALID,
+                     "verbs: process %d is a forked child, the connections are those of "
+                     "process %d: a child joins by itself, with trib_init",
+                     getpid(), v->me.pid);
+}
+
+static trib_status_t load(struct verbs *v)
+{
+    char why[200];
+
+    if (!trib_verbs_present()) /* hosts without do not pay for the libraries */
+        return trib_verbs_no_device(v);
+    if (!trib_verbs_load(&v->api, why, sizeof(why)))
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: %s; install rdma-core's libraries (Debian: libibverbs1, "
+            "librdmacm1, ibverbs-providers)",
+            why);
+    /* A child must not lose pages that the adapter knows. New kernels see to it. */
+    if (!v->api.ibv_is_fork_initialized ||
+        v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
+        errno = v->api.ibv_fork_init();
+        if (errno)
+            trib_log(v->log, TRIB_LOG_INFO, "verbs",
+                     "ibv_fork_init came too late: %m; this process should not fork");
+    }
+    return TRIB_OK;
+}
+
+static struct verbs *make(const struct trib_transport_opts *opts,
+                          const struct verbs_params *s)
+{
+    struct verbs *v = calloc(1, sizeof(*v));
+    uint32_t slots = power_of_two(TABLE_MIN, 4 * (uint32_t)opts->size);
+
+    if (!v)
+        return NULL;
+    v->base.ops = &trib_verbs_ops;
+    v->self = opts->self;
+    v->size = opts->size;
+    v->cfg = opts->cfg;
+    v->log = opts->log;
+    v->secret = opts->secret;
+    v->err = opts->err;
+    v->depth = power_of_two(16, (uint32_t)s->depth);
+    v->receives = (uint32_t)s->receives;
+    v->inline_bytes = INLINE_BYTES;
+    v->reach_ms = (int)s->reach_ms;
+    v->watch = s->watch != 0;
+    v->ways = s->ways;
+    v->pulse = opts->pulse;
+    v->own_pulse = !opts->pulse;
+    v->bell = v->stop = v->doze = v->door.at.fd = v->door.epoll = -1;
+    v->connect = s->connect;
+    v->net = trib_net_space();
+    v->settings = trib_config_digest(opts->cfg);
+    v->stops_at = trib_now_ns();
+    trib_process_self(&v->me);
+    pthread_mutex_init(&v->links, NULL);
+    pthread_mutex_init(&v->posting, NULL);
+    v->peers = calloc((size_t)opts->size, sizeof(*v->peers));
+    v->routes = calloc(slots, sizeof(*v->routes));
+    v->routes_mask = slots - 1;
+    return v;
+}
+
+static void release(struct verbs *v)
+{
+    trib_verbs_door_close(v);
+    for (int i = 0; v->peers && i < v->size; i++) {
+        free(v->peers[i].tickets);
+        trib_watch_free(&v->peers[i].watch);
+        if (v->peers[i].in.called)
+            close(v->peers[i].in.wire);
+        if (v->peers[i].out.called)
+            close(v->peers[i].out.wire);
+    }
+    if (v->own_pulse)
+        trib_pulse_close(v->pulse);
+    if (v->bell >= 0)
+        close(v->bell);
+    if (v->stop >= 0)
+        close(v->stop);
+    if (v->doze >= 0)
+        close(v->doze);
+    pthread_mutex_destroy(&v->links);
+    pthread_mutex_destroy(&v->posting);
+    free(v->stash);
+    free((void *)v->routes);
+    free(v->peers);
+    free(v->pending);
+    free(v);
+}
+
+/* Everything but the words of farewell. */
+static void take_down(struct verbs *v)
+{
+    trib_verbs_manager_stop(v);
+    trib_verbs_free_memory(v, true);
+    trib_verbs_free_queues(v);
+    release(v);
+}
+
+static trib_status_t make_descriptors(struct verbs *v)
+{
+    struct epoll_event rung = {.events = EPOLLIN};
+
+    v->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    v->stop = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    v->doze = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    rung.data.fd = v->bell;
+    if (v->bell < 0 || v->stop < 0 || v->doze < 0 ||
+        epoll_ctl(v->doze, EPOLL_CTL_ADD, v->bell, &rung) != 0 ||
+        getrandom(&v->key, sizeof(v->key), 0) != (ssize_t)sizeof(v->key))
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: eventfd, epoll or getrandom: %m");
+    return TRIB_OK;
+}
+
+/* In the range of the connection manager's ports, though they are others: so a firewall has
+ * one range to let through. */
+static trib_status_t start_pulse(struct verbs *v, const struct trib_transport_opts *opts,
+                                 const struct verbs_params *s)
+{
+    if (!v->own_pulse)
+        return TRIB_OK;
+    trib_status_t status =
+        trib_pulse_open(opts, "verbs", (int)s->port, (int)s->ports, &v->pulse);
+    if (status == TRIB_OK)
+        trib_pulse_fence(v->pulse, &s->ways.choice);
+    return status;
+}
+
+/* Where the connection manager serves, too: a peer may have none. */
+static bool may_call(struct verbs *v)
+{
+    struct verbs_table table;
+
+    return v->connect != VERBS_BY_RDMACM &&
+           v->context->device->transport_type != IBV_TRANSPORT_IWARP &&
+           trib_verbs_table_read(v, v->context, v->port_num, &table) == 0 &&
+           (table.n > 0 || table.lid);
+}
+
+trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *s,
+                                  const struct verbs_port *at,
+                                  struct trib_transport **out)
+{
+    trib_status_t status;
+    struct verbs *v = make(opts, s);
+
+    if (!v || !v->peers || !v->routes) {
+        if (v)
+            release(v);
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    trib_fd_guard(); /* devices, channels and events have descriptors that verbs opens
+                      */
+    status = make_descriptors(v);
+    if (status == TRIB_OK)
+        status = load(v);
+    if (status == TRIB_OK)
+        status = trib_verbs_choose(v, at);
+    if (status == TRIB_OK)
+        status = trib_verbs_make_queues(v);
+    if (status == TRIB_OK)
+        status = trib_verbs_listen(v, (int)s->port, (int)s->ports);
+    if (status == TRIB_OK && *v->no_rdmacm)
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
+                 v->label, v->no_rdmacm);
+    if (status == TRIB_OK && may_call(v))
+        status = trib_verbs_door_open(v, (int)s->port, (int)s->ports);
+    if (status == TRIB_OK)
+        status = start_pulse(v, opts, s);
+    if (status == TRIB_OK)
+        status = trib_verbs_manager_start(v);
+    if (status != TRIB_OK) {
+        take_down(v);
+        return status;
+    }
+    *out = &v->base;
+    return TRIB_OK;
+}
+
+static trib_status_t verbs_open(const struct trib_transport_opts *opts,
+                                struct trib_transport **out)
+{
+    struct verbs_params params;
+    trib_status_t status = parse(opts, &params);
+
+    return status == TRIB_OK ? trib_verbs_open_all(opts, &params, out) : status;
+}
+
+/* A forked child has the same files: what it destroyed would be gone for its parent,
+ * too. */
+static void verbs_close(struct trib_transport *t)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (!verbs_is_ours(v)) {
+        trib_verbs_free_memory(v, false);
+        release(v);
+        return;
+    }
+    trib_verbs_leave(&v->base, NULL);
+    take_down(v);
+}
+
+const struct trib_transport_ops trib_verbs_ops = {
+    .name = "verbs",
+    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each port",
+    .devices = trib_verbs_devices,
+    .bare = true,
+    .open = verbs_open,
+    .close = verbs_close,
+    .address = trib_verbs_address,
+    .reach = trib_verbs_reach,
+    .room = trib_verbs_room,
+    .survey = trib_no_survey,
+    .settle = trib_no_settle,
+    .route = trib_verbs_peer_route,
+    .connect = trib_verbs_connect,
+    .disconnect = trib_verbs_disconnect,
+    .leave = trib_verbs_leave,
+    .alloc = trib_verbs_alloc,
+    .alloc_user = trib_verbs_alloc,
+    .reg = trib_verbs_reg,
+    .reg_dmabuf = trib_verbs_reg_dmabuf,
+    .discard = trib_no_discard,
+    .dereg = trib_verbs_dereg,
+    .export_region = trib_verbs_export,
+    .import_region = trib_verbs_import,
+    .release = trib_verbs_release,
+    .length = trib_verbs_length,
+    .stale = trib_no_stale,
+    .map = trib_no_map,
+    .write = trib_verbs_write,
+    .poll = trib_verbs_poll,
+    .descriptor = trib_verbs_descriptor,
+    .arm = trib_verbs_arm,
+    .wait = trib_verbs_wait,
+    .wake = trib_verbs_wake,
+};

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the verbs transport: what its files share.
+ *
+ * A pair of ranks has up to two reliable connections (RC): each rank makes one for its own
+ * writes, its outlet, and takes the peer's, its inlet. So nobody has to agree on who calls
+ * whom. All queue pairs share one completion queue and one queue of receives, which carry no
+ * memory: they are used up by immediates.
+ *
+ * Two threads. The owner's posts and polls. The manager (verbs_cm_thread.c) answers requests
+ * for connections, also while the owner computes, and reads what the connection manager and
+ * the device report. `links` guards what both touch; `posting` the send queues, because
+ * wake() may be called by any thread. Objects are destroyed under neither: that waits until
+ * the manager has acknowledged their events.
+ */
+#ifndef TRANSPORT_VERBS_VERBS_H
+#define TRANSPORT_VERBS_VERBS_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "base/accept.h"
+#include "base/secret.h"
+#include "base/stranger.h"
+#include "transport/common/net_addr.h"
+#include "transport/multirail/multirail_wire.h"
+#include "transport/transport.h"
+#include "transport/verbs/verbs_dl_api.h"
+#include "transport/verbs/verbs_oob_proto.h"
+#include "transport/verbs/verbs_wire.h"
+#include "transport/common/peer_liveness.h"
+
+#define VERBS_BATCH 32 /* receives that are posted together, completions polled at once */
+
+/* A port of a device. */
+struct verbs_port {
+    char device[IBV_SYSFS_NAME_MAX]; /* "": whichever there is */
+    uint8_t number; /* from 1; 0: whichever is active */
+};
+#define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with zero */
+
+/* Which work a completion is of: upper four bits of its wr_id. */
+enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
+#define VERBS_WORK_SHIFT 60
+
+struct verbs_region {
+    struct ibv_mr *mr;
+    uint8_t *ptr;
+    uint64_t iova; /* by what requests name its first byte: see verbs_mr.c */
+    size_t len;
+    size_t mapped; /* bytes that alloc mapped; 0: the caller's memory */
+    LIST_ENTRY(verbs_region) entry;
+};
+
+struct verbs_remote {
+    int peer;
+    uint32_t rkey;
+    uint64_t address; /* the owner's iova */
+    size_t len;
+    LIST_ENTRY(verbs_remote) entry;
+};
+
+enum verbs_peer_state {
+    VERBS_PEER_UNKNOWN, /* not connected; what it writes arrives */
+    VERBS_PEER_CONNECTED,
+    VERBS_PEER_GOING, /* lost; what it wrote is still delivered first */
+    VERBS_PEER_LOST,
+    VERBS_PEER_LEFT, /* we left it */
+};
+
+/* Of a peer that goes: is its `why` the cause? */
+enum verbs_doubt {
+    VERBS_NO_DOUBT,
+    VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say why */
+    VERBS_REFUSED, /* its device refused a request; perhaps because the process dies */
+};
+
+/* How connections are made. */
+enum verbs_connect { VERBS_BY_BEST, VERBS_BY_RDMACM, VERBS_BY_GID };
+
+/* What the connection manager would say of a connection. */
+struct verbs_path {
+    enum verbs_way way;
+    struct verbs_gid own, peer;
+    uint16_t lid; /* the peer's */
+    bool global;
+    uint8_t mtu;
+    uint32_t qp_num; /* the peer's */
+    uint32_t own_psn, peer_psn;
+};
+
+/* Made by the connection manager (id), or by a call (wire). */
+struct verbs_link {
+    struct ibv_qp *qp; /* NULL: none */
+    struct rdma_cm_id *id;
+    bool called;
+    int wire; /* where called: TCP; silent, and its end is that of a process */
+    struct verbs_path path; /* where called */
+};
+
+struct verbs_nonces {
+    uint8_t caller[TRIB_NONCE_BYTES];
+    uint8_t listener[TRIB_NONCE_BYTES];
+};
+
+/* Who has connected to the door and not yet been answered. */
+struct verbs_guest {
+    int fd;
+    uint64_t until;
+    size_t have; /* of bytes, or of proof */
+    size_t call_bytes;
+    bool proves; /* its call is here, and it was challenged */
+    struct verbs_nonces nonces;
+    uint8_t proof[TRIB_PROOF_BYTES];
+    uint8_t ip[16];
+    uint8_t bytes[sizeof(struct verbs_call)];
+};
+
+/* A request by the connection manager that was challenged. */
+struct verbs_pending {
+    int rank;
+    uint64_t until; /* 0: none */
+    struct verbs_nonces nonces;
+};
+
+/* Where calls come in; the manager's alone, but for `epoll`. */
+struct verbs_door {
+    struct trib_net_port at; /* fd -1: closed */
+    int epoll; /* the door, guests, wires */
+    struct verbs_guest **guests; /* [max_guests] */
+    int n_guests, max_guests;
+    struct trib_accept_pause pause;
+};
+
+/* Whose a queue pair is. */
+struct verbs_route {
+    int peer; /* -1: nobody's */
+    bool outlet;
+};
+
+/* What is known of a posted request until it is done. */
+struct verbs_ticket {
+    uint64_t token;
+    bool asked; /* for a WRITE_DONE */
+};
+
+struct verbs_peer {
+    enum verbs_peer_state state;
+    struct trib_process who;
+    struct verbs_ip where; /* its address that answered */
+    uint8_t device; /* which of its several */
+    char by[TRIB_WHY_MAX]; /* how it is connected */
+    uint64_t key;
+    struct trib_watch watch;
+    bool said_bye; /* it leaves: the end of its connection is no death */
+    bool finished; /* and nothing of it is still under way */
+    enum verbs_doubt doubt;
+    bool ended; /* REFUSED: its connection has ended since */
+    enum ibv_wc_status status; /* REFUSED: by which that was told … */
+    uint32_t vendor; /* … and what the device adds */
+    uint64_t question; /* REFUSED: of trib_watch_ask */
+    uint64_t going_at, looked_at;
+    uint64_t ahead; /* bytes of pieces that came before their write */
+    char why[TRIB_WHY_MAX];
+    /* under `posting`, but for head, which the owner alone writes */
+    struct ibv_qp *qp; /* the outlet's, NULL: no posts */
+    struct verbs_ticket *tickets; /* [depth], a ring */
+    _Atomic uint32_t head; /* oldest that is not known to be done */
+    uint32_t tail; /* next free */
+    uint32_t unsignalled; /* since the last that reports its completion */
+    bool bye_pending; /* on the inlet */
+    struct verbs_link severed[2]; /* of a peer that is lost: to be dropped */
+    /* under `links` */
+    struct verbs_link out, in;
+    bool in_established;
+    bool closed; /* no request of it is answered any more */
+    bool gone; /* news: its connection has ended */
+    char fault[TRIB_WHY_MAX]; /* news: what the device said of its queue pairs */
+    _Atomic uint8_t piece_shift; /* of what it writes */
+};
+
+struct verbs {
+    struct trib_transport base;
+    struct trib_verbs_api api;
+    int self;
+    int size;
+    const struct trib_config *cfg;
+    const struct trib_log *log;
+    struct trib_error *err;
+    struct trib_process me;
+    uint64_t key;
+    const struct trib_secret *secret; /* NULL or not set: there is none */
+    struct trib_strangers strangers; /* the manager's */
+    struct verbs_pending *pending; /* challenges by the connection manager; under `links` */
+    int next_pending;
+    uint64_t settings;
+    struct trib_pulse *pulse;
+    bool own_pulse;
+    bool watch; /* look for peers of this host in /proc */
+    int reach_ms; /* for a connection: then no other address of the peer is tried */
+    /* what was chosen at open */
+    char device[IBV_SYSFS_NAME_MAX];
+    char label[VERBS_PORT_TEXT]; /* the device for people: "mlx5_0", or "mlx4_0:2" */
+    bool one_port; /* the device's others are not this transport's */
+    enum verbs_connect connect;
+    char no_rdmacm[240]; /* why not by the connection manager; "": by it */
+    uint8_t port_num; /* of the device */
+    uint8_t layer; /* enum verbs_layer; 0: not known */
+    uint32_t message_max;
+    uint64_t net; /* inode of the network name space */
+    struct trib_net_ways ways; /* for calls */
+    struct verbs_ip ip[VERBS_ADDRESSES]; /* of the device, then others of the host */
+    uint16_t n_ips; /* of the device */
+    uint16_t more_ips;
+    uint16_t port; /* of the listener */
+    uint32_t depth; /* posted requests of a peer at most; a power of two */
+    uint32_t signal_every;
+    uint32_t receives;
+    uint32_t inline_bytes;
+    uint8_t piece_shift;
+    uint8_t ack_timeout; /* as the verbs encode it */
+    /* objects */
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_srq *srq;
+    struct rdma_event_channel *events; /* NULL: no connection manager */
+    struct rdma_cm_id *listener;
+    struct verbs_door door;
+    int bell; /* eventfd: ends the own wait */
+    int doze; /* epoll: the bell and the channel, what a sleep waits for */
+    int stop; /* eventfd: ends the manager */
+    pthread_t manager;
+    bool managed;
+    pthread_mutex_t links;
+    pthread_mutex_t posting;
+    struct verbs_peer *peers;
+    _Atomic uint64_t *routes; /* a hash table: queue pair number → struct verbs_route */
+    uint32_t routes_mask;
+    _Atomic bool news; /* some peer's gone or fault is set */
+    _Atomic bool slept; /* the next poll looks around at once */
+    _Atomic bool armed;
+    _Atomic uint32_t unacked; /* completion events */
+    /* the owner's */
+    struct ibv_wc *stash; /* completions that a farewell found, [stash_max] */
+    uint32_t stash_at, stash_n, stash_max;
+    uint32_t owed; /* receives used up and not posted again */
+    struct ibv_recv_wr blanks[VERBS_BATCH];
+    LIST_HEAD(, verbs_region) regions;
+    LIST_HEAD(, verbs_remote) remotes;
+    uint32_t polls;
+    uint64_t tick_at;
+    uint64_t stops_at;
+    int n_going;
+};
+
+/* A forked child has the same files: what it did with the device it would do to its parent's
+ * queues and memory. */
+static inline bool verbs_is_ours(const struct verbs *v)
+{
+    return getpid() == v->me.pid;
+}
+
+static inline bool verbs_has_secret(const struct verbs *v)
+{
+    return v->secret && v->secret->is_set;
+}
+
+static inline struct verbs *verbs_of(struct trib_transport *t)
+{
+    return (struct verbs *)t;
+}
+
+#define VERBS_IP_TEXT TRIB_IP_TEXT_BYTES
+
+static inline char *verbs_ip_text(const struct verbs_ip *ip, char text[VERBS_IP_TEXT])
+{
+    trib_net_text(ip->bytes, text, VERBS_IP_TEXT);
+    return text;
+}
+
+static inline void verbs_ip_socket(const struct verbs_ip *ip, uint16_t port,
+                                   struct sockaddr_storage *out)
+{
+    (void)trib_net_sockaddr(ip->bytes, port,
+                            trib_net_is_v4(ip->bytes) ? AF_INET : AF_INET6, out);
+}
+
+static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t position)
+{
+    return (uint64_t)work << VERBS_WORK_SHIFT | (uint64_t)peer << 32 | position;
+}
+
+trib_status_t trib_verbs_no_device(struct verbs *v);
+/* The sentence for a forked child. */
+trib_status_t trib_verbs_forked(struct verbs *v);
+/* What the text after "verbs:" says. */
+struct verbs_params {
+    int64_t port, ports, depth, receives, rails, reach_ms, watch;
+    char device[RAILS_MAX * VERBS_PORT_TEXT]; /* a list, "" for what there is */
+    enum verbs_connect connect;
+    struct trib_net_ways ways;
+};
+
+/* verbs.c: a transport of one device, whatever list the parameters have. */
+trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params,
+                                  const struct verbs_port *at,
+                                  struct trib_transport **out);
+
+/* verbs_multiport.c: how many devices there are, and all of them. */
+/* A peer's devices that may be tried, those of this one's networks first. */
+struct verbs_choice {
+    int n;
+    uint8_t device[RAILS_MAX];
+    struct verbs_address address[RAILS_MAX];
+};
+void trib_verbs_choices(const struct verbs *v, const struct trib_address *blob,
+                        struct verbs_choice *out);
+trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *params,
+                                  struct trib_transport **out);
+
+/* verbs_device.c: the device and what hangs on it alone. */
+trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted);
+/* Of a device: bit n of *active_out is set where port n is active, up to 31. 0: it cannot be
+ * opened. */
+int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
+                           uint32_t *active_out);
+char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT]);
+/* Does what the connection manager has found for an id lead over this transport's port? */
+bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id);
+trib_status_t trib_verbs_make_queues(struct verbs *v);
+void trib_verbs_free_queues(struct verbs *v);
+void trib_verbs_devices(char *text, size_t bytes);
+
+/* verbs_qp.c: one connection's id and queue pair, of either direction. */
+int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
+                         struct verbs_peer *owner, bool outlet);
+int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
+/* It ends, at once and for both sides; then all of it goes, which may take seconds. */
+void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link);
+void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);
+void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
+void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num);
+struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num);
+struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const void *data,
+                                        size_t bytes);
+
+/* verbs_gid_table.c: the port's own GIDs, read each time, as they come and go. */
+/* 0 or an errno; ENOSYS: libibverbs is older than rdma-core 33. */
+int trib_verbs_table_read(struct verbs *v, struct ibv_context *context, uint8_t port,
+                          struct verbs_table *out);
+
+/* verbs_oob_listener.c: calls that come; under `links` but for open and close. */
+trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports);
+void trib_verbs_door_close(struct verbs *v);
+void trib_verbs_door_look(struct verbs *v);
+int trib_verbs_door_pause_ms(const struct verbs *v);
+void trib_verbs_door_watch(struct verbs *v, int fd);
+void trib_verbs_door_unwatch(struct verbs *v, int fd);
+void trib_verbs_wire_keep(int fd);
+
+/* verbs_proof.c: who asks, and who is asked, has the job's secret. Of the listener: */
+/* Its nonce and proof, for a request or call that begins. false: no random bytes. */
+bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello,
+                          struct verbs_nonces *nonces, struct verbs_answer *answer);
+/* The same by the connection manager: the proof comes with another request. */
+bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
+                               struct verbs_answer *answer);
+/* It has come; a proof holds once. */
+bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
+                                struct verbs_nonces *nonces_out);
+bool trib_verbs_call_proved(const struct verbs *v, const struct verbs_nonces *nonces,
+                            const struct verbs_call *call, const uint8_t *proof);
+/* `bytes` of an answer, or of a reply that begins with it. */
+void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
+                            struct verbs_answer *answer, size_t bytes);
+/* Of who asks: */
+bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
+                      struct verbs_nonces *nonces);
+/* false: the listener's proof is wrong. */
+bool trib_verbs_challenged(const struct verbs *v, int peer, const struct verbs_hello *hello,
+                           const struct verbs_answer *answer, struct verbs_nonces *nonces);
+void trib_verbs_prove_request(const struct verbs *v, int peer, const struct verbs_nonces *nonces,
+                              struct verbs_hello *hello);
+void trib_verbs_prove_call(const struct verbs *v, const struct verbs_nonces *nonces,
+                           const struct verbs_call *call, uint8_t proof[TRIB_PROOF_BYTES]);
+/* true where there is no secret. */
+bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
+                             const struct verbs_answer *answer, size_t bytes);
+
+/* verbs_oob_connect.c: calls that are made. After `until` no other address is tried. */
+trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
+                              uint64_t until, char *why, size_t bytes);
+trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *why,
+                               size_t bytes);
+
+/* verbs_connect.c */
+trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out);
+trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address);
+void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
+bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
+                           const struct verbs_ip *ip);
+trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
+                                 const struct trib_address *address);
+
+/* verbs_cm_thread.c */
+trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
+trib_status_t trib_verbs_manager_start(struct verbs *v);
+void trib_verbs_manager_stop(struct verbs *v);
+void trib_verbs_ring(struct verbs *v);
+struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
+                                    bool own_port, enum verbs_refusal *verdict);
+void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
+                          struct verbs_link *trash);
+
+/* verbs_liveness.c: who is still there, and leaving. */
+void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc);
+void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
+                         uint32_t vendor);
+void trib_verbs_tick(struct verbs *v);
+void trib_verbs_take_news(struct verbs *v);
+int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);
+void trib_verbs_disconnect(struct trib_transport *t, int peer);
+void trib_verbs_leave(struct trib_transport *t, const bool *which);
+
+/* verbs_post.c */
+trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
+                               const struct trib_write *write);
+void trib_verbs_wake(struct trib_transport *t, int peer);
+void trib_verbs_say_bye(struct verbs *v, int peer);
+bool trib_verbs_post_proof(struct verbs *v, int peer);
+
+/* verbs_cq.c */
+int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max);
+int trib_verbs_descriptor(struct trib_transport *t);
+void trib_verbs_arm(struct trib_transport *t);
+void trib_verbs_wait(struct trib_transport *t, int timeout_us);
+trib_status_t trib_verbs_post_receives(struct verbs *v);
+void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
+
+/* verbs_mr.c */
+void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out);
+trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                               struct trib_region **region_out);
+trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out);
+trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out);
+void trib_verbs_dereg(struct trib_transport *t, struct trib_region *region);
+trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_region *region,
+                                struct trib_blob *out);
+trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
+                                const struct trib_blob *blob, struct trib_remote **out);
+void trib_verbs_release(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote);
+void trib_verbs_free_memory(struct verbs *v, bool deregister);
+
+/* verbs_error_text.c: what went wrong, in words. */
+struct verbs_status_text {
+    const char *clause; /* "does not answer any more" */
+    const char *advice; /* likely causes, what to run */
+};
+struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status);
+const char *trib_verbs_refusal_text(enum verbs_refusal refusal);
+#define VERBS_END_TEXT 80
+/* Addresses or GIDs of a peer's outlet; the owner's. */
+void trib_verbs_ends(struct verbs *v, int peer, char here[VERBS_END_TEXT],
+                     char there[VERBS_END_TEXT]);
+char *trib_verbs_gid_text(const struct verbs_gid *gid, bool own,
+                          char text[VERBS_END_TEXT]);
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the manager, a thread that listens. It answers peers that want to connect, and
+ * notes for the owner whose connection has ended and what the device reports.
+ *
+ * An event is handled under `links` and acknowledged after: so what it speaks of is
+ * still there. What has to be destroyed then waits until the acknowledgement is given.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/wait.h"
+#include "transport/verbs/verbs.h"
+
+enum { BACKLOG = 1024 };
+
+void trib_verbs_ring(struct verbs *v)
+{
+    uint64_t one = 1;
+
+    atomic_store_explicit(&v->news, true, memory_order_release);
+    if (write(v->bell, &one, sizeof(one)) < 0)
+        return; /* it rings already */
+}
+
+/* Under `links`. NULL and the verdict: no. */
+struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
+                                    bool own_port, enum verbs_refusal *verdict)
+{
+    struct verbs_peer *peer = NULL;
+
+    if (hello->magic == VERBS_MAGIC && hello->rank >= 0 && hello->rank < v->size &&
+        hello->rank != v->self)
+        peer = &v->peers[hello->rank];
+    if (!peer || hello->key != v->key)
+        *verdict = VERBS_STRANGER;
+    else if (hello->version != VERBS_VERSION ||
+             hello->piece_shift > VERBS_PIECE_SHIFT_MAX)
+        *verdict = VERBS_OTHER_VERSION;
+    else if ((hello->step != VERBS_ASKS) != verbs_has_secret(v))
+        *verdict = VERBS_OTHER_SECRET;
+    else if (hello->settings != v->settings)
+        *verdict = VERBS_OTHER_SETTINGS;
+    else if (!own_port)
+        *verdict = VERBS_OTHER_DEVICE;
+    else if (peer->closed)
+        *verdict = VERBS_LEFT;
+    else if (peer->in.qp && peer->in_established)
+        *verdict = VERBS_TWICE;
+    else
+        *verdict = VERBS_WELCOME;
+    return *verdict == VERBS_WELCOME ? peer : NULL;
+}
+
+static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *link,
+                   const struct verbs_hello *hello, const struct verbs_nonces *nonces)
+{
+    struct verbs_answer answer = {
+        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .key = v->key};
+
+    link->id->context = p;
+    int error = trib_verbs_link_make(v, link, p, false);
+    if (!error)
+        error = trib_verbs_link_ready(v, link);
+    if (error)
+        return error;
+    /* Its writes may come before our answer has returned. */
+    atomic_store_explicit(&p->piece_shift, hello->piece_shift, memory_order_relaxed);
+    trib_verbs_route_put(v, link->qp->qp_num,
+                         (struct verbs_route){.peer = hello->rank});
+    if (verbs_has_secret(v))
+        trib_verbs_seal_answer(v, nonces, &answer, sizeof(answer));
+    struct rdma_conn_param param = trib_verbs_param(link, &answer, sizeof(answer));
+    if (v->api.rdma_accept(link->id, &param) == 0)
+        return 0;
+    error = errno;
+    trib_verbs_route_remove(v, link->qp->qp_num);
+    return error;
+}
+
+/* The other end's address; false: it is not known. */
+static bool address_of(const struct rdma_cm_id *id, uint8_t ip[16])
+{
+    const struct sockaddr *at = &id->route.addr.dst_addr;
+
+    if (at->sa_family != AF_INET && at->sa_family != AF_INET6)
+        return false;
+    trib_net_ip(at, ip);
+    return true;
+}
+
+static void warn(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
+                 const struct verbs_hello *hello)
+{
+    uint8_t ip[16];
+    char what[120];
+
+    snprintf(what, sizeof(what), "asked for a connection as rank %d (process %d): reason %d",
+             hello->rank, hello->pid, (int)why);
+    trib_stranger_warn(&v->strangers, v->log, "verbs", address_of(id, ip) ? ip : NULL, v->port,
+                       why == VERBS_NOT_PROVED
+                           ? "did not prove that it has the secret of this job"
+                           : what);
+}
+
+static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
+                   const struct verbs_hello *hello)
+{
+    struct verbs_answer answer = {.magic = VERBS_MAGIC,
+                                  .version = VERBS_VERSION,
+                                  .refusal = (uint16_t)why,
+                                  .key = v->key};
+
+    if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))
+        answer.refusal = VERBS_NO_ROOM;
+    else if (why != VERBS_CHALLENGE && why != VERBS_LEFT)
+        warn(v, id, why, hello);
+    (void)v->api.rdma_reject(id, &answer, sizeof(answer));
+}
+
+/* Where there is a secret: a request begins with a challenge, and is taken with its proof. */
+static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello,
+                                struct verbs_nonces *nonces_out)
+{
+    if (!verbs_has_secret(v))
+        return VERBS_WELCOME;
+    if (hello->step == VERBS_BEGINS)
+        return VERBS_CHALLENGE;
+    return trib_verbs_close_challenge(v, hello, nonces_out) ? VERBS_WELCOME : VERBS_NOT_PROVED;
+}
+
+/* *trash: what is to be destroyed once the event is acknowledged. */
+static void on_request(struct verbs *v, const struct rdma_cm_event *event,
+                       struct verbs_link *trash)
+{
+    const struct rdma_conn_param *said = &event->param.conn;
+    struct verbs_link link = {.id = event->id};
+    struct verbs_hello hello = {0};
+    struct verbs_nonces nonces;
+    enum verbs_refusal verdict;
+
+    if (said->private_data && said->private_data_len >= sizeof(hello))
+        memcpy(&hello, said->private_data, sizeof(hello));
+    struct verbs_peer *p =
+        trib_verbs_judge(v, &hello, trib_verbs_is_own(v, event->id), &verdict);
+
+    if (p)
+        verdict = prove(v, &hello, &nonces);
+    if (p && verdict == VERBS_WELCOME) {
+        int error = welcome(v, p, &link, &hello, &nonces);
+        if (error == 0) {
+            /* The peer tried before and gave up, which we do not know yet. */
+            if (p->in.qp)
+                trib_verbs_route_remove(v, p->in.qp->qp_num);
+            *trash = p->in;
+            p->in = link;
+            p->in_established = false;
+            return;
+        }
+        errno = error;
+        trib_log(v->log, TRIB_LOG_WARN, "verbs",
+                 "no queue pair for the writes of rank %d: %m", hello.rank);
+        verdict = VERBS_NO_ROOM;
+    }
+    refuse(v, link.id, verdict, &hello);
+    *trash = link;
+}
+
+/* Under `links`: a connection has ended. */
+void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
+                          struct verbs_link *trash)
+{
+    if (inlet && !p->in_established) {
+        /* The peer gave this attempt up, and may make another. */
+        trib_verbs_route_remove(v, p->in.qp->qp_num);
+        *trash = p->in;
+        memset(&p->in, 0, sizeof(p->in));
+        return;
+    }
+    p->gone = true;
+    trib_verbs_ring(v);
+}
+
+/* By whatever event of the connection manager. */
+static void on_end(struct verbs *v, const struct rdma_cm_event *event,
+                   struct verbs_link *trash)
+{
+    struct verbs_peer *p = event->id->context;
+
+    if (p && (event->id == p->in.id || event->id == p->out.id)) /* else dropped */
+        trib_verbs_link_over(v, p, event->id == p->in.id, trash);
+}
+
+/*
+ * The kernel says so of connections, too, while it does not know the peer's link address,
+ * as when a cable is pulled. It may be back soon: what is written finds out.
+ */
+static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
+                           struct verbs_link *trash)
+{
+    struct verbs_peer *p = event->id->context;
+
+    if (p && (event->id == p->out.id || (event->id == p->in.id && p->in_established)))
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "rank %d is out of reach for now",
+                 (int)(p - v->peers));
+    else
+        on_end(v, event, trash);
+}
+
+static void fault_all(struct verbs *v, const char *text)
+{
+    for (int i = 0; i < v->size; i++)
+        snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
+    trib_verbs_ring(v);
+}
+
+static void handle(struct verbs *v, const struct rdma_cm_event *event,
+                   struct verbs_link *trash)
+{
+    struct verbs_peer *p;
+
+    switch (event->event) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+        on_request(v, event, trash);
+        break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        p = event->id->context;
+        if (p && event->id == p->in.id)
+            p->in_established = true;
+        break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_REJECTED:
+        on_end(v, event, trash);
+        break;
+    case RDMA_CM_EVENT_UNREACHABLE:
+        on_unreachable(v, event, trash);
+        break;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        fault_all(v, "this host's RDMA device was removed");
+        break;
+    default: /* of the end of timewait, a moved address: no connection ends by them */
+        break;
+    }
+}
+
+static void read_event(struct verbs *v)
+{
+    struct verbs_link trash = {0};
+    struct rdma_cm_event *event;
+
+    if (v->api.rdma_get_cm_event(v->events, &event) != 0)
+        return;
+    pthread_mutex_lock(&v->links);
+    handle(v, event, &trash);
+    pthread_mutex_unlock(&v->links);
+    (void)v->api.rdma_ack_cm_event(event);
+    trib_verbs_link_drop(v, &trash);
+}
+
+static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
+{
+    struct verbs_peer *p = qp->qp_context;
+
+    if (qp != p->in.qp && qp != p->out.qp)
+        return;
+    snprintf(p->fault, sizeof(p->fault), "%s", text);
+    trib_verbs_ring(v);
+}
+
+/* Devices tell of all their ports. */
+static bool of_other_port(const struct verbs *v, const struct ibv_async_event *event)
+{
+    return v->one_port && event->element.port_num != v->port_num;
+}
+
+/* What a port's event means; NULL: nothing to anybody here. */
+static const char *port_text(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_PORT_ACTIVE:
+        return "is active";
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+        return "has other addresses; connections keep theirs, new ones take these";
+    case IBV_EVENT_PKEY_CHANGE:
+        return "is in other partitions; connections whose partition is gone will fail: "
+               "ask who runs the subnet manager";
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+        return "has another subnet manager, or one that was started again";
+    default:
+        return NULL;
+    }
+}
+
+static void handle_async(struct verbs *v, const struct ibv_async_event *event)
+{
+    const char *text = port_text(event->event_type);
+
+    if (text) {
+        if (!of_other_port(v, event))
+            trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
+                     event->element.port_num, v->device, text);
+        return;
+    }
+    switch (event->event_type) {
+    case IBV_EVENT_QP_ACCESS_ERR:
+        fault_of(v, event->element.qp, "it wrote outside of this rank's regions");
+        break;
+    case IBV_EVENT_QP_REQ_ERR:
+        fault_of(v, event->element.qp, "it sent a request that is not valid");
+        break;
+    case IBV_EVENT_QP_FATAL:
+        fault_of(v, event->element.qp, "the device gave up its queue pair");
+        break;
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+        fault_all(v, "a queue of this host's RDMA device has failed");
+        break;
+    case IBV_EVENT_DEVICE_FATAL:
+        fault_all(v, "this host's RDMA device has failed");
+        break;
+    case IBV_EVENT_PORT_ERR:
+        if (!of_other_port(v, event))
+            trib_log(
+                v->log, TRIB_LOG_WARN, "verbs",
+                "port %d of %s is down: peers are lost unless it comes back soon; look "
+                "at its cable, its switch and ibv_devinfo",
+                event->element.port_num, v->device);
+        break;
+    default: /* of paths that migrate, limits and work queues: nothing here has these */
+        break;
+    }
+}
+
+static void read_async(struct verbs *v)
+{
+    struct ibv_async_event event;
+
+    if (v->api.ibv_get_async_event(v->context, &event) != 0)
+        return;
+    pthread_mutex_lock(&v->links);
+    handle_async(v, &event);
+    pthread_mutex_unlock(&v->links);
+    v->api.ibv_ack_async_event(&event);
+}
+
+/* Ends when `stop` is rung. A descriptor that has failed is looked at no more. */
+static void *manage(void *arg)
+{
+    struct verbs *v = arg;
+    struct pollfd fds[] = {
+        {.fd = v->stop, .events = POLLIN},
+        {.fd = v->listener ? v->events->fd : -1, .events = POLLIN},
+        {.fd = v->context->async_fd, .events = POLLIN},
+        {.fd = v->door.epoll, .events = POLLIN},
+    };
+
+    while (!fds[0].revents) {
+        int n = trib_poll(fds, 4, trib_verbs_door_pause_ms(v));
+        trib_verbs_door_look(v);
+        if (n <= 0)
+            continue;
+        if (fds[1].revents & POLLIN)
+            read_event(v);
+        if (fds[2].revents & POLLIN)
+            read_async(v);
+        for (int i = 1; i < 3; i++) {
+            if ((fds[i].revents & (POLLERR | POLLNVAL)) == 0)
+                continue;
+            fds[i].fd = -1;
+            pthread_mutex_lock(&v->links);
+            fault_all(v, "this host's RDMA device is gone");
+            pthread_mutex_unlock(&v->links);
+        }
+    }
+    return NULL;
+}
+
+static int bind_port(struct verbs *v, uint16_t port)
+{
+    static const struct verbs_ip any_six;
+    static const struct verbs_ip any_four = {{[10] = 0xff, 0xff}};
+    struct sockaddr_storage address;
+
+    verbs_ip_socket(&any_six, port, &address);
+    if (v->api.rdma_bind_addr(v->listener, (struct sockaddr *)&address) == 0)
+        return 0;
+    if (errno == EADDRINUSE)
+        return -1;
+    verbs_ip_socket(&any_four, port, &address); /* a kernel without IPv6 */
+    return v->api.rdma_bind_addr(v->listener, (struct sockaddr *)&address);
+}
+
+trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports)
+{
+    int bound = -1;
+
+    if (*v->no_rdmacm)
+        return TRIB_OK;
+    if (fcntl(v->events->fd, F_SETFL, O_NONBLOCK) != 0 ||
+        v->api.rdma_create_id(v->events, &v->listener, NULL, RDMA_PS_TCP) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: nothing to listen with: %m");
+    for (int i = 0; i < (first_port ? ports : 1) && bound != 0; i++)
+        bound = bind_port(v, (uint16_t)(first_port + i));
+    if (bound != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: none of the ports %d to %d can be bound: %m (choose "
+                         "others with verbs:port=N,ports=N)",
+                         first_port, first_port + ports - 1);
+    if (v->api.rdma_listen(v->listener, BACKLOG) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
+    v->port = ntohs(v->api.rdma_get_src_port(v->listener));
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_manager_start(struct verbs *v)
+{
+    int error = trib_thread_start(&v->manager, manage, v);
+
+    v->managed = error == 0;
+    errno = error;
+    return v->managed ? TRIB_OK
+                      : trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: no thread: %m");
+}
+
+void trib_verbs_manager_stop(struct verbs *v)
+{
+    uint64_t one = 1;
+
+    if (v->managed && write(v->stop, &one, sizeof(one)) == sizeof(one))
+        pthread_join(v->manager, NULL);
+    v->managed = false;
+    if (v->listener)
+        (void)v->api.rdma_destroy_id(v->listener);
+    v->listener = NULL;
+}

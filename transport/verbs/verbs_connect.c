@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the address of this rank, and connections to those of others.
+ *
+ * Each of a peer's addresses is tried in turn, on an event channel of its own, so that
+ * the caller's thread waits for its own events alone. Once connected the id moves to
+ * the manager's channel, where its end will be told.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memlock.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/verbs/verbs.h"
+
+enum {
+    RESOLVE_MS = 2000, /* for a neighbour's hardware address */
+    ANSWER_MS = 8000, /* for the peer's manager: its host may be busy */
+    SLACK_MS = 1000,
+};
+
+/* One try at one address. */
+struct attempt {
+    struct verbs *v;
+    struct rdma_event_channel *channel;
+    struct verbs_link link;
+    struct verbs_answer answer;
+    int peer;
+    bool challenged; /* the peer has proved that it has the job's secret; this rank is next */
+    struct verbs_nonces nonces;
+    uint64_t until; /* of all attempts for this peer */
+    char at[VERBS_IP_TEXT];
+    trib_status_t status;
+    char why[256];
+};
+
+trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_address a = {
+        .magic = VERBS_MAGIC,
+        .port = v->port,
+        .n = v->n_ips,
+        .key = v->key,
+        .start = v->me.start,
+        .space = v->me.space,
+        .boot = v->me.boot,
+        .pid = v->me.pid,
+        .pulse_port = trib_pulse_port(v->pulse),
+        .pulse_key = trib_pulse_key(v->pulse),
+        .door = v->door.at.port,
+        .net = v->net,
+        .more = (uint8_t)v->more_ips,
+        .layer = v->layer,
+    };
+
+    memcpy(a.ip, v->ip, sizeof(a.ip));
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(a);
+    memcpy(out->bytes, &a, sizeof(a));
+    return TRIB_OK;
+}
+
+static bool fail(struct attempt *a, trib_status_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool fail(struct attempt *a, trib_status_t status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(a->why, sizeof(a->why), format, args);
+    va_end(args);
+    a->status = status;
+    return false;
+}
+
+/* The consumer's own words, or the connection manager's number. */
+static void rejected(struct attempt *a, int reason)
+{
+    const struct verbs_answer *said = &a->answer;
+
+    if (said->magic == VERBS_MAGIC) {
+        bool differs = said->refusal == VERBS_OTHER_VERSION ||
+                       said->refusal == VERBS_OTHER_SETTINGS;
+        fail(a, differs ? TRIB_ERR_MISMATCH : TRIB_ERR_PEER_LOST, "it refused: %s",
+             trib_verbs_refusal_text(said->refusal));
+    } else if (reason == 8) { /* invalid service id */
+        fail(a, TRIB_ERR_PEER_LOST, "nobody listens there: the process has ended");
+    } else {
+        fail(a, TRIB_ERR_PEER_LOST,
+             "its host refused, reason %d of the connection manager", reason);
+    }
+}
+
+static void explain(struct attempt *a, enum rdma_cm_event_type event, int status)
+{
+    errno = status < 0 ? -status : status;
+    switch (event) {
+    case RDMA_CM_EVENT_ADDR_ERROR:
+        fail(
+            a, TRIB_ERR_PEER_LOST,
+            "no RDMA device of this host leads there: %m; see ip route get and ip neigh");
+        break;
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+        fail(a, TRIB_ERR_PEER_LOST,
+             "no route: %m; on InfiniBand, is a subnet manager up?");
+        break;
+    case RDMA_CM_EVENT_UNREACHABLE:
+        fail(a, TRIB_ERR_PEER_LOST,
+             "no answer; with RoCE, UDP port 4791 must be open: try rping");
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+        rejected(a, status);
+        break;
+    default:
+        fail(a, TRIB_ERR_PEER_LOST, "the connection manager says event %d, status %d",
+             (int)event, status);
+        break;
+    }
+}
+
+/* The next event of this attempt must be `wanted`. */
+static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
+{
+    struct rdma_cm_event *event = NULL;
+    int left = trib_deadline_left_ms(a->until);
+
+    ms = left < ms ? left : ms;
+    uint64_t until = trib_deadline_ms(ms);
+    while (a->v->api.rdma_get_cm_event(a->channel, &event) != 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            return fail(a, TRIB_ERR_SYSTEM, "the connection manager: %m");
+        if (!trib_wait_fd(a->channel->fd, POLLIN, until))
+            return fail(a, TRIB_ERR_PEER_LOST,
+                        "no answer for %.1f s; with RoCE, UDP port 4791 must be open: "
+                        "try rping",
+                        (double)ms / 1000);
+    }
+    const struct rdma_conn_param *said = &event->param.conn;
+    memset(&a->answer, 0, sizeof(a->answer));
+    if ((event->event == RDMA_CM_EVENT_REJECTED ||
+         event->event == RDMA_CM_EVENT_CONNECT_RESPONSE) &&
+        said->private_data && said->private_data_len >= sizeof(a->answer))
+        memcpy(&a->answer, said->private_data, sizeof(a->answer));
+    bool right = event->event == wanted && event->status == 0;
+    if (!right)
+        explain(a, event->event, event->status);
+    (void)a->v->api.rdma_ack_cm_event(event);
+    return right;
+}
+
+static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
+{
+    struct verbs *v = a->v;
+    struct sockaddr_storage address;
+
+    verbs_ip_socket(ip, port, &address);
+    if (v->api.rdma_resolve_addr(a->link.id, NULL, (struct sockaddr *)&address,
+                                 RESOLVE_MS) != 0)
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "no RDMA device of this host leads there: %m; see ip route get");
+    if (!await(a, RDMA_CM_EVENT_ADDR_RESOLVED, RESOLVE_MS + SLACK_MS))
+        return false;
+    if (!trib_verbs_is_own(v, a->link.id)) {
+        struct verbs_port way = {.number = v->one_port ? a->link.id->port_num : 0};
+        char text[VERBS_PORT_TEXT];
+        snprintf(way.device, sizeof(way.device), "%s", a->link.id->verbs->device->name);
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "the way leads over %s, but this rank uses %s; choose with "
+                    "verbs:device=NAME",
+                    trib_verbs_port_text(&way, text), v->label);
+    }
+    if (v->api.rdma_resolve_route(a->link.id, RESOLVE_MS) != 0)
+        return fail(a, TRIB_ERR_PEER_LOST, "no route: %m");
+    return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED, RESOLVE_MS + SLACK_MS);
+}
+
+/* The first request, or the second one, which has the proof. false: no random bytes. */
+static bool fill_hello(struct attempt *a, struct verbs_hello *hello)
+{
+    if (!a->challenged)
+        return trib_verbs_begin(a->v, hello, &a->nonces);
+    trib_verbs_prove_request(a->v, a->peer, &a->nonces, hello);
+    return true;
+}
+
+static bool shake_hands(struct attempt *a, const struct verbs_address *address)
+{
+    struct verbs *v = a->v;
+    struct verbs_hello hello = {
+        .magic = VERBS_MAGIC,
+        .version = VERBS_VERSION,
+        .piece_shift = v->piece_shift,
+        .rank = v->self,
+        .pid = v->me.pid,
+        .key = address->key,
+        .settings = v->settings,
+    };
+    if (!fill_hello(a, &hello))
+        return fail(a, TRIB_ERR_SYSTEM, "getrandom: %m");
+    int error = trib_verbs_link_make(v, &a->link, a->link.id->context, true);
+
+    if (error) {
+        errno = error;
+        return fail(a, TRIB_ERR_NO_RESOURCE,
+                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->label,
+                    error == ENOMEM ? "; " : "",
+                    error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
+    }
+    struct rdma_conn_param param = trib_verbs_param(&a->link, &hello, sizeof(hello));
+    if (v->api.rdma_connect(a->link.id, &param) != 0)
+        return fail(a, TRIB_ERR_SYSTEM, "rdma_connect: %m");
+    if (!await(a, RDMA_CM_EVENT_CONNECT_RESPONSE, ANSWER_MS))
+        return false;
+    if (a->answer.magic != VERBS_MAGIC || a->answer.key != address->key ||
+        (verbs_has_secret(v) && !a->challenged) ||
+        !trib_verbs_answer_holds(v, &a->nonces, &a->answer, sizeof(a->answer)))
+        return fail(a, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
+    error = trib_verbs_link_ready(v, &a->link);
+    if (error) {
+        errno = error;
+        return fail(a, TRIB_ERR_SYSTEM, "the queue pair does not become ready: %m");
+    }
+    if (v->api.rdma_establish(a->link.id) != 0)
+        return fail(a, TRIB_ERR_SYSTEM, "rdma_establish: %m");
+    return true;
+}
+
+/* Whatever happens the attempt holds nothing any more, but for the connected link. */
+static bool try_address(struct attempt *a, struct verbs_peer *p,
+                        const struct verbs_address *address, const struct verbs_ip *ip)
+{
+    struct verbs *v = a->v;
+    bool connected = false;
+
+    a->channel = v->api.rdma_create_event_channel();
+    if (!a->channel)
+        return fail(a, TRIB_ERR_SYSTEM, "no event channel: %m");
+    if (fcntl(a->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
+        v->api.rdma_create_id(a->channel, &a->link.id, p, RDMA_PS_TCP) != 0)
+        fail(a, TRIB_ERR_SYSTEM, "no id: %m");
+    else
+        connected = resolve(a, ip, address->port) && shake_hands(a, address);
+    if (connected) {
+        /* Its end may be told as soon as it has moved: the manager must find it. */
+        pthread_mutex_lock(&v->links);
+        connected = v->api.rdma_migrate_id(a->link.id, v->events) == 0 ||
+                    fail(a, TRIB_ERR_SYSTEM, "rdma_migrate_id: %m");
+        if (connected) {
+            p->out = a->link;
+            p->where = *ip;
+            trib_verbs_route_put(
+                v, p->out.qp->qp_num,
+                (struct verbs_route){.peer = (int)(p - v->peers), .outlet = true});
+        }
+        pthread_mutex_unlock(&v->links);
+    }
+    if (!connected)
+        trib_verbs_link_drop(v, &a->link);
+    v->api.rdma_destroy_event_channel(a->channel);
+    return connected;
+}
+
+/* An address of another host that this one has, too, as that of a container bridge. */
+bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
+                           const struct verbs_ip *ip)
+{
+    for (int i = 0; i < v->n_ips + v->more_ips && a->boot != v->me.boot; i++) {
+        if (memcmp(&v->ip[i], ip, sizeof(*ip)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A request, and where that is answered by a challenge, the one that has the proof. */
+static bool try_twice(struct attempt *a, const struct verbs_address *address,
+                      const struct verbs_ip *ip)
+{
+    struct verbs *v = a->v;
+    struct verbs_peer *p = &v->peers[a->peer];
+    const struct verbs_hello hello = {.rank = v->self, .key = address->key};
+
+    a->challenged = false;
+    if (try_address(a, p, address, ip))
+        return true;
+    if (!verbs_has_secret(v) || a->answer.magic != VERBS_MAGIC ||
+        a->answer.key != address->key || a->answer.refusal != VERBS_CHALLENGE)
+        return false;
+    a->challenged = trib_verbs_challenged(v, a->peer, &hello, &a->answer, &a->nonces);
+    if (!a->challenged) {
+        memset(&a->answer, 0, sizeof(a->answer));
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "who answers there has not the secret of this job: give all ranks the same "
+                    "TRIB_KEY");
+    }
+    return try_address(a, p, address, ip);
+}
+
+/* By the connection manager; true: the peer itself has spoken, or all is well. */
+static bool ask_manager(struct attempt *a, int peer, const struct verbs_address *address)
+{
+    struct verbs *v = a->v;
+
+    a->peer = peer;
+    snprintf(a->at, sizeof(a->at), "any address");
+    snprintf(a->why, sizeof(a->why), "it has none that this host does not have, too");
+    a->status = TRIB_ERR_PEER_LOST;
+    for (uint16_t i = 0; i < address->n; i++) {
+        if (trib_verbs_leads_back(v, address, &address->ip[i]))
+            continue;
+        verbs_ip_text(&address->ip[i], a->at);
+        if (try_twice(a, address, &address->ip[i])) {
+            a->status = TRIB_OK;
+            return true;
+        }
+        if (a->answer.magic == VERBS_MAGIC && a->answer.key == address->key)
+            return true;
+        if (trib_deadline_passed(a->until))
+            break;
+    }
+    return false;
+}
+
+/* What the call itself needs is there on both sides? */
+static bool may_call(const struct verbs *v, const struct verbs_address *a, char *why,
+                     size_t bytes)
+{
+    if (v->connect == VERBS_BY_RDMACM)
+        snprintf(why, bytes, "it may not: verbs:connect=rdmacm");
+    else if (v->door.at.fd < 0)
+        snprintf(why, bytes, "this rank has no GIDs to call with");
+    else if (!a->door)
+        snprintf(why, bytes, "the peer takes no calls: has it verbs:connect=rdmacm?");
+    else if (a->layer && v->layer && a->layer != v->layer)
+        snprintf(why, bytes, "%s", trib_verbs_way_text(VERBS_NO_COMMON_LAYER));
+    else
+        return true;
+    return false;
+}
+
+/* By GIDs. */
+static void call(struct attempt *a, int peer, const struct verbs_address *address)
+{
+    a->status = TRIB_ERR_PEER_LOST;
+    if (!may_call(a->v, address, a->why, sizeof(a->why)))
+        return;
+    a->status = trib_verbs_dial(a->v, peer, address, a->until, a->why, sizeof(a->why));
+    verbs_ip_text(&a->v->peers[peer].where, a->at);
+}
+
+static trib_status_t unreachable(struct verbs *v, int peer,
+                                 const struct verbs_address *address,
+                                 const struct attempt *by_manager,
+                                 const struct attempt *by_call)
+{
+    const struct attempt *last = *by_call->why ? by_call : by_manager;
+    const struct attempt *tried = *by_call->at || !*by_manager->at ? by_call : by_manager;
+    bool both = *by_call->why && *by_manager->why;
+
+    return trib_fail(
+        v->err, last->status,
+        "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
+        "%s port %u: %s%s%s",
+        v->self, v->me.pid, peer, address->pid, *tried->at ? tried->at : "any address",
+        tried == by_call ? address->door : address->port, both ? by_manager->why : "",
+        both ? "; by GIDs: " : "", last->why);
+}
+
+static trib_status_t check_address(struct verbs *v, int peer,
+                                   const struct trib_address *blob,
+                                   struct verbs_choice *out)
+{
+    if (peer < 0 || peer >= v->size || peer == v->self)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
+                         peer, v->size);
+    if (v->peers[peer].state == VERBS_PEER_CONNECTED)
+        return TRIB_OK;
+    if (!verbs_is_ours(v))
+        return trib_verbs_forked(v);
+    if (v->peers[peer].state != VERBS_PEER_UNKNOWN)
+        return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
+                         peer);
+    trib_verbs_choices(v, blob, out);
+    if (out->n == 0)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
+                         peer);
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
+{
+    struct verbs_choice choice;
+
+    return check_address(verbs_of(t), peer, address, &choice);
+}
+
+static void begin_watch(struct verbs *v, int peer, const struct verbs_address *a)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    struct trib_watch_opts opts = {
+        .me = &v->me,
+        .who = &p->who,
+        .proc = v->watch,
+        .pulse = v->pulse,
+        .peer = peer,
+        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+    };
+
+    p->who = (struct trib_process){
+        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
+    memcpy(opts.heart.ip, p->where.bytes, sizeof(opts.heart.ip));
+    trib_watch_begin(&p->watch, &opts);
+}
+
+void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    struct verbs *v = verbs_of(t);
+    const struct verbs_peer *p = &v->peers[peer];
+
+    out->name = t->ops->name;
+    if (p->state == VERBS_PEER_CONNECTED)
+        snprintf(out->why, sizeof(out->why), "%s", p->by);
+    else if (*v->no_rdmacm)
+        snprintf(out->why, sizeof(out->why), "asked for by name; by GIDs: %.100s",
+                 v->no_rdmacm);
+    else
+        snprintf(out->why, sizeof(out->why), "asked for by name");
+}
+
+/* Who the peer is, and the place of its posts. */
+static void connected(struct verbs *v, int peer, const struct verbs_address *a)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    p->key = a->key;
+    begin_watch(v, peer, a);
+    pthread_mutex_lock(&v->posting);
+    p->qp = p->out.qp;
+    pthread_mutex_unlock(&v->posting);
+    p->state = VERBS_PEER_CONNECTED;
+}
+
+/* The connection manager first: it asks the network. Then GIDs. */
+static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address *a,
+                           uint64_t until)
+{
+    struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
+    bool by_manager = v->listener && (a->n || !a->door);
+    bool again = !by_manager;
+
+    if (by_manager)
+        again = !ask_manager(&manager, peer, a) && v->connect == VERBS_BY_BEST;
+    if (by_manager && manager.status == TRIB_OK) {
+        snprintf(v->peers[peer].by, sizeof(v->peers[peer].by), "librdmacm, %s",
+                 manager.at);
+        connected(v, peer, a);
+        return TRIB_OK;
+    }
+    if (again)
+        call(&gids, peer, a);
+    if (again && gids.status == TRIB_OK) {
+        connected(v, peer, a);
+        gids.status = trib_verbs_prove(v, peer, until, gids.why, sizeof(gids.why));
+    }
+    if (again && gids.status == TRIB_OK)
+        return TRIB_OK;
+    return unreachable(v, peer, a, &manager, &gids);
+}
+
+/* One after the other of its devices, which share the time. */
+static trib_status_t reach_one(struct verbs *v, int peer,
+                               const struct verbs_choice *choice)
+{
+    uint64_t end = trib_deadline_ms(v->reach_ms);
+    trib_status_t status = TRIB_ERR_PEER_LOST;
+
+    for (int i = 0; i < choice->n; i++) {
+        int share_ms = trib_deadline_left_ms(end) / (choice->n - i);
+        status = reach(v, peer, &choice->address[i], trib_deadline_ms(share_ms));
+        if (status == TRIB_OK) {
+            v->peers[peer].device = choice->device[i];
+            if (i > 0)
+                trib_error_clear(v->err); /* why not by those before */
+            return TRIB_OK;
+        }
+        if (status == TRIB_ERR_MISMATCH)
+            break; /* the peer itself has spoken */
+    }
+    return v->err ? v->err->status : status;
+}
+
+trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
+                                 const struct trib_address *address)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_choice choice;
+    trib_status_t status = check_address(v, peer, address, &choice);
+
+    if (status != TRIB_OK || v->peers[peer].state == VERBS_PEER_CONNECTED)
+        return status;
+    struct verbs_peer *p = &v->peers[peer];
+    if (!p->tickets)
+        p->tickets = calloc(v->depth, sizeof(*p->tickets));
+    if (!p->tickets)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    return reach_one(v, peer, &choice);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: which device, and what is made on it for all peers together.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memlock.h"
+#include "base/text.h"
+#include "transport/verbs/verbs.h"
+
+enum {
+    ADDRESSES_MAX = 64, /* of a host, looked at */
+    CQ_MAX = 65536, /* entries: 4 MiB on most devices */
+    DEPTH_MIN = 16,
+    INLET_ENTRIES = 4, /* completions of an inlet's own sends */
+    SIGNAL_EVERY = 32,
+    TRANSMISSIONS = 8, /* of a packet, the first one and seven more */
+};
+
+/* Where an address of this host leads. */
+struct place {
+    char device[IBV_SYSFS_NAME_MAX];
+    uint8_t port;
+    bool active;
+    uint8_t layer;
+    uint32_t message_max;
+};
+
+char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT])
+{
+    if (port->number)
+        snprintf(text, VERBS_PORT_TEXT, "%s:%u", port->device, port->number);
+    else
+        snprintf(text, VERBS_PORT_TEXT, "%s", port->device);
+    return text;
+}
+
+int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
+                           uint32_t *active_out)
+{
+    struct ibv_context *context = api->ibv_open_device(device);
+    struct ibv_device_attr attr;
+
+    *active_out = 0;
+    if (!context)
+        return 0;
+    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
+    for (int port = 1; port <= n && port < 32; port++) {
+        struct ibv_port_attr state = {0};
+        if (api->ibv_query_port(context, (uint8_t)port, (void *)&state) == 0 &&
+            state.state == IBV_PORT_ACTIVE)
+            *active_out |= UINT32_C(1) << port;
+    }
+    (void)api->ibv_close_device(context);
+    return n;
+}
+
+bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id)
+{
+    return id->verbs && strcmp(id->verbs->device->name, v->device) == 0 &&
+           (!v->one_port || id->port_num == v->port_num);
+}
+
+static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *out)
+{
+    struct sockaddr_storage address;
+    struct ibv_port_attr port = {0};
+    struct rdma_cm_id *id;
+
+    if (v->api.rdma_create_id(v->events, &id, NULL, RDMA_PS_TCP) != 0)
+        return false;
+    verbs_ip_socket(ip, 0, &address);
+    bool found =
+        v->api.rdma_bind_addr(id, (struct sockaddr *)&address) == 0 && id->verbs;
+    if (found) {
+        snprintf(out->device, sizeof(out->device), "%s", id->verbs->device->name);
+        out->port = id->port_num;
+        found = v->api.ibv_query_port(id->verbs, id->port_num, (void *)&port) == 0;
+        out->active = port.state == IBV_PORT_ACTIVE;
+        out->layer = port.link_layer;
+        out->message_max = port.max_msg_sz;
+    }
+    v->api.rdma_destroy_id(id);
+    return found;
+}
+
+static void use(struct verbs *v, const struct place *place)
+{
+    memcpy(v->device, place->device, sizeof(v->device));
+    v->port_num = place->port;
+    v->layer = place->layer;
+    v->piece_shift = 0;
+    while (v->piece_shift < VERBS_PIECE_SHIFT_MAX &&
+           (UINT64_C(2) << v->piece_shift) <= place->message_max)
+        v->piece_shift++;
+}
+
+/* The first address that leads to an active port, and all others of the same device, or, if
+ * one port is wanted, of that. */
+static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
+                             const char *names)
+{
+    char text[VERBS_PORT_TEXT];
+    struct verbs_ip all[ADDRESSES_MAX];
+    int n = v->api.own_addresses((uint8_t(*)[16])all, ADDRESSES_MAX);
+    char idle[IBV_SYSFS_NAME_MAX + 16] = "";
+
+    for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
+        struct place place;
+        if (!look_at(v, &all[i], &place) ||
+            (*wanted->device && strcmp(wanted->device, place.device) != 0) ||
+            (wanted->number && wanted->number != place.port))
+            continue;
+        if (!place.active) {
+            snprintf(idle, sizeof(idle), "port %u of %s", place.port, place.device);
+            continue;
+        }
+        if (v->n_ips == 0)
+            use(v, &place);
+        if (strcmp(v->device, place.device) == 0)
+            v->ip[v->n_ips++] = all[i];
+    }
+    if (v->n_ips == 0 && *idle)
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
+                 "%s is not active: look at its cable and ibv_devinfo", idle);
+    else if (v->n_ips == 0)
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
+                 "no IP address of this host belongs to the RDMA device %s: give its "
+                 "network interface one (rdma link shows which that is)",
+                 *wanted->device ? trib_verbs_port_text(wanted, text) : names);
+}
+
+/* Which device the connection manager leads to; v->no_rdmacm: to none, and why. */
+static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
+                        const char *names)
+{
+    if (v->connect == VERBS_BY_GID) {
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "as verbs:connect=gid says");
+        return;
+    }
+    if (*v->api.no_rdmacm) {
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "%s (Debian: librdmacm1)",
+                 v->api.no_rdmacm);
+        return;
+    }
+    v->events = v->api.rdma_create_event_channel();
+    if (v->events)
+        choose_addresses(v, wanted, names);
+    else
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
+                 "no connection manager: %m; load the module rdma_ucm and see who may "
+                 "open the files in /dev/infiniband");
+}
+
+/* The first active port whose GIDs can be read, or only the one with that number. The
+ * device stays open. */
+static bool try_device(struct verbs *v, struct ibv_device *device, int number, char *why,
+                       size_t bytes)
+{
+    struct ibv_context *context = v->api.ibv_open_device(device);
+    struct ibv_device_attr attr;
+
+    if (!context) {
+        snprintf(why, bytes, "%s cannot be opened: %m", device->name);
+        return false;
+    }
+    int error = v->api.ibv_query_device(context, &attr);
+    for (int i = 1; !error && i <= attr.phys_port_cnt && !v->context; i++) {
+        struct place place = {.port = (uint8_t)i};
+        struct ibv_port_attr port = {0};
+        struct verbs_table table;
+        if (number && i != number)
+            continue;
+        error = v->api.ibv_query_port(context, place.port, (void *)&port);
+        if (!error && port.state != IBV_PORT_ACTIVE) {
+            snprintf(why, bytes,
+                     "port %d of %s is not active: look at its cable and ibv_devinfo", i,
+                     device->name);
+            continue;
+        }
+        if (!error)
+            error = trib_verbs_table_read(v, context, place.port, &table);
+        if (error)
+            break;
+        if (table.n == 0 && !table.lid) {
+            snprintf(why, bytes, "port %d of %s has no GID that peers can reach", i,
+                     device->name);
+            continue;
+        }
+        snprintf(place.device, sizeof(place.device), "%s", device->name);
+        place.layer = table.layer;
+        place.message_max = port.max_msg_sz;
+        use(v, &place);
+        v->context = context;
+    }
+    if (error)
+        snprintf(why, bytes, "the GIDs of %s cannot be read: %s", device->name,
+                 error == ENOSYS ? "libibverbs is older than rdma-core 33"
+                                 : strerror(error));
+    if (!v->context)
+        (void)v->api.ibv_close_device(context);
+    return v->context != NULL;
+}
+
+/* Without a connection manager. */
+static trib_status_t choose_port(struct verbs *v, const struct verbs_port *wanted,
+                                 struct ibv_device **list)
+{
+    char why[200] = "";
+
+    for (int i = 0; list[i] && !v->context; i++) {
+        if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
+            continue;
+        if (list[i]->transport_type == IBV_TRANSPORT_IWARP)
+            snprintf(why, sizeof(why), "%s is iWARP: it needs librdmacm", list[i]->name);
+        else
+            (void)try_device(v, list[i], wanted->number, why, sizeof(why));
+    }
+    if (v->context)
+        return TRIB_OK;
+    bool twice = strcmp(why, v->no_rdmacm) == 0;
+    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s%s%s", v->no_rdmacm,
+                     twice ? "" : "; by GIDs: ", twice ? "" : why);
+}
+
+static trib_status_t open_chosen(struct verbs *v, struct ibv_device **list)
+{
+    for (int i = 0; list[i] && !v->context; i++) {
+        if (strcmp(v->device, list[i]->name) == 0)
+            v->context = v->api.ibv_open_device(list[i]);
+    }
+    return v->context ? TRIB_OK
+                      : trib_fail(v->err, TRIB_ERR_SYSTEM,
+                                  "verbs: cannot open the device %s: %m", v->device);
+}
+
+static trib_status_t check_port(struct verbs *v, const struct verbs_port *wanted,
+                                struct ibv_device *device)
+{
+    char text[VERBS_PORT_TEXT];
+    uint32_t active;
+
+    if (!wanted->number)
+        return TRIB_OK;
+    int n = trib_verbs_count_ports(&v->api, device, &active);
+    if (n >= wanted->number || n == 0) /* 0: who opens it says why */
+        return TRIB_OK;
+    return trib_fail(v->err, TRIB_ERR_CONFIG, "verbs:device=%s: %s has %d port%s",
+                     trib_verbs_port_text(wanted, text), wanted->device, n,
+                     n == 1 ? "" : "s");
+}
+
+static trib_status_t choose_in(struct verbs *v, const struct verbs_port *wanted,
+                               struct ibv_device **list)
+{
+    struct ibv_device *there = NULL;
+    char names[128] = "";
+
+    for (int i = 0; list[i]; i++) {
+        size_t len = strlen(names);
+        snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "",
+                 list[i]->name);
+        if (strcmp(wanted->device, list[i]->name) == 0)
+            there = list[i];
+    }
+    if (*wanted->device && !there)
+        return trib_fail(v->err, TRIB_ERR_CONFIG,
+                         "verbs: no RDMA device is called \"%s\"; there are %s",
+                         wanted->device, names);
+    trib_status_t status = there ? check_port(v, wanted, there) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
+    ask_manager(v, wanted, names);
+    if (!*v->no_rdmacm)
+        return open_chosen(v, list);
+    if (v->connect == VERBS_BY_RDMACM)
+        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s", v->no_rdmacm);
+    return choose_port(v, wanted, list);
+}
+
+trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted)
+{
+    struct verbs_port chosen = {.number = wanted->number};
+    struct ibv_device **list = v->api.ibv_get_device_list(NULL);
+    trib_status_t status = TRIB_OK;
+
+    if (!list || !list[0])
+        status = trib_verbs_no_device(v);
+    else
+        status = choose_in(v, wanted, list);
+    v->one_port = wanted->number != 0;
+    memcpy(chosen.device, v->device, sizeof(chosen.device));
+    trib_verbs_port_text(&chosen, v->label);
+    if (list)
+        v->api.ibv_free_device_list(list);
+    return status;
+}
+
+/* By the names that verbs:device= takes. */
+static void append_ports(const struct trib_verbs_api *api, struct ibv_device *device,
+                         char *text, size_t bytes)
+{
+    uint32_t active;
+    int n = trib_verbs_count_ports(api, device, &active);
+
+    if (n < 2)
+        trib_text_append(text, bytes, "%s%s", *text ? ", " : "", device->name);
+    for (int port = 1; port <= n && n > 1; port++)
+        trib_text_append(text, bytes, "%s%s:%d", *text ? ", " : "", device->name, port);
+}
+
+void trib_verbs_devices(char *text, size_t bytes)
+{
+    const struct verbs_port any = {.number = 0};
+    struct verbs v = {0}; /* as far as its connection manager */
+    struct ibv_device **list = NULL;
+
+    text[0] = '\0';
+    if (trib_verbs_present()) {
+        if (!trib_verbs_load(&v.api, text, bytes))
+            return;
+        text[0] = '\0';
+        list = v.api.ibv_get_device_list(NULL);
+    }
+    for (int i = 0; list && list[i]; i++)
+        append_ports(&v.api, list[i], text, bytes);
+    if (text[0]) {
+        ask_manager(&v, &any, "");
+        trib_text_append(text, bytes, " (by %s)", *v.no_rdmacm ? "GIDs" : "librdmacm");
+    } else {
+        trib_text_append(text, bytes, "no RDMA device");
+    }
+    if (v.events)
+        v.api.rdma_destroy_event_channel(v.events);
+    if (list)
+        v.api.ibv_free_device_list(list);
+}
+
+/* A silent peer is lost after stop_ms, not before: the device sends a packet this often,
+ * and waits 4.096 us · 2^n after each. */
+static uint8_t ack_timeout(int stop_ms)
+{
+    uint8_t n = 8;
+
+    while (n < 21 && 4.096e-3 * (double)(1u << n) * TRANSMISSIONS < stop_ms)
+        n++;
+    return n;
+}
+
+static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
+{
+    struct ibv_device_attr attr;
+    uint64_t others = v->size > 1 ? (uint64_t)v->size - 1 : 1;
+
+    if (v->api.ibv_query_device(v->context, &attr) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot query %s: %m",
+                         v->device);
+    uint64_t most = attr.max_cqe < CQ_MAX ? (uint64_t)attr.max_cqe : CQ_MAX;
+    if (v->receives > (uint32_t)attr.max_srq_wr)
+        v->receives = (uint32_t)attr.max_srq_wr;
+    while (v->depth > DEPTH_MIN &&
+           (v->depth > (uint32_t)attr.max_qp_wr ||
+            v->receives + others * (v->depth + INLET_ENTRIES) > most))
+        v->depth /= 2;
+    uint64_t entries = v->receives + others * (v->depth + INLET_ENTRIES);
+    if (entries > (uint64_t)attr.max_cqe)
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: %d ranks need a completion queue of %lu entries, %s has "
+            "at most %d: use another transport between so many",
+            v->size, (unsigned long)entries, v->device, attr.max_cqe);
+    /* A full send queue always has one that reports, so it never stays full. */
+    v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
+    v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
+    *entries_out = (uint32_t)entries;
+    return TRIB_OK;
+}
+
+static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entries)
+{
+    return trib_fail(v->err, errno == ENOMEM ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
+                     "verbs: cannot make a %s of %u entries on %s: %m%s%s", what,
+                     entries, v->device, errno == ENOMEM ? "; " : "",
+                     errno == ENOMEM ? TRIB_MEMLOCK_CURE : "");
+}
+
+trib_status_t trib_verbs_make_queues(struct verbs *v)
+{
+    uint32_t entries = 0;
+    trib_status_t status = choose_sizes(v, &entries);
+
+    if (status != TRIB_OK)
+        return status;
+    v->pd = v->api.ibv_alloc_pd(v->context);
+    v->channel = v->pd ? v->api.ibv_create_comp_channel(v->context) : NULL;
+    if (!v->channel || fcntl(v->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(v->context->async_fd, F_SETFL, O_NONBLOCK) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: no protection domain or completion channel on %s: %m",
+                         v->device);
+    struct epoll_event told = {.events = EPOLLIN, .data.fd = v->channel->fd};
+    if (epoll_ctl(v->doze, EPOLL_CTL_ADD, v->channel->fd, &told) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: epoll: %m");
+    v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel, 0);
+    if (!v->cq)
+        return no_queue(v, "completion queue", entries);
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = v->receives, .max_sge = 1}};
+    v->srq = v->api.ibv_create_srq(v->pd, &init);
+    if (!v->srq)
+        return no_queue(v, "shared receive queue", v->receives);
+    v->stash_max = entries;
+    v->owed = v->receives;
+    return trib_verbs_post_receives(v);
+}
+
+void trib_verbs_free_queues(struct verbs *v)
+{
+    uint32_t unacked = atomic_load_explicit(&v->unacked, memory_order_relaxed);
+
+    if (v->cq && unacked) /* or the destruction would wait for it */
+        v->api.ibv_ack_cq_events(v->cq, unacked);
+    if (v->srq)
+        (void)v->api.ibv_destroy_srq(v->srq);
+    if (v->cq)
+        (void)v->api.ibv_destroy_cq(v->cq);
+    if (v->channel)
+        (void)v->api.ibv_destroy_comp_channel(v->channel);
+    if (v->pd)
+        (void)v->api.ibv_dealloc_pd(v->pd);
+    if (v->context)
+        (void)v->api.ibv_close_device(v->context);
+    if (v->events)
+        v->api.rdma_destroy_event_channel(v->events);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the libraries. Alone in its file, so that a test can put its own in its place.
+ */
+#include "transport/verbs/verbs_dl_api.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/library.h"
+#include "base/memlock.h"
+#include "transport/common/net_addr.h"
+
+#define SYMBOL(call) {.name = #call, .at = offsetof(struct trib_verbs_api, call)},
+
+/* clang-format off */
+static const struct trib_symbol ibverbs[] = {
+    TRIB_VERBS_CALLS(SYMBOL)
+    {.name = "ibv_reg_mr_iova",
+     .at = offsetof(struct trib_verbs_api, ibv_reg_mr_iova),
+     .optional = true},
+    {.name = "ibv_reg_dmabuf_mr",
+     .at = offsetof(struct trib_verbs_api, ibv_reg_dmabuf_mr),
+     .optional = true},
+    {.name = "ibv_is_fork_initialized",
+     .at = offsetof(struct trib_verbs_api, ibv_is_fork_initialized),
+     .optional = true},
+    {.name = "_ibv_query_gid_table",
+     .at = offsetof(struct trib_verbs_api, _ibv_query_gid_table),
+     .optional = true},
+};
+/* clang-format on */
+
+static const struct trib_symbol rdmacm[] = {TRIB_RDMACM_CALLS(SYMBOL)};
+
+bool trib_verbs_present(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    const struct dirent *entry = NULL;
+
+    if (!dir)
+        return access("/sys/class/net", F_OK) != 0; /* nobody can tell without /sys */
+    while ((entry = readdir(dir)) && entry->d_name[0] == '.')
+        continue;
+    closedir(dir);
+    return entry != NULL;
+}
+
+bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
+{
+    memset(api, 0, sizeof(*api));
+    api->own_addresses = trib_net_own;
+    api->memlock = trib_memlock_read;
+    if (!trib_library_open("libibverbs.so.1", ibverbs,
+                           sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
+        return false;
+    if (!trib_library_open("librdmacm.so.1", rdmacm,
+                           sizeof(rdmacm) / sizeof(rdmacm[0]), api, api->no_rdmacm,
+                           sizeof(api->no_rdmacm)))
+        api->rdma_create_event_channel = NULL;
+    return true;
+}

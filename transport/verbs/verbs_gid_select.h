@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * By which pair of GIDs two ports reach each other. A port has many: RoCE versions 1 and
+ * 2, times the addresses of its network devices. No index is right for every peer.
+ *
+ * Nothing here needs a device or a library.
+ */
+#ifndef TRANSPORT_VERBS_VERBS_GID_SELECT_H
+#define TRANSPORT_VERBS_VERBS_GID_SELECT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VERBS_GIDS 96 /* of a port, that peers are told */
+
+/* As enum ibv_gid_type. */
+enum verbs_gid_type { VERBS_GID_IB, VERBS_GID_ROCE_V1, VERBS_GID_ROCE_V2 };
+
+/* As IBV_LINK_LAYER_*. */
+enum verbs_layer { VERBS_INFINIBAND = 1, VERBS_ETHERNET };
+
+struct verbs_gid {
+    uint8_t bytes[16]; /* network order; an IPv4 address is mapped into IPv6 */
+    uint8_t type; /* enum verbs_gid_type */
+    uint8_t prefix; /* bits of its subnet; 0: no network device here has this address */
+    uint8_t index; /* in the port's table */
+    uint8_t unused;
+};
+static_assert(sizeof(struct verbs_gid) == 20, "no padding");
+
+/* What a port is, to itself and to peers. */
+struct verbs_table {
+    uint64_t node; /* GUID of the device */
+    uint16_t lid; /* InfiniBand: 0 without a subnet manager */
+    uint8_t layer; /* enum verbs_layer */
+    uint8_t mtu; /* active, as enum ibv_mtu: 1 is 256 bytes, 5 is 4096 */
+    uint8_t grh; /* every packet needs a global route header */
+    uint8_t n;
+    uint16_t unused;
+    struct verbs_gid gid[VERBS_GIDS];
+};
+
+/* Why by this pair, or why by none. Numbers go over the wire. */
+enum verbs_way {
+    VERBS_WAY_NONE,
+    VERBS_WAY_IB,
+    VERBS_WAY_V2_SUBNET,
+    VERBS_WAY_V2_ROUTED,
+    VERBS_WAY_V2_LINK,
+    VERBS_WAY_V1_SUBNET,
+    VERBS_WAY_V1_LINK,
+    VERBS_NO_COMMON_LAYER,
+    VERBS_NO_GID_HERE,
+    VERBS_NO_GID_THERE,
+    VERBS_NO_COMMON_TYPE,
+    VERBS_NO_COMMON_SCOPE,
+    VERBS_NO_COMMON_SUBNET,
+    VERBS_NO_LID,
+    VERBS_WAYS,
+};
+
+struct verbs_pair {
+    enum verbs_way way;
+    bool found;
+    bool global; /* packets carry a global route header */
+    uint8_t own, peer; /* positions in the tables; valid where both have GIDs */
+    uint8_t mtu; /* smaller one of both */
+};
+
+/**
+ * trib_verbs_pair - the best pair of GIDs.
+ *
+ * Both have the same type and the same kind of address. RoCE v2 before v1; then routable
+ * before link-local; then an address of a network device of both name spaces; then one
+ * subnet before a route; then IPv4; then the lowest indices. An address that both ends
+ * have, as that of a container bridge, leads back and is left out, unless it is one device.
+ *
+ * thread   any; pure
+ */
+struct verbs_pair trib_verbs_pair(const struct verbs_table *own,
+                                  const struct verbs_table *peer);
+
+/** trib_verbs_gid_usable - can a peer be reached by it? Not the empty ones, loopback, … */
+bool trib_verbs_gid_usable(const struct verbs_gid *gid, enum verbs_layer layer);
+
+/** trib_verbs_gid_routable - neither empty nor link-local. */
+bool trib_verbs_gid_routable(const struct verbs_gid *gid);
+
+/** trib_verbs_way_text - a clause: "RoCE v2, same subnet". */
+const char *trib_verbs_way_text(enum verbs_way way);
+
+/** trib_verbs_way_back - the same as the other side of the pair sees it. */
+enum verbs_way trib_verbs_way_back(enum verbs_way way);
+
+#endif

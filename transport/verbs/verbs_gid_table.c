@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the GIDs of the own port. They come and go with the addresses of its network
+ * devices, so they are read for each connection: no event can come too late.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/verbs/verbs.h"
+
+static_assert((int)VERBS_GID_IB == IBV_GID_TYPE_IB &&
+                  (int)VERBS_GID_ROCE_V1 == IBV_GID_TYPE_ROCE_V1 &&
+                  (int)VERBS_GID_ROCE_V2 == IBV_GID_TYPE_ROCE_V2,
+              "as the verbs number them");
+static_assert((int)VERBS_INFINIBAND == IBV_LINK_LAYER_INFINIBAND &&
+                  (int)VERBS_ETHERNET == IBV_LINK_LAYER_ETHERNET,
+              "as the verbs number them");
+
+enum {
+    INDEX_MAX = 255, /* of a GID that a queue pair takes */
+    ENTRIES_MAX = 1 << 16, /* of all ports */
+};
+
+static int count_ones(const uint8_t *bytes, int n)
+{
+    int ones = 0;
+
+    while (ones < 8 * n && bytes[ones / 8] & 0x80 >> ones % 8)
+        ones++;
+    return ones;
+}
+
+/* An address as a GID has it, and how many bits its subnet has; 0: neither. */
+static int as_gid(const struct ifaddrs *i, uint8_t out[16])
+{
+    if (!i->ifa_addr || !i->ifa_netmask)
+        return 0;
+    const struct sockaddr_in *four = (void *)i->ifa_netmask;
+    const struct sockaddr_in6 *six = (void *)i->ifa_netmask;
+    bool is_four = i->ifa_addr->sa_family == AF_INET;
+    if (!is_four && i->ifa_addr->sa_family != AF_INET6)
+        return 0;
+    trib_net_ip(i->ifa_addr, out);
+    return is_four ? 96 + count_ones((const uint8_t *)&four->sin_addr, 4)
+                   : count_ones(six->sin6_addr.s6_addr, 16);
+}
+
+static uint8_t prefix_of(const struct ifaddrs *list, const uint8_t gid[16])
+{
+    uint8_t address[16];
+
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        int prefix = as_gid(i, address);
+        if (prefix && memcmp(address, gid, sizeof(address)) == 0)
+            return (uint8_t)prefix;
+    }
+    return 0;
+}
+
+/* Where not all fit, those that routers pass on come first. */
+static void take_entries(const struct ibv_gid_entry *entries, ssize_t n, uint8_t port,
+                         struct verbs_table *out)
+{
+    struct ifaddrs *list = NULL;
+
+    (void)getifaddrs(&list);
+    for (int pass = 0; pass < 2; pass++) {
+        for (ssize_t i = 0; i < n && out->n < VERBS_GIDS; i++) {
+            struct verbs_gid gid = {.type = (uint8_t)entries[i].gid_type,
+                                    .index = (uint8_t)entries[i].gid_index};
+            memcpy(gid.bytes, entries[i].gid.raw, sizeof(gid.bytes));
+            if (entries[i].port_num != port || entries[i].gid_index > INDEX_MAX ||
+                !trib_verbs_gid_usable(&gid, (enum verbs_layer)out->layer) ||
+                trib_verbs_gid_routable(&gid) != (pass == 0))
+                continue;
+            gid.prefix = prefix_of(list, gid.bytes);
+            out->gid[out->n++] = gid;
+        }
+    }
+    if (list)
+        freeifaddrs(list);
+}
+
+static int read_gids(struct verbs *v, struct ibv_context *context, uint8_t port,
+                     struct verbs_table *out)
+{
+    struct ibv_device_attr device;
+    struct ibv_port_attr attr = {0};
+    size_t most = 0;
+    int error = v->api.ibv_query_device(context, &device);
+
+    for (int i = 1; i <= device.phys_port_cnt && !error; i++) {
+        error = v->api.ibv_query_port(context, (uint8_t)i, (void *)&attr);
+        most += attr.gid_tbl_len > 0 ? (size_t)attr.gid_tbl_len : 0;
+    }
+    if (error || most == 0 || most > ENTRIES_MAX)
+        return error;
+    out->node = device.node_guid;
+    struct ibv_gid_entry *entries = calloc(most, sizeof(*entries));
+    if (!entries)
+        return ENOMEM;
+    ssize_t n =
+        v->api._ibv_query_gid_table(context, entries, most, 0, sizeof(*entries));
+    if (n > 0)
+        take_entries(entries, n, port, out);
+    free(entries);
+    return n < 0 ? (int)-n : 0;
+}
+
+int trib_verbs_table_read(struct verbs *v, struct ibv_context *context, uint8_t port,
+                          struct verbs_table *out)
+{
+    struct ibv_port_attr attr = {0};
+
+    memset(out, 0, sizeof(*out));
+    if (!v->api._ibv_query_gid_table)
+        return ENOSYS;
+    int error = v->api.ibv_query_port(context, port, (void *)&attr);
+    if (error)
+        return error;
+    out->lid = attr.lid;
+    out->layer =
+        attr.link_layer == IBV_LINK_LAYER_ETHERNET ? VERBS_ETHERNET : VERBS_INFINIBAND;
+    out->mtu = (uint8_t)attr.active_mtu;
+    out->grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
+    return read_gids(v, context, port, out);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: who is still there, and leaving.
+ *
+ * A process that ends takes its connections down, and the peers' managers hear of it; a
+ * host that is silent makes the writes to it fail. A process that is stopped shows in
+ * neither: its adapter goes on to acknowledge. So it is watched (watch.h), as is one to
+ * which nothing is written.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/verbs/verbs.h"
+
+enum {
+    GOING_MS = 50, /* for what a dead peer may have under way */
+    NEWS_MS = 1000, /* for an answer of who has refused a request and whose connection ended */
+    DYING_MS = 3000, /* for any news of it: a process may take long to end */
+    LOOK_MS = 5, /* between two looks for them */
+    LEAVE_MS = 200, /* for what is posted to get there */
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+
+void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    va_list args;
+
+    if (p->state != VERBS_PEER_CONNECTED &&
+        !(p->state == VERBS_PEER_GOING && (p->said_bye || p->doubt != VERBS_NO_DOUBT)))
+        return;
+    p->doubt = VERBS_NO_DOUBT;
+    if (p->state == VERBS_PEER_CONNECTED) {
+        p->state = VERBS_PEER_GOING;
+        p->question = 0;
+        p->going_at = trib_now_ns();
+        v->n_going++;
+    }
+    va_start(args, format);
+    vsnprintf(p->why, sizeof(p->why), p->said_bye ? "process %d has left" : format,
+              args);
+    va_end(args);
+}
+
+void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
+                         uint32_t vendor)
+{
+    struct verbs_status_text text = trib_verbs_status_text(status);
+    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
+
+    trib_verbs_ends(v, peer, here, there);
+    trib_log(v->log, TRIB_LOG_WARN, "verbs",
+             "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
+             here, v->label, peer, v->peers[peer].who.pid, there, text.clause, (int)status,
+             vendor, text.advice);
+}
+
+/*
+ * The memory of a process that dies goes first, so its device refuses what comes, and the end
+ * of its connection is told a moment later. A peer that lives and is at fault answers.
+ */
+void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    p->status = wc->status;
+    p->vendor = wc->vendor_err;
+    p->ended = false;
+    p->looked_at = 0;
+    p->question = trib_watch_ask(&p->watch);
+    p->doubt = VERBS_REFUSED;
+}
+
+/* What the manager noted. It may be busy with a request: then another time. */
+void trib_verbs_take_news(struct verbs *v)
+{
+    if (pthread_mutex_trylock(&v->links) != 0)
+        return;
+    atomic_store_explicit(&v->news, false, memory_order_relaxed);
+    for (int i = 0; i < v->size; i++) {
+        struct verbs_peer *p = &v->peers[i];
+        if (*p->fault)
+            trib_verbs_going(v, i, "process %d: %s", p->who.pid, p->fault);
+        else if (p->gone && p->doubt == VERBS_REFUSED && !p->said_bye)
+            p->ended = true; /* by whom is still to be found out */
+        else if (p->gone)
+            trib_verbs_going(v, i, "process %d has died", p->who.pid);
+    }
+    pthread_mutex_unlock(&v->links);
+}
+
+void trib_verbs_tick(struct verbs *v)
+{
+    uint64_t due = trib_watch_due(&v->stops_at);
+    char why[TRIB_WHY_MAX];
+
+    for (int i = 0; i < v->size; i++) {
+        struct verbs_peer *p = &v->peers[i];
+        if (p->state != VERBS_PEER_CONNECTED)
+            continue;
+        if (trib_watch_lost(&p->watch, due, v->cfg->stop_timeout_ms, why, sizeof(why)))
+            trib_verbs_going(v, i, "%s", why);
+        else if (p->watch.by == TRIB_WATCH_PULSE && trib_watch_dead(&p->watch))
+            trib_verbs_going(v, i, "process %d has died", p->who.pid);
+    }
+}
+
+/*
+ * Both connections end, and none is made any more. What is left of them goes later: on a dead
+ * port a kernel may take seconds for it, and the loss is to be told before.
+ */
+static void part(struct verbs *v, int peer, enum verbs_peer_state state)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    struct verbs_link links[2];
+
+    p->state = state;
+    pthread_mutex_lock(&v->posting);
+    p->qp = NULL;
+    pthread_mutex_unlock(&v->posting);
+    pthread_mutex_lock(&v->links);
+    p->closed = true;
+    links[0] = p->out;
+    links[1] = p->in;
+    memset(&p->out, 0, sizeof(p->out));
+    memset(&p->in, 0, sizeof(p->in));
+    for (int i = 0; i < 2; i++) {
+        if (links[i].qp)
+            trib_verbs_route_remove(v, links[i].qp->qp_num);
+    }
+    pthread_mutex_unlock(&v->links);
+    for (int i = 0; i < 2; i++) {
+        if (!links[i].qp && !links[i].id)
+            continue;
+        trib_verbs_link_sever(v, &links[i]);
+        p->severed[i] = links[i];
+    }
+    p->bye_pending = false;
+    trib_watch_end(&p->watch);
+}
+
+static void bury(struct verbs *v, int peer)
+{
+    for (int i = 0; i < 2; i++)
+        trib_verbs_link_drop(v, &v->peers[peer].severed[i]);
+}
+
+/* Of a peer whose device has refused a request: true once it is known whether it has died. */
+static bool is_clear(struct verbs *v, int peer, uint64_t now)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    if (p->watch.by != TRIB_WATCH_NOBODY && now - p->looked_at < LOOK_MS * NS_PER_MS)
+        return false;
+    p->looked_at = now;
+    bool late = now - p->going_at > DYING_MS * NS_PER_MS;
+    bool mute = p->watch.by == TRIB_WATCH_PULSE && p->ended &&
+                now - p->going_at > NEWS_MS * NS_PER_MS;
+    bool lives = trib_watch_answered(&p->watch, p->question);
+    bool dead = !lives && (mute || trib_watch_dead(&p->watch));
+    if (!dead && !lives && !late && p->watch.by != TRIB_WATCH_NOBODY)
+        return false;
+    if (dead)
+        trib_verbs_going(v, peer, "process %d has died", p->who.pid);
+    else
+        trib_verbs_complain(v, peer, p->status, p->vendor);
+    p->doubt = VERBS_NO_DOUBT;
+    return true;
+}
+
+/* May the loss of a peer that goes be told? */
+static bool is_over(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    uint64_t now = trib_now_ns();
+
+    if (p->finished)
+        return true;
+    return now - p->going_at > GOING_MS * NS_PER_MS &&
+           (p->doubt != VERBS_REFUSED || is_clear(v, peer, now));
+}
+
+/* A lost peer is reported after everything that it wrote. */
+int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max)
+{
+    int n = 0;
+
+    for (int i = 0; i < v->size && n < max && v->n_going; i++) {
+        struct verbs_peer *p = &v->peers[i];
+        if (p->state != VERBS_PEER_GOING || !is_over(v, i))
+            continue;
+        /* Its writes fail before its end is told: the cause is its death. */
+        if (!p->said_bye && !trib_watch_answered(&p->watch, p->question) &&
+            trib_watch_dead(&p->watch))
+            snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
+        events[n].kind = TRIB_EVENT_PEER_LOST;
+        events[n].peer = i;
+        events[n].left = p->said_bye;
+        memcpy(events[n++].why, p->why, sizeof(p->why));
+        part(v, i, VERBS_PEER_LOST);
+        v->n_going--;
+    }
+    return n;
+}
+
+static bool is_there(const struct verbs_peer *p)
+{
+    return p->state == VERBS_PEER_CONNECTED || p->state == VERBS_PEER_UNKNOWN;
+}
+
+static void close_door(struct verbs *v, int first, int last)
+{
+    pthread_mutex_lock(&v->links);
+    for (int i = first; i <= last; i++)
+        v->peers[i].closed = true;
+    pthread_mutex_unlock(&v->links);
+}
+
+void trib_verbs_disconnect(struct trib_transport *t, int peer)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_LEFT ||
+        !verbs_is_ours(v))
+        return;
+    struct verbs_peer *p = &v->peers[peer];
+    close_door(v, peer, peer);
+    if (p->state == VERBS_PEER_GOING)
+        v->n_going--;
+    if (is_there(p)) {
+        trib_verbs_say_bye(v, peer);
+        trib_verbs_drain(v, peer, trib_deadline_ms(LEAVE_MS));
+    }
+    part(v, peer, VERBS_PEER_LEFT);
+    bury(v, peer);
+}
+
+/* Farewell to all at once: a job of many ranks must not wait for each in turn. */
+static void say_goodbyes(struct verbs *v, const bool *which, uint64_t until)
+{
+    for (int i = 0; i < v->size; i++) {
+        if ((!which || which[i]) && is_there(&v->peers[i]))
+            trib_verbs_say_bye(v, i);
+    }
+    if (!which)
+        trib_verbs_drain(v, -1, until);
+    for (int i = 0; which && i < v->size; i++) {
+        if (which[i] && is_there(&v->peers[i]))
+            trib_verbs_drain(v, i, until);
+    }
+}
+
+void trib_verbs_leave(struct trib_transport *t, const bool *which)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (!verbs_is_ours(v))
+        return;
+    for (int i = 0; i < v->size; i++)
+        if (!which || which[i])
+            close_door(v, i, i);
+    say_goodbyes(v, which, trib_deadline_ms(LEAVE_MS));
+    for (int i = 0; i < v->size; i++) {
+        if ((which && !which[i]) || v->peers[i].state == VERBS_PEER_LEFT)
+            continue;
+        if (v->peers[i].state == VERBS_PEER_GOING)
+            v->n_going--;
+        part(v, i, VERBS_PEER_LEFT);
+        bury(v, i);
+    }
+}

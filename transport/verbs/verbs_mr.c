@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: memory. The adapter must know a region, and the kernel must keep its pages.
+ *
+ * Peers name a place in it by a number, which the blob carries. That is no address of this
+ * process: the first byte has the number that it has in its page, which both the kernel
+ * and the adapters demand. From 2 MiB on it is that in a page of 2 MiB, so that the adapter
+ * can know large pages as such. iWARP in software (siw) takes addresses alone, as do
+ * libraries before ibv_reg_mr_iova: there the number is the address.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memlock.h"
+#include "base/text.h"
+#include "transport/verbs/verbs.h"
+
+#define PAGE ((size_t)4096)
+#define HUGE ((size_t)2 << 20)
+
+static size_t whole_pages(size_t len)
+{
+    return (len + PAGE - 1) & ~(PAGE - 1);
+}
+
+void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out)
+{
+    struct verbs *v = verbs_of(t);
+    struct trib_memlock lock;
+    char has[24], holds[24];
+
+    (void)near;
+    v->api.memlock(&lock);
+    *out =
+        (struct trib_room){.bytes = trib_memlock_left(&lock), .cure = TRIB_MEMLOCK_CURE};
+    if (lock.limited)
+        snprintf(out->why, sizeof(out->why),
+                 "process %d may lock %s of memory and has locked %s", v->me.pid,
+                 trib_size_format(lock.limit, has), trib_size_format(lock.used, holds));
+}
+
+/* The kernel's own refusal would only say: out of memory. */
+static trib_status_t check_limit(struct verbs *v, size_t len)
+{
+    struct trib_memlock lock;
+    char has[24], wants[24], holds[24];
+
+    v->api.memlock(&lock);
+    if (len <= trib_memlock_left(&lock))
+        return TRIB_OK;
+    return trib_fail(v->err, TRIB_ERR_NO_MEMORY,
+                     "verbs: %s more cannot be registered: %s are, and this process may "
+                     "lock %s; " TRIB_MEMLOCK_CURE,
+                     trib_size_format(len, wants), trib_size_format(lock.used, holds),
+                     trib_size_format(lock.limit, has));
+}
+
+enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
+
+static bool takes_addresses_alone(const struct verbs *v)
+{
+    return v->context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+static uint64_t iova_of(const struct verbs *v, const void *ptr, size_t len)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    const size_t unit = len >= HUGE || page <= 0 ? HUGE : (size_t)page;
+
+    return takes_addresses_alone(v) ? (uintptr_t)ptr : (uintptr_t)ptr % unit;
+}
+
+/* Takes over the mr. */
+static trib_status_t keep(struct verbs *v, struct verbs_region known,
+                          struct trib_region **out)
+{
+    struct verbs_region *region = calloc(1, sizeof(*region));
+
+    if (!region) {
+        (void)v->api.ibv_dereg_mr(known.mr);
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    *region = known;
+    LIST_INSERT_HEAD(&v->regions, region, entry);
+    *out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+/* By a number that is no address, where the library knows how. */
+static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len, uint64_t *iova)
+{
+    *iova = iova_of(v, ptr, len);
+    if (v->api.ibv_reg_mr_iova)
+        return v->api.ibv_reg_mr_iova(v->pd, ptr, len, *iova, ACCESS);
+    *iova = (uintptr_t)ptr;
+    return v->api.ibv_reg_mr(v->pd, ptr, len, ACCESS);
+}
+
+trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
+                             struct trib_region **out)
+{
+    struct verbs *v = verbs_of(t);
+    char size[24];
+
+    if (!ptr || len == 0 || len > UINTPTR_MAX - (uintptr_t)ptr)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
+                         len, ptr);
+    if (!verbs_is_ours(v))
+        return trib_verbs_forked(v);
+    trib_status_t status = check_limit(v, whole_pages(len));
+    if (status != TRIB_OK)
+        return status;
+    uint64_t iova;
+    struct ibv_mr *mr = register_one(v, ptr, len, &iova);
+    if (mr)
+        return keep(v, (struct verbs_region){.mr = mr, .ptr = ptr, .iova = iova, .len = len},
+                    out);
+    bool memory = errno == ENOMEM || errno == EAGAIN;
+    return trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
+                     "verbs: cannot register %s at %p with %s: %m%s%s",
+                     trib_size_format(len, size), ptr, v->label,
+                     memory ? "; " : ": is it mapped, and may it be written?",
+                     memory ? TRIB_MEMLOCK_CURE : "");
+}
+
+/* Its exporter pins it: no limit of locked memory counts it. */
+trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+                                    struct trib_region **out)
+{
+    struct verbs *v = verbs_of(t);
+    uint64_t at = (uintptr_t)d->ptr;
+    char size[24];
+
+    if (!d->ptr || d->len == 0 || d->len > UINTPTR_MAX - at)
+        return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
+                         d->len, d->ptr);
+    if (at % PAGE != d->offset % PAGE)
+        return trib_fail(v->err, TRIB_ERR_INVALID,
+                         "offset %zu of the dma-buf is not what is mapped at %p: both lie "
+                         "alike in a page",
+                         d->offset, d->ptr);
+    if (!verbs_is_ours(v))
+        return trib_verbs_forked(v);
+    if (!v->api.ibv_reg_dmabuf_mr)
+        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                         "verbs: libibverbs cannot register a dma-buf: install "
+                         "rdma-core 34 or later");
+    const uint64_t iova = iova_of(v, d->ptr, d->len);
+    struct ibv_mr *mr =
+        v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, iova, d->fd, ACCESS);
+    if (mr)
+        return keep(
+            v, (struct verbs_region){.mr = mr, .ptr = d->ptr, .iova = iova, .len = d->len}, out);
+    bool never = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPROTONOSUPPORT;
+    return trib_fail(v->err, never ? TRIB_ERR_UNSUPPORTED : TRIB_ERR_SYSTEM,
+                     "verbs: cannot register %s of the dma-buf %d with %s: %m%s",
+                     trib_size_format(d->len, size), d->fd, v->label,
+                     never ? "; this device or kernel has no dma-buf: without "
+                             "registration such memory goes through slots"
+                           : "");
+}
+
+/* Whole pages of our own: a page may be kept from children (ibv_fork_init). */
+trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                               struct trib_region **region_out)
+{
+    struct verbs *v = verbs_of(t);
+    size_t bytes = whole_pages(len);
+
+    if (len == 0 || len > SIZE_MAX / 4)
+        return trib_fail(v->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
+    void *ptr =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ptr == MAP_FAILED)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m",
+                         len);
+    trib_status_t status = trib_verbs_reg(t, ptr, len, region_out);
+    if (status != TRIB_OK) {
+        munmap(ptr, bytes);
+        return status;
+    }
+    ((struct verbs_region *)*region_out)->mapped = bytes;
+    *ptr_out = ptr;
+    return TRIB_OK;
+}
+
+static void forget(struct verbs *v, struct verbs_region *region, bool deregister)
+{
+    if (deregister)
+        (void)v->api.ibv_dereg_mr(region->mr);
+    LIST_REMOVE(region, entry);
+    if (region->mapped)
+        munmap(region->ptr, region->mapped);
+    free(region);
+}
+
+void trib_verbs_dereg(struct trib_transport *t, struct trib_region *opaque)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (opaque)
+        forget(v, (struct verbs_region *)opaque, verbs_is_ours(v));
+}
+
+trib_status_t trib_verbs_export(struct trib_transport *t,
+                                const struct trib_region *opaque, struct trib_blob *out)
+{
+    const struct verbs_region *region = (const struct verbs_region *)opaque;
+    struct verbs_export x = {.magic = VERBS_MAGIC,
+                             .rkey = region->mr->rkey,
+                             .key = verbs_of(t)->key,
+                             .address = region->iova,
+                             .len = region->len};
+
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(x);
+    memcpy(out->bytes, &x, sizeof(x));
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
+                                const struct trib_blob *blob, struct trib_remote **out)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_export x = {0};
+
+    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_UNKNOWN)
+        return trib_fail(v->err, TRIB_ERR_INVALID,
+                         "peer %d is not connected: cannot import its memory", peer);
+    if (v->peers[peer].state != VERBS_PEER_CONNECTED)
+        return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    if (blob->len > TRIB_BLOB_MAX ||
+        trib_rails_nth(blob->bytes, blob->len, sizeof(uint32_t), v->peers[peer].device,
+                       (uint8_t *)&x, sizeof(x)) != sizeof(x))
+        memset(&x, 0, sizeof(x));
+    if (x.magic != VERBS_MAGIC || x.key != v->peers[peer].key || x.len == 0 ||
+        x.len > UINT64_MAX - x.address)
+        return trib_fail(v->err, TRIB_ERR_INVALID,
+                         "peer %d: not an exported region of its verbs", peer);
+    struct verbs_remote *remote = calloc(1, sizeof(*remote));
+    if (!remote)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    remote->peer = peer;
+    remote->rkey = x.rkey;
+    remote->address = x.address;
+    remote->len = (size_t)x.len;
+    LIST_INSERT_HEAD(&v->remotes, remote, entry);
+    *out = (struct trib_remote *)remote;
+    return TRIB_OK;
+}
+
+void trib_verbs_release(struct trib_transport *t, struct trib_remote *opaque)
+{
+    struct verbs_remote *remote = (struct verbs_remote *)opaque;
+
+    (void)t;
+    if (!remote)
+        return;
+    LIST_REMOVE(remote, entry);
+    free(remote);
+}
+
+size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return ((const struct verbs_remote *)remote)->len;
+}
+
+void trib_verbs_free_memory(struct verbs *v, bool deregister)
+{
+    while (!LIST_EMPTY(&v->remotes))
+        trib_verbs_release(&v->base, (struct trib_remote *)LIST_FIRST(&v->remotes));
+    while (!LIST_EMPTY(&v->regions))
+        forget(v, LIST_FIRST(&v->regions), deregister);
+}

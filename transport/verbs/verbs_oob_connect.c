@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: calls that are made, where no connection manager serves both ends. What comes out
+ * is a link as the connection manager would make it, and a path that says how.
+ *
+ * TCP may get through where RDMA does not, or take another way. So a link counts as made
+ * once an empty write has been acknowledged by the peer's device.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memlock.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/verbs/verbs.h"
+
+enum {
+    DIAL_MS = 2000, /* for one address of a peer */
+    REPLY_MS = 8000, /* for the peer's manager: its host may be busy */
+    PROOF_MS = 5000, /* for an empty write and its acknowledgement */
+};
+
+/* One call, at one address. */
+struct dialling {
+    struct verbs *v;
+    struct verbs_link link;
+    struct verbs_call call;
+    struct verbs_reply reply;
+    struct verbs_nonces nonces;
+    int peer;
+    uint64_t until;
+    char *why;
+    size_t bytes;
+};
+
+static trib_status_t fail(struct dialling *d, trib_status_t status, const char *format,
+                          ...) __attribute__((format(printf, 3, 4)));
+
+static trib_status_t fail(struct dialling *d, trib_status_t status, const char *format,
+                          ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(d->why, d->bytes, format, args);
+    va_end(args);
+    return status;
+}
+
+/* At most `ms`, and not beyond `until`; but what is begun has the time of one address. */
+static uint64_t step(uint64_t until, int ms)
+{
+    int left = trib_deadline_left_ms(until);
+
+    left = left > DIAL_MS ? left : DIAL_MS;
+    return trib_deadline_ms(left < ms ? left : ms);
+}
+
+/* The first that answers. On one host through loopback. */
+static int dial(struct verbs *v, const struct verbs_address *a, struct trib_net_found *out)
+{
+    struct trib_net_list list = {0};
+    struct trib_net_place place = {
+        .list = &list,
+        .port = a->door,
+        .near = a->boot && a->boot == v->me.boot && a->net == v->net && a->net,
+        .apart = a->boot && v->me.boot && a->boot != v->me.boot,
+    };
+
+    for (int i = 0; i < a->n + a->more && i < VERBS_ADDRESSES; i++)
+        (void)trib_net_list_put(&list, a->ip[i].bytes);
+    return trib_net_reach(&v->ways, &place, out);
+}
+
+/* All `bytes`, or false and errno; 0 for the end of the connection. */
+static bool receive(int fd, void *to, size_t bytes, uint64_t deadline)
+{
+    uint8_t *at = to;
+
+    while (bytes) {
+        ssize_t n = recv(fd, at, bytes, 0);
+        if (n == 0)
+            errno = 0;
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        at += n > 0 ? n : 0;
+        bytes -= n > 0 ? (size_t)n : 0;
+        if (bytes && !trib_wait_fd(fd, POLLIN, deadline))
+            return false;
+    }
+    return true;
+}
+
+static trib_status_t turned_away(struct dialling *d)
+{
+    const struct verbs_answer *said = &d->reply.answer;
+    bool differs = said->refusal == VERBS_OTHER_VERSION ||
+                   said->refusal == VERBS_OTHER_SETTINGS;
+
+    if (said->refusal == VERBS_NO_WAY)
+        return fail(d, TRIB_ERR_PEER_LOST, "no pair of GIDs: %s",
+                    trib_verbs_way_text(
+                        trib_verbs_way_back((enum verbs_way)d->reply.way)));
+    return fail(d, differs ? TRIB_ERR_MISMATCH : TRIB_ERR_PEER_LOST, "it refused: %s",
+                trib_verbs_refusal_text((enum verbs_refusal)said->refusal));
+}
+
+/* Send some bytes, and receive the reply to them. */
+static trib_status_t ask(struct dialling *d, const void *bytes, size_t n)
+{
+    uint64_t deadline = step(d->until, REPLY_MS);
+    int wait_ms = trib_deadline_left_ms(deadline);
+
+    if (send(d->link.wire, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
+        return fail(d, TRIB_ERR_PEER_LOST, "it cannot be called: %m");
+    if (!receive(d->link.wire, &d->reply, sizeof(d->reply), deadline)) {
+        if (errno == ETIMEDOUT)
+            return fail(d, TRIB_ERR_PEER_LOST,
+                        "it does not answer for %.1f s: is the process stopped?",
+                        wait_ms / 1e3);
+        return fail(d, TRIB_ERR_PEER_LOST,
+                    "it hung up%s%s: is it a rank that listens there?",
+                    errno ? ": " : "", errno ? strerror(errno) : "");
+    }
+    if (d->reply.answer.magic != VERBS_MAGIC)
+        return fail(d, TRIB_ERR_PEER_LOST, "who answers there is not a rank");
+    return TRIB_OK;
+}
+
+/* The reply to the call is a challenge, if it is no refusal. */
+static trib_status_t prove(struct dialling *d)
+{
+    uint8_t proof[TRIB_PROOF_BYTES];
+
+    if (d->reply.answer.refusal != VERBS_CHALLENGE)
+        return d->reply.answer.refusal == VERBS_WELCOME
+                   ? fail(d, TRIB_ERR_PEER_LOST, "it does not prove that it is of this job")
+                   : turned_away(d);
+    if (!trib_verbs_challenged(d->v, d->peer, &d->call.hello, &d->reply.answer, &d->nonces)) {
+        /* To a rank with another secret this is a wrong proof, so that it says so, too. */
+        memset(proof, 0, sizeof(proof));
+        (void)!send(d->link.wire, proof, sizeof(proof), MSG_NOSIGNAL);
+        return fail(d, TRIB_ERR_PEER_LOST,
+                    "who answers there has not the secret of this job: give all ranks the same "
+                    "TRIB_KEY");
+    }
+    trib_verbs_prove_call(d->v, &d->nonces, &d->call, proof);
+    return ask(d, proof, sizeof(proof));
+}
+
+static trib_status_t exchange(struct dialling *d)
+{
+    trib_status_t status = ask(d, &d->call, trib_verbs_call_bytes(&d->call));
+
+    if (status == TRIB_OK && verbs_has_secret(d->v))
+        status = prove(d);
+    if (status != TRIB_OK)
+        return status;
+    if (d->reply.answer.refusal != VERBS_WELCOME)
+        return turned_away(d);
+    if (d->reply.answer.key != d->call.hello.key ||
+        d->reply.answer.version != VERBS_VERSION ||
+        !trib_verbs_answer_holds(d->v, &d->nonces, &d->reply.answer, sizeof(d->reply)))
+        return fail(d, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
+    return TRIB_OK;
+}
+
+static trib_status_t follow(struct dialling *d)
+{
+    const struct verbs_reply *r = &d->reply;
+    const struct verbs_table *own = &d->call.table;
+    struct verbs_path *path = &d->link.path;
+    bool with_gids = own->n > 0 && r->position < own->n;
+
+    if (r->mtu < 1 || r->mtu > own->mtu || (r->global && !with_gids))
+        return fail(d, TRIB_ERR_PEER_LOST, "its reply makes no sense");
+    path->way = (enum verbs_way)r->way;
+    if (with_gids)
+        path->own = own->gid[r->position];
+    path->peer.type = path->own.type;
+    memcpy(path->peer.bytes, r->gid, sizeof(path->peer.bytes));
+    path->lid = r->lid;
+    path->global = r->global != 0;
+    path->mtu = r->mtu;
+    path->qp_num = r->qp_num & 0xffffff;
+    path->peer_psn = r->psn & 0xffffff;
+    int error = trib_verbs_link_ready(d->v, &d->link);
+    if (!error)
+        return TRIB_OK;
+    errno = error;
+    return fail(d, TRIB_ERR_PEER_LOST,
+                "the queue pair does not become ready: %m; see ip route get and ip neigh "
+                "for the address of the GID");
+}
+
+/* What to ask for. */
+static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
+                             const struct verbs_address *a)
+{
+    struct verbs *v = d->v;
+    int error = trib_verbs_table_read(v, v->context, v->port_num, &d->call.table);
+
+    errno = error;
+    if (error)
+        return fail(d, TRIB_ERR_SYSTEM, "the GIDs of %s cannot be read: %m", v->label);
+    if (getrandom(&d->link.path.own_psn, sizeof(uint32_t), 0) != sizeof(uint32_t))
+        return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
+    d->link.path.own_psn &= 0xffffff;
+    error = trib_verbs_link_make(v, &d->link, p, true);
+    errno = error;
+    if (error)
+        return fail(d, TRIB_ERR_NO_RESOURCE,
+                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->label,
+                    error == ENOMEM ? "; " : "",
+                    error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
+    d->call.hello = (struct verbs_hello){
+        .magic = VERBS_MAGIC,
+        .version = VERBS_VERSION,
+        .piece_shift = v->piece_shift,
+        .rank = v->self,
+        .pid = v->me.pid,
+        .key = a->key,
+        .settings = v->settings,
+    };
+    if (!trib_verbs_begin(v, &d->call.hello, &d->nonces))
+        return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
+    d->call.qp_num = d->link.qp->qp_num;
+    d->call.psn = d->link.path.own_psn;
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
+                              uint64_t until, char *why, size_t bytes)
+{
+    struct dialling d = {
+        .v = v, .peer = peer, .link.called = true, .until = until, .why = why, .bytes = bytes};
+    struct verbs_peer *p = &v->peers[peer];
+    struct trib_net_found found;
+
+    d.link.wire = dial(v, a, &found);
+    memcpy(p->where.bytes, found.ip, sizeof(p->where.bytes));
+    if (d.link.wire < 0)
+        return fail(&d, TRIB_ERR_PEER_LOST,
+                    "%.100s port %u (TCP) cannot be reached: %m%s; is the port open, or "
+                    "the process gone? Others are chosen with verbs:port=N,ports=N",
+                    found.at, a->door, found.cure);
+    trib_status_t status = prepare(&d, p, a);
+    if (status == TRIB_OK)
+        status = exchange(&d);
+    if (status == TRIB_OK)
+        status = follow(&d);
+    if (status != TRIB_OK) {
+        trib_verbs_link_drop(v, &d.link);
+        return status;
+    }
+    pthread_mutex_lock(&v->links);
+    p->out = d.link;
+    trib_verbs_route_put(v, p->out.qp->qp_num,
+                         (struct verbs_route){.peer = peer, .outlet = true});
+    pthread_mutex_unlock(&v->links);
+    return TRIB_OK;
+}
+
+/* The outlet goes; the peer counts as not connected. */
+static void take_back(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    struct verbs_link link;
+
+    pthread_mutex_lock(&v->posting);
+    p->qp = NULL;
+    atomic_store_explicit(&p->head, p->tail, memory_order_release);
+    p->unsignalled = 0;
+    pthread_mutex_unlock(&v->posting);
+    pthread_mutex_lock(&v->links);
+    link = p->out;
+    memset(&p->out, 0, sizeof(p->out));
+    trib_verbs_route_remove(v, link.qp->qp_num);
+    pthread_mutex_unlock(&v->links);
+    trib_verbs_link_drop(v, &link);
+    trib_watch_end(&p->watch);
+    if (p->state == VERBS_PEER_GOING)
+        v->n_going--;
+    p->doubt = VERBS_NO_DOUBT;
+    p->state = VERBS_PEER_UNKNOWN;
+}
+
+static void describe(struct verbs_peer *p)
+{
+    const struct verbs_path *path = &p->out.path;
+    char own[VERBS_END_TEXT], peer[VERBS_END_TEXT];
+
+    snprintf(p->by, sizeof(p->by), "%s to %s: %s",
+             trib_verbs_gid_text(&path->own, true, own),
+             trib_verbs_gid_text(&path->peer, false, peer),
+             trib_verbs_way_text(path->way));
+}
+
+trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *why,
+                               size_t bytes)
+{
+    struct verbs_ready word = {.magic = VERBS_MAGIC, .version = VERBS_VERSION};
+    struct verbs_peer *p = &v->peers[peer];
+    char cause[TRIB_WHY_MAX + 4] = "";
+
+    describe(p);
+    if (trib_verbs_post_proof(v, peer))
+        trib_verbs_drain(v, peer, step(until, PROOF_MS));
+    bool here = p->state == VERBS_PEER_CONNECTED &&
+                p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
+    if (here && send(p->out.wire, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word)) {
+        trib_verbs_wire_keep(p->out.wire);
+        trib_verbs_door_watch(v, p->out.wire);
+        trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
+                 "rank %d to rank %d by GIDs, MTU %u: %s", v->self, peer,
+                 128u << p->out.path.mtu, p->by);
+        return TRIB_OK;
+    }
+    if (p->state == VERBS_PEER_GOING)
+        snprintf(cause, sizeof(cause), " (%s)", p->why);
+    snprintf(why, bytes,
+             "no RDMA packet gets through from %s%s; with RoCE, UDP port 4791 must be "
+             "open: try ibv_rc_pingpong with these GIDs",
+             p->by, cause);
+    take_back(v, peer);
+    return TRIB_ERR_PEER_LOST;
+}

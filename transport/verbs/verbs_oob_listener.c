@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: calls that come. Where no connection manager serves both ends, a rank asks over
+ * TCP for a connection, tells its GIDs, and is told the pair that fits best.
+ *
+ * The manager's thread is here. The TCP connection stays: who dies is told by its end.
+ * Only an end counts that the peer's kernel has told (a FIN or a reset). A silent network
+ * is for the RDMA packets to notice, which may take another way.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/verbs/verbs.h"
+
+enum {
+    CALL_MS = 5000, /* for strangers that connect and say nothing */
+    PAUSE_MS = 200, /* between two looks at deadlines */
+    EVENTS = 16,
+};
+
+/* Behind the device's addresses, as far as there is room, those of the host: first that by
+ * which it came to the meeting. */
+static void add_addresses(struct verbs *v)
+{
+    struct verbs_ip all[TRIB_NET_OFFERED];
+    struct trib_net_list list;
+
+    trib_net_offer(&v->ways, "verbs", NULL, &list);
+    int n = trib_net_list_get(&list, (uint8_t(*)[16])all, TRIB_NET_OFFERED);
+
+    for (int i = 0; i < n && v->n_ips + v->more_ips < VERBS_ADDRESSES; i++) {
+        bool there = false;
+        for (int k = 0; k < v->n_ips; k++)
+            there |= memcmp(&v->ip[k], &all[i], sizeof(all[i])) == 0;
+        if (!there)
+            v->ip[v->n_ips + v->more_ips++] = all[i];
+    }
+}
+
+trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports)
+{
+    struct verbs_door *door = &v->door;
+    trib_status_t status =
+        trib_net_bind("verbs", SOCK_STREAM, first_port, ports, &door->at, v->err);
+
+    if (status != TRIB_OK)
+        return status;
+    door->max_guests = v->size + TRIB_NET_STRANGERS;
+    door->guests = calloc((size_t)door->max_guests, sizeof(*door->guests));
+    if (!door->guests)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    door->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    if (door->epoll < 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
+    trib_net_fence(&v->ways.choice, "verbs", v->log, &door->at);
+    add_addresses(v);
+    trib_verbs_wire_keep(door->at.fd); /* those that are let in inherit it */
+    trib_verbs_door_watch(v, door->at.fd);
+    return TRIB_OK;
+}
+
+void trib_verbs_door_watch(struct verbs *v, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+
+    (void)epoll_ctl(v->door.epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* Firewalls forget silent connections; so seldom, it tells nothing about a peer. */
+void trib_verbs_wire_keep(int fd)
+{
+    int yes = 1, seconds = 60, times = 30;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+}
+
+void trib_verbs_door_unwatch(struct verbs *v, int fd)
+{
+    (void)epoll_ctl(v->door.epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* In a forked child, too: nothing is said. */
+void trib_verbs_door_close(struct verbs *v)
+{
+    struct verbs_door *door = &v->door;
+
+    for (; door->n_guests; door->n_guests--) {
+        close(door->guests[door->n_guests - 1]->fd);
+        free(door->guests[door->n_guests - 1]);
+    }
+    free(door->guests);
+    door->guests = NULL;
+    if (door->at.fd >= 0)
+        close(door->at.fd);
+    if (door->epoll >= 0)
+        close(door->epoll);
+    door->at.fd = door->epoll = -1;
+}
+
+/* The guest at a place goes; its connection, too, unless a link has it now. */
+static void see_off(struct verbs *v, int at, bool hang_up)
+{
+    struct verbs_door *door = &v->door;
+    struct verbs_guest *g = door->guests[at];
+
+    if (hang_up) {
+        trib_verbs_door_unwatch(v, g->fd);
+        (void)shutdown(g->fd, SHUT_WR);
+        close(g->fd);
+    }
+    free(g);
+    door->guests[at] = door->guests[--door->n_guests];
+}
+
+static void say(const struct verbs *v, const struct verbs_guest *g, struct verbs_reply *reply)
+{
+    int fd = g->fd;
+
+    reply->answer.magic = VERBS_MAGIC;
+    reply->answer.version = VERBS_VERSION;
+    reply->answer.key = v->key;
+    if (g->proves && reply->answer.refusal != VERBS_CHALLENGE)
+        trib_verbs_seal_answer(v, &g->nonces, &reply->answer, sizeof(*reply));
+    /* A new connection has room for it. */
+    (void)send(fd, reply, sizeof(*reply), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static uint32_t random_psn(void)
+{
+    uint32_t psn = 0;
+
+    (void)!getrandom(&psn, sizeof(psn), 0);
+    return psn & 0xffffff;
+}
+
+/* The inlet for a call; false: reply->answer says why not. */
+static bool answer(struct verbs *v, struct verbs_peer *p, const struct verbs_call *call,
+                   struct verbs_link *link, struct verbs_reply *reply)
+{
+    struct verbs_table own;
+    int error = trib_verbs_table_read(v, v->context, v->port_num, &own);
+    struct verbs_pair pair = trib_verbs_pair(&own, &call->table);
+
+    reply->answer.refusal = VERBS_NO_ROOM;
+    if (!error && !pair.found) {
+        reply->answer.refusal = VERBS_NO_WAY;
+        reply->way = (uint8_t)pair.way;
+        return false;
+    }
+    link->path = (struct verbs_path){
+        .way = pair.way,
+        .own = own.gid[pair.own],
+        .peer = call->table.gid[pair.peer],
+        .lid = call->table.lid,
+        .global = pair.global,
+        .mtu = pair.mtu,
+        .qp_num = call->qp_num,
+        .own_psn = random_psn(),
+        .peer_psn = call->psn,
+    };
+    if (!error)
+        error = trib_verbs_link_make(v, link, p, false);
+    if (!error)
+        error = trib_verbs_link_ready(v, link);
+    if (error) {
+        errno = error;
+        trib_log(v->log, TRIB_LOG_WARN, "verbs",
+                 "no queue pair for the writes of rank %d: %m", call->hello.rank);
+        return false;
+    }
+    reply->answer.refusal = VERBS_WELCOME;
+    reply->qp_num = link->qp->qp_num;
+    reply->psn = link->path.own_psn;
+    memcpy(reply->gid, link->path.own.bytes, sizeof(reply->gid));
+    reply->lid = own.lid;
+    reply->way = (uint8_t)pair.way;
+    reply->mtu = pair.mtu;
+    reply->position = pair.peer;
+    reply->global = pair.global;
+    return true;
+}
+
+static void warn_of_rank(struct verbs *v, const struct verbs_guest *g,
+                         const struct verbs_hello *hello, unsigned refusal)
+{
+    char what[120];
+
+    snprintf(what, sizeof(what), "called as rank %d (process %d): reason %u", hello->rank,
+             hello->pid, refusal);
+    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->door.at.port, what);
+}
+
+/* Under `links`. true: the connection is now the peer's inlet. */
+static bool take_call(struct verbs *v, struct verbs_guest *g,
+                      const struct verbs_call *call, struct verbs_link *trash)
+{
+    struct verbs_link link = {.called = true, .wire = g->fd};
+    struct verbs_reply reply = {0};
+    enum verbs_refusal verdict;
+    struct verbs_peer *p = trib_verbs_judge(v, &call->hello, true, &verdict);
+
+    reply.answer.refusal = (uint16_t)verdict;
+    if (!p || !answer(v, p, call, &link, &reply)) {
+        if (reply.answer.refusal != VERBS_LEFT)
+            warn_of_rank(v, g, &call->hello, reply.answer.refusal);
+        say(v, g, &reply);
+        *trash = link;
+        trash->called = false; /* the guest's */
+        return false;
+    }
+    /* The peer tried before and gave up, which we do not know yet. */
+    if (p->in.qp)
+        trib_verbs_route_remove(v, p->in.qp->qp_num);
+    *trash = p->in;
+    p->in = link;
+    p->in_established = false;
+    /* Its writes may come before our reply has got there. */
+    atomic_store_explicit(&p->piece_shift, call->hello.piece_shift,
+                          memory_order_relaxed);
+    trib_verbs_route_put(v, link.qp->qp_num,
+                         (struct verbs_route){.peer = call->hello.rank});
+    say(v, g, &reply);
+    return true;
+}
+
+/* A whole call is here: the challenge. false: nothing comes of it. */
+static bool challenge(struct verbs *v, struct verbs_guest *g, const struct verbs_call *call)
+{
+    struct verbs_reply reply = {0};
+    enum verbs_refusal verdict;
+
+    pthread_mutex_lock(&v->links);
+    bool fits = trib_verbs_judge(v, &call->hello, true, &verdict) != NULL;
+    pthread_mutex_unlock(&v->links);
+    reply.answer.refusal = (uint16_t)verdict;
+    if (fits && trib_verbs_challenge(v, &call->hello, &g->nonces, &reply.answer)) {
+        g->proves = true;
+        g->have = 0;
+    } else if (verdict != VERBS_LEFT) {
+        warn_of_rank(v, g, &call->hello, reply.answer.refusal);
+    }
+    say(v, g, &reply);
+    return g->proves;
+}
+
+static void turn_away(struct verbs *v, struct verbs_guest *g, enum verbs_heard heard)
+{
+    struct verbs_reply reply = {0};
+
+    reply.answer.refusal =
+        heard == VERBS_HEARD_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
+    if (heard == VERBS_HEARD_VERSION || heard == VERBS_HEARD_NONSENSE)
+        say(v, g, &reply);
+    if (g->proves && heard == VERBS_HEARD_PART)
+        return; /* perhaps a rank that has died or left meanwhile */
+    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->door.at.port,
+                       g->proves ? "did not prove that it has the secret of this job"
+                       : heard == VERBS_HEARD_VERSION  ? "speaks another version of verbs"
+                       : heard == VERBS_HEARD_NONSENSE ? "made a call that makes no sense"
+                                                       : "said nothing that a rank says");
+}
+
+/* The next bytes of a call, or of the proof after it. */
+static ssize_t take_bytes(struct verbs_guest *g)
+{
+    uint8_t *at = g->proves ? g->proof : g->bytes;
+    size_t most = g->proves ? sizeof(g->proof) : sizeof(g->bytes);
+    ssize_t n = recv(g->fd, at + g->have, most - g->have, 0);
+
+    g->have += n > 0 ? (size_t)n : 0;
+    return n;
+}
+
+/* The proof is here, or will not come. */
+static enum verbs_heard hear_proof(const struct verbs *v, const struct verbs_guest *g,
+                                   struct verbs_call *call)
+{
+    if (g->have < sizeof(g->proof))
+        return VERBS_HEARD_PART;
+    (void)trib_verbs_call_hear(g->bytes, g->call_bytes, call);
+    return trib_verbs_call_proved(v, &g->nonces, call, g->proof) ? VERBS_HEARD_ALL
+                                                                 : VERBS_HEARD_STRANGER;
+}
+
+static void hear_guest(struct verbs *v, int at)
+{
+    struct verbs_guest *g = v->door.guests[at];
+    struct verbs_link trash = {0};
+    struct verbs_call call;
+    bool taken = false;
+    ssize_t n = take_bytes(g);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    enum verbs_heard heard = g->proves ? hear_proof(v, g, &call)
+                                       : trib_verbs_call_hear(g->bytes, g->have, &call);
+    if (heard == VERBS_HEARD_PART && n > 0)
+        return;
+    if (heard == VERBS_HEARD_ALL && verbs_has_secret(v) && !g->proves) {
+        g->call_bytes = g->have;
+        if (!challenge(v, g, &call))
+            see_off(v, at, true);
+        return;
+    }
+    if (heard == VERBS_HEARD_ALL) {
+        pthread_mutex_lock(&v->links);
+        taken = take_call(v, g, &call, &trash);
+        pthread_mutex_unlock(&v->links);
+    } else {
+        turn_away(v, g, heard);
+    }
+    see_off(v, at, !taken);
+    trib_verbs_link_drop(v, &trash);
+}
+
+/* Whose call is here already needs no place any more; then the one goes whose time ends
+ * first. */
+static void make_room(struct verbs *v)
+{
+    struct verbs_door *door = &v->door;
+    int first = 0;
+
+    for (int i = door->n_guests - 1; i >= 0 && door->n_guests == door->max_guests; i--)
+        hear_guest(v, i);
+    if (door->n_guests < door->max_guests)
+        return;
+    for (int i = 1; i < door->n_guests; i++) {
+        if (door->guests[i]->until < door->guests[first]->until)
+            first = i;
+    }
+    turn_away(v, door->guests[first], VERBS_HEARD_STRANGER);
+    see_off(v, first, true);
+}
+
+/* Peers that cannot be let in wait; their listener stays readable: do not spin. */
+static void rest(struct verbs *v, int error)
+{
+    const struct timespec nap = {0, 10000000};
+
+    if (trib_accept_failed(&v->door.pause, error)) {
+        errno = error;
+        trib_log(v->log, TRIB_LOG_WARN, "verbs",
+                 "rank %d cannot take connections of peers: %m (%s)", v->self,
+                 trib_accept_cure(error));
+    }
+    if (trib_accept_paused(&v->door.pause))
+        nanosleep(&nap, NULL);
+}
+
+static void let_in(struct verbs *v)
+{
+    struct verbs_door *door = &v->door;
+    uint8_t ip[16];
+
+    for (int i = 0; i < door->max_guests; i++) { /* the rest is for the next look */
+        int fd = trib_net_accept(&door->at, ip);
+        if (fd < 0) {
+            rest(v, errno);
+            return;
+        }
+        struct verbs_guest *g = calloc(1, sizeof(*g));
+        if (!g) {
+            close(fd);
+            return;
+        }
+        make_room(v);
+        g->fd = fd;
+        memcpy(g->ip, ip, sizeof(g->ip));
+        g->until = trib_deadline_ms(CALL_MS);
+        door->guests[door->n_guests++] = g;
+        trib_verbs_door_watch(v, fd);
+    }
+}
+
+/* What the kernel of a peer, or its transport, says on a wire; true: it is over. */
+static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *established)
+{
+    struct verbs_ready word;
+    ssize_t n = recv(link->wire, &word, sizeof(word), MSG_PEEK | MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n < 0 && errno != ECONNRESET) { /* the network, not the peer: packets will tell */
+        trib_verbs_door_unwatch(v, link->wire);
+        return false;
+    }
+    if (n < 0)
+        return true;
+    if (n > 0 && n < (ssize_t)sizeof(word))
+        return false;
+    if (n == 0 || *established || word.magic != VERBS_MAGIC)
+        return true;
+    (void)!recv(link->wire, &word, sizeof(word), MSG_DONTWAIT);
+    *established = true;
+    return false;
+}
+
+static void hear_peer(struct verbs *v, int fd)
+{
+    struct verbs_link trash = {0};
+    bool whole = true;
+
+    pthread_mutex_lock(&v->links);
+    for (int i = 0; i < v->size; i++) {
+        struct verbs_peer *p = &v->peers[i];
+        bool in = p->in.called && p->in.wire == fd;
+        if (!in && !(p->out.called && p->out.wire == fd))
+            continue;
+        if (hear_wire(v, in ? &p->in : &p->out, in ? &p->in_established : &whole)) {
+            trib_verbs_door_unwatch(v, fd);
+            trib_verbs_link_over(v, p, in, &trash);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&v->links);
+    trib_verbs_link_drop(v, &trash);
+}
+
+static int guest_with(const struct verbs *v, int fd)
+{
+    for (int i = 0; i < v->door.n_guests; i++) {
+        if (v->door.guests[i]->fd == fd)
+            return i;
+    }
+    return -1;
+}
+
+int trib_verbs_door_pause_ms(const struct verbs *v)
+{
+    return v->door.n_guests ? PAUSE_MS : -1;
+}
+
+void trib_verbs_door_look(struct verbs *v)
+{
+    struct epoll_event events[EVENTS];
+    int n = v->door.epoll >= 0 ? epoll_wait(v->door.epoll, events, EVENTS, 0) : 0;
+
+    for (int i = 0; i < n; i++) {
+        int fd = events[i].data.fd;
+        int guest = guest_with(v, fd);
+        if (fd == v->door.at.fd)
+            let_in(v);
+        else if (guest >= 0)
+            hear_guest(v, guest);
+        else
+            hear_peer(v, fd);
+    }
+    for (int i = v->door.n_guests - 1; i >= 0; i--) {
+        if (!trib_deadline_passed(v->door.guests[i]->until))
+            continue;
+        turn_away(v, v->door.guests[i], VERBS_HEARD_STRANGER);
+        see_off(v, i, true);
+    }
+}

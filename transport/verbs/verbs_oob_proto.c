@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/verbs/verbs_oob_proto.h"
+
+#include <string.h>
+
+#define NUMBER_MAX 0xffffffu /* of queue pairs and packets */
+#define VERSION_AT offsetof(struct verbs_hello, version)
+#define MTU_MAX 5
+
+size_t trib_verbs_call_bytes(const struct verbs_call *call)
+{
+    return VERBS_CALL_BYTES + call->table.n * sizeof(call->table.gid[0]);
+}
+
+static bool head_is_sound(const struct verbs_call *c)
+{
+    const struct verbs_table *t = &c->table;
+
+    return c->qp_num <= NUMBER_MAX && c->psn <= NUMBER_MAX && t->n <= VERBS_GIDS &&
+           (t->layer == VERBS_INFINIBAND || t->layer == VERBS_ETHERNET) && t->mtu >= 1 &&
+           t->mtu <= MTU_MAX && t->grh <= 1 && c->hello.step <= VERBS_BEGINS;
+}
+
+static bool gids_are_sound(const struct verbs_table *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        if (t->gid[i].prefix > 128 ||
+            !trib_verbs_gid_usable(&t->gid[i], (enum verbs_layer)t->layer))
+            return false;
+    }
+    return true;
+}
+
+enum verbs_heard trib_verbs_call_hear(const uint8_t *bytes, size_t have,
+                                      struct verbs_call *out)
+{
+    const uint32_t magic = VERBS_MAGIC;
+    size_t known = have < sizeof(magic) ? have : sizeof(magic);
+
+    memset(out, 0, sizeof(*out));
+    if (memcmp(bytes, &magic, known) != 0)
+        return VERBS_HEARD_STRANGER;
+    memcpy(out, bytes, have < VERBS_CALL_BYTES ? have : VERBS_CALL_BYTES);
+    if (have < VERSION_AT + sizeof(out->hello.version))
+        return VERBS_HEARD_PART;
+    if (out->hello.version != VERBS_VERSION)
+        return VERBS_HEARD_VERSION;
+    if (have < VERBS_CALL_BYTES)
+        return VERBS_HEARD_PART;
+    if (!head_is_sound(out) || have > trib_verbs_call_bytes(out)) {
+        memset(out, 0, sizeof(*out));
+        return VERBS_HEARD_NONSENSE;
+    }
+    memcpy(out, bytes, have);
+    if (have < trib_verbs_call_bytes(out))
+        return VERBS_HEARD_PART;
+    if (gids_are_sound(&out->table))
+        return VERBS_HEARD_ALL;
+    memset(out, 0, sizeof(*out));
+    return VERBS_HEARD_NONSENSE;
+}

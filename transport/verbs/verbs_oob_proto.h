@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How ranks ask each other for a connection without the connection manager: a call over a
+ * TCP connection, and the reply. See docs/wire-format.md.
+ *
+ * A call comes from anybody who finds the port.
+ */
+#ifndef TRANSPORT_VERBS_VERBS_OOB_PROTO_H
+#define TRANSPORT_VERBS_VERBS_OOB_PROTO_H
+
+#include <stddef.h>
+
+#include "transport/verbs/verbs_gid_select.h"
+#include "transport/verbs/verbs_wire.h"
+
+/* On the wire without the unused places of the table. */
+struct verbs_call {
+    struct verbs_hello hello;
+    uint32_t qp_num;
+    uint32_t psn; /* of the first packet; 24 bits */
+    struct verbs_table table;
+};
+#define VERBS_CALL_BYTES offsetof(struct verbs_call, table.gid) /* without GIDs */
+static_assert(VERBS_CALL_BYTES == 80, "no padding");
+
+struct verbs_reply {
+    struct verbs_answer answer; /* stays in its place in every version */
+    uint32_t qp_num;
+    uint32_t psn;
+    uint8_t gid[16]; /* of who replies */
+    uint16_t lid;
+    uint8_t way; /* enum verbs_way, as who replies sees it */
+    uint8_t mtu;
+    uint8_t position; /* of the caller's GID in its call */
+    uint8_t global;
+    uint16_t unused;
+};
+static_assert(sizeof(struct verbs_reply) == 96, "no padding");
+
+/* The caller's last word: packets get through, the connection is in use. From here on the
+ * TCP connection is silent, and its end is the end of a process. */
+struct verbs_ready {
+    uint32_t magic;
+    uint32_t version;
+};
+
+enum verbs_heard {
+    VERBS_HEARD_PART, /* more is to come */
+    VERBS_HEARD_ALL,
+    VERBS_HEARD_STRANGER, /* it does not speak this protocol */
+    VERBS_HEARD_VERSION, /* another version of it */
+    VERBS_HEARD_NONSENSE, /* values that cannot be */
+};
+
+/** trib_verbs_call_bytes - how long a call is. */
+size_t trib_verbs_call_bytes(const struct verbs_call *call);
+
+/**
+ * trib_verbs_call_hear - the first `have` bytes of a call, or of anything.
+ *
+ * out      the call, with PART and VERSION as far as it goes; zero else
+ * thread   any; pure
+ */
+enum verbs_heard trib_verbs_call_hear(const uint8_t *bytes, size_t have,
+                                      struct verbs_call *out);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: posting. Every write is posted at once: the contract has no flush, so a write
+ * that waited for others to share a doorbell with would wait for the next poll.
+ *
+ * Completions come in order, so one that reports tells of all before it: only every
+ * signal_every-th request does, and those whose caller wants to know.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "transport/verbs/verbs.h"
+
+/* One place stays free for the BYE. */
+static uint32_t room(const struct verbs *v, const struct verbs_peer *p)
+{
+    return v->depth - 1 -
+           (p->tail - atomic_load_explicit(&p->head, memory_order_acquire));
+}
+
+/* Under `posting`; there is room. */
+static int post(struct verbs *v, int peer, struct ibv_send_wr *wr,
+                struct verbs_ticket ticket, bool last)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    struct ibv_send_wr *bad;
+
+    if (ticket.asked || (last && p->unsignalled + 1 >= v->signal_every))
+        wr->send_flags |= IBV_SEND_SIGNALED;
+    wr->wr_id = verbs_work_id(VERBS_SENT, peer, p->tail);
+    p->tickets[p->tail % v->depth] = ticket;
+    int error = ibv_post_send(p->qp, wr, &bad);
+    if (error)
+        return error;
+    p->tail++;
+    p->unsignalled = wr->send_flags & IBV_SEND_SIGNALED ? 0 : p->unsignalled + 1;
+    return 0;
+}
+
+/* A send without payload: a word to the peer's transport. */
+static int post_word(struct verbs *v, int peer, enum verbs_control kind, uint32_t value,
+                     bool asked)
+{
+    struct ibv_send_wr wr = {
+        .opcode = kind ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+        .imm_data = htonl((uint32_t)kind << VERBS_CONTROL_SHIFT | value),
+    };
+
+    return post(v, peer, &wr, (struct verbs_ticket){.asked = asked}, true);
+}
+
+static bool fits(size_t off, size_t len, size_t size)
+{
+    return off <= size && len <= size - off;
+}
+
+static trib_status_t check(struct verbs *v, int peer, const struct trib_write *w)
+{
+    const struct verbs_region *local = (const struct verbs_region *)w->local;
+    const struct verbs_remote *remote = (const struct verbs_remote *)w->remote;
+
+    if (!local || !remote || remote->peer != peer)
+        return trib_fail(v->err, TRIB_ERR_INVALID,
+                         "a write to peer %d without a region here and one of its own",
+                         peer);
+    if (!fits(w->local_off, w->len, local->len) ||
+        !fits(w->remote_off, w->len, remote->len))
+        return trib_fail(
+            v->err, TRIB_ERR_RANGE,
+            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
+            w->local_off, local->len, w->remote_off, remote->len);
+    return TRIB_OK;
+}
+
+/* `len` bytes from `from` of the write on; the last part has the event. */
+static int post_part(struct verbs *v, int peer, const struct trib_write *w, size_t from,
+                     size_t len)
+{
+    const struct verbs_region *local = (const struct verbs_region *)w->local;
+    const struct verbs_remote *remote = (const struct verbs_remote *)w->remote;
+    bool last = from + len == w->len;
+    struct ibv_sge sge = {.length = (uint32_t)len};
+    struct ibv_send_wr wr = {
+        .opcode = last && !w->quiet ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+        .imm_data = htonl(w->imm),
+    };
+
+    if (len) {
+        const bool copied = len <= v->inline_bytes; /* by the library, here and now */
+        sge.addr = (copied ? (uintptr_t)local->ptr : local->iova) + w->local_off + from;
+        sge.lkey = local->mr->lkey;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        wr.send_flags = copied ? IBV_SEND_INLINE : 0;
+        wr.wr.rdma.remote_addr = remote->address + w->remote_off + from;
+        wr.wr.rdma.rkey = remote->rkey;
+    }
+    return post(v, peer, &wr,
+                (struct verbs_ticket){.token = w->token, .asked = last && w->signal},
+                last);
+}
+
+/* Under `posting`. */
+static trib_status_t post_write(struct verbs *v, int peer, const struct trib_write *w)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    size_t piece = (size_t)1 << v->piece_shift;
+    size_t pieces =
+        w->len ? (w->len - 1) >> v->piece_shift : 0; /* before the last part */
+    size_t needed = pieces + 1 + (pieces && !w->quiet);
+    int error = 0;
+
+    if (needed > v->depth / 2)
+        return trib_fail(
+            v->err, TRIB_ERR_RANGE,
+            "a write of %zu bytes is too long for %s: raise verbs:depth=%u", w->len,
+            v->label, v->depth);
+    if (!p->qp || room(v, p) < needed)
+        return TRIB_ERR_NO_RESOURCE;
+    if (pieces && !w->quiet)
+        error = post_word(v, peer, VERBS_PIECES, (uint32_t)pieces, false);
+    for (size_t i = 0; i <= pieces && !error; i++)
+        error =
+            post_part(v, peer, w, i * piece, i < pieces ? piece : w->len - i * piece);
+    if (!error)
+        return TRIB_OK;
+    errno = error;
+    trib_verbs_going(v, peer, "a write to process %d cannot be posted: %m", p->who.pid);
+    return TRIB_ERR_PEER_LOST;
+}
+
+trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
+                               const struct trib_write *write)
+{
+    struct verbs *v = verbs_of(t);
+
+    assert(peer >= 0 && peer < v->size);
+    const struct verbs_peer *p = &v->peers[peer];
+    if (p->state != VERBS_PEER_CONNECTED)
+        return p->state == VERBS_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    trib_status_t status = write->len ? check(v, peer, write) : TRIB_OK;
+    if (status != TRIB_OK)
+        return status;
+    pthread_mutex_lock(&v->posting);
+    status = post_write(v, peer, write);
+    pthread_mutex_unlock(&v->posting);
+    return status;
+}
+
+/* A full queue ends the peer's wait by itself. */
+void trib_verbs_wake(struct trib_transport *t, int peer)
+{
+    struct verbs *v = verbs_of(t);
+    uint64_t one = 1;
+
+    assert(peer >= 0 && peer < v->size);
+    if (peer == v->self) {
+        if (write(v->bell, &one, sizeof(one)) < 0)
+            return; /* it rings already */
+        return;
+    }
+    struct verbs_peer *p = &v->peers[peer];
+    pthread_mutex_lock(&v->posting);
+    if (p->qp && room(v, p) > 0)
+        (void)post_word(v, peer, 0, 0, false);
+    pthread_mutex_unlock(&v->posting);
+}
+
+/* A write of nothing, which needs no receive at the peer: its device alone answers. */
+bool trib_verbs_post_proof(struct verbs *v, int peer)
+{
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+    pthread_mutex_lock(&v->posting);
+    int error = post(v, peer, &wr, (struct verbs_ticket){.asked = true}, true);
+    pthread_mutex_unlock(&v->posting);
+    errno = error;
+    if (error)
+        trib_verbs_going(v, peer, "an empty write cannot be posted: %m");
+    return error == 0;
+}
+
+/* On both connections, whichever is there. On the outlet it comes behind all writes. */
+void trib_verbs_say_bye(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    struct ibv_send_wr wr = {
+        .wr_id = verbs_work_id(VERBS_SAID_BYE, peer, 0),
+        .opcode = IBV_WR_SEND_WITH_IMM,
+        .send_flags = IBV_SEND_SIGNALED,
+        .imm_data = htonl((uint32_t)VERBS_BYE << VERBS_CONTROL_SHIFT),
+    };
+    struct ibv_send_wr *bad;
+
+    pthread_mutex_lock(&v->links);
+    if (p->in.qp && ibv_post_send(p->in.qp, &wr, &bad) == 0)
+        p->bye_pending = true;
+    pthread_mutex_unlock(&v->links);
+    pthread_mutex_lock(&v->posting);
+    if (p->qp)
+        (void)post_word(v, peer, VERBS_BYE, 0, true);
+    pthread_mutex_unlock(&v->posting);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: who asks for a connection, and who is asked, prove that they have the secret of the
+ * job, before the listener makes a queue pair ready for the other side.
+ *
+ * The connection manager has one request and one answer. So the first request is rejected, with
+ * the listener's nonce and proof; the proof of who asks is in the second one. A challenge that
+ * is still open serves one request. By calls (verbs_oob_listener.c) all of it goes over one TCP
+ * connection. The listener's last word has a proof, too, of what it says.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "transport/verbs/verbs.h"
+
+#define LABEL "verbs 4"
+
+_Static_assert(VERBS_VERSION == 4, "the label of a proof names the version");
+
+_Static_assert(sizeof(struct verbs_nonces) + sizeof(struct verbs_call) <= 2560, "for a MAC");
+
+enum { OPEN_MS = 20000 }; /* for the second request */
+
+static void claim(const struct verbs_hello *hello, int listener,
+                  const struct verbs_nonces *nonces, struct trib_proof *out)
+{
+    *out = (struct trib_proof){
+        .label = LABEL, .listener = hello->key, .rank = {hello->rank, listener}};
+    memcpy(out->nonce[TRIB_PROOF_CALLER], nonces->caller, TRIB_NONCE_BYTES);
+    memcpy(out->nonce[TRIB_PROOF_LISTENER], nonces->listener, TRIB_NONCE_BYTES);
+}
+
+/* Of both nonces and some bytes under a label. */
+static void mac_of(const struct verbs *v, const char *label, const struct verbs_nonces *nonces,
+                   const void *bytes, size_t n, uint8_t out[TRIB_PROOF_BYTES])
+{
+    uint8_t all[sizeof(*nonces) + sizeof(struct verbs_call)];
+
+    assert(n <= sizeof(struct verbs_call));
+    memcpy(all, nonces, sizeof(*nonces));
+    memcpy(all + sizeof(*nonces), bytes, n);
+    trib_secret_mac(v->secret, label, all, sizeof(*nonces) + n, out);
+}
+
+static bool same(const struct verbs *v, const uint8_t a[TRIB_PROOF_BYTES], const uint8_t *b)
+{
+    return v->secret->sodium.equal(a, b, TRIB_PROOF_BYTES) == 0;
+}
+
+/* The listener ------------------------------------------------------------------------- */
+
+bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello,
+                          struct verbs_nonces *nonces, struct verbs_answer *answer)
+{
+    struct trib_proof about;
+
+    memcpy(nonces->caller, hello->proof, sizeof(nonces->caller));
+    if (!trib_nonce_make(nonces->listener))
+        return false;
+    claim(hello, v->self, nonces, &about);
+    memcpy(answer->nonce, nonces->listener, sizeof(answer->nonce));
+    trib_proof_make(v->secret, &about, TRIB_PROOF_LISTENER, answer->proof);
+    answer->refusal = VERBS_CHALLENGE;
+    return true;
+}
+
+/* Under `links`. The oldest makes room. */
+bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
+                               struct verbs_answer *answer)
+{
+    const int most = v->size + TRIB_NET_STRANGERS;
+
+    if (!v->pending)
+        v->pending = calloc((size_t)most, sizeof(*v->pending));
+    if (!v->pending)
+        return false;
+    struct verbs_pending *p = &v->pending[v->next_pending];
+    v->next_pending = (v->next_pending + 1) % most;
+    *p = (struct verbs_pending){.rank = hello->rank, .until = trib_deadline_ms(OPEN_MS)};
+    return trib_verbs_challenge(v, hello, &p->nonces, answer);
+}
+
+/* Under `links`. */
+bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
+                                struct verbs_nonces *nonces_out)
+{
+    for (int i = 0; v->pending && i < v->size + TRIB_NET_STRANGERS; i++) {
+        struct verbs_pending *p = &v->pending[i];
+        struct trib_proof about;
+        if (!p->until || p->rank != hello->rank || trib_deadline_passed(p->until))
+            continue;
+        claim(hello, v->self, &p->nonces, &about);
+        if (!trib_proof_holds(v->secret, &about, TRIB_PROOF_CALLER, hello->proof,
+                              sizeof(hello->proof)))
+            continue;
+        *nonces_out = p->nonces;
+        *p = (struct verbs_pending){.until = 0};
+        return true;
+    }
+    return false;
+}
+
+bool trib_verbs_call_proved(const struct verbs *v, const struct verbs_nonces *nonces,
+                            const struct verbs_call *call, const uint8_t *proof)
+{
+    uint8_t right[TRIB_PROOF_BYTES];
+
+    mac_of(v, LABEL " call", nonces, call, trib_verbs_call_bytes(call), right);
+    return same(v, right, proof);
+}
+
+/* Of an answer, or of a reply that begins with one; its proof is of all other bytes. */
+void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
+                            struct verbs_answer *answer, size_t bytes)
+{
+    memcpy(answer->nonce, nonces->listener, sizeof(answer->nonce));
+    memset(answer->proof, 0, sizeof(answer->proof));
+    uint8_t mac[TRIB_PROOF_BYTES];
+    mac_of(v, LABEL " reply", nonces, answer, bytes, mac);
+    memcpy(answer->proof, mac, sizeof(mac));
+}
+
+/* Who asks ----------------------------------------------------------------------------- */
+
+bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
+                      struct verbs_nonces *nonces)
+{
+    memset(nonces, 0, sizeof(*nonces));
+    hello->step = VERBS_ASKS;
+    if (!verbs_has_secret(v))
+        return true;
+    hello->step = VERBS_BEGINS;
+    if (!trib_nonce_make(nonces->caller))
+        return false;
+    memcpy(hello->proof, nonces->caller, sizeof(nonces->caller));
+    return true;
+}
+
+bool trib_verbs_challenged(const struct verbs *v, int peer, const struct verbs_hello *hello,
+                           const struct verbs_answer *answer, struct verbs_nonces *nonces)
+{
+    struct trib_proof about;
+
+    memcpy(nonces->listener, answer->nonce, sizeof(nonces->listener));
+    claim(hello, peer, nonces, &about);
+    return trib_proof_holds(v->secret, &about, TRIB_PROOF_LISTENER, answer->proof,
+                            sizeof(answer->proof));
+}
+
+void trib_verbs_prove_request(const struct verbs *v, int peer, const struct verbs_nonces *nonces,
+                              struct verbs_hello *hello)
+{
+    uint8_t proof[TRIB_PROOF_BYTES];
+    struct trib_proof about;
+
+    claim(hello, peer, nonces, &about);
+    trib_proof_make(v->secret, &about, TRIB_PROOF_CALLER, proof);
+    hello->step = VERBS_PROVES;
+    memcpy(hello->proof, proof, sizeof(hello->proof));
+}
+
+void trib_verbs_prove_call(const struct verbs *v, const struct verbs_nonces *nonces,
+                           const struct verbs_call *call, uint8_t proof[TRIB_PROOF_BYTES])
+{
+    mac_of(v, LABEL " call", nonces, call, trib_verbs_call_bytes(call), proof);
+}
+
+bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
+                             const struct verbs_answer *answer, size_t bytes)
+{
+    union {
+        struct verbs_reply reply;
+        struct verbs_answer answer;
+    } copy;
+    uint8_t proof[TRIB_PROOF_BYTES];
+
+    if (!verbs_has_secret(v))
+        return true;
+    assert(bytes <= sizeof(copy));
+    memcpy(&copy, answer, bytes);
+    memcpy(proof, answer->proof, sizeof(proof));
+    trib_verbs_seal_answer(v, nonces, &copy.answer, bytes);
+    return same(v, copy.answer.proof, proof);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: one connection, of either direction.
+ *
+ * The queue pair is ours and not the connection manager's: so its attributes can be
+ * set, and its device is opened for this transport alone, whose asynchronous events
+ * nobody else reads. The connection manager says how to move it from state to state, or,
+ * where a call made it, its path does.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/verbs/verbs.h"
+
+enum {
+    INLET_SENDS = 4, /* an inlet only ever says BYE */
+    RETRIES = 7, /* of a packet that nobody acknowledges, each after ack_timeout */
+    RNR_FOREVER = 7, /* a peer without free receives is waited for */
+    RNR_TIMER = 10, /* it is asked again after 0.32 ms */
+    HOPS = 64, /* routers at most */
+};
+
+#define INIT_MASK \
+    (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define RTR_MASK \
+    (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK \
+    (IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | \
+     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+
+static struct ibv_qp *create(struct verbs *v, void *owner, bool outlet)
+{
+    struct ibv_qp *qp = NULL;
+    uint32_t bytes = outlet ? v->inline_bytes : 0;
+
+    for (;;) {
+        struct ibv_qp_init_attr init = {
+            .qp_context = owner,
+            .send_cq = v->cq,
+            .recv_cq = v->cq,
+            .srq = v->srq,
+            .cap = {.max_send_wr = outlet ? v->depth : INLET_SENDS,
+                    .max_send_sge = 1,
+                    .max_inline_data = bytes},
+            .qp_type = IBV_QPT_RC,
+        };
+        qp = v->api.ibv_create_qp(v->pd, &init);
+        if (qp || bytes == 0)
+            break;
+        bytes /= 2; /* a device says no to more than it can, not how much it can */
+    }
+    if (qp && outlet)
+        v->inline_bytes = bytes;
+    return qp;
+}
+
+static void follow_path(const struct verbs *v, const struct verbs_path *path,
+                        struct ibv_qp_attr *attr)
+{
+    switch (attr->qp_state) {
+    case IBV_QPS_INIT:
+        attr->port_num = v->port_num;
+        break;
+    case IBV_QPS_RTR:
+        attr->path_mtu = (enum ibv_mtu)path->mtu;
+        attr->dest_qp_num = path->qp_num;
+        attr->rq_psn = path->peer_psn;
+        attr->max_dest_rd_atomic = 1;
+        attr->ah_attr.port_num = v->port_num;
+        attr->ah_attr.dlid = path->lid;
+        attr->ah_attr.is_global = path->global;
+        memcpy(attr->ah_attr.grh.dgid.raw, path->peer.bytes, sizeof(path->peer.bytes));
+        attr->ah_attr.grh.sgid_index = path->own.index;
+        attr->ah_attr.grh.hop_limit = HOPS;
+        break;
+    default:
+        attr->sq_psn = path->own_psn;
+        attr->max_rd_atomic = 1;
+        break;
+    }
+}
+
+static int attributes(struct verbs *v, const struct verbs_link *link,
+                      struct ibv_qp_attr *attr)
+{
+    int mask;
+
+    if (!link->called)
+        return v->api.rdma_init_qp_attr(link->id, attr, &mask) == 0 ? 0 : errno;
+    follow_path(v, &link->path, attr);
+    return 0;
+}
+
+static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *attr,
+                int wanted)
+{
+    int error = attributes(v, link, attr);
+
+    if (error)
+        return error;
+    switch (attr->qp_state) {
+    case IBV_QPS_RTR:
+        attr->min_rnr_timer = RNR_TIMER;
+        break;
+    case IBV_QPS_RTS:
+        attr->timeout = v->ack_timeout;
+        attr->retry_cnt = RETRIES;
+        attr->rnr_retry = RNR_FOREVER;
+        break;
+    default:
+        break;
+    }
+    return v->api.ibv_modify_qp(link->qp, attr, wanted);
+}
+
+int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
+                         struct verbs_peer *owner, bool outlet)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+
+    link->qp = create(v, owner, outlet);
+    if (!link->qp)
+        return errno;
+    int error = attributes(v, link, &attr);
+    if (error)
+        return error;
+    /* Nobody may write through an outlet. */
+    attr.qp_access_flags = outlet ? 0 : IBV_ACCESS_REMOTE_WRITE;
+    return v->api.ibv_modify_qp(link->qp, &attr, INIT_MASK);
+}
+
+int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link)
+{
+    struct ibv_qp_attr receive = {.qp_state = IBV_QPS_RTR};
+    struct ibv_qp_attr send = {.qp_state = IBV_QPS_RTS};
+    int error = move(v, link, &receive, RTR_MASK);
+
+    return error ? error : move(v, link, &send, RTS_MASK);
+}
+
+void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    if (link->qp)
+        (void)v->api.ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
+    if (link->id)
+        (void)v->api.rdma_disconnect(link->id); /* fails where nothing was connected */
+    if (link->called) { /* a forked child may have the wire, too */
+        trib_verbs_door_unwatch(v, link->wire);
+        (void)shutdown(link->wire, SHUT_RDWR);
+        close(link->wire);
+        link->called = false;
+    }
+}
+
+void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
+{
+    trib_verbs_link_sever(v, link);
+    if (link->qp)
+        (void)v->api.ibv_destroy_qp(link->qp);
+    if (link->id)
+        (void)v->api.rdma_destroy_id(link->id);
+    memset(link, 0, sizeof(*link));
+}
+
+struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const void *data,
+                                        size_t bytes)
+{
+    return (struct rdma_conn_param){
+        .private_data = data,
+        .private_data_len = (uint8_t)bytes,
+        .responder_resources = 1,
+        .initiator_depth = 1,
+        .flow_control = 1,
+        .retry_count = RETRIES,
+        .rnr_retry_count = RNR_FOREVER,
+        .srq = 1,
+        .qp_num = link->qp->qp_num,
+    };
+}
+
+/*
+ * The table of routes. Entries are put in before anything can arrive, under `links`;
+ * the owner looks for them without a lock. Removed ones leave a grave, which is used
+ * again.
+ */
+#define EMPTY UINT64_C(0)
+#define GRAVE UINT64_MAX
+#define OUTLET UINT32_C(0x80000000)
+
+static uint32_t first_slot(const struct verbs *v, uint32_t qp_num)
+{
+    return qp_num * UINT32_C(0x9e3779b1) >> 7 & v->routes_mask;
+}
+
+void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route)
+{
+    uint32_t low = (uint32_t)(route.peer + 1) | (route.outlet ? OUTLET : 0);
+    uint32_t at = first_slot(v, qp_num);
+
+    for (uint32_t i = 0; i <= v->routes_mask; i++, at = (at + 1) & v->routes_mask) {
+        uint64_t here = atomic_load_explicit(&v->routes[at], memory_order_relaxed);
+        if (here != EMPTY && here != GRAVE)
+            continue;
+        atomic_store_explicit(&v->routes[at], (uint64_t)qp_num << 32 | low,
+                              memory_order_release);
+        return;
+    }
+    assert(!"more than two connections of a peer");
+}
+
+/* The slot of a queue pair, or -1. */
+static int64_t slot_of(const struct verbs *v, uint32_t qp_num)
+{
+    uint32_t at = first_slot(v, qp_num);
+
+    for (uint32_t i = 0; i <= v->routes_mask; i++, at = (at + 1) & v->routes_mask) {
+        uint64_t here = atomic_load_explicit(&v->routes[at], memory_order_acquire);
+        if (here == EMPTY)
+            return -1;
+        if (here != GRAVE && (uint32_t)(here >> 32) == qp_num)
+            return at;
+    }
+    return -1;
+}
+
+void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num)
+{
+    int64_t at = slot_of(v, qp_num);
+
+    if (at >= 0)
+        atomic_store_explicit(&v->routes[at], GRAVE, memory_order_relaxed);
+}
+
+struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
+{
+    int64_t at = slot_of(v, qp_num);
+
+    if (at < 0)
+        return (struct verbs_route){.peer = -1};
+    uint32_t low = (uint32_t)atomic_load_explicit(&v->routes[at], memory_order_relaxed);
+    return (struct verbs_route){.peer = (int)(low & ~OUTLET) - 1,
+                                .outlet = (low & OUTLET) != 0};
+}

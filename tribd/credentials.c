@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/credentials.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { USERS_MAX = 256 };
+
+static trib_status_t find_users(const char *names, uid_t *users, size_t *n_out,
+                                struct trib_error *err)
+{
+    char list[SETTINGS_TEXT_BYTES], *rest;
+
+    *n_out = 0;
+    snprintf(list, sizeof(list), "%s", names);
+    for (char *name = strtok_r(list, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+        const struct passwd *user = getpwnam(name);
+        if (!user)
+            return trib_fail(err, TRIB_ERR_CONFIG, "users: there is no user %s", name);
+        if (*n_out == USERS_MAX)
+            return trib_fail(err, TRIB_ERR_CONFIG, "users: more than %d", USERS_MAX);
+        users[(*n_out)++] = user->pw_uid;
+    }
+    return TRIB_OK;
+}
+
+trib_status_t who_open(const struct settings *settings, struct trib_error *err,
+                       struct who **out)
+{
+    uid_t users[USERS_MAX];
+    struct trib_auth_opts opts = {
+        .method = settings->auth, .key_file = settings->key, .users = users};
+    struct who *who = calloc(1, sizeof(*who));
+
+    *out = NULL;
+    if (!who)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
+    trib_status_t st = find_users(settings->users, users, &opts.n_users, err);
+    if (st == TRIB_OK)
+        st = trib_auth_open(&opts, err, &who->auth);
+    if (st != TRIB_OK) {
+        free(who);
+        return st;
+    }
+    who->held = 1;
+    *out = who;
+    return TRIB_OK;
+}
+
+struct who *who_hold(struct who *who)
+{
+    who->held++;
+    return who;
+}
+
+void who_drop(struct who *who)
+{
+    if (!who || --who->held)
+        return;
+    trib_auth_free(who->auth);
+    free(who);
+}
