@@ -18,6 +18,7 @@
 #include "base/secret.h"
 #include "collectives/collectives.h"
 #include "comm/identity.h"
+#include "comm/plan_ops.h"
 #include "pipeline/engine/engine.h"
 
 #define TRIB_PLAN_CACHE 64
@@ -25,6 +26,7 @@
 enum { TRIB_QUORUM_TEXT_MAX = 64 };
 
 struct trib_plan {
+    const struct trib_plan_ops *ops;
     struct trib_comm *comm;
     struct trib_run run;
     struct trib_codec *codec;
@@ -45,7 +47,7 @@ struct trib_plan {
     bool numbered;
     bool dropped;        /* of a node: it goes after its start number last_start */
     uint32_t last_start;
-    struct trib_served *served; /* the service does it, run is not used; or NULL */
+    struct trib_served *served; /* offload/ runs it, and run is not used; or NULL */
     struct trib_plan *exchange; /* of what run.desc.model learns, or NULL */
     float *exchanged;           /* the vector of that plan */
 };
@@ -85,8 +87,9 @@ struct trib_driver {
 struct trib_near;
 
 struct trib_comm {
-    struct trib_service *service; /* that sums its all-reduces, or NULL: fallback.h */
-    struct trib_channel *channel; /* to services; NULL: there are none in it. channel.h */
+    const struct trib_comm_hooks *hooks; /* of what runs some of its operations; or NULL */
+    struct trib_service *service; /* that object, offload/ knows what is in it; or NULL */
+    struct trib_aggregators *aggregators; /* behind the ranks; NULL: there are none */
     struct trib_guard *guard; /* of its transport, in the channel; or NULL */
     struct trib_config cfg;
     struct trib_log log;
@@ -265,8 +268,29 @@ void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t
  * was the last. */
 size_t trib_meet_bytes(int exchange);
 
+/** trib_comm_drop_copy - free a forked child's copy; nothing is said to anybody. */
+void trib_comm_drop_copy(struct trib_comm *comm);
+
+/** trib_comm_poll - the ranks may be waiting elsewhere for this one: comm/plan_ops.h. */
+static inline void trib_comm_poll(struct trib_comm *comm)
+{
+    if (comm->hooks)
+        comm->hooks->poll(comm);
+}
+
+/** trib_comm_fail_all - the communicator fails with this sentence; the lock is not held. */
+void trib_comm_fail_all(struct trib_comm *comm, trib_status_t status, const char *text);
+
 /** trib_comm_dispose - free all of it, in whatever state it is. */
 void trib_comm_dispose(struct trib_comm *comm);
+
+/* The rows of trib_plan_own_ops that have files of their own. */
+trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **mask_out,
+                                 size_t *sent_out);
+trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state, size_t bytes,
+                                       size_t *bytes_out);
+trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state,
+                                       size_t bytes);
 
 /** trib_plan_make - a plan that is not counted as the caller's. */
 trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
@@ -283,8 +307,14 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
 /** trib_plan_idle - may its state be touched? TRIB_ERR_BUSY and a sentence while it runs. */
 trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call);
 
-/** trib_plan_make_model - where its codec wants one; the vector was cut. plan_model.c */
+/**
+ * trib_plan_make_model - the model of a plan whose codec has one; the vector has been cut.
+ *
+ * If ranks exchange what it learns, plan->exchanged is the vector of that exchange, for which
+ * trib_plan_make makes a second plan as trib_plan_describe_exchange says.
+ */
 trib_status_t trib_plan_make_model(struct trib_plan *plan);
+void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc);
 void trib_plan_dispose_model(struct trib_plan *plan);
 
 /** trib_plan_launch - trib_run_start, and before it the exchange that it waits for. */

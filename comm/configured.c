@@ -77,7 +77,7 @@ static trib_status_t check_quorum(struct trib_comm *comm)
     struct trib_quorum_wish wish;
     struct trib_error err = {0};
 
-    if (!comm->service || !comm->cfg.quorum[0])
+    if (!comm->hooks || !comm->cfg.quorum[0])
         return TRIB_OK;
     const trib_status_t st = trib_quorum_parse(comm->cfg.quorum, &err, &wish);
     if (st != TRIB_OK)

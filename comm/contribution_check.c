@@ -4,34 +4,17 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "offload/offload_plan.h"
-#include "offload/fallback.h"
 
 static bool sums(trib_coll_t coll)
 {
     return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
 }
 
-static void fail_comm(struct trib_comm *comm, const char *text)
-{
-    if (!comm)
-        return;
-    trib_comm_lock(comm);
-    trib_engine_fail(&comm->engine, TRIB_ERR_INVALID, text);
-    trib_comm_unlock(comm);
-}
-
-/* What a service has under way ends, too, and the ranks are not to do it again by themselves. */
 static trib_status_t fail_all(struct trib_plan *plan, const char *text)
 {
-    if (plan->served) {
-        const struct trib_service *v = plan->served->service;
-        fail_comm(v->spare, text);
-        fail_comm(v->council, text);
-        fail_comm(v->confirms, text);
-        fail_comm(v->channel, text);
-    }
-    fail_comm(plan->comm, text);
+    if (plan->ops->fail)
+        plan->ops->fail(plan, TRIB_ERR_INVALID, text);
+    trib_comm_fail_all(plan->comm, TRIB_ERR_INVALID, text);
     return TRIB_ERR_INVALID;
 }
 
@@ -76,12 +59,9 @@ trib_status_t trib_check_start(struct trib_plan *plan, const void *send, const v
 
 trib_status_t trib_check_fed(struct trib_plan *plan, size_t first, size_t count)
 {
-    const struct trib_served *s = plan->served;
-    const int state = atomic_load(&plan->run.state);
-    const bool started = s ? s->open : state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
-    const void *x = !s ? (const void *)plan->run.own : s->send ? s->send : s->recv;
-
-    if (!plan->run.desc.check.finite || !started || !x || plan->identity.inner)
-        return TRIB_OK; /* trib_plan_ready refuses what is not started */
-    return look(plan, x, first, count);
+    if (!plan->run.desc.check.finite || plan->identity.inner)
+        return TRIB_OK;
+    const void *x = plan->ops->input(plan);
+    /* trib_plan_ready refuses what is not started. */
+    return x ? look(plan, x, first, count) : TRIB_OK;
 }

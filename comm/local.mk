@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libcomm.la
 libtributary_all_la_LIBADD += libcomm.la
 libcomm_la_SOURCES = \
 	comm/comm.c comm/comm.h \
+	comm/comm_life.c \
 	comm/configured.c comm/configured.h \
 	comm/contribution_check.c comm/contribution_check.h \
 	comm/identity.c comm/identity.h \
@@ -13,12 +14,14 @@ libcomm_la_SOURCES = \
 	comm/plan.c \
 	comm/plan_cache.c \
 	comm/plan_feedback.c \
-	comm/plan_make.c \
+	comm/plan_make.c comm/plan_ops.h \
 	comm/plan_model.c \
+	comm/plan_own.c \
 	comm/plan_state.c \
 	comm/plan_stats.c comm/plan_stats.h \
 	comm/progress_thread.c \
 	comm/quorum_rule.c comm/quorum_rule.h \
+	comm/quorum_text.c \
 	comm/settings.c \
 	comm/slot_budget.c comm/slot_budget.h \
 	comm/split.c \

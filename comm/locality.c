@@ -42,7 +42,7 @@ static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
     const bool one_host = ours == comm->engine.size;
     int devices = 0;
 
-    if (comm->channel || ours < 2)
+    if (comm->aggregators || ours < 2)
         return false;
     if (groups == TRIB_GROUPS_NUMA || groups == TRIB_GROUPS_NIC ||
         (groups == TRIB_GROUPS_AUTO && one_host))

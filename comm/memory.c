@@ -2,13 +2,13 @@
 /*
  * trib_alloc, trib_register, and what a communicator holds.
  */
-#include "offload/fallback.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/meminfo.h"
+#include "comm/comm.h"
 #include "base/sized.h"
 
 /* With the cause that the transport gave, which the lock keeps. */
@@ -38,8 +38,8 @@ trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out)
     if (st != TRIB_OK)
         refuse(comm, st, "trib_alloc", bytes);
     trib_comm_unlock(comm);
-    if (st == TRIB_OK)
-        trib_service_register(comm, *ptr_out, bytes);
+    if (st == TRIB_OK && comm->hooks)
+        comm->hooks->registered(comm, *ptr_out, bytes);
     return st;
 }
 
@@ -59,8 +59,8 @@ trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
     if (st != TRIB_OK)
         refuse(comm, st, "trib_register", bytes);
     trib_comm_unlock(comm);
-    if (st == TRIB_OK)
-        trib_service_register(comm, ptr, bytes);
+    if (st == TRIB_OK && comm->hooks)
+        comm->hooks->registered(comm, ptr, bytes);
     return st;
 }
 
@@ -111,7 +111,8 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
     trib_status_t st = trib_comm_ours(comm, call);
     if (st != TRIB_OK)
         return st;
-    st = trib_service_deregister(comm, ptr);
+    if (comm->hooks)
+        st = comm->hooks->deregister(comm, ptr);
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
     /* After a failure a peer may be in the middle of an operation that this rank left. */
@@ -173,7 +174,8 @@ static trib_status_t count(const trib_comm_t *comm, trib_stats_t *stats)
         .encode_ns = e->stats.encode_ns,
     };
     trib_comm_unlock(locked);
-    trib_service_stats(comm, stats);
+    if (comm->hooks)
+        comm->hooks->stats(comm, stats);
     return TRIB_OK;
 }
 

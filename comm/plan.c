@@ -9,8 +9,8 @@
 #include "base/sized.h"
 #include "base/time.h"
 #include "comm/contribution_check.h"
+#include "comm/comm.h"
 #include "comm/plan_stats.h"
-#include "offload/fallback.h"
 #include "pipeline/payload/payload_raw.h"
 
 trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
@@ -98,21 +98,12 @@ static void normalise(const struct trib_plan *plan, const void **send, void **re
     }
 }
 
-static void number(struct trib_plan *plan)
-{
-    const uint64_t start = ++plan->comm->starts;
-
-    if (plan->codec && !plan->identity.inner)
-        trib_plan_number(plan, plan->comm, start);
-}
-
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_comm *comm = plan->comm;
-    struct trib_engine *e = &comm->engine;
 
-    if (e->failed)
-        return e->failed;
+    if (comm->engine.failed)
+        return comm->engine.failed;
     trib_status_t st = trib_comm_ours(comm, trib_coll_name(plan->run.desc.op.coll));
     if (st != TRIB_OK)
         return st;
@@ -123,16 +114,7 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
     if (st != TRIB_OK)
         return st;
     trib_plan_stats_begin(plan, recv, !send);
-    if (plan->served) {
-        st = trib_served_start(plan, send, recv);
-        st = st == TRIB_OK ? trib_served_wait(plan) : st;
-    } else {
-        number(plan);
-        trib_comm_lock(comm);
-        trib_plan_launch(plan, send, recv);
-        st = trib_engine_wait(e, &plan->run);
-        trib_comm_unlock(comm);
-    }
+    st = plan->ops->run(plan, send, recv);
     trib_plan_stats_end(plan, st);
     return st;
 }
@@ -172,18 +154,7 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
     if (st != TRIB_OK)
         return st;
     trib_plan_stats_begin(plan, recv, !send);
-    if (plan->served)
-        return trib_served_start(plan, send, recv);
-    trib_comm_lock(comm);
-    st = trib_driver_start(comm);
-    if (st == TRIB_OK) {
-        number(plan);
-        trib_plan_launch(plan, send, recv);
-        trib_engine_awake(&comm->engine);
-        (void)trib_engine_progress(&comm->engine);
-    }
-    trib_comm_unlock(comm);
-    return st;
+    return plan->ops->start(plan, send, recv);
 }
 
 trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
@@ -206,99 +177,45 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
     st = trib_check_fed(plan, first, count);
     if (st != TRIB_OK)
         return st;
-    if (plan->served)
-        return trib_served_ready(plan, first, count);
-    if (!trib_run_feed(&plan->run, first, count))
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "elements %zu to %zu: not awaited; call trib_plan_start "
-                              "first, and name each element once",
-                              first, first + count);
-    if (plan->comm->cfg.progress == TRIB_PROGRESS_CALLER)
-        return trib_progress(plan->comm);
-    struct trib_engine *e = &plan->comm->engine;
-    e->transport->ops->wake(e->transport, e->rank);
-    return TRIB_OK;
-}
-
-static trib_status_t look(struct trib_plan *plan)
-{
-    struct trib_comm *comm = plan->comm;
-    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
-    trib_status_t st = trib_comm_ours(comm, "trib_plan_test");
-
-    if (st == TRIB_OK && plan->served)
-        return trib_served_test(plan);
-    if (st != TRIB_OK || state == TRIB_RUN_IDLE)
-        return st;
-    if (state != TRIB_RUN_DONE && trib_comm_try_lock(comm)) {
-        if (trib_engine_progress(&comm->engine))
-            trib_engine_awake(&comm->engine);
-        else
-            (void)trib_engine_look(&comm->engine);
-        trib_comm_unlock(comm);
-        trib_service_look(comm);
-        state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
-    }
-    return state == TRIB_RUN_DONE ? plan->run.status : TRIB_INPROGRESS;
-}
-
-static trib_status_t wait_for(struct trib_plan *plan)
-{
-    struct trib_comm *comm = plan->comm;
-    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
-    trib_status_t st = trib_comm_ours(comm, "trib_plan_wait");
-
-    if (st == TRIB_OK && plan->served)
-        return trib_served_wait(plan);
-    if (st != TRIB_OK || state == TRIB_RUN_IDLE)
-        return st;
-    if (state != TRIB_RUN_DONE) {
-        uint64_t begin = trib_now_ns();
-        trib_driver_relieve(comm);
-        trib_comm_lock(comm);
-        (void)trib_engine_wait(&comm->engine, &plan->run);
-        comm->engine.stats.wait_ns += trib_now_ns() - begin;
-        if (!comm->engine.head)
-            atomic_store(&comm->driver.active, 0);
-        trib_comm_unlock(comm);
-        trib_driver_resume(comm);
-    }
-    return plan->run.status;
+    return plan->ops->ready(plan, first, count);
 }
 
 trib_status_t trib_plan_test(trib_plan_t *plan)
 {
-    const trib_status_t st = plan ? look(plan) : TRIB_ERR_INVALID;
-
-    if (plan)
-        trib_plan_stats_end(plan, st);
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_test");
+    if (st == TRIB_OK)
+        st = plan->ops->test(plan);
+    trib_plan_stats_end(plan, st);
     return st;
 }
 
 trib_status_t trib_plan_wait(trib_plan_t *plan)
 {
-    const trib_status_t st = plan ? wait_for(plan) : TRIB_ERR_INVALID;
-
-    if (plan)
-        trib_plan_stats_end(plan, st);
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_wait");
+    if (st == TRIB_OK)
+        st = plan->ops->wait(plan);
+    trib_plan_stats_end(plan, st);
     return st;
 }
+
+/* The calls that do not start one --------------------------------------------------------- */
 
 trib_status_t trib_plan_free(trib_plan_t *plan)
 {
     if (!plan)
         return TRIB_OK;
-    int state = atomic_load(&plan->run.state);
     bool in_child = trib_comm_in_child(plan->comm); /* of its copy nothing runs */
-    bool busy = plan->served ? trib_served_busy(plan)
-                             : state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
-    if (!in_child && busy)
+    if (!in_child && plan->ops->busy(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_free");
     /* It may be seen done by its failure while a pass of the progress thread still has it
      * in hand: that pass holds the lock. */
     if (!in_child) {
-        struct trib_comm *by = plan->served ? trib_served_plan(plan->served)->comm : plan->comm;
+        struct trib_comm *by = plan->ops->computing(plan)->comm;
         trib_comm_lock(by);
         trib_comm_unlock(by);
     }
@@ -318,12 +235,11 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     trib_status_t st = trib_plan_idle(plan, "trib_plan_absent");
     if (st != TRIB_OK)
         return st;
-    if (plan->served && trib_served_busy(plan))
+    if (plan->ops->busy(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_absent");
     memset(elements_out, 0, (size_t)plan->comm->engine.ranks * sizeof(*elements_out));
-    if (plan->served)
-        trib_served_absent(plan, elements_out);
+    plan->ops->absent(plan, elements_out);
     return TRIB_OK;
 }
 
@@ -335,8 +251,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
 {
     if (!plan || !text || !bytes)
         return TRIB_ERR_INVALID;
-    if (plan->served)
-        return trib_plan_explain(trib_served_plan(plan->served), text, bytes);
+    /* The table takes plans that may be changed; this call changes none. */
+    plan = plan->ops->computing((struct trib_plan *)(uintptr_t)plan);
     const struct trib_run_desc *r = &plan->run.desc;
     const char *name = plan->identity.name;
     size_t size = r->element;

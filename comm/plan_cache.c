@@ -3,7 +3,7 @@
  * The blocking calls: look the plan up, run it here.
  */
 #include "comm/configured.h"
-#include "offload/fallback.h"
+#include "comm/comm.h"
 
 static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
 {

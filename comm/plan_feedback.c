@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
+#include "comm/comm.h"
 #include "comm/configured.h"
-#include "offload/fallback.h"
 
 static bool sums(trib_coll_t coll)
 {
@@ -111,8 +111,12 @@ trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **mask_out,
 {
     if (!plan)
         return TRIB_ERR_INVALID;
-    if (plan->served)
-        return trib_served_sent(plan, mask_out, sent_out);
+    return plan->ops->sent(plan, mask_out, sent_out);
+}
+
+trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **mask_out,
+                                 size_t *sent_out)
+{
     if (!mask_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "trib_plan_sent needs a place for the mask, mask_out is NULL");

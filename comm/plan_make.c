@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "comm/comm.h"
 #include "compress/robust.h"
 #include "comm/configured.h"
 #include "comm/locality.h"
 #include "comm/plan_stats.h"
 #include "comm/quorum_rule.h"
-#include "offload/fallback.h"
 #include "pipeline/payload/payload_raw.h"
 #include "pipeline/payload/partial.h"
 
@@ -54,7 +54,7 @@ static size_t chunk_most(const struct trib_comm *comm, bool coded)
 {
     const size_t own = comm->cfg.chunk > comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
 
-    if (!comm->channel)
+    if (!comm->aggregators)
         return comm->chunk_asked;
     return coded ? TRIB_CHANNEL_CHUNKS_OF_WORD * own : own;
 }
@@ -70,7 +70,7 @@ static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll, const
                           "chunk is %zu bytes, it must be 64 to %zu, the size of %s "
                           "(raise TRIB_CHUNK)",
                           d->chunk, most,
-                          comm->channel && coded ? "the slots that it may take" : "a slot");
+                          comm->aggregators && coded ? "the slots that it may take" : "a slot");
 }
 
 /* Operators that need all contributions at once have parameters of their own. */
@@ -215,7 +215,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
                             const trib_desc_t *d, const struct trib_algo **algo_out)
 {
     struct trib_comm *comm = plan->comm;
-    const char *name = comm->channel  ? "service"
+    const char *name = comm->aggregators  ? "service"
                        : d->algorithm ? d->algorithm
                                       : comm->cfg.algorithm;
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
@@ -233,7 +233,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
 
     trib_near_tell(comm, &choice);
     if (strcmp(name, "auto") != 0 &&
-        !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->channel))
+        !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
         return find_algorithm(plan, name, shape, algo_out);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
     if (!*algo_out)
@@ -249,7 +249,7 @@ static bool sums_in_place(const struct trib_plan *plan)
 {
     const struct trib_comm *comm = plan->comm;
 
-    return comm->channel && comm->load_store && comm->cfg.zero_copy && !comm->channel->tree &&
+    return comm->aggregators && comm->load_store && comm->cfg.zero_copy && !comm->aggregators->tree &&
            trib_coded_linear(&plan->run);
 }
 
@@ -313,7 +313,7 @@ static size_t shared_bytes(const struct trib_plan *plan)
 
     if (!plan->codec)
         return run->desc.piece * run->desc.element;
-    return plan->comm->channel && trib_coded_linear(run)
+    return plan->comm->aggregators && trib_coded_linear(run)
                ? trib_codec_sum_bound(plan->codec, run->desc.piece)
                : 0;
 }
@@ -358,7 +358,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
 
 static const struct trib_service_tree *service_tree(const struct trib_comm *comm)
 {
-    return comm->channel ? comm->channel->tree : NULL;
+    return comm->aggregators ? comm->aggregators->tree : NULL;
 }
 
 static trib_status_t build(struct trib_plan *plan, const struct trib_algo *algo,
@@ -527,7 +527,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     plan->run.name = algo->name;
     r->op.leaving = leaving;
     r->codec = plan->codec;
-    r->keep = plan->comm->channel;
+    r->keep = plan->comm->aggregators;
     r->n_chunks = schedule.n_chunks;
     r->gathers = trib_algo_gathers(algo, &shape);
     st = trib_plan_feedback(plan, d);
@@ -546,8 +546,8 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
             (void)trib_comm_fail(plan->comm, st, "no memory for a plan");
     }
     trib_schedule_free(&schedule);
-    if (st == TRIB_OK && plan->comm->channel) {
-        st = trib_channel_announce(plan, d, leaving, &plan->number);
+    if (st == TRIB_OK && plan->comm->aggregators) {
+        st = plan->comm->aggregators->announce(plan, d, leaving, &plan->number);
         plan->numbered = st == TRIB_OK;
     }
     if (st == TRIB_OK) {
@@ -565,6 +565,20 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
 }
 
 static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *desc,
+                          bool leaving, struct trib_plan **plan_out);
+
+/* The plan by which ranks exchange what a model learns. */
+static trib_status_t make_exchange(struct trib_plan *plan)
+{
+    trib_desc_t desc;
+
+    if (!plan->exchanged)
+        return TRIB_OK;
+    trib_plan_describe_exchange(plan, &desc);
+    return make(plan->comm, TRIB_ALLREDUCE, &desc, false, &plan->exchange);
+}
+
+static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *desc,
                           bool leaving, struct trib_plan **plan_out)
 {
     trib_status_t st = trib_comm_ours(comm, "a plan");
@@ -577,6 +591,7 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_d
     struct trib_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    plan->ops = &trib_plan_own_ops;
     plan->comm = comm;
     plan->send = desc->send;
     plan->recv = desc->recv;
@@ -601,14 +616,17 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_d
         trib_plan_destroy(plan);
         return st;
     }
-    if (trib_service_takes(comm, coll, desc, leaving))
-        st = trib_served_make(plan, coll, desc);
+    const bool elsewhere = comm->hooks && comm->hooks->takes(comm, coll, desc, leaving);
+    if (elsewhere)
+        st = comm->hooks->plan_make(plan, coll, desc);
     else
         st = make_codec(plan, coll, desc);
-    if (st == TRIB_OK && !plan->served)
+    if (st == TRIB_OK && !elsewhere)
         st = trib_plan_quorum(plan, desc);
-    if (st == TRIB_OK && !plan->served)
+    if (st == TRIB_OK && !elsewhere)
         st = compile(plan, desc, leaving);
+    if (st == TRIB_OK && !elsewhere)
+        st = make_exchange(plan);
     if (st == TRIB_OK)
         st = trib_plan_stats_make(plan, leaving);
     if (st != TRIB_OK) {
@@ -637,10 +655,12 @@ void trib_plan_destroy(struct trib_plan *plan)
     if (!plan)
         return;
     trib_plan_stats_free(plan);
-    trib_served_destroy(plan->served);
+    if (plan->ops->destroy)
+        plan->ops->destroy(plan);
     if (plan->numbered)
-        trib_channel_free_plan(plan);
+        plan->comm->aggregators->free_plan(plan);
     trib_run_dispose(&plan->run);
+    trib_plan_destroy(plan->exchange);
     trib_plan_dispose_model(plan);
     trib_codec_destroy(plan->codec);
     free(plan);

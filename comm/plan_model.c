@@ -58,17 +58,20 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
     plan->exchanged = calloc(floats, sizeof(*plan->exchanged));
     if (!plan->exchanged)
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
-    trib_desc_t desc = TRIB_DESC_INIT;
-    desc.count = floats;
-    desc.send = desc.recv = plan->exchanged;
-    desc.codec = "none";
-    desc.feedback = "none";
-    return trib_plan_make(comm, TRIB_ALLREDUCE, &desc, false, &plan->exchange);
+    return TRIB_OK;
+}
+
+void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc)
+{
+    *desc = (trib_desc_t)TRIB_DESC_INIT;
+    desc->count = trib_model_exchange_floats(plan->run.desc.model);
+    desc->send = desc->recv = plan->exchanged;
+    desc->codec = "none";
+    desc->feedback = "none";
 }
 
 void trib_plan_dispose_model(struct trib_plan *plan)
 {
-    trib_plan_destroy(plan->exchange);
     free(plan->exchanged);
     trib_model_destroy(plan->run.desc.model);
 }

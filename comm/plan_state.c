@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "offload/fallback.h"
+#include "comm/comm.h"
 
 enum { VERSION = 2, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
 
@@ -151,12 +151,14 @@ static void write_sections(const struct sections *s, uint8_t *at)
 trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
                                    size_t *bytes_out)
 {
+    return plan ? plan->ops->state_save(plan, state, bytes, bytes_out) : TRIB_ERR_INVALID;
+}
+
+trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state, size_t bytes,
+                                       size_t *bytes_out)
+{
     struct sections s;
 
-    if (!plan)
-        return TRIB_ERR_INVALID;
-    if (plan->served)
-        return trib_served_state_save(plan, state, bytes, bytes_out);
     if (!bytes_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "trib_plan_state_save needs a place for the number of "
@@ -341,14 +343,16 @@ static trib_status_t read_models(struct trib_plan *plan, const struct sections *
 
 trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t bytes)
 {
+    return plan ? plan->ops->state_load(plan, state, bytes) : TRIB_ERR_INVALID;
+}
+
+trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state,
+                                       size_t bytes)
+{
     const uint8_t *found[SECTIONS_MAX] = {NULL};
     struct sections s;
     struct head theirs;
 
-    if (!plan)
-        return TRIB_ERR_INVALID;
-    if (plan->served)
-        return trib_served_state_load(plan, state, bytes);
     if (!state)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "trib_plan_state_load needs a state, state is NULL");

@@ -29,7 +29,7 @@ trib_status_t trib_plan_stats_make(struct trib_plan *plan, bool leaving)
 {
     const struct trib_comm *comm = plan->comm;
 
-    if (!comm->cfg.stats || leaving || !plan->identity.name[0] || comm->channel ||
+    if (!comm->cfg.stats || leaving || !plan->identity.name[0] || comm->aggregators ||
         comm->stands_in || !sums(plan->run.desc.op.coll))
         return TRIB_OK;
     plan->looks = calloc(1, sizeof(*plan->looks));

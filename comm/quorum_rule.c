@@ -1,92 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/quorum_rule.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
-#include "offload/channel.h"
+#include "comm/comm.h"
 #include "comm/configured.h"
 #include "pipeline/payload/partial.h"
-
-enum { LONGEST_S = 3600 };
-
-/* Text ------------------------------------------------------------------------------------ */
-
-/* "20ms" in ns; 0: that is no time. */
-static uint64_t time_of(char *text)
-{
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    const size_t digits = strspn(text, "0123456789.");
-    double ns = 0, n;
-
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (strcmp(text + digits, units[i].name) == 0)
-            ns = units[i].ns;
-    text[digits] = '\0';
-    if (ns <= 0 || !trib_number_read(text, &n) || !(n * ns >= 1) || n * ns > LONGEST_S * 1e9)
-        return 0;
-    return (uint64_t)(n * ns);
-}
-
-static trib_status_t parse(char *copy, const char *text, struct trib_error *err,
-                           struct trib_quorum_wish *out)
-{
-    static const char key[] = "deadline=";
-    char *rest = strchr(copy, ',');
-
-    if (rest)
-        *rest++ = '\0';
-    if (!trib_number_read(copy, &out->part) || !(out->part > 0 && out->part <= 1))
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "quorum \"%s\": \"%s\" is no part of the ranks: it must be above 0, at "
-                         "most 1, as in 0.9,deadline=20ms; or all",
-                         text, copy);
-    if (!rest || strncmp(rest, key, sizeof(key) - 1) != 0)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "quorum \"%s\": behind the part of the ranks must stand their time, as "
-                         "in 0.9,deadline=20ms",
-                         text);
-    out->deadline_ns = time_of(rest + sizeof(key) - 1);
-    if (!out->deadline_ns)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "quorum \"%s\": deadline must be a number with us, ms or s behind it, "
-                         "above 0, at most %d s",
-                         text, LONGEST_S);
-    return TRIB_OK;
-}
-
-trib_status_t trib_quorum_parse(const char *text, struct trib_error *err,
-                                struct trib_quorum_wish *out)
-{
-    char copy[TRIB_QUORUM_TEXT_MAX];
-    locale_t plain;
-
-    *out = (struct trib_quorum_wish){0};
-    if (strcmp(text, "all") == 0 || text[0] == '\0')
-        return TRIB_OK;
-    if (strlen(text) >= sizeof(copy))
-        return trib_fail(err, TRIB_ERR_INVALID, "quorum \"%.20s…\" has more than %zu characters",
-                         text, sizeof(copy) - 1);
-    snprintf(copy, sizeof(copy), "%s", text);
-    const locale_t before = trib_number_enter(&plain);
-    const trib_status_t st = parse(copy, text, err, out);
-    trib_number_leave(plain, before);
-    if (st != TRIB_OK)
-        *out = (struct trib_quorum_wish){0};
-    return st;
-}
-
-uint32_t trib_quorum_need(const struct trib_quorum_wish *wish, int ranks)
-{
-    return (uint32_t)ceil(wish->part * ranks - 1e-9); /* 0.07 * 100 is above 7 */
-}
-
-/* Plans ----------------------------------------------------------------------------------- */
 
 static trib_status_t refuse(struct trib_plan *plan, const char *text, const char *why)
 {
@@ -107,7 +27,7 @@ static trib_status_t check(struct trib_plan *plan, const char *text)
                  trib_codec_info(plan->codec)->text);
         return refuse(plan, text, why);
     }
-    if (comm->channel && comm->channel->tree)
+    if (comm->aggregators && comm->aggregators->tree)
         return refuse(plan, text,
                       "a tree of services passes on sums that do not say who is in them: name "
                       "services of one unit in TRIB_SERVICE, or leave the quorum out");
@@ -155,9 +75,9 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
         return st;
     const uint32_t need = trib_quorum_need(&wish, comm->engine.ranks);
     plan->has_quorum = true;
-    if ((!comm->channel && !comm->stands_in) || need >= (uint32_t)comm->engine.ranks)
+    if ((!comm->aggregators && !comm->stands_in) || need >= (uint32_t)comm->engine.ranks)
         return TRIB_OK;
-    if (comm->channel) {
+    if (comm->aggregators) {
         r->quorum.need = need;
         r->quorum.deadline_ns = wish.deadline_ns;
         snprintf(plan->quorum, sizeof(plan->quorum), "%.*s",

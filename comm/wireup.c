@@ -2,7 +2,6 @@
 /*
  * How ranks get to know each other: what each tells all others, and what must agree.
  */
-#include "offload/channel.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "boot/boot.h"
+#include "comm/comm.h"
 #include "comm/locality.h"
 #include "comm/slot_budget.h"
 #include "topo/cpus.h"
@@ -390,7 +390,7 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
     }
     if (st == TRIB_OK)
         e->transport->ops->settle(e->transport, transport);
-    if (st == TRIB_OK && !comm->channel)
+    if (st == TRIB_OK && !comm->aggregators)
         st = trib_near_make(comm, near);
     free(transport);
     free(near);
@@ -455,7 +455,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
-    e->ranks = comm->channel ? size - comm->channel->services : size;
+    e->ranks = comm->aggregators ? size - comm->aggregators->n : size;
     if (!comm->chunk_asked)
         comm->chunk_asked = comm->cfg.chunk;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
@@ -468,7 +468,7 @@ trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
     st = trib_transport_open(comm->cfg.transport, &opts, &e->transport);
     if (st == TRIB_OK)
         st = exchange(comm, x);
-    if (st == TRIB_OK && size > 1 && !comm->channel)
+    if (st == TRIB_OK && size > 1 && !comm->aggregators)
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
     if (st == TRIB_OK || comm->engine.failed)
         return st;

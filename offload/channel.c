@@ -29,8 +29,14 @@ static bool list_peers(struct trib_channel *c, const struct trib_channel_opts *o
     return c->peers;
 }
 
-void trib_channel_free(struct trib_channel *c)
+static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc, bool leaving,
+                              uint32_t *number_out);
+static void free_plan(struct trib_plan *plan);
+
+static void free_channel(struct trib_aggregators *a)
 {
+    struct trib_channel *c = (struct trib_channel *)a;
+
     if (!c)
         return;
     free(c->plans);
@@ -55,11 +61,15 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
         c->tree = trib_service_tree_copy(opts->tree, opts->ranks);
     if (!comm || !c || (node && !c->plans) || (opts->tree && !c->tree) ||
         (node && !list_peers(c, opts))) {
-        trib_channel_free(c);
+        free_channel(c ? &c->base : NULL);
         free(comm);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a channel to services");
     }
-    c->services = opts->services;
+    c->base = (struct trib_aggregators){.n = opts->services,
+                                        .tree = c->tree,
+                                        .announce = announce,
+                                        .free_plan = free_plan,
+                                        .free = free_channel};
     c->announcer = opts->announcer;
     c->memory = opts->memory;
     c->ledger = opts->ledger;
@@ -74,7 +84,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
         comm->secret = *opts->secret;
     comm->cfg.service[0] = 0; /* it is the way there */
     comm->log = *log;
-    comm->channel = c;
+    comm->aggregators = &c->base;
     snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service", opts->rank);
     trib_status_t st = trib_comm_meet(comm, opts->rank, opts->ranks + opts->services, x);
     if (st != TRIB_OK) {
@@ -89,7 +99,7 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
 
 void trib_channel_dispose(struct trib_comm *comm)
 {
-    struct trib_channel *c = comm->channel;
+    struct trib_channel *c = trib_channel_of(comm);
 
     if (comm->engine.head)
         trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST, "the service stops");
@@ -112,7 +122,7 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
                                    const struct trib_ledger *in_the_way)
 {
     static const char *const whose[] = {"a job", "all jobs of one user", "all jobs together"};
-    const struct trib_ledger *at = plan->comm->channel->ledger;
+    const struct trib_ledger *at = trib_channel_of(plan->comm)->ledger;
     char wanted[24], most[24], held[24];
     int level = 0;
 
@@ -131,7 +141,7 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
 /* Before it is allocated. */
 static trib_status_t charge(struct trib_plan *plan)
 {
-    struct trib_channel *c = plan->comm->channel;
+    struct trib_channel *c = trib_channel_of(plan->comm);
     uint64_t values;
 
     plan->charged = sizeof(*plan) + trib_run_bytes(&plan->comm->engine, &plan->run, &values);
@@ -194,11 +204,11 @@ static bool take_number(struct trib_channel *c, uint32_t *out)
     return false;
 }
 
-trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *desc,
-                                    bool leaving, uint32_t *number_out)
+static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc, bool leaving,
+                              uint32_t *number_out)
 {
     struct trib_comm *comm = plan->comm;
-    struct trib_channel *c = comm->channel;
+    struct trib_channel *c = trib_channel_of(comm);
     char text[TRIB_CHANNEL_TEXT_MAX];
     struct trib_error err = {0};
     trib_status_t st = TRIB_OK;
@@ -224,9 +234,9 @@ trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *d
     return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
 }
 
-void trib_channel_free_plan(struct trib_plan *plan)
+static void free_plan(struct trib_plan *plan)
 {
-    struct trib_channel *c = plan->comm->channel;
+    struct trib_channel *c = trib_channel_of(plan->comm);
     struct trib_error err = {0};
     char text[32];
 
@@ -375,7 +385,7 @@ static bool parse(const char *text, struct announcement *a)
 /* It lasts until the node, too, has done with that many starts: others are behind rank 0. */
 static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 {
-    struct trib_channel *c = comm->channel;
+    struct trib_channel *c = trib_channel_of(comm);
 
     if (number >= TRIB_CHANNEL_PLANS || !c->plans[number] || c->plans[number]->dropped)
         return false;
@@ -387,7 +397,7 @@ static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 
 trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text)
 {
-    struct trib_channel *c = comm->channel;
+    struct trib_channel *c = trib_channel_of(comm);
     struct announcement a;
     uint64_t starts;
     const char *rest = text;
@@ -442,8 +452,8 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
 {
     struct trib_engine *e = &comm->engine;
 
-    for (int i = 0; i < comm->channel->n_peers; i++) {
-        const int p = comm->channel->peers[i];
+    for (int i = 0; i < trib_channel_of(comm)->n_peers; i++) {
+        const int p = trib_channel_of(comm)->peers[i];
         struct trib_link *l = &e->links[p];
         if (p == e->rank || !l->opened || l->lost || l->recv[TRIB_LANE_UP].skip)
             continue;
@@ -468,7 +478,7 @@ static int left_peer(const struct trib_engine *e, const struct trib_program *p)
 static bool start_next(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
-    struct trib_channel *c = comm->channel;
+    struct trib_channel *c = trib_channel_of(comm);
     int peer;
     const struct trib_cell *cell = first_frame(comm, &peer);
 
@@ -506,7 +516,7 @@ bool trib_channel_step(struct trib_comm *comm)
     bool moved = trib_engine_progress(e);
 
     if (!e->failed && !e->head) {
-        destroy_dropped(comm->channel);
+        destroy_dropped(trib_channel_of(comm));
         moved |= start_next(comm);
     }
     if (moved)

@@ -18,8 +18,6 @@
 enum {
     TRIB_CHANNEL_PLANS = 4096,    /* under way at a time, of one channel */
     TRIB_CHANNEL_TEXT_MAX = 1024, /* of an announcement, with its NUL */
-    /* A chunk of words that add may be of so many slots, if the word fits into one. */
-    TRIB_CHANNEL_CHUNKS_OF_WORD = 4,
 };
 
 /* How announcements leave rank 0. */
@@ -31,8 +29,8 @@ struct trib_announcer {
 };
 
 struct trib_channel {
-    int services;
-    struct trib_service_tree *tree; /* or NULL */
+    struct trib_aggregators base; /* first: trib_channel_of */
+    struct trib_service_tree *tree; /* or NULL; base.tree */
     struct trib_announcer announcer;      /* rank 0's; others: NULL */
     bool taken[TRIB_CHANNEL_PLANS];       /* numbers of plans */
     uint32_t next;                        /* where to look for a free number */
@@ -75,18 +73,11 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
                                 struct trib_comm **out);
 void trib_channel_dispose(struct trib_comm *comm);
 
-/** trib_channel_free - what a communicator has of its channel; NULL is allowed. */
-void trib_channel_free(struct trib_channel *channel);
-
-/** trib_channel_announce - of trib_plan_make: number the plan, and have rank 0 tell the nodes.
- *
- * number_out  for the frames
- */
-trib_status_t trib_channel_announce(struct trib_plan *plan, const trib_desc_t *desc,
-                                    bool leaving, uint32_t *number_out);
-
-/** trib_channel_free_plan - give its number back, and have rank 0 tell the nodes. */
-void trib_channel_free_plan(struct trib_plan *plan);
+/** trib_channel_of - what trib_channel_open has put behind comm->aggregators; or NULL. */
+static inline struct trib_channel *trib_channel_of(const struct trib_comm *comm)
+{
+    return (struct trib_channel *)comm->aggregators;
+}
 
 /**
  * trib_channel_take - a node makes the plan that rank 0 announced, or frees it.

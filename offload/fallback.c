@@ -9,65 +9,6 @@
 #include "offload/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 
-enum { COUNCIL_CHUNK = 4096 };
-
-/* While the home's engine waits, with its lock. */
-static void look_from_home(void *arg)
-{
-    struct trib_service *v = arg;
-
-    v->in_home = true;
-    trib_service_look(v->home);
-    v->in_home = false;
-}
-
-/* It carries a few numbers at a time. */
-static struct trib_config council_settings(const struct trib_comm *home)
-{
-    struct trib_config cfg = home->cfg;
-
-    cfg.window = 1;
-    cfg.chunk = COUNCIL_CHUNK;
-    cfg.origin[TRIB_CONFIG_ROW_chunk] = TRIB_ORIGIN_API; /* not to be enlarged */
-    cfg.encode_threads = 0;
-    return cfg;
-}
-
-trib_status_t trib_service_attach(struct trib_comm *comm)
-{
-    const struct trib_config small = council_settings(comm);
-    struct trib_service *v = calloc(1, sizeof(*v));
-    struct trib_comm *spare = NULL, *council = NULL, *confirms = NULL;
-
-    trib_status_t st = trib_split(comm, 0, 0, &spare);
-    if (st == TRIB_OK)
-        st = trib_comm_again(comm, &small, &council);
-    if (st == TRIB_OK)
-        st = trib_comm_again(comm, &small, &confirms);
-    if (st == TRIB_OK && !v)
-        st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a service");
-    if (st != TRIB_OK) {
-        if (spare)
-            trib_comm_dispose(spare);
-        if (council)
-            trib_comm_dispose(council);
-        if (confirms)
-            trib_comm_dispose(confirms);
-        free(v);
-        return st;
-    }
-    spare->stands_in = true;
-    v->home = comm;
-    v->spare = spare;
-    v->council = council;
-    v->confirms = confirms;
-    v->stride = 1;
-    comm->service = v;
-    comm->engine.aside = look_from_home;
-    comm->engine.aside_arg = v;
-    return TRIB_OK;
-}
-
 /* Barriers that are under way come to nothing; of a rank that goes on none is awaited any more. */
 static void stop_confirms(struct trib_service *v)
 {
@@ -102,6 +43,7 @@ static void forget(struct trib_service *v)
     trib_quorum_drop(v);
     free(v);
     comm->service = NULL;
+    comm->hooks = NULL;
     comm->engine.aside = NULL;
 }
 
@@ -109,8 +51,6 @@ void trib_service_drop(struct trib_comm *comm)
 {
     struct trib_service *v = comm->service;
 
-    if (!v)
-        return;
     dispose_channel(v);
     trib_council_close(v);
     trib_comm_dispose(v->council);
@@ -251,12 +191,10 @@ void trib_service_leave(struct trib_service *v)
 trib_status_t trib_service_detach(struct trib_comm *comm)
 {
     struct trib_service *v = comm->service;
-    struct trib_comm *by = v ? v->council : NULL;
+    struct trib_comm *by = v->council;
     trib_status_t st = TRIB_OK;
     uint64_t done;
 
-    if (!v)
-        return TRIB_OK;
     if (comm->engine.failed) /* nobody to agree with */
         v->broken = comm->engine.failed;
     if (!v->broken && v->channel) {
@@ -283,11 +221,6 @@ trib_status_t trib_service_detach(struct trib_comm *comm)
     return st;
 }
 
-bool trib_service_lost(const struct trib_service *v)
-{
-    return !v->broken && v->channel && v->channel->engine.failed;
-}
-
 /* With its lock. */
 static void drive(struct trib_engine *e)
 {
@@ -301,7 +234,7 @@ void trib_service_look(struct trib_comm *comm)
 {
     struct trib_service *v = comm->service;
 
-    if (!v || !v->channel || v->recovering || v->broken)
+    if (!v->channel || v->recovering || v->broken)
         return;
     if (v->way.look)
         v->way.look(v->way.arg);
@@ -318,112 +251,18 @@ void trib_service_look(struct trib_comm *comm)
         trib_service_recover(v);
 }
 
-/* Memory ---------------------------------------------------------------------------------- */
-
-static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
-{
-    if (!comm)
-        return;
-    trib_comm_lock(comm);
-    if (!comm->engine.failed)
-        (void)trib_memory_register(&comm->engine.memories, ptr, bytes);
-    trib_error_clear(&comm->cause);
-    trib_comm_unlock(comm);
-}
-
-void trib_service_register(struct trib_comm *comm, void *ptr, size_t bytes)
-{
-    if (!comm->service)
-        return;
-    register_in(comm->service->channel, ptr, bytes);
-    register_in(comm->service->spare, ptr, bytes);
-}
-
-void trib_service_register_all(struct trib_service *v)
-{
-    const struct trib_memories *m = &v->home->engine.memories;
-
-    for (size_t i = 0; i < m->n; i++)
-        register_in(v->channel, m->list[i].ptr, m->list[i].bytes);
-}
-
-static void deregister_in(struct trib_comm *comm, void *ptr)
-{
-    if (!comm)
-        return;
-    trib_comm_lock(comm);
-    if (comm->engine.failed)
-        trib_engine_part(&comm->engine);
-    (void)trib_memory_remove(&comm->engine.memories, ptr, false, comm->engine.failed != TRIB_OK);
-    trib_comm_unlock(comm);
-}
-
-trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr)
+void trib_service_forget_in_child(struct trib_comm *comm)
 {
     struct trib_service *v = comm->service;
 
-    if (!v)
-        return TRIB_OK;
-    for (const struct trib_served *s = v->first; s; s = s->next)
-        if (s->open)
-            return TRIB_ERR_BUSY;
-    deregister_in(v->channel, ptr);
-    deregister_in(v->spare, ptr);
-    return TRIB_OK;
-}
-
-static void add_stats(struct trib_comm *comm, trib_stats_t *stats)
-{
-    if (!comm)
-        return;
-    trib_comm_lock(comm);
-    const struct trib_engine *e = &comm->engine;
-    const size_t slots = trib_arena_bytes(&e->arena);
-    stats->operations += e->stats.operations;
-    stats->wire_bytes += e->stats.wire_bytes;
-    stats->payload_bytes += e->stats.payload_bytes;
-    stats->dense_bytes += e->stats.dense_bytes;
-    stats->copied_bytes += e->stats.copied_bytes;
-    stats->messages += e->stats.messages;
-    stats->shared_bytes += slots;
-    stats->slot_bytes += slots;
-    stats->encode_ns += e->stats.encode_ns;
-    trib_comm_unlock(comm);
-}
-
-static void mark_connected(struct trib_comm *comm, int ranks, bool *connected)
-{
-    if (!comm)
-        return;
-    trib_comm_lock(comm);
-    for (int r = 0; r < ranks; r++)
-        connected[r] |= comm->engine.links[r].connected;
-    trib_comm_unlock(comm);
-}
-
-/* Ranks, however many connections there are to each. */
-static void count_peers(const struct trib_service *v, trib_stats_t *stats)
-{
-    const int ranks = v->home->engine.ranks;
-    bool *connected = calloc((size_t)ranks, sizeof(*connected));
-
-    if (!connected)
-        return;
-    mark_connected(v->home, ranks, connected);
-    mark_connected(v->channel, ranks, connected);
-    mark_connected(v->spare, ranks, connected);
-    stats->peers = 0;
-    for (int r = 0; r < ranks; r++)
-        stats->peers += connected[r];
-    free(connected);
-}
-
-void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats)
-{
-    if (!comm->service)
-        return;
-    count_peers(comm->service, stats);
-    add_stats(comm->service->channel, stats);
-    add_stats(comm->service->spare, stats);
-    stats->served = comm->service->served;
+    if (v->channel)
+        trib_comm_drop_copy(v->channel);
+    trib_quorum_drop_barriers(v);
+    trib_quorum_drop(v);
+    if (v->confirms)
+        trib_comm_drop_copy(v->confirms);
+    trib_plan_destroy(v->agreement);
+    trib_comm_drop_copy(v->council);
+    trib_comm_drop_copy(v->spare);
+    free(v);
 }

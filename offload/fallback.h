@@ -91,6 +91,9 @@ struct trib_service {
     struct trib_service_way way;
 };
 
+/** The home's table, while a service is attached: offload_plan.c. */
+extern const struct trib_comm_hooks trib_service_hooks;
+
 /**
  * trib_service_attach - let a service sum comm's all-reduces; for now the spare.
  *
@@ -113,6 +116,9 @@ trib_status_t trib_service_detach(struct trib_comm *comm);
 /** trib_service_drop - free them without a word: the communicator has failed. */
 void trib_service_drop(struct trib_comm *comm);
 
+/** trib_service_forget_in_child - free a forked child's copy of it. */
+void trib_service_forget_in_child(struct trib_comm *comm);
+
 /** trib_service_look - while ranks wait for each other elsewhere: meet those for whom the
  * channel failed. */
 void trib_service_look(struct trib_comm *comm);
@@ -133,33 +139,7 @@ trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr);
 /** trib_service_stats - add what channel and spare have counted. */
 void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats);
 
-/** trib_service_takes - is this plan one for the service? */
-bool trib_service_takes(const struct trib_comm *comm, trib_coll_t coll,
-                        const trib_desc_t *desc, bool leaving);
-
-/** trib_served_make - plan->served; errors as trib_plan_make, the sentence in plan->comm. */
-trib_status_t trib_served_make(struct trib_plan *plan, trib_coll_t coll,
-                               const trib_desc_t *desc);
-void trib_served_destroy(struct trib_served *s);
-
 /** trib_served_any_quorum - would a service have to close chunks of a plan without the late ones? */
 bool trib_served_any_quorum(const struct trib_service *v);
-
-/** trib_served_plan - the plan that does it now: for questions, and for its state. */
-struct trib_plan *trib_served_plan(struct trib_served *s);
-
-/* The public calls of the same names; buffers as trib_plan_run. */
-trib_status_t trib_served_start(struct trib_plan *plan, const void *send, void *recv);
-trib_status_t trib_served_ready(struct trib_plan *plan, size_t first, size_t count);
-trib_status_t trib_served_test(struct trib_plan *plan);
-trib_status_t trib_served_wait(struct trib_plan *plan);
-bool trib_served_busy(const struct trib_plan *plan);
-trib_status_t trib_served_state_save(struct trib_plan *plan, void *state, size_t bytes,
-                                     size_t *bytes_out);
-trib_status_t trib_served_state_load(struct trib_plan *plan, const void *state,
-                                     size_t bytes);
-void trib_served_absent(const struct trib_plan *plan, size_t *elements_out);
-trib_status_t trib_served_sent(struct trib_plan *plan, const unsigned char **mask_out,
-                               size_t *sent_out);
 
 #endif

@@ -9,7 +9,11 @@ liboffload_la_SOURCES = \
 	offload/control_link.c offload/control_link.h \
 	offload/discovery.c \
 	offload/fallback.c offload/fallback.h \
+	offload/offload_calls.c \
+	offload/offload_memory.c \
 	offload/offload_partial.c \
 	offload/offload_plan.c offload/offload_plan.h \
+	offload/offload_wait.c \
+	offload/start_log.c \
 	offload/rejoin.c \
 	offload/tree_layout.c

@@ -383,3 +383,21 @@ void trib_quorum_deliver_due(struct trib_served *s)
     s->due = NULL;
     trib_served_close(s, st);
 }
+
+void trib_served_pop_to(struct trib_service *v, uint64_t ordinal)
+{
+    trib_quorum_end_all(v); /* so that each rank begins each barrier */
+    if (ordinal > v->confirmed)
+        v->confirmed = ordinal;
+    while (v->oldest && v->oldest->ordinal <= ordinal)
+        trib_served_pop(v, TRIB_OK);
+    trib_quorum_forget(v, false);
+}
+
+void trib_served_count(struct trib_service *v)
+{
+    for (struct trib_served *s = v->first; s; s = s->next)
+        if (s->confirm && s->covers > v->confirmed && trib_served_done_well(s->confirm))
+            trib_served_pop_to(v, s->covers);
+    trib_served_pop_to(v, v->confirmed);
+}

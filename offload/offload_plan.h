@@ -81,6 +81,36 @@ void trib_served_drop(struct trib_served *s);
 /** trib_served_done_well - has the newest start of a plan of channel or spare succeeded? */
 bool trib_served_done_well(const struct trib_plan *plan);
 
+/** trib_served_push - a start, as the newest one under way. */
+void trib_served_push(struct trib_served *s);
+
+/** trib_served_pop_to - all ranks have done the starts up to this number. */
+void trib_served_pop_to(struct trib_service *v, uint64_t ordinal);
+
+/** trib_served_refused - the home gets the sentence of `by`; returns st. */
+trib_status_t trib_served_refused(struct trib_served *s, const struct trib_comm *by,
+                                  trib_status_t st);
+
+/** trib_served_make_on - the plan that does it on the channel or on the spare. */
+trib_status_t trib_served_make_on(struct trib_served *s, struct trib_comm *comm,
+                                  struct trib_plan **out);
+
+/** trib_served_make_confirm - the barrier behind each start of a plan of the channel. */
+trib_status_t trib_served_make_confirm(const struct trib_service *v,
+                                       const struct trib_plan *plan, struct trib_plan **out);
+
+/** trib_served_number - by which number of the home its next start draws its noise. */
+void trib_served_number(struct trib_served *s);
+
+/** trib_served_start_both - the plan, and the barrier behind it. ordinal: of this start. */
+trib_status_t trib_served_start_both(struct trib_served *s, uint64_t ordinal);
+
+/** trib_served_advance - look once at an open start: is it done, or has the channel failed? */
+void trib_served_advance(struct trib_served *s);
+
+/** trib_served_wait_for - drive until an open start is done, or the channel has failed. */
+void trib_served_wait_for(struct trib_served *s);
+
 /** trib_served_close - tell the user of an open start how it ended. */
 void trib_served_close(struct trib_served *s, trib_status_t status);
 

@@ -181,9 +181,7 @@ static bool same_kind(float got, float bad)
 /* Elements of a chunk. */
 static size_t piece_of(const struct job *j)
 {
-    const trib_plan_t *p = j->plan;
-
-    return (p->served ? trib_served_plan(p->served) : p)->run.desc.piece;
+    return j->plan->ops->computing(j->plan)->run.desc.piece;
 }
 
 static bool as_claimed(const struct job *j, size_t at, float bad)

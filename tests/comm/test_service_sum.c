@@ -47,8 +47,8 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
         if (!trib_channel_step(channel))
             sched_yield();
         for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++)
-            ranks_assert(self, !channel->channel->plans[i] ||
-                                   !channel->channel->plans[i]->run.residual);
+            ranks_assert(self, !trib_channel_of(channel)->plans[i] ||
+                                   !trib_channel_of(channel)->plans[i]->run.residual);
     }
 }
 

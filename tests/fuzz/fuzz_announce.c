@@ -98,7 +98,7 @@ static void open_all(void)
 
 static bool take(const char *line)
 {
-    struct trib_channel *c = node->channel;
+    struct trib_channel *c = trib_channel_of(node);
     const uint32_t number = (uint8_t)line[0] == 0xff ? UINT32_MAX : (uint8_t)line[0] % 16;
     const struct trib_plan *before = number < TRIB_CHANNEL_PLANS ? c->plans[number] : NULL;
 
@@ -116,7 +116,7 @@ static bool take(const char *line)
 
 static void forget_plans(void)
 {
-    struct trib_channel *c = node->channel;
+    struct trib_channel *c = trib_channel_of(node);
 
     for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++) {
         trib_plan_destroy(c->plans[i]);

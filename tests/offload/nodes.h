@@ -141,7 +141,7 @@ static inline bool nodes_listen(struct ranks_self *self, const struct nodes *s,
         if (trib_channel_take(channel, m.number, m.text) != TRIB_OK &&
                  !channel->engine.failed)
             ranks_die(self, "%s", trib_last_error(channel));
-        const struct trib_plan *plan = channel->channel->plans[m.number];
+        const struct trib_plan *plan = trib_channel_of(channel)->plans[m.number];
         if (plan && !plan->dropped && m.number > 0) /* the first makes links, too */
             nodes_check_charge(self, plan, before);
     }

@@ -112,7 +112,7 @@ static long announce(trib_comm_t *comm, const char *file, bool real)
         "coll=allreduce count=1 dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 "
         "feedback=none quorum=all codec=none",
         "freed=0 "};
-    const struct trib_announcer to = channel_of(comm)->channel->announcer;
+    const struct trib_announcer to = trib_channel_of(channel_of(comm))->announcer;
     struct trib_error err = {0};
     long n = 0;
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib_init: the one place that joins communicators and the client of tribd.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "boot/boot.h"
+#include "comm/comm.h"
+#include "offload/fallback.h"
+
+static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
+{
+    struct trib_boot *boot;
+    int rank, size;
+    trib_status_t st = trib_comm_join(comm, opts, &boot, &rank, &size);
+
+    if (st != TRIB_OK)
+        return st;
+    trib_log_set_rank(&comm->log, rank);
+    snprintf(comm->label, sizeof(comm->label), "%d", rank);
+    struct trib_exchange x = {trib_boot_exchange, boot};
+    comm->met = boot->met;
+    st = trib_comm_meet(comm, rank, size, &x);
+    /* Ranks that differ all see it by themselves, in the same words. */
+    if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)
+        (boot->ops->fail)(boot, trib_last_error(comm));
+    boot->ops->close(boot);
+    return st;
+}
+
+trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
+{
+    struct trib_error err = {0};
+    trib_opts_t ours;
+
+    trib_say_error("");
+    if (!comm_out) {
+        trib_say_error("trib_init: comm_out is NULL");
+        return TRIB_ERR_INVALID;
+    }
+    *comm_out = NULL;
+    if (trib_opts_take(opts, &ours, &err) != TRIB_OK) {
+        trib_say_error(trib_error_text(&err));
+        return TRIB_ERR_INVALID;
+    }
+    struct trib_comm *comm = calloc(1, sizeof(*comm));
+    if (!comm) {
+        trib_say_error("no memory for a communicator");
+        return TRIB_ERR_NO_MEMORY;
+    }
+    trib_comm_claim(comm);
+    trib_log_init(&comm->log, TRIB_LOG_WARN, ours.log, ours.log_arg);
+    trib_log_pace_init(&comm->log_pace);
+    comm->log.pace = &comm->log_pace;
+    fenv_t own;
+    trib_fpenv_enter_all(&own);
+    trib_status_t st =
+        trib_config_load(&comm->cfg, ours.config, &comm->log, &comm->err);
+    if (st == TRIB_OK) {
+        comm->log.level = (trib_log_level_t)comm->cfg.log;
+        st = join(comm, &ours);
+    }
+    if (st == TRIB_OK)
+        st = trib_service_join(comm);
+    trib_fpenv_leave_all(&own);
+    if (st != TRIB_OK) {
+        trib_say_error(trib_last_error(comm));
+        trib_comm_dispose(comm);
+        return st;
+    }
+    trib_error_clear(&comm->err);
+    *comm_out = comm;
+    return TRIB_OK;
+}

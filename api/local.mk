@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libapi.la
+libtributary_all_la_LIBADD += libapi.la
+libapi_la_SOURCES = \
+	api/init.c

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators: how ranks join one, leave it, and free it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/quiet.h"
+#include "base/workers.h"
+#include "boot/boot.h"
+#include "boot/launcher.h"
+#include "comm/comm.h"
+#include "comm/locality.h"
+
+static void write_trace(const struct trib_comm *comm)
+{
+    const struct trib_trace *trace = &comm->engine.trace;
+    char path[TRIB_CONFIG_TEXT_BYTES + 48];
+
+    if (!trace->count)
+        return;
+    snprintf(path, sizeof(path), "%s.%s.json", comm->cfg.trace_file, comm->label);
+    struct trib_quiet quiet;
+    trib_quiet_begin(&quiet, SIGXFSZ);
+    FILE *f = trib_fd_create(path);
+    bool ok = f && trib_trace_dump(trace, f) == TRIB_OK;
+    int error = errno;
+    if (f && fclose(f)) {
+        error = ok ? errno : error;
+        ok = false;
+    }
+    trib_quiet_end(&quiet);
+    errno = error;
+    if (!ok)
+        trib_log(&comm->log, TRIB_LOG_WARN, "trace", "cannot write %s: %m%s", path,
+                 error == EFBIG ? " (raise ulimit -f)" : "");
+}
+
+static void comm_free(struct trib_comm *comm)
+{
+    if (comm->own)
+        munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
+    trib_near_free(comm->near);
+    if (comm->aggregators)
+        comm->aggregators->free(comm->aggregators);
+    free(comm);
+}
+
+static void keep_remote(struct trib_transport *t, struct trib_remote *remote)
+{
+    (void)t;
+    (void)remote;
+}
+
+static void keep_peers(struct trib_transport *t, const bool *which)
+{
+    (void)t;
+    (void)which;
+}
+
+static void keep_peer(struct trib_transport *t, int peer)
+{
+    (void)t;
+    (void)peer;
+}
+
+/* The copy of a forked child: memory is freed, nothing is said to anybody. The close() of a
+ * transport knows of children; what else the engine calls as it closes must do nothing. */
+void trib_comm_drop_copy(struct trib_comm *comm)
+{
+    static const struct trib_transport_ops nothing = {
+        .dereg = trib_no_discard, .release = keep_remote, .disconnect = keep_peer,
+        .leave = keep_peers};
+    struct trib_engine *e = &comm->engine;
+    struct trib_transport *t = e->transport;
+    const struct trib_transport_ops *ops = t->ops;
+
+    t->ops = &nothing;
+    trib_cache_clear(comm);
+    if (comm->hooks)
+        comm->hooks->forget_in_child(comm);
+    e->head = NULL; /* an operation of the parent's */
+    trib_workers_forget(e->workers);
+    e->workers = NULL;
+    trib_engine_close(e);
+    t->ops = ops;
+    ops->close(t);
+    comm_free(comm);
+}
+
+void trib_comm_dispose(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+
+    trib_driver_stop(comm);
+    trib_cache_clear(comm);
+    if (comm->hooks)
+        comm->hooks->drop(comm);
+    write_trace(comm);
+    trib_engine_close(e);
+    trib_log_tell(&comm->log, true);
+    if (e->transport)
+        e->transport->ops->close(e->transport);
+    comm_free(comm);
+}
+
+trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
+                                 size_t bytes, void *out)
+{
+    struct trib_boot *b = arg;
+
+    return b->ops->allgather(b, phase, in, bytes, out);
+}
+
+trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
+                             struct trib_boot **boot_out, int *rank_out, int *size_out)
+{
+    int given = opts->rank_plus_1;
+    struct trib_boot_opts bopts = {.rank = given ? given - 1 : comm->cfg.rank,
+                                   .size = opts->ranks ? opts->ranks : comm->cfg.size,
+                                   .root = opts->root ? opts->root : comm->cfg.root,
+                                   .cfg = &comm->cfg,
+                                   .log = &comm->log,
+                                   .err = &comm->err};
+    struct trib_secret secret;
+    struct trib_launch launch = {.hold = -1};
+    trib_status_t st = trib_secret_given(&secret, &comm->err);
+    if (st == TRIB_OK)
+        st = trib_launch_complete(&bopts, &launch);
+    bopts.secret = secret.is_set ? &secret : &launch.secret;
+    if (st == TRIB_OK)
+        st = trib_boot_open(&bopts, boot_out);
+    if (st == TRIB_OK)
+        comm->secret = (*boot_out)->secret;
+    trib_launch_release(&launch);
+    trib_secret_wipe(&secret);
+    trib_secret_wipe(&launch.secret);
+    *rank_out = bopts.rank;
+    *size_out = bopts.size;
+    return st;
+}
+
+/* The last operation is a barrier: no rank disconnects while a peer still needs it. */
+static trib_status_t leave(struct trib_comm *comm)
+{
+    struct trib_plan *plan;
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    if (comm->engine.failed || comm->engine.ranks == 1)
+        return TRIB_OK;
+    desc.dtype = TRIB_I8;
+    trib_status_t st = trib_plan_make(comm, TRIB_BARRIER, &desc, true, &plan);
+    if (st == TRIB_OK)
+        st = trib_plan_run(plan, NULL, NULL);
+    trib_plan_destroy(plan);
+    return st;
+}
+
+trib_status_t trib_free_comm(trib_comm_t *comm)
+{
+    if (!comm)
+        return TRIB_OK;
+    if (comm->n_plans) {
+        trib_status_t st = trib_comm_fail(comm, TRIB_ERR_BUSY,
+                                          "%d plan%s not freed: trib_plan_free comes first",
+                                          comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
+        trib_say_error(trib_last_error(comm));
+        return st;
+    }
+    if (trib_comm_in_child(comm)) {
+        trib_comm_drop_copy(comm);
+        return TRIB_OK;
+    }
+    trib_cache_clear(comm);
+    trib_status_t st = comm->hooks ? comm->hooks->detach(comm) : TRIB_OK;
+    if (st == TRIB_OK)
+        st = leave(comm);
+    if (st != TRIB_OK)
+        trib_say_error(trib_last_error(comm));
+    trib_comm_dispose(comm);
+    return st;
+}

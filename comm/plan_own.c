@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans that the communicator's own engine runs: trib_plan_own_ops.
+ */
+#include <inttypes.h>
+
+#include "base/time.h"
+#include "comm/comm.h"
+
+static void number(struct trib_plan *plan)
+{
+    const uint64_t start = ++plan->comm->starts;
+
+    if (plan->codec && !plan->identity.inner)
+        trib_plan_number(plan, plan->comm, start);
+}
+
+static trib_status_t own_run(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_comm *comm = plan->comm;
+
+    number(plan);
+    trib_comm_lock(comm);
+    trib_plan_launch(plan, send, recv);
+    const trib_status_t st = trib_engine_wait(&comm->engine, &plan->run);
+    trib_comm_unlock(comm);
+    return st;
+}
+
+static trib_status_t own_start(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_comm *comm = plan->comm;
+
+    trib_comm_lock(comm);
+    const trib_status_t st = trib_driver_start(comm);
+    if (st == TRIB_OK) {
+        number(plan);
+        trib_plan_launch(plan, send, recv);
+        trib_engine_awake(&comm->engine);
+        (void)trib_engine_progress(&comm->engine);
+    }
+    trib_comm_unlock(comm);
+    return st;
+}
+
+static trib_status_t own_ready(struct trib_plan *plan, size_t first, size_t count)
+{
+    if (!trib_run_feed(&plan->run, first, count))
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "elements %zu to %zu: not awaited; call trib_plan_start "
+                              "first, and name each element once",
+                              first, first + count);
+    if (plan->comm->cfg.progress == TRIB_PROGRESS_CALLER)
+        return trib_progress(plan->comm);
+    struct trib_engine *e = &plan->comm->engine;
+    e->transport->ops->wake(e->transport, e->rank);
+    return TRIB_OK;
+}
+
+static trib_status_t own_test(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+
+    if (state == TRIB_RUN_IDLE)
+        return TRIB_OK;
+    if (state != TRIB_RUN_DONE && trib_comm_try_lock(comm)) {
+        if (trib_engine_progress(&comm->engine))
+            trib_engine_awake(&comm->engine);
+        else
+            (void)trib_engine_look(&comm->engine);
+        trib_comm_unlock(comm);
+        trib_comm_poll(comm);
+        state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    }
+    return state == TRIB_RUN_DONE ? plan->run.status : TRIB_INPROGRESS;
+}
+
+static trib_status_t own_wait(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+
+    if (state == TRIB_RUN_IDLE)
+        return TRIB_OK;
+    if (state != TRIB_RUN_DONE) {
+        uint64_t begin = trib_now_ns();
+        trib_driver_relieve(comm);
+        trib_comm_lock(comm);
+        (void)trib_engine_wait(&comm->engine, &plan->run);
+        comm->engine.stats.wait_ns += trib_now_ns() - begin;
+        if (!comm->engine.head)
+            atomic_store(&comm->driver.active, 0);
+        trib_comm_unlock(comm);
+        trib_driver_resume(comm);
+    }
+    return plan->run.status;
+}
+
+static bool own_busy(const struct trib_plan *plan)
+{
+    const int state = atomic_load(&plan->run.state);
+
+    return state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
+}
+
+static const void *own_input(const struct trib_plan *plan)
+{
+    return own_busy(plan) ? plan->run.own : NULL;
+}
+
+static struct trib_plan *own_computing(struct trib_plan *plan)
+{
+    return plan;
+}
+
+static void own_absent(const struct trib_plan *plan, size_t *elements_out)
+{
+    (void)plan;
+    (void)elements_out; /* sums of all ranks */
+}
+
+const struct trib_plan_ops trib_plan_own_ops = {
+    .run = own_run,
+    .start = own_start,
+    .ready = own_ready,
+    .test = own_test,
+    .wait = own_wait,
+    .busy = own_busy,
+    .input = own_input,
+    .computing = own_computing,
+    .state_save = trib_plan_own_state_save,
+    .state_load = trib_plan_own_state_load,
+    .sent = trib_plan_own_sent,
+    .absent = own_absent,
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that the communicators beside the home reach, and what they have counted.
+ */
+#include <stdlib.h>
+
+#include "offload/offload_plan.h"
+
+static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    if (!comm->engine.failed)
+        (void)trib_memory_register(&comm->engine.memories, ptr, bytes);
+    trib_error_clear(&comm->cause);
+    trib_comm_unlock(comm);
+}
+
+void trib_service_register(struct trib_comm *comm, void *ptr, size_t bytes)
+{
+    register_in(comm->service->channel, ptr, bytes);
+    register_in(comm->service->spare, ptr, bytes);
+}
+
+void trib_service_register_all(struct trib_service *v)
+{
+    const struct trib_memories *m = &v->home->engine.memories;
+
+    for (size_t i = 0; i < m->n; i++)
+        register_in(v->channel, m->list[i].ptr, m->list[i].bytes);
+}
+
+static void deregister_in(struct trib_comm *comm, void *ptr)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    if (comm->engine.failed)
+        trib_engine_part(&comm->engine);
+    (void)trib_memory_remove(&comm->engine.memories, ptr, false, comm->engine.failed != TRIB_OK);
+    trib_comm_unlock(comm);
+}
+
+trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr)
+{
+    struct trib_service *v = comm->service;
+
+    for (const struct trib_served *s = v->first; s; s = s->next)
+        if (s->open)
+            return TRIB_ERR_BUSY;
+    deregister_in(v->channel, ptr);
+    deregister_in(v->spare, ptr);
+    return TRIB_OK;
+}
+
+static void add_stats(struct trib_comm *comm, trib_stats_t *stats)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    const struct trib_engine *e = &comm->engine;
+    const size_t slots = trib_arena_bytes(&e->arena);
+    stats->operations += e->stats.operations;
+    stats->wire_bytes += e->stats.wire_bytes;
+    stats->payload_bytes += e->stats.payload_bytes;
+    stats->dense_bytes += e->stats.dense_bytes;
+    stats->copied_bytes += e->stats.copied_bytes;
+    stats->messages += e->stats.messages;
+    stats->shared_bytes += slots;
+    stats->slot_bytes += slots;
+    stats->encode_ns += e->stats.encode_ns;
+    trib_comm_unlock(comm);
+}
+
+static void mark_connected(struct trib_comm *comm, int ranks, bool *connected)
+{
+    if (!comm)
+        return;
+    trib_comm_lock(comm);
+    for (int r = 0; r < ranks; r++)
+        connected[r] |= comm->engine.links[r].connected;
+    trib_comm_unlock(comm);
+}
+
+/* Ranks, however many connections there are to each. */
+static void count_peers(const struct trib_service *v, trib_stats_t *stats)
+{
+    const int ranks = v->home->engine.ranks;
+    bool *connected = calloc((size_t)ranks, sizeof(*connected));
+
+    if (!connected)
+        return;
+    mark_connected(v->home, ranks, connected);
+    mark_connected(v->channel, ranks, connected);
+    mark_connected(v->spare, ranks, connected);
+    stats->peers = 0;
+    for (int r = 0; r < ranks; r++)
+        stats->peers += connected[r];
+    free(connected);
+}
+
+void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats)
+{
+    count_peers(comm->service, stats);
+    add_stats(comm->service->channel, stats);
+    add_stats(comm->service->spare, stats);
+    stats->served = comm->service->served;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How an open start of an offloaded plan comes to its end.
+ */
+#include "offload/offload_plan.h"
+
+/* What ends a start for its user: the barrier, with a quorum its own operation. */
+static struct trib_plan *last_of(const struct trib_served *s)
+{
+    return s->confirm && !trib_served_has_quorum(s) ? s->confirm : s->now;
+}
+
+/*
+ * While ranks wait at the channel, with its lock: the services tell that a rank is lost, but for
+ * how long it was stopped before counts for those who then agree without it, too.
+ */
+static void look_at_ranks(void *arg)
+{
+    struct trib_service *v = arg;
+    struct trib_engine *e = &v->council->engine;
+
+    if (!e->failed && trib_comm_try_lock(v->council)) {
+        (void)trib_engine_look(e);
+        trib_comm_unlock(v->council);
+    }
+    if (e->failed)
+        trib_engine_fail(&v->channel->engine, e->failed, trib_error_text(&e->failure));
+}
+
+/* As that, of a user who does not wait, but asks. */
+static void look_meanwhile(struct trib_service *v)
+{
+    if (!v->channel || !trib_comm_try_lock(v->channel))
+        return;
+    look_at_ranks(v);
+    trib_comm_unlock(v->channel);
+}
+
+/* One look at an open start: is it done, and was it lost? */
+void trib_served_advance(struct trib_served *s)
+{
+    struct trib_service *v = s->service;
+
+    if (trib_service_lost(v)) {
+        trib_service_recover(v);
+        return;
+    }
+    if (s->due) {
+        if (!trib_served_waits(s))
+            trib_quorum_deliver_due(s);
+        return;
+    }
+    struct trib_plan *last = last_of(s);
+    trib_status_t st = trib_plan_test(last);
+    if (st == TRIB_INPROGRESS)
+        look_meanwhile(v);
+    if (st == TRIB_INPROGRESS || trib_service_lost(v))
+        return;
+    if (st == TRIB_OK && trib_served_has_quorum(s)) {
+        trib_quorum_end_all(v);
+    } else if (st == TRIB_OK) {
+        trib_served_pop_to(v, s->ordinal);
+    } else { /* Of the spare: as any communicator's. */
+        (void)trib_served_refused(s, last->comm, st);
+        trib_service_give_up(v, v->spare, st);
+    }
+}
+
+/* Drives until an open start is done, or lost. */
+void trib_served_wait_for(struct trib_served *s)
+{
+    struct trib_service *v = s->service;
+
+    if (v->channel && !v->channel->engine.aside) {
+        v->channel->engine.aside_arg = v;
+        v->channel->engine.aside = look_at_ranks;
+    }
+    if (!s->due && !trib_service_lost(v))
+        (void)trib_plan_wait(last_of(s));
+    trib_served_advance(s);
+}
+
+void trib_served_finish(struct trib_service *v)
+{
+    while (v->oldest)
+        trib_served_wait_for(v->oldest);
+}
