@@ -88,29 +88,6 @@ static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *r
     return TRIB_OK;
 }
 
-bool trib_boot_is_here(const char *root)
-{
-    static const char *const here[] = {"local:", "localhost:", "127.", "[::1]:"};
-
-    for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++) {
-        if (strncmp(root, here[i], strlen(here[i])) == 0 && !strchr(root, ','))
-            return true;
-    }
-    return root[0] == '\0';
-}
-
-void trib_boot_arm(const struct trib_boot_opts *opts, struct trib_secret *secret)
-{
-    char why[160];
-
-    if (!secret->is_set || trib_secret_arm(secret, why, sizeof(why)) || opts->rank != 0)
-        return;
-    trib_log(opts->log, trib_boot_is_here(opts->root) ? TRIB_LOG_INFO : TRIB_LOG_WARN, "boot",
-             "this job has a secret, but rank 0 cannot use it: %s; the ranks do not prove to "
-             "each other who they are: install libsodium23 on all hosts",
-             why);
-}
-
 /* The secret that was given, or that of the root, and the root without it. */
 static trib_status_t take_secret(const struct trib_boot_opts *opts, char *root, size_t bytes,
                                  struct trib_secret *out)

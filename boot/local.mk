@@ -2,6 +2,8 @@
 noinst_LTLIBRARIES += libboot.la
 libtributary_all_la_LIBADD += libboot.la
 libboot_la_SOURCES = \
+	boot/boot_secret.c \
+	boot/launch_offer.c \
 	boot/boot.c boot/boot.h \
 	boot/launch_root.c \
 	boot/launcher.c boot/launcher.h \

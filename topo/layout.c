@@ -223,10 +223,3 @@ trib_status_t trib_layout_read(const char *xml, struct trib_error *err,
     return TRIB_OK;
 }
 
-void trib_layout_free(struct trib_layout *layout)
-{
-    free(layout->cores);
-    free(layout->numa);
-    free(layout->nics);
-    *layout = (struct trib_layout){0};
-}

@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libtopo.la
 libtributary_all_la_LIBADD += libtopo.la
 libtopo_la_SOURCES = \
+	topo/layout_free.c \
 	topo/cost.c topo/cost.h \
 	topo/cpus.c topo/cpus.h \
 	topo/groups.c topo/groups.h \

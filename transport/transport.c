@@ -51,12 +51,6 @@ const char *trib_transport_absent(const char *name)
     return a->cure;
 }
 
-void trib_no_devices(char *text, size_t bytes)
-{
-    (void)bytes;
-    text[0] = '\0';
-}
-
 /* In order of cost: what "auto" chooses from. */
 const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_shm_ops, .id = 1, .maps = true},
@@ -67,76 +61,6 @@ const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_tcp_ops, .id = 3, .ports = true, .watch = true, .cheap = true},
     {.ops = NULL},
 };
-
-void trib_no_room(struct trib_transport *t, bool near, struct trib_room *out)
-{
-    (void)t;
-    (void)near;
-    *out = (struct trib_room){.bytes = SIZE_MAX};
-}
-
-trib_status_t trib_no_survey(struct trib_transport *t,
-                             const struct trib_address *addresses, uint32_t *facts_out)
-{
-    (void)t;
-    (void)addresses;
-    *facts_out = 0;
-    return TRIB_OK;
-}
-
-void trib_no_settle(struct trib_transport *t, const uint32_t *facts)
-{
-    (void)t;
-    (void)facts;
-}
-
-void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
-{
-    (void)peer;
-    out->name = t->ops->name;
-    out->apart = false;
-    snprintf(out->why, sizeof(out->why), "asked for by name");
-}
-
-trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
-                                     struct trib_region **out)
-{
-    return t->ops->reg(t, d->ptr, d->len, out);
-}
-
-void trib_no_discard(struct trib_transport *t, struct trib_region *region)
-{
-    (void)t;
-    (void)region;
-}
-
-bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote)
-{
-    (void)t;
-    (void)remote;
-    return false;
-}
-
-void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
-                  size_t *len_out)
-{
-    (void)t;
-    (void)remote;
-    if (len_out)
-        *len_out = 0;
-    return NULL;
-}
-
-int trib_no_descriptor(struct trib_transport *t)
-{
-    (void)t;
-    return -1;
-}
-
-void trib_no_arm(struct trib_transport *t)
-{
-    (void)t;
-}
 
 /* Cuts one part off "name:params+name:params" and returns what follows. */
 static char *cut_part(char *text, char **params_out)
@@ -211,14 +135,16 @@ static trib_status_t open_backend(const char *name,
                                   struct trib_transport **out)
 {
     const struct trib_transport_ops *ops;
+    struct trib_transport_opts with = *opts;
     trib_status_t status = find_backend(name, opts->err, &ops);
 
+    with.candidates = trib_candidates;
     if (status == TRIB_OK && ops->bare && opts->cfg && opts->cfg->seal)
         return trib_fail(opts->err, TRIB_ERR_CONFIG,
                          "TRIB_SEAL=1: %s cannot encrypt what it sends; use tcp, or auto, which "
                          "takes tcp between hosts then, or leave TRIB_SEAL out",
                          name);
-    return status == TRIB_OK ? ops->open(opts, out) : status;
+    return status == TRIB_OK ? ops->open(&with, out) : status;
 }
 
 static trib_status_t wrap(const char *name, const struct trib_transport_opts *opts,
@@ -317,28 +243,3 @@ trib_status_t trib_transport_open(const char *text,
     return TRIB_OK;
 }
 
-trib_status_t trib_transport_import(struct trib_transport *t, int peer,
-                                    const struct trib_blob *blob, size_t least,
-                                    struct trib_remote **out)
-{
-    struct trib_remote *remote = NULL;
-
-    if (blob->len > TRIB_BLOB_MAX)
-        return trib_fail(t->err, TRIB_ERR_INVALID,
-                         "rank %d: an exported region of %u bytes cannot be", peer,
-                         blob->len);
-    trib_status_t status = t->ops->import_region(t, peer, blob, &remote);
-    if (status != TRIB_OK)
-        return status;
-    const size_t len = t->ops->length(t, remote);
-    if (len >= least) {
-        *out = remote;
-        return TRIB_OK;
-    }
-    t->ops->release(t, remote);
-    return trib_fail(t->err, TRIB_ERR_RANGE,
-                     "rank %d has exported memory of %zu bytes where this rank has to "
-                     "address %zu: what it sent is not of this library, or its settings "
-                     "are not those that it told",
-                     peer, len, least);
-}

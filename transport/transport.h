@@ -80,6 +80,8 @@ struct trib_transport_opts {
     int self;
     int size;
     const char *params;             /* text after "name:", "" for none */
+    const struct trib_candidate *candidates; /* for a backend that chooses among others; set by
+                                              * trib_transport_open */
     const struct trib_config *cfg;  /* outlives the transport */
     const struct trib_log *log;     /* may be NULL */
     struct trib_error *err;         /* receives sentences; may be NULL */

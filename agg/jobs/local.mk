@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libservice_la_SOURCES += \
+	agg/jobs/limits.c \
 	agg/jobs/drr.c agg/jobs/drr.h \
 	agg/jobs/jobs.c agg/jobs/jobs.h \
 	agg/jobs/jobs_fair.c \

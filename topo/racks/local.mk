@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtopo_la_SOURCES += \
+	topo/racks/racks_hosts.c \
 	topo/racks/racks.c topo/racks/racks.h \
 	topo/racks/racks_fabric.c topo/racks/racks_fabric.h \
 	topo/racks/racks_fabric_tree.c \

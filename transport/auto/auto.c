@@ -226,20 +226,10 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
     return TRIB_OK;
 }
 
-void trib_auto_quiet(struct choosing *c)
-{
-    for (int i = 0; i < c->n_inners; i++) {
-        if (c->inners[i].t && !c->inners[i].row->maps)
-            return;
-    }
-    trib_pulse_close(c->pulse);
-    c->pulse = NULL;
-}
-
 static trib_status_t auto_open(const struct trib_transport_opts *opts,
                                struct trib_transport **out)
 {
-    return trib_auto_make(trib_candidates, opts, out);
+    return trib_auto_make(opts->candidates, opts, out);
 }
 
 static void auto_disconnect(struct trib_transport *t, int peer)

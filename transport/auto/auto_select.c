@@ -31,14 +31,6 @@
 #define SILENT_NS UINT64_C(1000000000)
 #define WASTE_NS UINT64_C(5000000000)
 
-trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status)
-{
-    if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
-        trib_fail(c->err, status, "%s", trib_error_text(&c->inner_err));
-    trib_error_clear(&c->inner_err);
-    return status;
-}
-
 trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out)
 {
     struct choosing *c = choosing_of(t);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtransport_la_SOURCES += \
+	transport/common/op_defaults.c \
 	transport/common/guard.c transport/common/guard.h \
 	transport/common/handout.c transport/common/handout.h \
 	transport/common/handout_ask.c \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtransport_la_SOURCES += \
+	transport/decorators/decorator_table.c \
 	transport/decorators/decorator.c transport/decorators/decorator.h \
 	transport/decorators/decorator_faults.c \
 	transport/decorators/decorator_trace.c \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtransport_la_SOURCES += \
+	transport/multirail/multirail_state.c \
 	transport/multirail/multirail.c transport/multirail/multirail.h \
 	transport/multirail/multirail_address.c \
 	transport/multirail/multirail_connect.c \

@@ -22,32 +22,6 @@ enum {
     LEAVE_MS = 1000, /* for what has to be repeated to be posted */
 };
 
-trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status)
-{
-    if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
-        trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err[inner]));
-    trib_error_clear(&r->inner_err[inner]);
-    return status;
-}
-
-void trib_rails_list(struct rails *r, int peer)
-{
-    if (r->peers[peer].listed)
-        return;
-    r->peers[peer].listed = true;
-    r->list[r->n_list++] = peer;
-}
-
-void trib_rails_set_order(struct rails_order *order, const struct rails_peer *p,
-                          uint64_t base)
-{
-    *order = (struct rails_order){.base = base};
-    for (int k = 0; k < p->n; k++) {
-        if (!(p->dead >> k & 1))
-            order->rail[order->n++] = (uint8_t)k;
-    }
-}
-
 /* One loss, after all that came before it; 0: it has to wait. */
 static int report_loss(struct rails *r, int peer, struct trib_event *event)
 {

@@ -301,6 +301,7 @@ void trib_rails_watch(struct rails *r);
 
 /* multirail_failover.c */
 /** trib_rails_doom - a rail is to be given up. */
+int trib_rails_losses(unsigned set);
 void trib_rails_doom(struct rails *r, int peer, unsigned rails);
 /** trib_rails_tend - a step further with a peer in trouble. */
 void trib_rails_tend(struct rails *r, int peer);

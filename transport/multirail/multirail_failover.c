@@ -42,40 +42,6 @@ enum {
     DEATH_MS = 500, /* for the other rails to bring what a dead peer sent */
 };
 
-static int losses(unsigned set)
-{
-    return __builtin_popcount(set);
-}
-
-static void trouble(struct rails *r, int peer)
-{
-    struct rails_peer *p = &r->peers[peer];
-
-    if (!p->trouble_at)
-        p->trouble_at = trib_now_ns();
-    p->trouble = true;
-    trib_rails_list(r, peer);
-}
-
-void trib_rails_doom(struct rails *r, int peer, unsigned rails)
-{
-    struct rails_peer *p = &r->peers[peer];
-
-    p->doomed |= (uint8_t)rails;
-    trouble(r, peer);
-}
-
-void trib_rails_fail(struct rails *r, int peer, const char *why)
-{
-    struct rails_peer *p = &r->peers[peer];
-
-    if (p->state != RAILS_PEER_CONNECTED)
-        return;
-    p->state = RAILS_PEER_GOING;
-    snprintf(p->why, sizeof(p->why), "%.150s", why);
-    trouble(r, peer);
-}
-
 /* Who has given up all rails says BYE on those that are left, as who leaves. A mark with
  * all rails before it says which of both that is. */
 void trib_rails_renounce(struct rails *r, int peer)
@@ -191,7 +157,7 @@ static void close_direction(struct rails *r, int peer)
 static void answer(struct rails *r, int peer)
 {
     struct rails_peer *p = &r->peers[peer];
-    int n = losses(p->in_dead);
+    int n = trib_rails_losses(p->in_dead);
     struct rails_cell *cell = &r->boards[r->size + peer].answer[n - 1];
 
     *cell =
@@ -208,34 +174,6 @@ static void answer(struct rails *r, int peer)
     }
 }
 
-void trib_rails_answered(struct rails *r, int peer, int n)
-{
-    struct rails_peer *p = &r->peers[peer];
-
-    if (p->flow != RAILS_ASKING || n < 1 || n >= RAILS_MAX || n != losses(p->dead))
-        return;
-    struct rails_cell cell; /* the peer can write to its board at any time */
-    trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));
-    if (cell.magic != RAILS_MAGIC || cell.dead != p->dead)
-        return;
-    if (cell.got > p->events || cell.got < p->released) {
-        trib_rails_fail(r, peer,
-                        "a rail was lost, and with it what had been taken for arrived");
-        return;
-    }
-    uint64_t at = p->head;
-    while (at != p->tail && p->log[at % RAILS_LOG].event < cell.got)
-        at++;
-    p->confirmed = p->repeat_at = at;
-    for (int k = 0; k < p->n; k++) {
-        p->rails[k].done = 0;
-        p->rails[k].unsignalled = 0;
-    }
-    trib_rails_set_order(&p->out, p, cell.got);
-    p->flow = RAILS_REPEATING;
-    trouble(r, peer);
-}
-
 static void warn(struct rails *r, int peer)
 {
     struct rails_peer *p = &r->peers[peer];
@@ -249,7 +187,7 @@ static void warn(struct rails *r, int peer)
             r->log, TRIB_LOG_WARN, "rails",
             "%s %s no longer reaches rank %d (%s): %d of %d rails carry its writes",
             r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
-            *p->why ? p->why : "the peer says so", p->n - losses(p->dead), p->n);
+            *p->why ? p->why : "the peer says so", p->n - trib_rails_losses(p->dead), p->n);
     }
 }
 

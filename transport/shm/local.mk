@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtransport_la_SOURCES += \
+	transport/shm/shm_loss.c \
 	transport/shm/shm.c transport/shm/shm.h \
 	transport/shm/shm_guard.c \
 	transport/shm/shm_layout.h \

@@ -177,6 +177,10 @@ void trib_shm_liveness(struct shm *shm, uint64_t now);
 void trib_shm_ring(struct shm *shm, int peer);
 
 /** trib_shm_peer_silent - a connected peer does not do what it must: it is lost. */
+/* The peer is lost: that is reported once its ring is empty. */
+void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void trib_shm_deactivate(struct shm *shm, int peer);
 void trib_shm_peer_silent(struct shm *shm, int peer, const char *why);
 
 /* shm_guard.c */

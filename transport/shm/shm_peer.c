@@ -253,20 +253,6 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     return TRIB_OK;
 }
 
-/* The peer's segment stays mapped until close(): wake() may be looking at it. */
-static void deactivate(struct shm *shm, int peer)
-{
-    shm->peers[peer].active = false;
-    for (int i = 0; i < shm->n_active; i++) {
-        if (shm->active[i] == peer) {
-            shm->active[i] = shm->active[--shm->n_active];
-            break;
-        }
-    }
-    if (shm->next >= shm->n_active)
-        shm->next = 0;
-}
-
 void trib_shm_disconnect(struct trib_transport *t, int peer)
 {
     struct shm *shm = shm_of(t);
@@ -282,7 +268,7 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     if (p->state == SHM_PEER_GOING)
         shm->n_going--;
     if (p->active)
-        deactivate(shm, peer);
+        trib_shm_deactivate(shm, peer);
     trib_process_watch_close(&p->watch);
     trib_handout_drop(&p->call);
     p->state = SHM_PEER_LEFT;
@@ -347,37 +333,6 @@ void trib_shm_ring(struct shm *shm, int peer)
         return; /* full: it wakes anyway; or the peer is gone */
 }
 
-/* The peer is lost: report it once its ring is empty. */
-static void __attribute__((format(printf, 3, 4)))
-peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
-{
-    va_list args;
-
-    assert(peer->state == SHM_PEER_CONNECTED);
-    va_start(args, fmt);
-    vsnprintf(peer->why, sizeof(peer->why), fmt, args);
-    va_end(args);
-    peer->state = SHM_PEER_GOING;
-    trib_process_watch_close(&peer->watch);
-    shm->n_going++;
-}
-
-void trib_shm_peer_silent(struct shm *shm, int peer, const char *why)
-{
-    if (shm->peers[peer].state == SHM_PEER_CONNECTED)
-        peer_going(shm, &shm->peers[peer], "%s", why);
-}
-
-void trib_shm_peer_lost(struct shm *shm, int peer)
-{
-    struct shm_peer *p = &shm->peers[peer];
-
-    assert(p->state == SHM_PEER_GOING);
-    p->state = SHM_PEER_LOST;
-    shm->n_going--;
-    deactivate(shm, peer);
-}
-
 /* Closed as a whole, or left us alone. */
 static bool has_left(const struct shm_peer *p)
 {
@@ -388,7 +343,7 @@ static bool has_left(const struct shm_peer *p)
 static void peer_left(struct shm *shm, struct shm_peer *p)
 {
     p->left = true;
-    peer_going(shm, p, "process %d has left", p->who.pid);
+    trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
 }
 
 /* A process that closes its transport does so before it ends: "left" beats "died". */
@@ -397,7 +352,7 @@ static void peer_ended(struct shm *shm, struct shm_peer *p)
     if (has_left(p))
         peer_left(shm, p);
     else
-        peer_going(shm, p, "process %d has died", p->who.pid);
+        trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
 }
 
 /* One system call for all peers. */
@@ -451,7 +406,7 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
+            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
                        (double)p->stopped_ns / 1e9);
     }
 }

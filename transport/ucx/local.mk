@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if TRIB_UCX
 libtransport_la_SOURCES += \
+	transport/ucx/ucx_endpoint.c \
 	transport/ucx/ucx.c transport/ucx/ucx.h \
 	transport/ucx/ucx_cm_thread.c \
 	transport/ucx/ucx_connect.c \

@@ -108,3 +108,12 @@ uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head)
 {
     return trib_table_place(&u->table, head->region, head->off, head->len);
 }
+
+bool trib_ucx_receives_into(const struct ucx_peer *p, uint32_t region)
+{
+    for (uint32_t i = 0; p->pending && i < p->inbox_size; i++) {
+        if (p->inbox[i].region == region)
+            return true;
+    }
+    return false;
+}

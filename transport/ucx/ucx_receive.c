@@ -178,15 +178,6 @@ ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
     return UCS_OK;
 }
 
-bool trib_ucx_receives_into(const struct ucx_peer *p, uint32_t region)
-{
-    for (uint32_t i = 0; p->pending && i < p->inbox_size; i++) {
-        if (p->inbox[i].region == region)
-            return true;
-    }
-    return false;
-}
-
 static int deliver_of(struct ucx *u, int peer, struct trib_event *events, int max)
 {
     struct ucx_peer *p = &u->peers[peer];

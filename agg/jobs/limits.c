@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How much of its limits a user, or the service, has left. */
+#include <assert.h>
+
+#include "agg/jobs/jobs_table.h"
+
+uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
+                        const struct trib_jobs_limits *held, const struct trib_job *job)
+{
+    const uint64_t taken = held->bytes + job->ranks_bytes;
+    uint64_t room = UINT32_MAX;
+
+    if (limits->jobs && held->jobs >= limits->jobs)
+        return 0;
+    if (limits->slots)
+        room = limits->slots > held->slots ? limits->slots - held->slots : 0;
+    if (limits->bytes && taken > limits->bytes)
+        return 0;
+    if (limits->bytes && job->slot_bytes) {
+        uint64_t fit = (limits->bytes - taken) / job->slot_bytes;
+        room = fit < room ? fit : room;
+    }
+    return (uint32_t)room;
+}
+
+struct trib_jobs_limits trib_jobs_taken(const struct trib_jobs *jobs)
+{
+    const uint32_t most = jobs->opts.service.slots;
+    struct trib_jobs_limits taken = jobs->held;
+
+    assert(jobs->lent <= taken.slots);
+    taken.slots -= jobs->lent < most ? jobs->lent : most;
+    return taken;
+}
+
+void trib_jobs_read_ledgers(struct trib_jobs *jobs)
+{
+    jobs->held.bytes = trib_ledger_held_mt(&jobs->ledger);
+    for (uint32_t i = 0; i < jobs->n_accounts; i++)
+        jobs->accounts[i].held.bytes = trib_ledger_held_mt(&jobs->accounts[i].ledger);
+    for (uint32_t i = 0; i < jobs->n; i++) {
+        struct trib_jobs_entry *e = &jobs->entries[i];
+        const uint64_t all = e->ledger ? trib_ledger_held_mt(e->ledger) : 0;
+        const uint64_t fixed = trib_job_fixed_bytes(&e->job);
+        e->job.plan_bytes = all > fixed ? all - fixed : 0;
+    }
+}

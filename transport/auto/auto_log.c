@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an inner transport says, and heartbeats that no inner transport needs. */
+#include "base/error.h"
+#include "transport/auto/auto.h"
+#include "transport/common/heartbeat.h"
+
+void trib_auto_quiet(struct choosing *c)
+{
+    for (int i = 0; i < c->n_inners; i++) {
+        if (c->inners[i].t && !c->inners[i].row->maps)
+            return;
+    }
+    trib_pulse_close(c->pulse);
+    c->pulse = NULL;
+}
+
+trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status)
+{
+    if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
+        trib_fail(c->err, status, "%s", trib_error_text(&c->inner_err));
+    trib_error_clear(&c->inner_err);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The one table of decorators, and nomap: no load/store reach, so that the write path is taken. */
+#include "transport/decorators/decorator.h"
+#include "transport/params.h"
+
+static trib_status_t nomap_survey(struct trib_transport *t,
+                                  const struct trib_address *addresses,
+                                  uint32_t *facts_out)
+{
+    struct trib_transport *inner = wrap_of(t)->inner;
+    trib_status_t status = inner->ops->survey(inner, addresses, facts_out);
+
+    *facts_out &= ~(uint32_t)TRIB_FACT_MAPS;
+    return status;
+}
+
+static trib_status_t nomap_wrap(const struct trib_transport_opts *opts,
+                                struct trib_transport *inner,
+                                struct trib_transport **out)
+{
+    trib_status_t status = trib_params_parse("nomap", opts->params, NULL, 0, opts->err);
+    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+
+    if (!w)
+        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
+    w->ops.survey = nomap_survey;
+    w->ops.map = trib_no_map;
+    *out = &w->base;
+    return TRIB_OK;
+}
+
+const struct trib_decorator trib_decorators[] = {
+    {"trace", "counts writes and events, logs the sums at the end (level info)",
+     trib_wrap_trace},
+    {"delay", "us=N: events come N microseconds later", trib_wrap_delay},
+    {"drop", "nth=N: the N-th write vanishes", trib_wrap_drop},
+    {"repeat", "nth=N: the N-th write arrives twice", trib_wrap_repeat},
+    {"corrupt", "nth=N, least=BYTES: one byte of the N-th write of so many is wrong",
+     trib_wrap_corrupt},
+    {"kill",
+     "after=N,signal=S,rank=R: rank R (-1: each) gets a signal at its N-th write",
+     trib_wrap_kill},
+    {"nomap", "peers' memory is reached by writes only", nomap_wrap},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of each peer and of its rails; multirail_failover.c says what the states mean. */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/snapshot.h"
+#include "base/time.h"
+#include "transport/multirail/multirail.h"
+
+trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status)
+{
+    if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
+        trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err[inner]));
+    trib_error_clear(&r->inner_err[inner]);
+    return status;
+}
+
+void trib_rails_list(struct rails *r, int peer)
+{
+    if (r->peers[peer].listed)
+        return;
+    r->peers[peer].listed = true;
+    r->list[r->n_list++] = peer;
+}
+
+void trib_rails_set_order(struct rails_order *order, const struct rails_peer *p,
+                          uint64_t base)
+{
+    *order = (struct rails_order){.base = base};
+    for (int k = 0; k < p->n; k++) {
+        if (!(p->dead >> k & 1))
+            order->rail[order->n++] = (uint8_t)k;
+    }
+}
+
+int trib_rails_losses(unsigned set)
+{
+    return __builtin_popcount(set);
+}
+
+static void trouble(struct rails *r, int peer)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    if (!p->trouble_at)
+        p->trouble_at = trib_now_ns();
+    p->trouble = true;
+    trib_rails_list(r, peer);
+}
+
+void trib_rails_doom(struct rails *r, int peer, unsigned rails)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    p->doomed |= (uint8_t)rails;
+    trouble(r, peer);
+}
+
+void trib_rails_fail(struct rails *r, int peer, const char *why)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    if (p->state != RAILS_PEER_CONNECTED)
+        return;
+    p->state = RAILS_PEER_GOING;
+    snprintf(p->why, sizeof(p->why), "%.150s", why);
+    trouble(r, peer);
+}
+
+void trib_rails_answered(struct rails *r, int peer, int n)
+{
+    struct rails_peer *p = &r->peers[peer];
+
+    if (p->flow != RAILS_ASKING || n < 1 || n >= RAILS_MAX || n != trib_rails_losses(p->dead))
+        return;
+    struct rails_cell cell; /* the peer can write to its board at any time */
+    trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));
+    if (cell.magic != RAILS_MAGIC || cell.dead != p->dead)
+        return;
+    if (cell.got > p->events || cell.got < p->released) {
+        trib_rails_fail(r, peer,
+                        "a rail was lost, and with it what had been taken for arrived");
+        return;
+    }
+    uint64_t at = p->head;
+    while (at != p->tail && p->log[at % RAILS_LOG].event < cell.got)
+        at++;
+    p->confirmed = p->repeat_at = at;
+    for (int k = 0; k < p->n; k++) {
+        p->rails[k].done = 0;
+        p->rails[k].unsignalled = 0;
+    }
+    trib_rails_set_order(&p->out, p, cell.got);
+    p->flow = RAILS_REPEATING;
+    trouble(r, peer);
+}

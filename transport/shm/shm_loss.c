@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer that is lost, is going, or was. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/process.h"
+#include "transport/shm/shm.h"
+
+/* The peer's segment stays mapped until close(): wake() may be looking at it. */
+void trib_shm_deactivate(struct shm *shm, int peer)
+{
+    shm->peers[peer].active = false;
+    for (int i = 0; i < shm->n_active; i++) {
+        if (shm->active[i] == peer) {
+            shm->active[i] = shm->active[--shm->n_active];
+            break;
+        }
+    }
+    if (shm->next >= shm->n_active)
+        shm->next = 0;
+}
+
+/* The peer is lost: report it once its ring is empty. */
+void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+{
+    va_list args;
+
+    assert(peer->state == SHM_PEER_CONNECTED);
+    va_start(args, fmt);
+    vsnprintf(peer->why, sizeof(peer->why), fmt, args);
+    va_end(args);
+    peer->state = SHM_PEER_GOING;
+    trib_process_watch_close(&peer->watch);
+    shm->n_going++;
+}
+
+void trib_shm_peer_silent(struct shm *shm, int peer, const char *why)
+{
+    if (shm->peers[peer].state == SHM_PEER_CONNECTED)
+        trib_shm_peer_going(shm, &shm->peers[peer], "%s", why);
+}
+
+void trib_shm_peer_lost(struct shm *shm, int peer)
+{
+    struct shm_peer *p = &shm->peers[peer];
+
+    assert(p->state == SHM_PEER_GOING);
+    p->state = SHM_PEER_LOST;
+    shm->n_going--;
+    trib_shm_deactivate(shm, peer);
+}
