@@ -89,6 +89,7 @@ struct parsing {
     struct segment segments[SEGMENTS_MAX];
     size_t n_segments;
     uint32_t given; /* TRIB_PARAM_BITs */
+    char *inner; /* [TRIB_CODEC_TEXT_MAX] the codec of a model's coefficients; "": none */
 };
 
 /* ---- segments and the row ------------------------------------------------------ */
@@ -212,7 +213,7 @@ static trib_status_t find_coefficients(struct parsing *p)
 {
     const struct segment *s = &p->segments[1];
     const struct trib_codec_row *row = row_find(s->name);
-    char text[TRIB_CODEC_TEXT_MAX], all[512];
+    char all[512];
     const char *names[NAMES_MAX];
     if (!row)
         return fail_name(p, s->name, adds);
@@ -224,19 +225,10 @@ static trib_status_t find_coefficients(struct parsing *p)
                          p->text, s->name, all);
     const bool named = s->params && strstr(s->params, "shared=");
     const bool share = row->stages.quantise->shared && !named;
-    snprintf(text, sizeof text, "%s%s%s%s%s", s->name, s->params || share ? ":" : "",
+    snprintf(p->inner, TRIB_CODEC_TEXT_MAX, "%s%s%s%s%s", s->name, s->params || share ? ":" : "",
              s->params ? s->params : "", s->params && share ? "," : "",
              share ? "shared=1" : "");
-    const trib_status_t status =
-        trib_codec_create(text, p->codec->kernels, p->err, &p->codec->coefficients);
-    if (status != TRIB_OK)
-        return status;
-    const uint32_t flags = trib_codec_info(p->codec->coefficients)->flags;
-    if (flags & TRIB_CODEC_LINEAR && !(flags & TRIB_CODEC_FEEDBACK))
-        return TRIB_OK;
-    return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": behind \"+\" comes %s", p->text,
-                     flags & TRIB_CODEC_LINEAR ? "no ef=1; it stands before the \"+\""
-                                               : "what adds: shared=1");
+    return TRIB_OK;
 }
 
 /* Why a row cannot stand behind the "+" of the first. */
@@ -469,7 +461,7 @@ static trib_status_t parse(struct parsing *p)
     if (status != TRIB_OK)
         return status;
     set_defaults(p->codec);
-    const size_t own = p->codec->coefficients ? 1 : p->n_segments;
+    const size_t own = p->inner[0] ? 1 : p->n_segments;
     for (size_t i = 0; i < own && status == TRIB_OK; i++)
         status = parse_segment(p, i);
     if (status != TRIB_OK)
@@ -485,11 +477,12 @@ static trib_status_t parse(struct parsing *p)
     return TRIB_OK;
 }
 
-trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
-                               struct trib_error *err)
+trib_status_t trib_codec_parse(struct trib_codec *c, const char *text, struct trib_error *err,
+                               char inner_out[TRIB_CODEC_TEXT_MAX])
 {
-    struct parsing p = {.codec = c, .err = err, .text = text};
+    struct parsing p = {.codec = c, .err = err, .text = text, .inner = inner_out};
     locale_t plain;
+    inner_out[0] = '\0';
     if (!text)
         return trib_fail(err, TRIB_ERR_CODEC,
                          "the codec text is NULL; \"none\" is none");

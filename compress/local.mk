@@ -2,6 +2,10 @@
 noinst_LTLIBRARIES += libcompress.la
 libtributary_all_la_LIBADD += libcompress.la
 libcompress_la_SOURCES = \
+	compress/codec_create.c \
+	compress/codec_ops.h \
+	compress/codec_table.c \
+	compress/stages.c \
 	compress/codec.c compress/codec.h \
 	compress/codec_info.c compress/codec_info.h \
 	compress/codec_text.c \

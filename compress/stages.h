@@ -86,6 +86,17 @@ struct trib_values {
     float *told; /* of words that add; NULL, or x: it becomes what the word says */
 };
 
+/* overwrite: x = decode(src); otherwise x += weight * decode(src) */
+struct trib_decode {
+    const uint8_t *src;
+    size_t len;
+    float *x;
+    size_t n;
+    float weight;
+    bool overwrite;
+};
+
+struct trib_codec_ops; /* codec_ops.h */
 struct trib_model_kind; /* model_ops.h */
 
 struct trib_transform {
@@ -161,6 +172,7 @@ struct trib_codec_row {
 enum { TRIB_CODEC_TEXT_MAX = 160, TRIB_LEVELS_MAX = 128 };
 
 struct trib_codec {
+    const struct trib_codec_ops *ops; /* of its kind */
     const struct trib_codec_row *row;
     const struct trib_codec_row *values; /* whose quantiser takes the row's place: what stands
                                           * behind a "+"; or NULL */
@@ -223,9 +235,10 @@ extern const struct trib_pack trib_pack_entropy;
 extern const struct trib_codec_row trib_codecs[];
 extern const size_t trib_codecs_count;
 
-/* codec_text.c: row and parameters from a text; the canonical text of a codec */
-trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
-                               struct trib_error *err);
+/* codec_text.c: row and parameters from a text; the canonical text of a codec. inner_out: the
+ * text of the codec of a model's coefficients; "": it has none */
+trib_status_t trib_codec_parse(struct trib_codec *c, const char *text, struct trib_error *err,
+                               char inner_out[TRIB_CODEC_TEXT_MAX]);
 void trib_codec_print(struct trib_codec *c);
 
 /* A parameter that the text of a codec may have. */
@@ -250,17 +263,8 @@ size_t trib_sparse_scratch(const struct trib_codec *c, size_t n);
 /* residual: NULL, or as of trib_codec_encode_ef */
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
                           float *residual, uint8_t *dst);
-/* overwrite: x = decode(src); otherwise x += weight * decode(src) */
-struct trib_sparse_decode {
-    const uint8_t *src;
-    size_t len;
-    float *x;
-    size_t n;
-    float weight;
-    bool overwrite;
-};
 trib_status_t trib_sparse_decode(const struct trib_codec *c,
-                                 const struct trib_sparse_decode *d);
+                                 const struct trib_decode *d);
 
 /* select.c: positions of the k elements largest in magnitude; ties: the first ones.
  * Zeros are never among them. NaN counts as larger than Inf. */

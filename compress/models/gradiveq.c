@@ -255,3 +255,6 @@ const struct trib_model_kind trib_model_gradiveq = {
     .write = write,
     .read = read,
 };
+
+const struct trib_transform trib_transform_gradiveq = {.name = "gradiveq",
+                                                       .model = &trib_model_gradiveq};

@@ -267,3 +267,6 @@ const struct trib_model_kind trib_model_lgc_ps = {
     .write = trib_lgc_write,
     .read = trib_lgc_read,
 };
+
+const struct trib_transform trib_transform_lgc_ps = {.name = "lgc_ps",
+                                                     .model = &trib_model_lgc_ps};

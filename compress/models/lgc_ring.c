@@ -218,3 +218,5 @@ const struct trib_model_kind trib_model_lgc = {
     .write = trib_lgc_write,
     .read = trib_lgc_read,
 };
+
+const struct trib_transform trib_transform_lgc = {.name = "lgc", .model = &trib_model_lgc};

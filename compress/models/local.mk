@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libcompress_la_SOURCES += \
+	compress/models/model_codec.c \
 	compress/models/autoencoder.c compress/models/autoencoder.h \
 	compress/models/conv1d.c compress/models/conv1d.h \
 	compress/models/gradiveq.c \

@@ -390,3 +390,6 @@ const struct trib_model_kind trib_model_powersgd = {
     .write = write,
     .read = read,
 };
+
+const struct trib_transform trib_transform_powersgd = {.name = "powersgd",
+                                                       .model = &trib_model_powersgd};

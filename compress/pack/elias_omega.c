@@ -204,3 +204,6 @@ bool trib_omega_gaps_done(struct trib_code_reader *r)
 {
     return (r->ended || gap_read(r)) && r->ended && trib_bits_done(&r->stream);
 }
+
+const struct trib_pack trib_pack_omega = {.name = "omega",
+                                          .variable = &trib_variable_omega};

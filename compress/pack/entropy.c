@@ -118,3 +118,6 @@ bool trib_groups_read(struct trib_code_reader *r, uint8_t *codes, size_t count)
     }
     return true;
 }
+
+const struct trib_pack trib_pack_entropy = {.name = "entropy",
+                                            .variable = &trib_variable_entropy};

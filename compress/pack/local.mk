@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libcompress_la_SOURCES += \
+	compress/pack/varlen_ops.c \
 	compress/pack/bitpack.h \
 	compress/pack/elias_omega.c compress/pack/elias_omega.h \
 	compress/pack/entropy.c \

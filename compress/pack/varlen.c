@@ -105,7 +105,7 @@ static void reader_open(struct trib_code_reader *r, const uint8_t *src, size_t l
 }
 
 trib_status_t trib_variable_decode(const struct trib_codec *c,
-                                   const struct trib_variable_decode *d)
+                                   const struct trib_decode *d)
 {
     const struct trib_buckets b = trib_buckets_layout(c);
     const size_t start = 1 + trib_buckets_heads(&b, d->n);

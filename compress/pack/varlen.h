@@ -72,16 +72,7 @@ size_t trib_variable_bound(const struct trib_codec *c, size_t n);
 size_t trib_variable_scratch(const struct trib_codec *c, size_t n);
 size_t trib_variable_encode(const struct trib_codec *c, const struct trib_encode *in,
                             uint8_t *dst);
-/* overwrite: x = decode(src); otherwise x += weight * decode(src) */
-struct trib_variable_decode {
-    const uint8_t *src;
-    size_t len;
-    float *x;
-    size_t n;
-    float weight;
-    bool overwrite;
-};
 trib_status_t trib_variable_decode(const struct trib_codec *c,
-                                   const struct trib_variable_decode *d);
+                                   const struct trib_decode *d);
 
 #endif

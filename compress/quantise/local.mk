@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libcompress_la_SOURCES += \
+	compress/quantise/dense_ops.c \
 	compress/quantise/buckets.c compress/quantise/buckets.h \
 	compress/quantise/dither.c \
 	compress/quantise/exact.c compress/quantise/exact.h \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libcompress_la_SOURCES += \
+	compress/sparsify/sparse_ops.c \
 	compress/sparsify/adacomp.c \
 	compress/sparsify/blocks.c \
 	compress/sparsify/dgc.c \

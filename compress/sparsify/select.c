@@ -246,3 +246,25 @@ size_t trib_select_largest(const struct trib_kernels *kernels, const float *x, s
         .x = x, .n = n, .positions = positions_out, .work = work};
     return trib_selection_largest(kernels, &s, k);
 }
+
+/* Dense: what is encoded is x, and nobody asks for positions. */
+static size_t choose_all(const struct trib_codec *c, struct trib_selection *s)
+{
+    (void)c;
+    for (size_t i = 0; i < s->n; i++)
+        s->positions[i] = (uint32_t)i;
+    return s->n;
+}
+
+static double delta_all(const struct trib_codec *c)
+{
+    (void)c;
+    return 1.0;
+}
+
+const struct trib_select trib_select_all = {.name = "all",
+                                            .unit = trib_unit_one,
+                                            .choose = choose_all,
+                                            .adjust = trib_adjust_none,
+                                            .unbiased = trib_unbiased_never,
+                                            .delta = delta_all};

@@ -294,7 +294,7 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
 
 /* ---- decode --------------------------------------------------------------------- */
 
-static bool header_read(const struct trib_codec *c, const struct trib_sparse_decode *d,
+static bool header_read(const struct trib_codec *c, const struct trib_decode *d,
                         struct header *h_out)
 {
     if (d->len < HEADER_BYTES)
@@ -306,7 +306,7 @@ static bool header_read(const struct trib_codec *c, const struct trib_sparse_dec
            h_out->count <= d->n && (h_out->kind != KIND_DENSE || h_out->count == d->n);
 }
 
-static void scatter(const struct trib_sparse_decode *d, const uint32_t *positions,
+static void scatter(const struct trib_decode *d, const uint32_t *positions,
                     const float *values, size_t count)
 {
     if (d->overwrite) {
@@ -319,7 +319,7 @@ static void scatter(const struct trib_sparse_decode *d, const uint32_t *position
 }
 
 static void decode_elements(const struct trib_codec *c, const struct trib_quantise *q,
-                            const struct trib_sparse_decode *d, struct trib_code *code)
+                            const struct trib_decode *d, struct trib_code *code)
 {
     if (d->overwrite)
         q->decode(c, code, d->x);
@@ -329,11 +329,11 @@ static void decode_elements(const struct trib_codec *c, const struct trib_quanti
 
 /* Units at m positions, of which the values follow code->first; false: not so many. */
 static bool scatter_units(const struct trib_codec *c, const struct trib_quantise *q,
-                          const struct trib_sparse_decode *d, const uint32_t *positions,
+                          const struct trib_decode *d, const uint32_t *positions,
                           size_t m, struct trib_code *code)
 {
     const size_t unit = c->stages.select->unit(c);
-    struct trib_sparse_decode to = *d;
+    struct trib_decode to = *d;
     for (size_t i = 0; i < m; i++) {
         code->count = unit_length(positions[i], d->n, unit);
         if (code->count > code->n - code->first)
@@ -346,7 +346,7 @@ static bool scatter_units(const struct trib_codec *c, const struct trib_quantise
 }
 
 static bool scatter_all_units(const struct trib_codec *c, const struct trib_quantise *q,
-                              const struct trib_sparse_decode *d, struct trib_positions *p,
+                              const struct trib_decode *d, struct trib_positions *p,
                               struct trib_code *code)
 {
     uint32_t positions[BATCH];
@@ -359,7 +359,7 @@ static bool scatter_all_units(const struct trib_codec *c, const struct trib_quan
 
 /* The next positions; with fetch, what is at them is on its way into the second level of cache:
  * that holds more misses at a time than the first. */
-static size_t next_ahead(const struct trib_sparse_decode *d, struct trib_positions *p,
+static size_t next_ahead(const struct trib_decode *d, struct trib_positions *p,
                          bool fetch, uint32_t positions_out[BATCH])
 {
     const size_t m = trib_positions_next(p, positions_out);
@@ -371,7 +371,7 @@ static size_t next_ahead(const struct trib_sparse_decode *d, struct trib_positio
 /* Elements far apart are a miss each: those of a batch come while the one before it is added.
  * What is overwritten was just set to 0, so it is in the cache. */
 static void scatter_elements(const struct trib_codec *c, const struct trib_quantise *q,
-                             const struct trib_sparse_decode *d, struct trib_positions *p,
+                             const struct trib_decode *d, struct trib_positions *p,
                              struct trib_code *code)
 {
     const bool fetch = !d->overwrite && p->left < p->n / LINE_FLOATS;
@@ -387,7 +387,7 @@ static void scatter_elements(const struct trib_codec *c, const struct trib_quant
 }
 
 static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_quantise *q,
-                                  const struct trib_sparse_decode *d,
+                                  const struct trib_decode *d,
                                   const struct header *h)
 {
     const size_t bytes = q->bytes(c, h->count);
@@ -409,7 +409,7 @@ static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_
 
 static trib_status_t decode_positions(const struct trib_codec *c,
                                       const struct trib_quantise *q,
-                                      const struct trib_sparse_decode *d,
+                                      const struct trib_decode *d,
                                       const struct header *h)
 {
     const size_t bytes = q->bytes(c, h->count), unit = c->stages.select->unit(c);
@@ -430,7 +430,7 @@ static trib_status_t decode_positions(const struct trib_codec *c,
 }
 
 trib_status_t trib_sparse_decode(const struct trib_codec *c,
-                                 const struct trib_sparse_decode *d)
+                                 const struct trib_decode *d)
 {
     struct header h;
     if (d->n == 0)

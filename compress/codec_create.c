@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A codec from its text: its stages, its kind, and what is known of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "compress/codec_ops.h"
+#include "compress/models/model_ops.h"
+#include "compress/transform/rotated.h"
+
+/*
+ * A selection of δ1 then a quantiser of δ2 leave |x|^2 - |y|^2, y being what was selected,
+ * and (1 - 1/δ2) |y|^2 of it, at other elements: together |x|^2 - |y|^2 / δ2, and |y|^2 is
+ * at least |x|^2 / δ1.
+ */
+static double delta_of(const struct trib_codec *c)
+{
+    if (c->stages.transform->model)
+        return 0; /* it is as good as what was learned */
+    return c->stages.select->delta(c) * c->stages.quantise->delta(c);
+}
+
+
+/* What is selected is scaled so that the mean is right, and the values' mean is right. */
+static bool selects_unbiased(const struct trib_codec *c)
+{
+    return c->stages.select->unbiased(c) &&
+           (!c->values || (c->values->flags & TRIB_CODEC_UNBIASED));
+}
+
+enum { SHARE_PROBE = 65536 }; /* elements: who shares anything does so of these */
+
+static bool has_model(const struct trib_codec *c)
+{
+    return c->stages.transform->model;
+}
+
+static bool rotates(const struct trib_codec *c)
+{
+    return c->stages.transform->rotates;
+}
+
+static uint32_t flags_of(const struct trib_codec *c)
+{
+    const struct trib_codec_row *row = c->values && rotates(c) ? c->values : c->row;
+    uint32_t flags = row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    if (rotates(c)) /* the least of rotated values is that of no element */
+        flags &= ~(uint32_t)TRIB_CODEC_ANY_OP;
+    if (c->stages.select->sparse)
+        flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
+    if (selects_unbiased(c))
+        flags |= TRIB_CODEC_UNBIASED;
+    if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST)
+        flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
+    else if (c->stages.quantise->nearest && !c->stages.select->sparse && !has_model(c))
+        flags |= TRIB_CODEC_UNBIASED;
+    if (c->param[TRIB_PARAM_EF] > 0)
+        flags |= TRIB_CODEC_FEEDBACK;
+    if (c->stages.quantise->lanes && !c->stages.select->sparse)
+        flags |= TRIB_CODEC_LINEAR;
+    if (flags & TRIB_CODEC_LINEAR && trib_codec_share_floats(c, SHARE_PROBE))
+        flags |= TRIB_CODEC_SHARED;
+    return flags;
+}
+
+/* What the parameters make of the stages. */
+static bool resolve(struct trib_codec *c, struct trib_error *err)
+{
+    static const struct trib_pack *const packs[] = {
+        [TRIB_PACK_OMEGA] = &trib_pack_omega, [TRIB_PACK_ENTROPY] = &trib_pack_entropy};
+    const int pack = (int)c->param[TRIB_PARAM_PACK];
+    const char *refusal = NULL;
+    if (has_model(c))
+        refusal = c->stages.transform->model->refusal(c);
+    if (c->stages.quantise->resolve)
+        c->stages.quantise = c->stages.quantise->resolve(c, &refusal);
+    if (c->stages.quantise->shared && c->param[TRIB_PARAM_SHARED] > 0)
+        c->stages.quantise = c->stages.quantise->shared;
+    if (!refusal && rotates(c))
+        refusal = trib_rotated_refusal(c);
+    if (pack != TRIB_PACK_BITS && c->stages.select->sparse)
+        refusal = "values behind a selection have a fixed length; use pack=bits";
+    else if (pack != TRIB_PACK_BITS && c->param[TRIB_PARAM_SHARED] > 0)
+        refusal = "words that add have lanes of a fixed width; use pack=bits";
+    else if (pack == TRIB_PACK_OMEGA && !c->stages.quantise->counts)
+        refusal = "pack=omega is short for small levels, and here they are large; use "
+                  "pack=entropy";
+    else if (pack != TRIB_PACK_BITS)
+        c->stages.pack = packs[pack];
+    if (refusal)
+        trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": %s", c->text, refusal);
+    return !refusal;
+}
+
+static const struct trib_codec_ops *kind_of(const struct trib_codec *c)
+{
+    if (has_model(c))
+        return &trib_codec_model;
+    if (c->stages.select->sparse)
+        return &trib_codec_sparse;
+    if (c->stages.quantise->lanes)
+        return rotates(c) ? &trib_codec_rotated_packed : &trib_codec_packed;
+    if (c->stages.quantise->exact)
+        return &trib_codec_exact;
+    if (c->stages.pack->variable)
+        return &trib_codec_varlen;
+    return rotates(c) ? &trib_codec_rotated : &trib_codec_dense;
+}
+
+/* The codec by which a model's coefficients are written. */
+static trib_status_t make_coefficients(struct trib_codec *c, const char *inner, const char *text,
+                                       struct trib_error *err)
+{
+    const trib_status_t status = trib_codec_create(inner, c->kernels, err, &c->coefficients);
+    if (status != TRIB_OK)
+        return status;
+    const uint32_t flags = trib_codec_info(c->coefficients)->flags;
+    if (flags & TRIB_CODEC_LINEAR && !(flags & TRIB_CODEC_FEEDBACK))
+        return TRIB_OK;
+    return trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": behind \"+\" comes %s", text,
+                     flags & TRIB_CODEC_LINEAR ? "no ef=1; it stands before the \"+\""
+                                               : "what adds: shared=1");
+}
+
+trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,
+                                struct trib_error *err, struct trib_codec **out)
+{
+    struct trib_codec *c = calloc(1, sizeof *c);
+    char inner[TRIB_CODEC_TEXT_MAX];
+    if (!c)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a codec");
+    c->kernels = kernels ? kernels : trib_kernels_get(NULL);
+    c->ranks = 1;
+    trib_status_t status = trib_codec_parse(c, text, err, inner);
+    if (status == TRIB_OK && inner[0])
+        status = make_coefficients(c, inner, text, err);
+    if (status != TRIB_OK) {
+        trib_codec_destroy(c);
+        return status;
+    }
+    trib_codec_print(c);
+    if (!resolve(c, err)) {
+        trib_codec_destroy(c);
+        return TRIB_ERR_CODEC;
+    }
+    c->ops = kind_of(c);
+    c->info.text = c->text;
+    c->info.flags = flags_of(c);
+    c->info.delta = delta_of(c);
+    if ((c->info.flags & TRIB_CODEC_FEEDBACK) && trib_codec_feedback_grows(c)) {
+        trib_fail(err, TRIB_ERR_CODEC,
+                  "codec \"%s\": ef=1 would let the error grow without bound; use %s", c->text,
+                  c->param[TRIB_PARAM_UNBIASED] > 0 ? "unbiased=0 or ef=0"
+                  : c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
+                      ? "norm=max, more bits or a smaller bucket"
+                      : "ef=0 or other values");
+        trib_codec_destroy(c);
+        return TRIB_ERR_CODEC;
+    }
+    c->info.digest = trib_digest32(c->text, strlen(c->text));
+    c->info.stages[0] = c->stages.transform->name;
+    c->info.stages[1] = c->stages.select->name;
+    c->info.stages[2] = c->stages.quantise->name;
+    c->info.stages[3] = c->stages.pack->name;
+    *out = c;
+    return TRIB_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kind of codecs that learn, for words that a plan's model makes and for those without one. */
+#include "compress/codec_ops.h"
+#include "compress/models/model_ops.h"
+
+static size_t together(const struct trib_codec *c)
+{
+    return c->stages.transform->model->unit(c);
+}
+
+static size_t share_floats(const struct trib_codec *c, size_t n)
+{
+    const struct trib_model_kind *kind = c->stages.transform->model;
+    return c->coefficients ? trib_codec_share_floats(c->coefficients, kind->most(c, n))
+                           : kind->share_floats(c, n);
+}
+
+static size_t encode_kept(const struct trib_codec *c, const struct trib_encode *in,
+                          float *residual, uint8_t *dst)
+{
+    if (!in->model)
+        return trib_codec_kept_by_decode(c, in, residual, dst);
+    const size_t len = trib_model_encode(c, in, dst);
+    trib_model_add_own(c, in, dst, len, -1.0f, residual);
+    c->kernels->drop_not_finite(residual, in->n);
+    return len;
+}
+
+static trib_status_t decode(const struct trib_codec *c, const struct trib_decode *d)
+{
+    return trib_model_plain_decode(c, d->src, d->len, d->weight, d->overwrite, d->x, d->n);
+}
+
+const struct trib_codec_ops trib_codec_model = {
+    .together = together,
+    .scratch = trib_codec_no_scratch,
+    .bound = trib_model_word_bound,
+    .own_bound = trib_codec_same_bound,
+    .star_bound = trib_codec_same_bound,
+    .sum_bound = trib_model_sum_bound,
+    .share_floats = share_floats,
+    .share = trib_codec_nothing_shared,
+    .share_added = trib_codec_only_added,
+    .merge = trib_model_merge,
+    .encode = trib_model_encode,
+    .encode_kept = encode_kept,
+    .encode_ef = trib_codec_ef_by_sum,
+    .decode = decode,
+};

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Dense kinds: the bytes of a quantiser, integers that add, and numbers that add exactly. */
+#include "compress/codec_ops.h"
+#include "compress/quantise/buckets.h"
+#include "compress/quantise/exact.h"
+#include "compress/quantise/packed_ints.h"
+
+size_t trib_quantise_bucket(const struct trib_codec *c)
+{
+    const struct trib_quantise *q = c->stages.quantise;
+    if (q->exact)
+        return TRIB_EXACT_BLOCK;
+    if (q->lanes) {
+        const struct trib_lanes l = q->lanes->lanes(c);
+        return l.heads ? l.bucket : 1;
+    }
+    return q->bucketing ? trib_buckets_layout(c).bucket : 1;
+}
+
+static size_t bytes_of(const struct trib_codec *c, size_t n)
+{
+    return c->stages.quantise->bytes(c, n);
+}
+
+/* kept: NULL, or in->x of words that add: it becomes what is left */
+static size_t encode(const struct trib_codec *c, const struct trib_encode *in, float *kept,
+                     uint8_t *dst)
+{
+    const struct trib_values v = {.x = in->x,
+                                  .n = in->n,
+                                  .count = in->n,
+                                  .key = in->key,
+                                  .share = in->share,
+                                  .kept = kept};
+    c->stages.quantise->encode(c, &v, dst);
+    return c->stages.quantise->bytes(c, in->n);
+}
+
+static size_t encode_all(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst)
+{
+    return encode(c, in, NULL, dst);
+}
+
+static void decode(const struct trib_codec *c, const struct trib_decode *d)
+{
+    const struct trib_code code = {d->src, d->len, d->n, 0, d->n};
+    if (d->overwrite)
+        c->stages.quantise->decode(c, &code, d->x);
+    else
+        c->stages.quantise->decode_add(c, &code, d->weight, d->x);
+}
+
+static trib_status_t dense_decode(const struct trib_codec *c, const struct trib_decode *d)
+{
+    if (d->len != c->stages.quantise->bytes(c, d->n))
+        return TRIB_ERR_CODEC;
+    decode(c, d);
+    return TRIB_OK;
+}
+
+const struct trib_codec_ops trib_codec_dense = {
+    .together = trib_quantise_bucket,
+    .scratch = trib_codec_no_scratch,
+    .bound = bytes_of,
+    .own_bound = trib_codec_same_bound,
+    .star_bound = trib_codec_same_bound,
+    .sum_bound = trib_codec_same_sum_bound,
+    .share_floats = trib_codec_no_share,
+    .share = trib_codec_nothing_shared,
+    .share_added = trib_codec_only_added,
+    .merge = trib_codec_no_merge,
+    .encode = encode_all,
+    .encode_kept = trib_codec_kept_by_decode,
+    .encode_ef = trib_codec_ef_by_sum,
+    .decode = dense_decode,
+};
+
+/* Integers that add ------------------------------------------------------------------------ */
+
+static size_t packed_kept(const struct trib_codec *c, const struct trib_encode *in,
+                          float *residual, uint8_t *dst)
+{
+    return trib_lanes_keeps(c) ? encode(c, in, residual, dst)
+                               : trib_codec_kept_by_decode(c, in, residual, dst);
+}
+
+static trib_status_t packed_decode(const struct trib_codec *c, const struct trib_decode *d)
+{
+    if (!trib_lanes_valid(c, d->src, d->len, d->n))
+        return TRIB_ERR_CODEC;
+    decode(c, d);
+    return TRIB_OK;
+}
+
+const struct trib_codec_ops trib_codec_packed = {
+    .together = trib_quantise_bucket,
+    .scratch = trib_codec_no_scratch,
+    .bound = trib_lanes_bound,
+    .own_bound = trib_lanes_bytes,
+    .star_bound = trib_codec_same_bound,
+    .sum_bound = trib_codec_same_sum_bound,
+    .share_floats = trib_lanes_share_floats,
+    .share = trib_lanes_share,
+    .share_added = trib_lanes_share_added,
+    .merge = trib_lanes_merge,
+    .encode = encode_all,
+    .encode_kept = packed_kept,
+    .encode_ef = trib_codec_ef_by_sum,
+    .decode = packed_decode,
+};
+
+/* Numbers that add exactly ----------------------------------------------------------------- */
+
+static size_t exact_own_bound(const struct trib_codec *c, size_t n)
+{
+    (void)c;
+    return trib_exact_own_bound(n);
+}
+
+static size_t exact_encode(const struct trib_codec *c, const struct trib_encode *in,
+                           uint8_t *dst)
+{
+    return trib_exact_encode(c, in->x, in->n, dst);
+}
+
+static trib_status_t exact_decode(const struct trib_codec *c, const struct trib_decode *d)
+{
+    if (!trib_exact_valid(c, d->src, d->len, d->n))
+        return TRIB_ERR_CODEC;
+    decode(c, d);
+    return TRIB_OK;
+}
+
+const struct trib_codec_ops trib_codec_exact = {
+    .together = trib_quantise_bucket,
+    .scratch = trib_codec_no_scratch,
+    .bound = trib_exact_bound,
+    .own_bound = exact_own_bound,
+    .star_bound = exact_own_bound,
+    .sum_bound = trib_codec_same_sum_bound,
+    .share_floats = trib_codec_no_share,
+    .share = trib_codec_nothing_shared,
+    .share_added = trib_codec_only_added,
+    .merge = trib_exact_merge,
+    .encode = exact_encode,
+    .encode_kept = trib_codec_kept_by_decode,
+    .encode_ef = trib_codec_ef_by_sum,
+    .decode = exact_decode,
+};

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stages that do nothing, or that are names of what quantisers and sparse blocks do. */
+#include "compress/stages.h"
+
+const struct trib_transform trib_transform_none = {.name = "none"};
+const struct trib_pack trib_pack_raw = {.name = "raw"};
+const struct trib_pack trib_pack_bits = {.name = "bits"};
+const struct trib_pack trib_pack_gaps = {.name = "gaps"};
+const struct trib_pack trib_pack_strata = {.name = "strata"};

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kinds whose values are rotated before they are quantised. */
+#include "compress/codec_ops.h"
+#include "compress/quantise/packed_ints.h"
+#include "compress/transform/rotated.h"
+
+static size_t bytes_of(const struct trib_codec *c, size_t n)
+{
+    return c->stages.quantise->bytes(c, n);
+}
+
+static size_t encode(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst)
+{
+    trib_rotated_encode(c, in, NULL, dst);
+    return bytes_of(c, in->n);
+}
+
+static size_t encode_kept(const struct trib_codec *c, const struct trib_encode *in,
+                          float *residual, uint8_t *dst)
+{
+    trib_rotated_encode(c, in, residual, dst);
+    return bytes_of(c, in->n);
+}
+
+static trib_status_t decode_valid(const struct trib_codec *c, const struct trib_decode *d)
+{
+    const struct trib_code code = {d->src, d->len, d->n, 0, d->n};
+    if (d->overwrite)
+        trib_rotated_decode(c, &code, d->x);
+    else
+        trib_rotated_add(c, &code, d->weight, d->x);
+    return TRIB_OK;
+}
+
+static trib_status_t decode(const struct trib_codec *c, const struct trib_decode *d)
+{
+    return d->len == bytes_of(c, d->n) ? decode_valid(c, d) : TRIB_ERR_CODEC;
+}
+
+static trib_status_t decode_packed(const struct trib_codec *c, const struct trib_decode *d)
+{
+    return trib_lanes_valid(c, d->src, d->len, d->n) ? decode_valid(c, d) : TRIB_ERR_CODEC;
+}
+
+const struct trib_codec_ops trib_codec_rotated = {
+    .together = trib_rotated_unit,
+    .scratch = trib_codec_no_scratch,
+    .bound = bytes_of,
+    .own_bound = trib_codec_same_bound,
+    .star_bound = trib_codec_same_bound,
+    .sum_bound = trib_codec_same_sum_bound,
+    .share_floats = trib_codec_no_share,
+    .share = trib_codec_nothing_shared,
+    .share_added = trib_codec_only_added,
+    .merge = trib_codec_no_merge,
+    .encode = encode,
+    .encode_kept = trib_codec_kept_by_decode,
+    .encode_ef = trib_codec_ef_by_sum,
+    .decode = decode,
+};
+
+const struct trib_codec_ops trib_codec_rotated_packed = {
+    .together = trib_rotated_unit,
+    .scratch = trib_codec_no_scratch,
+    .bound = trib_lanes_bound,
+    .own_bound = trib_lanes_bytes,
+    .star_bound = trib_codec_same_bound,
+    .sum_bound = trib_codec_same_sum_bound,
+    .share_floats = trib_lanes_share_floats,
+    .share = trib_rotated_share,
+    .share_added = trib_rotated_share_added,
+    .merge = trib_lanes_merge,
+    .encode = encode,
+    .encode_kept = encode_kept,
+    .encode_ef = trib_codec_ef_by_sum,
+    .decode = decode_packed,
+};
