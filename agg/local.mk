@@ -9,3 +9,4 @@ noinst_LTLIBRARIES += libservice.la
 libservice_la_SOURCES =
 libservice_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
 SERVICE_LIBS = libservice.la libtributary_all.la $(TRIB_LIBS) $(MICROHTTPD_LIBS)
+EXTRA_DIST += agg/README.md

@@ -3,3 +3,4 @@ noinst_LTLIBRARIES += libapi.la
 libtributary_all_la_LIBADD += libapi.la
 libapi_la_SOURCES = \
 	api/init.c
+EXTRA_DIST += api/README.md

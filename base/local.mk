@@ -45,3 +45,4 @@ libbase_la_SOURCES = \
 	base/wait.c base/wait.h \
 	base/workers.c base/workers.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS) $(XXHASH_CFLAGS)
+EXTRA_DIST += base/README.md

@@ -17,3 +17,4 @@ libboot_la_SOURCES = \
 	boot/shm_rendezvous.c boot/shm_rendezvous.h \
 	boot/slurm.c boot/slurm.h
 libboot_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
+EXTRA_DIST += boot/README.md

@@ -12,3 +12,4 @@ libcollectives_la_SOURCES = \
 	collectives/offload.c \
 	collectives/ring.c \
 	collectives/tree.c
+EXTRA_DIST += collectives/README.md

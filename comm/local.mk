@@ -26,3 +26,4 @@ libcomm_la_SOURCES = \
 	comm/slot_budget.c comm/slot_budget.h \
 	comm/split.c \
 	comm/wireup.c
+EXTRA_DIST += comm/README.md

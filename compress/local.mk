@@ -17,3 +17,4 @@ libcompress_la_SOURCES = \
 	compress/vector_stats.c compress/vector_stats.h
 libcompress_la_LIBADD =
 libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
+EXTRA_DIST += compress/README.md

@@ -7,3 +7,4 @@ libdoctor_la_SOURCES = \
 	doctor/doctor_host.c \
 	doctor/doctor_pairs.c \
 	doctor/doctor_report.c doctor/doctor_report.h
+EXTRA_DIST += doctor/README.md

@@ -24,3 +24,4 @@ examples_train_SOURCES = \
 examples_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(ZLIB_CFLAGS)
 examples_train_LDADD = libtributary.la $(OPENBLAS_LIBS) $(ZLIB_LIBS) -lm
 endif
+EXTRA_DIST += examples/README.md

@@ -7,3 +7,4 @@ libinspect_la_SOURCES = \
 	inspect/reach.c \
 	inspect/schedule_groups.c inspect/schedule_groups.h \
 	inspect/schedule_text.c
+EXTRA_DIST += inspect/README.md

@@ -17,3 +17,4 @@ liboffload_la_SOURCES = \
 	offload/start_log.c \
 	offload/rejoin.c \
 	offload/tree_layout.c
+EXTRA_DIST += offload/README.md

@@ -93,3 +93,4 @@ EXTRA_DIST += \
 	perf/peers/mpi_allreduce.c \
 	perf/peers/peers.sh \
 	perf/peers/timing.h
+EXTRA_DIST += perf/README.md

@@ -2,3 +2,4 @@
 noinst_LTLIBRARIES += libpipeline.la
 libtributary_all_la_LIBADD += libpipeline.la
 libpipeline_la_SOURCES =
+EXTRA_DIST += pipeline/README.md

@@ -4,3 +4,4 @@ libtributary_all_la_LIBADD += libschedule.la
 libschedule_la_SOURCES = \
 	schedule/program.c schedule/program.h \
 	schedule/schedule.c schedule/schedule.h
+EXTRA_DIST += schedule/README.md

@@ -20,3 +20,4 @@ tools_trib_info_SOURCES = \
 	tools/trib-info.c
 tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_trib_info_LDADD = libtributary.la $(JANSSON_LIBS)
+EXTRA_DIST += tools/README.md

@@ -15,3 +15,4 @@ libtopo_la_SOURCES = \
 	topo/rdma.c topo/rdma.h \
 	topo/sysfs.c
 libtopo_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
+EXTRA_DIST += topo/README.md

@@ -5,3 +5,4 @@ libtransport_la_SOURCES = \
 	transport/backends.h \
 	transport/params.c transport/params.h \
 	transport/transport.c transport/transport.h
+EXTRA_DIST += transport/README.md

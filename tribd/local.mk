@@ -52,3 +52,4 @@ tribd_tribctl_SOURCES = \
 tribd_tribctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tribd_tribctl_LDADD = libtributary_all.la $(TRIB_LIBS)
 dist_man_MANS += man/tribctl.8
+EXTRA_DIST += tribd/README.md

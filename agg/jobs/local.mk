@@ -6,3 +6,4 @@ libservice_la_SOURCES += \
 	agg/jobs/jobs_fair.c \
 	agg/jobs/jobs_table.h \
 	agg/jobs/jobs_text.c
+EXTRA_DIST += agg/jobs/README.md

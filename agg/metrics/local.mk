@@ -20,3 +20,4 @@ agg/metrics/page.inc: agg/metrics/page.html
 BUILT_SOURCES += agg/metrics/page.inc
 CLEANFILES += agg/metrics/page.inc
 EXTRA_DIST += agg/metrics/page.html
+EXTRA_DIST += agg/metrics/README.md

@@ -14,3 +14,4 @@ libagg_la_SOURCES += agg/protocol/crypt.c
 else
 libagg_la_SOURCES += agg/protocol/crypt_absent.c
 endif
+EXTRA_DIST += agg/protocol/README.md

@@ -4,3 +4,4 @@ libboot_la_SOURCES += \
 	boot/tcp/tcp_job.c boot/tcp/tcp_job.h \
 	boot/tcp/tcp_proto.c boot/tcp/tcp_proto.h \
 	boot/tcp/tcp_server.c boot/tcp/tcp_server.h
+EXTRA_DIST += boot/tcp/README.md

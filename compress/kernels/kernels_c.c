@@ -4,6 +4,9 @@
  * better, and as the judge of the vector tables (tests/compress/kernels/check_kernels.c).
  */
 #include "compress/kernels/kernels_scalar.h"
+#include "compress/kernels/kernels_scalar_codec.h"
+#include "compress/kernels/kernels_scalar_integers.h"
+#include "compress/kernels/kernels_scalar_quant.h"
 #include "compress/kernels/kernels_scalar_select.h"
 #include "compress/kernels/kernels_scalar_strata.h"
 #include "compress/kernels/kernels_scalar_feedback.h"

@@ -301,6 +301,4 @@ KERNEL void axpy_scalar(float *acc, const void *src, float weight, size_t n,
         acc[i] += weight * load(src, i);
 }
 
-#include "compress/kernels/kernels_scalar_codec.h"
-
 #endif

@@ -188,7 +188,4 @@ KERNEL void octaves_add_scalar(float *acc, const uint8_t *codes, size_t n,
         acc[i] += o->weight * octave_value(codes[i], o);
 }
 
-#include "compress/kernels/kernels_scalar_integers.h"
-#include "compress/kernels/kernels_scalar_quant.h"
-
 #endif

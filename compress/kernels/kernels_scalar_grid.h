@@ -5,7 +5,7 @@
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_GRID_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_GRID_H
 
-#include "compress/kernels/kernels_scalar.h"
+#include "compress/kernels/kernels_scalar_codec.h"
 
 KERNEL uint8_t grid_symbol(float x, uint32_t i, const struct trib_grid *g)
 {

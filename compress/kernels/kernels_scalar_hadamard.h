@@ -5,7 +5,7 @@
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_HADAMARD_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_HADAMARD_H
 
-#include "compress/kernels/kernels_scalar.h"
+#include "compress/kernels/kernels_scalar_codec.h"
 
 enum { HADAMARD_WORDS = (1 << TRIB_HADAMARD_LOG2_MAX) / 32 };
 

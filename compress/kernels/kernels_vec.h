@@ -6,6 +6,9 @@
  * kernels_vec_*.h.
  */
 #include "compress/kernels/kernels_scalar.h"
+#include "compress/kernels/kernels_scalar_codec.h"
+#include "compress/kernels/kernels_scalar_integers.h"
+#include "compress/kernels/kernels_scalar_quant.h"
 #include "compress/kernels/kernels_scalar_select.h"
 #if defined(__x86_64__)
 #include "compress/kernels/kernels_x86_crc.h"

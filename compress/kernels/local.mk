@@ -49,3 +49,4 @@ libkernels_avx2_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_KERNEL_CFLAGS) $(TRIB_AVX2_C
 libkernels_avx512_la_SOURCES = compress/kernels/kernels_avx512.c
 libkernels_avx512_la_CFLAGS = $(KERNEL_CFLAGS) $(TRIB_KERNEL_CFLAGS) $(TRIB_AVX512_CFLAGS)
 endif
+EXTRA_DIST += compress/kernels/README.md

@@ -13,3 +13,4 @@ libcompress_la_SOURCES += \
 	compress/models/orthonormal.c compress/models/orthonormal.h \
 	compress/models/pca.c compress/models/pca.h \
 	compress/models/powersgd.c
+EXTRA_DIST += compress/models/README.md

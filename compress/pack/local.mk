@@ -6,3 +6,4 @@ libcompress_la_SOURCES += \
 	compress/pack/entropy.c \
 	compress/pack/index_gaps.c compress/pack/index_gaps.h \
 	compress/pack/varlen.c compress/pack/varlen.h
+EXTRA_DIST += compress/pack/README.md

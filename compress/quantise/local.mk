@@ -15,3 +15,4 @@ libcompress_la_SOURCES += \
 	compress/quantise/sign.c \
 	compress/quantise/thc.c \
 	compress/quantise/thc_table.c compress/quantise/thc_table.h
+EXTRA_DIST += compress/quantise/README.md

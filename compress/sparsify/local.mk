@@ -11,3 +11,4 @@ libcompress_la_SOURCES += \
 	compress/sparsify/stratified.c compress/sparsify/stratified.h \
 	compress/sparsify/threshold.c \
 	compress/sparsify/topk.c
+EXTRA_DIST += compress/sparsify/README.md

@@ -3,3 +3,4 @@ libcompress_la_SOURCES += \
 	compress/transform/rotated_ops.c \
 	compress/transform/hadamard.c compress/transform/hadamard.h \
 	compress/transform/rotated.c compress/transform/rotated.h
+EXTRA_DIST += compress/transform/README.md

@@ -5,3 +5,4 @@ libpipeline_la_SOURCES += \
 	pipeline/engine/engine_wait.c pipeline/engine/engine_wait.h \
 	pipeline/engine/run_buffers.c \
 	pipeline/engine/run_prepare.c
+EXTRA_DIST += pipeline/engine/README.md

@@ -5,3 +5,4 @@ libpipeline_la_SOURCES += \
 	pipeline/link/link_import.c \
 	pipeline/link/open.c pipeline/link/open.h \
 	pipeline/link/registered.c pipeline/link/registered.h
+EXTRA_DIST += pipeline/link/README.md

@@ -12,3 +12,4 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
 	pipeline/payload/service_sum.c pipeline/payload/service_sum.h \
 	pipeline/payload/undo_log.c pipeline/payload/undo_log.h
+EXTRA_DIST += pipeline/payload/README.md

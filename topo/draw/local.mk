@@ -2,3 +2,4 @@
 libtopo_la_SOURCES += \
 	topo/draw/draw.c topo/draw/draw.h \
 	topo/draw/draw_nodes.c topo/draw/draw_nodes.h
+EXTRA_DIST += topo/draw/README.md

@@ -10,3 +10,4 @@ libtopo_la_SOURCES += \
 	topo/racks/racks_reader.c topo/racks/racks_reader.h \
 	topo/racks/racks_slurm.c \
 	topo/racks/services.c topo/racks/services.h
+EXTRA_DIST += topo/racks/README.md

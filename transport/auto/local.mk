@@ -5,3 +5,4 @@ libtransport_la_SOURCES += \
 	transport/auto/auto.c transport/auto/auto.h \
 	transport/auto/auto_mem.c \
 	transport/auto/auto_select.c
+EXTRA_DIST += transport/auto/README.md

@@ -14,3 +14,4 @@ libtransport_la_SOURCES += \
 	transport/common/region_table.c transport/common/region_table.h \
 	transport/common/sealed_record.c transport/common/sealed_record.h \
 	transport/common/segment.c transport/common/segment.h
+EXTRA_DIST += transport/common/README.md

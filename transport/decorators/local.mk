@@ -5,3 +5,4 @@ libtransport_la_SOURCES += \
 	transport/decorators/decorator_faults.c \
 	transport/decorators/decorator_trace.c \
 	transport/decorators/decorators.h
+EXTRA_DIST += transport/decorators/README.md

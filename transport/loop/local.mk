@@ -2,3 +2,4 @@
 libtransport_la_SOURCES += \
 	transport/loop/loop.c transport/loop/loop.h \
 	transport/loop/loop_mem.c
+EXTRA_DIST += transport/loop/README.md

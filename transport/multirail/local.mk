@@ -10,3 +10,4 @@ libtransport_la_SOURCES += \
 	transport/multirail/multirail_send.c \
 	transport/multirail/multirail_timeout.c \
 	transport/multirail/multirail_wire.h
+EXTRA_DIST += transport/multirail/README.md

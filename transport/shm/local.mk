@@ -6,3 +6,4 @@ libtransport_la_SOURCES += \
 	transport/shm/shm_layout.h \
 	transport/shm/shm_mem.c \
 	transport/shm/shm_peer.c
+EXTRA_DIST += transport/shm/README.md

@@ -10,3 +10,4 @@ libtransport_la_SOURCES += \
 	transport/tcp/tcp_receive.c \
 	transport/tcp/tcp_seal.c \
 	transport/tcp/tcp_send.c
+EXTRA_DIST += transport/tcp/README.md

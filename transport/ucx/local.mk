@@ -15,3 +15,4 @@ libtransport_la_SOURCES += \
 	transport/ucx/ucx_worker.c \
 	transport/ucx/ucx_write.c
 endif
+EXTRA_DIST += transport/ucx/README.md

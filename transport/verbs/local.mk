@@ -23,3 +23,4 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs_proof.c \
 	transport/verbs/verbs_qp.c
 endif
+EXTRA_DIST += transport/verbs/README.md
