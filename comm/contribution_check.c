@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/contribution_check.h"
+#include "pipeline/payload/check.h"
 
 #include <math.h>
 #include <stdio.h>

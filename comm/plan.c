@@ -11,7 +11,7 @@
 #include "comm/contribution_check.h"
 #include "comm/comm.h"
 #include "comm/plan_stats.h"
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/run.h"
 
 trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                                const trib_desc_t *desc, trib_plan_t **plan_out)

@@ -14,7 +14,8 @@
 #include "comm/locality.h"
 #include "comm/plan_stats.h"
 #include "comm/quorum_rule.h"
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/run.h"
+#include "pipeline/payload/check.h"
 #include "pipeline/payload/partial.h"
 
 enum {

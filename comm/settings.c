@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "comm/comm.h"
 #include "comm/quorum_rule.h"
+#include "pipeline/payload/check.h"
 #include "transport/transport.h"
 
 trib_status_t trib_settings_kernels(const struct trib_config *cfg,

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "offload/agg_tree.h"
+#include "pipeline/payload/check.h"
 #include "pipeline/payload/partial.h"
 
 /* Opening --------------------------------------------------------------------------------- */

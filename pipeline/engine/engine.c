@@ -17,35 +17,13 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/meminfo.h"
-#include "base/time.h"
-#include "pipeline/payload/encode_ahead.h"
+#include "pipeline/engine/events.h"
+#include "pipeline/engine/failure.h"
 #include "pipeline/payload/checksum.h"
-#include "pipeline/engine/engine_wait.h"
+#include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/partial.h"
-#include "pipeline/payload/payload_agree.h"
-
-trib_status_t trib_engine_link(struct trib_engine *e, int peer)
-{
-    struct trib_link *l = &e->links[peer];
-    const struct trib_peer *p = &e->peers[peer];
-    trib_status_t st = TRIB_OK;
-
-    /* Of the arena's block for each peer those of connected ones alone are touched. */
-    if (!l->opened)
-        st = trib_meminfo_check(trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true),
-                                e->err);
-    if (st == TRIB_OK)
-        st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
-    if (st == TRIB_OK)
-        st = trib_link_open(l, &e->arena);
-    if (st == TRIB_OK && !l->mapped)
-        e->all_mapped = false;
-    return st;
-}
+#include "pipeline/payload/payload.h"
 
 static void refill_feed(struct trib_run *run)
 {
@@ -83,20 +61,6 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
     return true;
 }
 
-static bool begin_model(struct trib_engine *e, struct trib_run *run)
-{
-    struct trib_error err = {0};
-    trib_status_t st = TRIB_OK;
-
-    if (run->exchanged)
-        st = trib_model_exchanged(run->desc.model, run->exchanged, &err);
-    if (st == TRIB_OK)
-        trib_model_begin(run->desc.model, run->step);
-    else
-        trib_engine_fail(e, st, trib_error_text(&err));
-    return st == TRIB_OK;
-}
-
 static void activate(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;
@@ -106,15 +70,10 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     run->moved = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         struct trib_task *t = &p->tasks[i];
-        t->done = p->share_rounds && !trib_share_task(run, t);
+        t->done = trib_task_first(run, t);
         t->in_slot = 0, t->placed = 0;
     }
-    for (uint32_t i = 0; run->stores && i < run->desc.n_chunks; i++)
-        run->stores[i].round = 0;
-    trib_share_begin(run);
-    if (run->desc.model && !begin_model(e, run))
-        return;
-    if (run->quorum && !trib_quorum_begin(e, run))
+    if (!run->payload[0]->begin(e, run))
         return;
     for (uint32_t i = 0; i < p->n_edges; i++) {
         struct trib_edge *edge = &p->edges[i];
@@ -132,9 +91,6 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     }
     if (run->desc.zero_copy)
         trib_run_open(e, run);
-    if (run->desc.codec)
-        trib_feedback_begin(e, run);
-    trib_ahead_begin(run);
     atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
     trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->traced_as, run->desc.total);
 }
@@ -143,7 +99,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
 {
     struct trib_run *run = e->head;
 
-    trib_ahead_end(e, run);
+    run->payload[0]->end(e, run);
     e->head = run->next;
     if (!e->head)
         e->tail = NULL;
@@ -171,28 +127,29 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
     else
         e->head = run;
     e->tail = run;
-    if (e->failed) {
-        while (e->head)
-            finish(e, e->failed);
-    } else if (e->head == run) {
+    if (e->failed)
+        (void)trib_engine_end(e);
+    else if (e->head == run)
         activate(e, run);
+}
+
+bool trib_engine_end(struct trib_engine *e)
+{
+    const bool any = e->failed && e->head;
+
+    while (e->failed && e->head)
+        finish(e, e->failed);
+    if (e->rest_untold) {
+        e->rest_untold = false;
+        trib_engine_tell_failure(e);
     }
+    return any;
 }
 
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text)
 {
-    if (e->failed)
-        return;
-    (void)trib_fail(&e->failure, status, "%s", text);
-    atomic_store_explicit(&e->failed, status, memory_order_release);
-    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
-    size_t len = strlen(text);
-    memcpy(n.text, text, len < sizeof(n.text) ? len : sizeof(n.text) - 1);
-    trib_engine_tell(e, &n);
-    while (e->head)
-        finish(e, status);
-    if (!e->tells_later)
-        trib_engine_tell_rest(e, &n);
+    trib_engine_mark(e, status, text);
+    (void)trib_engine_end(e);
 }
 
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
@@ -204,26 +161,18 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     return true;
 }
 
-/* Of elements that peers find in place; words in place are counted where they are named. */
-static size_t in_place(const struct trib_run *run, const struct trib_frame *f, size_t elements)
-{
-    return f->kind == TRIB_FRAME_DATA || run->desc.codec ? 0 : elements * run->desc.element;
-}
-
-static void count_frame(struct trib_engine *e, struct trib_run *run,
-                        const struct trib_frame *f, size_t elements)
+static void count_sent(struct trib_engine *e, struct trib_run *run, const struct trib_frame *f)
 {
     run->moved++;
     e->stats.messages++;
-    e->stats.wire_bytes += sizeof(*f) + f->bytes + in_place(run, f, elements);
+    e->stats.wire_bytes += sizeof(*f) + f->bytes;
 }
 
 static void count_received(struct trib_engine *e, struct trib_run *run,
-                           const struct trib_frame *f, size_t elements)
+                           const struct trib_frame *f)
 {
     run->moved++;
-    e->stats.received_bytes += sizeof(*f) + f->bytes + in_place(run, f, elements);
-    e->stats.received_dense_bytes += elements * run->desc.element;
+    e->stats.received_bytes += sizeof(*f) + f->bytes;
 }
 
 static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
@@ -243,7 +192,7 @@ static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_e
         trib_checksum_set_slot(e, l, TRIB_LANE_UP);
     if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
         return false;
-    count_frame(e, run, &cell->frame, 0);
+    count_sent(e, run, &cell->frame);
     edge->open_out = false;
     return true;
 }
@@ -271,52 +220,10 @@ static bool take_open(struct trib_engine *e, struct trib_run *run, struct trib_e
         return false;
     edge->peer_send = send;
     edge->peer_recv = recv;
-    count_received(e, run, &cell->frame, 0);
+    count_received(e, run, &cell->frame);
     trib_link_release(l, &e->arena, TRIB_LANE_UP);
     edge->open_in = false;
     return true;
-}
-
-/* Is what t takes of the own contribution there? */
-static bool fed(const struct trib_run *run, const struct trib_task *t,
-                const struct trib_chunk *c)
-{
-    bool all = true;
-
-    if (!run->unfed || !(t->flags & TRIB_TASK_OWN))
-        return true;
-    if (!trib_share_task(run, t))
-        return trib_chunk_fed(run, c);
-    for (uint32_t k = 0; c->n && all && k < run->desc.n_chunks; k++) {
-        struct trib_chunk of_vector = trib_vector_chunk(run, t->done, k);
-        all = trib_chunk_fed(run, &of_vector);
-    }
-    return all;
-}
-
-static struct trib_chunk chunk_of(const struct trib_run *run, const struct trib_task *t)
-{
-    return trib_share_task(run, t) ? trib_share_chunk(run, t->done, t->chunk)
-                                   : trib_run_chunk(run, t->done, t->chunk);
-}
-
-static bool own_ready(const struct trib_run *run, const struct trib_task *t,
-                      const struct trib_chunk *c)
-{
-    return fed(run, t, c) && (trib_share_task(run, t) || trib_share_ready(run, t));
-}
-
-static bool has_room(struct trib_engine *e, const struct trib_run *run,
-                     const struct trib_task *t, const struct trib_chunk *c)
-{
-    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
-    size_t bytes = c->n * run->desc.element;
-
-    if (run->desc.codec)
-        bytes = e->arena.slot_bytes;
-    else if (bytes > l->small)
-        bytes = trib_raw_payload(e, run, t, c);
-    return trib_link_can_send(l, t->lane, bytes);
 }
 
 /* Memory that the transport cannot reach will not be within its reach later: for want of
@@ -331,9 +238,10 @@ static void carry_failed(struct trib_engine *e, struct trib_run *run, struct tri
     if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST || !carry->len)
         return;
     if (carry->from) {
+        assert(trib_payload_of(run, t)->copy_carry);
         trib_memory_copy(&e->memories, carry->from);
         trib_error_clear(e->err);
-        trib_raw_copy_carry(e, run, t, c);
+        trib_payload_of(run, t)->copy_carry(e, run, t, c);
         return;
     }
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
@@ -349,21 +257,13 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 
     if (l->send[t->lane].next != turn || unopened)
         return false;
-    struct trib_chunk c = chunk_of(run, t);
-    if (!has_room(e, run, t, &c))
-        return false;
-    bool share = trib_share_task(run, t);
-    if (!own_ready(run, t, &c) || (!share && !trib_coded_store_ready(run, t)) ||
-        !trib_ahead_ready(e, run, t))
+    const struct trib_payload_ops *ops = trib_payload_of(run, t);
+    struct trib_chunk c = ops->chunk(run, t);
+    if (!trib_link_can_send(l, t->lane, ops->room(e, run, t, &c)) || !ops->ready(e, run, t, &c))
         return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
     if (!l->send[t->lane].filled) {
-        if (share)
-            trib_share_fill(e, run, t, &c, cell);
-        else if (run->desc.codec)
-            trib_coded_fill(e, run, t, &c, cell);
-        else
-            trib_raw_fill(e, run, t, &c, cell);
+        ops->fill(e, run, t, &c, cell);
         if (e->failed)
             return false;
         if (run->desc.check.sum)
@@ -376,65 +276,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
         return false;
     }
     trib_trace_now(&e->trace, TRIB_TRACE_POST, edge->peer, f.chunk, f.bytes);
-    count_frame(e, run, &f, c.n);
+    count_sent(e, run, &f);
     return true;
-}
-
-struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_member *m, uint32_t round)
-{
-    const struct trib_program *p = &run->program;
-    const struct trib_edge *edge = &p->edges[m->edge];
-    const int lane = m->lane;
-    struct trib_link *l = &e->links[edge->peer];
-    uint32_t turn =
-        edge->recv_base[lane] +
-        trib_turn(edge->recvs[lane], edge->share_recvs[lane], p, round, m->ordinal);
-
-    if (edge->open_in || l->recv[lane].skip || l->recv[lane].next != turn)
-        return NULL;
-    return trib_link_peek(l, &e->arena, lane);
-}
-
-/* Has the peer read what a SEND of this round named? */
-static bool was_read(const struct trib_engine *e, const struct trib_run *run,
-                     const struct trib_task *send, uint32_t round)
-{
-    const struct trib_link *l = &e->links[run->program.edges[send->edge].peer];
-    const uint32_t turn = trib_send_turn(&run->program, send, round);
-
-    return !run->values_read || !l->mapped ||
-           (int32_t)(atomic_load_explicit(&l->my_credits[send->lane], memory_order_acquire) -
-                     turn) > 0;
-}
-
-/* May the place of t's value be written to? That of a service is also the one of some round
- * before. */
-static bool value_free(const struct trib_engine *e, const struct trib_run *run,
-                       const struct trib_task *t)
-{
-    const struct trib_program *p = &run->program;
-    const uint32_t first = run->desc.share_piece != 0; /* of the vector */
-
-    if (!run->serves || trib_share_task(run, t) || t->done < first + run->value_rounds)
-        return true;
-    const uint32_t before = t->done - run->value_rounds;
-    for (uint32_t i = 0; i < p->n_tasks; i++) {
-        const struct trib_task *u = &p->tasks[i];
-        if (u->kind == TRIB_TASK_SEND && u->chunk == t->chunk &&
-            (u->done <= before || !was_read(e, run, u, before)))
-            return false;
-    }
-    return true;
-}
-
-static trib_status_t reduce(struct trib_engine *e, struct trib_run *run,
-                            struct trib_task *t, const struct trib_chunk *c)
-{
-    if (trib_share_task(run, t))
-        return trib_share_reduce(e, run, t, c);
-    return run->desc.codec ? trib_coded_reduce(e, run, t, c)
-                           : trib_raw_reduce(e, run, t, c);
 }
 
 /* Are the contributions there? With a quorum, those without which it is not closed. */
@@ -449,7 +292,7 @@ static bool members_due(struct trib_engine *e, struct trib_run *run, const struc
 }
 
 static void release_member(struct trib_engine *e, struct trib_run *run,
-                           const struct trib_member *m, size_t elements)
+                           const struct trib_member *m)
 {
     const int peer = run->program.edges[m->edge].peer;
     struct trib_link *l = &e->links[peer];
@@ -458,92 +301,87 @@ static void release_member(struct trib_engine *e, struct trib_run *run,
         trib_quorum_skip(e, l, m->lane);
         return;
     }
-    count_received(e, run, &trib_link_peek(l, &e->arena, m->lane)->frame, elements);
+    count_received(e, run, &trib_link_peek(l, &e->arena, m->lane)->frame);
     trib_link_release(l, &e->arena, m->lane);
 }
 
-static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+/* A frame that is not this operation's, or was damaged; the engine has then failed. */
+static bool members_wrong(struct trib_engine *e, struct trib_run *run,
+                          const struct trib_task *t, const struct trib_chunk *c)
 {
-    struct trib_program *p = &run->program;
-    struct trib_member *m = &p->members[t->member];
+    const struct trib_program *p = &run->program;
+    const struct trib_member *m = &p->members[t->member];
 
-    if (!members_due(e, run, t))
-        return false;
-    const bool share = trib_share_task(run, t);
-    struct trib_chunk c = chunk_of(run, t);
-    if (!own_ready(run, t, &c) || !value_free(e, run, t) ||
-        (run->stores && !share && !trib_coded_store_free(run, t->chunk, t->done)) ||
-        !trib_ahead_ready(e, run, t))
-        return false;
     for (uint32_t i = 0; i < t->n_members; i++) {
         int peer = p->edges[m[i].edge].peer;
         struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
         if (!trib_quorum_counts(run, peer))
             continue;
-        if (frame_is_wrong(e, run, peer, cell, c.index) ||
-            (run->desc.check.sum && trib_checksum_wrong(e, run, t, &m[i], &c)))
-            return false;
+        if (frame_is_wrong(e, run, peer, cell, c->index) ||
+            (run->desc.check.sum && trib_checksum_wrong(e, run, t, &m[i], c)))
+            return true;
     }
+    return false;
+}
+
+static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    const struct trib_payload_ops *ops = trib_payload_of(run, t);
+    const struct trib_member *m = &run->program.members[t->member];
+
+    if (!members_due(e, run, t))
+        return false;
+    struct trib_chunk c = ops->chunk(run, t);
+    if (!ops->ready(e, run, t, &c) || members_wrong(e, run, t, &c))
+        return false;
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_BEGIN, -1, c.index, c.n);
-    trib_status_t st = reduce(e, run, t, &c);
+    trib_status_t st = ops->reduce(e, run, t, &c);
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, p->edges[m->edge].peer,
+        trib_engine_protocol(e, run->program.edges[m->edge].peer,
                              "a contribution that is not valid");
         return false;
     }
     for (uint32_t i = 0; i < t->n_members; i++)
-        release_member(e, run, &m[i], share ? 0 : c.n);
+        release_member(e, run, &m[i]);
     if (run->quorum)
         trib_quorum_closed(e, run, t, &c);
-    e->stats.sums += !share;
     return true;
-}
-
-static trib_status_t copy_in(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                             const struct trib_chunk *c, struct trib_cell *cell)
-{
-    if (trib_share_task(run, t))
-        return trib_share_copy_in(e, run, t, c, cell);
-    return run->desc.codec ? trib_coded_copy_in(e, run, t, c, cell)
-                           : trib_raw_copy_in(e, run, t, c, cell);
 }
 
 static bool run_copy_in(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
+    const struct trib_payload_ops *ops = trib_payload_of(run, t);
     const struct trib_edge *edge = &run->program.edges[t->edge];
     const struct trib_member from = {t->edge, t->lane, t->ordinal};
     struct trib_cell *cell = trib_run_due(e, run, &from, t->done);
 
-    if (!cell || !value_free(e, run, t) || ((t->flags & TRIB_TASK_RELAYED) && run->stores && !trib_share_task(run, t) &&
-                  !trib_coded_store_free(run, t->chunk, t->done)))
+    if (!cell)
         return false;
-    struct trib_chunk c = chunk_of(run, t);
-    if (frame_is_wrong(e, run, edge->peer, cell, c.index) ||
+    struct trib_chunk c = ops->chunk(run, t);
+    if (!ops->ready(e, run, t, &c) || frame_is_wrong(e, run, edge->peer, cell, c.index) ||
         (run->desc.check.sum && trib_checksum_wrong(e, run, t, &from, &c)))
         return false;
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
-    trib_status_t st = copy_in(e, run, t, &c, cell);
+    trib_status_t st = ops->copy_in(e, run, t, &c, cell);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, edge->peer, "a result that is not valid");
         return false;
     }
-    count_received(e, run, &cell->frame, trib_share_task(run, t) ? 0 : c.n);
+    count_received(e, run, &cell->frame);
     trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
     return true;
 }
 
 static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
-    struct trib_chunk c = chunk_of(run, t);
+    const struct trib_payload_ops *ops = trib_payload_of(run, t);
+    struct trib_chunk c = ops->chunk(run, t);
 
-    if (!own_ready(run, t, &c) || !trib_coded_store_ready(run, t) ||
-        !trib_ahead_ready(e, run, t))
+    if (!ops->ready(e, run, t, &c))
         return false;
-    if (!run->desc.codec)
-        trib_raw_copy(e, run, &c);
-    else if (trib_coded_copy(e, run, t, &c) != TRIB_OK)
+    if (ops->copy(e, run, t, &c) != TRIB_OK)
         trib_engine_protocol(e, e->rank, "an own code word that is not valid");
     return !e->failed;
 }
@@ -671,7 +509,9 @@ bool trib_engine_progress(struct trib_engine *e)
         moved = trib_engine_events(e);
     if (e->owing && !e->failed)
         moved |= trib_quorum_pump(e);
-    if (!run || e->failed)
+    if (e->failed)
+        return trib_engine_end(e) || moved;
+    if (!run)
         return moved;
     if (e->arena.awaited)
         moved |= take_grants(e, run);
@@ -682,14 +522,12 @@ bool trib_engine_progress(struct trib_engine *e)
         if (!e->all_mapped)
             (void)trib_engine_events(e);
     }
-    if (e->failed) /* the run is done, and its plan may be freed */
-        return moved;
-    if (e->owing)
+    if (e->owing && !e->failed)
         moved |= trib_quorum_pump(e);
-    if (e->failed)
-        return moved;
-    if (!e->all_mapped)
+    if (!e->all_mapped && !e->failed)
         pay_credits(e, run);
+    if (e->failed)
+        return trib_engine_end(e) || moved;
     if (run->remaining == 0 && !edges_pending(e, run)) {
         finish(e, TRIB_OK);
         moved = true;

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/meminfo.h"
 #include "base/time.h"
 #include "base/workers.h"
 #include "pipeline/engine/engine.h"
-#include "pipeline/engine/engine_wait.h"
+#include "pipeline/engine/events.h"
+#include "pipeline/engine/failure.h"
 
 enum { WORD_MS = 100 }; /* for the word of a peer that could not be reached */
 
@@ -76,6 +78,25 @@ void trib_engine_close(struct trib_engine *e)
     free_tables(e);
 }
 
+trib_status_t trib_engine_link(struct trib_engine *e, int peer)
+{
+    struct trib_link *l = &e->links[peer];
+    const struct trib_peer *p = &e->peers[peer];
+    trib_status_t st = TRIB_OK;
+
+    /* Of the arena's block for each peer those of connected ones alone are touched. */
+    if (!l->opened)
+        st = trib_meminfo_check(trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true),
+                                e->err);
+    if (st == TRIB_OK)
+        st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
+    if (st == TRIB_OK)
+        st = trib_link_open(l, &e->arena);
+    if (st == TRIB_OK && !l->mapped)
+        e->all_mapped = false;
+    return st;
+}
+
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
 {
     struct trib_link *l = &e->links[peer];
@@ -93,8 +114,10 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *o
     do {
         (void)trib_engine_events(e);
         trib_engine_notices(e);
-        if (e->failed)
+        if (e->failed) {
+            (void)trib_engine_end(e);
             return e->failed;
+        }
         sched_yield();
     } while (!trib_deadline_passed(until));
     char text[500];

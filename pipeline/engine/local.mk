@@ -2,7 +2,10 @@
 libpipeline_la_SOURCES += \
 	pipeline/engine/engine.c pipeline/engine/engine.h \
 	pipeline/engine/engine_open.c \
-	pipeline/engine/engine_wait.c pipeline/engine/engine_wait.h \
+	pipeline/engine/events.c pipeline/engine/events.h \
+	pipeline/engine/failure.c pipeline/engine/failure.h \
+	pipeline/engine/run.c pipeline/engine/run.h \
 	pipeline/engine/run_buffers.c \
-	pipeline/engine/run_prepare.c
+	pipeline/engine/run_prepare.c \
+	pipeline/engine/wait.c pipeline/engine/wait.h
 EXTRA_DIST += pipeline/engine/README.md

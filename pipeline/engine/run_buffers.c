@@ -6,25 +6,7 @@
 #include <string.h>
 
 #include "pipeline/engine/engine.h"
-#include "pipeline/engine/engine_wait.h"
-
-/* Where the vector's elements are in the buffers of this rank. */
-void trib_run_bind(struct trib_engine *e, struct trib_run *run, const void *send,
-                   void *recv)
-{
-    const struct trib_run_desc *d = &run->desc;
-    bool in_place = !send || send == recv;
-    size_t mine = (size_t)e->rank * d->count;
-
-    run->recv = recv;
-    run->own = in_place ? recv : send;
-    run->own_first = d->op.coll == TRIB_ALLGATHER && !in_place ? mine : 0;
-    run->recv_first = d->op.coll == TRIB_REDUCE_SCATTER ? mine : 0;
-    run->no_result =
-        run->serves || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
-    if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
-        run->recv += mine * d->element;
-}
+#include "pipeline/engine/failure.h"
 
 void trib_run_open(struct trib_engine *e, struct trib_run *run)
 {

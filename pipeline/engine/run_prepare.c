@@ -5,13 +5,15 @@
 #include <stdlib.h>
 
 #include "compress/robust.h"
-#include "pipeline/payload/encode_ahead.h"
 #include "pipeline/engine/engine.h"
-#include "pipeline/payload/undo_log.h"
+#include "pipeline/payload/encode_ahead.h"
+#include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/narrow.h"
 #include "pipeline/payload/partial.h"
-#include "pipeline/payload/service_sum.h"
+#include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_agree.h"
+#include "pipeline/payload/service_sum.h"
+#include "pipeline/payload/undo_log.h"
 
 /* Does u take the word that a SEND has of the own contribution, too? */
 static bool same_word(const struct trib_task *u, bool linear)
@@ -229,6 +231,15 @@ uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
     return bytes;
 }
 
+/* The one place where the kind of a payload is asked for. */
+static void choose_payload(struct trib_run *run)
+{
+    run->payload[0] = &trib_payload_raw;
+    if (run->desc.codec)
+        run->payload[0] = trib_coded_linear(run) ? &trib_payload_linear : &trib_payload_coded;
+    run->payload[1] = &trib_payload_agreement;
+}
+
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;
@@ -237,6 +248,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     const char *operation = run->desc.op.leaving ? "trib_free_comm"
                                                  : trib_coll_name(run->desc.op.coll);
 
+    choose_payload(run);
     run->serves = trib_engine_serves(e);
     run->value_bytes = value_bytes(run);
     for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)

@@ -11,23 +11,9 @@
 #ifndef PIPELINE_PAYLOAD_CHECK_H
 #define PIPELINE_PAYLOAD_CHECK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "compress/kernels/kernels.h"
-
-struct trib_engine;
-struct trib_run;
-struct trib_chunk;
-struct trib_error;
+#include "pipeline/engine/run.h"
 
 enum { TRIB_CHECK_TEXT_MAX = 48 };
-
-struct trib_check {
-    bool finite;
-    bool sum;    /* frames have checksums: checksum.h */
-    double norm; /* the largest l2 norm of a contribution; 0: any */
-};
 
 /** trib_check_parse - of "none", or of some of "finite", "norm:X" and "sum" with commas between
  * them; TRIB_ERR_CONFIG with a sentence. */
@@ -45,7 +31,7 @@ double trib_check_squares(trib_dtype_t dtype, const struct trib_kernels *kernels
 /**
  * trib_check_peer - look at what a peer gave for a chunk, where that is asked for.
  *
- * returns  TRIB_ERR_INVALID: it is bad, and the communicator has failed with a sentence
+ * returns  TRIB_ERR_INVALID: it is bad, and the engine is marked with a sentence
  */
 trib_status_t trib_check_peer(struct trib_engine *e, const struct trib_run *run,
                               const struct trib_chunk *c, int peer, const void *x);

@@ -14,7 +14,7 @@
 #ifndef PIPELINE_PAYLOAD_CHECKSUM_H
 #define PIPELINE_PAYLOAD_CHECKSUM_H
 
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/run.h"
 
 /** trib_checksum_set - of the frame of a SEND, whose cell is filled and not published. */
 void trib_checksum_set(struct trib_engine *e, const struct trib_run *run,

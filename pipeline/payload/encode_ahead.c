@@ -7,7 +7,9 @@
 
 #include "base/time.h"
 #include "base/workers.h"
+#include "pipeline/payload/encode.h"
 #include "pipeline/payload/payload_agree.h"
+#include "pipeline/payload/word_store.h"
 
 enum {
     WORDS_PER_THREAD = 4, /* cells: one under way, others made or to be made */

@@ -19,7 +19,7 @@
 #ifndef PIPELINE_PAYLOAD_ENCODE_AHEAD_H
 #define PIPELINE_PAYLOAD_ENCODE_AHEAD_H
 
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/run.h"
 
 /**
  * trib_ahead_prepare - of a run with a codec; makes run->ahead if there is to be one.

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/payload/payload_raw.h"
-
 enum {
     SQUARES = 4096, /* elements whose squares are summed in float32 */
     INFINITE = 0x7f800000,

@@ -12,33 +12,7 @@
 #ifndef PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 #define PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <tributary/types.h>
-
-#include "compress/feedback_rule.h"
-
-struct trib_chunk;
-struct trib_codec;
-struct trib_engine;
-struct trib_run;
-struct trib_sent;
-
-struct trib_feedback {
-    /* kept from operation to operation, [total] each, or NULL */
-    float *momentum; /* EF14: u; EF21: v */
-    float *own;      /* EF21: h of this rank */
-    float *sum;      /* EF21: h of all ranks, the same everywhere */
-    uint8_t *sent;   /* of the newest operation: bit i % 8 of byte i / 8; sparse sums only */
-    /* of the running operation */
-    float *partial; /* [total] EF21 of f16, bf16: sums on their way are not rounded to it */
-    float scale;    /* of the contribution: clipping */
-    bool coded;     /* one rank alone encodes, too */
-    struct trib_codec *codec; /* whose ratio warms up, or NULL */
-    double ratio;             /* of this codec after the warm-up */
-};
+#include "pipeline/engine/run.h"
 
 /** trib_feedback_feeds_back - is what the codec leaves out of a vector kept for the next one? */
 bool trib_feedback_feeds_back(const struct trib_run *run);

@@ -2,14 +2,19 @@
 libpipeline_la_SOURCES += \
 	pipeline/payload/check.c pipeline/payload/check.h \
 	pipeline/payload/checksum.c pipeline/payload/checksum.h \
+	pipeline/payload/contribution.c pipeline/payload/contribution.h \
+	pipeline/payload/decode.c pipeline/payload/decode.h \
+	pipeline/payload/encode.c pipeline/payload/encode.h \
 	pipeline/payload/encode_ahead.c pipeline/payload/encode_ahead.h \
 	pipeline/payload/error_feedback.c pipeline/payload/error_feedback.h \
 	pipeline/payload/narrow.c pipeline/payload/narrow.h \
 	pipeline/payload/partial.c pipeline/payload/partial.h \
 	pipeline/payload/payload_agree.c pipeline/payload/payload_agree.h \
-	pipeline/payload/payload_coded.c \
+	pipeline/payload/payload.h \
+	pipeline/payload/payload_coded.c pipeline/payload/payload_coded.h \
 	pipeline/payload/payload_linear.c \
 	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
 	pipeline/payload/service_sum.c pipeline/payload/service_sum.h \
-	pipeline/payload/undo_log.c pipeline/payload/undo_log.h
+	pipeline/payload/undo_log.c pipeline/payload/undo_log.h \
+	pipeline/payload/word_store.c pipeline/payload/word_store.h
 EXTRA_DIST += pipeline/payload/README.md

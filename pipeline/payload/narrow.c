@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/narrow.h"
 
-#include "pipeline/payload/partial.h"
+#include "pipeline/payload/contribution.h"
 
 static bool is_half(trib_dtype_t dtype)
 {
@@ -34,18 +34,18 @@ uint8_t trib_narrow_before(const struct trib_run *run, const struct trib_task *t
 struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run,
                                      struct trib_task *t)
 {
-    const struct trib_program *p = &run->program;
-    uint64_t all = t->flags & TRIB_TASK_EMPTY
-                       ? 0
-                       : trib_narrow_divisor(trib_narrow_before(run, t));
+    struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
+    struct trib_contrib from;
     struct trib_narrow sum = {.one = 1.0f};
+    uint64_t all = 0;
 
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        const struct trib_member *m = &p->members[t->member + i];
-        const int peer = p->edges[m->edge].peer;
-        if (trib_quorum_counts(run, peer))
-            all += trib_narrow_divisor(trib_frame_divided(
-                &trib_link_peek(&e->links[peer], &e->arena, m->lane)->frame));
+    while (trib_contrib_next(&walk, &from)) {
+        uint8_t code = 0;
+        if (from.by == TRIB_BY_PEER)
+            code = trib_frame_divided(&from.cell->frame);
+        else if (from.by == TRIB_BY_VALUE)
+            code = trib_narrow_before(run, t);
+        all += trib_narrow_divisor(code);
     }
     const uint64_t most = (uint64_t)e->ranks;
     t->divided = t->flags & TRIB_TASK_MEAN ? 0 : (trib_narrow_code(all < most ? all : most) & 127u);

@@ -9,7 +9,9 @@
 #include "base/fpenv.h"
 #include "base/time.h"
 #include "pipeline/payload/checksum.h"
-#include "pipeline/engine/engine_wait.h"
+#include "pipeline/engine/failure.h"
+#include "pipeline/payload/contribution.h"
+#include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/service_sum.h"
 
@@ -18,26 +20,12 @@ static size_t chunks_of(const struct trib_run *run)
     return (size_t)run->desc.rounds * run->desc.n_chunks;
 }
 
-static int bits_of(const uint8_t *mask, size_t bytes)
-{
-    int n = 0;
-
-    for (size_t i = 0; i < bytes; i++)
-        n += __builtin_popcount(mask[i]);
-    return n;
-}
-
-int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run)
-{
-    return run->quorum ? bits_of(run->quorum->counted, run->quorum->mask_bytes) : e->ranks;
-}
-
 int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_chunk *c)
 {
     const struct trib_quorum *q = run->quorum;
 
-    return q ? bits_of(q->masks + c->index * q->mask_bytes, q->mask_bytes) : e->ranks;
+    return q ? trib_quorum_bits(q->masks + c->index * q->mask_bytes, q->mask_bytes) : e->ranks;
 }
 
 /* Preparing ------------------------------------------------------------------------------- */
@@ -229,7 +217,7 @@ void trib_quorum_closed(struct trib_engine *e, struct trib_run *run, const struc
     q->elements[i] = c->n;
     q->closed++;
     q->opened_ns = 0;
-    e->stats.short_sums += bits_of(q->counted, q->mask_bytes) < e->ranks;
+    e->stats.short_sums += trib_quorum_bits(q->counted, q->mask_bytes) < e->ranks;
     e->owing = true;
 }
 
@@ -388,7 +376,7 @@ static bool valid(const struct trib_engine *e, const struct trib_run *run, const
 
     if (e->ranks % 8 && mask[bytes - 1] >> e->ranks % 8)
         return false;
-    return bits_of(mask, bytes) >= (int)run->desc.quorum.need;
+    return trib_quorum_bits(mask, bytes) >= (int)run->desc.quorum.need;
 }
 
 trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,

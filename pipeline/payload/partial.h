@@ -27,55 +27,7 @@
 #ifndef PIPELINE_PAYLOAD_PARTIAL_H
 #define PIPELINE_PAYLOAD_PARTIAL_H
 
-#include "pipeline/payload/payload_raw.h"
-
-/* Results of a run that are still to be sent over one link; in its list. */
-struct trib_out {
-    struct trib_out *next;
-    struct trib_run *run;
-    uint32_t sent; /* of run->quorum->n_results */
-    bool queued;
-};
-
-struct trib_quorum {
-    size_t mask_bytes;
-    /* of a node */
-    uint32_t *order;     /* [n_order] the REDUCEs of a round, in the order of their frames */
-    uint32_t n_order;
-    uint32_t n_results;  /* of a start */
-    uint32_t closed;     /* of these */
-    uint64_t opened_ns;  /* when the first contribution of the next one was seen; 0: none was */
-    uint8_t *counted;    /* [mask_bytes] who is in the chunk that is closed */
-    uint8_t *results;    /* [n_results * stride] */
-    float *sums;         /* [n_results * piece] where ranks get them, too: service_sum.h; or NULL */
-    size_t stride;
-    uint32_t *bytes;     /* [n_results] */
-    uint32_t *chunk;     /* [n_results] number of the chunk */
-    size_t *elements;    /* [n_results] */
-    struct trib_out *out; /* [edges] */
-    /* of a rank */
-    uint8_t *masks; /* [chunks * mask_bytes] of the newest start, by the chunk's number */
-};
-
-/** trib_quorum_mask_bytes - of the bitmap of so many ranks. */
-static inline size_t trib_quorum_mask_bytes(int ranks)
-{
-    return ((size_t)ranks + 7) / 8;
-}
-
-static inline bool trib_quorum_bit(const uint8_t *mask, int rank)
-{
-    return mask[rank / 8] >> rank % 8 & 1;
-}
-
-/** trib_quorum_counts - is this peer's contribution in the chunk that is closed now? */
-static inline bool trib_quorum_counts(const struct trib_run *run, int peer)
-{
-    return !run->quorum || trib_quorum_bit(run->quorum->counted, peer);
-}
-
-/** trib_quorum_contributors - how many are in it. */
-int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run);
+#include "pipeline/engine/run.h"
 
 /** trib_quorum_in_result - the same of a chunk whose result this rank has. */
 int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,

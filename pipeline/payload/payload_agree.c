@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/payload/contribution.h"
+#include "pipeline/payload/payload.h"
+
 static size_t floats_of_round(const struct trib_run *run)
 {
     return run->share.floats * run->desc.n_chunks;
@@ -97,11 +100,12 @@ static size_t floats_in(const struct trib_run *run, uint32_t round)
     return run->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
 }
 
-struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
-                                   uint32_t chunk)
+/* Of a round of the program; first and n count floats of that round. */
+static struct trib_chunk agree_chunk(const struct trib_run *run, const struct trib_task *t)
 {
+    const uint32_t round = t->done;
     size_t all = floats_in(run, round);
-    size_t first = (chunk - run->desc.n_chunks) * run->desc.share_piece;
+    size_t first = (t->chunk - run->desc.n_chunks) * run->desc.share_piece;
     struct trib_chunk c = {.index = TRIB_CHUNK_NO_ELEMENTS + round + 1, .first = first};
 
     if (first < all)
@@ -232,8 +236,8 @@ static const float *source_of(struct trib_engine *e, struct trib_run *run,
     return (own ? run->share.own : run->share.value) + round_at(run, t->done) + c->first;
 }
 
-void trib_share_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                     const struct trib_chunk *c, struct trib_cell *cell)
+static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                       const struct trib_chunk *c, struct trib_cell *cell)
 {
     struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
     size_t bytes = c->n * sizeof(float);
@@ -248,15 +252,13 @@ void trib_share_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     e->stats.payload_bytes += bytes;
 }
 
-static const uint8_t *received(struct trib_engine *e, const struct trib_run *run,
-                               uint16_t edge, int lane, const struct trib_chunk *c,
-                               struct trib_cell *cell)
+/* The floats that a frame brings; NULL: it is not valid. */
+static const uint8_t *received(const struct trib_engine *e, const struct trib_edge *edge,
+                               int lane, const struct trib_chunk *c, struct trib_cell *cell)
 {
-    struct trib_link *l = &e->links[run->program.edges[edge].peer];
-
     if (cell->frame.kind != TRIB_FRAME_DATA || cell->frame.bytes != c->n * sizeof(float))
         return NULL;
-    return trib_link_received(l, &e->arena, lane, cell);
+    return trib_link_received(&e->links[edge->peer], &e->arena, lane, cell);
 }
 
 /* value = value op x; the first one sets it. */
@@ -272,41 +274,35 @@ static void join(struct trib_engine *e, const struct trib_run *run, float *value
     e->kernels->reduce[TRIB_F32][trib_codec_share_op(run->desc.codec)](&r);
 }
 
-/* In the order of ranks, as all sums. */
-trib_status_t trib_share_reduce(struct trib_engine *e, struct trib_run *run,
-                                struct trib_task *t, const struct trib_chunk *c)
+/* In the order of ranks, as all sums. The value made before is where the sum is made. */
+static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
+                                  struct trib_task *t, const struct trib_chunk *c)
 {
-    const struct trib_program *p = &run->program;
     float *value = run->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
-    const void *own = t->flags & TRIB_TASK_OWN ? source_of(e, run, t, c) : NULL;
-    bool first = own || (t->flags & TRIB_TASK_EMPTY);
+    struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
+    struct trib_contrib from;
+    bool first = true;
 
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        const struct trib_member *m = &p->members[t->member + i];
-        int peer = p->edges[m->edge].peer;
-        const uint8_t *theirs =
-            received(e, run, m->edge, m->lane, c,
-                     trib_link_peek(&e->links[peer], &e->arena, m->lane));
-        if (!theirs)
+    while (trib_contrib_next(&walk, &from)) {
+        const void *x = value;
+        if (from.by == TRIB_BY_OWN)
+            x = source_of(e, run, t, c);
+        else if (from.by == TRIB_BY_PEER)
+            x = received(e, from.edge, from.member->lane, c, from.cell);
+        if (!x)
             return TRIB_ERR_PROTOCOL;
-        if (own && peer > e->rank) {
-            join(e, run, value, own, c->n, first);
-            own = NULL;
-            first = false;
-        }
-        join(e, run, value, theirs, c->n, first);
+        if (from.by != TRIB_BY_VALUE)
+            join(e, run, value, x, c->n, first);
         first = false;
     }
-    if (own)
-        join(e, run, value, own, c->n, first);
     return TRIB_OK;
 }
 
-trib_status_t trib_share_copy_in(struct trib_engine *e, struct trib_run *run,
-                                 struct trib_task *t, const struct trib_chunk *c,
-                                 struct trib_cell *cell)
+static trib_status_t agree_copy_in(struct trib_engine *e, struct trib_run *run,
+                                   struct trib_task *t, const struct trib_chunk *c,
+                                   struct trib_cell *cell)
 {
-    const uint8_t *theirs = received(e, run, t->edge, t->lane, c, cell);
+    const uint8_t *theirs = received(e, &run->program.edges[t->edge], t->lane, c, cell);
 
     if (!theirs)
         return TRIB_ERR_PROTOCOL;
@@ -315,3 +311,49 @@ trib_status_t trib_share_copy_in(struct trib_engine *e, struct trib_run *run,
                c->n * sizeof(float));
     return TRIB_OK;
 }
+
+static trib_status_t agree_copy(struct trib_engine *e, struct trib_run *run,
+                                struct trib_task *t, const struct trib_chunk *c)
+{
+    if (c->n)
+        memcpy(run->share.value + round_at(run, t->done) + c->first, source_of(e, run, t, c),
+               c->n * sizeof(float));
+    return TRIB_OK;
+}
+
+/* What is measured is of all chunks of the round. */
+static bool agree_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
+                        const struct trib_chunk *c)
+{
+    bool all = true;
+
+    (void)e;
+    if (t->kind == TRIB_TASK_COPY_IN || !run->unfed || !(t->flags & TRIB_TASK_OWN))
+        return true;
+    for (uint32_t k = 0; c->n && all && k < run->desc.n_chunks; k++) {
+        const struct trib_chunk of_vector = trib_vector_chunk(run, t->done, k);
+        all = trib_chunk_fed(run, &of_vector);
+    }
+    return all;
+}
+
+static size_t agree_room(const struct trib_engine *e, const struct trib_run *run,
+                         const struct trib_task *t, const struct trib_chunk *c)
+{
+    (void)run;
+    (void)t;
+    (void)c;
+    return e->arena.slot_bytes;
+}
+
+/* The vector's payload begins and ends an operation. */
+const struct trib_payload_ops trib_payload_agreement = {
+    .name = "agreement",
+    .chunk = agree_chunk,
+    .room = agree_room,
+    .ready = agree_ready,
+    .fill = agree_fill,
+    .reduce = agree_reduce,
+    .copy_in = agree_copy_in,
+    .copy = agree_copy,
+};

@@ -21,20 +21,7 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
 #define PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
 
-#include "pipeline/payload/payload_raw.h"
-
-/** trib_share_task - is it one of the agreement? */
-static inline bool trib_share_task(const struct trib_run *run, const struct trib_task *t)
-{
-    return t->chunk >= run->desc.n_chunks;
-}
-
-/** trib_task_over - are all rounds of t done? Those of the agreement end one before the others,
- * which begin one later. */
-static inline bool trib_task_over(const struct trib_run *run, const struct trib_task *t)
-{
-    return t->done == run->desc.rounds - (run->desc.share_piece && trib_share_task(run, t));
-}
+#include "pipeline/engine/run.h"
 
 /** trib_share_bytes - what trib_share_prepare will allocate, or a little more. */
 uint64_t trib_share_bytes(const struct trib_run *run);
@@ -45,10 +32,6 @@ void trib_share_dispose(struct trib_run *run);
 
 /** trib_share_begin - a start begins. */
 void trib_share_begin(struct trib_run *run);
-
-/** trib_share_chunk - of a round of the program; first and n count floats of that round. */
-struct trib_chunk trib_share_chunk(const struct trib_run *run, uint32_t round,
-                                   uint32_t chunk);
 
 /** trib_share_agreed - has this round of the program what its chunks are encoded with? */
 bool trib_share_agreed(const struct trib_run *run, uint32_t round);
@@ -65,14 +48,5 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c);
 /** trib_share_kept - the elements of a chunk as their scales were measured: what is to be
  * encoded. NULL: nothing was measured, or the contribution is still as it was. */
 const float *trib_share_kept(const struct trib_run *run, const struct trib_chunk *c);
-
-/* As those of payload_raw.h. */
-void trib_share_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                     const struct trib_chunk *c, struct trib_cell *cell);
-trib_status_t trib_share_reduce(struct trib_engine *e, struct trib_run *run,
-                                struct trib_task *t, const struct trib_chunk *c);
-trib_status_t trib_share_copy_in(struct trib_engine *e, struct trib_run *run,
-                                 struct trib_task *t, const struct trib_chunk *c,
-                                 struct trib_cell *cell);
 
 #endif

@@ -18,66 +18,24 @@
  *
  * Contributions are added in the order of ranks, so a sum does not depend on arrival.
  */
+#include "pipeline/payload/payload_coded.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "base/time.h"
+#include "pipeline/engine/failure.h"
+#include "pipeline/payload/contribution.h"
+#include "pipeline/payload/decode.h"
+#include "pipeline/payload/encode.h"
 #include "pipeline/payload/encode_ahead.h"
-#include "pipeline/engine/engine_wait.h"
-#include "pipeline/payload/undo_log.h"
+#include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/narrow.h"
 #include "pipeline/payload/partial.h"
-#include "pipeline/payload/service_sum.h"
 #include "pipeline/payload/payload_agree.h"
-
-static uint32_t codec_flags(const struct trib_run *run)
-{
-    return trib_codec_info(run->desc.codec)->flags;
-}
-
-bool trib_coded_linear(const struct trib_run *run)
-{
-    trib_coll_t coll = run->desc.op.coll;
-    bool sums =
-        coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
-
-    return run->desc.codec && sums && (codec_flags(run) & TRIB_CODEC_LINEAR) &&
-           !(codec_flags(run) & TRIB_CODEC_IDENTITY);
-}
-
-size_t trib_coded_bound(const struct trib_run *run)
-{
-    const struct trib_run_desc *d = &run->desc;
-
-    return trib_coded_linear(run) ? trib_codec_sum_bound(d->codec, d->piece)
-                                  : trib_codec_bound(d->codec, d->piece);
-}
-
-/* n elements at p as float32: in place where they are that, else staged. */
-static const float *as_f32(const struct trib_engine *e, const struct trib_run *run,
-                           const void *p, size_t n, float *stage)
-{
-    if (run->desc.op.dtype == TRIB_F32 && (uintptr_t)p % sizeof(float) == 0)
-        return p;
-    e->kernels->to_f32[run->desc.op.dtype](stage, p, n);
-    return stage;
-}
-
-/* The own contribution, as feedback wants it sent. */
-static const float *own_f32(const struct trib_engine *e, const struct trib_run *run,
-                            const struct trib_chunk *c, float *stage)
-{
-    const float *x = as_f32(e, run, trib_run_own(run, c), c->n, stage);
-
-    trib_keep_state(run, c);
-    return trib_feedback_apply(e, run, c, x, stage);
-}
-
-const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
-                          const struct trib_chunk *c)
-{
-    return own_f32(e, run, c, run->stage);
-}
+#include "pipeline/payload/payload_raw.h"
+#include "pipeline/payload/service_sum.h"
+#include "pipeline/payload/undo_log.h"
+#include "pipeline/payload/word_store.h"
 
 /* A sum on its way. */
 static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
@@ -87,176 +45,7 @@ static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
         return trib_service_sum_at(run, t->chunk);
     if (run->feedback.partial)
         return run->feedback.partial + c->first;
-    return as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
-}
-
-enum feedback {
-    NO_FEEDBACK,
-    WITH_FEEDBACK,
-};
-
-/* What a code word is made of. */
-struct source {
-    const float *x;
-    bool exact;
-    enum feedback feedback;
-    float unit; /* x is of contributions divided by this */
-    void *scratch;
-};
-
-static void scale_residual(const struct trib_engine *e, float *residual, size_t n, float unit,
-                           bool divide)
-{
-    const float one = 1.0f;
-    struct trib_reduce r = {.src = {residual}, .n_src = 1, .dst = {residual}, .n_dst = 1,
-                            .n = n, .weight = divide ? &one : &unit,
-                            .divisor = divide ? unit : 0};
-
-    if (unit > 1.0f)
-        e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
-}
-
-/* Called by workers, too: nothing of the engine changes, and of the run only what is the
- * chunk's. */
-static uint32_t make_word(const struct trib_engine *e, const struct trib_run *run,
-                          const struct trib_chunk *c, const struct source *s, uint8_t *dst)
-{
-    bool exact = s->exact, with_feedback = s->feedback == WITH_FEEDBACK;
-    struct trib_encode in = {
-        .x = s->x,
-        .n = c->n,
-        .total = run->desc.total,
-        .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
-        .key = {.seed = run->desc.seed,
-                .step = run->step,
-                .stream = (uint32_t)e->rank,
-                .index = c->first},
-        .scratch = s->scratch,
-        .model = run->desc.model,
-    };
-    bool fed_back = run->residual && !exact && with_feedback;
-    float *residual = fed_back ? run->residual + c->first : NULL;
-    struct trib_sent sent;
-    size_t len;
-
-    if (with_feedback)
-        in.share = trib_share_of(run, c);
-    if (!exact && trib_feedback_sent(run, c, &sent))
-        in.sent = &sent;
-    if (fed_back)
-        scale_residual(e, residual, c->n, s->unit, true);
-    if (fed_back && s->x == residual)
-        len = trib_codec_encode_kept(run->desc.codec, &in, residual, dst);
-    else if (fed_back)
-        len = trib_codec_encode_ef(run->desc.codec, &in, residual, dst);
-    else
-        len = trib_codec_encode(run->desc.codec, &in, dst);
-    if (fed_back)
-        scale_residual(e, residual, c->n, s->unit, false);
-    if (!exact)
-        trib_feedback_encoded(run, c, dst, len);
-    assert(len <= e->arena.slot_bytes);
-    return (uint32_t)len;
-}
-
-static uint32_t encode(struct trib_engine *e, struct trib_run *run,
-                       const struct trib_chunk *c, struct source s, uint8_t *dst)
-{
-    s.scratch = run->codec_scratch;
-    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
-    uint64_t begin = trib_now_ns();
-    trib_share_settle(run, c);
-    uint32_t len = make_word(e, run, c, &s, dst);
-    e->stats.encode_ns += trib_now_ns() - begin;
-    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
-    return len;
-}
-
-uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_run *run,
-                               const struct trib_chunk *c, enum trib_own_use use,
-                               const struct trib_bench *bench, uint8_t *dst)
-{
-    bool result = use == TRIB_OWN_RESULT;
-    const float *kept = trib_share_kept(run, c);
-    struct source s = {.x = kept ? kept : own_f32(e, run, c, bench->stage),
-                       .exact = result && (codec_flags(run) & TRIB_CODEC_SPARSE),
-                       .feedback = result ? NO_FEEDBACK : WITH_FEEDBACK,
-                       .unit = 1.0f,
-                       .scratch = bench->scratch};
-
-    return make_word(e, run, c, &s, dst);
-}
-
-static bool has_stored_sends(const struct trib_run *run, uint32_t chunk)
-{
-    for (uint32_t i = 0; i < run->program.n_tasks; i++) {
-        const struct trib_task *t = &run->program.tasks[i];
-        if (t->kind == TRIB_TASK_SEND && t->chunk == chunk &&
-            (t->flags & TRIB_TASK_STORED))
-            return true;
-    }
-    return false;
-}
-
-static bool takes_from_store(const struct trib_run *run, const struct trib_task *t)
-{
-    return t->kind == TRIB_TASK_COPY ||
-           (t->kind == TRIB_TASK_REDUCE && trib_coded_linear(run)) ||
-           (t->kind == TRIB_TASK_SEND && (t->flags & TRIB_TASK_STORED)) ||
-           (t->kind == TRIB_TASK_REDUCE && (t->flags & TRIB_TASK_OWN_SENT));
-}
-
-bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round)
-{
-    const struct trib_program *p = &run->program;
-
-    for (uint32_t i = 0; i < p->n_tasks; i++) {
-        const struct trib_task *t = &p->tasks[i];
-        if (t->chunk == chunk && t->done < round && takes_from_store(run, t))
-            return false;
-    }
-    return true;
-}
-
-bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *t)
-{
-    return !run->stores || !takes_from_store(run, t) ||
-           run->stores[t->chunk].round == t->done + 1 ||
-           trib_coded_store_free(run, t->chunk, t->done);
-}
-
-struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,
-                                 const struct trib_chunk *c)
-{
-    struct trib_store *s = &run->stores[t->chunk];
-
-    if (run->values_read)
-        s->bytes = trib_run_value(run, c);
-    return s;
-}
-
-enum trib_own_use trib_coded_own_use(const struct trib_run *run, const struct trib_task *t)
-{
-    bool linear = trib_coded_linear(run);
-
-    if (!(t->flags & TRIB_TASK_OWN) || trib_share_task(run, t))
-        return TRIB_OWN_UNUSED;
-    switch ((enum trib_task_kind)t->kind) {
-    case TRIB_TASK_SEND:
-        return t->flags & TRIB_TASK_FINAL ? TRIB_OWN_RESULT : TRIB_OWN_CONTRIBUTION;
-    case TRIB_TASK_REDUCE:
-        return linear || (t->flags & TRIB_TASK_OWN_SENT) ||
-                       (codec_flags(run) & TRIB_CODEC_SPARSE)
-                   ? TRIB_OWN_CONTRIBUTION
-                   : TRIB_OWN_UNUSED;
-    case TRIB_TASK_COPY:
-        if (linear)
-            return TRIB_OWN_CONTRIBUTION;
-        return has_stored_sends(run, t->chunk) ? TRIB_OWN_RESULT : TRIB_OWN_UNUSED;
-    case TRIB_TASK_COPY_IN:
-        break;
-    }
-    return TRIB_OWN_UNUSED;
+    return trib_as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
 }
 
 static const float *own_or_kept(struct trib_engine *e, struct trib_run *run,
@@ -276,11 +65,11 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
     if (s->round == t->done + 1)
         return s;
     if (!trib_ahead_take(e, run, t, &s->bytes, &s->len)) {
-        const struct source own = {.x = own_or_kept(e, run, c),
-                                   .exact = final && (codec_flags(run) & TRIB_CODEC_SPARSE),
-                                   .feedback = final ? NO_FEEDBACK : WITH_FEEDBACK,
+        const struct trib_word_source own = {.x = own_or_kept(e, run, c),
+                                   .exact = final && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+                                   .feedback = !final,
                                    .unit = 1.0f};
-        s->len = encode(e, run, c, own, s->bytes);
+        s->len = trib_encode(e, run, c, own, s->bytes);
     }
     s->round = t->done + 1;
     return s;
@@ -345,12 +134,12 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     } else if (own && trib_ahead_take(e, run, t, &run->word, &len)) {
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->word, len);
     } else {
-        const struct source s = {
+        const struct trib_word_source s = {
             .x = own ? own_or_kept(e, run, c) : partial_f32(e, run, t, c),
-            .exact = !own && (codec_flags(run) & TRIB_CODEC_SPARSE),
-            .feedback = WITH_FEEDBACK,
+            .exact = !own && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+            .feedback = true,
             .unit = (float)trib_narrow_divisor(trib_frame_divided(&cell->frame))};
-        len = encode(e, run, c, s, payload);
+        len = trib_encode(e, run, c, s, payload);
         if (len <= l->small)
             memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     }
@@ -416,30 +205,25 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
     uint32_t len;
     bool ahead = trib_ahead_take(e, run, t, &run->word, &len);
     const float *x = ahead ? NULL : trib_own_f32(e, run, c);
-    if (!(codec_flags(run) & TRIB_CODEC_SPARSE)) {
+    if (!(trib_codec_flags(run) & TRIB_CODEC_SPARSE)) {
         merge_elements(e, run, sum, weight, x);
         return TRIB_OK;
     }
-    const struct source own = {.x = x, .feedback = WITH_FEEDBACK, .unit = 1.0f};
+    const struct trib_word_source own = {.x = x, .feedback = true, .unit = 1.0f};
     if (!ahead)
-        len = encode(e, run, c, own, run->word);
+        len = trib_encode(e, run, c, own, run->word);
     return merge_word(e, run, sum, weight, (struct trib_word){run->word, len});
 }
 
-struct received {
-    const struct trib_chunk *c;
-    struct trib_cell *cell;
-    int peer;
-    int lane;
-};
-
 static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run, struct sum *sum,
-                                 float weight, struct received r)
+                                 const struct trib_chunk *c, const struct trib_contrib *from)
 {
-    const struct trib_frame *f = &r.cell->frame;
-    const uint8_t *payload = trib_link_received(&e->links[r.peer], &e->arena, r.lane, r.cell);
+    const struct trib_frame *f = &from->cell->frame;
+    const uint8_t *payload = trib_contrib_received(e, from);
+    const float weight =
+        run->narrow ? trib_narrow_weight(&sum->narrow, trib_frame_divided(f)) : 1.0f;
 
-    if (trib_service_sum_valid(e, r.peer, r.c, r.cell, 0)) {
+    if (trib_service_sum_valid(e, from->edge->peer, c, from->cell, 0)) {
         memcpy(run->stage, payload, f->bytes);
         merge_elements(e, run, sum, weight, run->stage);
         return TRIB_OK;
@@ -453,59 +237,23 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
                                const struct trib_task *t, const struct trib_chunk *c,
                                const struct trib_narrow *narrow)
 {
-    struct trib_program *p = &run->program;
-    bool own_due = t->flags & TRIB_TASK_OWN, empty = t->flags & TRIB_TASK_EMPTY;
+    struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
     struct sum sum = {.n = c->n, .first = true, .narrow = *narrow};
+    struct trib_contrib from;
     trib_status_t st = TRIB_OK;
 
-    if (!own_due && !empty)
-        merge_elements(e, run, &sum, trib_narrow_weight(narrow, trib_narrow_before(run, t)),
-                       partial_f32(e, run, t, c));
-    for (uint32_t i = 0; i < t->n_members && st == TRIB_OK; i++) {
-        struct trib_member *m = &p->members[t->member + i];
-        int peer = p->edges[m->edge].peer;
-        if (!trib_quorum_counts(run, peer))
-            continue;
-        if (own_due && peer > e->rank) {
+    while (st == TRIB_OK && trib_contrib_next(&walk, &from)) {
+        if (from.by == TRIB_BY_PEER) {
+            st = merge_frame(e, run, &sum, c, &from);
+            trib_payload_count_in(e, run, c, 1);
+        } else if (from.by == TRIB_BY_OWN) {
             st = merge_own(e, run, t, c, &sum);
-            own_due = false;
+        } else {
+            merge_elements(e, run, &sum,
+                           trib_narrow_weight(narrow, trib_narrow_before(run, t)),
+                           partial_f32(e, run, t, c));
         }
-        struct trib_link *l = &e->links[peer];
-        struct trib_cell *cell = trib_link_peek(l, &e->arena, m->lane);
-        float weight = run->narrow
-                           ? trib_narrow_weight(narrow, trib_frame_divided(&cell->frame))
-                           : 1.0f;
-        if (st == TRIB_OK)
-            st = merge_frame(e, run, &sum, weight, (struct received){c, cell, peer, m->lane});
     }
-    if (own_due && st == TRIB_OK)
-        st = merge_own(e, run, t, c, &sum);
-    return st;
-}
-
-trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_chunk *c, const uint8_t *word, size_t len)
-{
-    if (run->serves)
-        return TRIB_OK; /* nobody looks at it here */
-    trib_keep_input(run, c);
-    if (run->feedback.sum)
-        return trib_feedback_result(e, run, c, word, len);
-    uint8_t *value = trib_run_value(run, c);
-    bool direct =
-        run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
-    float *x = direct ? (float *)value : run->acc;
-    trib_status_t st;
-
-    if (run->desc.model) {
-        const struct trib_model_chunk chunk = {c->first, c->n, trib_share_of(run, c)};
-        trib_share_settle(run, c);
-        st = trib_model_result(run->desc.model, &chunk, word, len, x);
-    } else {
-        st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
-    }
-    if (st == TRIB_OK && !direct)
-        e->kernels->from_f32[run->desc.op.dtype](value, x, c->n);
     return st;
 }
 
@@ -532,15 +280,13 @@ static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float 
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
 }
 
-trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
-                                struct trib_task *t, const struct trib_chunk *c)
+static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
+                                  struct trib_task *t, const struct trib_chunk *c)
 {
-    if (trib_coded_linear(run))
-        return trib_linear_reduce(e, run, t, c);
-    const bool sparse = codec_flags(run) & TRIB_CODEC_SPARSE;
+    const bool sparse = trib_codec_flags(run) & TRIB_CODEC_SPARSE;
     const bool finish = t->flags & TRIB_TASK_FINISH, mean = t->flags & TRIB_TASK_MEAN;
     const bool encodes = finish && !(t->flags & TRIB_TASK_OWN_SENT) &&
-                         has_stored_sends(run, t->chunk);
+                         trib_store_is_sent(run, t->chunk);
     const int counted = mean ? trib_quorum_contributors(e, run) : 1;
     struct trib_narrow sum = {1.0f, (float)counted};
     if (run->narrow)
@@ -549,6 +295,7 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
 
     if (st != TRIB_OK)
         return st;
+    e->stats.sums++;
     if (finish && !encodes && run->residual && !sparse && !(t->flags & TRIB_TASK_OWN_SENT))
         release_residual(e, run, c, sum.one);
     divide(e, run, c->n, sum.divisor);
@@ -560,9 +307,9 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
         return TRIB_OK;
     }
     if (encodes) {
-        const struct source result = {.x = run->acc, .exact = sparse,
-                                      .feedback = WITH_FEEDBACK, .unit = (float)counted};
-        s->len = encode(e, run, c, result, s->bytes);
+        const struct trib_word_source result = {.x = run->acc, .exact = sparse,
+                                      .feedback = true, .unit = (float)counted};
+        s->len = trib_encode(e, run, c, result, s->bytes);
         s->round = t->done + 1;
         return trib_coded_value(e, run, c, s->bytes, s->len);
     }
@@ -575,9 +322,15 @@ trib_status_t trib_coded_reduce(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-const uint8_t *trib_coded_word(struct trib_engine *e, const struct trib_run *run,
-                               const struct trib_task *t, const struct trib_chunk *c,
-                               uint32_t *len_out)
+/*
+ * The code word that the frame of a COPY_IN brings, or names; NULL: not valid.
+ *
+ * One that is passed on goes to a store, which has room for what the codec makes of a chunk and
+ * no more: nobody decodes it here, so nothing else would find that it is longer.
+ */
+static const uint8_t *coded_word(struct trib_engine *e, const struct trib_run *run,
+                                 const struct trib_task *t, const struct trib_chunk *c,
+                                 uint32_t *len_out)
 {
     const struct trib_edge *edge = &run->program.edges[t->edge];
     struct trib_link *l = &e->links[edge->peer];
@@ -609,8 +362,8 @@ static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
     uint32_t len = cell->frame.bytes;
     trib_status_t st = TRIB_OK;
 
-    if (!trib_service_sum_valid(e, peer, c, cell, behind) || trib_coded_linear(run) ||
-        codec_flags(run) & TRIB_CODEC_SPARSE || (run->serves && !run->sum))
+    if (!trib_service_sum_valid(e, peer, c, cell, behind) ||
+        trib_codec_flags(run) & TRIB_CODEC_SPARSE || (run->serves && !run->sum))
         return TRIB_ERR_PROTOCOL;
     if (run->quorum)
         st = trib_quorum_result(e, run, c, payload, &len);
@@ -625,9 +378,10 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
 {
     uint32_t len;
 
+    trib_payload_count_in(e, run, c, 1);
     if (cell->frame.kind == TRIB_FRAME_SUM)
         return copy_in_sum(e, run, t, c, cell);
-    const uint8_t *word = trib_coded_word(e, run, t, c, &len);
+    const uint8_t *word = coded_word(e, run, t, c, &len);
     if (!word)
         return TRIB_ERR_PROTOCOL;
     if (cell->frame.kind == TRIB_FRAME_REF)
@@ -656,9 +410,9 @@ static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
     struct trib_sent sent;
 
     if (run->feedback.coded) {
-        const struct source own = {
-            .x = trib_own_f32(e, run, c), .feedback = WITH_FEEDBACK, .unit = 1.0f};
-        uint32_t len = encode(e, run, c, own, run->word);
+        const struct trib_word_source own = {
+            .x = trib_own_f32(e, run, c), .feedback = true, .unit = 1.0f};
+        uint32_t len = trib_encode(e, run, c, own, run->word);
         return trib_coded_value(e, run, c, run->word, len);
     }
     if (trib_feedback_sent(run, c, &sent))
@@ -667,13 +421,121 @@ static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-trib_status_t trib_coded_copy(struct trib_engine *e, struct trib_run *run,
-                              struct trib_task *t, const struct trib_chunk *c)
+static trib_status_t coded_copy(struct trib_engine *e, struct trib_run *run,
+                                struct trib_task *t, const struct trib_chunk *c)
 {
-    bool alone = trib_coded_linear(run); /* one rank's sum is what it would send */
-
-    if (!alone && !has_stored_sends(run, t->chunk))
+    if (!trib_store_is_sent(run, t->chunk))
         return copy_alone(e, run, c);
-    struct trib_store *s = trib_coded_own(e, run, t, c, !alone);
+    return trib_coded_copy_own(e, run, t, c, true);
+}
+
+trib_status_t trib_coded_copy_own(struct trib_engine *e, struct trib_run *run,
+                                  const struct trib_task *t, const struct trib_chunk *c,
+                                  bool final)
+{
+    const struct trib_store *s = trib_coded_own(e, run, t, c, final);
+
     return run->no_result ? TRIB_OK : trib_coded_value(e, run, c, s->bytes, s->len);
 }
+
+static bool begin_model(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
+
+    if (run->exchanged)
+        st = trib_model_exchanged(run->desc.model, run->exchanged, &err);
+    if (st == TRIB_OK)
+        trib_model_begin(run->desc.model, run->step);
+    else
+        trib_engine_mark(e, st, trib_error_text(&err));
+    return st == TRIB_OK;
+}
+
+bool trib_coded_begin(struct trib_engine *e, struct trib_run *run)
+{
+    for (uint32_t i = 0; i < run->desc.n_chunks; i++)
+        run->stores[i].round = 0;
+    trib_share_begin(run);
+    if (run->desc.model && !begin_model(e, run))
+        return false;
+    if (run->quorum && !trib_quorum_begin(e, run))
+        return false;
+    trib_feedback_begin(e, run);
+    trib_ahead_begin(run);
+    return true;
+}
+
+void trib_coded_end(struct trib_engine *e, struct trib_run *run)
+{
+    trib_ahead_end(e, run);
+}
+
+struct trib_chunk trib_coded_chunk(const struct trib_run *run, const struct trib_task *t)
+{
+    return trib_run_chunk(run, t->done, t->chunk);
+}
+
+size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
+                       const struct trib_task *t, const struct trib_chunk *c)
+{
+    (void)run;
+    (void)t;
+    (void)c;
+    return e->arena.slot_bytes; /* the word is not made yet */
+}
+
+bool trib_coded_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
+                      const struct trib_chunk *c)
+{
+    if (t->kind == TRIB_TASK_COPY_IN)
+        return trib_run_value_free(e, run, t) &&
+               (!(t->flags & TRIB_TASK_RELAYED) ||
+                trib_coded_store_free(run, t->chunk, t->done));
+    if (!trib_run_fed(run, t, c) || !trib_share_ready(run, t))
+        return false;
+    if (t->kind == TRIB_TASK_REDUCE
+            ? !trib_run_value_free(e, run, t) || !trib_coded_store_free(run, t->chunk, t->done)
+            : !trib_coded_store_ready(run, t))
+        return false;
+    return trib_ahead_ready(e, run, t);
+}
+
+struct trib_bytes trib_coded_sent(const struct trib_engine *e, const struct trib_run *run,
+                                  const struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    const struct trib_store *s = &run->stores[t->chunk];
+
+    (void)c;
+    if (trib_link_cell(l, &e->arena, t->lane)->frame.kind != TRIB_FRAME_REF)
+        return (struct trib_bytes){.at = NULL};
+    return (struct trib_bytes){s->bytes, s->len};
+}
+
+struct trib_bytes trib_coded_received(struct trib_engine *e, const struct trib_run *run,
+                                      const struct trib_task *t, const struct trib_member *from,
+                                      const struct trib_chunk *c)
+{
+    uint32_t len = 0;
+    const uint8_t *word =
+        t->kind == TRIB_TASK_COPY_IN ? coded_word(e, run, t, c, &len) : NULL;
+
+    (void)from;
+    return (struct trib_bytes){word, len};
+}
+
+const struct trib_payload_ops trib_payload_coded = {
+    .name = "coded",
+    .begin = trib_coded_begin,
+    .end = trib_coded_end,
+    .chunk = trib_coded_chunk,
+    .room = trib_coded_room,
+    .ready = trib_coded_ready,
+    .fill = trib_coded_fill,
+    .reduce = coded_reduce,
+    .copy_in = trib_coded_copy_in,
+    .copy = coded_copy,
+    .sent = trib_coded_sent,
+    .received = trib_coded_received,
+};

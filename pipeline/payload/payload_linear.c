@@ -8,36 +8,31 @@
  * the own contribution does so before the sum takes its place, as it does in place (STABLE in
  * schedule.h).
  */
-#include "pipeline/payload/payload_raw.h"
-
 #include <string.h>
 
-/* The words of a task, in the order of ranks; a sum made before, which is not `own`, first. */
+#include "pipeline/payload/contribution.h"
+#include "pipeline/payload/decode.h"
+#include "pipeline/payload/payload_coded.h"
+#include "pipeline/payload/word_store.h"
+
+/* The words of a task, in the order of ranks; a sum made before comes first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, struct trib_word mine,
                                   size_t *n_out)
 {
-    const struct trib_program *p = &run->program;
-    bool own = t->flags & TRIB_TASK_OWN, due = !(t->flags & TRIB_TASK_EMPTY);
+    struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
+    struct trib_contrib from;
 
-    *n_out = 0;
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        const struct trib_member *m = &p->members[t->member + i];
-        int peer = p->edges[m->edge].peer;
-        struct trib_link *l = &e->links[peer];
-        struct trib_cell *cell = trib_link_peek(l, &e->arena, m->lane);
-        size_t len = cell->frame.bytes;
-        if (cell->frame.kind != TRIB_FRAME_DATA || len > e->arena.slot_bytes)
+    for (*n_out = 0; trib_contrib_next(&walk, &from); ++*n_out) {
+        run->words[*n_out] = mine;
+        if (from.by != TRIB_BY_PEER)
+            continue;
+        const struct trib_frame *f = &from.cell->frame;
+        if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
             return TRIB_ERR_PROTOCOL;
-        if (due && (!own || peer > e->rank)) {
-            run->words[(*n_out)++] = mine;
-            due = false;
-        }
-        run->words[(*n_out)++] = (struct trib_word){
-            .src = trib_link_received(l, &e->arena, m->lane, cell), .len = len};
+        run->words[*n_out] =
+            (struct trib_word){.src = trib_contrib_received(e, &from), .len = f->bytes};
     }
-    if (due)
-        run->words[(*n_out)++] = mine;
     return TRIB_OK;
 }
 
@@ -54,8 +49,8 @@ static void keep_sum(struct trib_run *run, struct trib_store *s, size_t len)
     s->bytes = sum;
 }
 
-trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
-                                 struct trib_task *t, const struct trib_chunk *c)
+static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
+                                   struct trib_task *t, const struct trib_chunk *c)
 {
     bool own = t->flags & TRIB_TASK_OWN, finish = t->flags & TRIB_TASK_FINISH;
     bool first = t->flags & TRIB_TASK_EMPTY;
@@ -81,9 +76,43 @@ trib_status_t trib_linear_reduce(struct trib_engine *e, struct trib_run *run,
         st = trib_codec_merge(run->desc.codec, &m, sum, &len);
     if (st != TRIB_OK)
         return st;
+    trib_payload_count_in(e, run, c, t->n_members);
+    e->stats.sums++;
     if (sum == run->word)
         keep_sum(run, s, len);
     s->len = (uint32_t)len;
     s->round = t->done + 1;
     return finish ? trib_coded_value(e, run, c, s->bytes, s->len) : TRIB_OK;
 }
+
+/* Words that add are passed on whole: a service never has their sum as floats. */
+static trib_status_t linear_copy_in(struct trib_engine *e, struct trib_run *run,
+                                    struct trib_task *t, const struct trib_chunk *c,
+                                    struct trib_cell *cell)
+{
+    if (cell->frame.kind == TRIB_FRAME_SUM)
+        return TRIB_ERR_PROTOCOL;
+    return trib_coded_copy_in(e, run, t, c, cell);
+}
+
+/* The sum of one rank is what it would send. */
+static trib_status_t linear_copy(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c)
+{
+    return trib_coded_copy_own(e, run, t, c, false);
+}
+
+const struct trib_payload_ops trib_payload_linear = {
+    .name = "linear",
+    .begin = trib_coded_begin,
+    .end = trib_coded_end,
+    .chunk = trib_coded_chunk,
+    .room = trib_coded_room,
+    .ready = trib_coded_ready,
+    .fill = trib_coded_fill,
+    .reduce = linear_reduce,
+    .copy_in = linear_copy_in,
+    .copy = linear_copy,
+    .sent = trib_coded_sent,
+    .received = trib_coded_received,
+};

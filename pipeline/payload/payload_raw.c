@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "compress/robust.h"
-#include "pipeline/payload/undo_log.h"
+#include "pipeline/payload/check.h"
+#include "pipeline/payload/contribution.h"
 #include "pipeline/payload/narrow.h"
+#include "pipeline/payload/payload.h"
+#include "pipeline/payload/undo_log.h"
 
 enum {
     PLACED_ROUNDS = 64, /* bits of trib_task.placed */
@@ -15,35 +18,6 @@ enum {
 static uint64_t round_bit(uint32_t round)
 {
     return (uint64_t)1 << round % PLACED_ROUNDS;
-}
-
-/* A buffer of which nothing is used may be NULL, to which C lets nothing be added, not even 0. */
-static uint8_t *place(uint8_t *buffer, size_t at)
-{
-    return at ? buffer + at : buffer;
-}
-
-const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c)
-{
-    const size_t at = (c->first - run->own_first) * run->desc.element;
-
-    return at ? run->own + at : run->own;
-}
-
-uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
-{
-    size_t size = run->desc.element;
-    bool in_recv = !run->no_result;
-
-    if (run->serves)
-        return run->scratch_value +
-               c->index % (run->value_rounds * run->desc.n_chunks) * run->value_bytes;
-    if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
-        in_recv = c->n == 0 || (c->first >= run->recv_first &&
-                                c->first - run->recv_first < run->desc.count);
-    if (!in_recv)
-        return place(run->scratch_value, c->first * size);
-    return place(run->recv, (c->n ? c->first - run->recv_first : 0) * size);
 }
 
 /* This chunk of a buffer that the peer opened; NULL if it is not within reach. */
@@ -63,18 +37,6 @@ static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *ru
                           const struct trib_edge *edge, const struct trib_chunk *c)
 {
     return edge->peer < e->ranks ? peer_at(run, &edge->peer_recv, c) : NULL;
-}
-
-const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view *view,
-                             const struct trib_chunk *c)
-{
-    const size_t place = run->value_bytes;
-    const size_t round = place * run->desc.n_chunks;
-
-    if (!view->base || !round || (view->hi - view->lo) / round == 0)
-        return NULL;
-    const size_t places = (view->hi - view->lo) / round * run->desc.n_chunks;
-    return view->base + view->lo + c->index % places * place;
 }
 
 /* Is this chunk of it to be written to? */
@@ -105,15 +67,9 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
     return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
 }
 
-const uint8_t *trib_raw_source(const struct trib_engine *e, const struct trib_run *run,
-                               const struct trib_member *from, struct trib_cell *cell,
-                               const struct trib_chunk *c)
-{
-    return source_of(e, run, &run->program.edges[from->edge], from->lane, cell, c);
-}
-
-const uint8_t *trib_raw_sent(const struct trib_run *run, const struct trib_task *t,
-                             const struct trib_chunk *c)
+/* The elements that a SEND of this chunk is for. */
+static const uint8_t *sent_by(const struct trib_run *run, const struct trib_task *t,
+                              const struct trib_chunk *c)
 {
     return t->flags & TRIB_TASK_OWN ? trib_run_own(run, c) : trib_run_value(run, c);
 }
@@ -149,9 +105,13 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
     return THROUGH_SLOT;
 }
 
-size_t trib_raw_payload(const struct trib_engine *e, const struct trib_run *run,
-                        const struct trib_task *t, const struct trib_chunk *c)
+static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
+                       const struct trib_task *t, const struct trib_chunk *c)
 {
+    const size_t bytes = c->n * run->desc.element;
+
+    if (bytes <= e->links[run->program.edges[t->edge].peer].small)
+        return bytes;
     return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
 }
 
@@ -182,12 +142,12 @@ static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
     struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
     size_t bytes = c->n * run->desc.element;
 
-    memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), trib_raw_sent(run, t, c), bytes);
+    memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_by(run, t, c), bytes);
     e->stats.copied_bytes += bytes;
 }
 
-void trib_raw_copy_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                         const struct trib_chunk *c)
+static void raw_copy_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                           const struct trib_chunk *c)
 {
     struct trib_carry *carry =
         &e->links[run->program.edges[t->edge].peer].carry[t->lane];
@@ -223,12 +183,20 @@ static void fill_carry(struct trib_engine *e, struct trib_run *run, struct trib_
     l->carry[t->lane] = carry;
 }
 
-void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                   const struct trib_chunk *c, struct trib_cell *cell)
+/* Frames that name memory stand for elements that crossed it. */
+static void count_named(uint64_t *bytes, const struct trib_run *run, const struct trib_frame *f,
+                        const struct trib_chunk *c)
+{
+    if (f->kind != TRIB_FRAME_DATA)
+        *bytes += c->n * run->desc.element;
+}
+
+static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                     const struct trib_chunk *c, struct trib_cell *cell)
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
     size_t bytes = c->n * run->desc.element;
-    const uint8_t *src = trib_raw_sent(run, t, c);
+    const uint8_t *src = sent_by(run, t, c);
 
     cell->frame = run->frame;
     cell->frame.chunk = c->index;
@@ -257,6 +225,7 @@ void trib_raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task
         }
         t->placed &= ~round_bit(t->done);
     }
+    count_named(&e->stats.wire_bytes, run, &cell->frame, c);
 }
 
 /*
@@ -414,70 +383,78 @@ static bool goes_around_cache(const struct trib_run *run, const struct trib_task
     return run->desc.stream && run->own != run->recv;
 }
 
-static void weigh(const struct trib_run *run, int source, const struct trib_narrow *sum,
-                  uint8_t divided)
-{
-    if (run->narrow)
-        run->weights[source] = trib_narrow_weight(sum, divided);
-}
+/* The contributions of a sum. */
+struct gathered {
+    int n;
+    struct trib_narrow sum;
+};
 
-trib_status_t trib_raw_reduce(struct trib_engine *e, struct trib_run *run,
-                              struct trib_task *t, const struct trib_chunk *c)
+/* The elements of all contributions go to run->sources, their weights to run->weights. */
+static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
+                                  const struct trib_task *t, const struct trib_chunk *c,
+                                  struct gathered *out)
 {
-    struct trib_program *p = &run->program;
-    const uint8_t **src = run->sources;
-    uint8_t *value = trib_run_value(run, c);
-    bool own_due = t->flags & TRIB_TASK_OWN;
-    struct trib_narrow sum = {.one = 1.0f};
-    int n = 0;
+    struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
+    struct trib_contrib from;
+    uint8_t divided;
 
-    if (run->narrow)
-        sum = trib_narrow_begin(e, run, t);
-    if (!own_due && !(t->flags & TRIB_TASK_EMPTY)) {
-        weigh(run, n, &sum, trib_narrow_before(run, t));
-        src[n++] = value;
-    }
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        struct trib_member *m = &p->members[t->member + i];
-        struct trib_edge *edge = &p->edges[m->edge];
-        if (own_due && edge->peer > e->rank) {
-            weigh(run, n, &sum, 0);
-            src[n++] = trib_run_own(run, c);
-            own_due = false;
+    for (out->n = 0; trib_contrib_next(&walk, &from); out->n++) {
+        const uint8_t **src = &run->sources[out->n];
+        if (from.by == TRIB_BY_PEER) {
+            divided = trib_frame_divided(&from.cell->frame);
+            *src = source_of(e, run, from.edge, from.member->lane, from.cell, c);
+            if (!*src)
+                return TRIB_ERR_PROTOCOL;
+            if (trib_check_peer(e, run, c, from.edge->peer, *src) != TRIB_OK)
+                return TRIB_ERR_INVALID;
+            count_named(&e->stats.received_bytes, run, &from.cell->frame, c);
+        } else if (from.by == TRIB_BY_OWN) {
+            divided = 0;
+            *src = trib_run_own(run, c);
+        } else {
+            divided = trib_narrow_before(run, t);
+            *src = trib_run_value(run, c);
         }
-        struct trib_cell *cell =
-            trib_link_peek(&e->links[edge->peer], &e->arena, m->lane);
-        weigh(run, n, &sum, trib_frame_divided(&cell->frame));
-        src[n] = source_of(e, run, edge, m->lane, cell, c);
-        if (!src[n++])
-            return TRIB_ERR_PROTOCOL;
-        if (trib_check_peer(e, run, c, edge->peer, src[n - 1]) != TRIB_OK)
-            return TRIB_ERR_INVALID;
-    }
-    if (own_due) {
-        weigh(run, n, &sum, 0);
-        src[n++] = trib_run_own(run, c);
-    }
-    struct trib_reduce r = {
-        .n = c->n,
-        .dst[0] = value,
-        .n_dst = 1,
-        .ranks = t->flags & TRIB_TASK_MEAN && !run->narrow ? e->ranks : 0,
-        .weight = run->weights,
-        .divisor = sum.divisor,
-        .stream = goes_around_cache(run, t),
-    };
-    if (c->n) {
-        add_places(e, run, t, c, &r);
-        reduce_all(e, run, src, n, &r);
+        if (run->narrow)
+            run->weights[out->n] = trib_narrow_weight(&out->sum, divided);
     }
     return TRIB_OK;
 }
 
-trib_status_t trib_raw_copy_in(struct trib_engine *e, struct trib_run *run,
-                               struct trib_task *t, const struct trib_chunk *c,
-                               struct trib_cell *cell)
+static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
+                                struct trib_task *t, const struct trib_chunk *c)
 {
+    struct gathered all = {.sum.one = 1.0f};
+
+    if (run->narrow)
+        all.sum = trib_narrow_begin(e, run, t);
+    trib_status_t st = find_sources(e, run, t, c, &all);
+    if (st != TRIB_OK)
+        return st;
+    struct trib_reduce r = {
+        .n = c->n,
+        .dst[0] = trib_run_value(run, c),
+        .n_dst = 1,
+        .ranks = t->flags & TRIB_TASK_MEAN && !run->narrow ? e->ranks : 0,
+        .weight = run->weights,
+        .divisor = all.sum.divisor,
+        .stream = goes_around_cache(run, t),
+    };
+    if (c->n) {
+        add_places(e, run, t, c, &r);
+        reduce_all(e, run, run->sources, all.n, &r);
+    }
+    trib_payload_count_in(e, run, c, t->n_members);
+    e->stats.sums++;
+    return TRIB_OK;
+}
+
+static trib_status_t raw_copy_in(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c,
+                                 struct trib_cell *cell)
+{
+    count_named(&e->stats.received_bytes, run, &cell->frame, c);
+    trib_payload_count_in(e, run, c, 1);
     if (cell->frame.kind == TRIB_FRAME_PLACED)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
     const uint8_t *src =
@@ -509,3 +486,74 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     memcpy(dst, src, c->n * run->desc.element);
     e->stats.copied_bytes += c->n * run->desc.element;
 }
+
+static trib_status_t raw_copy(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                              const struct trib_chunk *c)
+{
+    (void)t;
+    trib_raw_copy(e, run, c);
+    return TRIB_OK;
+}
+
+static bool raw_begin(struct trib_engine *e, struct trib_run *run)
+{
+    (void)run;
+    return !e->failed;
+}
+
+static void raw_end(struct trib_engine *e, struct trib_run *run)
+{
+    (void)e;
+    (void)run;
+}
+
+static struct trib_chunk raw_chunk(const struct trib_run *run, const struct trib_task *t)
+{
+    return trib_run_chunk(run, t->done, t->chunk);
+}
+
+static bool raw_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
+                      const struct trib_chunk *c)
+{
+    if (t->kind == TRIB_TASK_COPY_IN)
+        return trib_run_value_free(e, run, t);
+    return trib_run_fed(run, t, c) &&
+           (t->kind != TRIB_TASK_REDUCE || trib_run_value_free(e, run, t));
+}
+
+static struct trib_bytes raw_sent(const struct trib_engine *e, const struct trib_run *run,
+                                  const struct trib_task *t, const struct trib_chunk *c)
+{
+    (void)e;
+    return (struct trib_bytes){sent_by(run, t, c), c->n * run->desc.element};
+}
+
+static struct trib_bytes raw_received(struct trib_engine *e, const struct trib_run *run,
+                                      const struct trib_task *t, const struct trib_member *from,
+                                      const struct trib_chunk *c)
+{
+    const struct trib_edge *edge = &run->program.edges[from->edge];
+    struct trib_cell *cell = trib_link_peek(&e->links[edge->peer], &e->arena, from->lane);
+    const size_t bytes = c->n * run->desc.element;
+
+    if (cell->frame.kind == TRIB_FRAME_PLACED && t->kind == TRIB_TASK_COPY_IN &&
+        run->desc.zero_copy)
+        return (struct trib_bytes){trib_run_value(run, c), bytes};
+    return (struct trib_bytes){source_of(e, run, edge, from->lane, cell, c), bytes};
+}
+
+const struct trib_payload_ops trib_payload_raw = {
+    .name = "raw",
+    .begin = raw_begin,
+    .end = raw_end,
+    .chunk = raw_chunk,
+    .room = raw_room,
+    .ready = raw_ready,
+    .fill = raw_fill,
+    .copy_carry = raw_copy_carry,
+    .reduce = raw_reduce,
+    .copy_in = raw_copy_in,
+    .copy = raw_copy,
+    .sent = raw_sent,
+    .received = raw_received,
+};

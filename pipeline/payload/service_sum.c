@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/payload/decode.h"
+#include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
+#include "pipeline/payload/word_store.h"
 
 /* A chunk of such a codec has no more floats than fit into a slot. */
 static bool wanted(const struct trib_run *run)

@@ -16,7 +16,7 @@
 #ifndef PIPELINE_PAYLOAD_SERVICE_SUM_H
 #define PIPELINE_PAYLOAD_SERVICE_SUM_H
 
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/run.h"
 
 struct trib_service_sum {
     float *floats;    /* [n_chunks * piece] newest sum of each chunk of a round */

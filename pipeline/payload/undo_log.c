@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/payload/payload_raw.h"
-
 enum { VECTORS = 4 };
 
 struct trib_keep {

@@ -9,7 +9,7 @@
 #ifndef PIPELINE_PAYLOAD_UNDO_LOG_H
 #define PIPELINE_PAYLOAD_UNDO_LOG_H
 
-#include "pipeline/engine/engine.h"
+#include "pipeline/engine/run.h"
 
 struct trib_chunk;
 

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "pipeline/payload/check.h"
 #include "tests/offload/nodes.h"
 
 enum { COUNT = 5003, BAD_RANK = 1, BAD_AT = 4321 };

@@ -16,8 +16,7 @@
 
 #include "base/config.h"
 #include "collectives/collectives.h"
-#include "pipeline/engine/engine_wait.h"
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/engine.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
 #include "transport/backends.h"

@@ -10,8 +10,7 @@
 
 #include "base/time.h"
 #include "collectives/collectives.h"
-#include "pipeline/engine/engine_wait.h"
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/engine.h"
 
 #define COUNT 1000
 
@@ -375,8 +374,11 @@ static void test_refuses_hostile_notices(void **state)
         trib_engine_notices(&s->engine);
         assert_status((trib_status_t)s->engine.failed, TRIB_ERR_PROTOCOL);
         assert_words(s->engine.failure.text, words);
+        assert_int_equal(s->run.state, TRIB_RUN_ACTIVE); /* a mark ends nothing */
+        assert_true(trib_engine_progress(&s->engine));
         assert_int_equal(s->run.state, TRIB_RUN_DONE);
         assert_status(s->run.status, TRIB_ERR_PROTOCOL);
+        assert_false(trib_engine_progress(&s->engine));
         close_two(t);
     }
     struct two *t = open_two("shm");

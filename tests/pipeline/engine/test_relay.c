@@ -6,8 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "collectives/collectives.h"
-#include "pipeline/engine/engine_wait.h"
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/engine/engine.h"
 
 enum { COUNT = 1000, SIDES = 3, RANK = 0, ROOT = 1, LEAF = 2 };
 

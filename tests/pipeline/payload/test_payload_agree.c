@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "collectives/collectives.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/payload/payload_agree.h"
 
 enum {

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/engine/events.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "pipeline/engine/failure.h"
+
+enum {
+    TELL_MS = 300, /* to tell of a failure the peers that take no notice at once */
+    EVENTS = 16,
+};
+
+/* Has what an event tells of not been told before? By the cell's position: a frame that came twice
+ * would else have the next one read before it is there. */
+static bool is_new(const struct trib_engine *e, const struct trib_event *event)
+{
+    const struct trib_link *l = &e->links[event->peer];
+    const uint32_t lane = event->imm & 0xffffff;
+
+    if (event->kind != TRIB_EVENT_ARRIVED || event->imm >> 24 != TRIB_LINK_FRAME ||
+        lane >= TRIB_LANES || !l->recv[lane].slots) /* it may come before they are looked at */
+        return true;
+    const struct trib_recv_lane *r = &l->recv[lane];
+    const struct trib_cell *c =
+        (const struct trib_cell *)(r->slots + trib_slot_off(l, &e->arena, r->arrived));
+    return atomic_load_explicit(&c->position, memory_order_relaxed) == r->arrived + 1;
+}
+
+static bool take_event(struct trib_engine *e, const struct trib_event *event)
+{
+    if (!is_new(e, event)) {
+        trib_engine_protocol(e, event->peer, "a frame twice");
+        return false;
+    }
+    if (!trib_link_event(&e->links[event->peer], event))
+        return false;
+    if (event->kind == TRIB_EVENT_ARRIVED)
+        trib_trace_now(&e->trace, TRIB_TRACE_ARRIVED, event->peer, 0, event->len);
+    return true;
+}
+
+bool trib_engine_events(struct trib_engine *e)
+{
+    struct trib_event events[EVENTS];
+    bool moved = false;
+    int n = e->transport->ops->poll(e->transport, events, EVENTS);
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].kind == TRIB_EVENT_PEER_LOST)
+            trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
+        else
+            moved |= take_event(e, &events[i]);
+    }
+    return moved;
+}
+
+/* This host is there, whoever died on it. */
+static bool host_is_lost(const struct trib_engine *e, const char *host)
+{
+    if (strcmp(e->peers[e->rank].host, host) == 0)
+        return false;
+    for (int p = 0; p < e->size; p++)
+        if (e->links[p].lost && strcmp(e->peers[p].host, host) == 0)
+            return true;
+    return false;
+}
+
+/* Those whose transport was full; true: it still is for some. */
+static bool tell_untold(struct trib_engine *e, const struct trib_notice *n)
+{
+    bool untold = false;
+
+    (void)trib_engine_events(e);
+    for (int p = 0; p < e->size; p++) {
+        if (e->links[p].untold)
+            trib_engine_tell(e, p, n);
+        untold |= e->links[p].untold;
+    }
+    return untold;
+}
+
+/* Beside services ranks have no links to each other: they hear of it from those, and a rank that
+ * is stopped would not answer. */
+static bool has_strangers(const struct trib_engine *e)
+{
+    return e->size == e->ranks || trib_engine_serves(e);
+}
+
+static void tell_rest(struct trib_engine *e, const struct trib_notice *n)
+{
+    uint64_t until = trib_deadline_ms(TELL_MS);
+
+    for (int p = 0; has_strangers(e) && p < e->size && !trib_deadline_passed(until); p++) {
+        struct trib_link *l = &e->links[p];
+        const struct trib_peer *peer = &e->peers[p];
+        if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))
+            continue;
+        if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
+            trib_engine_tell(e, p, n);
+    }
+    while (tell_untold(e, n) && !trib_deadline_passed(until))
+        sched_yield();
+}
+
+void trib_engine_tell_failure(struct trib_engine *e)
+{
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = e->failed};
+
+    assert(e->failed);
+    snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);
+    tell_rest(e, &n);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/engine/failure.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text, size_t bytes)
+{
+    const struct trib_peer *p = &e->peers[rank];
+
+    snprintf(text, bytes, "rank %d (host %s, process %d)", rank, p->host, p->pid);
+}
+
+void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes)
+{
+    const struct trib_run *run = e->head;
+
+    if (!run) {
+        snprintf(text, bytes, "after operation %u, phase idle", e->seq);
+        return;
+    }
+    if (run->desc.op.leaving) {
+        snprintf(text, bytes, "trib_free_comm, operation %u, phase free",
+                 run->frame.seq);
+        return;
+    }
+    snprintf(text, bytes, "%s%s%s%s (%s), operation %u, phase %s",
+             trib_coll_name(run->desc.op.coll), run->label ? " \"" : "",
+             run->label ? run->label : "", run->label ? "\"" : "",
+             run->name ? run->name : "?", run->frame.seq,
+             run->moved ? "transfer" : "start");
+}
+
+void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_notice *n)
+{
+    struct trib_link *l = &e->links[peer];
+
+    l->untold = trib_link_notify(l, &e->arena, n) == TRIB_ERR_NO_RESOURCE;
+}
+
+void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text)
+{
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
+
+    assert(status < TRIB_OK);
+    if (e->failed)
+        return;
+    (void)trib_fail(&e->failure, status, "%s", text);
+    atomic_store_explicit(&e->failed, status, memory_order_release);
+    snprintf(n.text, sizeof(n.text), "%.199s", text);
+    for (int p = 0; p < e->size; p++)
+        trib_engine_tell(e, p, &n);
+    e->rest_untold = !e->tells_later;
+}
+
+trib_status_t trib_engine_compare(const struct trib_engine *e,
+                                  const struct trib_frame *theirs, int peer, char *text,
+                                  size_t bytes)
+{
+    const struct trib_run *run = e->head;
+    const trib_status_t st =
+        trib_frame_check(&run->frame, theirs, e->rank, peer, text, bytes);
+    const size_t n = strlen(text);
+
+    if (st == TRIB_ERR_MISMATCH && run->label && n < bytes)
+        snprintf(text + n, bytes - n, "; here the plan is \"%s\"", run->label);
+    return st;
+}
+
+void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
+{
+    char who[128], where[160], text[400];
+
+    trib_engine_name_rank(e, peer, who, sizeof(who));
+    trib_engine_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s sent %s to rank %d in %s", who, what, e->rank,
+             where);
+    trib_engine_mark(e, TRIB_ERR_PROTOCOL, text);
+}
+
+void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs, int peer)
+{
+    char text[400];
+    const trib_status_t st = trib_engine_compare(e, theirs, peer, text, sizeof(text));
+
+    if (st == TRIB_OK)
+        trib_engine_protocol(e, peer, "a chunk that is not due");
+    else
+        trib_engine_mark(e, st, text);
+}
+
+void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
+                        const char *why)
+{
+    char me[128], who[128], where[160], text[720];
+
+    trib_engine_name_rank(e, e->rank, me, sizeof(me));
+    trib_engine_name_rank(e, peer, who, sizeof(who));
+    trib_engine_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s cannot reach a buffer of %s in %s: %.200s", me, who,
+             where, why);
+    trib_engine_mark(e, status, text);
+}
+
+/* In the last barrier a peer that has what it needs may leave before this rank. A service has
+ * nothing to do between two operations of the ranks: at the next it sees who is missing. */
+static bool may_leave(const struct trib_engine *e)
+{
+    if (trib_engine_serves(e) && !e->head)
+        return true;
+    return e->head && e->head->desc.op.leaving;
+}
+
+static void take_notice(struct trib_engine *e, int peer)
+{
+    struct trib_notice n;
+    char text[400];
+
+    if (!trib_link_notice(&e->links[peer], &e->arena, peer, &n))
+        return;
+    const trib_status_t failed = trib_status_of_peer(n.status);
+    if ((n.kind != TRIB_NOTICE_FAILED && n.kind != TRIB_NOTICE_WAITING) ||
+        (n.kind == TRIB_NOTICE_FAILED && (failed == TRIB_OK || failed != n.status))) {
+        trib_engine_protocol(e, peer, "a notice of a kind or status that there is none of");
+        return;
+    }
+    if (n.kind == TRIB_NOTICE_FAILED) {
+        trib_engine_mark(e, failed,
+                         n.text[0] ? n.text : "a peer has failed, and does not say why");
+        return;
+    }
+    if (!e->head || n.frame.seq != e->head->frame.seq)
+        return;
+    n.frame.kind = TRIB_FRAME_DATA;
+    trib_status_t st = trib_engine_compare(e, &n.frame, peer, text, sizeof(text));
+    if (st != TRIB_OK)
+        trib_engine_mark(e, st, text);
+}
+
+void trib_engine_notices(struct trib_engine *e)
+{
+    for (int p = 0; p < e->size && !e->failed; p++)
+        if (p != e->rank)
+            take_notice(e, p);
+}
+
+void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why)
+{
+    char who[128], where[160], text[560];
+
+    /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
+    take_notice(e, peer);
+    e->links[peer].lost = true;
+    trib_trace_now(&e->trace, TRIB_TRACE_PEER_LOST, peer, 0, 0);
+    if (e->failed || (left && may_leave(e)))
+        return;
+    trib_engine_name_rank(e, peer, who, sizeof(who));
+    trib_engine_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s is lost: %.160s; seen by rank %d in %s", who, why,
+             e->rank, where);
+    trib_engine_mark(e, TRIB_ERR_PEER_LOST, text);
+}

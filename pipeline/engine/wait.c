@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/engine/wait.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/time.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/events.h"
+#include "pipeline/engine/failure.h"
+
+enum {
+    PAUSES_PER_US = 25,      /* of trib_pause, about */
+    EAGER = 64,              /* looks without a pause: an answer is often that near */
+    EAGER_NS = 8000,         /* and no longer than this: a look may be a system call */
+    BUSY_PAUSES = 8,         /* before a yield, with more ranks than cores */
+    LOOK_EVERY = 16,         /* yields between two looks at the clock */
+    POLL_NS = 5000000,       /* between two looks at a transport that need not be polled */
+    SLEEP_AFTER_NS = 3000000, /* where peers' memory is looked at */
+    SLEEP_US = 500,          /* a wake-up that is missed costs this much */
+    NOTICE_NS = 100000000,
+};
+
+static void tell_waiting(struct trib_engine *e)
+{
+    struct trib_notice n = {.kind = TRIB_NOTICE_WAITING, .frame = e->head->frame};
+
+    for (uint32_t i = 0; i < e->head->program.n_edges; i++)
+        (void)trib_link_notify(&e->links[e->head->program.edges[i].peer], &e->arena, &n);
+}
+
+/* The peer that the first unfinished task waits for, or -1: for the caller's data. */
+static int waits_for(const struct trib_engine *e, const char **what_out)
+{
+    const struct trib_program *p = &e->head->program;
+
+    for (uint32_t i = 0; i < p->n_edges; i++) {
+        if (p->edges[i].open_in) {
+            *what_out = "its call";
+            return p->edges[i].peer;
+        }
+    }
+    for (uint32_t i = 0; i < p->n_tasks; i++) {
+        const struct trib_task *t = &p->tasks[i];
+        if (trib_task_over(e->head, t))
+            continue;
+        if (t->kind == TRIB_TASK_COPY_IN || t->kind == TRIB_TASK_SEND) {
+            struct trib_link *l = &e->links[p->edges[t->edge].peer];
+            bool full = !trib_link_can_send(l, t->lane, e->arena.slot_bytes);
+            *what_out = t->kind == TRIB_TASK_SEND ? "room in its slots" : "a result";
+            if (t->kind == TRIB_TASK_COPY_IN || full)
+                return l->peer;
+        }
+        for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_members; k++) {
+            const struct trib_member *m = &p->members[t->member + k];
+            int peer = p->edges[m->edge].peer;
+            *what_out = "a contribution";
+            if (!trib_link_peek(&e->links[peer], &e->arena, m->lane))
+                return peer;
+        }
+    }
+    for (uint32_t i = 0; i < p->n_edges; i++) {
+        *what_out = "the end of a write to the memory";
+        if (e->links[p->edges[i].peer].carrying)
+            return p->edges[i].peer;
+    }
+    *what_out = "elements that trib_plan_ready has not named";
+    return -1;
+}
+
+static void time_out(struct trib_engine *e)
+{
+    const char *what = "";
+    char who[128] = "this rank's own", where[160], text[500];
+    int peer = waits_for(e, &what);
+
+    if (peer >= 0)
+        trib_engine_name_rank(e, peer, who, sizeof(who));
+    trib_engine_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text),
+             "rank %d made no progress for %d ms in %s: it waits for %s of %s "
+             "(raise TRIB_TIMEOUT_MS if that is expected)",
+             e->rank, e->cfg->timeout_ms, where, what, who);
+    trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
+}
+
+bool trib_engine_look(struct trib_engine *e)
+{
+    uint64_t now = trib_now_ns();
+
+    if (!e->last_progress) {
+        e->last_progress = e->last_notice = now;
+        return false;
+    }
+    if (now - e->last_poll > POLL_NS) {
+        e->last_poll = now;
+        (void)trib_engine_events(e);
+        trib_engine_notices(e);
+    }
+    if (e->failed)
+        (void)trib_engine_end(e);
+    if (!e->head)
+        return false;
+    if (now - e->last_notice > NOTICE_NS) {
+        e->last_notice = now;
+        tell_waiting(e);
+    }
+    if (now - e->last_progress > (uint64_t)e->cfg->timeout_ms * 1000000u)
+        time_out(e);
+    /* Each look at a network is a system call, or a bus, that others have to wait for. */
+    return now - e->last_progress >
+           (e->all_mapped ? SLEEP_AFTER_NS : (uint64_t)e->cfg->spin_us * 1000);
+}
+
+/* Can an answer be so near that the core is not to be given away? */
+static bool is_eager(struct trib_engine *e)
+{
+    if (e->oversubscribed)
+        return e->idle < BUSY_PAUSES;
+    if (e->all_mapped)
+        return e->idle < (uint32_t)e->cfg->spin_us * PAUSES_PER_US;
+    if (e->idle == 1)
+        e->idle_since = trib_now_ns();
+    return e->idle < EAGER && trib_now_ns() - e->idle_since < EAGER_NS;
+}
+
+/*
+ * Spin while an answer can be near; then give the core to others, most of all with more
+ * ranks than cores; true: it is time to sleep.
+ */
+static bool idle(struct trib_engine *e)
+{
+    e->idle++;
+    if (!e->yields && is_eager(e)) {
+        if (e->idle > EAGER)
+            trib_pause();
+        return false;
+    }
+    if (e->yields++ % LOOK_EVERY == 0) {
+        if (e->aside)
+            e->aside(e->aside_arg);
+        if (trib_engine_look(e))
+            return true;
+    }
+    sched_yield();
+    return false;
+}
+
+/* Until somebody writes, at most SLEEP_US. */
+static void sleep_until_write(struct trib_engine *e)
+{
+    e->transport->ops->arm(e->transport);
+    if (!trib_engine_progress(e))
+        e->transport->ops->wait(e->transport, SLEEP_US);
+    else
+        trib_engine_awake(e);
+}
+
+void trib_engine_awake(struct trib_engine *e)
+{
+    e->idle = e->yields = 0;
+    e->last_progress = 0;
+}
+
+trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run)
+{
+    trib_engine_awake(e);
+    while (atomic_load_explicit(&run->state, memory_order_acquire) != TRIB_RUN_DONE) {
+        if (trib_engine_progress(e))
+            trib_engine_awake(e);
+        else if (idle(e))
+            sleep_until_write(e);
+    }
+    return run->status;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the engine does when nothing moves: wait cheaply, look after peers and deadlines.
+ */
+#ifndef PIPELINE_ENGINE_WAIT_H
+#define PIPELINE_ENGINE_WAIT_H
+
+#include "pipeline/engine/run.h"
+
+/**
+ * trib_engine_look - look after peers, notices and deadlines; never blocks.
+ *
+ * returns  true: nothing has moved for milliseconds, sleeping is right
+ */
+bool trib_engine_look(struct trib_engine *e);
+
+/** trib_engine_awake - something moved: begin to spin anew, deadlines start again. */
+void trib_engine_awake(struct trib_engine *e);
+
+/** trib_engine_wait - progress until the run is done; its status. */
+trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
+
+#endif

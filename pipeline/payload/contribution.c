@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/contribution.h"
+
+#include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/undo_log.h"
+
+const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
+                           const void *p, size_t n, float *stage)
+{
+    if (run->desc.op.dtype == TRIB_F32 && (uintptr_t)p % sizeof(float) == 0)
+        return p;
+    e->kernels->to_f32[run->desc.op.dtype](stage, p, n);
+    return stage;
+}
+
+const float *trib_own_f32_staged(const struct trib_engine *e, const struct trib_run *run,
+                            const struct trib_chunk *c, float *stage)
+{
+    const float *x = trib_as_f32(e, run, trib_run_own(run, c), c->n, stage);
+
+    trib_keep_state(run, c);
+    return trib_feedback_apply(e, run, c, x, stage);
+}
+
+const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
+                          const struct trib_chunk *c)
+{
+    return trib_own_f32_staged(e, run, c, run->stage);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/encode.h"
+
+#include <assert.h>
+
+#include "base/time.h"
+#include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/payload_agree.h"
+
+static void scale_residual(const struct trib_engine *e, float *residual, size_t n, float unit,
+                           bool divide)
+{
+    const float one = 1.0f;
+    struct trib_reduce r = {.src = {residual}, .n_src = 1, .dst = {residual}, .n_dst = 1,
+                            .n = n, .weight = divide ? &one : &unit,
+                            .divisor = divide ? unit : 0};
+
+    if (unit > 1.0f)
+        e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
+}
+
+/* Called by workers, too: nothing of the engine changes, and of the run only what is the
+ * chunk's. */
+static uint32_t make_word(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_chunk *c, const struct trib_word_source *s, uint8_t *dst)
+{
+    bool exact = s->exact, with_feedback = s->feedback;
+    struct trib_encode in = {
+        .x = s->x,
+        .n = c->n,
+        .total = run->desc.total,
+        .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
+        .key = {.seed = run->desc.seed,
+                .step = run->step,
+                .stream = (uint32_t)e->rank,
+                .index = c->first},
+        .scratch = s->scratch,
+        .model = run->desc.model,
+    };
+    bool fed_back = run->residual && !exact && with_feedback;
+    float *residual = fed_back ? run->residual + c->first : NULL;
+    struct trib_sent sent;
+    size_t len;
+
+    if (with_feedback)
+        in.share = trib_share_of(run, c);
+    if (!exact && trib_feedback_sent(run, c, &sent))
+        in.sent = &sent;
+    if (fed_back)
+        scale_residual(e, residual, c->n, s->unit, true);
+    if (fed_back && s->x == residual)
+        len = trib_codec_encode_kept(run->desc.codec, &in, residual, dst);
+    else if (fed_back)
+        len = trib_codec_encode_ef(run->desc.codec, &in, residual, dst);
+    else
+        len = trib_codec_encode(run->desc.codec, &in, dst);
+    if (fed_back)
+        scale_residual(e, residual, c->n, s->unit, false);
+    if (!exact)
+        trib_feedback_encoded(run, c, dst, len);
+    assert(len <= e->arena.slot_bytes);
+    return (uint32_t)len;
+}
+
+uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
+                       const struct trib_chunk *c, struct trib_word_source s, uint8_t *dst)
+{
+    s.scratch = run->codec_scratch;
+    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
+    uint64_t begin = trib_now_ns();
+    trib_share_settle(run, c);
+    uint32_t len = make_word(e, run, c, &s, dst);
+    e->stats.encode_ns += trib_now_ns() - begin;
+    trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_END, -1, c->index, len);
+    return len;
+}
+
+uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_run *run,
+                               const struct trib_chunk *c, enum trib_own_use use,
+                               const struct trib_bench *bench, uint8_t *dst)
+{
+    bool result = use == TRIB_OWN_RESULT;
+    const float *kept = trib_share_kept(run, c);
+    struct trib_word_source s = {.x = kept ? kept : trib_own_f32_staged(e, run, c, bench->stage),
+                       .exact = result && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+                       .feedback = !result,
+                       .unit = 1.0f,
+                       .scratch = bench->scratch};
+
+    return make_word(e, run, c, &s, dst);
+}
