@@ -23,9 +23,10 @@ for source in compress/kernels/kernels.c compress/kernels/kernels_c.c compress/k
     result $? "$source is made for AArch64"
     objects+=("$object")
 done
-for test in check_kernels check_narrow check_select_kernels test_crc test_gemm test_hadamard \
-    test_thc_table; do
-    $cc "${flags[@]}" -Itests/compress/cross -static -o "$dir/$test" "tests/compress/$test.c" \
+for source in kernels/{check_kernels,check_narrow,check_select_kernels,test_crc,test_gemm} \
+    transform/test_hadamard quantise/test_thc_table; do
+    test=${source#*/}
+    $cc "${flags[@]}" -Itests/compress/cross -static -o "$dir/$test" "tests/compress/$source.c" \
         "${objects[@]}" -lm >"$said" 2>&1
     result $? "$test is made for AArch64"
     expect "$test passes there" 0 "all of them pass" qemu-aarch64 "$dir/$test"

@@ -138,7 +138,7 @@ limited() {
 little_memory() { # KIB SIZES
     limited "$1" env TRIB_TRANSPORT=verbs "$build/tools/trib-run" -n 2 --timeout 300 -- \
         "$build/perf/trib-perf" allreduce --sizes "$2" --iters 3 --warmup 1 --check &&
-        grep -q 'may lock .*: all ranks have .* slots of .*ulimit -l unlimited' "$log"
+        grep -q 'may lock .*: all ranks have .* slots\? of .*ulimit -l unlimited' "$log"
 }
 
 # Not enough for slots: auto goes by sockets, and says why. It takes each rank for a host.
