@@ -56,7 +56,7 @@ static double given(int rank, uint32_t step, size_t i)
     case 3:
         return 0.25;
     default:
-        return i % 211 == 5 ? NAN : (double)(bits >> 16) * 0x1p-47 - 1;
+        return i % 211 == 5 ? (double)NAN : (double)(bits >> 16) * 0x1p-47 - 1;
     }
 }
 
