@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of a communicator and of a plan, for the files of core/.
+ * The inside of a communicator and of a plan, for the files of comm/ and of what is built on it.
  */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
