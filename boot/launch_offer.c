@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What launchers have in common: numbers in the environment, and a root of one's own. */
+/* Launchers share this file: it reads numbers from the environment and offers a root of its own. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
  * The tables through which comm/ reaches what is built on it.
  *
  * The public calls check their arguments once and then call through the plan's table. A plan
- * that this communicator's own engine runs has trib_plan_own_ops (plan.c); offload/ gives a plan
+ * that this communicator's own engine runs has trib_plan_own_ops (plan_own.c); offload/ gives a plan
  * that aggregators run a table of its own. So comm/ names no file of offload/.
  *
  * Threads: as the public calls of the same names (tributary/coll.h).
@@ -19,7 +19,7 @@
 struct trib_comm;
 struct trib_plan;
 
-/** What a plan does at each public call. The caller has checked buffers, ranges and process. */
+/** Each public call of a plan has a row here, and has checked buffers, range and process. */
 struct trib_plan_ops {
     /** Start and wait, for the blocking calls. */
     trib_status_t (*run)(struct trib_plan *plan, const void *send, void *recv);
@@ -49,8 +49,8 @@ struct trib_plan_ops {
 extern const struct trib_plan_ops trib_plan_own_ops;
 
 /**
- * What happens to a communicator some of whose operations another object runs. All of it is
- * called without the communicator's lock, by the thread of a public call.
+ * Another object that runs some of a communicator's operations fills this table. The thread of
+ * a public call calls each row, without the communicator's lock.
  */
 struct trib_comm_hooks {
     /** True if a plan of this description is to be made by plan_make below. */
@@ -79,7 +79,7 @@ struct trib_comm_hooks {
  * if its word fits into one slot. */
 #define TRIB_CHANNEL_CHUNKS_OF_WORD 4
 
-/** What a communicator that has aggregators behind its ranks needs to know of them. */
+/** A communicator with aggregators behind its ranks knows this of them. */
 struct trib_aggregators {
     int n; /* they have the ranks' numbers and those behind them */
     const struct trib_service_tree *tree; /* NULL: each rank sends to all of them */

@@ -22,7 +22,7 @@ static double delta_of(const struct trib_codec *c)
 }
 
 
-/* What is selected is scaled so that the mean is right, and the values' mean is right. */
+/* True if the selection scales its values so that their mean is right, and the quantiser keeps it. */
 static bool selects_unbiased(const struct trib_codec *c)
 {
     return c->stages.select->unbiased(c) &&

@@ -57,7 +57,7 @@ struct trib_jobs {
     uint32_t n_accounts_max;
     struct trib_jobs_account *accounts;
     struct trib_jobs_place *places; /* [n_max + 1], for positions */
-    /* Of a job that is next, does not fit, and lets nobody pass: see agg/jobs/jobs_fair.c */
+    /* The next job does not fit and lets nobody pass: agg/jobs/jobs_fair.c says why. */
     uint64_t gate_since_ns; /* 0: all may pass */
     uint64_t gate_open_ns;  /* all may pass until then */
     uint64_t gate_ns;       /* how long nobody may the next time; 0: opts.gate_ns */

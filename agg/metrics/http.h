@@ -3,10 +3,9 @@
  * The service, seen from a browser, by Prometheus and by who starts it anew: /, /metrics, /status,
  * /healthz and /readyz, GET only.
  *
- * One thread of its own, which sees views alone (agg/metrics/metrics.h), never the service. There is no
- * authentication, so it listens at loopback unless told otherwise; there it answers to no
- * names but localhost, lest a page of somewhere else read it by a name that it let point
- * here.
+ * The server has one thread, which reads views (agg/metrics/metrics.h) and never the service.
+ * It has no authentication, so it listens at loopback unless told otherwise. There it answers
+ * to the name localhost alone: a page from elsewhere could read it by a name that points here.
  */
 #ifndef AGG_METRICS_HTTP_H
 #define AGG_METRICS_HTTP_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a method of authentication is. Private to agg/auth*.c and agg/protocol/handshake.c.
+ * A method of authentication is a row of functions. Only agg/protocol/auth*.c and
+ * agg/protocol/handshake.c include this header.
  */
 #ifndef AGG_PROTOCOL_AUTH_METHODS_H
 #define AGG_PROTOCOL_AUTH_METHODS_H

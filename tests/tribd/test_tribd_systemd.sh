@@ -36,9 +36,9 @@ else
     skip "the unit may little" "no systemd-analyze that looks at a file"
 fi
 if command -v systemd-sysusers >/dev/null; then
-    mkdir -p "$dir/root/etc"
-    systemd-sysusers --root="$dir/root" "${abs_top_srcdir:-.}/tribd/tribd.sysusers" >"$dir/unit.log" 2>&1
-    grep -q "^tribd:.*:/:.*nologin" "$dir/root/etc/passwd" && grep -q '^tribd:' "$dir/root/etc/group"
+    mkdir -p "$dir/tree/etc"
+    systemd-sysusers --root="$dir/tree" "${abs_top_srcdir:-.}/tribd/tribd.sysusers" >"$dir/unit.log" 2>&1
+    grep -q "^tribd:.*:/:.*nologin" "$dir/tree/etc/passwd" && grep -q '^tribd:' "$dir/tree/etc/group"
     result $? "its user is made, who has nothing"
 else
     skip "its user is made" "no systemd-sysusers"
